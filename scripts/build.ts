@@ -4,7 +4,7 @@
  */
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { BunPlugin } from 'bun';
+import type { BuildConfig, BuildOutput, BunPlugin } from 'bun';
 
 /** ink asks for it only where somebody debugs a dashboard, and nobody installs it. */
 const withoutDevtools: BunPlugin = {
@@ -15,33 +15,60 @@ const withoutDevtools: BunPlugin = {
   },
 };
 
-const [outfile, entry = join(import.meta.dir, '..', 'src', 'main.ts')] = process.argv.slice(2);
-if (outfile === undefined) throw new Error('usage: build.ts OUTFILE [MODULE]');
-const { success, logs } = await Bun.build({
-  entrypoints: [resolve(entry)],
+/** What is true of the program in every form. */
+export const forEachForm = {
   target: 'bun',
   format: 'esm',
-  bytecode: true,
-  // A hook has to load only what a hook needs: without this it takes half as long again.
-  splitting: true,
   minify: true,
-  // The stack of an internal error names the lines of the sources.
-  sourcemap: 'inline',
   define: { 'process.env.NODE_ENV': '"production"' },
   plugins: [withoutDevtools],
-  // Nor does anything above the folder of this package: the file of another project would say what is compiled in.
+  // Nothing above the folder of this package has a say: the file of another project would tell what is compiled in.
   tsconfig: '/dev/null',
-  // As the launcher's options of Bun: nothing in the folder it is called from changes what runs.
-  compile: { outfile: resolve(outfile), autoloadDotenv: false, autoloadBunfig: false },
   throw: false,
-});
-if (!success) {
+} as const satisfies Partial<BuildConfig>;
+
+/** Ends this process with the reasons when it was not built. */
+export function checkBuilt({ success, logs }: BuildOutput): void {
+  if (success) return;
   for (const { message, position } of logs) {
     console.error(position === null ? message : `${position.file}:${position.line}: ${message}`);
   }
   process.exit(1);
 }
-// A file that a power cut has left short would be taken for the program.
-const file = openSync(resolve(outfile), 'r');
-fsyncSync(file);
-closeSync(file);
+
+/** For another platform than this one, and with more in it than the sources say. */
+interface ForOthers {
+  /** Path of a Bun of the platform. */
+  readonly bun: string;
+  readonly target: Bun.Build.CompileTarget;
+  readonly define: Readonly<Record<string, string>>;
+  readonly plugins: readonly BunPlugin[];
+}
+
+export async function compile(outfile: string, entry: string, others?: ForOthers): Promise<void> {
+  const platform = others === undefined ? {} : { target: others.target, executablePath: others.bun };
+  const built = await Bun.build({
+    ...forEachForm,
+    entrypoints: [resolve(entry)],
+    bytecode: true,
+    // A hook has to load only what a hook needs: without this it takes half as long again.
+    splitting: true,
+    // The stack of an internal error names the lines of the sources.
+    sourcemap: 'inline',
+    define: { ...forEachForm.define, ...others?.define },
+    plugins: [...forEachForm.plugins, ...(others?.plugins ?? [])],
+    // As the launcher's options of Bun: nothing in the folder it is called from changes what runs.
+    compile: { outfile: resolve(outfile), autoloadDotenv: false, autoloadBunfig: false, ...platform },
+  });
+  checkBuilt(built);
+  // A file that a power cut has left short would be taken for the program.
+  const file = openSync(resolve(outfile), 'r');
+  fsyncSync(file);
+  closeSync(file);
+}
+
+if (import.meta.main) {
+  const [outfile, entry = join(import.meta.dir, '..', 'src', 'main.ts')] = process.argv.slice(2);
+  if (outfile === undefined) throw new Error('usage: build.ts OUTFILE [MODULE]');
+  await compile(outfile, entry);
+}

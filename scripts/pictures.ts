@@ -1,6 +1,6 @@
 /**
- * Makes the pictures of the README (docs/pictures/*.svg) from the real program: it runs in a terminal over a group
- * whose model is scripted, so it needs no account, and the pictures of one version are always the same.
+ * Makes the pictures of the README and of docs/ (docs/pictures/*.svg) from the real program: it runs in a terminal over
+ * groups whose model is scripted, so it needs no account, and the pictures of one version are always the same.
  *
  *   sh scripts/bun.sh scripts/pictures.ts [FOLDER]
  */
@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { TestTerminal } from '../tests/support/terminal.ts';
 import { type ScreenSize, screenSvg } from './pictures/screen-svg.ts';
+import { tryCast } from './pictures/try-cast.ts';
 
 const root = resolve(import.meta.dir, '..');
 const program = join(root, 'bin', 'claude-code-agent');
@@ -96,6 +97,7 @@ async function plateau(group: string): Promise<void> {
 async function makePictures(): Promise<void> {
   mkdirSync(env.HOME);
   mkdirSync(target, { recursive: true });
+  keep('try.svg', await tryCast(program, work, env));
   const projects = join(work, 'projects');
   const made = Bun.spawnSync(['/bin/sh', join(root, 'examples', 'wide-batch', 'setup.sh'), projects], { env });
   if (!made.success) throw new Error(made.stderr.toString());

@@ -2,7 +2,7 @@
  * The group of examples/cross-project-refactor from a program of one's own: run.ts DIR, where DIR has been made by
  * setup.sh of that example. It is paused in the middle and goes on; nothing is paid, for the model is scripted.
  */
-import { SessionGroup, SessionGroupRunner } from '../../src/index.ts';
+import { SessionGroup, SessionGroupRunner } from 'claude-code-agent';
 
 const [folder = '.'] = process.argv.slice(2);
 const script = `${import.meta.dir}/../cross-project-refactor/rehearsal.yaml`;

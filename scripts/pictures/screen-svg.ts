@@ -19,24 +19,68 @@ const palette = [
   ...['#6e7681', '#ffa198', '#56d364', '#e3b341', '#79c0ff', '#d2a8ff', '#56d4dd', '#f0f6fc'],
 ];
 
+/** One picture of a cast. */
+export interface Frame {
+  /** All that was written to the terminal so far. */
+  readonly bytes: string;
+  /** How long it is shown. */
+  readonly seconds: number;
+}
+
 /** `bytes` is what a program wrote to a terminal of this size. Rows below the last one with text are left out. */
-export async function screenSvg(bytes: string, { columns, rows }: ScreenSize): Promise<string> {
-  const terminal = new Terminal({ cols: columns, rows, allowProposedApi: true, scrollback: 0 });
-  await new Promise<void>((resolve) => terminal.write(bytes, resolve));
-  const shown = Array.from({ length: rows }, (_, row) => maskRow(cellsOf(terminal, row, columns), columns));
-  const used = shown.findLastIndex((row) => row.some(({ text }) => text.trim() !== '')) + 1;
+export async function screenSvg(bytes: string, size: ScreenSize): Promise<string> {
+  const rows = await shownRows(bytes, size);
+  return drawing(size.columns, rows.length, rows.flatMap(rowMarkup));
+}
+
+/**
+ * The pictures one after the other, again and again, without a script, so that it also plays where a page only shows an
+ * image. Whoever wants no motion, or cannot have it, sees the picture number `still`.
+ */
+export async function castSvg(frames: readonly Frame[], size: ScreenSize, still: number): Promise<string> {
+  const shown = await Promise.all(frames.map(({ bytes }) => shownRows(bytes, size)));
+  const total = frames.reduce((sum, { seconds }) => sum + seconds, 0);
+  const starts = frames.map((_, at) => frames.slice(0, at).reduce((sum, { seconds }) => sum + seconds, 0));
+  const percent = (seconds: number) => `${round((seconds / total) * 100)}%`;
+  const styles = frames.map(({ seconds }, at) => {
+    const [from, to] = [starts[at] ?? 0, (starts[at] ?? 0) + seconds];
+    const before = from === 0 ? '' : '0%{visibility:hidden}';
+    const after = to === total ? '' : `${percent(to)}{visibility:hidden}`;
+    return `@keyframes f${at}{${before}${percent(from)}{visibility:visible}${after}}#f${at}{animation-name:f${at}}`;
+  });
+  const css = [
+    `.f{visibility:hidden;animation:${total}s step-end infinite}#f${still}{visibility:visible}`,
+    ...styles,
+    '@media(prefers-reduced-motion:reduce){.f{animation:none}}',
+  ];
+  const pictures = shown.flatMap((rows, at) => [`<g class="f" id="f${at}">`, ...rows.flatMap(rowMarkup), '</g>']);
+  return drawing(size.columns, Math.max(...shown.map((rows) => rows.length)), [
+    ...css.map((rule) => `<style>${rule}</style>`),
+    ...pictures,
+  ]);
+}
+
+function drawing(columns: number, rows: number, markup: readonly string[]): string {
   const width = Math.ceil(columns * cellWidth + 2 * margin);
-  const height = used * lineHeight + 2 * margin;
+  const height = rows * lineHeight + 2 * margin;
   const font = "ui-monospace,SFMono-Regular,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace";
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">`,
     `<rect width="${width}" height="${height}" rx="8" fill="${background}"/>`,
     `<g font-family="${font}" font-size="${fontSize}" fill="${foreground}">`,
-    ...shown.slice(0, used).flatMap((cells, row) => rowMarkup(cells, row)),
+    ...markup,
     '</g>',
     '</svg>',
     '',
   ].join('\n');
+}
+
+async function shownRows(bytes: string, { columns, rows }: ScreenSize): Promise<Cell[][]> {
+  const terminal = new Terminal({ cols: columns, rows, allowProposedApi: true, scrollback: 0 });
+  await new Promise<void>((resolve) => terminal.write(bytes, resolve));
+  const shown = Array.from({ length: rows }, (_, row) => maskRow(cellsOf(terminal, row, columns), columns));
+  const used = shown.findLastIndex((row) => row.some(({ text }) => text.trim() !== '')) + 1;
+  return shown.slice(0, used);
 }
 
 function cellsOf(terminal: Terminal, row: number, columns: number): Cell[] {

@@ -309,6 +309,7 @@ const entries: readonly Entry[] = [
     hidden: true,
     load: () => import('./commands/rehearsal-serve.ts'),
   },
+  { path: 'rehearsal-claude', summary: 'play claude', hidden: true, load: () => import('./commands/stand-in.ts') },
 ];
 
 /** Help calls the program as it was called; the examples of the commands, texts of ours, do so by its long name. */

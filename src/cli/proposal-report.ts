@@ -56,11 +56,11 @@ function lines(groupId: string, { outcome, mergePlan, proposed }: ProposalReport
 /** A shell script that does the same by hand. */
 type Asked = Pick<LoadedGroup, 'state' | 'paths'>;
 
-export function showCommands(context: Context, writer: Asked, report: ProposalReport, wish: Wish): void {
+export function showCommands(context: Context, writer: Asked, report: ProposalReport, options: Options): void {
   const commands = report.destinations.map((destination, index) =>
-    commandsFor(writer, destination, index + 1, wish, report.destinations),
+    commandsFor(writer, destination, index + 1, options, report.destinations),
   );
-  if (wish.json) {
+  if (options.json) {
     const repositories = report.destinations.map(({ plan, remote, branch }, index) => {
       return { repository: plan.repository, remote: remote.name, base: remote.base, branch, commands: commands[index] };
     });
@@ -78,7 +78,7 @@ export function showCommands(context: Context, writer: Asked, report: ProposalRe
   }
 }
 
-interface Wish {
+interface Options {
   readonly draft: boolean;
   readonly json: boolean;
 }
@@ -87,7 +87,7 @@ function commandsFor(
   writer: Asked,
   destination: Destination,
   nth: number,
-  { draft }: Wish,
+  { draft }: Options,
   all: readonly Destination[],
 ): string[] {
   const { plan, remote, branch, start, isPushed, url } = destination;

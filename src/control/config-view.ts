@@ -11,7 +11,7 @@ import { safeLine, safeText } from '../report/terminal-text.ts';
 import { ownInstructions } from '../runner/attempt/attempt-setup.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf } from '../runner/place/generated-config.ts';
 import { sessionPaths } from '../store/paths.ts';
-import { fillPrompt } from '../template/knowledge.ts';
+import { fillPrompt } from '../template/fill-references.ts';
 import type { Place } from './place.ts';
 import type { LoadedSession } from './resolve.ts';
 

@@ -3,12 +3,14 @@
  * the runner is killed.
  */
 import { join } from 'node:path';
+import { findClaude, forRehearsal } from '../claude/launch/program.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { findRehearsal, loadScript } from '../rehearsal/serve.ts';
 import type { Rehearsal } from '../runner/run-group.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import { ownCommand } from '../world/own-program.ts';
 import type { ExitStatus, World } from '../world/world.ts';
+import type { Place } from './place.ts';
 
 export interface RehearsalProcessOptions {
   readonly packageRoot: string;
@@ -21,6 +23,15 @@ export interface RehearsalProcessOptions {
 /** Generous: a machine under load may take long to start a process. */
 const startMsMax = 30_000;
 const lookMs = 20;
+
+/** What is said before a rehearsal whose claude is none; null when there is one, or none is to be had. */
+export function standInNote({ world, env, packageRoot }: Pick<Place, 'world' | 'env' | 'packageRoot'>): string | null {
+  const claude = findClaude(world, env, { packageRoot, ...forRehearsal });
+  return claude.ok && claude.value.origin === 'stand-in'
+    ? 'No claude is installed, so a stand-in plays it and does what the script says. Install Claude Code ' +
+        '(https://claude.com/claude-code), and the same rehearses the real one.'
+    : null;
+}
 
 /** The handle that the runner is given for `--rehearse`. Fails with `usage` when the script is not usable. */
 export function createRehearsal(world: World, options: RehearsalProcessOptions): Result<Rehearsal> {

@@ -5,7 +5,7 @@ import { ok, type Result } from '../core/failure.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { finishMerge } from './finish.ts';
 import { MergeSandbox } from './merge-sandbox.ts';
-import { type MergePlan, type MergeWishes, planMerge } from './plan.ts';
+import { type MergePlan, type MergeSelection, planMerge } from './plan.ts';
 
 export interface Beginning {
   readonly bench: MergeSandbox;
@@ -18,14 +18,14 @@ export interface Beginning {
 export async function beginMerge(
   place: Place,
   writer: GroupWriter,
-  wish: MergeWishes & { readonly dryRun: boolean },
+  options: MergeSelection & { readonly dryRun: boolean },
 ): Promise<Result<Beginning>> {
-  if (!wish.dryRun) {
+  if (!options.dryRun) {
     const finished = await finishMerge(place, writer);
     if (!finished.ok) return finished;
   }
   const mark = place.world.random.uuid();
   const bench = new MergeSandbox(place, writer.paths, writer.state, mark);
-  const mergePlan = await planMerge(bench.git, writer.state, wish);
+  const mergePlan = await planMerge(bench.git, writer.state, options);
   return mergePlan.ok ? ok({ bench, mergePlan: mergePlan.value, mark }) : mergePlan;
 }

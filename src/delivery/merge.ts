@@ -13,10 +13,10 @@ import { type MergeJournal, type Move, writeMergeJournal } from '../store/merge-
 import { beginMerge } from './begin.ts';
 import { endMerge, settleMerge } from './finish.ts';
 import { type MergeSandbox, scratchPlace, type Task } from './merge-sandbox.ts';
-import { checkCheckouts, type MergePlan, type MergeWishes, placeName, type RepositoryPlan } from './plan.ts';
+import { checkCheckouts, type MergePlan, type MergeSelection, placeName, type RepositoryPlan } from './plan.ts';
 import { type CleanUp, cleanUpSessions } from './worktree-cleanup.ts';
 
-export interface MergeWish extends MergeWishes {
+export interface MergeOptions extends MergeSelection {
   readonly dryRun: boolean;
 }
 
@@ -45,11 +45,15 @@ const noCleanUp: CleanUp = { cleaned: [], kept: [], notes: [] };
  * `setup-failed`, `worktree-failed` and `write-failed` (nothing was moved, or all moves are settled by the next
  * command).
  */
-export async function mergeGroup(place: Place, writer: GroupWriter, wish: MergeWish): Promise<Result<MergeReport>> {
-  const begun = await beginMerge(place, writer, wish);
+export async function mergeGroup(
+  place: Place,
+  writer: GroupWriter,
+  options: MergeOptions,
+): Promise<Result<MergeReport>> {
+  const begun = await beginMerge(place, writer, options);
   if (!begun.ok) return begun;
   const { bench, mergePlan, mark } = begun.value;
-  const prepared = await prepare(bench, writer, mergePlan, wish);
+  const prepared = await prepare(bench, writer, mergePlan, options);
   if (!prepared.ok) return prepared;
   const report = {
     outcome: 'nothing' as MergeReport['outcome'],
@@ -60,7 +64,7 @@ export async function mergeGroup(place: Place, writer: GroupWriter, wish: MergeW
     cleanUp: noCleanUp,
     notes: [],
   };
-  if (wish.dryRun) return ok({ ...report, outcome: prepared.value.length === 0 ? 'nothing' : 'planned' });
+  if (options.dryRun) return ok({ ...report, outcome: prepared.value.length === 0 ? 'nothing' : 'planned' });
   if (prepared.value.length === 0) return tidied(place, writer, report);
   const merged = await bench.whileListening(() => mergeAll(writer, bench, mark, prepared.value));
   if (bench.isInterrupted && (!merged.ok || merged.value === null)) return ok({ ...report, outcome: 'interrupted' });
@@ -72,18 +76,18 @@ async function prepare(
   bench: MergeSandbox,
   { paths }: GroupWriter,
   { repositories }: MergePlan,
-  wish: MergeWish,
+  options: MergeOptions,
 ): Promise<Result<Prepared[]>> {
   const prepared: Prepared[] = [];
   for (const plan of repositories) {
     const target = await readTarget(bench.git, plan.repository, plan.into);
     if (!target.ok) return target;
-    const own = checkCheckouts(bench.git, paths, target.value, wish);
+    const own = checkCheckouts(bench.git, paths, target.value, options);
     if (!own.ok) return own;
     const sources = plan.items.map(({ source }) => source);
     const free = await checkTarget(bench.git, target.value, sources);
     if (!free.ok) return free;
-    const room = wish.dryRun ? await checkRoomBefore(bench.git, target.value, sources) : ok(undefined);
+    const room = options.dryRun ? await checkRoomBefore(bench.git, target.value, sources) : ok(undefined);
     if (!room.ok) return room;
     prepared.push({ plan, target: target.value });
   }

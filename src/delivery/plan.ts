@@ -48,7 +48,7 @@ export interface MergePlan {
   readonly titles: ReadonlyMap<SessionId, string>;
 }
 
-export interface MergeWishes {
+export interface MergeSelection {
   /** The branch in every repository; absent = the one that was checked out when the work began. */
   readonly into?: string;
   /** Sessions that are not completed may be left out. */
@@ -69,12 +69,12 @@ export function placeName(repository: string): string {
  * Fails with `illegal-transition` (the group is running or put away), `usage`, and `worktree-failed` (git's reason, or
  * the work of a session is gone).
  */
-export async function planMerge(git: Git, state: GroupState, wish: MergeWishes): Promise<Result<MergePlan>> {
+export async function planMerge(git: Git, state: GroupState, options: MergeSelection): Promise<Result<MergePlan>> {
   const allowed = checkStatus(state);
   if (!allowed.ok) return allowed;
   const records = planOf(state).graph.order.flatMap((id) => state.sessions.get(id) ?? []);
   const unfinished = records.filter((record) => record.mergedInto === undefined && record.state.status !== 'completed');
-  if (unfinished.length > 0 && !wish.partial) return notComplete(state, unfinished);
+  if (unfinished.length > 0 && !options.partial) return notComplete(state, unfinished);
   const merged: SessionRecord[] = [];
   const elsewhere: SessionRecord[] = [];
   const leftOut: LeftOut[] = [];
@@ -88,7 +88,7 @@ export async function planMerge(git: Git, state: GroupState, wish: MergeWishes):
     const found =
       mergedInto === undefined
         ? await mergeItemOf(git, record)
-        : await mergeItemSince(git, record, wish.into ?? mergedInto);
+        : await mergeItemSince(git, record, options.into ?? mergedInto);
     if (!found.ok) return found;
     if (found.value === null) merged.push(record);
     else if (found.value === 'elsewhere') elsewhere.push(record);
@@ -98,12 +98,12 @@ export async function planMerge(git: Git, state: GroupState, wish: MergeWishes):
       items.set(repository, [...(items.get(repository) ?? []), found.value]);
     }
   }
-  if (elsewhere.length > 0 && wish.into !== undefined) return mergedElsewhere(git, elsewhere, wish.into);
+  if (elsewhere.length > 0 && options.into !== undefined) return mergedElsewhere(git, elsewhere, options.into);
   const repositories: RepositoryPlan[] = [];
   for (const [repository, work] of items) {
-    const into = branchFor(repository, work, wish.into);
+    const into = branchFor(repository, work, options.into);
     if (!into.ok) return into;
-    const free = checkForeign(state, repository, into.value, wish);
+    const free = checkForeign(state, repository, into.value, options);
     if (!free.ok) return free;
     repositories.push({ repository, into: into.value, items: work });
   }
@@ -111,7 +111,7 @@ export async function planMerge(git: Git, state: GroupState, wish: MergeWishes):
     repositories,
     leftOut,
     merged: merged.map(({ definition }) => definition.id),
-    mergedInto: [...new Set(merged.flatMap(({ mergedInto }) => wish.into ?? mergedInto ?? []))],
+    mergedInto: [...new Set(merged.flatMap(({ mergedInto }) => options.into ?? mergedInto ?? []))],
     titles: new Map([...state.sessions.keys()].map((id) => [id, titleOf(state, id)])),
   });
 }
@@ -166,13 +166,13 @@ const nameYourOwn = 'Name a branch of your own with --into.';
  * A session's branch is its own: what else is merged there is taken for its work and goes with it. The branch from
  * which the work began is never asked about names, because a group can work within the worktree of another one.
  */
-function checkForeign(state: GroupState, repository: string, into: string, wish: MergeWishes): Result<void> {
+function checkForeign(state: GroupState, repository: string, into: string, options: MergeSelection): Result<void> {
   for (const { definition, workspace } of state.sessions.values()) {
     if (workspace?.branch !== into || workspace.repository !== repository) continue;
     const title = sessionTitle(definition.id, definition.name);
     return fail('usage', `${quoted(into)} is the branch of the session ${title} itself.`, nameYourOwn);
   }
-  if (wish.into === undefined || !sessionBranch.test(into)) return ok(undefined);
+  if (options.into === undefined || !sessionBranch.test(into)) return ok(undefined);
   return fail('usage', `${quoted(into)} has the name of a session's own branch.`, nameYourOwn);
 }
 
@@ -181,11 +181,11 @@ export function checkCheckouts(
   { world: { files } }: Git,
   { folder }: GroupPaths,
   { branch, checkouts }: Target,
-  wish: MergeWishes,
+  options: MergeSelection,
 ): Result<void> {
   const groups = dirname(files.realPath(folder) ?? folder);
   const inside = checkouts.find((path) => path.startsWith(`${groups}/`));
-  if (wish.into === undefined || inside === undefined) return ok(undefined);
+  if (options.into === undefined || inside === undefined) return ok(undefined);
   return fail('usage', `${quoted(branch)} is checked out in the worktree of a session, ${inside}.`, nameYourOwn);
 }
 

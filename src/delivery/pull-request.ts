@@ -15,13 +15,13 @@ import { beginMerge } from './begin.ts';
 import { endMerge } from './finish.ts';
 import { checkGh, createArgs, editArgs, findRequest, text } from './gh.ts';
 import { type Integrated, type MergeSandbox, scratchPlace, type Task } from './merge-sandbox.ts';
-import { checkCheckouts, type MergePlan, type MergeWishes, placeName, type RepositoryPlan, say } from './plan.ts';
+import { checkCheckouts, type MergePlan, type MergeSelection, placeName, type RepositoryPlan, say } from './plan.ts';
 import { proposalSection, proposalTitle, type Related, withSection } from './proposal-text.ts';
 
 /** So many groups of the same slug push into one remote repository. */
 const namesMax = 50;
 
-export interface ProposalWish extends MergeWishes {
+export interface ProposalOptions extends MergeSelection {
   readonly dryRun: boolean;
   readonly draft: boolean;
 }
@@ -63,22 +63,22 @@ export interface ProposalReport {
 export async function proposeGroup(
   place: Place,
   writer: GroupWriter,
-  wish: ProposalWish,
+  options: ProposalOptions,
 ): Promise<Result<ProposalReport>> {
-  const begun = await beginMerge(place, writer, wish);
+  const begun = await beginMerge(place, writer, options);
   if (!begun.ok) return begun;
   const { bench, mergePlan, mark } = begun.value;
-  const destinations = await choosePlaces(bench, writer, mergePlan, wish);
+  const destinations = await choosePlaces(bench, writer, mergePlan, options);
   if (!destinations.ok) return destinations;
   const report = { mergePlan, destinations: destinations.value, proposed: [] };
   if (destinations.value.length === 0) return ok({ ...report, outcome: 'nothing' });
-  if (wish.dryRun) return ok({ ...report, outcome: 'planned' });
+  if (options.dryRun) return ok({ ...report, outcome: 'planned' });
   const ready = await checkHosts(place, destinations.value);
   if (!ready.ok) return ready;
   const pushed = await bench.whileListening(() => pushAll(place, writer, bench, mark, destinations.value));
   if (!pushed.ok) return bench.isInterrupted ? ok({ ...report, outcome: 'interrupted' }) : pushed;
   if (pushed.value.length === 0) return ok({ ...report, outcome: 'nothing' });
-  const proposed = await requestAll(place, writer, pushed.value, wish.draft);
+  const proposed = await requestAll(place, writer, pushed.value, options.draft);
   if (proposed.ok) return ok({ ...report, outcome: 'proposed', proposed: proposed.value });
   const names = pushed.value.map(
     ({ destination }) =>
@@ -92,7 +92,7 @@ async function choosePlaces(
   { git }: MergeSandbox,
   { paths, state }: GroupWriter,
   { repositories }: MergePlan,
-  wish: ProposalWish,
+  options: ProposalOptions,
 ): Promise<Result<Destination[]>> {
   const known = readProposals(git.world, paths);
   if (!known.ok) return known;
@@ -101,7 +101,7 @@ async function choosePlaces(
     const { repository, into } = plan;
     const target = await readTarget(git, repository, into);
     if (!target.ok) return target;
-    const own = checkCheckouts(git, paths, target.value, wish);
+    const own = checkCheckouts(git, paths, target.value, options);
     if (!own.ok) return own;
     const remote = await remoteOf(git, repository, into);
     if (!remote.ok) return remote;
@@ -110,7 +110,7 @@ async function choosePlaces(
     const branch = await branchIn(repository, name, before);
     if (!branch.ok) return branch;
     const { tip } = branch.value;
-    if (tip !== null && !wish.dryRun) {
+    if (tip !== null && !options.dryRun) {
       const fetched = await fetchBranch(git, repository, name, branch.value.branch);
       if (!fetched.ok) return fetched;
     }

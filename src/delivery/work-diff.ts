@@ -70,12 +70,12 @@ export async function diffOf(
   const { repository, branch, base } = workspace;
   const stat = to === undefined ? await worktreeStat(place, folder, base) : await diffStat(place, folder, base, to);
   if (!stat.ok) return stat;
-  const wish = {
+  const options = {
     from: base,
     ...(to === undefined ? {} : { to }),
     ...(form.stat === undefined ? {} : { stat: form.stat }),
   };
-  const text = form.numbers ? ok(undefined) : await diffText(place, folder, wish);
+  const text = form.numbers ? ok(undefined) : await diffText(place, folder, options);
   if (!text.ok) return text;
   const { record, sessionId } = session;
   const { name } = record.definition;

@@ -14,7 +14,7 @@ export interface DiffStat {
   readonly deletions: number;
 }
 
-export interface DiffWish {
+export interface DiffOptions {
   /** Full id of a commit. */
   readonly from: string;
   /** Full id of a commit; absent = the files of the worktree `folder`, new ones included, without our own. */
@@ -53,8 +53,8 @@ function parseStat(text: string): DiffStat {
  * As git prints it, with whatever the files hold: not yet fit for a terminal. Empty when nothing differs. Fails with
  * `worktree-failed`.
  */
-export async function diffText(git: Git, folder: string, wish: DiffWish): Promise<Result<string>> {
-  const { from, to, stat } = wish;
+export async function diffText(git: Git, folder: string, options: DiffOptions): Promise<Result<string>> {
+  const { from, to, stat } = options;
   const diff = [...readableNames, 'diff', ...plain];
   const form = stat === undefined ? ['--patch', '--unified=3', '--inter-hunk-context=0'] : [`--stat=${stat}`];
   if (to !== undefined) return runOwn(git, folder, [...diff, ...form, from, to, '--'], long);

@@ -5,16 +5,17 @@
 import { type Step, toolCalls } from './script.ts';
 
 /** claude's name for the tool. */
-const toolName = 'StructuredOutput';
+export const structuredTool = 'StructuredOutput';
 /** A schema may refer to itself. */
 const depthMax = 12;
 
 /** The steps with the answer handed in at their end, when the request asks for one and no step does so. */
 export function withStructuredAnswer(steps: readonly Step[], tools: readonly unknown[] = []): readonly Step[] {
-  const tool = tools.map(asObject).find(({ name }) => name === toolName);
-  if (tool === undefined || steps.some((step) => toolCalls(step).some((call) => call.tool === toolName))) return steps;
+  const tool = tools.map(asObject).find(({ name }) => name === structuredTool);
+  if (tool === undefined || steps.some((step) => toolCalls(step).some((call) => call.tool === structuredTool)))
+    return steps;
   const last = steps.at(-1);
-  const answer = { tool: toolName, input: asObject(sampleOf(tool.input_schema)) };
+  const answer = { tool: structuredTool, input: asObject(sampleOf(tool.input_schema)) };
   const isPlain = last?.text !== undefined && toolCalls(last).length === 0;
   return isPlain ? [...steps.slice(0, -1), { ...last, ...answer }] : [...steps, answer];
 }

@@ -7,7 +7,7 @@ import type { GroupConfig, GroupId, SessionId } from '../core/group.ts';
 import { goOnCommand, retryFailedCommand } from '../core/plan/advice.ts';
 import type { GroupState } from '../core/state.ts';
 
-export interface StartWish {
+export interface StartOptions {
   readonly run: RunInfo;
   readonly overrides: Partial<GroupConfig>;
   readonly retryFailed: boolean;
@@ -28,7 +28,7 @@ export interface Sight {
  * The events with which the run begins; an empty list when every session is completed already. Fails with `usage` or
  * `illegal-transition` when the group cannot run, with `other-host` when a worker belongs to another machine.
  */
-export function startEvents(state: GroupState, wish: StartWish): Result<EventBody[]> {
+export function startEvents(state: GroupState, options: StartOptions): Result<EventBody[]> {
   const { id } = state.group;
   if (state.status === 'archived') {
     return fail('illegal-transition', `Group ${id} is archived.`, 'Create a new group to run its sessions again.');
@@ -39,17 +39,18 @@ export function startEvents(state: GroupState, wish: StartWish): Result<EventBod
     return fail('usage', `Group ${id} has no sessions.`, next);
   }
   const failed = sessionsWith(state, 'failed');
-  if (state.status === 'failed' && !wish.retryFailed && wish.only === undefined) return refuseFailed(state, failed);
-  const mixed = refuseMixing(state, wish.run);
+  if (state.status === 'failed' && !options.retryFailed && options.only === undefined)
+    return refuseFailed(state, failed);
+  const mixed = refuseMixing(state, options.run);
   if (mixed) return mixed;
-  const foreign = refuseForeignWorkers(state, wish.run.runner, wish.sight);
+  const foreign = refuseForeignWorkers(state, options.run.runner, options.sight);
   if (foreign) return foreign;
-  const config = { ...state.group.config, ...wish.overrides };
+  const config = { ...state.group.config, ...options.overrides };
   const isChanged = JSON.stringify(config) !== JSON.stringify(state.group.config);
   const events: EventBody[] = isChanged ? [{ type: 'group_changed', config }] : [];
-  if (state.status === 'created') return ok([...events, { type: 'group_started', run: wish.run }]);
-  const { run, only } = wish;
-  const retry = only ? failed.filter((session) => only.includes(session)) : retried(state, failed, wish.retryFailed);
+  if (state.status === 'created') return ok([...events, { type: 'group_started', run: options.run }]);
+  const { run, only } = options;
+  const retry = only ? failed.filter((session) => only.includes(session)) : retried(state, failed, options.retryFailed);
   return ok([...events, { type: 'group_resumed', run, retry, ...(only ? { only } : {}) }]);
 }
 

@@ -247,7 +247,7 @@ export class TrialGate {
     return fail('claude-missing', message, 'Set CLAUDE_CODE_AGENT_CLAUDE to the path of the version itself.');
   }
 
-  async #run(candidate: Candidate, folder: string, isWished: boolean): Promise<Result<Tried>> {
+  async #run(candidate: Candidate, folder: string, isAskedFor: boolean): Promise<Result<Tried>> {
     const world = this.#world;
     const { root, caller, say, stop } = this.#options;
     const { program, file, version, byName } = candidate;
@@ -260,7 +260,7 @@ export class TrialGate {
     world.files.writeAtomic(note, own);
     // Most runs find everything remembered.
     const trial = this.#options.trial ?? (await import('./trial.ts')).tryClaude;
-    const seen = await trial(world, { folder: own, program, caller, stop, isWished });
+    const seen = await trial(world, { folder: own, program, caller, stop, isAskedFor });
     world.files.remove(note);
     if (stop.aborted) return fail('usage', 'The trial was interrupted.', '');
     if (!seen.ok) return seen;

@@ -19,7 +19,7 @@ export interface TrialOptions {
   readonly caller: Readonly<Record<string, string | undefined>>;
   readonly launch?: Launch;
   /** Somebody asked for it; scenes that may touch what else runs here are played as well. */
-  readonly isWished?: boolean;
+  readonly isAskedFor?: boolean;
   /** Ends it at once. */
   readonly stop: AbortSignal;
 }
@@ -42,7 +42,7 @@ export async function tryClaude(world: World, given: TrialOptions): Promise<Resu
 }
 
 async function tryTwice(world: World, options: TrialOptions): Promise<Result<readonly Seen[]>> {
-  const chosen = scenes.filter(({ isIntrusive }) => options.isWished === true || !isIntrusive);
+  const chosen = scenes.filter(({ isIntrusive }) => options.isAskedFor === true || !isIntrusive);
   const all = await play(world, options, chosen, atOnce);
   if (!all.ok) return all;
   const wrong = chosen.filter((scene) => !scene.isAbility && isWrong(scene, all.value));

@@ -21,7 +21,7 @@ import { conversationExists, isCutOff, removeEmptyConversation, totalsBefore } f
 import { type ConfigDirInput, prepareConfigDir } from '../../src/claude/launch/config-dir.ts';
 import { gitGuidance } from '../../src/claude/launch/git-guidance.ts';
 import { checkLogin } from '../../src/claude/launch/login.ts';
-import { findClaude } from '../../src/claude/launch/program.ts';
+import { findClaude, forRehearsal } from '../../src/claude/launch/program.ts';
 import { checkProjectSettings, modelOfSettings } from '../../src/claude/launch/project-settings.ts';
 import { groupPathsIn, sessionPaths } from '../../src/store/paths.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
@@ -142,6 +142,15 @@ describe('findClaude', () => {
     expect(findClaude(world, {}, inside)).toMatchObject({ value: { program: musl } });
     const glibc = write('node_modules/@anthropic-ai/claude-code-linux-x64/claude');
     expect(findClaude(world, {}, inside)).toMatchObject({ value: { program: glibc } });
+  });
+
+  test('where there is none, a rehearsal finds what plays it, and nobody else does', () => {
+    const standIn = { program: join(packageRoot(), 'bin', 'rehearsal-claude'), origin: 'stand-in' };
+    const find = (more: object) => findClaude(world, {}, { packageRoot: packageRoot(), ...more });
+    expect<unknown>(find(forRehearsal)).toEqual({ ok: true, value: standIn });
+    expect(find({ preferPinned: true })).toMatchObject({ ok: false, failure: { reason: 'claude-missing' } });
+    const program = pin();
+    expect(find(forRehearsal)).toMatchObject({ value: { program, origin: 'package' } });
   });
 
   test('does not go on to another when the chosen one is missing', () => {

@@ -5,12 +5,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Command } from '@commander-js/extra-typings';
-import { createContext } from '../../src/cli/context.ts';
-import { buildProgram } from '../../src/cli/program.ts';
 import { adviceText, advise, commandText, see, shellWord } from '../../src/core/advice.ts';
 import { adviceSites } from '../support/advice-sites.ts';
 import { packageRoot } from '../support/cli.ts';
+import { parseCommand as parse } from '../support/parse-command.ts';
 import { launcher, User } from './user.ts';
 
 let user: User;
@@ -33,22 +31,6 @@ beforeAll(async () => {
   said.text = again.stderr;
 }, 120_000);
 afterAll(() => user.remove());
-
-/** Throws commander's refusal; help is none. Whatever the command does is not done. */
-async function parse(argv: readonly string[]): Promise<void> {
-  const program = await buildProgram(createContext(packageRoot), argv, '0');
-  const { path } = argv.reduce<{ readonly path: Command; readonly done: boolean }>(
-    ({ path, done }, word) => {
-      const next = done ? undefined : path.commands.find((command) => command.name() === word);
-      return next === undefined ? { path, done: true } : { path: next as Command, done };
-    },
-    { path: program as unknown as Command, done: false },
-  );
-  path.action(() => {});
-  await program.parseAsync([...argv], { from: 'user' }).catch((error) => {
-    if (error.code !== 'commander.helpDisplayed') throw error;
-  });
-}
 
 /** What a shell makes of a command line, without the program's name. */
 function wordsOf(line: string): string[] {

@@ -8,8 +8,6 @@ import { join } from 'node:path';
 import { modelOfKnownPrice } from '../claude/rig.ts';
 import { pinnedClaude } from '../support/cli.ts';
 
-const program = pinnedClaude();
-
 /** A line of claude's stream, as far as tests look into it. */
 export interface Line {
   readonly type: string;
@@ -39,6 +37,8 @@ export class Sandbox {
 export interface ClaudeOptions {
   readonly sandbox: Pick<Sandbox, 'root' | 'project' | 'config'>;
   readonly url: string;
+  /** What is started; default: the real claude. */
+  readonly program?: string;
   readonly session: string;
   readonly prompt: string;
   readonly resume?: boolean;
@@ -59,7 +59,7 @@ export interface Claude {
 
 /** Starts claude; it ends by itself after its first `result`. */
 export function startClaude(options: ClaudeOptions): Claude {
-  const { sandbox } = options;
+  const { sandbox, program = pinnedClaude() } = options;
   const child = Bun.spawn(
     [
       ...[program, '-p', '--verbose', '--output-format', 'stream-json', '--input-format', 'stream-json'],

@@ -3,7 +3,7 @@
  * first; one that is stopped while it waits is gone at once. Commands of real runs are in command-slots-run.test.ts.
  */
 import { expect, test } from 'bun:test';
-import { CommandSlots, type SlotWish } from '../../src/runner/attempt/command-slots.ts';
+import { CommandSlots, type SlotRequest } from '../../src/runner/attempt/command-slots.ts';
 
 /** Slots with works that last until they are told to end, and the names of those that have begun. */
 function ground(atOnce = 1, chains: Record<string, number> = {}) {
@@ -11,7 +11,7 @@ function ground(atOnce = 1, chains: Record<string, number> = {}) {
   const ends = new Map<string, PromiseWithResolvers<string>>();
   const stops = new Map<string, () => void>();
   const slots = new CommandSlots({ atOnce: () => atOnce, chainOf: (id) => chains[id] ?? 1 });
-  const take = (sessionId: string, more: Partial<SlotWish> = {}): Promise<string | null> => {
+  const take = (sessionId: string, more: Partial<SlotRequest> = {}): Promise<string | null> => {
     const end = Promise.withResolvers<string>();
     ends.set(sessionId, end);
     const onStop = (withdraw: () => void) => void stops.set(sessionId, withdraw);

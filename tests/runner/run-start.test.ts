@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test';
 import type { EventBody, RunInfo } from '../../src/core/event.ts';
-import { type Sight, type StartWish, startEvents } from '../../src/runner/run-start.ts';
+import { type Sight, type StartOptions, startEvents } from '../../src/runner/run-start.ts';
 import { attemptId, CoreLog, processIdentity, sessionDefinition, sid } from '../support/core-events.ts';
 
 const [a, b, c] = [sid(1), sid(2), sid(3)];
@@ -18,11 +18,11 @@ function three(): CoreLog {
 
 const unseen: Sight = { lives: () => false, listens: () => false };
 
-function begin(log: CoreLog, wish: Partial<StartWish> = {}) {
+function begin(log: CoreLog, wish: Partial<StartOptions> = {}) {
   return startEvents(log.state, { run, overrides: {}, retryFailed: false, sight: unseen, ...wish });
 }
 
-function retriedBy(log: CoreLog, wish: Partial<StartWish> = {}): readonly string[] {
+function retriedBy(log: CoreLog, wish: Partial<StartOptions> = {}): readonly string[] {
   const events = begin(log, wish);
   if (!events.ok) throw new Error(events.failure.message);
   return events.value.flatMap((event: EventBody) => (event.type === 'group_resumed' ? event.retry : []));

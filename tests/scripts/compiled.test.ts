@@ -151,6 +151,25 @@ describe('the launcher', () => {
     expect(sh(['sh', '-c', there], { PATH: withBun }).stdout).toBe('sources a\n');
   });
 
+  test('runs what was published where there are no sources, and what was released by the link that it made', () => {
+    putCompiled();
+    rmSync(join(root, 'src'), { recursive: true });
+    write('dist/program/main.js', "console.log('published', ...process.argv.slice(2));\n");
+    expect(run({ PATH: withBun })).toBe('published a b c\n');
+    renameSync(join(root, compiledPlace), join(root, 'released'));
+    symlinkSync(join(root, 'released'), join(root, compiledPlace));
+    expect(run()).toBe('compiled a b c \n');
+  });
+
+  test('says what to do where there is no Bun', () => {
+    const tools = join(root, 'only');
+    mkdirSync(tools);
+    for (const tool of ['sh', 'uname', 'find']) symlinkSync(Bun.which(tool) ?? '', join(tools, tool));
+    rmSync(join(root, 'node_modules'));
+    const { code, stderr } = sh([join(root, 'bin', 'claude-code-agent'), 'ls'], { PATH: tools });
+    expect({ code, stderr }).toMatchObject({ code: 127, stderr: expect.stringContaining('https://bun.sh') });
+  });
+
   test('runs the sources where nothing is compiled, by the Bun asked for, and where find(1) knows no -cnewer', () => {
     putCompiled();
     const bun = { CLAUDE_CODE_AGENT_BUN: process.execPath };

@@ -1,9 +1,11 @@
 /**
- * Promises: the packed package can be imported by its name under Bun and runs a group; its types serve a strict
- * program; under Node one sentence says what to do. Nothing is asked of a network.
+ * Promises: the packed package holds what a user reads and runs, and nothing else; it can be imported by its name
+ * under Bun and runs a group; its types serve a strict program; under Node one sentence says what to do. Nothing is
+ * asked of a network.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -14,7 +16,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
+import manifest from '../../package.json' with { type: 'json' };
 import * as library from '../../src/index.ts';
 import { packageRoot } from '../support/cli.ts';
 
@@ -29,18 +32,23 @@ beforeAll(() => {
   const installed = join(modules, 'claude-code-agent');
   mkdirSync(installed, { recursive: true });
   expect(spawn(['tar', '-xzf', join(folder, name), '--strip-components=1', '-C', installed], folder).code).toBe(0);
-  symlinkSync(join(packageRoot, 'node_modules'), join(installed, 'node_modules'));
   for (const types of ['bun-types', '@types']) {
     symlinkSync(join(packageRoot, 'node_modules', types), join(modules, types));
   }
+  // What plays claude in its rehearsal is started with the Bun of a user.
+  const tools = join(folder, 'tools');
+  mkdirSync(tools);
+  symlinkSync(process.execPath, join(tools, 'bun'));
   writeFileSync(join(folder, 'package.json'), '{"type": "module"}');
 }, 120_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+const withoutClaude = (process.env.PATH ?? '').split(delimiter).filter((path) => !existsSync(join(path, 'claude')));
+
 function spawn(words: readonly string[], cwd = folder) {
   const home = join(folder, 'home');
   const env = {
-    PATH: process.env.PATH ?? '',
+    PATH: [join(folder, 'tools'), ...withoutClaude].join(delimiter),
     HOME: home,
     npm_config_cache: join(home, 'npm'),
     npm_config_update_notifier: 'false',
@@ -54,6 +62,46 @@ function write(name: string, text: string): string {
   writeFileSync(join(folder, name), text);
   return join(folder, name);
 }
+
+test('what is in it', () => {
+  const there = readdirSync(join(folder, 'node_modules', 'claude-code-agent')).sort();
+  const [texts, folders] = [
+    ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'],
+    ['.claude-plugin', 'bin', 'dist', 'docs', 'examples', 'man', 'templates'],
+  ];
+  expect(there).toEqual([...texts, ...folders].sort());
+  const inside = (...path: string[]) => readdirSync(join(folder, 'node_modules', 'claude-code-agent', ...path));
+  expect(inside('dist').sort()).toEqual(['program', 'types']);
+  expect(inside('man').sort()).toEqual(['cca.1', 'claude-code-agent.1']);
+  expect(inside('docs')).toContain('install.md');
+  const { dependencies = {}, scripts } = manifest as { dependencies?: object; scripts: Record<string, string> };
+  expect({ dependencies, private: Object.hasOwn(manifest, 'private') }).toEqual({ dependencies: {}, private: false });
+  expect(Object.keys(scripts).filter((name) => /^(?:pre|post)?install$/.test(name))).toEqual([]);
+  const licences = readFileSync(join(folder, 'node_modules/claude-code-agent/dist/program/licenses.txt'), 'utf8');
+  expect(licences).toMatch(/^commander [\s\S]*^react [\s\S]*^zod [\s\S]*/m);
+});
+
+test('the launcher and the hooks run what was packed, with no source and no package beside it', () => {
+  const launcher = join(folder, 'node_modules', 'claude-code-agent', 'bin', 'claude-code-agent');
+  expect(spawn([launcher, '--version'])).toMatchObject({ code: 0, stdout: `${manifest.version}\n` });
+  expect(spawn([launcher, 'doctor']).stdout).toMatch(/^ok +bun .*, as it was published$/m);
+  expect(spawn([launcher, 'template', 'list']).stdout).toContain('review-then-fix');
+  expect(spawn([launcher, 'hook', 'cpm', 'session-start'])).toMatchObject({ code: 0, stderr: '' });
+});
+
+test('where no claude is installed a stand-in plays it in a rehearsal, and that is said', () => {
+  const launcher = join(folder, 'node_modules', 'claude-code-agent', 'bin', 'claude-code-agent');
+  const file = write('workflow.yaml', 'version: 1\nsessions:\n  api: { project: ".", prompt: "Do it." }\n');
+  const real = spawn([launcher, 'run', file], folder);
+  expect(real).toMatchObject({ code: 2, stdout: '' });
+  expect(real.stderr).toContain('A rehearsal (--rehearse) needs none.');
+  const { code, stdout, stderr } = spawn([launcher, 'run', file, '--rehearse']);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('so a stand-in plays it') });
+  expect(stdout).toMatch(/^001 api .*completed/m);
+  const { stdout: log } = spawn([launcher, 'session', 'logs', '@/api']);
+  expect(log).toContain('-- claude stand-in');
+  expect(log).toContain('This was a rehearsal of session api');
+}, 60_000);
 
 const program = `
 import { type GroupProgress, type GroupResult, SessionGroup, SessionGroupRunner } from 'claude-code-agent';

@@ -22,7 +22,7 @@ import { reportModel } from '../../src/report/html/model.ts';
 import { createJsonReporter } from '../../src/report/json-reporter.ts';
 import { reportMarkdown } from '../../src/report/markdown.ts';
 import { readLog } from '../../src/store/event-log.ts';
-import type { World } from '../../src/world/world.ts';
+import type { Files, World } from '../../src/world/world.ts';
 import { groupReference } from './group-setup.ts';
 import { scenarioOf } from './scenario-of-seed.ts';
 import { simulate } from './simulation.ts';
@@ -41,6 +41,12 @@ const reasonsMin = [
 type Codes = Readonly<Record<SessionId, string>>;
 type Faces = Readonly<Record<string, Codes>>;
 
+/** Files of the real world are an object of functions, so what takes some of them over spreads it. */
+function plainFiles(files: VirtualFiles): Files {
+  const names = Object.getOwnPropertyNames(VirtualFiles.prototype).filter((name) => name !== 'constructor');
+  return Object.fromEntries(names.map((name) => [name, Reflect.get(files, name).bind(files)])) as unknown as Files;
+}
+
 /** What others see of the machine while a runner is at work: they only read, so that no story goes another way. */
 function readingWorld({ machine, process, world }: VirtualRunner): World {
   const { disk, timeline, watchers, trouble } = machine;
@@ -53,7 +59,7 @@ function readingWorld({ machine, process, world }: VirtualRunner): World {
   return {
     ...world,
     clock: { ...world.clock, ...clock },
-    files: Object.assign(files, { writeAtomic: nothing, watch: () => () => {} }),
+    files: { ...plainFiles(files), writeAtomic: nothing, watch: () => () => {} },
     processes: { ...world.processes, isAlive },
   };
 }
@@ -140,6 +146,7 @@ interface Moments {
   readonly reasons: Set<string>;
   /** The first moment at which not all said the same. */
   differing: Faces | null;
+  readonly errors: unknown[];
 }
 
 /** Asks all of them whenever the runner of a story has written its progress, which `change` may alter on its way. */
@@ -158,7 +165,13 @@ function askAlong(seed: number, moments: Moments, change: (progress: string) => 
       const writeAtomic: World['files']['writeAtomic'] = (path, text, options) => {
         const isProgress = path === group.paths.progress;
         world.files.writeAtomic(path, isProgress ? change(text) : text, options);
-        if (isProgress) look(runner);
+        if (!isProgress) return;
+        // Whoever writes the progress lets every error pass, also those of a face.
+        try {
+          look(runner);
+        } catch (error) {
+          moments.errors.push(error);
+        }
       };
       return { ...world, files: { ...world.files, writeAtomic } };
     },
@@ -172,10 +185,10 @@ function askAlong(seed: number, moments: Moments, change: (progress: string) => 
       return createJsonReporter({ write, groupId: group.groupId, clock: readingWorld(runner).clock });
     },
   });
-  expect({ seed, violation }).toEqual({ seed, violation: null });
+  expect({ seed, violation, errors: moments.errors }).toEqual({ seed, violation: null, errors: [] });
 }
 
-const nothing = (): Moments => ({ states: new Set(), reasons: new Set(), differing: null });
+const nothing = (): Moments => ({ states: new Set(), reasons: new Set(), differing: null, errors: [] });
 
 test(`all of them say the same in ${statesMin} states and more`, () => {
   const moments = nothing();

@@ -24,16 +24,16 @@ describe('what it says', () => {
   test('all of it', () => {
     const text =
       'isolate: worktree\naccept: |\n  npm test\n  npm run lint\nacceptTimeout: 5m\nsetup: npm ci\nsetupTimeout: 1h\n';
-    expect(valid(load(text)).wish).toEqual({
+    expect(valid(load(text)).work).toEqual({
       isolate: 'worktree',
       accept: 'npm test\nnpm run lint',
       acceptTimeoutMs: 300_000,
       setup: 'npm ci',
       setupTimeoutMs: 3_600_000,
     });
-    expect(valid(load('accept: false')).wish.accept).toBe(false);
+    expect(valid(load('accept: false')).work.accept).toBe(false);
     for (const nothing of ['', '# later\n', '---\n', '{}']) {
-      expect(Object.values(valid(load(nothing)).wish).filter((one) => one !== undefined)).toEqual([]);
+      expect(Object.values(valid(load(nothing)).work).filter((one) => one !== undefined)).toEqual([]);
     }
   });
 
@@ -130,7 +130,7 @@ describe('what is no such file', () => {
 });
 
 describe('which one counts', () => {
-  const commandIn = (place: string) => valid(projectFileFor(world, folder.at(place)))?.wish.accept;
+  const commandIn = (place: string) => valid(projectFileFor(world, folder.at(place)))?.work.accept;
 
   test('the nearest, as a whole, up to the repository and not beyond', () => {
     mkdirSync(folder.at('outer/repo/.git'), { recursive: true });

@@ -3,13 +3,13 @@
  * out, and refused where a session asks for it itself.
  */
 import { describe, expect, test } from 'bun:test';
-import { type WorkWish, workFaults, workSettings } from '../../src/template/workflow/work-settings.ts';
+import { type GivenWork, workFaults, workSettings } from '../../src/template/workflow/work-settings.ts';
 import { fc } from '../support/property.ts';
 
 const repository = '/p/.git';
 const maybe = <T>(one: fc.Arbitrary<T>) => fc.option(one, { nil: undefined });
 const command = fc.constantFrom<string | false>('npm test', 'make', false);
-const wish: fc.Arbitrary<WorkWish> = fc.record({
+const wish: fc.Arbitrary<GivenWork> = fc.record({
   isolate: maybe(fc.constantFrom('none' as const, 'worktree' as const)),
   accept: maybe(command),
   acceptRetries: maybe(fc.nat(10)),
@@ -22,7 +22,7 @@ const wish: fc.Arbitrary<WorkWish> = fc.record({
 
 describe('who counts', () => {
   test('whoever is nearer, key by key', () => {
-    const project: WorkWish = { isolate: 'worktree', accept: 'npm test', acceptTimeoutMs: 5_000, setup: 'npm ci' };
+    const project: GivenWork = { isolate: 'worktree', accept: 'npm test', acceptTimeoutMs: 5_000, setup: 'npm ci' };
     expect(workSettings([{ accept: 'make' }, { commit: false, acceptRetries: 3 }, project], repository)).toEqual({
       repository,
       isolate: 'worktree',
@@ -46,7 +46,7 @@ describe('who counts', () => {
     fc.assert(
       fc.property(fc.array(wish, { maxLength: 4 }), fc.constantFrom(repository, null), (wishes, where) => {
         const settings = workSettings(wishes, where);
-        const first = <K extends keyof WorkWish>(key: K) =>
+        const first = <K extends keyof GivenWork>(key: K) =>
           wishes.map((one) => one[key]).find((one) => one !== undefined);
         expect(settings.isolate).toBe(first('isolate') as never);
         expect(settings.accept).toBe((first('accept') || undefined) as never);
@@ -61,7 +61,7 @@ describe('who counts', () => {
 });
 
 describe('what a session cannot ask for', () => {
-  const faults = (own: WorkWish, where: string | null, others: readonly WorkWish[] = []) =>
+  const faults = (own: GivenWork, where: string | null, others: readonly GivenWork[] = []) =>
     workFaults(own, workSettings([own, ...others], where), where).map(({ key, problem }) => `${key} ${problem}`);
 
   test('is told with its reason', () => {

@@ -52,7 +52,7 @@ test('project files', async () => {
   expect(examples.length).toBeGreaterThan(0);
   for (const text of examples) {
     const file = folder.write('.claude-code-agent/project.yaml', text);
-    expect(valid(loadProjectFile(world, file)).wish.accept).toBeDefined();
+    expect(valid(loadProjectFile(world, file)).work.accept).toBeDefined();
   }
   expect(projectKeys.filter((key) => !worktrees.includes(`\`${key}\``))).toEqual([]);
 });

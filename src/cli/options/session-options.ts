@@ -19,7 +19,7 @@ import {
 } from './option-values.ts';
 import { type PromptOptions, promptSource } from './prompt-source.ts';
 import { type ConfigOptions, configOf, withConfigOptions } from './session-config.ts';
-import { type WorkOptions, withWorkOptions, workWish } from './session-work.ts';
+import { type WorkOptions, withWorkOptions, workFrom } from './session-work.ts';
 
 /** Adds all but `--project` to a command. */
 export function withSessionOptions<Args extends unknown[], Given extends Record<string, unknown>>(
@@ -76,14 +76,14 @@ export interface SessionOptions extends SameForBoth, PromptOptions, WorkOptions,
 }
 
 /** What the options come to. Reads only. Fails with `usage`. */
-export function sessionWish(context: Context, given: SessionOptions): Result<Omit<NewSessionOptions, 'project'>> {
+export function sessionFrom(context: Context, given: SessionOptions): Result<Omit<NewSessionOptions, 'project'>> {
   const config = configOf(context, given);
   if (!config.ok) return config;
   const { timeout, stallTimeout, memory, prompt, promptFile, ...same } = given;
   return ok({
     ...same,
     prompt: promptSource(context, { prompt, promptFile }),
-    work: workWish(given),
+    work: workFrom(given),
     config: config.value,
     timeoutMs: timeout,
     stallTimeoutMs: stallTimeout,

@@ -1,7 +1,7 @@
 /** The options that say where a session works and how its work is checked. */
 import { type Command, Option } from '@commander-js/extra-typings';
 import { type IsolationMode, isolationModes } from '../../core/group.ts';
-import type { WorkWish } from '../../template/workflow/work-settings.ts';
+import type { GivenWork } from '../../template/workflow/work-settings.ts';
 import { parseAcceptRetries, parseCommand, parseDuration } from './option-values.ts';
 
 /** As commander gives them; `--no-accept` makes `accept` false. */
@@ -39,7 +39,7 @@ export function withWorkOptions<Args extends unknown[], Given extends Record<str
 }
 
 /** What the options say; nothing is looked at. */
-export function workWish({
+export function workFrom({
   accept,
   setup,
   acceptTimeout,
@@ -47,7 +47,7 @@ export function workWish({
   commit,
   expectChanges,
   ...rest
-}: WorkOptions): WorkWish {
+}: WorkOptions): GivenWork {
   const { isolate, acceptRetries } = rest;
   return {
     isolate,

@@ -13,7 +13,7 @@ import type { Artifact } from './workflow-config.ts';
 /** What was loaded so shortly before is still in the conversation. */
 export const cacheMs = 5 * 60_000;
 
-export interface Wish {
+export interface ArtifactOptions {
   readonly trigger: string;
   /** Only these, whatever their triggers are. */
   readonly only?: readonly string[];
@@ -30,8 +30,8 @@ export type Due =
   | { readonly action: 'skip' | 'cached'; readonly why: string };
 
 /** Whether an artifact is to be loaded now. */
-export function dueNow(artifact: Artifact, state: JsonObject, wish: Wish): Due {
-  const { trigger, only, force, nowMs } = wish;
+export function dueNow(artifact: Artifact, state: JsonObject, options: ArtifactOptions): Due {
+  const { trigger, only, force, nowMs } = options;
   if (only !== undefined && !only.includes(artifact.id)) return { action: 'skip', why: 'was not asked for' };
   // Forced, or named: everything that a person asks for is given.
   if (only === undefined && !force && !artifact.triggers.includes(trigger)) {
@@ -40,8 +40,8 @@ export function dueNow(artifact: Artifact, state: JsonObject, wish: Wish): Due {
   if (artifact.condition !== undefined && !artifact.condition(state))
     return { action: 'skip', why: 'its condition does not hold' };
   // After a start, a resume or a compaction nothing of before can be counted on.
-  if (force || wish.isNew || trigger === 'session_start') return { action: 'load' };
-  const loadedMs = lastLoadMs(state, artifact.id, wish.sessionId);
+  if (force || options.isNew || trigger === 'session_start') return { action: 'load' };
+  const loadedMs = lastLoadMs(state, artifact.id, options.sessionId);
   const ageMs = loadedMs === null ? null : nowMs - loadedMs;
   if (ageMs === null || ageMs < 0 || ageMs >= cacheMs) return { action: 'load' };
   return { action: 'cached', why: `was loaded ${Math.round(ageMs / 1000)} seconds ago; --force loads it again` };

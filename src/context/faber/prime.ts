@@ -27,7 +27,7 @@ import {
 import { loadState, updateState } from './state-file.ts';
 import { type Artifact, loadWorkflowConfig, type WorkflowConfig, workflowName } from './workflow-config.ts';
 
-export interface PrimeWish {
+export interface PrimeOptions {
   readonly project: FaberProject;
   readonly runId: string;
   readonly who: Who;
@@ -70,19 +70,19 @@ export interface Primed {
  * Reads everything, records in state.json what the session got, and returns the text. Fails as loadState and
  * loadWorkflowConfig do; nothing is written then.
  */
-export function primeContext(files: ContextFiles, wish: PrimeWish): Result<Primed> {
-  const { project, runId, who, shipped } = wish;
+export function primeContext(files: ContextFiles, options: PrimeOptions): Result<Primed> {
+  const { project, runId, who, shipped } = options;
   const state = loadState(files, project, runId);
   if (!state.ok) return state;
   const config = loadWorkflowConfig(files, project, { name: workflowName(state.value.workflow_id), shipped });
   if (!config.ok) return config;
-  const begun = begin(state.value, wish);
+  const begun = begin(state.value, options);
   const ground: Ground = { files, project, runId, state: state.value, shipped };
   const artifacts = config.value.artifacts.map((artifact): PrimedArtifact => {
     const due = dueNow(artifact, state.value, {
-      trigger: wish.trigger,
-      ...(wish.only === undefined ? {} : { only: wish.only }),
-      force: wish.force,
+      trigger: options.trigger,
+      ...(options.only === undefined ? {} : { only: options.only }),
+      force: options.force,
       nowMs: who.nowMs,
       sessionId: begun.sessionId,
       isNew: begun.isNew,
@@ -92,52 +92,52 @@ export function primeContext(files: ContextFiles, wish: PrimeWish): Result<Prime
   const missing = artifacts
     .filter(({ artifact, content }) => artifact.required && content?.kind === 'missing')
     .map(({ artifact }) => artifact.id);
-  const written = wish.dryRun ? ok(state.value) : record(files, wish, artifacts);
+  const written = options.dryRun ? ok(state.value) : record(files, options, artifacts);
   const trouble = written.ok ? {} : { trouble: written.failure.message };
   const shown = artifacts.flatMap(({ artifact, content }) => (content === undefined ? [] : [{ artifact, content }]));
-  const text = textOf(begun, { wish, config: config.value, shown, ...trouble });
+  const text = textOf(begun, { options, config: config.value, shown, ...trouble });
   const { sessionId, isNew } = begun;
   return ok({ text, config: config.value, sessionId, isNewSession: isNew, artifacts, missing, ...trouble });
 }
 
-function begin(state: JsonObject, { who, isCompacted }: PrimeWish): Begun {
+function begin(state: JsonObject, { who, isCompacted }: PrimeOptions): Begun {
   return beginSession(state, who, { isCompacted });
 }
 
 /** The state is read once more under its lock: somebody may have changed it since. */
-function record(files: ContextFiles, wish: PrimeWish, artifacts: readonly PrimedArtifact[]): Result<JsonObject> {
-  const { project, runId, who, trigger } = wish;
+function record(files: ContextFiles, options: PrimeOptions, artifacts: readonly PrimedArtifact[]): Result<JsonObject> {
+  const { project, runId, who, trigger } = options;
   const loaded = artifacts.flatMap(({ artifact, content }) =>
     content?.kind === 'text' ? [{ id: artifact.id, source: content.source, sizeBytes: content.sizeBytes }] : [],
   );
   return updateState(files, project, { runId, nowMs: who.nowMs }, (state) => {
-    const { state: begun, sessionId } = begin(state, wish);
+    const { state: begun, sessionId } = begin(state, options);
     return ok(loaded.length === 0 ? begun : recordLoads(begun, loaded, { trigger, sessionId, nowMs: who.nowMs }));
   });
 }
 
 interface TextParts {
-  readonly wish: PrimeWish;
+  readonly options: PrimeOptions;
   readonly config: WorkflowConfig;
   readonly shown: readonly Shown[];
   readonly trouble?: string;
 }
 
 /** The urgent part first; a line that changes every time, because claude drops a text it has seen before. */
-function textOf({ state, sessionId, isNew }: Begun, { wish, config, shown, trouble }: TextParts): string {
-  const head = runLines(wish.runId, state, config.phases);
+function textOf({ state, sessionId, isNew }: Begun, { options, config, shown, trouble }: TextParts): string {
+  const head = runLines(options.runId, state, config.phases);
   const sessions = objectOf(state.sessions);
   const part = partOf(currentSession(state).record);
   const how = part > 1 ? `, part ${part} of its conversation` : isNew ? '' : ', going on';
   const which = `session ${oneLine(String(sessions.total_sessions))} of the run${how}`;
-  head.push(`Loaded at ${isoTime(wish.who.nowMs)} (${wish.trigger}) for ${oneLine(sessionId)}, ${which}.`);
+  head.push(`Loaded at ${isoTime(options.who.nowMs)} (${options.trigger}) for ${oneLine(sessionId)}, ${which}.`);
   if (config.problems.length > 0) {
     head.push(`Problems in its configuration: ${oneLine(config.problems.slice(0, 3).join('; '))}`);
   }
   if (trouble !== undefined) head.push(`This could not be recorded: ${oneLine(trouble)}`);
   const text = head.join('\n');
-  const rest = renderArtifacts(shown, wish.charactersMax - text.length - 1);
-  return fitted(rest === '' ? text : `${text}\n${rest}`, statePath(wish.runId), wish.charactersMax);
+  const rest = renderArtifacts(shown, options.charactersMax - text.length - 1);
+  return fitted(rest === '' ? text : `${text}\n${rest}`, statePath(options.runId), options.charactersMax);
 }
 
 /** What the run is and where it stands. */

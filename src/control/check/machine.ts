@@ -7,7 +7,7 @@ import { adviceText, advise } from '../../core/advice.ts';
 import type { Failure, Result } from '../../core/failure.ts';
 import { groupsFolder } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-import { isCompiled, ownCommand } from '../../world/own-program.ts';
+import { isBundled, isCompiled, ownCommand } from '../../world/own-program.ts';
 import type { Containment, LimitKind, World } from '../../world/world.ts';
 import { readUserConfig } from '../config/user-config.ts';
 import { askLogin } from '../login-check.ts';
@@ -60,6 +60,7 @@ export function limitText(limits: ReadonlySet<LimitKind>): string {
 
 function ownForm(packageRoot: string): string {
   if (isCompiled) return 'compiled';
+  if (isBundled) return 'as it was published';
   return `from its sources: "npm run build" in ${packageRoot} lets it start faster`;
 }
 

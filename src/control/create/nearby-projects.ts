@@ -55,7 +55,7 @@ const bytesMax = 1024 * 1024;
  */
 export function checkCommandFor(world: World, project: string): string | null {
   const own = projectFileFor(world, project);
-  if (own.ok && own.value?.wish.accept !== undefined) return null;
+  if (own.ok && own.value?.work.accept !== undefined) return null;
   const textOf = (name: string): string => {
     const read = readTextFile(world, join(project, name), bytesMax);
     return read.ok ? read.text : '';

@@ -19,7 +19,7 @@ import { frozenTemplates, generatedConfig } from '../../runner/place/generated-c
 import { problemsFailure } from '../../store/yaml-text.ts';
 import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
 import type { LaterPlace } from '../../template/render.ts';
-import type { WorkSettings, WorkWish } from '../../template/workflow/work-settings.ts';
+import type { GivenWork, WorkSettings } from '../../template/workflow/work-settings.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import { findSessionOf, type LoadedGroup, resolveGroup } from '../resolve.ts';
@@ -46,7 +46,7 @@ export interface NewSessionOptions extends Omit<TaskOptions, 'claudeMdTemplate'>
   readonly memoryBytes?: number | undefined;
   readonly maxProcesses?: number | undefined;
   /** Where it works, and how its work is checked. */
-  readonly work?: WorkWish | undefined;
+  readonly work?: GivenWork | undefined;
   /** What is generated into its config dir. */
   readonly config?: Omit<SessionConfig, 'claudeMdText'> | undefined;
 }
@@ -164,8 +164,8 @@ export async function draftOf(
   return ok({ definition, later, notes, ...(configTemplate === undefined ? {} : { configTemplate }) });
 }
 
-function isAnyGiven(wish: WorkWish): boolean {
-  return Object.values(wish).some((value) => value !== undefined);
+function isAnyGiven(given: GivenWork): boolean {
+  return Object.values(given).some((value) => value !== undefined);
 }
 
 /** What every draft says anew, and what only the group can say. */

@@ -6,7 +6,7 @@ import { findRepository } from '../../git/repository.ts';
 import { problemsFailure } from '../../store/yaml-text.ts';
 import { type ProjectFile, projectFileFor } from '../../template/workflow/project-file.ts';
 import type { ProjectCommand } from '../../template/workflow/project-shelf.ts';
-import { type WorkSettings, type WorkWish, workFaults, workSettings } from '../../template/workflow/work-settings.ts';
+import { type GivenWork, type WorkSettings, workFaults, workSettings } from '../../template/workflow/work-settings.ts';
 import type { World } from '../../world/world.ts';
 import { briefPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
@@ -27,7 +27,7 @@ export interface SessionWork {
 export function workOf(
   { world }: Place,
   projectPath: string,
-  asked: WorkWish,
+  asked: GivenWork,
   kept?: SessionDefinition,
 ): Result<SessionWork> {
   const isSame = kept?.projectPath === projectPath;
@@ -35,8 +35,8 @@ export function workOf(
   if (!file.ok) return problemsFailure('The project file', file.problems);
   const repository = findRepository(world.files, projectPath)?.repository ?? null;
   const ofProject = file.value;
-  const own = { ...(kept === undefined ? {} : keptWish(world, kept, isSame)), ...withoutAbsent(asked) };
-  const settings = workSettings([own, ...(ofProject === null ? [] : [ofProject.wish])], repository);
+  const own = { ...(kept === undefined ? {} : keptWork(world, kept, isSame)), ...withoutAbsent(asked) };
+  const settings = workSettings([own, ...(ofProject === null ? [] : [ofProject.work])], repository);
   const [fault] = workFaults({ ...asked, isolate: own.isolate }, settings, repository);
   if (fault !== undefined) return fail('usage', `${optionOf(fault.key, own)} ${fault.problem}.`, 'Leave it out.');
   if (settings.isolate === 'worktree' && repository === null) {
@@ -50,25 +50,25 @@ export function workOf(
 }
 
 /** What it has; in another project without what the file of its old one had brought. */
-function keptWish(world: World, kept: SessionDefinition, isSame: boolean): WorkWish {
+function keptWork(world: World, kept: SessionDefinition, isSame: boolean): GivenWork {
   const { isolate, accept, acceptRetries, acceptTimeoutMs, setup, setupTimeoutMs, expectChanges, noCommit } = kept;
   const commands = { isolate, accept, acceptRetries, acceptTimeoutMs, setup, setupTimeoutMs };
   const has = withoutAbsent({ ...commands, expectChanges, ...(noCommit === true ? { commit: false } : {}) });
   const file = isSame ? ok(null) : projectFileFor(world, kept.projectPath);
-  const brought = new Map<string, unknown>(file.ok ? Object.entries(file.value?.wish ?? {}) : []);
+  const brought = new Map<string, unknown>(file.ok ? Object.entries(file.value?.work ?? {}) : []);
   return Object.fromEntries(Object.entries(has).filter(([key, value]) => value !== brought.get(key)));
 }
 
-function withoutAbsent(wish: WorkWish): WorkWish {
-  return Object.fromEntries(Object.entries(wish).filter(([, value]) => value !== undefined));
+function withoutAbsent(given: GivenWork): GivenWork {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }
 
-function optionOf(key: keyof WorkWish, own: WorkWish): string {
+function optionOf(key: keyof GivenWork, own: GivenWork): string {
   const name = key.replace(/Ms$/, '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
   return own[key] === false ? `--no-${name}` : `--${name}`;
 }
 
-function commandsOf(ofProject: ProjectFile | null, own: WorkWish, settings: WorkSettings): ProjectCommand[] {
+function commandsOf(ofProject: ProjectFile | null, own: GivenWork, settings: WorkSettings): ProjectCommand[] {
   if (ofProject === null) return [];
   return (['accept', 'setup'] as const).flatMap((key) => {
     const command = own[key] === undefined ? settings[key] : undefined;

@@ -2,7 +2,7 @@
 
 import { type Abilities, checkAbilities } from '../../claude/abilities.ts';
 import { chooseLogin } from '../../claude/launch/login.ts';
-import { findClaude } from '../../claude/launch/program.ts';
+import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
 import { list, object } from '../../claude/lenient.ts';
 import { adviceText } from '../../core/advice.ts';
 import type { Result } from '../../core/failure.ts';
@@ -141,7 +141,7 @@ async function missingFor(
   if (preview.waves.length === 0) return missing;
   note(await checkGit(place, state, preview.waves.flat()));
   const { world, env, packageRoot } = place;
-  const claude = findClaude(world, env, { packageRoot, preferPinned: rehearsal });
+  const claude = findClaude(world, env, { packageRoot, ...(rehearsal ? forRehearsal : {}) });
   note(claude);
   if (!claude.ok || rehearsal) return missing;
   const tried = await trialOf(world, root, claude.value.program, env);

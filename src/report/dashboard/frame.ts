@@ -102,11 +102,11 @@ function bodyOf(view: View, chosen: Ui, terminal: Terminal, { items, room }: Lis
   const isBeside = shape === 'beside';
   const wide = isBeside ? listColumns(view.state, columns) : columns;
   const paneColumns = isBeside ? columns - wide - 1 : columns;
-  const wish = (of: SessionRecord) => ({ record: of, tab: chosen.tab, scroll: chosen.scroll, isBeside });
+  const options = (of: SessionRecord) => ({ record: of, tab: chosen.tab, scroll: chosen.scroll, isBeside });
   const lines =
     record === undefined || shape === 'none'
       ? []
-      : linesFor(view, wish(record), { ...terminal, columns: paneColumns, rows: room });
+      : linesFor(view, options(record), { ...terminal, columns: paneColumns, rows: room });
   // A log grows.
   const wanted = chosen.tab === 'log' ? Number.POSITIVE_INFINITY : lines.length;
   const heights = divide(room, shape, items.length, wanted);
@@ -116,7 +116,7 @@ function bodyOf(view: View, chosen: Ui, terminal: Terminal, { items, room }: Lis
   const list = height === 0 ? [] : listRows(view, ui, part, { room, items, index, height, isBeside });
   const counts = { listRows: height, paneRows: Math.max(0, heights.pane - headRows(isBeside)) };
   if (record === undefined || heights.pane === 0) return { rows: list, ui, shape, ...counts };
-  const pane = paneRows(view, wish(record), { ...terminal, columns: paneColumns, rows: heights.pane }, lines);
+  const pane = paneRows(view, options(record), { ...terminal, columns: paneColumns, rows: heights.pane }, lines);
   const between: Cell = { text: terminal.glyphs.lane, tone: 'dim' };
   const blank = rowOf([], paneColumns);
   const details = pane.rows.map((row) => tagged(row, { on: 'pane' }));

@@ -8,7 +8,7 @@ import { usageNow } from './session-row.ts';
 import { type Tab, tabs } from './ui.ts';
 import type { Terminal, View } from './view.ts';
 
-export interface PaneWish {
+export interface PaneOptions {
   readonly record: SessionRecord;
   readonly tab: Tab;
   readonly scroll: number;
@@ -33,7 +33,11 @@ export function headRows(isBeside: boolean): number {
 }
 
 /** The lines of a tab, broken already. */
-export function linesFor(view: View, { record, tab, isBeside }: PaneWish, { columns, rows, glyphs }: Part): Cell[][] {
+export function linesFor(
+  view: View,
+  { record, tab, isBeside }: PaneOptions,
+  { columns, rows, glyphs }: Part,
+): Cell[][] {
   const lines = tabLines(view, tab, { record, columns: columns - 2, glyphs });
   const room = rows - headRows(isBeside);
   const left = room - lines.length - 2;
@@ -44,8 +48,8 @@ export function linesFor(view: View, { record, tab, isBeside }: PaneWish, { colu
 }
 
 /** `lines` are those of `linesFor`; `scroll` is brought within bounds. */
-export function paneRows(view: View, wish: PaneWish, part: Part, lines: readonly Cell[][]): ShownPane {
-  const { tab, scroll: wanted, isBeside } = wish;
+export function paneRows(view: View, options: PaneOptions, part: Part, lines: readonly Cell[][]): ShownPane {
+  const { tab, scroll: wanted, isBeside } = options;
   const { columns, rows } = part;
   const room = Math.max(0, rows - headRows(isBeside));
   const most = Math.max(0, lines.length - room);
@@ -54,7 +58,7 @@ export function paneRows(view: View, wish: PaneWish, part: Part, lines: readonly
   const shown = lines.slice(from, from + room);
   const body = Array.from({ length: room }, (_, index) => rowOf([{ text: ' ' }, ...(shown[index] ?? [])], columns));
   const hidden = hiddenText(from, Math.max(0, lines.length - from - room));
-  const head = isBeside ? besideHead(view, wish, part, hidden) : [belowHead(view, wish, part, hidden)];
+  const head = isBeside ? besideHead(view, options, part, hidden) : [belowHead(view, options, part, hidden)];
   return { rows: [...head, ...body].slice(0, rows), scroll };
 }
 
@@ -70,7 +74,7 @@ function tabNames(tab: Tab, between: string): Cell[] {
 }
 
 /** One row that parts it from the list as well. */
-function belowHead({ state }: View, { record, tab }: PaneWish, { columns, glyphs }: Part, hidden: string): Row {
+function belowHead({ state }: View, { record, tab }: PaneOptions, { columns, glyphs }: Part, hidden: string): Row {
   const title = plainWidths(titleOf(state, record.definition.id));
   const left: Cell[] = [
     { text: glyphs.rule.repeat(2), tone: 'dim' },
@@ -85,7 +89,7 @@ function belowHead({ state }: View, { record, tab }: PaneWish, { columns, glyphs
   return rowOf([...left, rule, { text: end, tone: 'dim' }], columns);
 }
 
-function besideHead(view: View, { record, tab }: PaneWish, { columns, glyphs }: Part, hidden: string): Row[] {
+function besideHead(view: View, { record, tab }: PaneOptions, { columns, glyphs }: Part, hidden: string): Row[] {
   const { state, verdicts } = view;
   const { status } = record.state;
   const why = verdicts(record);

@@ -127,7 +127,7 @@ function column({ gap }: Layout, text: string, width: number, align: 'left' | 'r
   return width === 0 ? '' : `${padded(text, width, align)}${' '.repeat(gap)}`;
 }
 
-export interface RowWish {
+export interface RowDetails {
   readonly record: SessionRecord;
   /** Shown instead of what it does; absent = no timeline is wanted. */
   readonly span?: Span | null;
@@ -139,7 +139,7 @@ export interface RowWish {
 
 export function sessionRow(
   view: View,
-  { record, lanes, isSelected, isMarked, span }: RowWish,
+  { record, lanes, isSelected, isMarked, span }: RowDetails,
   layout: Layout,
   terminal: Terminal,
 ): Row {

@@ -194,8 +194,8 @@ export class Acceptance {
     const onStop = (withdraw: () => void): void => {
       this.#withdraw = withdraw;
     };
-    const wish = { sessionId, command: 'accept', onStop } as const;
-    return (await slots.take(wish, () => this.#runCommand(accept))) ?? ok(null);
+    const command = { sessionId, command: 'accept', onStop } as const;
+    return (await slots.take(command, () => this.#runCommand(accept))) ?? ok(null);
   }
 
   /** Null when it succeeded. Fails when its worktree cannot be looked at or tidied. */

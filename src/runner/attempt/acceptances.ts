@@ -3,7 +3,7 @@ import type { StopReason } from '../../core/event.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
-import { fillPrompt } from '../../template/knowledge.ts';
+import { fillPrompt } from '../../template/fill-references.ts';
 import type { World } from '../../world/world.ts';
 import type { Fact } from '../facts.ts';
 import { Acceptance } from './acceptance.ts';

@@ -12,7 +12,7 @@ import { answerFirstRun } from '../../claude/launch/first-run.ts';
 import { gitGuidance } from '../../claude/launch/git-guidance.ts';
 import type { InstructionsInput } from '../../claude/launch/instructions.ts';
 import { checkLogin, chooseLogin } from '../../claude/launch/login.ts';
-import { findClaude } from '../../claude/launch/program.ts';
+import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
 import { checkProjectSettings, checkSettings, modelOfSettings } from '../../claude/launch/project-settings.ts';
 import { type ResumePromptInput, repeatPrompt, resumePrompt } from '../../claude/launch/resume-prompt.ts';
 import type { Environment } from '../../claude/launch/variables.ts';
@@ -26,7 +26,7 @@ import type { GroupState } from '../../core/state.ts';
 import type { Git } from '../../git/git.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-import { fillPrompt, type InputFile } from '../../template/knowledge.ts';
+import { fillPrompt, type InputFile } from '../../template/fill-references.ts';
 import type { World } from '../../world/world.ts';
 import { linkFailure } from '../../world/write-failure.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf, type TemplateStore } from '../place/generated-config.ts';
@@ -145,7 +145,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
 
 /** Looked for once. What is rehearsed costs nothing, so its claude needs no trial. */
 function anyClaude(world: World, { callerEnv, packageRoot, rehearsalUrl }: PreparerOptions): ClaudeGate {
-  const found = findClaude(world, callerEnv, { packageRoot, preferPinned: rehearsalUrl !== undefined });
+  const found = findClaude(world, callerEnv, { packageRoot, ...(rehearsalUrl === undefined ? {} : forRehearsal) });
   return { choose: async () => (found.ok ? ok({ program: found.value.program }) : found) };
 }
 

@@ -13,7 +13,7 @@ export interface CommandSlotsOptions {
   readonly chainOf: (id: SessionId) => number;
 }
 
-export interface SlotWish extends SlotUse {
+export interface SlotRequest extends SlotUse {
   /** Of those with the same name one after another asks for a slot, however many are free. */
   readonly turn?: string;
   /** It needs no slot, only its turn. */
@@ -49,7 +49,7 @@ export class CommandSlots {
    * Does the work once there is a slot for it; when the work has ended, in whatever way, the slot is free again. Null
    * when it was withdrawn before it began.
    */
-  async take<T>({ turn, isLight = false, onStop, ...use }: SlotWish, work: () => Promise<T>): Promise<T | null> {
+  async take<T>({ turn, isLight = false, onStop, ...use }: SlotRequest, work: () => Promise<T>): Promise<T | null> {
     const slots = this.#allSlots();
     slots.concurrency = this.#options.atOnce();
     this.#asked += 1;

@@ -40,9 +40,14 @@ export function createWorkplaces(world: World, git: Git, slots: CommandSlots): W
       // A git that outlives this runner would go on making, or taking back, what the next one makes.
       const marked = { ...git, mark: { [attemptMark]: input.attempt.id } };
       const { definition, workspace } = input.record;
-      const wish = { sessionId: definition.id, command: 'checkout', turn: repository, onStop: input.onStop } as const;
+      const options = {
+        sessionId: definition.id,
+        command: 'checkout',
+        turn: repository,
+        onStop: input.onStop,
+      } as const;
       const isLight = workspace !== undefined && world.files.info(workspace.path)?.kind === 'folder';
-      const made = await slots.take({ ...wish, isLight }, async () =>
+      const made = await slots.take({ ...options, isLight }, async () =>
         (await place).isolate(marked, input, repository, bases),
       );
       if (made === null) return stoppedWaiting;

@@ -13,7 +13,7 @@ import { upToRepository } from '../places.ts';
 import { readTextFile, systemCode } from '../text-file.ts';
 import { shellCommand } from './command-text.ts';
 import { onlyKnown, Problems } from './problems.ts';
-import type { WorkWish } from './work-settings.ts';
+import type { GivenWork } from './work-settings.ts';
 import { command, duration } from './work-values.ts';
 
 const projectFileName = join('.claude-code-agent', 'project.yaml');
@@ -39,7 +39,7 @@ export const projectKeys: readonly (keyof z.output<ReturnType<typeof projectSche
 export interface ProjectFile {
   /** Absolute path of the file. */
   readonly path: string;
-  readonly wish: WorkWish;
+  readonly work: GivenWork;
 }
 
 /** What the project file nearest to this folder of a project says; null when there is none. Never throws. */
@@ -93,7 +93,7 @@ export function loadProjectFile(world: World, path: string): Checked<ProjectFile
     ok: true,
     value: {
       path,
-      wish: { isolate, ...commands, acceptTimeoutMs: millis(acceptTimeout), setupTimeoutMs: millis(setupTimeout) },
+      work: { isolate, ...commands, acceptTimeoutMs: millis(acceptTimeout), setupTimeoutMs: millis(setupTimeout) },
     },
   };
 }

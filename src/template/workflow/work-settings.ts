@@ -6,7 +6,7 @@ import type { IsolationMode, SessionDefinition } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
 
 /** What somebody said. An absent key says nothing. */
-export interface WorkWish {
+export interface GivenWork {
   readonly isolate?: IsolationMode | undefined;
   /** A shell command; false: none, whatever others say. */
   readonly accept?: string | false | undefined;
@@ -35,10 +35,10 @@ export type WorkSettings = Pick<
 /** The session's git repository; null: it is in none; undefined: nobody looked. */
 export type Repository = string | null | undefined;
 
-/** `wishes`: the session's own, then those of others, nearest first. What can have no effect is left out. */
-export function workSettings(wishes: readonly WorkWish[], repository: Repository): WorkSettings {
-  const first = <K extends keyof WorkWish>(key: K): WorkWish[K] =>
-    wishes.find((wish) => wish[key] !== undefined)?.[key];
+/** `given`: the session's own, then those of others, nearest first. What can have no effect is left out. */
+export function workSettings(given: readonly GivenWork[], repository: Repository): WorkSettings {
+  const first = <K extends keyof GivenWork>(key: K): GivenWork[K] =>
+    given.find((work) => work[key] !== undefined)?.[key];
   const isolate = first('isolate');
   const accept = first('accept') || undefined;
   const mayHaveWorktree = isolate !== 'none' && repository !== null;
@@ -59,15 +59,15 @@ export function workSettings(wishes: readonly WorkWish[], repository: Repository
 }
 
 export interface WorkFault {
-  readonly key: keyof WorkWish;
+  readonly key: keyof GivenWork;
   /** Completes a sentence that begins with the key; no full stop. */
   readonly problem: string;
 }
 
-/** What a session's own wish asks for although it cannot be, or could have no effect. */
-export function workFaults(own: WorkWish, settings: WorkSettings, repository: Repository): WorkFault[] {
+/** What a session's own settings ask for although it cannot be, or could have no effect. */
+export function workFaults(own: GivenWork, settings: WorkSettings, repository: Repository): WorkFault[] {
   const faults: WorkFault[] = [];
-  const refuse = (key: keyof WorkWish, problem: string) => faults.push({ key, problem });
+  const refuse = (key: keyof GivenWork, problem: string) => faults.push({ key, problem });
   if (own.isolate === 'none' || repository === null) {
     const why = own.isolate === 'none' ? 'the session gets none' : 'the project is in no git repository';
     if (typeof own.setup === 'string') refuse('setup', `is run in a new worktree only, and ${why}`);

@@ -6,15 +6,15 @@ import { meaningsIn, type Scope } from './names.ts';
 import type { ProjectFile } from './project-file.ts';
 import type { SessionSpec } from './schema.ts';
 import type { SessionContext, SessionView } from './view.ts';
-import { type WorkSettings, type WorkWish, workFaults, workSettings } from './work-settings.ts';
+import { type GivenWork, type WorkSettings, workFaults, workSettings } from './work-settings.ts';
 
 type WorkSpec = Pick<
   SessionSpec,
   'isolate' | 'accept' | 'acceptRetries' | 'acceptTimeout' | 'setup' | 'setupTimeout' | 'commit' | 'expectChanges'
 >;
 
-/** Keys of the file by those of a wish. */
-const keyOf: Partial<Record<keyof WorkWish, string>> = {
+/** Keys of the file by those of the work asked for. */
+const keyOf: Partial<Record<keyof GivenWork, string>> = {
   acceptTimeoutMs: 'acceptTimeout',
   setupTimeoutMs: 'setupTimeout',
 };
@@ -27,10 +27,10 @@ export function workOf(view: SessionView, context: SessionContext): WorkSettings
   const file = projects.fileFor(projectPath);
   if (!file.ok) problems.add(...file.problems);
   const ofProject = file.ok && file.value !== null ? file.value : undefined;
-  const own = wishOf(spec, path, view, context);
-  const ofGroup = wishOf(group, ['group'], view, context);
-  const wishes = [own, ofGroup, ...(ofProject === undefined ? [] : [ofProject.wish])];
-  const settings = workSettings(wishes, repository);
+  const own = givenWork(spec, path, view, context);
+  const ofGroup = givenWork(group, ['group'], view, context);
+  const given = [own, ofGroup, ...(ofProject === undefined ? [] : [ofProject.work])];
+  const settings = workSettings(given, repository);
   context.isolations.set(view.instance, settings.isolate);
   noteCommands(ofProject, [own, ofGroup], settings, context);
   if (repository === undefined) return settings;
@@ -48,19 +48,19 @@ export function workOf(view: SessionView, context: SessionContext): WorkSettings
 
 function noteCommands(
   ofProject: ProjectFile | undefined,
-  nearer: readonly WorkWish[],
+  nearer: readonly GivenWork[],
   settings: WorkSettings,
   { projects }: SessionContext,
 ): void {
   if (ofProject === undefined) return;
   for (const key of ['accept', 'setup'] as const) {
     const command = settings[key];
-    const isOfProject = nearer.every((wish) => wish[key] === undefined);
+    const isOfProject = nearer.every((work) => work[key] === undefined);
     if (command !== undefined && isOfProject) projects.use({ file: ofProject.path, key, command });
   }
 }
 
-function wishOf(spec: Partial<WorkSpec>, path: YamlPath, view: SessionView, context: SessionContext): WorkWish {
+function givenWork(spec: Partial<WorkSpec>, path: YamlPath, view: SessionView, context: SessionContext): GivenWork {
   const { isolate, acceptRetries, acceptTimeout, setupTimeout, commit, expectChanges } = spec;
   return {
     isolate,

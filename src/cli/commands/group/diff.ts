@@ -33,7 +33,7 @@ export function define(command: Command, context: Context): void {
     );
 }
 
-interface Wish {
+interface Options {
   readonly stat: boolean;
   readonly json: boolean;
 }
@@ -44,7 +44,7 @@ interface Without {
   readonly failure: Failure;
 }
 
-async function print(context: Context, reference: string, { stat, json }: Wish): Promise<Work> {
+async function print(context: Context, reference: string, { stat, json }: Options): Promise<Work> {
   const found = resolveGroup(context, reference);
   if (!found.ok) return found;
   const finished = await finishInterruptedMerge(context, found.value);

@@ -67,8 +67,8 @@ async function edit(context: Context, reference: string, given: Given & object):
   }
   const { name, description, template, configTemplate, file, var: vars = [] } = given;
   const config = configChanges(given);
-  const wish: GroupEditOptions = { config, name, description, template, configTemplate, file, vars };
-  const edited = await whileWaiting(context, group.value, editGroup(context, group.value, wish));
+  const edit: GroupEditOptions = { config, name, description, template, configTemplate, file, vars };
+  const edited = await whileWaiting(context, group.value, editGroup(context, group.value, edit));
   if (!edited.ok) return edited;
   if (json) context.stdout.line(safeJson(forScripts(group.value.groupId, edited.value), 2));
   else for (const line of linesOf(group.value.groupId, edited.value)) context.stdout.line(line);

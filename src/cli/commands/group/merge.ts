@@ -3,7 +3,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { changeGroup } from '../../../control/change-group.ts';
 import { resolveGroup } from '../../../control/resolve.ts';
 import { ok } from '../../../core/failure.ts';
-import { type MergeWish, mergeGroup } from '../../../delivery/merge.ts';
+import { type MergeOptions, mergeGroup } from '../../../delivery/merge.ts';
 import { isIncomplete } from '../../../delivery/plan.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
@@ -39,11 +39,11 @@ export function define(command: Command, context: Context): void {
     );
 }
 
-async function merge(context: Context, reference: string, wish: MergeWish, json: boolean): Promise<Work> {
+async function merge(context: Context, reference: string, options: MergeOptions, json: boolean): Promise<Work> {
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
   const report = await changeGroup(context, group.value, {
-    direct: (writer) => mergeGroup(context, writer, wish),
+    direct: (writer) => mergeGroup(context, writer, options),
   });
   if (!report.ok) return report;
   showMerge(context, group.value.groupId, report.value, json);

@@ -4,7 +4,7 @@ import { changeGroup } from '../../../control/change-group.ts';
 import { resolveGroup } from '../../../control/resolve.ts';
 import { ok } from '../../../core/failure.ts';
 import { isIncomplete } from '../../../delivery/plan.ts';
-import { type ProposalWish, proposeGroup } from '../../../delivery/pull-request.ts';
+import { type ProposalOptions, proposeGroup } from '../../../delivery/pull-request.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { showCommands, showProposal } from '../../proposal-report.ts';
@@ -44,15 +44,15 @@ export function define(command: Command, context: Context): void {
     );
 }
 
-async function propose(context: Context, reference: string, wish: ProposalWish, json: boolean): Promise<Work> {
+async function propose(context: Context, reference: string, options: ProposalOptions, json: boolean): Promise<Work> {
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
   return changeGroup(context, group.value, {
     direct: async (writer): Promise<Work> => {
-      const report = await proposeGroup(context, writer, wish);
+      const report = await proposeGroup(context, writer, options);
       if (!report.ok) return report;
       const { outcome } = report.value;
-      if (outcome === 'planned') showCommands(context, writer, report.value, { draft: wish.draft, json });
+      if (outcome === 'planned') showCommands(context, writer, report.value, { draft: options.draft, json });
       else showProposal(context, group.value.groupId, report.value, json);
       if (outcome === 'interrupted') return ok(exitCode.interrupted);
       return ok(isIncomplete(report.value.mergePlan, outcome !== 'nothing') ? exitCode.failed : exitCode.done);

@@ -16,7 +16,7 @@ Example:
   $ claude-code-agent group report auth-refactor --markdown | gh pr create --body-file - --title "Auth"
   $ claude-code-agent group report auth-refactor --json | jq '.sessions[] | {title, status, costUsd}'`;
 
-interface Wish {
+interface Options {
   readonly html?: string | undefined;
   readonly json: boolean;
   readonly force: boolean;
@@ -42,7 +42,7 @@ The HTML file needs nothing else and loads nothing. Without an option the report
     );
 }
 
-async function report(context: Context, reference: string, { html, json, force }: Wish): Promise<Work> {
+async function report(context: Context, reference: string, { html, json, force }: Options): Promise<Work> {
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
   const loaded = await loadReport(context.world, group.value);

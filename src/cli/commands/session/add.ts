@@ -7,7 +7,7 @@ import { ok } from '../../../core/failure.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { type SessionOptions, sessionWish, withSessionOptions } from '../../options/session-options.ts';
+import { type SessionOptions, sessionFrom, withSessionOptions } from '../../options/session-options.ts';
 
 const noteColumnsMax = 1000;
 
@@ -38,9 +38,9 @@ interface Given extends SessionOptions {
 async function add(context: Context, reference: string, given: Given): Promise<Work> {
   const group = loadReferredGroup(context, reference);
   if (!group.ok) return group;
-  const wish = sessionWish(context, given);
-  if (!wish.ok) return wish;
-  const adding = addSession(context, group.value, { ...wish.value, project: given.project });
+  const asked = sessionFrom(context, given);
+  if (!asked.ok) return asked;
+  const adding = addSession(context, group.value, { ...asked.value, project: given.project });
   const added = await whileWaiting(context, group.value, adding);
   if (!added.ok) return added;
   for (const note of added.value.notes) context.stderr.line(safeLine(note, noteColumnsMax));

@@ -30,12 +30,12 @@ export function define(command: Command, context: Context): void {
     );
 }
 
-interface Wish {
+interface Options {
   readonly stat: boolean;
   readonly json: boolean;
 }
 
-async function print(context: Context, reference: string, { stat, json }: Wish): Promise<Work> {
+async function print(context: Context, reference: string, { stat, json }: Options): Promise<Work> {
   const session = loadReferredSession(context, reference);
   if (!session.ok) return session;
   const workspaces = workspacesOf(context, session.value);

@@ -13,7 +13,7 @@ import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { settingWords, titleOf } from '../../../report/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { type SessionOptions, sessionWish, withSessionOptions } from '../../options/session-options.ts';
+import { type SessionOptions, sessionFrom, withSessionOptions } from '../../options/session-options.ts';
 
 const noteColumnsMax = 1000;
 
@@ -62,9 +62,9 @@ interface Given extends SessionOptions {
 async function edit(context: Context, reference: string, given: Given): Promise<Work> {
   const session = loadReferredSession(context, reference);
   if (!session.ok) return session;
-  const wish = wishOf(context, given);
-  if (!wish.ok) return wish;
-  const edited = await whileWaiting(context, session.value, editSession(context, session.value, wish.value));
+  const edit = editFrom(context, given);
+  if (!edit.ok) return edit;
+  const edited = await whileWaiting(context, session.value, editSession(context, session.value, edit.value));
   if (!edited.ok) return edited;
   const { changed, notes } = edited.value;
   const { state, sessionId, record } = session.value;
@@ -80,7 +80,7 @@ async function edit(context: Context, reference: string, given: Given): Promise<
 }
 
 /** `--no-model` gives false for `model`. */
-function wishOf(context: Context, given: Given) {
+function editFrom(context: Context, given: Given) {
   const keys = new Map<string, Removable | 'dependsOn'>(
     Object.entries(without).map(([option, [name]]) => [camelCase(option), name]),
   );
@@ -91,12 +91,12 @@ function wishOf(context: Context, given: Given) {
   }
   const taken = isGiven.flatMap(([key, value]) => (value === false ? (keys.get(key) ?? []) : []));
   const kept = Object.fromEntries(isGiven.filter(([key, value]) => value !== false || !keys.has(key)));
-  const wish = sessionWish(context, kept);
-  if (!wish.ok) return wish;
+  const edit = sessionFrom(context, kept);
+  if (!edit.ok) return edit;
   const whole: EditOptions = {
-    ...wish.value,
+    ...edit.value,
     project: given.project,
-    work: { ...wish.value.work, commit: given.commit },
+    work: { ...edit.value.work, commit: given.commit },
     ...(taken.includes('dependsOn') ? { dependsOn: [] } : {}),
     without: taken.filter((name) => name !== 'dependsOn'),
   };

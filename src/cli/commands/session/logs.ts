@@ -43,16 +43,16 @@ export function define(command: Command, context: Context): void {
     .action((reference, given) => context.run(() => logs(context, reference, given)));
 }
 
-interface Wish {
+interface Options {
   readonly follow?: true | undefined;
   readonly raw?: true | undefined;
   readonly json?: true | undefined;
   readonly grep?: RegExp | undefined;
 }
 
-async function logs(context: Context, reference: string, wish: Wish): Promise<Work> {
-  if (wish.json && wish.raw) return fail('usage', 'Both --json and --raw were given.', 'Give one of them.');
-  if (wish.json && wish.follow) {
+async function logs(context: Context, reference: string, options: Options): Promise<Work> {
+  if (options.json && options.raw) return fail('usage', 'Both --json and --raw were given.', 'Give one of them.');
+  if (options.json && options.follow) {
     return fail(
       'usage',
       'A JSON document has an end, so --json cannot follow.',
@@ -61,20 +61,20 @@ async function logs(context: Context, reference: string, wish: Wish): Promise<Wo
   }
   const session = loadReferredSession(context, reference);
   if (!session.ok) return session;
-  const { log, printer, look } = openTranscript(context, session.value, sinkFor(context, session.value, wish));
+  const { log, printer, look } = openTranscript(context, session.value, sinkFor(context, session.value, options));
   const title = titleOf(session.value.state, session.value.sessionId);
   let goesOn = await look();
-  if (wish.follow && goesOn && session.value.state.status === 'created') {
+  if (options.follow && goesOn && session.value.state.status === 'created') {
     const start = commandText(runCommand(session.value.state));
     context.stderr.line(`Waiting until session ${title} begins; its group is started with: ${start}`);
   }
-  while (wish.follow && goesOn && !context.stdout.isClosed) {
+  while (options.follow && goesOn && !context.stdout.isClosed) {
     await delay(context.world.clock, lookEveryMs);
     goesOn = await look();
   }
   printer.finish(goesOn);
   if (printer.isEmpty) context.stderr.line(`Session ${title} has not printed anything yet.`);
-  if (!wish.follow || goesOn) return ok(exitCode.done);
+  if (!options.follow || goesOn) return ok(exitCode.done);
   if (log.isBroken) {
     return fail(
       'gone',
@@ -96,7 +96,7 @@ function leftBehind({ sessionId }: LoadedSession, state: GroupState | null): rea
   return [`Session ${titleOf(state, sessionId)} is ${status}, and nobody runs its group.`, ...nextSteps(state)];
 }
 
-function sinkFor({ stdout }: Context, session: LoadedSession, { raw, json, grep }: Wish): TranscriptSink {
+function sinkFor({ stdout }: Context, session: LoadedSession, { raw, json, grep }: Options): TranscriptSink {
   if (json) return jsonSink(stdout, grep, session);
   return raw ? rawSink(stdout, grep) : readableSink(stdout, grep);
 }

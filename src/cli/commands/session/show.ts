@@ -36,7 +36,7 @@ import {
   setupText,
   trustText,
 } from '../../../report/work-plan.ts';
-import { diffStatText } from '../../../template/knowledge.ts';
+import { diffStatText } from '../../../template/fill-references.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

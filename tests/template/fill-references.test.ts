@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test';
 import type { PromptReference, SessionDefinition, Work, Workspace } from '../../src/core/group.ts';
 import type { SessionRecord, SessionState } from '../../src/core/session-state.ts';
 import type { GroupState } from '../../src/core/state.ts';
-import { diffStatText, fillPrompt, valueAt } from '../../src/template/knowledge.ts';
+import { diffStatText, fillPrompt, valueAt } from '../../src/template/fill-references.ts';
 import { fc } from '../support/property.ts';
 
 const definition = (id: string, fields: Partial<SessionDefinition> = {}): SessionDefinition => ({

@@ -1,0 +1,21 @@
+/** Whether the program takes a command line, without doing what it says. */
+import type { Command } from '@commander-js/extra-typings';
+import { createContext } from '../../src/cli/context.ts';
+import { buildProgram } from '../../src/cli/program.ts';
+import { packageRoot } from './cli.ts';
+
+/** Throws commander's refusal; help is none. Whatever the command does is not done. */
+export async function parseCommand(argv: readonly string[]): Promise<void> {
+  const program = await buildProgram(createContext(packageRoot), argv, '0');
+  const { path } = argv.reduce<{ readonly path: Command; readonly done: boolean }>(
+    ({ path, done }, word) => {
+      const next = done ? undefined : path.commands.find((command) => command.name() === word);
+      return next === undefined ? { path, done: true } : { path: next as Command, done };
+    },
+    { path: program as unknown as Command, done: false },
+  );
+  path.action(() => {});
+  await program.parseAsync([...argv], { from: 'user' }).catch((error) => {
+    if (error.code !== 'commander.helpDisplayed') throw error;
+  });
+}

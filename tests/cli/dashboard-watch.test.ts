@@ -180,7 +180,7 @@ test('a session is paused, let go on, spoken to and tried again by keys', async 
 
 test('one key pauses all marked sessions, and lets them go on', async () => {
   const group = await user.group('auth', { api: [], web: [], docs: [] });
-  user.start('group', 'run', group, '--output', 'quiet');
+  user.start('group', 'run', group, '--no-warm-cache', '--output', 'quiet');
   const [api, web, docs] = await Promise.all(['api', 'web', 'docs'].map((name) => user.begun(group, name)));
   const terminal = watch(group);
   await terminal.shows('● 3 running');

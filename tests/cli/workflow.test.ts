@@ -173,7 +173,8 @@ function writeStrictTemplate(): void {
   write(`${folder}/settings.json`, '{"permissions":{"allow":["Bash(ls:*)"],"deny":["Bash(touch:*)"]}}');
   write(`${folder}/commands/greet.md`, 'Greet $ARGUMENTS.');
   write(`${folder}/skills/lookup/SKILL.md`, '---\nname: lookup\ndescription: looks things up\n---\nLook it up.\n');
-  const server = { command: process.execPath, args: ['-e', 'process.stdin.resume()'] };
+  // One that ends at once: claude waits half a minute for one that says nothing.
+  const server = { command: process.execPath, args: ['-e', ''] };
   write(`${folder}/mcp.json`, JSON.stringify({ mcpServers: { tiny: server } }));
 }
 

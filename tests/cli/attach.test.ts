@@ -4,8 +4,6 @@
  * nothing else starts it meanwhile.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { appendFileSync, mkdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import { sessionUuid } from '../../src/core/id.ts';
 import { loadGroup } from '../../src/store/group-store.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
@@ -13,6 +11,7 @@ import { until } from '../support/cli.ts';
 import { type Invocation, type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { key, TestTerminal } from '../support/terminal.ts';
 import { lives, Night, obeyInterrupt } from './night.ts';
+import { answer, answerUsd, note, typed } from './spoken.ts';
 import { launcher } from './user.ts';
 
 const world = createRealWorld();
@@ -38,30 +37,12 @@ function state(group: string) {
 }
 const record = (group: string) => state(group).sessions.get(user.id('api'));
 
-/** Writes into a conversation of the session, as claude does. */
-function note(group: string, lines: readonly object[], id = sessionUuid(user.id('api'))): void {
-  const folder = join(user.data, 'session-groups', group, 'sessions', user.id('api'), 'claude-config/projects/here');
-  const path = join(folder, `${id}.jsonl`);
-  mkdirSync(dirname(path), { recursive: true });
-  for (const line of lines) appendFileSync(path, `${JSON.stringify(line)}\n`);
-}
-
-const now = () => new Date().toISOString();
-const typed = (text: string) => ({ type: 'user', timestamp: now(), message: { role: 'user', content: text } });
-/** A hundred tokens in and a thousand out, at the prices of that model: about 2.5 cents. */
-const answer = (id: string, output = 1_000) => ({
-  type: 'assistant',
-  timestamp: now(),
-  message: { id, model: 'claude-opus-4-8', usage: { input_tokens: 100, output_tokens: output }, content: [] },
-});
-const answerUsd = 0.0255;
-
 /** A group with a session that was run, said something, and is paused. */
 async function pausedGroup(...options: string[]): Promise<string> {
   const group = await user.group('auth', { api: [] }, ...options);
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');
-  note(group, [typed('Do it.'), answer('old')]);
+  note(user, group, [typed('Do it.'), answer('old')]);
   const pause = user.start('group', 'pause', group);
   await obeyInterrupt(api, 0.25);
   expect((await pause.finished).code).toBe(0);
@@ -105,7 +86,7 @@ test('of a paused session: claude opens as a worker would, for a person, and wha
   await terminal.shows('You may spend $1.75', 'what now?');
   terminal.type('paint it blue\r');
   expect(await fake.input().catch(() => 'text')).toBe('text');
-  note(group, [typed('paint it blue'), answer('new')]);
+  note(user, group, [typed('paint it blue'), answer('new')]);
   fake.exit(0);
   expect(await terminal.exited).toBe(0);
   await terminal.shows('You spent ~$0.03.', 'api is paused.', 'session resume');
@@ -128,7 +109,7 @@ test('while a runner is at work: nothing else starts the session, and it goes on
   const group = await user.group('auth', { api: [] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');
-  note(group, [typed('Do it.'), answer('old')]);
+  note(user, group, [typed('Do it.'), answer('old')]);
   const terminal = attach(group);
   await obeyInterrupt(api, 0.25);
   const fake = await opened(group);
@@ -164,7 +145,7 @@ test('at what is reserved claude is ended, and the person is told', async () => 
   const group = await pausedGroup('--max-budget-usd', '0.35');
   const terminal = attach(group);
   const fake = await opened(group);
-  note(group, [typed('a long story'), answer('new', 4_000)]);
+  note(user, group, [typed('a long story'), answer('new', 4_000)]);
   expect(await terminal.exited).toBe(3);
   expect(lives(fake)).toBe(false);
   await terminal.shows('claude was ended: $0.10 was what could be spent.');
@@ -177,7 +158,7 @@ test('after /clear the group goes on in the conversation that began there', asyn
   const fake = await opened(group);
   const cleared = '11111111-2222-4333-8444-555555555555';
   const echo = typed('<command-name>/clear</command-name>');
-  note(group, [echo, typed('begin again'), answer('new')], cleared);
+  note(user, group, [echo, typed('begin again'), answer('new')], cleared);
   fake.exit(0);
   expect(await terminal.exited).toBe(0);
   expect(record(group)).toMatchObject({ claudeSessionIds: [sessionUuid(user.id('api')), cleared], cleared: true });
@@ -195,7 +176,7 @@ for (const how of ['killed', 'hung up'] as const) {
     const group = await pausedGroup('--max-budget-usd', '2');
     const terminal = attach(group);
     const fake = await opened(group);
-    note(group, [typed('paint it blue'), answer('new')]);
+    note(user, group, [typed('paint it blue'), answer('new')]);
     if (how === 'killed') terminal.kill('SIGKILL');
     else terminal.hangUp();
     await terminal.ended;
@@ -211,11 +192,11 @@ test('killed while a runner is at work: the runner counts it and goes on with th
   const group = await user.group('auth', { api: [] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');
-  note(group, [typed('Do it.'), answer('old')]);
+  note(user, group, [typed('Do it.'), answer('old')]);
   const terminal = attach(group);
   await obeyInterrupt(api, 0.25);
   const fake = await opened(group);
-  note(group, [typed('paint it blue'), answer('new')]);
+  note(user, group, [typed('paint it blue'), answer('new')]);
   terminal.kill('SIGKILL');
   const next = await user.begun(group, 'api');
   expect(lives(fake)).toBe(false);
@@ -228,7 +209,7 @@ test('a killed runner: the next one leaves the session to the person, and goes o
   const group = await user.group('auth', { api: [], web: [] }, '--max-budget-usd', '9');
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
-  note(group, [typed('Do it.'), answer('old')]);
+  note(user, group, [typed('Do it.'), answer('old')]);
   const terminal = attach(group);
   await obeyInterrupt(api, 0.25);
   const fake = await opened(group);
@@ -239,7 +220,7 @@ test('a killed runner: the next one leaves the session to the person, and goes o
   await web.succeed(0.25);
   await user.event(group, 'session_completed');
   expect(lives(fake)).toBe(true);
-  note(group, [typed('paint it blue'), answer('new')]);
+  note(user, group, [typed('paint it blue'), answer('new')]);
   fake.exit(0);
   expect(await terminal.exited).toBe(0);
   const next = await user.begun(group, 'api');

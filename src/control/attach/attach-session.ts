@@ -17,6 +17,7 @@ import { createPreparer } from '../../runner/attempt/attempt-setup.ts';
 import { CommandSlots } from '../../runner/attempt/command-slots.ts';
 import { Checkouts } from '../../runner/checkouts.ts';
 import { gatherFromAll, reap } from '../../runner/reap.ts';
+import type { Rehearsal } from '../../runner/run-group.ts';
 import { loadGroup } from '../../store/group-store.ts';
 import { sessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
@@ -67,6 +68,8 @@ export async function attachSession(place: Place, session: LoadedSession, ways: 
   const { world } = place;
   const { sessionId } = session;
   const { random, machine } = world;
+  const silent = isRehearsal(session.state) ? await standInProblem(place) : null;
+  if (silent !== null) return silent;
   const attachmentId = random.uuid();
   const about = { sessionId, attachmentId };
   const process = identityOnly(machine.self);
@@ -83,7 +86,7 @@ export async function attachSession(place: Place, session: LoadedSession, ways: 
     session,
     submit(place, session, { kind: 'detach-session', ...about, ...conversed }),
   );
-  visit.giveBack();
+  await visit.giveBack();
   if (!visited.ok) return visited;
   if (!left.ok) return left;
   const state = loadGroup(world, session.root, session.groupId);
@@ -91,6 +94,13 @@ export async function attachSession(place: Place, session: LoadedSession, ways: 
   const record = state.value.sessions.get(sessionId);
   const goesOn = liveRunner(world, session) !== null && (record?.queued === true || record?.state.status === 'running');
   return ok({ ...visited.value, conversed, goesOn, state: state.value });
+}
+
+async function standInProblem(place: Place): Promise<Result<never> | null> {
+  const { standInNote } = await import('../rehearsal-process.ts');
+  if (standInNote(place) === null) return null;
+  const message = 'No claude is installed, and what plays it in a rehearsal cannot be spoken with.';
+  return fail('claude-missing', message, 'Install Claude Code (https://claude.com/claude-code), then do this again.');
 }
 
 function identityOnly({ pid, startTime, host, bootId, pidNamespace }: ProcessIdentity): ProcessIdentity {
@@ -106,6 +116,7 @@ class Visit {
   readonly #attachmentId: string;
   readonly #ways: AttachWays;
   readonly #checkouts: Checkouts;
+  #rehearsal: Rehearsal | undefined;
 
   constructor(place: Place, session: LoadedSession, attachmentId: string, ways: AttachWays) {
     this.#place = place;
@@ -141,11 +152,13 @@ class Visit {
     }
   }
 
-  /** The checkout, when no session of the group works there any more. */
-  giveBack(): void {
+  /** What a run takes for itself: the checkout, and the scripted API of a rehearsal. */
+  async giveBack(): Promise<void> {
     const now = loadGroup(this.#place.world, this.#session.root, this.#session.groupId);
-    // A runner that lives has claimed it by itself, under the same name.
-    if (now.ok && liveRunner(this.#place.world, this.#session) === null) this.#checkouts.claimed(now.value, []);
+    // A runner that lives has claimed it by itself, under the same name, and ends what it has started.
+    if (!now.ok || liveRunner(this.#place.world, this.#session) !== null) return;
+    this.#checkouts.claimed(now.value, []);
+    if (now.value.running.size === 0) await this.#rehearsal?.stop(this.#session.paths);
   }
 
   #look(): Result<{ readonly state: GroupState; readonly record: SessionRecord }> {
@@ -168,6 +181,7 @@ class Visit {
     if (problem !== null) return problem;
     const rehearsal = await rehearsalOf(this.#place, this.#session, isRehearsal(state) || undefined);
     if (!rehearsal.ok) return rehearsal;
+    this.#rehearsal = rehearsal.value;
     const url = await rehearsal.value?.start(paths);
     if (url?.ok === false) return url;
     const chosen = { config: {}, retryFailed: false, only: [sessionId] };

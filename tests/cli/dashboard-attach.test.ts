@@ -188,6 +188,23 @@ test.each([
   60_000,
 );
 
+test('e changes all of a task that a template has made, and of one that waits nothing is tried', async () => {
+  const template = join(user.folder, 'paint.md');
+  writeFileSync(template, 'Paint it {{colour}}. {{prompt}}');
+  const given = ['--template', template, '--var', 'colour=red', '--prompt', 'Twice.'];
+  const group = await user.group('auth', {});
+  user.note('api', await user.ok('session', 'add', group, '--name', 'api', '--project', user.project('api'), ...given));
+  open('watch', group, editor(`echo 'Paint it blue.' > "$1"`));
+  await terminal.shows('›○  001 api');
+  terminal.type('e');
+  await terminal.shows('Paint it red. Twice.', 'type a line');
+  terminal.type('\r');
+  await isBack();
+  await says('Changed 001 api:');
+  expect(record(group)).toMatchObject({ definition: { prompt: 'Paint it blue.' }, state: { status: 'pending' } });
+  expect(record(group)?.definition.template).toBeUndefined();
+}, 60_000);
+
 test('e of a session that works is refused with the reason, before any editor opens', async () => {
   const group = await user.group('auth', { api: [] });
   user.start('group', 'run', group, '--output', 'quiet');

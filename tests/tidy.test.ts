@@ -62,7 +62,7 @@ describe('the tree', () => {
 
 test('a table of folders that says something else is told', () => {
   const check = (doc: string) => rules.checkArchitecture(src, doc);
-  expect(check('').length).toBe(15);
+  expect(check('').length).toBe(16);
   expect(check(architecture.replace('| `state.ts` |', '| `graph.ts` |'))).toHaveLength(1);
   expect(check(architecture.replace('| core, world, store |', '| core, store |'))).toHaveLength(1);
   expect(check(architecture.replace('| nothing of ours |', '| world |'))).toHaveLength(1);
@@ -81,6 +81,7 @@ describe('imports', () => {
     ['src/store/a.ts', "import { b } from '../claude/b.ts';"],
     ['src/claude/a.ts', "import { b } from '../git/b.ts';"],
     ['src/claude/a.ts', "import {\n  b,\n  c,\n} from '../runner/b.ts';"],
+    ['src/hosts/a.ts', "import { b } from '../runner/b.ts';"],
     ['src/runner/a.ts', "import { b } from '../rehearsal/b.ts';"],
     ['src/runner/a.ts', "import { Reporter } from '../report/reporter.ts';"],
     ['src/report/a.ts', "import { b } from '../store/b.ts';"],
@@ -108,6 +109,7 @@ test('a face that looks into a group by itself is told, and an exception that no
   const told = (path: string, line: string) => rules.checkFaces(tree({ [path]: `/** x */\n${line}\n` }));
   expect(told('src/cli/a.ts', "import { loadGroup } from '../store/group-store.ts';")).toHaveLength(1);
   expect(told('src/cli/commands/a.ts', "const b = await import('../../runner/run-group.ts');")).toHaveLength(1);
+  expect(told('src/cli/a.ts', "import { LocalHost } from '../hosts/local-host.ts';")).toHaveLength(1);
   expect(told('src/library/a.ts', "import type { GroupWriter } from '../store/group-writer.ts';")).toHaveLength(1);
   expect(told('src/index.ts', "export * from './runner/facts.ts';")).toHaveLength(1);
   expect(told('src/cli/a.ts', "import { submit } from '../control/submit.ts';")).toEqual([]);

@@ -42,6 +42,9 @@ function messageId(attemptId: string, index: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
+/** How long claude may take to confirm an interrupt before it is signalled. */
+export const interruptGraceMs = 5_000;
+
 /** Stops the turn: the running tool is killed and a `result` with the cost follows. `id` is any text. */
 export function interruptRequest(id: string): string {
   return controlRequest(`${interruptPrefix}${id}`, 'interrupt');

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import type { Environment } from '../claude/launch/variables.ts';
 import type { EventType } from '../core/event.ts';
 import { errorText } from '../core/failure.ts';
+import { gatherProcesses, reap } from '../hosts/reap.ts';
 import type { PublicEvent } from '../report/json-reporter.ts';
 import { safeJson, safeLine } from '../report/terminal-text.ts';
 import { type CommandEnd, type RunningCommand, runShellCommand } from '../runner/attempt/shell-command.ts';
-import { gatherProcesses, reap } from '../runner/reap.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 

@@ -14,13 +14,13 @@ import type { Git } from '../git/git.ts';
 import { copyIncluded } from '../git/include.ts';
 import { isAncestor } from '../git/run-git.ts';
 import { makeScratch, mergeInto, removeScratch, repositoryDir, restore } from '../git/worktrees/scratch.ts';
+import { gatherProcesses, reap } from '../hosts/reap.ts';
 import {
   type CommandEnd,
   commandFailure,
   type RunningCommand,
   runShellCommand,
 } from '../runner/attempt/shell-command.ts';
-import { gatherProcesses, reap } from '../runner/reap.ts';
 import type { ScratchPlace } from '../store/merge-journal.ts';
 import { scratchFolder } from '../store/merge-journal.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';

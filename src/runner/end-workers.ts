@@ -1,12 +1,11 @@
 /** Ends at once all that runs of a group whose log is gone: nobody could say afterwards what became of it. */
 import type { SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
+import type { HostedAttempt } from '../hosts/host.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { LogLost } from '../store/log-lost.ts';
-import type { World } from '../world/world.ts';
 import type { Worker } from './attempt/worker.ts';
 import { runningAttempt } from './decision-events.ts';
-import { reap } from './reap.ts';
 
 /** Throws LogLost when nothing can be recorded any more, also when there is nothing to record just now. */
 export function assertLog({ lost }: GroupWriter): void {
@@ -18,24 +17,16 @@ export function assertLog({ lost }: GroupWriter): void {
  * more.
  */
 export async function endWorkers(
-  world: World,
   state: GroupState,
   workers: ReadonlyMap<SessionId, { readonly worker: Worker }>,
+  hosted: (sessionId: SessionId, attemptId: string) => HostedAttempt,
   { failure }: LogLost,
 ): Promise<LogLost> {
-  const endings = [...state.running].map((sessionId) =>
-    endWorker(world, workers.get(sessionId)?.worker, runningAttempt(state, sessionId).id),
-  );
+  const endings = [...state.running].map((sessionId) => {
+    const ended = workers.get(sessionId)?.worker ?? hosted(sessionId, runningAttempt(state, sessionId).id);
+    return ended.endNow();
+  });
   const isAllGone = (await Promise.all(endings)).every(Boolean);
   const rest = isAllGone ? 'Its workers were ended.' : 'Some of its workers could not be ended.';
   return new LogLost({ ...failure, message: `${failure.message} ${rest}` });
-}
-
-/** True when no process of the attempt is left. The worker reports nothing any more. */
-export async function endWorker(world: World, worker: Worker | undefined, attemptId: string): Promise<boolean> {
-  // What is being prepared for it stops as well.
-  worker?.stop('deleted');
-  const known = worker?.gather() ?? [];
-  worker?.leave();
-  return (await reap(world, attemptId, known)) >= 0;
 }

@@ -1,6 +1,5 @@
 /** Halting what belongs to running sessions for a short break, without asking them. */
 import type { GroupState } from '../core/state.ts';
-import type { World } from '../world/world.ts';
 import type { Worker } from './attempt/worker.ts';
 
 /** After this a freeze becomes a pause, because the API does not keep connections longer. */
@@ -12,15 +11,10 @@ export function isFreezeOver(until: string, nowMs: number): boolean {
   return leftMs <= 0 || leftMs > 2 * freezeMs;
 }
 
-/** Everything the worker started is meant too: a tool that goes on would not be frozen. */
-export function signalAll(world: World, worker: Worker, signal: 'SIGSTOP' | 'SIGCONT'): void {
-  for (const process of worker.gather()) world.processes.signal(process, signal);
-}
-
 /** Halts all workers but those that are asked to stop: these have to hear it. May be done again at any time. */
-export function haltWorkers(world: World, state: GroupState, workers: ReadonlyMap<string, { worker: Worker }>): void {
+export function haltWorkers(state: GroupState, workers: ReadonlyMap<string, { worker: Worker }>): void {
   for (const [sessionId, { worker }] of workers) {
     const session = state.sessions.get(sessionId)?.state;
-    if (session?.status === 'running' && session.attempt.stopping === undefined) signalAll(world, worker, 'SIGSTOP');
+    if (session?.status === 'running' && session.attempt.stopping === undefined) worker.halt(true);
   }
 }

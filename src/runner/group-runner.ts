@@ -8,11 +8,12 @@ import type { SessionId, Workspace } from '../core/group.ts';
 import type { Decision } from '../core/plan/decision.ts';
 import type { LiveSession } from '../core/progress.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
+import type { Host, HostedAttempt } from '../hosts/host.ts';
+import { LocalHost } from '../hosts/local-host.ts';
 import type { Reporter } from '../report/reporter.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
-import { endSilently, judgeUnfinished, silentForMs } from './adopt.ts';
 import { leftEvents, TakeOverWatch } from './attach/watch.ts';
 import { Acceptances } from './attempt/acceptances.ts';
 import type { AttemptPreparer } from './attempt/attempt-setup.ts';
@@ -26,8 +27,7 @@ import { decisionEvents, runningAttempt } from './decision-events.ts';
 import { assertLog, endWorkers } from './end-workers.ts';
 import { eventsOf, notStarted } from './fact-events.ts';
 import type { Fact, RunnerSignal, WorkerFact } from './facts.ts';
-import { haltWorkers, isFreezeOver, signalAll } from './freeze.ts';
-import { LateSearch } from './late-search.ts';
+import { haltWorkers, isFreezeOver } from './freeze.ts';
 import { LiveBoard } from './live-board.ts';
 import { answerRequests } from './request-answers.ts';
 import { SchedulerInputs, type SurroundingsOptions } from './scheduler-inputs.ts';
@@ -54,7 +54,7 @@ export class GroupRunner {
   readonly #workers = new Map<SessionId, ActiveWorker>();
   readonly #slots: CommandSlots;
   readonly #acceptances: Acceptances;
-  readonly #lateSearch: LateSearch;
+  readonly #host: Host;
   readonly #takeOvers: TakeOverWatch;
   readonly #adopted = new Map<string, { readonly stopBegun: boolean }>();
   readonly #board: LiveBoard;
@@ -83,7 +83,9 @@ export class GroupRunner {
     this.#board = new LiveBoard(world, { writer, reporter, workers: this.#workers, slots, verdicts });
     const needs = { ...options.preparer.forCommands, slots };
     this.#acceptances = new Acceptances(world, { paths: options.writer.paths, needs, enqueue: this.enqueue });
-    this.#lateSearch = new LateSearch(world, options.writer, this.enqueue);
+    const onLeftover = (sessionId: SessionId, attemptId: string) =>
+      this.enqueue({ kind: 'leftover', sessionId, attemptId });
+    this.#host = new LocalHost(world, { log: options.writer, onLeftover });
     this.#takeOvers = new TakeOverWatch(world, options.writer, this.enqueue);
     this.#surroundings = new SchedulerInputs(world, options, this.#workers);
   }
@@ -140,14 +142,14 @@ export class GroupRunner {
       const { lost } = this.#writer;
       if (lost === null) throw error;
       this.#acceptances.leave();
-      throw await endWorkers(this.#world, this.#writer.state, this.#workers, lost);
+      throw await endWorkers(this.#writer.state, this.#workers, this.#hosted, lost);
     } finally {
       this.#unwatch();
       this.#cancelTick();
       for (const { worker } of this.#workers.values()) worker.leave();
       this.#acceptances.leave();
       this.#board.close();
-      await this.#lateSearch.finish();
+      await this.#host.finish();
     }
   }
 
@@ -202,7 +204,7 @@ export class GroupRunner {
     // Events of one drained inbox are on disk, by one fsync, before any of them is acted on.
     const { events, blamed } = recordFacts(this.#writer, bodies, told, meaning);
     for (const event of this.#tell(events)) this.#act(event);
-    for (const one of blamed) void endBlamed(this.#world, this.#workers, one).then(this.enqueue);
+    for (const one of blamed) void endBlamed(this.#world.clock, this.#workers, this.#hosted, one).then(this.enqueue);
     for (const fact of told) this.#afterFact(fact);
     this.#recordAndAct(this.#surroundings.gateEvents(this.#writer.state));
   }
@@ -255,7 +257,7 @@ export class GroupRunner {
 
   /** Done again at every tick, because a process may have been born while the others were being halted. */
   #halt(): void {
-    haltWorkers(this.#world, this.#writer.state, this.#workers);
+    haltWorkers(this.#writer.state, this.#workers);
     this.#acceptances.halt(true);
   }
 
@@ -266,8 +268,8 @@ export class GroupRunner {
     // What nobody has hinted at yet is answered all the same, for nobody would take it up any more.
     if (this.#isOver && this.#handleRequests()) return true;
     // What was left behind is ended before anybody hears that it is over.
-    if (this.#isOver) void this.#lateSearch.finish().then(() => this.enqueue({ kind: 'wake' }));
-    if (this.#isOver && !this.#lateSearch.isIdle) return false;
+    if (this.#isOver) void this.#host.finish().then(() => this.enqueue({ kind: 'wake' }));
+    if (this.#isOver && !this.#host.isIdle) return false;
     this.#settled = this.#isOver;
     this.#recordAndAct(decisionEvents(this.#world, this.#writer.paths, this.#writer.state, decisions));
     return decisions.some((decision) => decision.do !== 'wait');
@@ -297,7 +299,7 @@ export class GroupRunner {
         this.#acceptances.stop(event.sessionId, event.reason);
         const worker = this.#workers.get(event.sessionId)?.worker;
         // What is halted could not hear it.
-        if (worker && this.#writer.state.frozenUntil !== undefined) signalAll(this.#world, worker, 'SIGCONT');
+        if (worker && this.#writer.state.frozenUntil !== undefined) worker.halt(false);
         worker?.stop(event.reason);
         return;
       }
@@ -308,20 +310,23 @@ export class GroupRunner {
         this.#halt();
         return;
       case 'group_thawed':
-        for (const { worker } of this.#workers.values()) signalAll(this.#world, worker, 'SIGCONT');
+        for (const { worker } of this.#workers.values()) worker.halt(false);
         this.#acceptances.halt(false);
         return;
     }
   }
 
+  readonly #hosted = (sessionId: SessionId, attemptId: string): HostedAttempt =>
+    this.#host.attempt({ sessionId, attemptId, paths: sessionPaths(this.#writer.paths, sessionId) });
+
   /** The worker of the session's running attempt. */
-  #newWorker(sessionId: SessionId, idleMs = 0): Worker {
+  #newWorker(sessionId: SessionId, hosted: HostedAttempt, idleMs = 0): Worker {
     const { paths, state } = this.#writer;
     const record = state.sessions.get(sessionId) as SessionRecord;
     const options = workerOptions(this.#world, paths, state, record, runningAttempt(this.#writer.state, sessionId));
     const startedAtMs = options.startedAtMs + idleMs;
-    const ways = { emit: this.enqueue, searchLater: (id: string) => this.#lateSearch.add(sessionId, id) };
-    const worker = new Worker(this.#world, { ...options, ...ways, startedAtMs, expectHook: true });
+    const emit = this.enqueue;
+    const worker = new Worker(this.#world, hosted, { ...options, emit, startedAtMs, expectHook: true });
     this.#workers.set(sessionId, { worker, startedAtMs });
     return worker;
   }
@@ -334,7 +339,7 @@ export class GroupRunner {
       this.#acceptances.begin(state, sessionId);
       return;
     }
-    const worker = this.#newWorker(sessionId);
+    const worker = this.#newWorker(sessionId, this.#hosted(sessionId, attempt.id));
     const isolated = (workspace: Workspace, notes: readonly string[]) =>
       this.enqueue({ kind: 'isolated', sessionId, attemptId: attempt.id, workspace, notes });
     void worker.begin((onStop) => this.#preparer.prepare({ state, record, attempt, isolated, onStop }));
@@ -348,24 +353,22 @@ export class GroupRunner {
         this.#acceptances.begin(this.#writer.state, sessionId, { isTakenOver: true });
         continue;
       }
-      const { transcript } = sessionPaths(this.#writer.paths, sessionId);
-      const adoption = judgeUnfinished(this.#world, attempt, transcript);
-      if (adoption.do === 'restart' && (await endSilently(this.#world, attempt, transcript))) {
+      const hosted = this.#hosted(sessionId, attempt.id);
+      const found = await hosted.takeOver(attempt);
+      if (found.do === 'restart') {
         if (this.#surroundings.isLimited) this.#recordAndAct([notStarted(sessionId, attempt)]);
         else this.#startAgain(sessionId, attempt);
         continue;
       }
-      // It spoke only while it was being ended: whatever it said, it was interrupted.
-      const isEnded = adoption.do === 'restart';
-      this.#adopted.set(attempt.id, { stopBegun: isEnded || attempt.stopping !== undefined });
-      const idleMs = adoption.do === 'adopt' ? silentForMs(this.#world, attempt, transcript) : 0;
-      const worker = this.#newWorker(sessionId, idleMs);
-      if (adoption.do === 'adopt') {
-        worker.adopt(adoption.process, attempt.stopping, adoption.signalled);
+      const wasInterrupted = found.do === 'finalizeDead' && found.wasInterrupted;
+      this.#adopted.set(attempt.id, { stopBegun: wasInterrupted || attempt.stopping !== undefined });
+      const worker = this.#newWorker(sessionId, hosted, found.do === 'adopt' ? found.silentMs : 0);
+      if (found.do === 'adopt') {
+        worker.adopt(found.process, attempt.stopping, found.signalled);
         // An earlier runner may have died while it had everything frozen.
-        signalAll(this.#world, worker, 'SIGCONT');
+        worker.halt(false);
       } else {
-        void worker.finalizeDead(attempt.stopping ?? (isEnded ? 'signal' : undefined), isEnded || adoption.signalled);
+        void worker.finalizeDead(attempt.stopping ?? (wasInterrupted ? 'signal' : undefined), found.signalled);
       }
     }
   }

@@ -2,15 +2,15 @@
 import type { StopReason } from '../core/event.ts';
 import { noUsage, type SessionId } from '../core/group.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
+import { LocalHost } from '../hosts/local-host.ts';
+import { gatherProcesses, reap } from '../hosts/reap.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
-import { endSilently, judgeUnfinished } from './adopt.ts';
 import { Worker } from './attempt/worker.ts';
 import { workerOptions } from './attempt/worker-options.ts';
 import { eventsOf } from './fact-events.ts';
 import type { Fact } from './facts.ts';
-import { gatherProcesses, reap } from './reap.ts';
 
 /**
  * Stops every worker of the group (interrupt, SIGTERM, SIGKILL) and logs how each attempt ended. Returns when no
@@ -58,8 +58,9 @@ async function stopWorker(
 ): Promise<void> {
   const sessionId = record.definition.id;
   const paths = sessionPaths(writer.paths, sessionId);
-  const adoption = judgeUnfinished(world, attempt, paths.transcript);
-  if (adoption.do === 'restart' && (await endSilently(world, attempt, paths.transcript))) {
+  const hosted = new LocalHost(world).attempt({ sessionId, attemptId: attempt.id, paths });
+  const found = await hosted.takeOver(attempt);
+  if (found.do === 'restart') {
     const message = 'Stopped before claude began to work.';
     writer.record([{ type: 'session_paused', sessionId, attemptId: attempt.id, reason, message, usage: noUsage }]);
     return;
@@ -77,11 +78,11 @@ async function stopWorker(
       }
     };
     const options = workerOptions(world, writer.paths, writer.state, record, attempt);
-    const worker = new Worker(world, { ...options, emit, expectHook: false });
-    if (adoption.do === 'adopt') {
-      worker.adopt(adoption.process, reason, adoption.signalled);
+    const worker = new Worker(world, hosted, { ...options, emit, expectHook: false });
+    if (found.do === 'adopt') {
+      worker.adopt(found.process, reason, found.signalled);
       // What an earlier runner froze could not hear that it is to stop.
-      for (const process of worker.gather()) world.processes.signal(process, 'SIGCONT');
-    } else void worker.finalizeDead(reason, adoption.do === 'restart' || adoption.signalled);
+      worker.halt(false);
+    } else void worker.finalizeDead(reason, found.signalled);
   });
 }

@@ -23,19 +23,21 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   template: ['core', 'world', 'store'],
   context: ['core', 'world', 'store'],
   git: ['core', 'world', 'store'],
-  runner: ['core', 'world', 'store', 'claude', 'template', 'context', 'git'],
+  hosts: ['core', 'world', 'store', 'claude'],
+  runner: ['core', 'world', 'store', 'claude', 'template', 'context', 'git', 'hosts'],
   report: ['core'],
   rehearsal: ['core', 'world', 'store', 'claude'],
   trial: ['core', 'world', 'store', 'claude', 'rehearsal'],
   control: [
-    ...['core', 'world', 'store', 'claude', 'template', 'context', 'git', 'runner', 'report', 'rehearsal', 'trial'],
+    ...['core', 'world', 'store', 'claude', 'template', 'context', 'git', 'hosts', 'runner', 'report', 'rehearsal'],
+    'trial',
   ],
-  delivery: ['core', 'world', 'store', 'claude', 'context', 'git', 'runner', 'report', 'control'],
+  delivery: ['core', 'world', 'store', 'claude', 'context', 'git', 'hosts', 'runner', 'report', 'control'],
   library: ['core', 'report', 'control', 'delivery'],
   'index.ts': ['core', 'library'],
   cli: [
-    ...['core', 'world', 'store', 'claude', 'template', 'context', 'git', 'runner', 'report', 'rehearsal', 'trial'],
-    ...['control', 'delivery'],
+    ...['core', 'world', 'store', 'claude', 'template', 'context', 'git', 'hosts', 'runner', 'report', 'rehearsal'],
+    ...['trial', 'control', 'delivery'],
   ],
   'main.ts': ['core', 'world', 'cli', 'hook-main.ts'],
   'hook-main.ts': ['core', 'world', 'store', 'claude', 'context'],
@@ -58,7 +60,7 @@ export const layerExceptions: readonly LayerException[] = [
 /** Whoever shows groups to people or programs. What they know of groups they know by control and delivery. */
 const faces: readonly string[] = ['cli', 'library', 'index.ts'];
 
-/** What of runner and store a face may import all the same. */
+/** What of hosts, runner and store a face may import all the same. */
 export const faceExceptions: readonly { readonly target: RegExp; readonly why: string }[] = [
   {
     target: /^src\/store\/(?:system-failure|yaml-text|json-places|log-lost)\.ts$/,
@@ -66,13 +68,13 @@ export const faceExceptions: readonly { readonly target: RegExp; readonly why: s
   },
 ];
 
-/** Faces import control, delivery, report and core, never runner or store. */
+/** Faces import control, delivery, report and core, never hosts, runner or store. */
 export function checkFaces(files: readonly SourceFile[]): string[] {
   return files
     .filter(({ path }) => faces.includes(layerOf(path)))
     .flatMap((file) =>
       importsOf(file)
-        .filter(({ target }) => /^src\/(?:runner|store)\//.test(target))
+        .filter(({ target }) => /^src\/(?:hosts|runner|store)\//.test(target))
         .filter(({ target }) => !faceExceptions.some((known) => known.target.test(target)))
         .map(({ target }) => `${file.path}: imports ${target}; let control or delivery give it what it needs`),
     );

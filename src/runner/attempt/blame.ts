@@ -2,10 +2,10 @@
 import { usageOf } from '../../claude/stream.ts';
 import type { EventBody, GroupEvent } from '../../core/event.ts';
 import { noUsage, type SessionId, type Usage } from '../../core/group.ts';
+import type { HostedAttempt } from '../../hosts/host.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { isLogTrouble } from '../../store/log-lost.ts';
-import type { World } from '../../world/world.ts';
-import { endWorker } from '../end-workers.ts';
+import type { Clock } from '../../world/world.ts';
 import type { WorkerFact } from '../facts.ts';
 import { unexpectedEnd, unexpectedFailure } from './outcomes.ts';
 import type { Worker } from './worker.ts';
@@ -80,14 +80,15 @@ function endInstead(fact: WorkerFact, error: unknown): WorkerFact | null {
 
 /** Ends its worker; resolves to the end of the attempt when nothing of it is left. */
 export async function endBlamed(
-  world: World,
+  clock: Clock,
   workers: ReadonlyMap<SessionId, ActiveWorker>,
+  hosted: (sessionId: SessionId, attemptId: string) => HostedAttempt,
   { fact, error }: Blamed,
 ): Promise<WorkerFact> {
   const { sessionId, attemptId } = fact;
   const active = workers.get(sessionId);
-  await endWorker(world, active?.worker, attemptId);
-  const durationMs = Math.max(0, Math.round(world.clock.now() - (active?.startedAtMs ?? world.clock.now())));
+  await (active?.worker ?? hosted(sessionId, attemptId)).endNow();
+  const durationMs = Math.max(0, Math.round(clock.now() - (active?.startedAtMs ?? clock.now())));
   const usage = active === undefined ? noUsage : sumsOf(usageOf(active.worker.stream, durationMs));
   return { kind: 'ended', sessionId, attemptId, outcome: unexpectedEnd(error), usage, progressed: false, unread: [] };
 }

@@ -5,8 +5,8 @@
 import { attemptMark } from '../../claude/launch/environment.ts';
 import { oneLine } from '../../claude/text.ts';
 import type { Failure } from '../../core/failure.ts';
+import { gatherProcesses, reap } from '../../hosts/reap.ts';
 import type { World } from '../../world/world.ts';
-import { gatherProcesses, reap } from '../reap.ts';
 
 /** As much of the end of the log is told to people and to the model. */
 const tailBytes = 6_000;

@@ -29,11 +29,6 @@ export interface WorkerOptions extends Omit<BrokenOff, 'stream' | 'isInTurn'> {
   readonly told: readonly string[];
   /** Contract: only enqueues. */
   readonly emit: (fact: Fact) => void;
-  /**
-   * Takes an attempt of which all that was below its worker is gone, to look for what else bears its mark; absent =
-   * that is looked for at once.
-   */
-  readonly searchLater?: (attemptId: string) => void;
 }
 
 /** How to find what claude's totals began with in an attempt that goes on with a conversation. */
@@ -53,7 +48,7 @@ export function workerOptions(
   { group }: GroupState,
   record: SessionRecord,
   attempt: Attempt,
-): Omit<WorkerOptions, 'emit' | 'expectHook' | 'searchLater'> {
+): Omit<WorkerOptions, 'emit' | 'expectHook'> {
   const { definition, told = [] } = record;
   const ours = sessionPaths(paths, definition.id);
   const findBase = baseFinder(world, ours, record, attempt);

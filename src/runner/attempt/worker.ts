@@ -6,21 +6,19 @@
  */
 
 import { basename, dirname } from 'node:path';
-import { interruptRequest, openingLines, usageRequest } from '../../claude/control.ts';
+import { interruptGraceMs, interruptRequest, openingLines, usageRequest } from '../../claude/control.ts';
 import { isCutOff } from '../../claude/conversation.ts';
 import { parseLine } from '../../claude/messages.ts';
 import { judge, type Outcome } from '../../claude/outcome.ts';
 import { type AttemptStream, emptyStream, foldMessage, isSuccess } from '../../claude/stream.ts';
 import { usageWithUnseen } from '../../claude/unseen-cost.ts';
 import type { ProcessIdentity, StopReason } from '../../core/event.ts';
+import type { HostedAttempt } from '../../hosts/host.ts';
+import { patiently } from '../../hosts/reap.ts';
 import { delay } from '../../world/clock.ts';
-import type { ExitStatus, FifoWriter, RunningProcess, World } from '../../world/world.ts';
+import type { ExitStatus, World } from '../../world/world.ts';
 import type { WorkerNews } from '../facts.ts';
 import { MessageQueue } from '../message-queue.ts';
-import { nameTranscript, tidyUp } from '../place/session-files.ts';
-import { patiently, reap } from '../reap.ts';
-import { unloggedWorkers } from '../unlogged-workers.ts';
-import { AttemptProcesses } from './attempt-processes.ts';
 import type { Preparation } from './launch.ts';
 import {
   failedToStart,
@@ -32,13 +30,10 @@ import {
   withLeftovers,
   withLimitsHit,
 } from './outcomes.ts';
-import { lastStderrLine } from './stderr-tail.ts';
 import { TranscriptFollower } from './transcript-follower.ts';
 import { WorkerMetrics } from './worker-metrics.ts';
 import type { WorkerOptions } from './worker-options.ts';
 
-/** How long claude may take to confirm an interrupt before it is signalled. */
-export const interruptGraceMs = 5_000;
 /** Within this a queued message begins its turn after the last one ended; measured: some milliseconds. */
 const nextTurnMs = 1_000;
 const meterMs = 10_000;
@@ -57,8 +52,9 @@ export class Worker {
   readonly notes = new WorkerMetrics();
   readonly #world: World;
   readonly #options: WorkerOptions;
-  #process: RunningProcess | null = null;
-  #fifo: FifoWriter | null = null;
+  readonly #hosted: HostedAttempt;
+  /** It was started, or was found again. */
+  #isThere = false;
   #follower: TranscriptFollower | null = null;
   #prompt: string | null = null;
   #stopPreparing: (() => void) | null = null;
@@ -67,22 +63,20 @@ export class Worker {
   #inTurn = false;
   #stop: Stop | null = null;
   #endedByUs = false;
-  readonly #processes: AttemptProcesses;
   #timers: (() => void)[] = [];
   #lastMeterMs = 0;
   #hasNewToolResult = false;
   #requests = 0;
   #announced = '';
-  #stderrOffset = 0;
   /** What is read now was written while another runner, or none, was there: nobody knows when. */
   #isHistory = false;
   #over = false;
 
-  constructor(world: World, options: WorkerOptions) {
+  constructor(world: World, hosted: HostedAttempt, options: WorkerOptions) {
     this.#world = world;
+    this.#hosted = hosted;
     this.#options = options;
     this.stream = emptyStream(options.prices, options.findBase);
-    this.#processes = new AttemptProcesses(world, options);
     this.#said = new MessageQueue(options.attemptId, options.told);
   }
 
@@ -96,13 +90,10 @@ export class Worker {
   }
 
   async #launch(prepare: Preparation): Promise<void> {
-    const strays = unloggedWorkers(this.#world, this.#options.paths);
-    if (strays.length > 0) {
-      const ended = await reap(this.#world, this.#options.attemptId, strays);
-      // What it printed to its end belongs to no attempt, so the next one begins behind that.
-      if (!this.#over) this.#end(ended < 0 ? strayLeft : strayEnded);
-      return;
-    }
+    const unlogged = await this.#hosted.endUnlogged();
+    if (this.#over) return;
+    // What it printed to its end belongs to no attempt, so the next one begins behind that.
+    if (unlogged !== 'none') return this.#end(unlogged === 'left' ? strayLeft : strayEnded);
     this.notes.isPreparing = true;
     const launch = await prepare((stop) => {
       this.#stopPreparing = stop;
@@ -113,31 +104,29 @@ export class Worker {
     if (this.#over) return;
     if (this.#stop) return this.#end(pausedBeforeStart(this.#stop.reason));
     if (!launch.ok) return this.#end(failedToStart(launch.failure));
-    const { paths, offset } = this.#options;
-    this.#stderrOffset = this.#world.files.info(paths.stderr)?.size ?? 0;
-    nameTranscript(this.#world, paths, offset);
-    this.#world.fifos.create(paths.fifo);
-    const spawned = this.#world.processes.spawn(launch.value.spawn);
-    if (!spawned.ok) return this.#end(failedToStart(spawned.failure));
+    const started = await this.#hosted.start(launch.value.spawn, this.#options.offset);
+    // Whoever let go of it meanwhile lets go of what was started, too.
+    if (this.#over) return this.#hosted.leave();
+    if (!started.ok) return this.#end(failedToStart(started.failure));
     this.#prompt = launch.value.prompt;
     this.#said.omit(launch.value.prompt);
-    this.#follow(spawned.value, offset);
-    this.#emit({ kind: 'spawned', process: spawned.value.identity });
+    this.#follow();
+    this.#emit({ kind: 'spawned', process: started.value });
+    if (this.#stop) this.#beginStop();
   }
 
   /**
    * Takes over a living worker of an earlier runner, with full control. `stopping` is a stop that the earlier runner
    * had begun; it is carried on, for nobody knows how far it came. `signalled`: it may have been told to end already.
    */
-  adopt(process: RunningProcess, stopping: StopReason | undefined, signalled: boolean): void {
+  adopt(process: ProcessIdentity, stopping: StopReason | undefined, signalled: boolean): void {
     // Known before the first line is read: an interrupted result in the transcript is our doing, not the world's.
     if (stopping !== undefined) this.#stop = { reason: stopping, signalled };
-    this.#processes.recall();
-    this.#follow(process, this.#options.offset);
+    this.#follow();
     this.#isHistory = true;
     this.#follower?.drain();
     this.#isHistory = false;
-    this.#emit({ kind: 'spawned', process: process.identity });
+    this.#emit({ kind: 'spawned', process });
     if (stopping !== undefined) this.#beginStop();
   }
 
@@ -148,8 +137,7 @@ export class Worker {
   async finalizeDead(stopping: StopReason | undefined, signalled: boolean): Promise<void> {
     if (stopping !== undefined) this.#stop = { reason: stopping, signalled };
     this.#isHistory = true;
-    this.#processes.recall();
-    this.#follower = this.#newFollower(this.#options.offset);
+    this.#follower = this.#newFollower();
     await this.#finish({ kind: 'unknown' }, 'after-crash');
   }
 
@@ -157,7 +145,7 @@ export class Worker {
   sendPrompt(): void {
     if (this.#prompt === null || this.#stop) return;
     // In one write, for whoever adopts a worker that has its prompt takes it to have heard all that was said before.
-    this.#fifo?.writeLine([...openingLines(this.#prompt), ...this.#said.take()].join('\n'));
+    this.#hosted.write([...openingLines(this.#prompt), ...this.#said.take()].join('\n'));
     this.#prompt = null;
   }
 
@@ -171,16 +159,16 @@ export class Worker {
   }
 
   #beginStop(): void {
-    if (!this.#process || this.#over || this.#endedByUs) return;
-    this.gather();
+    if (!this.#isThere || this.#over || this.#endedByUs) return;
+    this.#hosted.look();
     // Before the first line nothing was asked of the model: there is nothing to interrupt and nothing to pay.
     if (this.stream.lines === 0) {
       this.#terminate();
       return;
     }
     // What claude had not read yet would begin a new turn as soon as this one is interrupted.
-    for (const line of this.#said.withdrawals()) this.#fifo?.writeLine(line);
-    this.#fifo?.writeLine(interruptRequest(this.#options.attemptId));
+    for (const line of this.#said.withdrawals()) this.#hosted.write(line);
+    this.#hosted.write(interruptRequest(this.#options.attemptId));
     this.#after(interruptGraceMs, () => this.#terminate());
   }
 
@@ -194,8 +182,8 @@ export class Worker {
 
   #tell(): void {
     // Before the prompt it would be taken for the task.
-    if (this.#prompt !== null || !this.#fifo || this.#stop || this.#endedByUs) return;
-    for (const line of this.#said.take()) this.#fifo.writeLine(line);
+    if (this.#prompt !== null || !this.#hosted.listens || this.#stop || this.#endedByUs) return;
+    for (const line of this.#said.take()) this.#hosted.write(line);
   }
 
   /** It has given its last answer, so there will be no further attempt that could be told anything. */
@@ -204,9 +192,18 @@ export class Worker {
     return (this.#endedByUs || this.#over) && !this.#stop && lastResult !== undefined && isSuccess(lastResult);
   }
 
-  /** The living processes of the attempt, the worker included; they are also noted, for when it must be ended. */
-  gather(): ProcessIdentity[] {
-    return this.#processes.look();
+  /** Halts all that runs of the attempt, or lets it go on; also what is being prepared for it. */
+  halt(isHalted: boolean): void {
+    this.#hosted.halt(isHalted);
+  }
+
+  /** Ends at once all that runs of the attempt; false when something would not end. It reports nothing any more. */
+  endNow(): Promise<boolean> {
+    // What is being prepared for it stops as well.
+    this.stop('deleted');
+    const ending = this.#hosted.endNow();
+    this.leave();
+    return ending;
   }
 
   /** Lets go of a worker that is to work on without us. */
@@ -224,21 +221,19 @@ export class Worker {
     this.#timers.push(this.#world.clock.after(delayMs, action));
   }
 
-  #newFollower(offset: number): TranscriptFollower {
+  #newFollower(): TranscriptFollower {
     return new TranscriptFollower(this.#world, {
       path: this.#options.paths.transcript,
-      offset,
+      offset: this.#options.offset,
       onLine: (line) => this.#onLine(line),
       onCaughtUp: () => this.#onCaughtUp(),
     });
   }
 
-  #follow(process: RunningProcess, offset: number): void {
-    this.#process = process;
-    this.#processes.worker = process.identity;
-    this.#fifo = this.#world.fifos.openWriter(this.#options.paths.fifo);
-    this.#follower = this.#newFollower(offset);
-    process.onExit((status) => {
+  #follow(): void {
+    this.#isThere = true;
+    this.#follower = this.#newFollower();
+    this.#hosted.onExit((status) => {
       if (!this.#over) void this.#finish(status, 'watched');
     });
     this.#after(meterMs, () => this.#meterRegularly());
@@ -253,7 +248,7 @@ export class Worker {
     const writtenAfterMs = this.#isHistory ? undefined : this.#follower?.writtenAfterMs;
     this.notes.line(message, this.stream, writtenAfterMs);
     if (!this.#isHistory) this.#said.heard(message, line);
-    if (message.kind === 'init' && !this.#isHistory) this.#processes.noteOwn();
+    if (message.kind === 'init' && !this.#isHistory) this.#hosted.noteOwn();
     if (message.kind === 'init' || message.kind === 'result') this.#inTurn = message.kind === 'init';
     this.#announce();
     this.#emit({ kind: 'activity' });
@@ -261,7 +256,7 @@ export class Worker {
     const isWithoutRules = message.kind === 'init' && this.#options.expectHook && this.stream.beganWithoutHook;
     if (isWithoutRules && !this.#stop && !this.#endedByUs) {
       this.#endedByUs = true;
-      this.#processes.terminate();
+      this.#hosted.terminate();
     }
     if (message.kind === 'user') this.#hasNewToolResult = true;
     if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
@@ -298,7 +293,7 @@ export class Worker {
       return;
     }
     this.#endedByUs = true;
-    this.#processes.endIdle();
+    this.#hosted.endIdle();
   }
 
   /** What lies in claude's queue begins a turn of its own at once; when none begins, it was read before. */
@@ -311,15 +306,15 @@ export class Worker {
   }
 
   #terminate(): void {
-    if (this.#over || !this.#process) return;
+    if (this.#over || !this.#isThere) return;
     // A success that stood there before the signal is finished work; one that claude prints while it dies is not.
     if (this.#stop) this.#stop.signalled ||= !this.stream.successBeforeAnswer;
-    this.#processes.terminate();
+    this.#hosted.terminate();
   }
 
   #meterRegularly(): void {
     this.#meter();
-    this.gather();
+    this.#hosted.look();
     this.#after(meterMs, () => this.#meterRegularly());
   }
 
@@ -329,9 +324,9 @@ export class Worker {
     if (Math.abs(now - this.#lastMeterMs) < meterGapMs) return;
     this.#lastMeterMs = now;
     // Often a tool has just ended: what it left running must be known should claude be killed from outside.
-    this.gather();
+    this.#hosted.look();
     this.#requests += 1;
-    this.#fifo?.writeLine(usageRequest(String(this.#requests)));
+    this.#hosted.write(usageRequest(String(this.#requests)));
   }
 
   async #finish(exit: ExitStatus, found: 'watched' | 'after-crash'): Promise<void> {
@@ -366,19 +361,18 @@ export class Worker {
 
   /** Ends what is left of the worker, whatever could be read of it, and judges it. */
   async #conclude(exit: ExitStatus, found: 'watched' | 'after-crash'): Promise<Outcome> {
-    const reaped = await this.#processes.reap();
-    tidyUp(this.#world, this.#options.paths);
+    const { leftover, limitsHit, lastStderrLine } = await this.#hosted.reap();
     const { paths, expectHook, expectStructured } = this.#options;
-    const seen = await patiently(this.#world, () => ({
-      isCutOff: isCutOff(this.#world, paths.config, this.stream),
-      stderrTail: lastStderrLine(this.#world.files, paths.stderr, this.#stderrOffset),
-    }));
+    const seen = {
+      isCutOff: await patiently(this.#world, () => isCutOff(this.#world, paths.config, this.stream)),
+      stderrTail: lastStderrLine,
+    };
     const outcome = judge({
       ...{ stream: this.stream, exit, found, expectHook, expectStructured, ...seen },
       ...(this.#stop ? { stop: { ...this.#stop, successBeforeAnswer: this.stream.successBeforeAnswer } } : {}),
       endedByUs: this.#endedByUs,
     });
-    return withLimitsHit(reaped < 0 ? withLeftovers(outcome) : outcome, this.#processes.limitsHit);
+    return withLimitsHit(leftover ? withLeftovers(outcome) : outcome, limitsHit);
   }
 
   #end(outcome: Outcome): void {
@@ -401,9 +395,7 @@ export class Worker {
 
   #release(): void {
     for (const cancel of this.#timers.splice(0)) cancel();
-    this.#processes.leave();
     this.#follower?.close();
-    this.#fifo?.close();
-    this.#fifo = null;
+    this.#hosted.leave();
   }
 }

@@ -1,5 +1,5 @@
 /** What a worker said last on stderr: often the only explanation of an end without a result. */
-import type { Files } from '../../world/world.ts';
+import type { Files } from '../world/world.ts';
 
 const tailBytes = 4_096;
 

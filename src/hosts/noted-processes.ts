@@ -3,19 +3,25 @@
  * runner be killed before they have ended, the next one could not find them: a tool that wiped its environment has no
  * mark, and no tree holds it any more once claude is gone.
  */
-import type { ProcessIdentity } from '../../core/event.ts';
-import { aProcess } from '../../store/event-shape.ts';
-import { isRegularFile } from '../../store/regular-file.ts';
-import { fields, isText, listOf, parseJson } from '../../store/shape.ts';
-import type { World } from '../../world/world.ts';
-import type { WorkerOptions } from './worker-options.ts';
+import type { ProcessIdentity } from '../core/event.ts';
+import { aProcess } from '../store/event-shape.ts';
+import { isRegularFile } from '../store/regular-file.ts';
+import { fields, isText, listOf, parseJson } from '../store/shape.ts';
+import type { World } from '../world/world.ts';
+import type { AttemptSubject } from './host.ts';
 
 export interface Note {
   readonly attemptId: string;
   readonly processes: readonly ProcessIdentity[];
 }
 
-export type Whose = Pick<WorkerOptions, 'attemptId' | 'paths' | 'searchLater'>;
+export interface Whose extends Pick<AttemptSubject, 'attemptId' | 'paths'> {
+  /**
+   * Takes an attempt of which all that was below its worker is gone, to look for what else bears its mark; absent =
+   * that is looked for at once.
+   */
+  readonly searchLater?: (attemptId: string) => void;
+}
 
 const isNote = fields({
   attemptId: isText,

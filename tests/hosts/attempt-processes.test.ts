@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
 import type { ProcessIdentity } from '../../src/core/event.ts';
-import { AttemptProcesses } from '../../src/runner/attempt/attempt-processes.ts';
+import { AttemptProcesses } from '../../src/hosts/attempt-processes.ts';
 import { groupPaths, type SessionPaths, sessionPaths } from '../../src/store/paths.ts';
 import type { Processes, SignalName } from '../../src/world/world.ts';
 import { groupId, sid } from '../support/core-events.ts';

@@ -2,12 +2,12 @@
  * What to do with an attempt that an earlier runner left as running. The order of the checks is the order of certainty:
  * a living process, bytes in the transcript, a mark in some environment.
  */
+import { interruptGraceMs } from '../claude/control.ts';
 import { hasItsTask } from '../claude/first-words.ts';
 import { attemptMark } from '../claude/launch/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { Attempt } from '../core/session-state.ts';
 import type { RunningProcess, World } from '../world/world.ts';
-import { interruptGraceMs } from './attempt/worker.ts';
 import { gatherProcesses, reap } from './reap.ts';
 
 type Way =
@@ -26,7 +26,7 @@ export type Adoption = Way & {
 /** The clock of a file system may be late by one tick of its kernel, ten milliseconds at most. */
 const fileClockLagMs = 10;
 
-/** Judges one unfinished attempt of this machine; run-start.ts refuses those of others. */
+/** Judges one unfinished attempt of this machine; runner/run-start.ts refuses those of others. */
 export function judgeUnfinished(world: World, attempt: Attempt, transcript: string): Adoption {
   const { process } = attempt;
   const { mtimeMs = 0 } = world.files.info(transcript) ?? {};

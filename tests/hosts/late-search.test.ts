@@ -5,8 +5,7 @@
  */
 import { beforeEach, expect, test } from 'bun:test';
 import type { ProcessIdentity } from '../../src/core/event.ts';
-import type { Fact } from '../../src/runner/facts.ts';
-import { LateSearch } from '../../src/runner/late-search.ts';
+import { LateSearch } from '../../src/hosts/late-search.ts';
 import type { Processes } from '../../src/world/world.ts';
 import { attemptId, CoreLog, sessionDefinition, sid } from '../support/core-events.ts';
 import { type SteppedWorld, steppedWorld } from '../support/store-world.ts';
@@ -17,7 +16,7 @@ let marked: Map<number, string>;
 let searches: number;
 /** Whatever is signalled lives on. */
 let isStubborn: boolean;
-let told: Fact[];
+let told: (readonly [sessionId: string, attemptId: string])[];
 let log: CoreLog;
 let late: LateSearch;
 
@@ -44,7 +43,7 @@ beforeEach(() => {
     signal: ({ pid }) => isStubborn || marked.delete(pid),
   };
   world = { ...real, processes: { ...real.processes, ...madeUp } };
-  late = new LateSearch(world, log, (fact) => told.push(fact));
+  late = new LateSearch(world, log, (sessionId, attemptId) => told.push([sessionId, attemptId]));
 });
 
 test('attempts that end within ten seconds are searched for once, each', () => {
@@ -90,7 +89,7 @@ test('what cannot be ended is told, once, and before the search is said to be ov
     world.clock.step(1_000);
     await Promise.resolve();
   }
-  expect(told).toEqual([{ kind: 'leftover', sessionId: sid(1), attemptId: 'a' }]);
+  expect(told).toEqual([[sid(1), 'a']]);
   await late.finish();
   expect(told).toHaveLength(1);
 });

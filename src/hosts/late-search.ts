@@ -8,7 +8,6 @@ import type { ProcessIdentity } from '../core/event.ts';
 import type { SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
 import type { World } from '../world/world.ts';
-import type { Fact } from './facts.ts';
 import { reap } from './reap.ts';
 
 /** It takes ten milliseconds of CPU where hundreds of processes run, and what it finds is rare. */
@@ -17,17 +16,21 @@ const searchMs = 10_000;
 export class LateSearch {
   readonly #world: World;
   readonly #log: { readonly state: GroupState };
-  readonly #emit: (fact: Fact) => void;
+  readonly #onLeftover: (sessionId: SessionId, attemptId: string) => void;
   /** By the attempt. */
   readonly #sessions = new Map<string, SessionId>();
   #cancel: (() => void) | null = null;
   #ending: Promise<unknown> = Promise.resolve();
   #endings = 0;
 
-  constructor(world: World, log: { readonly state: GroupState }, emit: (fact: Fact) => void) {
+  constructor(
+    world: World,
+    log: { readonly state: GroupState },
+    onLeftover: (sessionId: SessionId, attemptId: string) => void,
+  ) {
     this.#world = world;
     this.#log = log;
-    this.#emit = emit;
+    this.#onLeftover = onLeftover;
   }
 
   /** The attempt has ended, and nothing is left that was below its worker. */
@@ -77,7 +80,7 @@ export class LateSearch {
     this.#endings += 1;
     try {
       // It is told before anybody may think that nothing is left to be waited for.
-      if ((await reap(this.#world, attemptId, found)) < 0) this.#emit({ kind: 'leftover', sessionId, attemptId });
+      if ((await reap(this.#world, attemptId, found)) < 0) this.#onLeftover(sessionId, attemptId);
     } catch {
       // As below.
     } finally {

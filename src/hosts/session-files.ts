@@ -1,7 +1,7 @@
 /** What is done to a session's files before its worker is started and after it is gone. */
 import { dirname } from 'node:path';
-import type { SessionPaths } from '../../store/paths.ts';
-import type { World } from '../../world/world.ts';
+import type { SessionPaths } from '../store/paths.ts';
+import type { World } from '../world/world.ts';
 
 /**
  * What claude writes is synced as it is written (SpawnOptions.syncsStdout), and would be lost still if its file had no

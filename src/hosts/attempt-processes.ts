@@ -2,10 +2,10 @@
  * The processes of one attempt. Whatever a tool does to its environment and its session, it stays below claude while
  * that lives; so they are looked at while it lives, and what was seen is ended when it is gone.
  */
-import type { ProcessIdentity } from '../../core/event.ts';
-import type { LimitKind, World } from '../../world/world.ts';
-import { assertRefusal, gatherFromAll, patiently, reap } from '../reap.ts';
+import type { ProcessIdentity } from '../core/event.ts';
+import type { LimitKind, World } from '../world/world.ts';
 import { notedProcesses, noteProcesses, type Whose } from './noted-processes.ts';
+import { assertRefusal, gatherFromAll, patiently, reap } from './reap.ts';
 
 /** Longer than SessionEnd hooks may take: CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS is set to 5 s for our workers. */
 const termGraceMs = 8_000;

@@ -1,0 +1,24 @@
+/** Promises: the machine on which this program runs does for attempts what is promised of every machine. */
+import { expect, test } from 'bun:test';
+import { LocalHost } from '../../src/hosts/local-host.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
+import { CoreLog } from '../support/core-events.ts';
+import { hostTests } from './conformance.ts';
+
+const world = createRealWorld();
+
+hostTests('this machine', () => {
+  const late = { log: new CoreLog(), onLeftover: () => expect.unreachable() };
+  return { next: () => new LocalHost(world, late), close: () => {} };
+});
+
+hostTests('this machine, when nothing is looked for later', () => ({
+  next: () => new LocalHost(world),
+  close: () => {},
+}));
+
+test('without a run there is nothing to wait for', async () => {
+  const host = new LocalHost(world);
+  await host.finish();
+  expect(host.isIdle).toBe(true);
+});

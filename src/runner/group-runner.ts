@@ -356,8 +356,10 @@ export class GroupRunner {
       const hosted = this.#hosted(sessionId, attempt.id);
       const found = await hosted.takeOver(attempt);
       if (found.do === 'restart') {
-        if (this.#surroundings.isLimited) this.#recordAndAct([notStarted(sessionId, attempt)]);
-        else this.#startAgain(sessionId, attempt);
+        const isTaken = this.#writer.state.takenOver.has(sessionId);
+        const why = isTaken ? 'a person takes it over' : this.#surroundings.isLimited ? 'a usage limit holds' : null;
+        if (why === null) this.#startAgain(sessionId, attempt);
+        else this.#recordAndAct([notStarted(sessionId, attempt, why)]);
         continue;
       }
       const wasInterrupted = found.do === 'finalizeDead' && found.wasInterrupted;

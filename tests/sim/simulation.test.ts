@@ -6,8 +6,8 @@
 
 import { expect, test } from 'bun:test';
 import { isLongRun, longTestIf } from '../support/long.ts';
-import { cellName } from './coverage.ts';
-import { scenarioNamed, scenarioOf, withPowerCuts } from './scenario-of-seed.ts';
+import { Coverage, cellName } from './coverage.ts';
+import { scenarioNamed, scenarioOf, withPowerCuts, withTakeOvers } from './scenario-of-seed.ts';
 import { leastPerCellAndPart, leastStepsPerPart, mostSeedsPerPart, runPart, runSeeds } from './seed-run.ts';
 import { seededFor } from './seeded.ts';
 import { tell } from './shrink.ts';
@@ -67,6 +67,20 @@ usually(
       const { violation } = simulate(withPowerCuts(seed));
       expect({ seed, violation }).toEqual({ seed, violation: null });
     }
+  },
+  10 * minutes,
+);
+
+usually(
+  'a person who takes a session over, and whatever dies meanwhile, breaks no promise',
+  () => {
+    const coverage = new Coverage();
+    for (let seed = 0; seed < (isLongRun ? 2_000 : 160); seed += 1) {
+      const { violation, coverage: own } = simulate(withTakeOvers(seed));
+      expect({ seed, violation }).toEqual({ seed, violation: null });
+      coverage.add(own);
+    }
+    expect(coverage.counts.get('left after a visit')).toBeGreaterThan(30);
   },
   10 * minutes,
 );

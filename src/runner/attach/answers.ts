@@ -6,7 +6,13 @@ import { type Advice, advise } from '../../core/advice.ts';
 import type { EventBody } from '../../core/event.ts';
 import { fail, ok, type Result, unreachable } from '../../core/failure.ts';
 import { sessionTitle } from '../../core/id.ts';
-import { groupAdvice, raiseSessionCommand, runCommand, sessionReference } from '../../core/plan/advice.ts';
+import {
+  groupAdvice,
+  raiseGroupCommand,
+  raiseSessionCommand,
+  runCommand,
+  sessionReference,
+} from '../../core/plan/advice.ts';
 import { grantForPerson, takenFailure } from '../../core/plan/take-over.ts';
 import { goesOnAfter, type SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -130,13 +136,11 @@ function noMoney(state: GroupState, record: SessionRecord, kind: 'dry' | 'own-dr
     const message = `${titleOf(record)} has used up its own budget.`;
     return fail('usage', message, advise('Raise it and go on with', raiseSessionCommand(state, record)));
   }
-  const { maxBudgetUsd = 0 } = state.group.config;
   const what =
     state.reservedUsd > 0
       ? "What is left of the group's budget is promised to other sessions."
       : "Nothing is left of the group's budget.";
-  const raise = ['group', 'budget', state.group.id, '--raise-to', String(Math.ceil(maxBudgetUsd * 2 * 100) / 100)];
-  return fail('usage', what, advise('Raise it first', raise));
+  return fail('usage', what, advise('Raise it first', raiseGroupCommand(state)));
 }
 
 function notHere(record: SessionRecord): Result<never> {

@@ -28,6 +28,8 @@ interface Conversation {
 }
 
 export interface Meter {
+  /** Before claude opens: all that is written from now on counts, whatever its time, for a clock may be set. */
+  begin(): void;
   /** Reads what was written since. */
   look(): void;
   /** US dollars so far. */
@@ -52,12 +54,20 @@ class ConversationMeter implements Meter {
   readonly #messages = new Map<string, KeptMessage & { readonly in: string }>();
   readonly #old = new Set<string>();
   #said = 0;
+  /** Whether what is read was written since, where that is known for certain; else its time tells. */
+  #isSince: boolean | undefined;
 
   constructor(world: World, configDir: string, startedAtMs: number, prices: PriceTable) {
     this.#world = world;
     this.#configDir = configDir;
     this.#startedAtMs = startedAtMs;
     this.#prices = prices;
+  }
+
+  begin(): void {
+    this.#isSince = false;
+    this.look();
+    this.#isSince = true;
   }
 
   look(): void {
@@ -132,7 +142,7 @@ class ConversationMeter implements Meter {
       return;
     }
     const atMs = timeOf(line);
-    const isNew = atMs >= this.#startedAtMs;
+    const isNew = !Number.isNaN(atMs) && (this.#isSince ?? atMs >= this.#startedAtMs);
     if (isNew) known.atMs = Math.max(known.atMs, atMs);
     const message = keptMessage(line, this.#prices);
     if (message !== null) {

@@ -128,7 +128,7 @@ test('a worker that the log does not know any more is ended before another one b
   });
 });
 
-test('one that was just being started when a person took its session over is theirs, and begins when they leave', async () => {
+test('one that was just being started when a person took it over is theirs, and begins when they leave', async () => {
   group = makeGroup([{ name: 'one' }]);
   const { groupId, paths, root, world } = group;
   const first = group.run(rig.env);

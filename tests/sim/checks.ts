@@ -133,8 +133,8 @@ export class Checks {
     const { log, claudes, guests } = this.#machine;
     log.catchUp();
     const { takenOver } = log.state?.sessions.get(guest.sessionId) ?? {};
-    if (takenOver?.id !== guest.attachmentId || takenOver.openedAt === undefined || !log.isDurable)
-      this.#violate(invariants.loggedFirst, `${guest.process.name} opens, and no durable session_attached says so`);
+    if (takenOver?.id !== guest.attachmentId || takenOver.openedAt === undefined)
+      this.#violate(invariants.loggedFirst, `${guest.process.name} opens, and no session_attached says so`);
     const others = [...claudes, ...guests].filter((other) => other !== guest && other.sessionId === guest.sessionId);
     for (const { process } of others.filter((other) => other.process.alive))
       this.#violate(invariants.conversation, `${guest.process.name} opens while ${process.name} is in the session`);

@@ -30,7 +30,9 @@ export interface GuestBook {
   keptUsd: number;
   /** That they have left is in the log, with this cost. */
   recordedUsd: number | null;
-  /** A power cut or a clock that was set back may have taken away what the file told. */
+  /** Its command has counted it; else somebody does later, who has only the times in the files to go by. */
+  isCounted: boolean;
+  /** A power cut or a clock that was set may have taken away what the file told. */
   isUnsure: boolean;
   /** A full disk has torn a line apart, and the next one is a part of that. */
   isTorn: boolean;
@@ -94,6 +96,7 @@ async function visit(machine: VirtualMachine, group: GroupReference, given: Visi
   const { openedAt, reservedUsd } = state.value.sessions.get(sessionId)?.takenOver ?? {};
   if (openedAt === undefined) return fail('illegal-transition', 'It was given to nobody.', '');
   const meter = openMeter(world, config, Date.parse(openedAt), state.value.group.config.prices ?? {});
+  meter.begin();
   const guest = new Guest(machine, runner.process, { attachmentId, sessionId, claudeSessionId, conversation });
   for (let said = 0; said < act.messages && guest.isThere; said += 1) {
     await pause(world, guest.luck.delay(500, 4_000));
@@ -104,6 +107,7 @@ async function visit(machine: VirtualMachine, group: GroupReference, given: Visi
   await pause(world, guest.luck.delay(50, 1_000));
   guest.leaves();
   meter.look();
+  guest.isCounted();
   return ok(meter.conversed(world.clock.now(), claudeSessionId));
 }
 
@@ -140,6 +144,7 @@ class Guest {
       chargedUsd: 0,
       keptUsd: 0,
       recordedUsd: null,
+      isCounted: false,
       isUnsure: false,
       isTorn: false,
     };
@@ -165,6 +170,10 @@ class Guest {
     if (this.#keep({ ...messageLine(id, call, null, call.output), ...this.#stamp() })) {
       this.#book.keptUsd += wholeUsd(call);
     }
+  }
+
+  isCounted(): void {
+    this.#book.isCounted = true;
   }
 
   leaves(): void {

@@ -75,7 +75,9 @@ usually(
   'a person who takes a session over, and whatever dies meanwhile, breaks no promise',
   () => {
     const coverage = new Coverage();
-    for (let seed = 0; seed < (isLongRun ? 2_000 : 160); seed += 1) {
+    // The last two once broke one: a clock that was set back before claude opened, and before it was asked for.
+    const seeds = [...Array.from({ length: isLongRun ? 2_000 : 160 }, (_, seed) => seed), 748, 1_059];
+    for (const seed of seeds) {
       const { violation, coverage: own } = simulate(withTakeOvers(seed));
       expect({ seed, violation }).toEqual({ seed, violation: null });
       coverage.add(own);

@@ -130,6 +130,7 @@ export class User {
         return;
       case 'clock-jump':
         machine.timeline.wallOffsetMs += act.byMs;
+        if (act.byMs < 0) machine.wasClockSetBack = true;
         for (const guest of machine.guests) guest.isUnsure = true;
         return;
       case 'short':

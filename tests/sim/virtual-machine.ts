@@ -59,6 +59,8 @@ export class VirtualMachine {
   readonly claudes: ClaudeBook[] = [];
   readonly commands: CommandBook[] = [];
   readonly guests: GuestBook[] = [];
+  /** What was written before may seem to be written later. */
+  wasClockSetBack = false;
   /** Lock files whose last holder let go of them by itself. */
   readonly released = new Set<string>();
   readonly locks = new Map<string, { readonly owner: VirtualProcess; readonly holder: LockHolder }>();

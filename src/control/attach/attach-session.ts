@@ -255,6 +255,7 @@ class Visit {
     const { clock } = world;
     const { config } = sessionPaths(this.#session.paths, this.#session.sessionId);
     const meter = openMeter(world, config, Date.parse(openedAt), state.group.config.prices ?? {});
+    meter.begin();
     this.#ways.opening(reservedUsd);
     let isSpent = false;
     let trouble: unknown;

@@ -20,7 +20,11 @@ import { type Contender, inTurns, type Standings } from './support/in-turns.ts';
 import { randomGraph, shortestMs, type Task, tinyClaude } from './support/tasks.ts';
 
 const launcher = join(import.meta.dir, '..', 'bin', 'claude-code-agent');
-const flat = { tasks: 120, quickTasks: 40, taskMs: 100, wide: 8, targetRatio: 1.1 };
+/**
+ * Was 1.1 until each attempt got a keeper and a containment of its own, which a task of `xargs` has not: some
+ * milliseconds of CPU a task, which show only because tasks of 100 ms fill both cores here. Sessions take minutes.
+ */
+const flat = { tasks: 120, quickTasks: 40, taskMs: 100, wide: 8, targetRatio: 1.35 };
 const graph = { tasks: 300, quickTasks: 32, wide: 16, targetRatio: 1.05 };
 const ours = 'group run';
 const oursOnDisk = 'group run, files on this disk';

@@ -119,29 +119,44 @@ export function keptMessages(
   const paths = [...claudeSessionIds].flatMap((id) => filesOf(world, configDir, id));
   for (const path of paths) {
     for (const line of (world.files.readText(path) ?? '').split('\n')) {
-      const message = line.includes('"type":"assistant"') ? parseLine(line) : undefined;
-      if (message?.kind !== 'assistant' || message.usage === undefined || message.model === undefined) continue;
-      const { messageId, model, usage: tokens } = message;
-      const usd = estimateCost(model, tokens, prices);
-      kept.set(messageId, { id: messageId, model, tokens, usd, atMs: Date.parse(timeField.exec(line)?.[1] ?? '') });
+      const message = keptMessage(line, prices);
+      if (message !== null) kept.set(message.id, message);
     }
   }
   return [...kept.values()];
+}
+
+/** A message of the model; null when the line is something else. */
+export function keptMessage(line: string, prices: PriceTable): KeptMessage | null {
+  const message = line.includes('"type":"assistant"') ? parseLine(line) : undefined;
+  if (message?.kind !== 'assistant' || message.usage === undefined || message.model === undefined) return null;
+  const { messageId, model, usage: tokens } = message;
+  return { id: messageId, model, tokens, usd: estimateCost(model, tokens, prices), atMs: timeOf(line) };
 }
 
 const stateMark = '"type":"cost-state"';
 /** Only as a field: inside of a text the quotes are escaped. */
 const timeField = /"timestamp":"([^"]{20,30})"/;
 
+/** When the line was written down, ms since 1970; NaN when it does not tell. */
+export function timeOf(line: string): number {
+  return Date.parse(timeField.exec(line)?.[1] ?? '');
+}
+
+/** The totals of a clean end; null when the line is something else. */
+export function readTotals(line: string): Claim | null {
+  return line.includes(stateMark) ? readState(line) : null;
+}
+
 /** The totals of the last clean end before that time; null when the conversation began later. */
 function lastTotals({ files }: World, path: string, startedAtMs: number): Claim | null {
   let found: Claim | null = null;
   // Lines of claude's are long, and few of them are looked at as a whole.
   for (const line of (files.readText(path) ?? '').split('\n')) {
-    const time = Date.parse(timeField.exec(line)?.[1] ?? '');
+    const time = timeOf(line);
     if (time >= startedAtMs) break;
     if (!Number.isNaN(time)) found ??= noClaim;
-    if (line.includes(stateMark)) found = readState(line) ?? found;
+    found = readTotals(line) ?? found;
   }
   return found;
 }

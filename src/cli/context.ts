@@ -22,6 +22,8 @@ export interface Context extends Place {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly stdinIsTerminal: boolean;
+  /** Its data folder goes when the command ends, so nothing that is in it can be advised. */
+  readonly leavesNothing?: true;
   /** Runs a command's work: its exit code is kept, its failure is said in one sentence. */
   run(work: () => Work | Promise<Work>): Promise<void>;
   /** What the process will exit with. */

@@ -146,6 +146,7 @@ export const listed: readonly Entry[] = [
     load: () => import('./commands/session/resume.ts'),
   },
   { path: 'session retry', summary: 'try a failed session again', load: () => import('./commands/session/retry.ts') },
+  { path: 'session attach', summary: 'speak with a session', load: () => import('./commands/session/attach.ts') },
   { path: 'session say', summary: 'tell a session something', load: () => import('./commands/session/say.ts') },
   {
     path: 'template list',

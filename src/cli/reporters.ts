@@ -45,7 +45,8 @@ export async function createReporter(context: Context, group: GroupReference, ki
   switch (kind) {
     case 'text': {
       const columns = stdout.isTerminal ? stdout.columns : undefined;
-      const options = { write, style: stdout.style, now, groupFolder: group.paths.folder, columns };
+      const lasting = context.leavesNothing === true ? {} : { groupFolder: group.paths.folder };
+      const options = { write, style: stdout.style, now, columns, ...lasting };
       if (env.GITHUB_ACTIONS !== 'true')
         return (await import('../report/text-reporter.ts')).createTextReporter(options);
       const commands = (text: string): void => stdout.commands(text);

@@ -5,6 +5,7 @@
 
 import type { Result } from '../core/failure.ts';
 import { safeLine } from '../report/terminal-text.ts';
+import { recoverTakeOvers } from '../runner/attach/recover.ts';
 import { correctUsage } from '../runner/recount.ts';
 import { readLog } from '../store/event-log.ts';
 import { type GroupWriter, takeGroup } from '../store/group-writer.ts';
@@ -40,6 +41,7 @@ export async function changeGroup<T>(
     if (opened.ok) {
       try {
         correctUsage(world, opened.value);
+        await recoverTakeOvers(world, opened.value);
         return await change.direct(opened.value);
       } finally {
         opened.value.close();

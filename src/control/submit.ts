@@ -13,6 +13,7 @@ import type { GroupWriter } from '../store/group-writer.ts';
 import type { RequestBody } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
 import { changeGroup } from './change-group.ts';
+import { attachWay } from './command/attach-session.ts';
 import { pauseGroupWay } from './command/pause-group.ts';
 import { pauseSessionWay } from './command/pause-session.ts';
 import { meaningOf, recordCommand } from './command/record.ts';
@@ -55,6 +56,7 @@ const ways: { readonly [K in keyof Special]: Way<K> } = {
     answered: () => ok('thawed'),
   },
   'pause-session': pauseSessionWay,
+  'attach-session': attachWay,
   say: sayWay,
 };
 

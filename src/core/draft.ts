@@ -13,6 +13,7 @@ export function draftOf(state: GroupState): GroupState {
     sessions: new DraftMap(state.sessions, copyRecord),
     running: new Set(state.running),
     failed: new Set(state.failed),
+    takenOver: new Set(state.takenOver),
     tight: new Set(state.tight),
     counts: { ...state.counts },
     endedMs: new DraftMap(state.endedMs),
@@ -25,6 +26,7 @@ function copyRecord(record: SessionRecord): SessionRecord {
   const { state, messages, claudeSessionIds, warnings } = record;
   return {
     ...record,
+    ...(record.takenOver === undefined ? {} : { takenOver: { ...record.takenOver } }),
     state: state.status === 'running' ? { ...state, attempt: { ...state.attempt } } : state,
     messages: [...messages],
     claudeSessionIds: [...claudeSessionIds],

@@ -115,7 +115,8 @@ function capProblem(state: GroupState, cap: number, used: () => Iterable<Usage>)
   }
   const before = group.config.maxBudgetUsd;
   const promised = state.usage.costUsd + reservedUsd;
-  if (state.running.size === 0 || before === undefined || cap >= Math.min(before, promised)) return null;
+  if (state.running.size + state.takenOver.size === 0 || before === undefined || cap >= Math.min(before, promised))
+    return null;
   const share = `Running sessions have a share in the cap of group ${group.id}`;
   const message = `${share} until it reaches ${formatMoney(promised)}.`;
   const next = advise('Give at least that, or take it back first with', ['group', 'pause', group.id]);

@@ -5,6 +5,7 @@ import { ancestorsOf, buildGraph } from './graph.ts';
 import type { SessionDefinition } from './group.ts';
 import { sessionLabel, sessionTitle } from './id.ts';
 import { isBudgetExhausted } from './plan/budget.ts';
+import { takenFailure } from './plan/take-over.ts';
 import type { SessionRecord } from './session-state.ts';
 import { sessionProblem } from './session-values.ts';
 import type { GroupState } from './state.ts';
@@ -64,7 +65,12 @@ function titleOf({ id, name }: SessionDefinition): string {
   return `Session ${sessionTitle(id, name)}`;
 }
 
-function statusProblem(state: GroupState, { definition, state: { status } }: SessionRecord): Result<never> | null {
+function statusProblem(state: GroupState, record: SessionRecord): Result<never> | null {
+  if (record.takenOver !== undefined) return takenFailure(state, record);
+  const {
+    definition,
+    state: { status },
+  } = record;
   const groupId = state.group.id;
   const { id, name } = definition;
   if (status === 'running') {

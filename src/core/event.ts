@@ -136,7 +136,20 @@ export interface InheritedFrom {
   readonly sessionId: SessionId;
 }
 
+/** What came of a conversation of a person with a session. */
+export type Conversed = {
+  readonly usage: Usage;
+  /** The conversations of claude's that it went on in, the present one last; none = it stayed in the one before. */
+  readonly claudeSessionIds: readonly string[];
+  /** Something was said. */
+  readonly spoken?: true;
+  /** The present conversation begins with nothing of the one before, as after `/clear`. */
+  readonly cleared?: true;
+};
+
 type SessionFact = { readonly sessionId: SessionId };
+/** The id is also the mark CLAUDE_CODE_AGENT_ATTEMPT of what was started for it. */
+type TakeOverFact = SessionFact & { readonly attachmentId: string };
 type AttemptFact = SessionFact & { readonly attemptId: string };
 type ProcessFact = AttemptFact & { readonly attempt: number; readonly process: ProcessIdentity };
 
@@ -220,6 +233,12 @@ export type EventBody =
     })
   /** Intent: the worker is asked to stop. */
   | (AttemptFact & { readonly type: 'session_stopping'; readonly reason: StopReason })
+  /** A person takes the session over from this process: it is stopped if it runs, and nothing starts it again. */
+  | (TakeOverFact & { readonly type: 'session_attaching'; readonly process: ProcessIdentity })
+  /** Intent: claude opens for that person; from here on it may cost something, at most this (absent = no cap). */
+  | (TakeOverFact & { readonly type: 'session_attached'; readonly reservedUsd?: number })
+  /** The person has left, or the process that let them in is gone: the session is the group's again. */
+  | (TakeOverFact & { readonly type: 'session_detached' } & Conversed)
   /** Something to know that does not change the outcome; may also come after the session has ended. */
   | (SessionFact & { readonly type: 'session_warning'; readonly warning: Warning })
   /** The worktree of the session exists from now on. */

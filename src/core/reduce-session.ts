@@ -4,6 +4,7 @@ import { addUsage, noUsage, type SessionDefinition, type SessionId, type Usage, 
 import { noteLost, notePlace, settleLost } from './plan/lost-attempts.ts';
 import { noteSaid, noteTight } from './plan/own-budget.ts';
 import { noteMoney } from './plan/settle.ts';
+import { reduceTakeOver } from './plan/take-over.ts';
 import { cacheKind, isAnswered } from './plan/warm-cache.ts';
 import {
   type Answer,
@@ -12,6 +13,7 @@ import {
   goesOnAfter,
   IllegalEvent,
   ownBudgetLeft,
+  queue,
   type Rejection,
   type SessionRecord,
 } from './session-state.ts';
@@ -71,6 +73,7 @@ function addSession(state: GroupState, definition: SessionDefinition): void {
 
 function removeSession(state: GroupState, id: SessionId, record: SessionRecord): void {
   if (record.state.status === 'running') throw new IllegalEvent(`session_removed for the running session ${id}`);
+  if (record.takenOver) throw new IllegalEvent(`session_removed for ${id}, which a person has`);
   // What is held for it can no more be freed.
   const { heldUsd, ...known } = record.usage;
   if (heldUsd !== undefined) settleCost(state, record, known);
@@ -179,12 +182,18 @@ function applySessionEvent(
     case 'session_budget_exceeded':
       noteSaid(state, record, event.type);
       return;
-    default:
+    case 'session_moved':
+    case 'session_host_lost':
+    case 'session_booked':
       notePlace(state, record, event);
+      return;
+    default:
+      reduceTakeOver(state, record, event);
   }
 }
 
 function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptIntent, at: string): void {
+  if (record.takenOver) throw new IllegalEvent(`an attempt of ${record.definition.id} begins while a person has it`);
   // Only the same attempt may begin again, and only while it has cost nothing.
   const same = record.state.status === 'running' ? attemptOf(record, intent.id) : undefined;
   if (same?.identified) throw new IllegalEvent(`attempt ${intent.id} begins again although it has begun to work`);
@@ -426,6 +435,8 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
   // Before an answer the prompt may have got lost; it is better told twice than never.
   if (isAnswered(event.usage)) delete record.unaware;
   if (isAnswered(event.usage)) delete record.taskChanged;
+  if (isAnswered(event.usage)) delete record.spokenWith;
+  if (isAnswered(event.usage)) delete record.cleared;
   // Without an answer it has left nothing in the prompt cache for others to read.
   if (isAnswered(event.usage)) state.endedMs.set(cacheKind(state.group, record.definition), Date.parse(event.at));
   state.reservedUsd = Math.max(0, state.reservedUsd - (attempt.reservedUsd ?? 0));
@@ -433,17 +444,4 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
   noteLost(record, attempt, event.usage);
   state.usage = addUsage(state.usage, event.usage);
   noteTight(state, record);
-}
-
-/** A person who asks for a start does not want to wait out a delay, nor have old troubles counted. */
-export function queue(record: SessionRecord, queued: boolean): void {
-  record.queued = queued;
-  if (!queued) return;
-  delete record.notBeforeMs;
-  record.transients = 0;
-  delete record.transientsInAll;
-  delete record.rejections;
-  record.stalls = 0;
-  delete record.stallsInAll;
-  delete record.diskPauses;
 }

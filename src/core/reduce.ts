@@ -6,8 +6,8 @@
  */
 import type { GroupEvent, MergedRepository } from './event.ts';
 import { noteMoney } from './plan/settle.ts';
-import { queue, reduceSession, type SessionEvent } from './reduce-session.ts';
-import { IllegalEvent } from './session-state.ts';
+import { reduceSession, type SessionEvent } from './reduce-session.ts';
+import { IllegalEvent, queue } from './session-state.ts';
 import { type GroupState, initialState } from './state.ts';
 import { nextGroupStatus } from './status.ts';
 

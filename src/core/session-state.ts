@@ -27,6 +27,21 @@ export interface LostAttempt {
   readonly usage: Usage;
 }
 
+/** A person has a session, or is about to have it. */
+export interface TakeOver {
+  readonly id: string;
+  /** Of the command that lets them in. */
+  readonly process: ProcessIdentity;
+  /** ISO 8601. */
+  readonly since: string;
+  /** It would be at work without them, and goes on when they leave. */
+  readonly goesOn: boolean;
+  /** Since claude is open for them, ISO 8601. */
+  openedAt?: string;
+  /** What they may spend, US dollars; absent = no cap. */
+  reservedUsd?: number;
+}
+
 /** Stops that nobody asked for and after which the session goes on by itself. */
 const passingStops: ReadonlySet<StopReason> = new Set(['slice', 'disk', 'stall']);
 
@@ -79,6 +94,12 @@ export interface SessionRecord {
   stallsInAll?: number;
   /** Times it was interrupted because the disk was nearly full. */
   diskPauses?: number;
+  /** Present while a person has it, see plan/take-over.ts. */
+  takenOver?: TakeOver;
+  /** A person has spoken with it since its last attempt. */
+  spokenWith?: true;
+  /** They have cleared its conversation: what it goes on with begins with nothing. */
+  cleared?: true;
   /** Its task is another one since the model last answered. */
   taskChanged?: true;
   /** What the user said to it that no attempt has been told yet. */
@@ -136,4 +157,17 @@ export function attemptOf(record: SessionRecord, attemptId: string): Attempt {
 export function ownBudgetLeft(record: SessionRecord): number {
   const cap = record.definition.maxBudgetUsd;
   return cap === undefined ? Number.POSITIVE_INFINITY : Math.max(0, roundUsd(cap - record.usage.costUsd));
+}
+
+/** A person who asks for a start does not want to wait out a delay, nor have old troubles counted. */
+export function queue(record: SessionRecord, queued: boolean): void {
+  record.queued = queued;
+  if (!queued) return;
+  delete record.notBeforeMs;
+  record.transients = 0;
+  delete record.transientsInAll;
+  delete record.rejections;
+  record.stalls = 0;
+  delete record.stallsInAll;
+  delete record.diskPauses;
 }

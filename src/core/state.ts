@@ -51,6 +51,8 @@ export interface GroupState {
   reservedUsd: number;
   /** When a worker that the model had answered last ended, by kind of session (warm-cache.ts); ms since 1970. */
   readonly endedMs: Map<string, number>;
+  /** Sessions that a person has. */
+  readonly takenOver: Set<SessionId>;
   /** Sessions whose ended attempts used enough of their own cap to be spoken of. */
   readonly tight: Set<SessionId>;
   budgetWarned: boolean;
@@ -93,6 +95,7 @@ export function initialState(event: GroupEvent): GroupState {
     usage: noUsage,
     reservedUsd: 0,
     endedMs: new Map(),
+    takenOver: new Set(),
     tight: new Set(),
     budgetWarned: false,
     budgetExceeded: false,

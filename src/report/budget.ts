@@ -97,8 +97,9 @@ function spentOf(usage: Usage): Spent {
   };
 }
 
-/** US dollars that the running attempt may still spend. */
-function heldBy({ state }: SessionRecord, now: Usage): number {
+/** US dollars that the running attempt, or the person who has the session, may still spend. */
+function heldBy({ state, takenOver }: SessionRecord, now: Usage): number {
+  if (takenOver !== undefined && state.status !== 'running') return takenOver.reservedUsd ?? 0;
   return state.status === 'running' ? Math.max(0, (state.attempt.reservedUsd ?? 0) - now.costUsd) : 0;
 }
 

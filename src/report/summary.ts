@@ -53,7 +53,7 @@ const sentenceColumnsMax = 1_000;
 
 export interface SummaryOptions {
   readonly style: Style;
-  /** The group's folder; absent = it is not said where transcripts lie. */
+  /** The group's folder; absent = nothing of the group is left afterwards, so nothing can be done with it. */
   readonly groupFolder?: string;
   /** Width of the terminal; absent = there is none, and nothing is left out. */
   readonly columns?: number | undefined;
@@ -68,8 +68,9 @@ export function summaryLines(state: GroupState, live: LiveView, atMs: number, op
   lines.push(totalsLine(state, live, atMs, style));
   const trouble = troubleLines(state, style, verdicts);
   if (trouble.length > 0) lines.push('', ...trouble);
+  if (groupFolder === undefined) return lines;
   lines.push('', ...nextSteps(state));
-  if (groupFolder !== undefined && state.sessions.size > 0) {
+  if (state.sessions.size > 0) {
     lines.push(`Transcripts: ${safeLine(join(groupFolder, 'sessions'), sentenceColumnsMax)}/*/transcript.jsonl`);
   }
   return lines;

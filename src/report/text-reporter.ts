@@ -138,6 +138,12 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
       return `${attempt('adopted', event.attempt, event.sessionId, state)}  pid ${event.process.pid}`;
     case 'session_stopping':
       return style('warn', `stopping (${event.reason})`);
+    case 'session_attaching':
+      return null;
+    case 'session_attached':
+      return style('warn', 'attached: a person speaks with it');
+    case 'session_detached':
+      return `detached  ${describeUsage(totalUsage(state, event.sessionId, event.usage))}`;
     case 'session_warning':
       return style('warn', `warning: ${sentence(event.warning.message)}`);
     case 'session_isolated':

@@ -207,8 +207,8 @@ function completedEvent(
 }
 
 /** The end of an attempt that has cost nothing and is not to be begun again now, because a usage limit holds. */
-export function notStarted(sessionId: SessionId, attempt: Attempt): EventBody {
-  const message = 'It was being started when its runner ended, and by now a usage limit holds.';
+export function notStarted(sessionId: SessionId, attempt: Attempt, why: string): EventBody {
+  const message = `It was being started when its runner ended, and by now ${why}.`;
   return { type: 'session_paused', sessionId, attemptId: attempt.id, reason: 'interrupted', message, usage: noUsage };
 }
 

@@ -1,6 +1,6 @@
 /** What the world tells the runner. Callbacks only put facts into its inbox; the loop takes them at its own pace. */
 import type { Outcome } from '../claude/outcome.ts';
-import type { ProcessIdentity } from '../core/event.ts';
+import type { EventBody, ProcessIdentity } from '../core/event.ts';
 import type { SessionId, Usage, Workspace } from '../core/group.ts';
 import type { Verdict } from './attempt/acceptance.ts';
 
@@ -44,8 +44,15 @@ export type WorkerNews =
 
 export type WorkerFact = { readonly sessionId: SessionId; readonly attemptId: string } & WorkerNews;
 
+/** The command through which a person had a session is gone, and so is what it had started. */
+export interface TakeOverFact {
+  readonly kind: 'left-by-person';
+  readonly event: EventBody;
+}
+
 export type Fact =
   | WorkerFact
+  | TakeOverFact
   | { readonly kind: 'signal'; readonly signal: RunnerSignal }
   /** A slot of another machine was granted, or what is known of machines has changed. */
   | { readonly kind: 'placed' }

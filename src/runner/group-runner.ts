@@ -14,6 +14,7 @@ import type { Reporter } from '../report/reporter.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
+import { leftEvents, TakeOverWatch } from './attach/watch.ts';
 import { Acceptances } from './attempt/acceptances.ts';
 import type { AttemptPreparer } from './attempt/attempt-setup.ts';
 import { type ActiveWorker, endBlamed, recordFacts } from './attempt/blame.ts';
@@ -57,6 +58,7 @@ export class GroupRunner {
   readonly #slots: CommandSlots;
   readonly #acceptances: Acceptances;
   readonly #host: Host;
+  readonly #takeOvers: TakeOverWatch;
   readonly #adopted = new Map<string, { readonly stopBegun: boolean }>();
   readonly #board: LiveBoard;
   readonly #surroundings: SchedulerInputs;
@@ -94,6 +96,7 @@ export class GroupRunner {
       ...(options.openFleet === undefined ? {} : { openFleet: options.openFleet }),
       ...{ paths, workers: this.#workers, enqueue: this.enqueue, state: () => writer.state },
     });
+    this.#takeOvers = new TakeOverWatch(world, options.writer, this.enqueue);
     this.#surroundings = new SchedulerInputs(world, options, this.#workers, this.#elsewhere.sight);
   }
 
@@ -207,6 +210,7 @@ export class GroupRunner {
     for (const fact of facts) {
       if (fact.kind === 'signal') this.#onSignal(fact.signal, bodies);
       else if (fact.kind === 'tick') this.#onTick();
+      else if (fact.kind === 'left-by-person') bodies.push(...leftEvents(this.#writer.state, fact.event));
     }
     const told = facts.filter((fact) => 'sessionId' in fact);
     const meaning = (fact: WorkerFact) => eventsOf(this.#writer.state, fact, context);
@@ -245,6 +249,7 @@ export class GroupRunner {
   /** Time passed: look for sessions that take too long, and for a freeze that is over. */
   #onTick(): void {
     assertLog(this.#writer);
+    this.#takeOvers.look();
     const { state } = this.#writer;
     const bodies: EventBody[] = [];
     if (state.frozenUntil !== undefined) {
@@ -382,9 +387,11 @@ export class GroupRunner {
   async #takeOver(sessionId: SessionId, attempt: Attempt, hosted: HostedAttempt): Promise<void> {
     const found = await hosted.takeOver(attempt);
     if (found.do === 'restart') {
-      if (attempt.place !== undefined) this.enqueue(neverBegun(sessionId, attempt));
-      else if (this.#surroundings.isLimited) this.#recordAndAct([notStarted(sessionId, attempt)]);
-      else this.#startAgain(sessionId, attempt);
+      if (attempt.place !== undefined) return this.enqueue(neverBegun(sessionId, attempt));
+      const isTaken = this.#writer.state.takenOver.has(sessionId);
+      const why = isTaken ? 'a person takes it over' : this.#surroundings.isLimited ? 'a usage limit holds' : null;
+      if (why === null) this.#startAgain(sessionId, attempt);
+      else this.#recordAndAct([notStarted(sessionId, attempt, why)]);
       return;
     }
     const wasInterrupted = found.do === 'finalizeDead' && found.wasInterrupted;

@@ -21,6 +21,7 @@ import { isLogTrouble } from '../store/log-lost.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import { otherVersion, type RequestBody, removeRequest, takeRequests } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
+import { anyTakenProblem, type TakeOverKind, takenProblem, takeOverEvents } from './attach/answers.ts';
 import {
   additionProblem,
   editGroupEvents,
@@ -140,19 +141,26 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
       const events = editGroupEvents(world, asked, command);
       return events.ok ? ok({ events: events.value }) : events;
     }
-    case 'archive':
+    case 'archive': {
+      const taken = anyTakenProblem(state);
+      if (taken !== null) return taken;
       return ok({ events: state.status === 'archived' ? [] : [{ type: 'group_archived' }] });
+    }
     default: {
       const problem = wordsProblem(command);
       if (problem !== null) return fail('usage', problem, '');
       const record = state.sessions.get(command.sessionId);
       if (!record) return fail('not-found', `There is no session ${command.sessionId} in this group.`, '');
+      const taken = takenProblem(state, record, command.kind);
+      if (taken !== null) return taken;
       const events =
         command.kind === 'say'
           ? sayEvents(world, asked, record, command)
           : command.kind === 'edit-session' || command.kind === 'allow-tools'
             ? editSessionEvents(world, state, record, editOf(record, command))
-            : sessionCommandEvents(state, record, command);
+            : command.kind === 'attach-session' || command.kind === 'open-attached' || command.kind === 'detach-session'
+              ? takeOverEvents(state, record, command)
+              : sessionCommandEvents(state, record, command);
       return events.ok ? ok({ events: events.value, sessionId: command.sessionId }) : events;
     }
   }
@@ -185,6 +193,11 @@ function statusProblem(state: GroupState, kind: Command['kind']): Result<never> 
     case 'retry-session':
     case 'say':
       if (!rulesOut('session_queued')) return null;
+      return fail('usage', `${about}; its sessions stay as they are.`, see('group', 'show', id));
+    case 'attach-session':
+    case 'open-attached':
+      // Of another one the session itself says more.
+      if (status !== 'archived') return null;
       return fail('usage', `${about}; its sessions stay as they are.`, see('group', 'show', id));
     case 'edit-group':
       if (!rulesOut('group_changed')) return null;
@@ -256,6 +269,7 @@ type SessionCommand = Exclude<
       | 'thaw'
       | 'raise-budget'
       | 'archive'
+      | TakeOverKind
       | 'say';
   }
 >;

@@ -15,6 +15,7 @@ import { LogLost } from '../store/log-lost.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import type { World } from '../world/world.ts';
+import { recoverTakeOvers } from './attach/recover.ts';
 import { type ClaudeGate, createPreparer } from './attempt/attempt-setup.ts';
 import { CommandSlots } from './attempt/command-slots.ts';
 import { Checkouts } from './checkouts.ts';
@@ -97,6 +98,7 @@ async function runOpened(
     ...(options.rehearsal ? { rehearsal: true as const } : {}),
     ...(options.rehearsal?.scriptFile === undefined ? {} : { script: options.rehearsal.scriptFile }),
   };
+  await recoverTakeOvers(world, writer);
   const { overrides, retryFailed, only } = options;
   const sight = sightOf(world, writer.paths);
   const fleet = await fleetOf(world, options);

@@ -181,6 +181,14 @@ const aMerge = fields({
 });
 
 const ofSession = { sessionId: aSessionId };
+const ofTakeOver = { ...ofSession, attachmentId: isText };
+/** Of Conversed. */
+export const conversedFields = {
+  usage: someUsage,
+  claudeSessionIds: listOf(isText),
+  spoken: optional(isFlag),
+  cleared: optional(isFlag),
+};
 const ofAttempt = { ...ofSession, attemptId: isText };
 const aLiveProcess = fields({ ...ofAttempt, attempt: isNumber, process: aProcess });
 const aDefinition = fields({ ...ofSession, session: aSession });
@@ -221,6 +229,9 @@ const shapes: Readonly<Record<EventType, Check>> = {
     claudeVersion: optional(isText),
   }),
   session_stopping: fields({ ...ofAttempt, reason: isText }),
+  session_attaching: fields({ ...ofTakeOver, process: aProcess }),
+  session_attached: fields({ ...ofTakeOver, reservedUsd: optional(isNumber) }),
+  session_detached: fields({ ...ofTakeOver, ...conversedFields }),
   session_warning: fields({ ...ofSession, warning: fields({ code: isText, message: isText }) }),
   session_isolated: fields({ ...ofAttempt, workspace: aWorkspace }),
   session_accepting: fields({ ...ofAttempt, result: isText, usage: someUsage }),

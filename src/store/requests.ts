@@ -7,14 +7,14 @@ import { join } from 'node:path';
 import { advise } from '../core/advice.ts';
 import type { SessionChanges } from '../core/edit.ts';
 import type { GroupChanges } from '../core/edit-group.ts';
-import type { GroupEvent } from '../core/event.ts';
+import type { Conversed, GroupEvent, ProcessIdentity } from '../core/event.ts';
 import { type Failure, fail } from '../core/failure.ts';
 import type { GroupId, SessionDefinition, SessionId } from '../core/group.ts';
 import { isSessionId } from '../core/id.ts';
 import { isTableFull } from '../world/system-error.ts';
 import type { Files, World } from '../world/world.ts';
 import { followLog, readLog } from './event-log.ts';
-import { aSession, configFields, descriptionFields, sessionFields } from './event-shape.ts';
+import { aProcess, aSession, configFields, conversedFields, descriptionFields, sessionFields } from './event-shape.ts';
 import type { GroupPaths } from './paths.ts';
 import { isRegularFile } from './regular-file.ts';
 import {
@@ -48,6 +48,7 @@ export type GroupEdit = GroupChanges & {
 };
 
 type OfSession = { readonly sessionId: SessionId };
+type OfTakeOver = OfSession & { readonly attachmentId: string };
 
 export const pauseModes = ['now', 'drain', 'freeze'] as const;
 export type PauseRequestMode = (typeof pauseModes)[number];
@@ -70,6 +71,12 @@ export type RequestBody =
   /** Starts a failed session again; `prompt` is said to it. */
   | (OfSession & { readonly kind: 'retry-session'; readonly prompt?: string })
   | (OfSession & { readonly kind: 'say'; readonly text: string })
+  /** A person takes it over from this process: it is stopped and kept for them. */
+  | (OfTakeOver & { readonly kind: 'attach-session'; readonly process: ProcessIdentity })
+  /** claude is about to be opened for them; their share of the money is reserved. */
+  | (OfTakeOver & { readonly kind: 'open-attached' })
+  /** They have left it. */
+  | (OfTakeOver & { readonly kind: 'detach-session' } & Conversed)
   /** What is held for the session is spent, or free again. */
   | (OfSession & { readonly kind: 'settle-cost'; readonly isSpent: boolean })
   /** Sets the group's cap, US dollars. */
@@ -93,6 +100,7 @@ export interface PendingRequest {
 
 const aSessionId: Check = (value) => typeof value === 'string' && isSessionId(value);
 const ofSession = fields({ sessionId: aSessionId });
+const takeOverFields = { sessionId: aSessionId, attachmentId: isText };
 
 /** Of a setting that it does not know a runner must not say that it has changed. */
 function changesOf(checks: Readonly<Record<string, Check>>): Check {
@@ -124,6 +132,9 @@ const shapes: Readonly<Record<RequestBody['kind'], Check>> = {
   'resume-session': fields({ sessionId: aSessionId, maxBudgetUsd: optional(isNumber) }),
   'retry-session': fields({ sessionId: aSessionId, prompt: optional(isText) }),
   say: fields({ sessionId: aSessionId, text: isText }),
+  'attach-session': fields({ ...takeOverFields, process: aProcess }),
+  'open-attached': fields(takeOverFields),
+  'detach-session': fields({ ...takeOverFields, ...conversedFields }),
   'settle-cost': fields({ sessionId: aSessionId, isSpent: isFlag }),
   'raise-budget': fields({ maxBudgetUsd: isNumber }),
 };

@@ -1,4 +1,4 @@
-/** A program that has the terminal for a while, such as an editor or a pager. */
+/** A program that has the terminal for a while, such as an editor, a pager or claude itself. */
 
 export interface ForegroundOptions {
   /** Program and arguments. */
@@ -12,6 +12,8 @@ export interface ForegroundProcess {
   readonly exited: Promise<number | null>;
   /** As the terminal does when it goes away: an editor keeps what was not saved. */
   hangUp(): void;
+  /** Asks it to end, or (`isPatient` false) ends it. */
+  end(isPatient: boolean): void;
 }
 
 /** Throws when it cannot be started. */
@@ -20,5 +22,26 @@ export function runInForeground({ words, cwd, env }: ForegroundOptions): Foregro
   return {
     exited: child.exited.then(() => child.exitCode),
     hangUp: () => child.kill('SIGHUP'),
+    end: (isPatient) => child.kill(isPatient ? 'SIGTERM' : 'SIGKILL'),
+  };
+}
+
+/** Alternate screen (without moving the cursor), mouse, pasted text in brackets, enhanced keys and colours off. */
+const modesOff = ['[?1047l', '[?1000l', '[?1002l', '[?1003l', '[?1006l', '[?2004l', '[<u', '[0m', '[?25h']
+  .map((sequence) => `\u001b${sequence}`)
+  .join('');
+
+/** Notes how the terminal is set; the returned function sets it so again after a program that was ended in it. */
+export function keepTerminal(): () => void {
+  const stty = (...args: string[]) => Bun.spawnSync(['stty', ...args], { stdio: ['inherit', 'pipe', 'ignore'] });
+  let settings = '';
+  try {
+    settings = stty('-g').stdout.toString().trim();
+  } catch {
+    // Without stty a terminal stays as it is left.
+  }
+  return () => {
+    process.stdout.write(modesOff);
+    if (settings !== '') stty(settings);
   };
 }

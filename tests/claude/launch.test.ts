@@ -44,10 +44,11 @@ describe('workerArgs', () => {
     expect(words.slice(6)).toEqual([
       ...['--resume', 'ID', '--model=claude-opus-4-8[1m]', '--name=api'],
       ...['--allowedTools=Bash(git commit:*)', '--allowedTools=Write', '--mcp-config=/s/mcp.json'],
-      ...['--max-budget-usd', '1.234561', '--setting-sources', 'user'],
+      ...['--setting-sources', 'user'],
       ...['--permission-mode', 'acceptEdits', '--settings', '/s/worker-settings.json'],
       ...['--append-system-prompt-file=/s/system-prompt.md', '--strict-mcp-config'],
       '--exclude-dynamic-system-prompt-sections',
+      ...['--max-budget-usd', '1.234561'],
     ]);
   });
 

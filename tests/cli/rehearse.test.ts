@@ -5,8 +5,10 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { findRehearsal } from '../../src/rehearsal/serve.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
-import { User } from './user.ts';
+import { TestTerminal } from '../support/terminal.ts';
+import { launcher, User } from './user.ts';
 
 let user: User;
 beforeEach(() => {
@@ -78,3 +80,31 @@ test('in GitHub Actions ends are folded, failures annotated, and the table close
   expect(lines).toContain('| ::error::no');
   expect(lines.findLastIndex((line) => line.startsWith('SESSION '))).toBeGreaterThan(lines.indexOf(commands[3] ?? ''));
 }, 120_000);
+
+test('a rehearsed session is taken over with the scripted API, which ends with that', async () => {
+  const script = join(user.folder, 'script.yaml');
+  const works = '{ text: Working., tool: Bash, input: { command: echo begun } }';
+  const fails = '{ status: 400, errorType: invalid_request_error, message: no }';
+  await Bun.write(script, `version: 1\nsessions:\n  api: { steps: [${works}, ${fails}] }\n`);
+  const group = await user.ok('group', 'create', 'auth');
+  await user.add(group, 'api');
+  expect(await user.run('group', 'run', group, '--rehearse', script, '--output', 'quiet')).toMatchObject({ code: 1 });
+  const folder = join(user.data, 'session-groups', group);
+  const world = createRealWorld();
+  expect(findRehearsal(world, folder)).toBeNull();
+  const terminal = new TestTerminal([launcher, 'session', 'attach', '@/api'], {
+    cwd: user.folder,
+    env: user.env,
+    columns: 120,
+  });
+  try {
+    await terminal.shows('Working.', '❯');
+    expect(findRehearsal(world, folder)).not.toBeNull();
+    terminal.type('/exit\r');
+    expect(await terminal.exited).toBe(0);
+    await terminal.shows('Nothing was said.');
+  } finally {
+    terminal.close();
+  }
+  expect(findRehearsal(world, folder)).toBeNull();
+}, 60_000);

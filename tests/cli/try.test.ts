@@ -113,6 +113,8 @@ test(
     expect(ran).toMatchObject({ code: 0 });
     expect(ran.stdout).toContain('4 sessions to do');
     expect(ran.stdout).toContain('That was a rehearsal');
+    // Of what is removed nothing is advised.
+    expect(ran.stdout.match(/^(Next|Transcripts): .*$/gm)).toEqual([expect.stringMatching(/^Next: \S+ init /)]);
     await expectNothingLeft();
   },
   timeoutMs,

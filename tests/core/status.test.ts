@@ -6,6 +6,7 @@ import { describe, expect, test } from 'bun:test';
 import type { EventBody, EventType } from '../../src/core/event.ts';
 import { defaultGroupConfig, noUsage } from '../../src/core/group.ts';
 import type { PlaceEvent } from '../../src/core/plan/lost-attempts.ts';
+import type { TakeOverEvent } from '../../src/core/plan/take-over.ts';
 import { foldEvents, reduce } from '../../src/core/reduce.ts';
 import { IllegalEvent } from '../../src/core/session-state.ts';
 import {
@@ -59,6 +60,9 @@ const groupMoves: Record<EventType, Partial<Record<GroupStatus, GroupStatus>>> =
   session_adopted: stays('running'),
   session_identified: stays('running'),
   session_stopping: stays('running'),
+  session_attaching: stays('running', 'paused', 'failed'),
+  session_attached: stays('running', 'paused', 'failed'),
+  session_detached: stays('running', 'paused', 'completed', 'failed'),
   session_warning: stays('running'),
   session_isolated: stays('running'),
   session_accepting: stays('running'),
@@ -89,6 +93,9 @@ const sessionMoves: Partial<Record<EventType, Partial<Record<SessionStatus, Sess
   session_adopted: { running: 'running' },
   session_identified: { running: 'running' },
   session_stopping: { running: 'running' },
+  session_attaching: stays('running', 'paused', 'failed'),
+  session_attached: stays('paused', 'failed'),
+  session_detached: stays('running', 'paused', 'completed', 'failed'),
   session_isolated: { running: 'running' },
   session_accepting: { running: 'running' },
   session_cleaned: stays('pending', 'paused', 'completed', 'failed'),
@@ -250,12 +257,22 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
 
 type PlaceType = PlaceEvent['type'];
 
-function placeEventOf(type: Plain['type'] | PlaceType, of: { sessionId: string; attemptId: string }): EventBody {
+function placeEventOf(type: Plain['type'] | PlaceType | TakeOverEvent['type'], of: { sessionId: string; attemptId: string }): EventBody {
   const { sessionId } = of;
   if (type === 'session_moved') return { type, sessionId, to: 'one' };
   if (type === 'session_host_lost') return { type, ...of, host: 'one', held: 0 };
   if (type === 'session_booked') return { type, sessionId, attemptId: attemptId(sessionId, 1), usage: noUsage };
-  return plainEventOf(type);
+  return isTakeOver(type) ? takeOverEvent(type, sessionId) : plainEventOf(type);
+}
+
+function isTakeOver(type: EventType): type is TakeOverEvent['type'] {
+  return type === 'session_attaching' || type === 'session_attached' || type === 'session_detached';
+}
+
+function takeOverEvent(type: TakeOverEvent['type'], sessionId: string): EventBody {
+  const of = { sessionId, attachmentId: 'person' };
+  if (type === 'session_attaching') return { type, ...of, process: processIdentity };
+  return type === 'session_attached' ? { type, ...of } : { type, ...of, usage: noUsage, claudeSessionIds: [] };
 }
 
 type Plain = Extract<
@@ -285,6 +302,14 @@ function expectedSession(type: EventType, session: SessionStatus): SessionStatus
   return sessionMoves[type]?.[session] ?? null;
 }
 
+/** A person has been let in. */
+function letIn({ state }: CoreLog): void {
+  const record = state.sessions.get(sid(1));
+  if (record === undefined) return;
+  record.takenOver = { id: 'person', process: processIdentity, since: state.updatedAt, goesOn: false };
+  state.takenOver.add(sid(1));
+}
+
 describe('reduce', () => {
   for (const group of groupStatuses) {
     for (const session of inhabitants[group]) {
@@ -299,6 +324,7 @@ describe('reduce', () => {
             // What was refused has left no trace.
             expect(log.state).toStrictEqual(foldEvents(log.events) as never);
           } else {
+            if (type === 'session_attached' || type === 'session_detached') letIn(log);
             reduce(log.state, event);
             const after = log.state.sessions.get(sid(1))?.state.status ?? 'gone';
             expect([type, log.state.status, after]).toEqual([type, wantedGroup, wantedSession]);

@@ -4,6 +4,9 @@
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { submit } from '../../src/control/submit.ts';
+import { noUsage } from '../../src/core/group.ts';
+import { takeGroup } from '../../src/store/group-writer.ts';
 import { type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
 
@@ -123,6 +126,44 @@ test('a worker that the log does not know any more is ended before another one b
     reason: 'interrupted',
     message: expect.stringContaining('does not know'),
   });
+});
+
+test('one that was just being started when a person took it over is theirs, and begins when they leave', async () => {
+  group = makeGroup([{ name: 'one' }]);
+  const { groupId, paths, root, world } = group;
+  const first = group.run(rig.env);
+  const fake = await rig.nextFor(group.claudeId('one'));
+  await first.event('session_started');
+  first.signal('SIGHUP');
+  await first.result;
+  fake.die('SIGKILL');
+  await fake.ended;
+  // Its runner was killed before it could say that it had started it.
+  const lines = readFileSync(paths.events, 'utf8').split('\n');
+  const begun = lines.findIndex((line) => line.includes('session_starting'));
+  writeFileSync(paths.events, `${lines.slice(0, begun + 1).join('\n')}\n`);
+  const [sessionId, attachmentId] = [group.id('one'), 'visit'];
+  const writer = await takeGroup(world, root, groupId, 'asked');
+  if (!writer.ok) throw new Error(writer.failure.message);
+  const { attempt } = JSON.parse(lines[begun] ?? '');
+  writer.value.record([
+    { type: 'session_attaching', sessionId, attachmentId, process: world.machine.self },
+    { type: 'session_stopping', sessionId, attemptId: attempt.id, reason: 'user' },
+  ]);
+  writer.value.close();
+
+  const second = group.run(rig.env);
+  expect(await second.event('session_paused')).toMatchObject({
+    message: expect.stringContaining('a person takes it over'),
+  });
+  const left = { kind: 'detach-session', sessionId, attachmentId, usage: noUsage, claudeSessionIds: [] } as const;
+  const notes = { line() {}, passing() {} };
+  expect(await submit({ world, notes }, { root, groupId, paths }, left)).toMatchObject({ ok: true });
+  const again = await rig.nextFor(group.claudeId('one'));
+  await again.prompt();
+  await again.init();
+  await again.succeed(0.01);
+  expect(await second.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
 test('a worker that died without a result is interrupted and tried again as the next attempt', async () => {

@@ -20,6 +20,7 @@ import { delimiter, join } from 'node:path';
 import manifest from '../../package.json' with { type: 'json' };
 import * as library from '../../src/index.ts';
 import { packageRoot } from '../support/cli.ts';
+import { TestTerminal } from '../support/terminal.ts';
 
 let folder = '';
 
@@ -45,16 +46,19 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const withoutClaude = (process.env.PATH ?? '').split(delimiter).filter((path) => !existsSync(join(path, 'claude')));
 
-function spawn(words: readonly string[], cwd = folder) {
+function environment() {
   const home = join(folder, 'home');
-  const env = {
+  return {
     PATH: [join(folder, 'tools'), ...withoutClaude].join(delimiter),
     HOME: home,
     npm_config_cache: join(home, 'npm'),
     npm_config_update_notifier: 'false',
     CLAUDE_CODE_AGENT_HOME: join(folder, 'data'),
   };
-  const { exitCode, stdout, stderr } = Bun.spawnSync([...words], { cwd, env, stdin: 'ignore' });
+}
+
+function spawn(words: readonly string[], cwd = folder) {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([...words], { cwd, env: environment(), stdin: 'ignore' });
   return { code: exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
 }
 
@@ -89,7 +93,7 @@ test('the launcher and the hooks run what was packed, with no source and no pack
   expect(spawn([launcher, 'hook', 'cpm', 'session-start'])).toMatchObject({ code: 0, stderr: '' });
 });
 
-test('where no claude is installed a stand-in plays it in a rehearsal, and that is said', () => {
+test('where no claude is installed a stand-in plays it in a rehearsal, and that is said', async () => {
   const launcher = join(folder, 'node_modules', 'claude-code-agent', 'bin', 'claude-code-agent');
   const file = write('workflow.yaml', 'version: 1\nsessions:\n  api: { project: ".", prompt: "Do it." }\n');
   const real = spawn([launcher, 'run', file], folder);
@@ -101,6 +105,12 @@ test('where no claude is installed a stand-in plays it in a rehearsal, and that 
   const { stdout: log } = spawn([launcher, 'session', 'logs', '@/api']);
   expect(log).toContain('-- claude stand-in');
   expect(log).toContain('This was a rehearsal of session api');
+  // Nobody can speak with it.
+  const wish = { cwd: folder, env: environment(), columns: 200 };
+  const terminal = new TestTerminal([launcher, 'session', 'attach', '@/api'], wish);
+  expect(await terminal.exited).toBe(2);
+  expect(terminal.text()).toContain('No claude is installed, and what plays it in a rehearsal cannot be spoken with.');
+  terminal.close();
 }, 60_000);
 
 const program = `

@@ -149,6 +149,15 @@ export class AcceptanceChecks {
         // Somebody has something more to say, which needs another turn.
         if (!session.running) session.waitsSinceMs = null;
         return;
+      case 'session_detached':
+        if (this.#costs.has(event.attachmentId))
+          this.#violate(invariants.paidOnce, `the visit ${event.attachmentId} is counted again`);
+        this.#isCounted = true;
+        this.#costs.set(event.attachmentId, { sessionId: event.sessionId, usd: event.usage.costUsd, isEnd: true });
+        // What a person has said needs another turn, and whoever they leave goes on as one that is asked to.
+        if (event.spoken) session.waitsSinceMs = null;
+        session.rejections = 0;
+        return;
       case 'session_accepting':
         this.#accepts(event, session);
         return;

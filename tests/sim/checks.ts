@@ -11,6 +11,7 @@ import { AcceptanceChecks } from './acceptance-checks.ts';
 import type { ClaudeBook } from './books.ts';
 import { EventChecks } from './event-checks.ts';
 import { secret } from './group-setup.ts';
+import type { GuestBook } from './person.ts';
 import { dearestMessageUsd } from './scenario.ts';
 import { SpendingChecks } from './spending-checks.ts';
 import { SupervisionChecks } from './supervision-checks.ts';
@@ -106,6 +107,10 @@ export class Checks {
     const isLogged = session?.status === 'running' && session.attempt.id === book.attemptId && log.isDurable;
     if (!isLogged)
       this.#violate(invariants.loggedFirst, `${book.process.name} starts, and no durable session_starting says so`);
+    for (const { process, sessionId } of this.#machine.guests) {
+      if (sessionId === book.sessionId && process.alive)
+        this.#violate(invariants.conversation, `${book.process.name} starts while a person is in ${process.name}`);
+    }
     for (const other of claudes) {
       if (other === book) continue;
       if (other.claudeSessionId === book.claudeSessionId && other.process.alive) {
@@ -121,6 +126,18 @@ export class Checks {
         );
       }
     }
+  }
+
+  /** claude was opened for a person. */
+  letIn(guest: GuestBook): void {
+    const { log, claudes, guests } = this.#machine;
+    log.catchUp();
+    const { takenOver } = log.state?.sessions.get(guest.sessionId) ?? {};
+    if (takenOver?.id !== guest.attachmentId || takenOver.openedAt === undefined)
+      this.#violate(invariants.loggedFirst, `${guest.process.name} opens, and no session_attached says so`);
+    const others = [...claudes, ...guests].filter((other) => other !== guest && other.sessionId === guest.sessionId);
+    for (const { process } of others.filter((other) => other.process.alive))
+      this.#violate(invariants.conversation, `${guest.process.name} opens while ${process.name} is in the session`);
   }
 
   /** A claude read its prompt. */
@@ -246,6 +263,9 @@ export class Checks {
     const { table, log } = this.#machine;
     for (const process of table.living.values()) {
       if (process.kind === 'runner' || this.#events.isExcused(process)) continue;
+      // Whoever has a session keeps it when the run ends.
+      const guest = this.#machine.guests.find((other) => other.process === process);
+      if (guest !== undefined && guest.recordedUsd === null) continue;
       if (process.kind === 'command')
         this.#violate(invariants.oneJudge, `${process.name} lives although the group is ${log.state?.status}`);
       this.#violate(invariants.leftovers, `${process.name} lives although the group is ${log.state?.status}`);
@@ -280,7 +300,8 @@ export class Checks {
   }
 
   #checkMoney(): void {
-    const { claudes, log } = this.#machine;
+    const { log, guests } = this.#machine;
+    const claudes = [...this.#machine.claudes, ...guests];
     const config = log.state?.group.config;
     let chargedUsd = 0;
     for (const book of claudes) chargedUsd += book.chargedUsd;
@@ -291,7 +312,8 @@ export class Checks {
     if (maxBudgetUsd === undefined || onBudgetExceeded === 'warn') return;
     let unknownUsd = 0;
     for (const book of claudes) unknownUsd += book.recordedUsd === null ? 0 : book.chargedUsd - book.recordedUsd;
-    const most = maxBudgetUsd + dearestMessageUsd * maxConcurrentSessions + unknownUsd + cent;
+    // A person, too, is stopped after the message that passes it.
+    const most = maxBudgetUsd + dearestMessageUsd * (maxConcurrentSessions + guests.length) + unknownUsd + cent;
     if (chargedUsd > most) {
       this.#violate(invariants.money, `$${chargedUsd.toFixed(4)} were spent; at most $${most.toFixed(4)} may be`);
     }
@@ -307,7 +329,8 @@ export class Checks {
   #checkLiveness(): void {
     const { timeline, log, runners } = this.#machine;
     const isRunning = log.state?.status === 'running' && [...this.#inner.keys()].some(({ alive }) => alive);
-    if (!isRunning || runners.length === 0 || this.#machine.livingClaudes().length > 0) this.#busyAtMs = timeline.nowMs;
+    const isBusy = [...this.#machine.livingClaudes(), ...this.#machine.guests].some(({ process }) => process.alive);
+    if (!isRunning || runners.length === 0 || isBusy) this.#busyAtMs = timeline.nowMs;
     if (timeline.nowMs - this.#busyAtMs > patienceMs && !this.#isWaiting()) {
       this.#violate(invariants.liveness, `nothing has happened for ${patienceMs / 1_000} s, and no claude lives`);
     }

@@ -4,12 +4,14 @@ import { changeGroup } from '../../src/control/change-group.ts';
 import type { GroupReference } from '../../src/control/resolve.ts';
 import { submit } from '../../src/control/submit.ts';
 import { fail, ok, type Result } from '../../src/core/failure.ts';
+import { anyTakenProblem } from '../../src/runner/attach/answers.ts';
 import type { Command, CommandOf } from '../../src/runner/request-answers.ts';
 import { stopGroup } from '../../src/runner/stop-group.ts';
 import { deleteGroup } from '../../src/store/group-store.ts';
 import type { PauseRequestMode } from '../../src/store/requests.ts';
 import type { World } from '../../src/world/world.ts';
 import { newDefinition } from './group-setup.ts';
+import { takeOver } from './person.ts';
 import type { Act } from './scenario.ts';
 import type { VirtualMachine } from './virtual-machine.ts';
 import type { VirtualRunner } from './virtual-runner.ts';
@@ -69,6 +71,13 @@ export class Commands {
     if (sessionId !== undefined) this.#submit({ kind: 'remove-session', sessionId });
   }
 
+  attach(act: Extract<Act, { do: 'attach' }>): void {
+    const { machine, group, command } = this.#parts;
+    const sessionId = this.#session(act.index);
+    if (sessionId === undefined) return;
+    command((world, runner) => takeOver(machine, group, { sessionId, act, world, runner }));
+  }
+
   ofSession(act: SessionAct): void {
     const sessionId = this.#session(act.index);
     if (sessionId === undefined) return;
@@ -109,6 +118,8 @@ export class Commands {
     command((world, runner) =>
       changeGroup<unknown>({ world, notes }, group, {
         direct: async (writer) => {
+          const taken = anyTakenProblem(writer.state);
+          if (taken !== null) return taken;
           await stopGroup(world, writer, 'deleted');
           if (!runner.alive) return refusal('it died');
           machine.checks.step();

@@ -33,7 +33,7 @@ export class EventChecks {
       this.#definitions.clear();
       this.#standings.clear();
       this.#stopping.clear();
-      for (const book of this.#machine.claudes) book.recordedUsd = null;
+      for (const book of [...this.#machine.claudes, ...this.#machine.guests]) book.recordedUsd = null;
     }
     for (const event of events) this.#takeOne(event, isReplay);
   }
@@ -76,6 +76,9 @@ export class EventChecks {
         return;
       case 'session_accepting':
         this.#paid(event, isReplay);
+        return;
+      case 'session_detached':
+        this.#left(event, isReplay);
         return;
       case 'session_completed':
       case 'session_failed':
@@ -120,6 +123,25 @@ export class EventChecks {
     );
   }
 
+  /** A person has left: nothing of their claude lives, and what they spent counts once. */
+  #left(event: Extract<GroupEvent, { type: 'session_detached' }>, isReplay: boolean): void {
+    const { sessionId, attachmentId, usage } = event;
+    const { costUsd, heldUsd = 0 } = usage;
+    const guest = this.#machine.guests.find((other) => other.attachmentId === attachmentId);
+    if (!isReplay) {
+      this.#machine.coverage.note(guest === undefined ? 'left unseen' : 'left after a visit');
+      if (guest?.process.alive) this.#violate(invariants.leftovers, `${guest.process.name} lives after they have left`);
+      const chargedUsd = guest?.chargedUsd ?? 0;
+      const isCertain = guest?.isCounted === true || !this.#machine.wasClockSetBack;
+      if (isCertain && costUsd - heldUsd > chargedUsd + sameUsd)
+        this.#violate(invariants.totals, `${sessionId} counts $${costUsd}; a person was charged $${chargedUsd}`);
+      if (guest !== undefined && !guest.isUnsure && costUsd < guest.keptUsd - sameUsd)
+        this.#violate(invariants.remembered, `${sessionId} counts $${costUsd}; a person was told $${guest.keptUsd}`);
+    }
+    if (guest !== undefined) guest.recordedUsd = costUsd;
+    if (!isReplay) this.#checkOwnCap(sessionId);
+  }
+
   /** What the attempt cost is on record, and nothing of it is left; its work may still have to be judged. */
   #paid(event: Paid, isReplay: boolean): void {
     const { sessionId, attemptId, type } = event;
@@ -159,12 +181,14 @@ export class EventChecks {
     if (cap === undefined) return;
     let chargedUsd = 0;
     let unknownUsd = 0;
-    for (const book of this.#machine.claudes) {
+    const { claudes, guests } = this.#machine;
+    const visits = guests.filter((guest) => guest.sessionId === sessionId).length;
+    for (const book of [...claudes, ...guests]) {
       if (book.sessionId !== sessionId) continue;
       chargedUsd += book.chargedUsd;
       if (book.recordedUsd !== null) unknownUsd += book.chargedUsd - book.recordedUsd;
     }
-    if (chargedUsd <= cap + dearestMessageUsd + unknownUsd + sameUsd) return;
+    if (chargedUsd <= cap + dearestMessageUsd * (1 + visits) + unknownUsd + sameUsd) return;
     this.#violate(invariants.money, `${sessionId} was charged $${chargedUsd}, its own cap is $${cap}`);
   }
 

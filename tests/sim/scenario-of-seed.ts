@@ -35,6 +35,19 @@ export function withPowerCuts(seed: number): Scenario {
   return { ...scenario, acts: inTime([...scenario.acts, ...cuts]) };
 }
 
+/** The story of the seed in which a person takes sessions over besides; what dies meanwhile, dies at that time. */
+export function withTakeOvers(seed: number): Scenario {
+  const scenario = scenarioOf(seed);
+  const luck = seededFor(seed, 'take-overs');
+  const acts = Array.from({ length: luck.int(1, 3) }, (): TimedAct[] => {
+    const atMs = luck.int(500, 12_000);
+    const attach: TimedAct = { atMs, do: 'attach', index: luck.int(0, 2), messages: luck.int(0, 6) };
+    const dies = luck.pick([null, null, 'kill', 'kill-attached', 'kill-attached', 'power-cut'] as const);
+    return [attach, ...(dies === null ? [] : [{ atMs: atMs + luck.int(500, 9_000), do: dies }])];
+  });
+  return { ...scenario, acts: inTime([...scenario.acts, ...acts.flat()]) };
+}
+
 /** `SIM_SEED` for a scenario: its seed, and behind a colon its cuts. */
 export function nameOf({ seed, cuts }: Scenario): string {
   return cuts.length === 0 ? String(seed) : `${seed}:${cuts.join('.')}`;

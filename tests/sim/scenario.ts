@@ -95,6 +95,10 @@ export type Act =
   | { readonly do: 'pause'; readonly mode: PauseRequestMode }
   | { readonly do: 'thaw' }
   | { readonly do: 'session-pause' | 'session-resume' | 'session-retry' | 'say'; readonly index: number }
+  /** A person takes the session over, hears so many answers and leaves. */
+  | { readonly do: 'attach'; readonly index: number; readonly messages: number }
+  /** The commands through which persons have sessions are killed. */
+  | { readonly do: 'kill-attached' }
   | { readonly do: 'raise-budget'; readonly byUsd: number }
   | { readonly do: 'short'; readonly of: 'memory' | 'disk'; readonly forMs: number }
   | { readonly do: 'delete' };

@@ -77,6 +77,9 @@ export class SpendingChecks {
         this.#sessions.set(event.sessionId, true);
         this.#costs.set(event.attemptId, event.usage.costUsd);
         break;
+      case 'session_detached':
+        this.#costs.set(event.attachmentId, event.usage.costUsd);
+        break;
       case 'budget_warning':
         if (this.#isWarned) this.#violate(invariants.warned, 'it is warned of the budget a second time');
         this.#isWarned = true;

@@ -154,6 +154,11 @@ export class SupervisionChecks {
         if (event.queued) ask(session);
         else session.rests = true;
         return;
+      case 'session_detached':
+        // What a person has said is to be gone on with; and what they interrupted goes on.
+        this.#failed.delete(sessionId);
+        ask(session);
+        return;
       case 'session_starting':
         this.#begins(sessionId, session, event.attempt.id, Date.parse(event.at));
         return;

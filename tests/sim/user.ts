@@ -107,6 +107,11 @@ export class User {
       case 'kill':
         this.#run?.runner.die('kill -9');
         return;
+      case 'kill-attached':
+        for (const { process } of machine.guests.filter(({ process: guest }) => guest.alive)) {
+          machine.runners.find(({ process: command }) => command === process.parent)?.die('kill -9');
+        }
+        return;
       case 'power-cut':
         machine.cutPower();
         return;
@@ -125,6 +130,8 @@ export class User {
         return;
       case 'clock-jump':
         machine.timeline.wallOffsetMs += act.byMs;
+        if (act.byMs < 0) machine.wasClockSetBack = true;
+        for (const guest of machine.guests) guest.isUnsure = true;
         return;
       case 'short':
         this.#shorten(act.of, act.forMs);
@@ -149,7 +156,9 @@ export class User {
     act: Exclude<
       Act,
       {
-        do: 'run' | 'signal' | 'kill' | 'power-cut' | 'disk-full' | 'disk-fault' | 'log-fault' | 'clock-jump' | 'short';
+        do:
+          | ('run' | 'signal' | 'kill' | 'kill-attached' | 'power-cut' | 'disk-full' | 'disk-fault' | 'log-fault')
+          | ('clock-jump' | 'short');
       }
     >,
   ): void {
@@ -177,6 +186,9 @@ export class User {
         return;
       case 'delete':
         commands.delete();
+        return;
+      case 'attach':
+        commands.attach(act);
         return;
       default:
         commands.ofSession(act);

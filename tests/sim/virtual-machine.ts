@@ -5,6 +5,7 @@ import { ClaudeBook, type CommandBook } from './books.ts';
 import type { Checks } from './checks.ts';
 import { Coverage, type CrashPoint, type DecisionKind } from './coverage.ts';
 import { LogWatch } from './log-watch.ts';
+import type { GuestBook } from './person.ts';
 import type { Behaviour, CommandBehaviour, Scenario } from './scenario.ts';
 import { type Seeded, seededFor } from './seeded.ts';
 import { VirtualClaude } from './virtual-claude.ts';
@@ -57,6 +58,9 @@ export class VirtualMachine {
   readonly luck: Seeded;
   readonly claudes: ClaudeBook[] = [];
   readonly commands: CommandBook[] = [];
+  readonly guests: GuestBook[] = [];
+  /** What was written before may seem to be written later. */
+  wasClockSetBack = false;
   /** Lock files whose last holder let go of them by itself. */
   readonly released = new Set<string>();
   readonly locks = new Map<string, { readonly owner: VirtualProcess; readonly holder: LockHolder }>();
@@ -262,6 +266,7 @@ export class VirtualMachine {
       process.status = { kind: 'signalled', signal: 'SIGKILL' };
     }
     this.table.living.clear();
+    for (const guest of this.guests) guest.isUnsure = true;
     // Nobody reads any more what is said.
     for (const { transcript, process } of this.claudes)
       this.closeFifo(join(dirname(transcript), 'stdin.fifo'), process);

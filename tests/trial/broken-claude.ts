@@ -80,8 +80,10 @@ const breaks: Readonly<Record<string, () => void>> = {
     // As if the figures of the process before were added to what was asked for first, and not to what comes later.
     if (!isResume) return;
     fromClaude = (line) => {
-      if (!line.startsWith('{"type":"result"')) return line;
-      return JSON.stringify(figures(JSON.parse(line), (figure) => figure * 2));
+      // In which order claude writes the fields of a line is its own business.
+      if (!line.includes('"type":"result"')) return line;
+      const message = JSON.parse(line) as Json;
+      return message.type === 'result' ? JSON.stringify(figures(message, (figure) => figure * 2)) : line;
     };
   },
   'ignores the budget': () => drop('--max-budget-usd'),

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { budgetActions, contextNames, isolationModes, limitActions } from '../../src/core/group.ts';
+import { budgetActions, contextNames, isolationModes, limitActions, noUsage } from '../../src/core/group.ts';
 import { judgeEvent } from '../../src/store/event-shape.ts';
 import { takeGroup } from '../../src/store/group-writer.ts';
 import { groupPaths } from '../../src/store/paths.ts';
@@ -14,7 +14,7 @@ import { type RequestAnswer, type RequestBody, takeRequests } from '../../src/st
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { randomLogs } from '../report/random-log.ts';
 import { packageRoot } from '../support/cli.ts';
-import { sid } from '../support/core-events.ts';
+import { processIdentity, sid } from '../support/core-events.ts';
 import { eventfulEvents } from '../support/eventful-group.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { makeGroup } from '../support/group-fixture.ts';
@@ -272,6 +272,9 @@ describe('this program', () => {
     'resume-session': { sessionId: sid(1), maxBudgetUsd: 2 },
     'retry-session': { sessionId: sid(1), prompt: 'Once more.' },
     say: { sessionId: sid(1), text: 'Hello.' },
+    'attach-session': { sessionId: sid(1), attachmentId: 'person', process: processIdentity },
+    'open-attached': { sessionId: sid(1), attachmentId: 'person' },
+    'detach-session': { sessionId: sid(1), attachmentId: 'person', usage: noUsage, claudeSessionIds: [], spoken: true },
     'settle-cost': { sessionId: sid(1), isSpent: true },
     'raise-budget': { maxBudgetUsd: 9 },
   };

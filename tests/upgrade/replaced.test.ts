@@ -75,10 +75,11 @@ oldTest('stop --all ends it', async () => {
 type Step = (group: string) => Promise<void>;
 
 /** What it does not know: money was not held then, and nothing could be edited. */
-type Later = 'settle-cost' | 'edit-session' | 'allow-tools' | 'edit-group';
+type TakeOver = 'attach-session' | 'open-attached' | 'detach-session';
+type Later = 'settle-cost' | 'edit-session' | 'allow-tools' | 'edit-group' | TakeOver;
 
 /** How each of that is asked for, of a session that waits. */
-const unknown: Readonly<Record<Exclude<Later, 'settle-cost'>, (group: string) => string[]>> = {
+const unknown: Readonly<Record<Exclude<Later, 'settle-cost' | TakeOver>, (group: string) => string[]>> = {
   'edit-session': (group) => ['session', 'edit', `${group}/web`, '--prompt', 'Do that.'],
   'edit-group': (group) => ['group', 'edit', group, '--max-budget-usd', '9'],
   'allow-tools': (group) => ['session', 'allow', `${group}/web`, 'Edit'],

@@ -41,7 +41,7 @@ const leastUsd = 0.001;
 const inclusive = 0.000001;
 
 export function workerArgs(input: WorkerArgsInput): string[] {
-  const { conversation, reservedUsd } = input;
+  const { reservedUsd } = input;
   return [
     '-p',
     // stream-json output is refused without it.
@@ -50,19 +50,31 @@ export function workerArgs(input: WorkerArgsInput): string[] {
     'stream-json',
     '--input-format',
     'stream-json',
+    ...sharedArgs(input),
+    ...(input.outputSchema === undefined ? [] : [`--json-schema=${JSON.stringify(input.outputSchema)}`]),
+    ...(reservedUsd === undefined
+      ? []
+      : ['--max-budget-usd', (Math.max(leastUsd, reservedUsd) + inclusive).toFixed(6)]),
+    ...(input.forwardsSubagents === true ? [forwardOption] : []),
+  ];
+}
+
+/** The same claude for a person at a terminal, where it knows neither a cap nor a form of its answer. */
+export function attendedArgs(input: WorkerArgsInput): string[] {
+  return sharedArgs(input);
+}
+
+function sharedArgs(input: WorkerArgsInput): string[] {
+  const { conversation } = input;
+  return [
     conversation.kind === 'new' ? '--session-id' : '--resume',
     conversation.claudeSessionId,
     // Options with free or several values are given as one word each, so that they can swallow nothing after them.
     ...(input.model === undefined ? [] : [`--model=${input.model}`]),
     ...(input.name === '' ? [] : [`--name=${input.name}`]),
     ...(input.allowedTools ?? []).map((rule) => `--allowedTools=${rule}`),
-    ...(input.outputSchema === undefined ? [] : [`--json-schema=${JSON.stringify(input.outputSchema)}`]),
     ...(input.addedFolders ?? []).map((folder) => `--add-dir=${folder}`),
     ...(input.mcpConfigFile === undefined ? [] : [`--mcp-config=${input.mcpConfigFile}`]),
-    ...(reservedUsd === undefined
-      ? []
-      : ['--max-budget-usd', (Math.max(leastUsd, reservedUsd) + inclusive).toFixed(6)]),
-    ...(input.forwardsSubagents === true ? [forwardOption] : []),
     ...(input.rehearsal ? ['--setting-sources', 'user'] : []),
     '--permission-mode',
     input.permissionMode,

@@ -35,6 +35,8 @@ export interface WorkerEnvironmentInput {
   /** Of the session; see SessionDefinition. */
   readonly untrusted?: boolean | undefined;
   readonly memoryBytes?: number | undefined;
+  /** A person sits in front of it, who may think for longer than a worker that nobody came back for should wait. */
+  readonly isAttended?: boolean | undefined;
   /** The scripted API on loopback and an own, empty home. */
   readonly rehearsal?: { readonly baseUrl: string; readonly home: string };
 }
@@ -89,7 +91,7 @@ function fixedVariables(input: WorkerEnvironmentInput, callersRetries: string | 
     CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
     // A session that was promised work and forgot some of it is told of; without it newer models get no task list.
     CLAUDE_CODE_ENABLE_TODO_TOOLS: '1',
-    CLAUDE_CODE_EXIT_AFTER_STOP_DELAY: String(idleExitMs),
+    ...(input.isAttended === true ? {} : { CLAUDE_CODE_EXIT_AFTER_STOP_DELAY: String(idleExitMs) }),
     CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS: String(sessionEndHooksMs),
     ...(input.untrusted === true ? { [untrustedSwitch]: '1' } : {}),
     ...(input.memoryBytes === undefined ? {} : { [memoryVariable]: String(input.memoryBytes) }),

@@ -26,6 +26,8 @@ export interface ResumePromptInput {
   readonly rejection?: { readonly message: string; readonly output: string };
   /** The state of the session did not come back after a compaction. */
   readonly contextLost?: boolean;
+  /** A person has spoken with the session since its last attempt. */
+  readonly spokenWith?: boolean;
   /** The conversation lacks its end. */
   readonly isCutOff?: boolean;
   /** The model has not heard of it yet. */
@@ -66,7 +68,11 @@ function promptWords(input: ResumePromptInput): string {
     const other = isTaskChanged ? [otherTask] : [];
     return [task, why, fresh, ...other, ...lossWords(loss), ...said].join('\n\n');
   }
-  const lostNote = [...(input.contextLost ? [lost] : []), ...(input.isCutOff ? [cutOff] : [])];
+  const lostNote = [
+    ...(input.spokenWith ? [spoken] : []),
+    ...(input.contextLost ? [lost] : []),
+    ...(input.isCutOff ? [cutOff] : []),
+  ];
   const look = rejection === undefined ? [check] : [];
   const heading = isTaskChanged ? changed : again;
   return [why, ...lostNote, ...look, ...lossWords(loss), heading, task, ...said].join('\n\n');
@@ -134,6 +140,10 @@ function lossWords(loss: Loss | undefined): string[] {
       ];
   }
 }
+
+const spoken =
+  'In between the user has taken part in this conversation. What was said there holds, also where the task says ' +
+  'otherwise, and what was done there need not be done again. Now nobody listens any more.';
 
 const again = 'The task again:';
 

@@ -92,7 +92,11 @@ function withOwnData(context: Context, folder: string): Context {
   const own = { CLAUDE_CODE_AGENT_HOME: join(folder, 'data'), XDG_CONFIG_HOME: join(folder, 'config') };
   const env = { ...context.env, ...own };
   const root = () => findDataRoot(context.world, env);
-  return Object.create(context, { env: { value: env }, root: { value: root } }) as Context;
+  return Object.create(context, {
+    env: { value: env },
+    root: { value: root },
+    leavesNothing: { value: true },
+  }) as Context;
 }
 
 interface Ready {

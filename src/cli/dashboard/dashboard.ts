@@ -7,7 +7,6 @@ import { sessionPaths } from '../../control/groups.ts';
 import type { GroupReference } from '../../control/resolve.ts';
 import type { RunnerSignal } from '../../control/signals.ts';
 import { runningSetup } from '../../control/watch/set-up.ts';
-import { describeFailure } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Painted } from '../../report/dashboard/app.ts';
@@ -17,15 +16,14 @@ import { type Paint, paintRow } from '../../report/dashboard/paint.ts';
 import { type Pace, paceOf } from '../../report/dashboard/timeline.ts';
 import { firstUi, shapeOf, type Ui } from '../../report/dashboard/ui.ts';
 import type { Material, Notice } from '../../report/dashboard/view.ts';
-import { type ForegroundProcess, runInForeground } from '../../world/foreground.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { asking, type GroupCommand, grant } from './ask-group.ts';
+import { Away } from './away.ts';
 import { DiffView } from './diff-view.ts';
 import { Forecaster } from './forecaster.ts';
 import { type LogTail, tailLog } from './log-tail.ts';
 import type { Look } from './look.ts';
-import { openingOf } from './open-in-tool.ts';
 import type { OpenScreen, Screen } from './screen.ts';
 import type { Source } from './source.ts';
 import { Toasts } from './toasts.ts';
@@ -36,8 +34,6 @@ const frameMs = 300;
 const tickMs = 500;
 /** How fast money goes changes slowly, milliseconds. */
 const paceMs = 1_000;
-/** What a shell says of a program that is not there. */
-const notFound = 127;
 /** Tidying up takes no more than one part in so many of the time. */
 const tidyPauses = 25;
 
@@ -68,9 +64,7 @@ export class Dashboard {
   #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
   readonly #diffs: DiffView;
   readonly #forecaster: Forecaster;
-  /** The program that has the terminal now. */
-  #guest: ForegroundProcess | undefined;
-  #away: Promise<void> = Promise.resolve();
+  readonly #away: Away;
   #cancelFrame: (() => void) | undefined;
   #cancelTick = (): void => {};
   #tidyAtMs = 0;
@@ -85,6 +79,9 @@ export class Dashboard {
     this.#toasts = new Toasts(this.#world, options.source.state, () => this.changed());
     this.#forecaster = new Forecaster(this.#world, root, groupId);
     this.#diffs = new DiffView(options, () => this.changed());
+    const tell = (notice: Notice): void => this.tell(notice);
+    const { context, group, source } = options;
+    this.#away = new Away({ context, group, source, tell, lend: (use) => this.#screen.lend(use) });
     const size = { columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 };
     this.#frame = this.#make(size);
     this.#screen = options.openScreen(this.#paint(), {
@@ -124,7 +121,7 @@ export class Dashboard {
     this.#toasts.close();
     this.#forecaster.close();
     // Whoever edits or reads comes to an end first.
-    await this.#away.catch(() => {});
+    await this.#away.close();
     await this.#screen.close();
   }
 
@@ -273,7 +270,9 @@ export class Dashboard {
         this.#screen.suspend().catch(onTrouble);
         break;
       case 'open':
-        this.#open(command).catch(onTrouble);
+      case 'attach':
+      case 'edit':
+        this.#away.begin(command).then((notice) => notice === null || this.tell(notice), onTrouble);
         break;
       case 'tell':
         this.tell({ text: command.message, tone: 'warn' });
@@ -285,33 +284,12 @@ export class Dashboard {
 
   /** Whether somebody else has the terminal: what is typed, Ctrl-C too, is not for this program then. */
   get isAway(): boolean {
-    return this.#guest !== undefined;
+    return this.#away.isNow;
   }
 
   /** Has whoever has the terminal give it back. */
   recall(): void {
-    this.#guest?.hangUp();
-  }
-
-  async #open({ thing, sessionId }: Extract<KeyCommand, { do: 'open' }>): Promise<void> {
-    const opening = await openingOf(this.#options, thing, sessionId);
-    if (!opening.ok) {
-      this.tell({ text: describeFailure(opening.failure), tone: 'warn' });
-      return;
-    }
-    const { tool, tidy } = opening.value;
-    let code: number | null = null;
-    const use = async (): Promise<void> => {
-      this.#guest = runInForeground(opening.value);
-      code = await this.#guest.exited;
-    };
-    this.#away = this.#screen.lend(use).finally(() => {
-      this.#guest = undefined;
-      tidy();
-    });
-    await this.#away;
-    if (code === notFound)
-      this.tell({ text: `There is no program ${tool}: set VISUAL, EDITOR or PAGER.`, tone: 'bad' });
+    this.#away.recall();
   }
 
   #ask(command: GroupCommand): void {

@@ -1,4 +1,4 @@
-/** Worktree, log and report in the tools of the person: what is started for the key `o`, and with which files. */
+/** Worktree, log, report and task in the tools of the person: what is started for `o` and `e`, and with which files. */
 import { join } from 'node:path';
 import { sessionPaths } from '../../control/groups.ts';
 import { loadReport } from '../../control/report.ts';
@@ -39,8 +39,16 @@ function worktree({ context, source }: Around, sessionId: SessionId): Result<Ope
   if (context.world.files.info(path)?.kind !== 'folder') {
     return fail('not-found', `The folder of ${titleOf(source.state, sessionId)} is not there: ${path}.`, '');
   }
-  const { VISUAL, EDITOR } = context.env;
-  return ok({ ...started(context, VISUAL || EDITOR || 'vi', '.', path), tidy: () => {} });
+  return ok({ ...started(context, editorOf(context), '.', path), tidy: () => {} });
+}
+
+function editorOf({ env: { VISUAL, EDITOR } }: Context): string {
+  return VISUAL || EDITOR || 'vi';
+}
+
+/** The task of a session, to be changed; `file` is where it stands until that is tidied away. */
+export function taskOpening(context: Context, task: string): Opening & { readonly file: string } {
+  return inTool(context, editorOf(context), 'task.md', task.endsWith('\n') ? task : `${task}\n`);
 }
 
 function log({ context, group, source }: Around, sessionId: SessionId): Result<Opening> {
@@ -61,13 +69,18 @@ async function report({ context, group }: Around): Promise<Result<Opening>> {
 
 /** A file of ours, because a pager that reads a pipe cannot go to its end before all of it was read. */
 function inPager(context: Context, name: string, text: string): Opening {
+  const opening = inTool(context, context.env.PAGER || 'less', name, text);
+  // As git does: colours are shown, unless the person has said how it is to be.
+  return { ...opening, env: { LESS: 'R', ...opening.env } };
+}
+
+function inTool(context: Context, tool: string, name: string, text: string): Opening & { readonly file: string } {
   const { files, random } = context.world;
   const folder = join(context.env.TMPDIR || '/tmp', `claude-code-agent-${random.uuid()}`);
+  const file = join(folder, name);
   files.makeFolder(folder);
-  files.writeAtomic(join(folder, name), text);
-  const options = started(context, context.env.PAGER || 'less', join(folder, name), folder);
-  // As git does: colours are shown, unless the person has said how it is to be.
-  return { ...options, env: { LESS: 'R', ...options.env }, tidy: () => files.remove(folder) };
+  files.writeAtomic(file, text);
+  return { ...started(context, tool, file, folder), file, tidy: () => files.remove(folder) };
 }
 
 /** Tools may have options: as for git, the shell takes them apart. */

@@ -32,7 +32,11 @@ function readPromptFile(context: Context, file: string): Result<string> {
   const next = 'Give the path of a text file to --prompt-file.';
   if (file === '') return fail('usage', 'The path of the prompt file is empty.', next);
   const path = resolve(context.cwd, file);
-  const source = `The prompt file ${briefPath(path)}`;
+  return readPrompt(context, path, `The prompt file ${briefPath(path)}`, next);
+}
+
+/** The prompt in a file. `source` begins the sentence of a refusal, `next` says what to do when it cannot be read. */
+export function readPrompt(context: Context, path: string, source: string, next: string): Result<string> {
   const { files } = context.world;
   const found = lookAt(files, path);
   if (!found.ok) return fail('usage', `${source} ${found.trouble}.`, next);

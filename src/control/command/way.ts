@@ -20,6 +20,8 @@ export interface Special {
   readonly thaw: 'thawed' | 'needs-runner';
   /** How the session stands when it runs no more. */
   readonly 'pause-session': SessionState;
+  /** How the session stands when it is kept for the person and runs no more. */
+  readonly 'attach-session': SessionState;
   /** When the session hears it. */
   readonly say: 'now' | 'next-attempt';
 }

@@ -95,7 +95,7 @@ export async function runHere(
 }
 
 /** Without a script a group goes on with the one it was rehearsed with last. */
-async function rehearsalOf(
+export async function rehearsalOf(
   place: Place,
   { root, groupId }: GroupReference,
   rehearse: string | true | undefined,

@@ -33,7 +33,11 @@ export function resumeSessionCommand(state: GroupState, record: SessionRecord, .
 /** Gives a session more money of its own, as much again as it had, and goes on with it. */
 export function raiseSessionCommand(state: GroupState, record: SessionRecord): CommandLine {
   const { maxBudgetUsd = 0 } = record.definition;
-  return resumeSessionCommand(state, record, ...budgetOption(maxBudgetUsd, record.usage.costUsd));
+  return resumeSessionCommand(state, record, ...raised('--max-budget-usd', maxBudgetUsd, record.usage.costUsd));
+}
+
+export function raiseGroupCommand({ group, usage }: GroupState): CommandLine {
+  return ['group', 'budget', group.id, ...raised('--raise-to', group.config.maxBudgetUsd ?? 0, usage.costUsd)];
 }
 
 /** As it is typed: the group's id, and the session's name; its number where a foreign log has some other text there. */
@@ -48,12 +52,12 @@ function rehearsed(state: GroupState): CommandLine {
 /** Without more money the command would get nowhere, when that is what was short: as much again as the group had. */
 function raisedBudget(state: GroupState): CommandLine {
   const cap = state.group.config.maxBudgetUsd;
-  return state.reason !== 'budget' || cap === undefined ? [] : budgetOption(cap, state.usage.costUsd);
+  return state.reason !== 'budget' || cap === undefined ? [] : raised('--max-budget-usd', cap, state.usage.costUsd);
 }
 
-function budgetOption(capUsd: number, spentUsd: number): CommandLine {
+function raised(option: '--max-budget-usd' | '--raise-to', capUsd: number, spentUsd: number): CommandLine {
   const wantedUsd = Math.min(moneyUsd.max, capUsd + Math.max(capUsd, spentUsd));
-  return ['--max-budget-usd', String(Math.ceil(wantedUsd * 100 - roundingError) / 100)];
+  return [option, String(Math.ceil(wantedUsd * 100 - roundingError) / 100)];
 }
 
 /** Hundreds of cents are no exact numbers. */

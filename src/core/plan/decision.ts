@@ -70,6 +70,7 @@ type HoldReason =
   | 'starting'
   | 'checkout'
   | 'other-group'
+  | 'attached'
   | 'cache'
   /** A slot of another machine, which may be free at any time. */
   | 'host'

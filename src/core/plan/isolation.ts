@@ -34,7 +34,7 @@ export function buildsInPlace(state: GroupState, id: SessionId): boolean {
 export function checkoutsInUse(state: GroupState): Set<string> {
   const used = new Set<string>();
   if (state.group.config.shareCheckouts) return used;
-  for (const id of state.running) {
+  for (const id of [...state.running, ...state.takenOver]) {
     const record = state.sessions.get(id) as SessionRecord;
     const { repository } = record.definition;
     if (repository !== undefined && record.isolated !== true) used.add(repository);

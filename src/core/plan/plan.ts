@@ -136,7 +136,7 @@ function place(plan: Plan, state: GroupState, id: SessionId): void {
 /** It starts as soon as there is room and nothing holds its group. */
 export function isReady(plan: Plan, state: GroupState, id: SessionId, record: SessionRecord): boolean {
   const { status } = record.state;
-  if (!record.queued || status === 'running' || status === 'completed') return false;
+  if (!record.queued || record.takenOver !== undefined || status === 'running' || status === 'completed') return false;
   if (state.only !== undefined && !state.only.has(id)) return false;
   return !state.group.config.respectDependencies || plan.unmet.get(id) === 0;
 }

@@ -34,6 +34,7 @@ import {
   settleForLimit,
   startBlocker,
 } from './settle.ts';
+import { personsToCome, takeOverWait } from './take-over.ts';
 import { cacheWait, warmUps } from './warm-cache.ts';
 
 /**
@@ -79,6 +80,8 @@ export function judge(state: GroupState, context: SchedulingContext, refuse: Ref
   if (wait !== null && isSelfEnding(state, wait.reason))
     return { decisions: [...decisions, { do: 'wait', ...wait }], hold, goesOn };
   if (state.running.size > 0 || next.wishes.length > 0) return { decisions, hold, goesOn };
+  // Their session goes on when they leave; until then nobody ends the run.
+  if (state.takenOver.size > 0) return { decisions: [...decisions, { do: 'wait', ...takeOverWait }], hold, goesOn };
   const ends = wait === null ? settle(state, plan, blocker) : endWaiting(state, plan, wait, context);
   return { decisions: [...decisions, ...ends], hold: blocker === null ? (ends.find(isUndone) ?? hold) : hold };
 }
@@ -254,7 +257,8 @@ export function nextStarts(state: GroupState, context: SchedulingContext, refuse
       continue;
     }
     // Those that wait for their next try, or for the one that asks in an outage, are to have their share later.
-    const sharers = Math.min(isOut ? freeSlots(state) : places - starts.length, index + 1 + delayed);
+    const others = Math.min(isOut ? freeSlots(state) : places - starts.length, index + 1 + delayed);
+    const sharers = others + personsToCome(state);
     const slice = grantOf(state, record, spot, { reserved, sharers });
     if (slice.kind === 'own-dry') continue;
     if (slice.kind === 'dry') return { starts, wishes, wait: moneyWait, rest: moneyWait };

@@ -6,7 +6,7 @@ import { sessionLabel } from '../id.ts';
 import { momentText } from '../moment.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import type { Verdict } from '../verdict.ts';
+import { endingText, type Verdict } from '../verdict.ts';
 import { grantFor, isBudgetExhausted } from './budget.ts';
 import type { Decision } from './decision.ts';
 import { allBlockers, isHeldBack, type Plan } from './plan.ts';
@@ -169,9 +169,7 @@ export function settleForLimit(untilMs: number | undefined): SettleUndone {
 
 /** The failure that a person has to cure; others may have come after it, and their cure would not help. */
 function personMessage(state: GroupState): string {
-  for (const { state: session } of [...state.sessions.values()].reverse()) {
-    if (session.status !== 'failed' || !needsPerson(session.failure.reason)) continue;
-    return `${session.failure.message} ${session.failure.next}`.trim();
-  }
-  return 'A failure needs you before anything else is started.';
+  const records = [...state.sessions.values()];
+  const last = records.findLast(({ state: now }) => now.status === 'failed' && needsPerson(now.failure.reason));
+  return (last && endingText(last)) ?? 'A failure needs you before anything else is started.';
 }

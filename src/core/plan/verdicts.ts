@@ -18,6 +18,7 @@ import { isBudgetExhausted } from './budget.ts';
 import { type Hold, loggedContext, type SchedulingContext } from './decision.ts';
 import { allBlockers, isHeldBack, isReady, type Plan, planOf } from './plan.ts';
 import { isDelayed, judge } from './schedule.ts';
+import { takenOver } from './take-over.ts';
 
 /** Why they do not run, in this context. Nothing is looked at before the first question, and then once per state. */
 export function verdictsOf(state: GroupState, context: SchedulingContext): Verdicts {
@@ -70,6 +71,7 @@ export function runnerGone(state: GroupState): Verdict {
 function verdictOf(state: GroupState, context: SchedulingContext, record: SessionRecord, moment: Moment): Verdict {
   const { plan, hold } = moment;
   const { definition, state: session, queued } = record;
+  if (record.takenOver !== undefined) return takenOver(record.takenOver);
   if (session.status === 'paused' && isBudgetExhausted(record)) {
     return { reason: 'budget', message: 'It has used up its own budget.', advice: raiseAdvice(state, record) };
   }

@@ -6,6 +6,7 @@ import { type GroupReference, isHeld } from '../../control/resolve.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupState } from '../../core/state.ts';
 import { plural } from '../../report/format.ts';
+import { anyTakenProblem } from '../../runner/attach/answers.ts';
 import { stopGroup } from '../../runner/stop-group.ts';
 import { deleteGroup as deleteGroupFolder } from '../../store/group-store.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
@@ -51,7 +52,7 @@ async function deleteNow(
   writer: GroupWriter,
   release: Release,
 ): Promise<Result<void>> {
-  const hidden = hiddenWorker(place.world, writer);
+  const hidden = hiddenWorker(place.world, writer) ?? anyTakenProblem(writer.state);
   if (hidden) return hidden;
   if (writer.state.running.size > 0) {
     place.notes.line(`Stopping ${plural(writer.state.running.size, 'worker')} that a dead runner left behind ...`);

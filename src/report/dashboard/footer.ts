@@ -112,13 +112,14 @@ function hints(view: View, ui: Chosen, columns: number): Cell[] {
   }
   const all =
     ui.shape === 'full'
-      ? ['enter list', 'tab next', ...actions(view, ui), '? help', 'q back']
+      ? ['enter list', 'tab next', ...actions(view, ui), ...ownHands(view, ui), '? help', 'q back']
       : [
           ui.shape === 'none' ? 'enter open' : 'enter close',
           ...actions(view, ui),
           'l log',
           '/ find',
           'f problems',
+          ...ownHands(view, ui),
           '? help',
           'q quit',
         ];
@@ -157,6 +158,14 @@ function actions({ state, runner }: View, { selected }: Ui): string[] {
     ...(record === undefined || is('completed') ? [] : ['s say']),
     'P group',
   ];
+}
+
+/** What the person can do to the selected session instead of asking for it. */
+function ownHands({ state }: View, { selected }: Ui): string[] {
+  const record = state.sessions.get(selected ?? '');
+  const status = record?.state.status;
+  if (record === undefined || status === 'completed') return [];
+  return [...(status === 'pending' ? [] : ['a take over']), ...(status === 'running' ? [] : ['e edit'])];
 }
 
 function where(ui: Ui, position: ListPosition): Cell[] {

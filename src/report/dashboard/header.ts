@@ -72,6 +72,7 @@ function moneyRow(view: View, terminal: Terminal): Row {
     usage = addUsage(usage, now);
     reservedUsd += stillReserved(state, id, now.costUsd);
   }
+  for (const id of state.takenOver) reservedUsd += state.sessions.get(id)?.takenOver?.reservedUsd ?? 0;
   const capUsd = state.group.config.maxBudgetUsd;
   const spent = formatMoney(usage.costUsd, usage.estimated);
   const tokens: Cell[] = [{ text: `${formatTokens(usage.tokens)} `, tone: 'dim' }];

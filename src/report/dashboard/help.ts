@@ -28,6 +28,8 @@ export const helpEntries: readonly HelpEntry[] = [
   [['p'], 'pause, hold, let go on'],
   [['r'], 'try a failed one again'],
   [['s'], 'say something to it'],
+  [['a'], 'take it over yourself'],
+  [['e'], 'edit its task, retry'],
   [['P'], 'pause, start the group'],
   [['m'], 'mouse off, to copy text'],
   [['ctrl-l', 'ctrl-z'], 'draw anew; to the shell'],

@@ -44,6 +44,8 @@ export type KeyCommand =
   | { readonly do: 'pause-session' | 'resume-session' | 'retry-session'; readonly sessionIds: readonly SessionId[] }
   | { readonly do: 'say'; readonly sessionId: SessionId; readonly text: string }
   | { readonly do: 'open'; readonly sessionId: SessionId; readonly thing: OpenedThing }
+  /** The person takes the session over, or edits its task and has it tried again. */
+  | { readonly do: 'attach' | 'edit'; readonly sessionId: SessionId }
   | { readonly do: 'pause-group'; readonly mode: 'now' | 'drain' | 'freeze' }
   | { readonly do: 'resume-group' }
   /** Close the dashboard; the group is not concerned. */
@@ -389,6 +391,10 @@ function sessionKey(ui: Ui, text: string, situation: Situation): Pressed {
       return { ui: { ...ui, mode: { kind: 'ask-open', sessionId } } };
     case 'l':
       return { ui: opened({ ...ui, selected: sessionId }, 'full', 'log') };
+    case 'a':
+      return { ui, command: { do: 'attach', sessionId } };
+    case 'e':
+      return { ui, command: { do: 'edit', sessionId } };
     case 'p':
       return { ui, command: pauseOrResume(situation.state, targets(ui, situation, record)) };
     case 'r':

@@ -5,9 +5,10 @@
 import { join } from 'node:path';
 import { type Abilities, checkAbilities } from '../../claude/abilities.ts';
 import { conversationExists, removeEmptyConversation } from '../../claude/conversation.ts';
-import { workerArgs } from '../../claude/launch/argv.ts';
+import { attendedArgs, workerArgs } from '../../claude/launch/argv.ts';
 import { prepareConfigDir } from '../../claude/launch/config-dir.ts';
 import { commandEnvironment, workerEnvironment } from '../../claude/launch/environment.ts';
+import { answerFirstRun } from '../../claude/launch/first-run.ts';
 import { gitGuidance } from '../../claude/launch/git-guidance.ts';
 import type { InstructionsInput } from '../../claude/launch/instructions.ts';
 import { checkLogin, chooseLogin } from '../../claude/launch/login.ts';
@@ -52,6 +53,8 @@ export interface PreparerOptions {
   /** Which claude is started; absent = whichever is found, as it is. */
   readonly claude?: ClaudeGate;
   readonly slots: CommandSlots;
+  /** For a person at a terminal instead of a worker. */
+  readonly isAttended?: boolean;
 }
 
 export interface ChosenClaude {
@@ -223,6 +226,7 @@ function environment(
     tmpDir: paths.tmp,
     login: chooseLogin(caller),
     ...wantedOf(options, record),
+    isAttended: options.isAttended,
     ...(options.rehearsalUrl === undefined ? {} : { rehearsal: { baseUrl: options.rehearsalUrl, home } }),
   });
   // Prompts of shipped workflows call this program; whatever else goes by its name comes first.
@@ -277,7 +281,9 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const words: ResumePromptInput = {
     task: filled.prompt,
     kind: attempt.kind,
-    continues,
+    // Of what was before, a conversation that was cleared knows nothing either.
+    continues: continues && record.cleared !== true,
+    spokenWith: record.spokenWith === true,
     isTaskChanged: record.taskChanged === true,
     ...(failure === undefined ? {} : { failure }),
     contextLost: record.warnings.some(({ code }) => code === contextLostCode),
@@ -287,12 +293,13 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     messages: record.messages,
   };
   // Its hooks tell the session from this file what it has to do, whatever is said now.
-  world.files.writeAtomic(paths.prompt, resumePrompt(words));
+  if (options.isAttended !== true) world.files.writeAtomic(paths.prompt, resumePrompt(words));
+  else answerFirstRun(world, paths.config, folder, env);
   const prompt = continues && record.promptUnsent === true ? repeatPrompt(words) : resumePrompt(words);
   const chosen = record.model ?? definition.model ?? state.group.config.model;
   const model = chosen ?? modelOfSettings(world, base, { projectPath: folder, env });
   const { allowedTools, outputSchema } = definition;
-  const args = workerArgs({
+  const args = (options.isAttended === true ? attendedArgs : workerArgs)({
     ...(model === undefined ? {} : { model }),
     conversation: { kind: continues ? 'resume' : 'new', claudeSessionId },
     name: `${state.group.slug}/${sessionLabel(definition.id, definition.name)}`,

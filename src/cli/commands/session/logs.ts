@@ -73,7 +73,7 @@ async function logs(context: Context, reference: string, options: Options): Prom
     goesOn = await look();
   }
   printer.finish(goesOn);
-  if (printer.isEmpty) context.stderr.line(`Session ${title} has not printed anything yet.`);
+  if (printer.isEmpty) context.stderr.line(whyEmpty(session.value));
   if (!options.follow || goesOn) return ok(exitCode.done);
   if (log.isBroken) {
     return fail(
@@ -84,6 +84,14 @@ async function logs(context: Context, reference: string, options: Options): Prom
   }
   for (const line of leftBehind(session.value, log.state)) context.stderr.line(line);
   return ok(exitCode.done);
+}
+
+function whyEmpty({ sessionId, state }: LoadedSession): string {
+  const title = titleOf(state, sessionId);
+  const { inherited } = state.sessions.get(sessionId) ?? {};
+  if (inherited === undefined) return `Session ${title} has not printed anything yet.`;
+  const log = commandText(['session', 'logs', inherited.sessionId]);
+  return `Session ${title} was done in group ${inherited.groupId}. What it printed there: ${log}`;
 }
 
 const seeGroups = see('group', 'list');

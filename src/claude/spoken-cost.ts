@@ -1,0 +1,194 @@
+/**
+ * What a person has done in claude's own terminal, where it prints nothing for us: from the files in which it keeps its
+ * conversations. A total that claude writes there when it ends wins; until then messages count by our prices.
+ */
+import { basename, dirname, join, relative, sep } from 'node:path';
+import type { Conversed } from '../core/event.ts';
+import { addTokens, type ModelUsage, noTokens, type PriceTable, type Usage } from '../core/group.ts';
+import { LineSplitter } from '../core/line-splitter.ts';
+import type { World } from '../world/world.ts';
+import { type KeptMessage, keptMessage, readTotals, timeOf } from './conversation.ts';
+import { isObject } from './lenient.ts';
+import { type Claim, emptySpending, noClaim, spendClaimed } from './spending.ts';
+
+const chunkBytes = 1024 * 1024;
+/** Lines of claude's are long, and few of them are looked at as a whole. */
+const userType = '"type":"user"';
+/** US dollars; less than the last digit that is shown. */
+const sameUsd = 1e-6;
+
+interface Conversation {
+  /** The last totals before the person came, and since; null = none. */
+  base: Claim;
+  claim: Claim | null;
+  /** When its last line was written, ms since 1970; 0 = before the person came. */
+  atMs: number;
+  /** It holds something that was said before. */
+  isOld: boolean;
+}
+
+export interface Meter {
+  /** Before claude opens: all that is written from now on counts, whatever its time, for a clock may be set. */
+  begin(): void;
+  /** Reads what was written since. */
+  look(): void;
+  /** US dollars so far. */
+  readonly costUsd: number;
+  /** All of it; `untilMs` is when the person left, ms since 1970, `before` the conversation they came to. */
+  conversed(untilMs: number, before: string | undefined): Conversed;
+}
+
+/** Counts in all conversations of this config dir what was written since `startedAtMs` (ms since 1970). */
+export function openMeter(world: World, configDir: string, startedAtMs: number, prices: PriceTable): Meter {
+  return new ConversationMeter(world, configDir, startedAtMs, prices);
+}
+
+class ConversationMeter implements Meter {
+  readonly #world: World;
+  readonly #configDir: string;
+  readonly #startedAtMs: number;
+  readonly #prices: PriceTable;
+  readonly #files = new Map<string, { offset: number; readonly splitter: LineSplitter }>();
+  readonly #conversations = new Map<string, Conversation>();
+  /** By id: one that is copied into another conversation counts once, and not at all when it is an old one. */
+  readonly #messages = new Map<string, KeptMessage & { readonly in: string }>();
+  readonly #old = new Set<string>();
+  #said = 0;
+  /** Whether what is read was written since, where that is known for certain; else its time tells. */
+  #isSince: boolean | undefined;
+
+  constructor(world: World, configDir: string, startedAtMs: number, prices: PriceTable) {
+    this.#world = world;
+    this.#configDir = configDir;
+    this.#startedAtMs = startedAtMs;
+    this.#prices = prices;
+  }
+
+  begin(): void {
+    this.#isSince = false;
+    this.look();
+    this.#isSince = true;
+  }
+
+  look(): void {
+    const projects = join(this.#configDir, 'projects');
+    for (const path of this.#below(projects)) this.#readOn(path, conversationOf(relative(projects, path)));
+  }
+
+  get costUsd(): number {
+    return this.#sums().reduce((sum, { costUsd }) => sum + costUsd, 0);
+  }
+
+  conversed(untilMs: number, before: string | undefined): Conversed {
+    const sums = this.#sums();
+    const models = new Map<string, ModelUsage>();
+    for (const sum of sums) {
+      for (const [name, { costUsd, tokens }] of Object.entries(sum.models)) {
+        const so = models.get(name) ?? { costUsd: 0, tokens: noTokens };
+        models.set(name, { costUsd: so.costUsd + costUsd, tokens: addTokens(so.tokens, tokens) });
+      }
+    }
+    const usage: Usage = {
+      costUsd: this.costUsd,
+      tokens: [...models.values()].reduce((all, { tokens }) => addTokens(all, tokens), noTokens),
+      durationMs: Math.max(0, untilMs - this.#startedAtMs),
+      turns: this.#said,
+      models: Object.fromEntries(models),
+      ...(sums.some(({ estimated }) => estimated) ? { estimated: true } : {}),
+    };
+    const begun = [...this.#conversations].filter(([, { atMs }]) => atMs > 0);
+    begun.sort(([, a], [, b]) => a.atMs - b.atMs);
+    const claudeSessionIds = begun.map(([id]) => id);
+    const [last, now] = begun.at(-1) ?? [];
+    const spoken = this.#said > 0 || this.#messages.size > 0;
+    return {
+      usage,
+      claudeSessionIds,
+      ...(spoken ? { spoken } : {}),
+      ...(last !== undefined && last !== before && now?.isOld === false ? { cleared: true } : {}),
+    };
+  }
+
+  /** What links lead to is none of claude's. */
+  *#below(folder: string): Generator<string> {
+    const { files } = this.#world;
+    if (files.entryKind(folder) !== 'folder') return;
+    for (const name of files.list(folder)) {
+      const path = join(folder, name);
+      if (name.endsWith('.jsonl')) {
+        if (files.entryKind(path) === 'file') yield path;
+      } else yield* this.#below(path);
+    }
+  }
+
+  #readOn(path: string, id: string): void {
+    const file = this.#files.get(path) ?? { offset: 0, splitter: new LineSplitter() };
+    this.#files.set(path, file);
+    for (;;) {
+      const chunk = this.#world.files.readBytes(path, file.offset, chunkBytes);
+      if (chunk.length === 0) return;
+      file.offset += chunk.length;
+      for (const line of file.splitter.push(chunk)) this.#take(line, id, basename(path) === `${id}.jsonl`);
+    }
+  }
+
+  #take(line: string, id: string, isMain: boolean): void {
+    const known = this.#conversations.get(id) ?? { base: noClaim, claim: null, atMs: 0, isOld: false };
+    this.#conversations.set(id, known);
+    const totals = readTotals(line);
+    if (totals !== null) {
+      if (known.atMs > 0) known.claim = totals;
+      else known.base = totals;
+      return;
+    }
+    const atMs = timeOf(line);
+    const isNew = !Number.isNaN(atMs) && (this.#isSince ?? atMs >= this.#startedAtMs);
+    if (isNew) known.atMs = Math.max(known.atMs, atMs);
+    const message = keptMessage(line, this.#prices);
+    if (message !== null) {
+      if (!isNew) this.#old.add(message.id);
+      if (!isNew || this.#old.has(message.id)) {
+        known.isOld = true;
+        this.#messages.delete(message.id);
+      } else if (message.usd > 0)
+        this.#messages.set(message.id, { ...message, in: this.#messages.get(message.id)?.in ?? id });
+    } else if (isNew && isMain && isTyped(line)) this.#said += 1;
+  }
+
+  #sums(): readonly (Pick<Usage, 'costUsd' | 'models'> & { readonly estimated: boolean })[] {
+    return [...this.#conversations].map(([id, { base, claim }]) => {
+      const seen = new Map<string, ModelUsage>();
+      for (const message of this.#messages.values()) {
+        if (message.in !== id) continue;
+        const so = seen.get(message.model) ?? { costUsd: 0, tokens: noTokens };
+        seen.set(message.model, { costUsd: so.costUsd + message.usd, tokens: addTokens(so.tokens, message.tokens) });
+      }
+      const seenUsd = [...seen.values()].reduce((sum, { costUsd }) => sum + costUsd, 0);
+      if (claim !== null) {
+        const { costUsd, models } = spendClaimed(emptySpending(base), claim.costUsd, claim.models, this.#prices);
+        if (costUsd >= seenUsd - sameUsd) return { costUsd, models, estimated: false };
+      }
+      return { costUsd: seenUsd, models: Object.fromEntries(seen), estimated: seenUsd > 0 };
+    });
+  }
+}
+
+/** Of `FOLDER/ID.jsonl`, and of what sub-agents of that conversation have said, in `FOLDER/ID/...`. */
+function conversationOf(path: string): string {
+  const [, name = ''] = path.split(sep);
+  return dirname(path).includes(sep) ? name : basename(name, '.jsonl');
+}
+
+/** Not what claude itself adds in the name of the user: results of tools, and what its own commands have printed. */
+function isTyped(line: string): boolean {
+  if (!line.includes(userType)) return false;
+  try {
+    const value: unknown = JSON.parse(line);
+    if (!isObject(value) || value.type !== 'user' || value.isMeta === true || value.isSidechain === true) return false;
+    const content = isObject(value.message) ? value.message.content : undefined;
+    if (typeof content === 'string') return !/^\s*<(command|local-command|bash)-/.test(content);
+    return Array.isArray(content) && content.some((part) => isObject(part) && part.type === 'text');
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,207 @@
+/**
+ * What takes the terminal from the dashboard for a while: a tool of the person for the keys `o` and `e`, and for `a`
+ * claude itself. One after the other; what came of it is one sentence.
+ */
+import { attachSession } from '../../control/attach/attach-session.ts';
+import { editSession } from '../../control/create/edit-session.ts';
+import { noTemplate } from '../../control/create/template-choice.ts';
+import { type GroupReference, type LoadedSession, loadWithRunner, sessionOf } from '../../control/resolve.ts';
+import { editProblem } from '../../core/edit.ts';
+import { describeFailure, type Failure, ok, type Result } from '../../core/failure.ts';
+import type { SessionId } from '../../core/group.ts';
+import type { KeyCommand } from '../../report/dashboard/keys.ts';
+import type { Notice } from '../../report/dashboard/view.ts';
+import { settingWords, titleOf } from '../../report/wording.ts';
+import { type ForegroundProcess, runInForeground } from '../../world/foreground.ts';
+import { attachedText, mayspendText } from '../attached-text.ts';
+import type { Context } from '../context.ts';
+import { readPrompt } from '../options/prompt-source.ts';
+import { grant } from './ask-group.ts';
+import { type Opening, openingOf, taskOpening } from './open-in-tool.ts';
+import type { Screen } from './screen.ts';
+import type { Source } from './source.ts';
+
+/** What a shell says of a program that is not there. */
+const notFound = 127;
+
+export type AwayCommand = Extract<KeyCommand, { do: 'open' | 'attach' | 'edit' }>;
+
+export interface AwayOptions {
+  readonly context: Context;
+  readonly group: GroupReference;
+  readonly source: Source;
+  /** Gives the terminal to somebody else until `use` is over. */
+  readonly lend: Screen['lend'];
+  /** Says what is known before anything came of it. */
+  tell(notice: Notice): void;
+}
+
+export class Away {
+  readonly #options: AwayOptions;
+  /** What is told to people meanwhile must not be written over the screen. */
+  readonly #place: Context;
+  #guest: ForegroundProcess | undefined;
+  #work: Promise<unknown> | undefined;
+  #isClosed = false;
+
+  constructor(options: AwayOptions) {
+    this.#options = options;
+    const line = (text: string): void => options.tell({ text, tone: 'warn' });
+    this.#place = Object.create(options.context, { notes: { value: { line, passing: () => {} } } }) as Context;
+  }
+
+  /** Whether somebody else has the terminal: what is typed, Ctrl-C too, is not for this program then. */
+  get isNow(): boolean {
+    return this.#guest !== undefined;
+  }
+
+  /** Has whoever has the terminal give it back. */
+  recall(): void {
+    this.#guest?.hangUp();
+  }
+
+  /** What came of it; null = there is nothing to be said. */
+  async begin(command: AwayCommand): Promise<Notice | null> {
+    if (this.#work !== undefined) return { text: 'Something else is being opened; try again then.', tone: 'warn' };
+    const work = this.#carryOut(command);
+    this.#work = work;
+    try {
+      return await work;
+    } finally {
+      this.#work = undefined;
+    }
+  }
+
+  /** Nothing takes the terminal any more; resolves when whoever has it has come to an end. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#work?.catch(() => {});
+  }
+
+  #carryOut(command: AwayCommand): Promise<Notice | null> {
+    const { sessionId } = command;
+    if (command.do === 'open') return this.#open(command);
+    return command.do === 'attach' ? this.#attach(sessionId) : this.#edit(sessionId);
+  }
+
+  async #open({ thing, sessionId }: Extract<KeyCommand, { do: 'open' }>): Promise<Notice | null> {
+    const opening = await openingOf(this.#options, thing, sessionId);
+    if (!opening.ok) return { text: describeFailure(opening.failure), tone: 'warn' };
+    try {
+      return this.#missing(opening.value, await this.#inTool(opening.value));
+    } finally {
+      opening.value.tidy();
+    }
+  }
+
+  async #attach(sessionId: SessionId): Promise<Notice> {
+    const session = this.#load(sessionId);
+    if (!session.ok) return refused(session.failure);
+    const { stdout } = this.#options.context;
+    this.#options.tell({ text: `Taking ${titleOf(session.value.state, sessionId)} over…` });
+    let spendableUsd: number | undefined;
+    const attached = await attachSession(this.#place, session.value, {
+      opening: (reservedUsd) => {
+        spendableUsd = reservedUsd;
+      },
+      lend: (use) =>
+        this.#lend(async () => {
+          stdout.line(mayspendText(spendableUsd));
+          await stdout.flush();
+          await use();
+        }),
+      began: (guest) => {
+        this.#guest = guest;
+      },
+    });
+    if (!attached.ok) return refused(attached.failure);
+    const { isSpent, goesOn } = attached.value;
+    return { text: attachedText(attached.value, sessionId), tone: goesOn && !isSpent ? 'good' : 'warn' };
+  }
+
+  /** The task in the editor; what it is then is logged, and the session tries that. */
+  async #edit(sessionId: SessionId): Promise<Notice | null> {
+    const session = this.#load(sessionId);
+    if (!session.ok) return refused(session.failure);
+    const { state, record } = session.value;
+    const problem = editProblem(state, record, record.definition);
+    if (problem?.ok === false) return refused(problem.failure);
+    const opening = taskOpening(this.#options.context, record.definition.prompt);
+    try {
+      const code = await this.#inTool(opening);
+      const missing = this.#missing(opening, code);
+      if (missing !== null) return missing;
+      const title = titleOf(state, sessionId);
+      if (code !== 0) return { text: `The editor failed, so the task of ${title} stays as it is.`, tone: 'warn' };
+      const text = this.#typed(opening.file, record.definition.prompt);
+      if (!text.ok) return refused(text.failure);
+      return await this.#changeTask(sessionId, text.value);
+    } finally {
+      opening.tidy();
+    }
+  }
+
+  /** As the person left it, but for the line end that editors add. */
+  #typed(file: string, before: string): Result<string> {
+    const read = readPrompt(this.#options.context, file, 'The task', 'Edit it once more.');
+    return read.ok && !before.endsWith('\n') ? ok(read.value.replace(/\r?\n$/, '')) : read;
+  }
+
+  async #changeTask(sessionId: SessionId, text: string): Promise<Notice> {
+    const { context, group, tell } = this.#options;
+    // Much may have happened while it was edited.
+    const session = this.#load(sessionId);
+    if (!session.ok) return refused(session.failure);
+    const { state, record } = session.value;
+    const title = titleOf(state, sessionId);
+    // What stood in the editor is all of the task: what a template has made of it is in it already.
+    const template = record.definition.template === undefined ? {} : { template: noTemplate };
+    const prompt = async (): Promise<Result<string>> => ok(text);
+    const edited = await editSession(this.#place, session.value, { prompt, ...template });
+    if (!edited.ok) return refused(edited.failure);
+    const { changed } = edited.value;
+    if (changed.length === 0) return { text: `The task of ${title} was not changed.`, tone: 'warn' };
+    const done = `Changed ${title}: ${settingWords(changed)}.`;
+    const { status } = record.state;
+    if (status !== 'failed' && (status !== 'paused' || record.queued)) {
+      return { text: `${done} It works with that when its turn comes.`, tone: 'good' };
+    }
+    const again = status === 'failed' ? 'retry-session' : 'resume-session';
+    const next = await grant(context, group, state, { do: again, sessionIds: [sessionId] }, tell);
+    return { ...next, text: `${done} ${next.text}` };
+  }
+
+  #load(sessionId: SessionId): Result<LoadedSession> {
+    const { context, group } = this.#options;
+    const loaded = loadWithRunner(context.world, group);
+    return loaded.ok ? sessionOf(loaded.value, sessionId) : loaded;
+  }
+
+  #missing({ tool }: Opening, code: number | null): Notice | null {
+    if (code !== notFound) return null;
+    return { text: `There is no program ${tool}: set VISUAL, EDITOR or PAGER.`, tone: 'bad' };
+  }
+
+  /** Its exit code; null when a signal ended it, or it was not started any more. */
+  async #inTool(opening: Opening): Promise<number | null> {
+    let code: number | null = null;
+    await this.#lend(async () => {
+      this.#guest = runInForeground(opening);
+      code = await this.#guest.exited;
+    });
+    return code;
+  }
+
+  async #lend(use: () => Promise<void>): Promise<void> {
+    if (this.#isClosed) return;
+    try {
+      await this.#options.lend(use);
+    } finally {
+      this.#guest = undefined;
+    }
+  }
+}
+
+function refused(failure: Failure): Notice {
+  return { text: describeFailure(failure), tone: 'bad' };
+}

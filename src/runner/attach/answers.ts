@@ -1,0 +1,160 @@
+/**
+ * runner/attach/: a person takes a session over (`session attach`). This file: what that means for the log, and what
+ * cannot be asked for while they have it.
+ */
+import { type Advice, advise } from '../../core/advice.ts';
+import type { EventBody } from '../../core/event.ts';
+import { fail, ok, type Result, unreachable } from '../../core/failure.ts';
+import { sessionTitle } from '../../core/id.ts';
+import {
+  groupAdvice,
+  raiseGroupCommand,
+  raiseSessionCommand,
+  runCommand,
+  sessionReference,
+} from '../../core/plan/advice.ts';
+import { grantForPerson, takenFailure } from '../../core/plan/take-over.ts';
+import { goesOnAfter, type SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
+import type { RequestBody } from '../../store/requests.ts';
+
+export type TakeOverKind = 'attach-session' | 'open-attached' | 'detach-session';
+type TakeOverCommand = Extract<RequestBody, { readonly kind: TakeOverKind }>;
+
+/** What somebody may ask of a session all the same: it is for what comes after. */
+const allowed: ReadonlySet<string> = new Set([
+  'say',
+  'pause-session',
+  'settle-cost',
+  'open-attached',
+  'detach-session',
+]);
+
+/** Why the person who has the session rules it out; null when they do not. */
+export function takenProblem(state: GroupState, record: SessionRecord, kind: string): Result<never> | null {
+  return record.takenOver === undefined || allowed.has(kind) ? null : takenFailure(state, record);
+}
+
+/** The same for what concerns all of a group. */
+export function anyTakenProblem(state: GroupState): Result<never> | null {
+  for (const id of state.takenOver) {
+    const record = state.sessions.get(id);
+    if (record !== undefined) return takenFailure(state, record);
+  }
+  return null;
+}
+
+/** Fails with a sentence when it cannot be done now. */
+export function takeOverEvents(
+  state: GroupState,
+  record: SessionRecord,
+  command: TakeOverCommand,
+): Result<EventBody[]> {
+  const { sessionId, attachmentId } = command;
+  switch (command.kind) {
+    case 'attach-session': {
+      const problem = attachProblem(state, record);
+      if (problem !== null) return problem;
+      const { process } = command;
+      return ok([{ type: 'session_attaching', sessionId, attachmentId, process }, ...stopFor(record)]);
+    }
+    case 'open-attached': {
+      if (record.takenOver?.id !== attachmentId) return notHere(record);
+      if (record.takenOver.openedAt !== undefined) return ok([]);
+      if (record.state.status !== 'paused' && record.state.status !== 'failed') return notNow(state, record);
+      const grant = grantForPerson(state, record);
+      if (grant.kind === 'own-dry' || grant.kind === 'dry') return noMoney(state, record, grant.kind);
+      const reserved = grant.kind === 'slice' ? { reservedUsd: grant.usd } : {};
+      return ok([{ type: 'session_attached', sessionId, attachmentId, ...reserved }]);
+    }
+    case 'detach-session': {
+      // Whoever looked after it has taken this process for dead, and has counted what it cost.
+      if (record.takenOver?.id !== attachmentId) return ok([]);
+      const { usage, claudeSessionIds, spoken, cleared } = command;
+      const said = { ...(spoken ? { spoken } : {}), ...(cleared ? { cleared } : {}) };
+      return ok([{ type: 'session_detached', sessionId, attachmentId, usage, claudeSessionIds, ...said }]);
+    }
+    default:
+      return unreachable(command);
+  }
+}
+
+function stopFor({ definition, state }: SessionRecord): EventBody[] {
+  if (state.status !== 'running') return [];
+  const { attempt } = state;
+  if (attempt.stopping !== undefined && !goesOnAfter(attempt.stopping)) return [];
+  return [{ type: 'session_stopping', sessionId: definition.id, attemptId: attempt.id, reason: 'user' }];
+}
+
+function attachProblem(state: GroupState, record: SessionRecord): Result<never> | null {
+  const { status } = record.state;
+  if (status === 'pending' || status === 'completed') return notNow(state, record);
+  const dry = status === 'running' ? null : grantForPerson(state, record).kind;
+  if (dry === 'own-dry' || dry === 'dry') return noMoney(state, record, dry);
+  return busyCheckout(state, record);
+}
+
+/** Nobody may work where another session does; with worktrees, or where that was allowed, it does not matter. */
+function busyCheckout(
+  state: GroupState,
+  { definition: { id, repository }, isolated }: SessionRecord,
+): Result<never> | null {
+  if (state.group.config.shareCheckouts || repository === undefined || isolated === true) return null;
+  const other = [...state.running, ...state.takenOver].find((one) => {
+    const record = state.sessions.get(one);
+    return one !== id && record?.isolated !== true && record?.definition.repository === repository;
+  });
+  const record = other === undefined ? undefined : state.sessions.get(other);
+  if (record === undefined) return null;
+  const message = `${titleOf(record)} works in the same checkout; without worktrees sessions take turns there.`;
+  const next = advise('Wait for it, or pause it first', ['session', 'pause', sessionReference(state, record)]);
+  return fail('illegal-transition', message, next);
+}
+
+function notNow(state: GroupState, record: SessionRecord): Result<never> {
+  const { status } = record.state;
+  const about = titleOf(record);
+  if (status === 'completed') {
+    const next = advise('Do it again with', ['group', 'copy', state.group.id, '--from', label(state, record)]);
+    return fail('illegal-transition', `${about} is completed; its result stays as it is.`, next);
+  }
+  if (status === 'pending') {
+    const message = `${about} was never started, so there is no conversation to take over.`;
+    return fail('illegal-transition', message, startAdvice(state));
+  }
+  return fail('illegal-transition', `${about} is running again.`, 'Attach to it once more.');
+}
+
+function startAdvice(state: GroupState): Advice {
+  if (state.status === 'running')
+    return advise('It starts when its turn comes. See why not yet', ['group', 'why', state.group.id]);
+  return state.status === 'created' ? advise('Start the group with', runCommand(state)) : groupAdvice(state);
+}
+
+function noMoney(state: GroupState, record: SessionRecord, kind: 'dry' | 'own-dry'): Result<never> {
+  if (kind === 'own-dry') {
+    const message = `${titleOf(record)} has used up its own budget.`;
+    return fail('usage', message, advise('Raise it and go on with', raiseSessionCommand(state, record)));
+  }
+  const what =
+    state.reservedUsd > 0
+      ? "What is left of the group's budget is promised to other sessions."
+      : "Nothing is left of the group's budget.";
+  return fail('usage', what, advise('Raise it first', raiseGroupCommand(state)));
+}
+
+function notHere(record: SessionRecord): Result<never> {
+  return fail(
+    'illegal-transition',
+    `${titleOf(record)} is not attached by this command any more.`,
+    'Attach to it once more.',
+  );
+}
+
+function titleOf({ definition: { id, name } }: SessionRecord): string {
+  return `Session ${sessionTitle(id, name)}`;
+}
+
+function label(state: GroupState, record: SessionRecord): string {
+  return sessionReference(state, record).slice(state.group.id.length + 1);
+}

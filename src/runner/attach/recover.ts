@@ -1,0 +1,88 @@
+/**
+ * A command that let a person in may die, with them or without: their claude is ended then, what it has cost is read
+ * from its own files, and the session is the group's again.
+ */
+import { keptMessages } from '../../claude/conversation.ts';
+import { openMeter } from '../../claude/spoken-cost.ts';
+import type { Conversed, EventBody, ProcessIdentity } from '../../core/event.ts';
+import { noUsage, roundUsd, type SessionId } from '../../core/group.ts';
+import type { SessionRecord, TakeOver } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
+import { gatherFromAll, reap } from '../../hosts/reap.ts';
+import type { GroupWriter } from '../../store/group-writer.ts';
+import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
+import type { World } from '../../world/world.ts';
+import { isOutOfSight } from '../run-start.ts';
+
+/** Sessions whose person is gone and that nothing of ours is just stopping. */
+export function abandonedTakeOvers(world: World, state: GroupState): SessionId[] {
+  return [...state.takenOver].filter((id) => {
+    const record = state.sessions.get(id);
+    return (
+      record?.takenOver !== undefined && record.state.status !== 'running' && isGone(world, record.takenOver.process)
+    );
+  });
+}
+
+/** What another machine, or another container, does cannot be seen from here. */
+function isGone(world: World, process: ProcessIdentity): boolean {
+  const { self } = world.machine;
+  if (process.host !== self.host || isOutOfSight(process, self)) return false;
+  return process.bootId !== self.bootId || !world.processes.isAlive(process);
+}
+
+/** Ends what is left of it and counts what it has cost; the event is to be logged. */
+export async function endAbandoned(
+  world: World,
+  paths: GroupPaths,
+  { group }: GroupState,
+  { definition, takenOver, claudeSessionIds }: SessionRecord & { readonly takenOver: TakeOver },
+): Promise<EventBody> {
+  const { id: attachmentId } = takenOver;
+  await reap(world, attachmentId, gatherFromAll(world, attachmentId, undefined));
+  const conversed = countAbandoned(
+    world,
+    paths,
+    { definition, claudeSessionIds },
+    takenOver,
+    group.config.prices ?? {},
+  );
+  return { type: 'session_detached', sessionId: definition.id, attachmentId, ...conversed };
+}
+
+function countAbandoned(
+  world: World,
+  paths: GroupPaths,
+  { definition, claudeSessionIds }: Pick<SessionRecord, 'definition' | 'claudeSessionIds'>,
+  { openedAt, process, reservedUsd }: TakeOver,
+  prices: NonNullable<GroupState['group']['config']['prices']>,
+): Conversed {
+  if (openedAt === undefined) return { usage: noUsage, claudeSessionIds: [] };
+  const { config } = sessionPaths(paths, definition.id);
+  const openedMs = Date.parse(openedAt);
+  const meter = openMeter(world, config, openedMs, prices);
+  meter.look();
+  const conversed = meter.conversed(openedMs, claudeSessionIds.at(-1));
+  if (process.bootId === world.machine.self.bootId) return conversed;
+  // What was being answered when the machine went down stands nowhere.
+  const dearestUsd = keptMessages(world, config, claudeSessionIds, prices).reduce(
+    (most, { usd }) => Math.max(most, usd),
+    0,
+  );
+  const { usage } = conversed;
+  const heldUsd = roundUsd(
+    Math.min(dearestUsd, Math.max(0, (reservedUsd ?? Number.POSITIVE_INFINITY) - usage.costUsd)),
+  );
+  if (heldUsd <= 0) return conversed;
+  return { ...conversed, usage: { ...usage, costUsd: usage.costUsd + heldUsd, estimated: true, heldUsd } };
+}
+
+/** For whoever holds the group's lock without running it. Throws the system's error when it cannot be logged. */
+export async function recoverTakeOvers(world: World, writer: GroupWriter): Promise<void> {
+  for (const id of abandonedTakeOvers(world, writer.state)) {
+    const record = writer.state.sessions.get(id);
+    if (record?.takenOver === undefined) continue;
+    const { takenOver } = record;
+    writer.record([await endAbandoned(world, writer.paths, writer.state, { ...record, takenOver })]);
+  }
+}

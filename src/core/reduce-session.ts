@@ -1,7 +1,7 @@
 /** What an event that names a session does to it and to the group's sums; called by reduce, see state.ts for errors. */
 import type { AttemptIntent, GroupEvent, StopReason } from './event.ts';
 import { addUsage, noUsage, type SessionDefinition, type SessionId, type Usage, type Workspace } from './group.ts';
-import { noteLost, notePlace, settleLost } from './plan/lost-attempts.ts';
+import { isPlaceEvent, noteLost, notePlace, settleLost } from './plan/lost-attempts.ts';
 import { noteSaid, noteTight } from './plan/own-budget.ts';
 import { noteMoney } from './plan/settle.ts';
 import { reduceTakeOver } from './plan/take-over.ts';
@@ -173,8 +173,7 @@ function applySessionEvent(
       settleCost(state, record, event.usage);
       return;
     case 'session_cleaned':
-      delete record.workspace;
-      delete record.unaware;
+      clean(record);
       return;
     case 'budget_warning':
     case 'budget_exceeded':
@@ -182,14 +181,16 @@ function applySessionEvent(
     case 'session_budget_exceeded':
       noteSaid(state, record, event.type);
       return;
-    case 'session_moved':
-    case 'session_host_lost':
-    case 'session_booked':
-      notePlace(state, record, event);
-      return;
     default:
-      reduceTakeOver(state, record, event);
+      if (isPlaceEvent(event)) notePlace(state, record, event);
+      else reduceTakeOver(state, record, event);
   }
+}
+
+/** Its worktree is gone. */
+function clean(record: SessionRecord): void {
+  delete record.workspace;
+  delete record.unaware;
 }
 
 function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptIntent, at: string): void {

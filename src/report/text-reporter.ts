@@ -112,6 +112,7 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
     case 'session_identified':
     case 'request_answered':
     case 'session_queued':
+    case 'session_attaching':
       return null;
     case 'session_message':
       return `told: ${sentence(event.text)}`;
@@ -138,8 +139,6 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
       return `${attempt('adopted', event.attempt, event.sessionId, state)}  pid ${event.process.pid}`;
     case 'session_stopping':
       return style('warn', `stopping (${event.reason})`);
-    case 'session_attaching':
-      return null;
     case 'session_attached':
       return style('warn', 'attached: a person speaks with it');
     case 'session_detached':
@@ -155,13 +154,9 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
     case 'session_cost_settled':
       return `what was held is settled: ${describeUsage(event.usage)}`;
     case 'session_moved':
-      return `${event.from === undefined ? 'goes' : `moves from ${machine(event.from)}`} to ${machine(event.to)}`;
-    case 'session_host_lost': {
-      const held = event.held > 0 ? `; up to ${formatMoney(event.held)} that it may have cost are held` : '';
-      return style('warn', `its machine ${sentence(event.host)} is lost${held}`);
-    }
+    case 'session_host_lost':
     case 'session_booked':
-      return `what a lost machine cost is known: ${describeUsage(event.usage)}`;
+      return describePlace(event, style);
     case 'session_cleaned':
       return 'worktree and branch are gone';
     case 'session_completed':
@@ -176,6 +171,21 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
     }
     default:
       return describeGroupEvent(event, style);
+  }
+}
+
+type PlaceEvent = Extract<GroupEvent, { type: 'session_moved' | 'session_host_lost' | 'session_booked' }>;
+
+function describePlace(event: PlaceEvent, style: Style): string {
+  switch (event.type) {
+    case 'session_moved':
+      return `${event.from === undefined ? 'goes' : `moves from ${machine(event.from)}`} to ${machine(event.to)}`;
+    case 'session_host_lost': {
+      const held = event.held > 0 ? `; up to ${formatMoney(event.held)} that it may have cost are held` : '';
+      return style('warn', `its machine ${sentence(event.host)} is lost${held}`);
+    }
+    case 'session_booked':
+      return `what a lost machine cost is known: ${describeUsage(event.usage)}`;
   }
 }
 

@@ -257,7 +257,10 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
 
 type PlaceType = PlaceEvent['type'];
 
-function placeEventOf(type: Plain['type'] | PlaceType | TakeOverEvent['type'], of: { sessionId: string; attemptId: string }): EventBody {
+function placeEventOf(
+  type: Plain['type'] | PlaceType | TakeOverEvent['type'],
+  of: { sessionId: string; attemptId: string },
+): EventBody {
   const { sessionId } = of;
   if (type === 'session_moved') return { type, sessionId, to: 'one' };
   if (type === 'session_host_lost') return { type, ...of, host: 'one', held: 0 };

@@ -12,6 +12,16 @@ import { noteMoney } from './settle.ts';
 
 export type PlaceEvent = Extract<GroupEvent, { type: 'session_moved' | 'session_host_lost' | 'session_booked' }>;
 
+const placeEvents: ReadonlySet<string> = new Set<PlaceEvent['type']>([
+  'session_moved',
+  'session_host_lost',
+  'session_booked',
+]);
+
+export function isPlaceEvent(event: Pick<GroupEvent, 'type'>): event is PlaceEvent {
+  return placeEvents.has(event.type);
+}
+
 /** What is told of the machines on which the session works. */
 export function notePlace(state: GroupState, record: SessionRecord, event: PlaceEvent): void {
   switch (event.type) {

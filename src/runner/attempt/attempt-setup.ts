@@ -257,6 +257,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const claudeSessionId = record.claudeSessionIds.at(-1) ?? sessionUuid(definition.id);
   const filled = fillPrompt(definition, state, paths.inputs);
   if (!isNew || filled.files.length > 0) writeInputs(world, paths, filled.files);
+  const hooks = ownHooks(options.packageRoot, systems, subject.elsewhere !== undefined);
   const config = prepareConfigDir(world, {
     paths,
     isNew,
@@ -266,11 +267,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
       shared: [...claudeMd.map(({ text }) => text), ...contextInstructions(systems, claudeSessionId)],
       rules: contextRules(systems),
     },
-    settings: {
-      base,
-      hooks: ownHooks(options.packageRoot, systems, subject.elsewhere !== undefined),
-      allow: ownPermissions(systems),
-    },
+    settings: { base, hooks, allow: ownPermissions(systems) },
     files,
     mcp,
   });

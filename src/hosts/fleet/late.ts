@@ -44,6 +44,11 @@ export class LateAttempt {
     this.#news.hear(n, news, taken);
   }
 
+  /** What it has cost is on record. */
+  settle(): void {
+    this.#news.settle();
+  }
+
   #takeIn(news: AttemptNews): boolean {
     if (news.say === 'printed') return this.#printed.take(news.offset, Buffer.from(news.data, 'base64'));
     if (news.say !== 'ended' && news.say !== 'refused') return true;

@@ -65,7 +65,7 @@ export async function endSilently(world: World, attempt: Attempt, transcript: st
 const looksAtBytes = 1_000_000;
 
 /** It has printed something that it prints only after it was told its task. */
-function speaks({ files }: World, { offset }: Attempt, transcript: string): boolean {
+export function speaks({ files }: World, { offset }: Pick<Attempt, 'offset'>, transcript: string): boolean {
   if ((files.info(transcript)?.size ?? 0) <= offset) return false;
   const file = files.openRead(transcript);
   if (file === null) return false;

@@ -202,7 +202,10 @@ class Story {
   private start({ definition: { id }, attempts, state }: SessionRecord): this {
     const { dice } = this;
     const kind = state.status === 'pending' ? 'start' : state.status === 'paused' ? 'resume' : 'retry';
-    const attempt = { id: `${id}#${attempts + 1}`, number: attempts + 1, kind, offset: 0 } as const;
+    const place = { host: dice.text(), token: 't', job: 'slots-any/j' };
+    const elsewhere = dice.below(4) === 0 ? { place, reservedUsd: 3 } : {};
+    const attempt = { id: `${id}#${attempts + 1}`, number: attempts + 1, kind, offset: 0, ...elsewhere } as const;
+    if (attempt.place !== undefined) this.add({ type: 'session_moved', sessionId: id, to: place.host });
     this.add({ type: 'session_starting', sessionId: id, attempt });
     if (dice.below(6) === 0) this.add({ type: 'session_starting', sessionId: id, attempt });
     if (dice.below(6) === 0) return this;
@@ -212,7 +215,20 @@ class Story {
     return this.add({ type: 'session_identified', ...of, claudeSessionId: 'c', model: dice.text() });
   }
 
+  /** Its machine is lost, or one that was lost is there again. */
+  private lose({ definition: { id: sessionId }, state, lost }: SessionRecord): void {
+    const { dice } = this;
+    const [counted] = lost ?? [];
+    if (counted !== undefined && dice.below(2) === 0) {
+      this.add({ type: 'session_booked', sessionId, attemptId: counted.attempt.id, usage: dice.usage() });
+    }
+    if (state.status !== 'running' || state.attempt.place === undefined || dice.below(3) > 0) return;
+    const { id: attemptId, place } = state.attempt;
+    this.add({ type: 'session_host_lost', sessionId, attemptId, host: place.host, held: 1 });
+  }
+
   private goOn(record: SessionRecord): this {
+    this.lose(record);
     const { dice } = this;
     const { definition, state } = record;
     if (state.status !== 'running') return this;

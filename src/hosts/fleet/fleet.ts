@@ -198,6 +198,7 @@ export class Fleet {
     if (place === undefined) return;
     const watched = this.#attempts.get(place.token);
     this.#attempts.delete(place.token);
+    watched?.attempt.settle();
     // What a lost one says later is taken in by whoever waits for it.
     if (watched === undefined || watched.attempt.isLost) return;
     this.#release(place);
@@ -223,6 +224,7 @@ export class Fleet {
     const late = this.#late.get(token);
     if (late === undefined) return;
     this.#late.delete(token);
+    late.settle();
     this.#release(late.place);
   }
 

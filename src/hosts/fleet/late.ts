@@ -51,6 +51,11 @@ export class LateAttempt {
     this.#news.hear(n, news, taken);
   }
 
+  /** What it has cost is on record. */
+  settle(): void {
+    this.#news.settle();
+  }
+
   async #takeIn(news: AttemptNews): Promise<boolean> {
     if (news.say === 'checkpoint') return news.files === undefined || (await this.#keepConversation(news.files));
     if (news.say === 'printed') return this.#printed.take(news.offset, Buffer.from(news.data, 'base64'));

@@ -26,6 +26,8 @@ export class NewsInOrder {
   /** What could not be taken in is left alone for a while. */
   #isResting = false;
   #isStopped = false;
+  #isSettled = false;
+  readonly #ends: (() => void)[] = [];
 
   constructor(handler: NewsHandler, lastN: number | null) {
     this.#handler = handler;
@@ -46,8 +48,7 @@ export class NewsInOrder {
   hear(n: number, news: AttemptNews, taken: () => void): void {
     if (this.#isStopped) return;
     if (this.#lastN !== null && n <= this.#lastN) {
-      taken();
-      this.#handler.acknowledge(this.#lastN);
+      if (this.#mayTell({ news, taken })) this.#handler.acknowledge(this.#lastN);
       return;
     }
     this.#waiting.set(n, { news, taken });
@@ -101,9 +102,22 @@ export class NewsInOrder {
     this.#handler.sync();
     this.#lastN = first + batch.length;
     for (let n = first + 1; n <= this.#lastN; n += 1) this.#waiting.delete(n);
-    for (const { taken } of batch) taken();
-    this.#handler.acknowledge(this.#lastN);
+    if (batch.map((told) => this.#mayTell(told)).every(Boolean)) this.#handler.acknowledge(this.#lastN);
     return true;
+  }
+
+  /** Of the end whoever writes the log says when it is safe: a later runner must hear of it until then. */
+  #mayTell({ news, taken }: Told): boolean {
+    const isEnd = news.say === 'ended' || news.say === 'refused';
+    if (isEnd && !this.#isSettled) this.#ends.push(taken);
+    else taken();
+    return !isEnd || this.#isSettled;
+  }
+
+  /** What the end led to is on record. */
+  settle(): void {
+    this.#isSettled = true;
+    for (const taken of this.#ends.splice(0)) taken();
   }
 
   /** What was printed in a row is made safe at once; anything else goes by itself. */

@@ -6,6 +6,7 @@ import type { ProcessIdentity } from '../../core/event.ts';
 import { type FailureReason, fail, ok, type Result } from '../../core/failure.ts';
 import type { Attempt } from '../../core/session-state.ts';
 import type { SpawnOptions } from '../../world/world.ts';
+import { speaks } from '../adopt.ts';
 import type { AttemptEnd, HostedAttempt, HostedCommand, Remains, TakeOver } from '../host.ts';
 import { nameTranscript } from '../session-files.ts';
 import type { CommandEnd } from '../shell-command.ts';
@@ -82,12 +83,12 @@ export class RemoteAttempt implements HostedAttempt {
     if (attempt.isLost) this.lose();
     else this.#sender.hello();
     const { process } = attempt;
-    if (process !== undefined && (attempt.identified || this.#hasPrinted)) return this.#adopted(process);
+    if (process !== undefined && (attempt.identified || this.#speaks)) return this.#adopted(process);
     if (!(await known)) return { do: 'restart' };
     // That it is there is logged before it is told its task, so it may wait for that in vain.
     if (process !== undefined && (await this.#printsSoon())) return this.#adopted(process);
     await this.endNow();
-    if (!this.#hasPrinted) return { do: 'restart' };
+    if (!this.#speaks) return { do: 'restart' };
     return { do: 'finalizeDead', signalled: true, wasInterrupted: true };
   }
 
@@ -96,17 +97,18 @@ export class RemoteAttempt implements HostedAttempt {
     return { do: 'adopt', process, silentMs: 0, signalled: false };
   }
 
-  get #hasPrinted(): boolean {
-    const { git, paths, offset } = this.subject;
-    return (git.world.files.info(paths.transcript)?.size ?? 0) > offset;
+  /** It has begun with its task. */
+  get #speaks(): boolean {
+    const { git, paths } = this.subject;
+    return speaks(git.world, this.subject, paths.transcript);
   }
 
   /** Whether it says something within a moment, or is over. */
   async #printsSoon(): Promise<boolean> {
-    for (let looks = 0; looks < silentLooks && !this.#hasPrinted && this.isUnderWay; looks += 1) {
+    for (let looks = 0; looks < silentLooks && !this.#speaks && this.isUnderWay; looks += 1) {
       await new Promise<void>((resolve) => this.#sender.later(silentLookMs, resolve));
     }
-    return this.#hasPrinted || !this.isUnderWay;
+    return this.#speaks || !this.isUnderWay;
   }
 
   /** An earlier runner has heard its end; commands may still be run in its place. */
@@ -269,6 +271,11 @@ export class RemoteAttempt implements HostedAttempt {
 
   leave(): void {
     this.#hasLeft = true;
+  }
+
+  /** What became of it is on record, so its end need not be told again. */
+  settle(): void {
+    this.#news.settle();
   }
 }
 

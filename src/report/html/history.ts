@@ -189,6 +189,14 @@ class Historian {
       case 'session_isolated':
         session.branch = event.workspace.branch;
         return;
+      case 'session_booked': {
+        const lost = session.attempts.find(({ id }) => id === event.attemptId);
+        const spending = this.spendings.find(({ usage }) => usage === lost?.usage);
+        if (lost !== undefined) lost.usage = event.usage;
+        if (spending !== undefined)
+          this.spendings[this.spendings.indexOf(spending)] = { ...spending, usage: event.usage };
+        return;
+      }
       case 'session_accepting':
         if (attempt === undefined) return;
         attempt.acceptingAt ??= this.at;

@@ -1,0 +1,106 @@
+/**
+ * Promises: a snapshot holds all that lies in a worktree but what git ignores, and changes nothing there; a worktree is
+ * made to look like one with what was not committed uncommitted again, and never when it was changed meanwhile.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { applySnapshot, type Snapshot, snapshotOf } from '../../src/git/worktrees/snapshot.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
+import { git, Repository } from './repository.ts';
+
+const own = { world: createRealWorld(), env: { PATH: process.env.PATH, HOME: '/nonexistent' } };
+const markRef = 'refs/claude-code-agent/x/applying';
+let folder: string;
+let project: string;
+let path: string;
+beforeEach(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca snapshot ')));
+  project = join(folder, 'project');
+  path = join(folder, 'worktree');
+  new Repository(project).commit({ 'kept.txt': 'kept\n', 'gone.txt': 'gone\n', '.gitignore': 'ignored\n' });
+  git(project, 'worktree', 'add', '--quiet', '-b', 'work', path);
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const write = (name: string, text: string) => writeFileSync(join(path, name), text);
+const read = (name: string) => (existsSync(join(path, name)) ? readFileSync(join(path, name), 'utf8') : null);
+
+async function taken(): Promise<Snapshot> {
+  const made = await snapshotOf(own, path);
+  if (!made.ok) throw new Error(made.failure.message);
+  return made.value;
+}
+
+/** As another machine would have left it: a commit, a changed, a new and a removed file. */
+async function workElsewhere(): Promise<{ known: Snapshot; wanted: Snapshot }> {
+  const known = await taken();
+  write('committed.txt', 'committed\n');
+  git(path, 'add', 'committed.txt');
+  git(path, 'commit', '--quiet', '-m', 'elsewhere');
+  write('kept.txt', 'changed\n');
+  write('new.txt', 'new\n');
+  rmSync(join(path, 'gone.txt'));
+  const wanted = await taken();
+  git(path, 'reset', '--quiet', '--hard', known.head);
+  git(path, 'clean', '-fdq');
+  return { known, wanted };
+}
+
+const apply = (known: Snapshot, wanted: Snapshot) =>
+  applySnapshot(own, { workspace: { path, branch: 'work' }, known, wanted, markRef });
+
+test('of a clean worktree it is its commit', async () => {
+  const { head, snapshot } = await taken();
+  expect(snapshot).toBe(head);
+  expect(head).toBe(git(path, 'rev-parse', 'HEAD'));
+});
+
+test('holds what is changed, new and removed, and leaves index and files alone', async () => {
+  write('kept.txt', 'changed\n');
+  write('new.txt', 'new\n');
+  write('ignored', 'secret\n');
+  rmSync(join(path, 'gone.txt'));
+  const before = git(path, 'status', '--porcelain');
+  const { head, snapshot } = await taken();
+  expect(git(path, 'status', '--porcelain')).toBe(before);
+  expect(git(path, 'ls-tree', '--name-only', snapshot).split('\n')).toEqual(['.gitignore', 'kept.txt', 'new.txt']);
+  expect(git(path, 'rev-parse', `${snapshot}^`)).toBe(head);
+});
+
+test('is made again in the worktree: commits on the branch, the rest uncommitted, ignored files untouched', async () => {
+  const { known, wanted } = await workElsewhere();
+  write('ignored', 'stays\n');
+  expect((await apply(known, wanted)).ok).toBe(true);
+  expect(git(path, 'rev-parse', 'work')).toBe(wanted.head);
+  expect(git(path, 'diff', '--name-status', 'HEAD').split('\n')).toEqual(['D\tgone.txt', 'M\tkept.txt']);
+  expect(git(path, 'ls-files', '--others', '--exclude-standard')).toBe('new.txt');
+  expect([read('kept.txt'), read('new.txt'), read('gone.txt'), read('ignored')]).toEqual([
+    ...['changed\n', 'new\n', null, 'stays\n'],
+  ]);
+  // Once more changes nothing.
+  expect((await apply(known, wanted)).ok).toBe(true);
+});
+
+test.each<[string, () => void]>([
+  ['a file was changed', () => write('kept.txt', 'by a person\n')],
+  ['something new lies there', () => write('mine.txt', 'by a person\n')],
+  ['the branch went on', () => git(path, 'commit', '--allow-empty', '--quiet', '-m', 'by a person')],
+])('nothing is put over what a person did meanwhile: %s', async (_, change) => {
+  const { known, wanted } = await workElsewhere();
+  change();
+  const before = [git(path, 'rev-parse', 'HEAD'), git(path, 'status', '--porcelain'), read('kept.txt')];
+  const applied = await apply(known, wanted);
+  expect(applied.ok ? '' : applied.failure.message).toContain('was changed here while the session worked');
+  expect([git(path, 'rev-parse', 'HEAD'), git(path, 'status', '--porcelain'), read('kept.txt')]).toEqual(before);
+});
+
+test('what was begun is finished after a crash, whatever lies there', async () => {
+  const { known, wanted } = await workElsewhere();
+  git(project, 'update-ref', markRef, wanted.snapshot);
+  write('kept.txt', 'half of it\n');
+  expect((await apply(known, wanted)).ok).toBe(true);
+  expect(read('kept.txt')).toBe('changed\n');
+  expect(git(project, 'for-each-ref', 'refs/claude-code-agent')).toBe('');
+});

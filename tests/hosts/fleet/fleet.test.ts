@@ -1,0 +1,230 @@
+/**
+ * Promises: what is wished for at a fleet is what is wanted and nothing else; slots that nobody uses are given back; a
+ * machine that nothing is heard of is told of, unless it is to be waited for. Engine and machines are made up.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { ok } from '../../../src/core/failure.ts';
+import type { Wish } from '../../../src/core/plan/decision.ts';
+import { Fleet, type RemoteInput } from '../../../src/hosts/fleet/fleet.ts';
+import type { WishPlace } from '../../../src/hosts/fleet/leases.ts';
+import type { FleetLink } from '../../../src/hosts/fleet/link.ts';
+import type { HostAbilities, ToGroup, ToHost } from '../../../src/hosts/fleet/wire.ts';
+import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
+import { groupId, sessionDefinition, sid } from '../../support/core-events.ts';
+import { type SteppedWorld, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
+
+const abilities: HostAbilities = {
+  ...{ wire: 1, version: '1', claudeVersion: '2', forwardsSubagents: true, limitsUntrusted: false, limitsMemory: true },
+  logins: [],
+};
+const [a, b] = [sid(1), sid(2)];
+
+/** What the engine and the machines hear and say. */
+class VirtualLink implements FleetLink {
+  readonly wished = new Map<string, { sessionId: string; labels: readonly string[] }>();
+  readonly said: string[] = [];
+  readonly blobs: FleetLink['blobs'] = {
+    putBlob: async (id, bytes) => ok({ id, pieces: 1, size: bytes.length }),
+    hasBlob: async () => ok(true),
+    getBlob: async () => ok(new Uint8Array(0)),
+    dropBlob: async () => {},
+  };
+  /** Milliseconds that each lease holds; null = the engine does not answer. */
+  left: number | null | 'unreachable' = 60_000;
+  hear: (message: ToGroup, taken: () => void) => void = () => {};
+  #jobs = 0;
+
+  async wish(sessionId: string, labels: readonly string[]) {
+    this.#jobs += 1;
+    const job = `job${this.#jobs}`;
+    this.wished.set(job, { sessionId, labels });
+    return ok({ labelSet: labels.length === 0 ? 'any' : labels.join('+'), job });
+  }
+  async withdraw({ job }: WishPlace): Promise<void> {
+    this.wished.delete(job);
+  }
+  send(host: string, message: ToHost): void {
+    const what = message.kind === 'hello' ? 'hello' : `${message.token} ${message.n} ${message.command.do}`;
+    this.said.push(`${host}: ${what}`);
+  }
+  listen(hear: VirtualLink['hear']): void {
+    this.hear = hear;
+  }
+  async look(places: readonly WishPlace[]) {
+    if (this.left === 'unreachable') return null;
+    return { left: places.map(() => this.left as number | null), server: 'one' };
+  }
+  async hosts() {
+    return ok([]);
+  }
+  async close(): Promise<void> {}
+
+  get open(): string[] {
+    return [...this.wished.values()].map(({ sessionId, labels }) => [sessionId.slice(0, 3), ...labels].join(' '));
+  }
+
+  offer(sessionId: string, job: string, token = `one:${job}`): void {
+    this.wished.delete(job);
+    this.hear({ kind: 'offer', host: 'one', token, job, sessionId, abilities }, () => {});
+  }
+}
+
+let world: SteppedWorld;
+let link: VirtualLink;
+let fleet: Fleet;
+let lost: string[];
+let folder: ReturnType<typeof temporaryFolder>;
+beforeEach(() => {
+  folder = temporaryFolder();
+  world = steppedWorld();
+  link = new VirtualLink();
+  lost = [];
+  fleet = new Fleet(world, link, {
+    ...{ groupId, leaseMs: 60_000, git: { world, env: {} }, packageRoot: '/package', localSlots: 2 },
+    onChange: () => {},
+    onLost: (sessionId, attemptId, host) => lost.push(`${sessionId.slice(0, 3)} ${attemptId} ${host}`),
+  });
+});
+afterEach(async () => {
+  await fleet.close();
+  folder.remove();
+});
+
+const wish = (sessionId: string, requires: readonly string[] = []): Wish => ({
+  do: 'wish',
+  sessionId,
+  needs: requires.length === 0 ? {} : { requires },
+});
+const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+async function seconds(count: number): Promise<void> {
+  for (let passed = 0; passed < count; passed += 1) {
+    world.clock.step(1_000);
+    await settled();
+  }
+}
+
+test('what is wanted is wished for once, what is not is withdrawn, and what asks for something else is wished anew', async () => {
+  fleet.want([wish(a), wish(b, ['gpu'])]);
+  fleet.want([wish(a), wish(b, ['gpu'])]);
+  await settled();
+  expect(link.open).toEqual(['001', '002 gpu']);
+  fleet.want([wish(b, ['gpu', 'big'])]);
+  await settled();
+  expect(link.open).toEqual(['002 gpu big']);
+  // Withdrawn before the engine had it.
+  fleet.want([wish(a)]);
+  fleet.want([]);
+  await settled();
+  expect(link.open).toEqual([]);
+});
+
+test('a machine is named by a label that it alone has', async () => {
+  fleet.want([{ do: 'wish', sessionId: a, needs: { host: 'one', requires: ['gpu'] } }]);
+  await settled();
+  expect(link.open).toEqual(['001 gpu host=one']);
+});
+
+test('a slot that was granted is shown until it is used, and given back when it is not wanted any more', async () => {
+  fleet.want([wish(a), wish(b)]);
+  await settled();
+  link.offer(a, 'job1');
+  link.offer(b, 'job2');
+  expect([...fleet.view.granted]).toEqual([
+    [a, { host: 'one', token: 'one:job1', job: 'any/job1' }],
+    [b, { host: 'one', token: 'one:job2', job: 'any/job2' }],
+  ]);
+  fleet.take(a);
+  fleet.want([]);
+  expect(link.said).toEqual(['one: one:job2 1 release']);
+  expect(fleet.view.granted.size).toBe(0);
+});
+
+test('a slot that comes too late, or for an earlier runner, is given back', async () => {
+  fleet.want([wish(a)]);
+  await settled();
+  link.offer(a, 'job-of-another-runner');
+  fleet.want([]);
+  link.offer(a, 'job1');
+  expect(link.said).toEqual(['one: one:job-of-another-runner 1 release', 'one: one:job1 1 release']);
+});
+
+test('one that is not used in 20 seconds is given back: its machine would take it back as well', async () => {
+  fleet.want([wish(a)]);
+  await settled();
+  link.offer(a, 'job1');
+  await seconds(21);
+  expect(link.said).toEqual(['one: one:job1 1 release']);
+});
+
+test('others wait five seconds for a wish', async () => {
+  fleet.want([wish(a)]);
+  await settled();
+  expect(fleet.view.longWished.has(a)).toBe(false);
+  await seconds(5);
+  expect(fleet.view.longWished.has(a)).toBe(true);
+  expect(fleet.view.longWished.has(b)).toBe(false);
+});
+
+function inputOf(waits: boolean): RemoteInput {
+  return {
+    ...{ sessionId: a, attemptId: 'attempt', number: 1, offset: 0, waits, workspace: () => undefined },
+    paths: sessionPaths(groupPaths(folder.path, groupId), a),
+    place: { host: 'one', token: 'one:job1', job: 'any/job1' },
+    definition: sessionDefinition(1),
+  };
+}
+
+test('a machine whose lease is over is lost 20 seconds later, and its attempt ends', async () => {
+  const attempt = fleet.attempt(inputOf(false));
+  const ends: string[] = [];
+  attempt.onExit((end) => ends.push(end.kind));
+  await seconds(30);
+  expect(lost).toEqual([]);
+  link.left = null;
+  // The lock went before its time, so a whole lease is added.
+  await seconds(80);
+  expect(lost).toEqual([]);
+  await seconds(2);
+  expect(lost).toEqual(['001 attempt one']);
+  expect(ends).toEqual(['lost']);
+  // What it says now is for nobody of this run.
+  let isTaken = false;
+  const news = { say: 'printed', offset: 0, data: '' } as const;
+  const message = { kind: 'attempt', host: 'one', token: 'one:job1', attemptId: 'attempt', n: 1, news } as const;
+  link.hear(message, () => {
+    isTaken = true;
+  });
+  expect(isTaken).toBe(true);
+});
+
+test('one that is to be waited for is never lost', async () => {
+  fleet.attempt(inputOf(true));
+  await seconds(5);
+  link.left = null;
+  await seconds(300);
+  expect(lost).toEqual([]);
+});
+
+test('while the engine does not answer nothing is lost', async () => {
+  fleet.attempt(inputOf(false));
+  await seconds(5);
+  link.left = 'unreachable';
+  await seconds(300);
+  expect(lost).toEqual([]);
+});
+
+test('after an earlier runner nothing is said before it is known what the machine has heard', () => {
+  const attempt = fleet.recall(inputOf(false));
+  attempt.halt(false);
+  expect(link.said).toEqual([]);
+  const here = { token: 'one:job1', attemptId: 'attempt', sessionId: a, isOver: false, lastN: 7, acknowledged: 3 };
+  link.hear({ kind: 'here', host: 'one', attempts: [here] }, () => {});
+  expect(link.said).toEqual(['one: one:job1 8 goOn']);
+});
+
+test('what a machine keeps for a runner that is gone is given back', () => {
+  const here = { token: 'one:job9', attemptId: 'old', sessionId: a, isOver: true, lastN: 4, acknowledged: 9 };
+  link.hear({ kind: 'here', host: 'one', attempts: [here] }, () => {});
+  expect(link.said).toEqual(['one: one:job9 5 release']);
+});

@@ -43,6 +43,8 @@ export type TranscriptEntry =
       readonly message?: string;
       readonly usage: Usage;
     }
+  /** A person spoke with it in claude's own terminal, of which nothing is printed here. `at`: when they left. */
+  | { readonly kind: 'taken-over'; readonly at: string; readonly usage: Usage }
   /** The user said something, while an attempt ran or between two. `at` is ISO 8601. */
   | { readonly kind: 'user-said'; readonly at: string; readonly text: string }
   /** claude says who it is. */

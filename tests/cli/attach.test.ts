@@ -37,6 +37,9 @@ function state(group: string) {
 }
 const record = (group: string) => state(group).sessions.get(user.id('api'));
 
+/** The transcript of the session, however it is broken into lines. */
+const logs = async (group: string) => (await user.ok('session', 'logs', `${group}/api`)).replaceAll(/\s+/g, ' ');
+
 /** A group with a session that was run, said something, and is paused. */
 async function pausedGroup(...options: string[]): Promise<string> {
   const group = await user.group('auth', { api: [] }, ...options);
@@ -94,6 +97,8 @@ test('of a paused session: claude opens as a worker would, for a person, and wha
   expect(record(group)?.usage.costUsd).toBeCloseTo(0.25 + answerUsd, 6);
   expect(state(group)).toMatchObject({ reservedUsd: 0 });
   expect(state(group).takenOver.size).toBe(0);
+  const said = / == taken over: ~\$0\.03, 100 in, 1\.0k out, \S+ +\S+ You spoke with it in claude's own terminal\./;
+  expect(await logs(group)).toMatch(said);
   // Its next attempt is told, and nothing is counted again.
   const run = user.start('group', 'resume', group, '--output', 'quiet');
   const next = await user.next('api');
@@ -103,6 +108,16 @@ test('of a paused session: claude opens as a worker would, for a person, and wha
   await next.succeed(0.5);
   expect((await run.finished).code).toBe(0);
   expect(state(group).usage.costUsd).toBeCloseTo(0.75 + answerUsd, 6);
+  const order = ['== attempt 1 paused', '== taken over', '== attempt 2 resumed', '== attempt 2 completed'];
+  expect((await logs(group)).match(/== (?:attempt \d \w+|taken over)/g)).toEqual(['== attempt 1 started', ...order]);
+}, 60_000);
+
+test('of nothing that was said the transcript says nothing', async () => {
+  const group = await pausedGroup();
+  const terminal = attach(group);
+  (await opened(group)).exit(0);
+  expect(await terminal.exited).toBe(0);
+  expect(await logs(group)).not.toContain('taken over');
 }, 60_000);
 
 test('while a runner is at work: nothing else starts the session, and it goes on when the person leaves', async () => {

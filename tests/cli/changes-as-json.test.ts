@@ -83,7 +83,7 @@ test('--yes answers what cpm clean asks', async () => {
 const workflow = (project: string) =>
   `version: 1\nname: piped\nsessions:\n  api: { project: ${JSON.stringify(project)}, prompt: Do it. }\n`;
 
-test('a workflow is read from standard input: run, group create --from, template validate', async () => {
+test('a workflow is read from standard input: run, group create, group edit, template validate', async () => {
   const stdin = workflow(user.project('a'));
   const validated = await user.runWith({ stdin }, 'template', 'validate', '-', '--json');
   expect({ ...validated, stdout: JSON.parse(validated.stdout) }).toEqual({
@@ -95,6 +95,13 @@ test('a workflow is read from standard input: run, group create --from, template
   expect((await user.runWith({ stdin }, 'run', '-', '--dry-run')).stdout).toContain('api');
   const created = await user.runWith({ stdin }, 'group', 'create', 'mine', '--from', '-', '--json');
   expect(JSON.parse(created.stdout)).toMatchObject({ sessions: [expect.stringMatching(/^001-/)] });
+  const more = stdin.replace(' api:', ' web:');
+  const edited = await user.runWith({ stdin: more }, 'group', 'edit', 'mine', '--file', '-', '--json');
+  expect({ ...edited, stdout: JSON.parse(edited.stdout || '{}') }).toMatchObject({
+    code: 0,
+    stdout: { added: ['web'], edited: [] },
+    stderr: '',
+  });
   const ran = await user.runWith({ stdin }, 'run', '-', '--rehearse', '--output', 'quiet');
   expect(ran).toMatchObject({ code: 0 });
   expect(await user.json('ls')).toMatchObject([{ slug: 'piped', status: 'completed' }, { slug: 'mine' }]);
@@ -122,13 +129,16 @@ test.each([
   ['a\0b', 'is no text in UTF-8'],
   ['x'.repeat(5_000_000), 'is longer than'],
 ])('what is piped in and is no workflow is refused: %#', async (stdin, said) => {
+  const group = await user.ok('group', 'create', 'mine');
   for (const words of [
     ['run', '-'],
     ['template', 'validate', '-'],
+    ['group', 'edit', 'mine', '--file', '-'],
   ]) {
     const refused = await user.runWith({ stdin }, ...words);
     expect(refused).toMatchObject({ code: 2, stdout: '' });
     expect(refused.stderr).toContain(said);
   }
-  expect(await user.json('ls')).toEqual([]);
+  expect(await user.json('ls')).toMatchObject([{ id: group }]);
+  expect(await user.json('session', 'list', group)).toEqual([]);
 });

@@ -3,7 +3,7 @@
  * session; `@`, `latest`, `@1` are groups by age; `help a b` is `a b --help`.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { User } from './user.ts';
+import { launcher, User } from './user.ts';
 
 let user: User;
 beforeEach(() => {
@@ -82,6 +82,20 @@ test('what runs, is followed, paused, gone on with and read, by one word each', 
   expect((await user.run('diff', 'auth')).stderr).toBe((await user.run('group', 'diff', group)).stderr);
   expect((await user.run('diff', 'auth/api')).stderr).toBe((await user.run('session', 'diff', `${group}/api`)).stderr);
 }, 120_000);
+
+test('logs for somebody who has stopped reading, as head does, claim nothing of what is not read', async () => {
+  const group = await user.makeGroup();
+  await user.ok('group', 'run', group, '--rehearse', '--output', 'quiet');
+  // A pipe that nobody reads.
+  const unread = 'mkfifo pipe && exec 3<>pipe 4>pipe 3>&- && exec "$0" logs auth >&4 4>&-';
+  const reading = Bun.spawn(['sh', '-c', unread, launcher], {
+    cwd: user.folder,
+    env: user.env,
+    stderr: 'pipe',
+  });
+  expect(await reading.stderr.text()).toBe('');
+  await reading.exited;
+});
 
 test('logs of a group with one session are that session’s, also as it is', async () => {
   const group = await user.ok('group', 'create', 'one');

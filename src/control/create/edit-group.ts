@@ -20,8 +20,8 @@ export interface GroupEditOptions extends TemplateOptions {
   readonly description?: string | undefined;
   /** Of `--var`. */
   readonly vars: readonly string[];
-  /** A workflow file, or the name of a workflow template. */
-  readonly file?: string | undefined;
+  /** A workflow file, or the name of a workflow template; or the text of one. */
+  readonly workflow?: string | { readonly text: string } | undefined;
 }
 
 export interface EditedGroup {
@@ -43,7 +43,7 @@ export async function editGroup(
   if (!templates.ok) return templates;
   const vars = parseGiven(given.vars);
   if (!vars.ok) return vars;
-  const workflow = given.file === undefined ? ok(null) : await workflowOf(place, group, given.file, given.vars);
+  const workflow = given.workflow === undefined ? ok(null) : await workflowOf(place, group, given.workflow, given.vars);
   if (!workflow.ok) return workflow;
   const wanted = describe(group, given, templates.value.definition, workflow.value, vars.value);
   const sessions = workflow.value === null ? nothing : sessionsOf(group, workflow.value);
@@ -77,19 +77,17 @@ const nothing: Sessions = { added: [], edits: [], kept: [] };
 async function workflowOf(
   place: Place,
   { state }: LoadedGroup,
-  file: string,
+  named: string | { readonly text: string },
   vars: readonly string[],
 ): Promise<Result<NewGroup>> {
-  const { readWorkflow } = await import('./workflow-group.ts');
+  const { readPipedWorkflow, readWorkflow } = await import('./workflow-group.ts');
   const known = Object.entries(state.group.variables ?? {});
   const given = new Set(vars.map((pair) => pair.slice(0, pair.indexOf('='))));
   const pairs = [...vars, ...known.filter(([name]) => !given.has(name)).map(([name, value]) => `${name}=${value}`)];
-  return readWorkflow(
-    place,
-    file,
-    pairs,
-    known.map(([name]) => name),
-  );
+  const alsoKnown = known.map(([name]) => name);
+  return typeof named === 'string'
+    ? readWorkflow(place, named, pairs, alsoKnown)
+    : readPipedWorkflow(place, named.text, pairs, alsoKnown);
 }
 
 function describe(

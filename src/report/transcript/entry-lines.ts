@@ -3,6 +3,7 @@
  * said, each call on one line, what came of it, edits.
  */
 import { unreachable } from '../../core/failure.ts';
+import type { Usage } from '../../core/group.ts';
 import type { FileEdit, TranscriptEntry } from '../../core/transcript.ts';
 import { spelledLine } from '../diff-text.ts';
 import {
@@ -62,7 +63,7 @@ export class EntryLines {
 
   /** A blank line before each attempt, around what the user said, and before what is said after something was done. */
   #isSetOff(kind: TranscriptEntry['kind']): boolean {
-    if (kind === 'attempt-began') return this.#last !== undefined;
+    if (kind === 'attempt-began' || kind === 'taken-over') return this.#last !== undefined;
     if (kind === 'user-said' || this.#last === 'user-said') return this.#last !== undefined && kind !== this.#last;
     return kind === 'said' && (this.#last === 'outcome' || this.#last === 'result' || this.#last === 'compaction');
   }
@@ -73,6 +74,8 @@ export class EntryLines {
         return this.#attemptBegan(entry);
       case 'attempt-ended':
         return this.#attemptEnded(entry);
+      case 'taken-over':
+        return this.#takenOver(entry);
       case 'claude':
         return this.#claudeIs(entry);
       case 'said':
@@ -119,11 +122,17 @@ export class EntryLines {
   #attemptEnded({ number, outcome, reason, message, usage }: EntryOf<'attempt-ended'>): Line[] {
     const tone: Tone = outcome === 'completed' ? 'good' : outcome === 'failed' ? 'bad' : 'warn';
     const words = reason === undefined ? outcome : `${outcome} (${safeLine(reason, 60)})`;
-    const money = formatMoney(usage.costUsd, usage.estimated);
-    const used = [money, formatTokens(usage.tokens), formatDuration(usage.durationMs)].join(', ');
-    const head = { lead: '', text: `== attempt ${number} ${this.#style(tone, words)}: ${used}` };
+    const head = { lead: '', text: `== attempt ${number} ${this.#style(tone, words)}: ${usedWords(usage)}` };
     const said = safeLine(message ?? '', sentenceColumns);
     return said === '' ? [head] : [head, { lead: '   ', text: said }];
+  }
+
+  #takenOver({ at, usage }: EntryOf<'taken-over'>): Line[] {
+    const title = `${this.#style('strong', '== taken over')}: ${usedWords(usage)}`;
+    return [
+      { lead: '', text: `${title}  ${this.#style('dim', formatClock(at))}` },
+      { lead: '   ', text: "You spoke with it in claude's own terminal." },
+    ];
   }
 
   #claudeIs({ model, version }: EntryOf<'claude'>): Line[] {
@@ -216,6 +225,10 @@ export class EntryLines {
   #warning(text: string): Line {
     return { lead: this.#style('warn', '! '), text: this.#style('warn', safeLine(text, lineColumns)) };
   }
+}
+
+function usedWords({ costUsd, estimated, tokens, durationMs }: Usage): string {
+  return [formatMoney(costUsd, estimated), formatTokens(tokens), formatDuration(durationMs)].join(', ');
 }
 
 function toolWords({ tool, target }: { readonly tool: string; readonly target: string }): string {

@@ -1,6 +1,6 @@
 /**
  * What belongs between the lines of a session's transcript: where attempts begin, how they ended, and what the user
- * said meanwhile. From the log of the group; claude prints none of it.
+ * said or did meanwhile. From the log of the group; claude prints none of it.
  */
 import type { GroupEvent } from '../../core/event.ts';
 import type { SessionId } from '../../core/group.ts';
@@ -15,6 +15,8 @@ export interface AttemptMark {
   readonly entry: Extract<TranscriptEntry, { kind: 'attempt-began' }>;
   /** Absent while it goes on. */
   ended?: TranscriptEntry;
+  /** What a person did with the session after that; it grows. */
+  readonly after: TranscriptEntry[];
 }
 
 /** Something the user said. */
@@ -61,6 +63,9 @@ export class TranscriptMarks {
       case 'session_queued':
         if (event.prompt !== undefined) this.#prompt = userSaid(event.at, event.prompt);
         return;
+      case 'session_detached':
+        if (event.spoken) this.#leave(event);
+        return;
       case 'session_completed':
       case 'session_failed':
       case 'session_paused': {
@@ -81,8 +86,16 @@ export class TranscriptMarks {
     if (prompt !== undefined) this.#say(prompt, offset);
     const after = kind === 'start' ? undefined : endingOf(this.#attempt?.ended);
     const why = after === undefined ? {} : { after };
-    this.#attempt = { kind: 'attempt', id, offset, entry: { kind: 'attempt-began', number, why: kind, at, ...why } };
+    const entry = { kind: 'attempt-began', number, why: kind, at, ...why } as const;
+    this.#attempt = { kind: 'attempt', id, offset, entry, after: [] };
     this.list.push(this.#attempt);
+  }
+
+  /** Nobody can take over what has not begun, or before its attempt has ended. */
+  #leave({ at, usage }: Extract<GroupEvent, { type: 'session_detached' }>): void {
+    const entry = { kind: 'taken-over', at, usage } as const;
+    const after = this.#attempt?.after;
+    if (after?.some((other) => Bun.deepEquals(other, entry)) === false) after.push(entry);
   }
 
   #say(entry: UserSaid, offset: number): void {
@@ -118,8 +131,9 @@ export class MarkTeller {
   readonly #marks: readonly TranscriptMark[];
   readonly #tell: (entry: TranscriptEntry) => void;
   #told = 0;
-  /** The attempt whose end was not told so far. */
+  /** The attempt that began last, and how much of its end was told so far. */
   #open: AttemptMark | undefined;
+  #endTold = 0;
 
   /** `marks` may grow. */
   constructor(marks: readonly TranscriptMark[], tell: (entry: TranscriptEntry) => void) {
@@ -142,7 +156,7 @@ export class MarkTeller {
       if (mark.offset > position) return;
       if (mark.kind === 'attempt' || mark.isBetween) this.tellEnd();
       this.#told += 1;
-      if (mark.kind === 'attempt') this.#open = mark;
+      if (mark.kind === 'attempt') this.#begin(mark);
       this.#tell(mark.entry);
     }
   }
@@ -152,16 +166,22 @@ export class MarkTeller {
     for (let mark = this.#marks[this.#told]; mark !== undefined; mark = this.#marks[this.#told]) {
       if (mark.offset >= position) return;
       this.#told += 1;
-      if (mark.kind === 'attempt') this.#open = mark;
+      if (mark.kind === 'attempt') this.#begin(mark);
     }
   }
 
-  /** Tells how the attempt ended that began last; nothing while it goes on, and nothing twice. */
+  /** Tells how the attempt ended that began last, and what came after; nothing while it goes on, and nothing twice. */
   tellEnd(): void {
-    const ended = this.#open?.ended;
+    const { ended, after = [] } = this.#open ?? {};
     if (ended === undefined) return;
-    this.#open = undefined;
-    this.#tell(ended);
+    const end = [ended, ...after];
+    for (const entry of end.slice(this.#endTold)) this.#tell(entry);
+    this.#endTold = end.length;
+  }
+
+  #begin(mark: AttemptMark): void {
+    this.#open = mark;
+    this.#endTold = 0;
   }
 }
 

@@ -4,15 +4,17 @@ import { type EditedGroup, editGroup, type GroupEditOptions } from '../../../con
 import { whileWaiting } from '../../../control/request.ts';
 import { loadReferredGroup } from '../../../control/resolve.ts';
 import { see } from '../../../core/advice.ts';
-import { fail, ok } from '../../../core/failure.ts';
+import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { GroupConfig, GroupId, SessionDefinition } from '../../../core/group.ts';
 import { plural } from '../../../report/format.ts';
 import { safeJson } from '../../../report/terminal-text.ts';
 import { sessionTitle, settingWords } from '../../../report/wording.ts';
+import { yamlBytesMax } from '../../../store/yaml-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { type ConfigOptions, configOf, withGroupOptions } from '../../options/group-options.ts';
 import { collect } from '../../options/option-values.ts';
+import { readWorkflowText, standardInput } from '../../options/standard-input.ts';
 
 const example = `
 Example:
@@ -42,7 +44,7 @@ export function define(command: Command, context: Context): void {
   const options = withGroupOptions(described);
   for (const [name, [, what]] of Object.entries(without)) options.addOption(new Option(`--no-${name}`, what));
   options
-    .option('--file <workflow>', 'path of a workflow file, or name of a workflow template')
+    .option('--file <workflow>', 'path of a workflow file, name of a workflow template, or "-" for standard input')
     .option('--var <name=value>', 'value for a variable of the workflow or of templates; may be repeated', collect)
     .option('--json', 'one JSON document: the group, and what has changed')
     .addHelpText('after', example)
@@ -68,12 +70,27 @@ async function edit(context: Context, reference: string, given: Given & object):
   }
   const { name, description, template, configTemplate, file, var: vars = [] } = given;
   const config = configChanges(given);
-  const edit: GroupEditOptions = { config, name, description, template, configTemplate, file, vars };
+  const workflow = file === standardInput ? await readPiped(context) : ok(file);
+  if (!workflow.ok) return workflow;
+  const edit: GroupEditOptions = {
+    config,
+    name,
+    description,
+    template,
+    configTemplate,
+    workflow: workflow.value,
+    vars,
+  };
   const edited = await whileWaiting(context, group.value, editGroup(context, group.value, edit));
   if (!edited.ok) return edited;
   if (json) context.stdout.line(safeJson(forScripts(group.value.groupId, edited.value), 2));
   else for (const line of linesOf(group.value.groupId, edited.value)) context.stdout.line(line);
   return ok(exitCode.done);
+}
+
+async function readPiped(context: Context): Promise<Result<{ readonly text: string }>> {
+  const text = await readWorkflowText(context, yamlBytesMax);
+  return text.ok ? ok({ text: text.value }) : text;
 }
 
 /** `--no-model` gives false for `model`. */

@@ -18,7 +18,7 @@ export function define(command: Command, context: Context): void {
     .description(`Takes a session over: it is paused, and claude opens in its conversation, with its settings and in its
 folder, for you to type to. When you leave claude (/exit), the group goes on with what was said there.
 What you spend counts as the session's; when what is left of the budget is spent, claude is ended.
-Exit codes: 0 you have left it, 2 bad input or no terminal, 3 ended at the budget.`)
+Exit codes: 0 you have left it, 1 it cannot be taken over now, 2 bad input or no terminal, 3 ended at the budget.`)
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
     .addHelpText('after', example)
     .action((reference) => context.run(() => attach(context, reference)));

@@ -73,7 +73,8 @@ async function logs(context: Context, reference: string, options: Options): Prom
     goesOn = await look();
   }
   printer.finish(goesOn);
-  if (printer.isEmpty) context.stderr.line(whyEmpty(session.value));
+  // Who has stopped reading, as `head` does, was shown nothing of what may well be there.
+  if (printer.isEmpty && !context.stdout.isClosed) context.stderr.line(whyEmpty(session.value));
   if (!options.follow || goesOn) return ok(exitCode.done);
   if (log.isBroken) {
     return fail(

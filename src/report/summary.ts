@@ -158,7 +158,10 @@ export function troubleLines(state: GroupState, style: Style, verdicts: Verdicts
       const message = safeLine(withAdvice(words.message, words.advice), sentenceColumnsMax);
       lines.push(`${style(tone, title)}  ${record.state.status}: ${message}`);
     }
-    if (record.lost !== undefined) lines.push(`${style('warn', title)}  ${heldWords(record)}`);
+    const { heldUsd } = record.usage;
+    if (record.lost !== undefined && heldUsd !== undefined) {
+      lines.push(`${style('warn', title)}  ${heldWords(record, heldUsd)}`);
+    }
     for (const warning of record.warnings) {
       lines.push(`${style('warn', title)}  warning: ${safeLine(warning.message, sentenceColumnsMax)}`);
     }
@@ -167,13 +170,13 @@ export function troubleLines(state: GroupState, style: Style, verdicts: Verdicts
 }
 
 /** What a machine that was lost may have cost, until somebody knows. */
-function heldWords(record: SessionRecord): string {
+function heldWords(record: SessionRecord, heldUsd: number): string {
   const hosts = lostHosts(record);
-  const { heldUsd } = record.usage;
   const names = safeLine(hosts.join(', '), 200);
-  const money = heldUsd === undefined ? 'nothing' : `up to ${formatMoney(heldUsd)}`;
-  const told = `lost: nothing is heard of ${names}; ${money} that it may have spent is held until it comes back`;
-  return adviceText(advise(`${told}, or is booked with`, ...hosts.map((host) => ['host', 'forget', host])));
+  const told = `lost: nothing is heard of ${names}; up to ${formatMoney(heldUsd)} that it may have spent is held`;
+  return adviceText(
+    advise(`${told} until it comes back, or is booked with`, ...hosts.map((host) => ['host', 'forget', host])),
+  );
 }
 
 /** A group that needs somebody pauses with the words of the session that does. */

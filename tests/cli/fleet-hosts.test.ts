@@ -7,10 +7,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
+import { startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
+import { claudeBinary } from '../support/claude-binary.ts';
 import { until } from '../support/cli.ts';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.ts';
 import { hasSshd, type SshServer, startSshd } from '../support/ssh-server.ts';
+import { noteTried } from '../support/tried.ts';
 import { User } from './user.ts';
 
 const { locks, processes } = createRealWorld();
@@ -26,10 +29,10 @@ beforeEach(async () => {
   server = await startRedis(user.folder, ['appendonly yes']);
 });
 afterEach(async () => {
-  for (const root of [user.data, machineRoot()]) {
-    for (const lock of locksOf(root)) {
-      const holder = locks.holder(lock);
-      if (holder !== null) processes.signal(holder.identity, 'SIGKILL');
+  for (const lock of [user.data, machineRoot(), join(user.folder, 'there', 'data')].flatMap(locksOf)) {
+    for (let holder = locks.holder(lock); holder !== null; holder = locks.holder(lock)) {
+      processes.signal(holder.identity, 'SIGKILL');
+      await Bun.sleep(10);
     }
   }
   await server.kill();
@@ -96,9 +99,63 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
     expect((await user.run('host', 'forget', 'one', '--yes')).stderr).toContain('There is no machine "one"');
   }, 120_000);
 
+  test.skipIf(claudeBinary === undefined)(
+    'a group runs on a machine that was added, with the login that was sent to it once and goes nowhere else',
+    async () => {
+      const write = { file_path: '{{project}}/made.md', content: 'Made by a session.\n' };
+      const steps = [{ tool: 'Write', input: write }, { text: 'Done.' }];
+      const api = startScriptedApi({ script: { version: 1, sessions: { '*': { steps } } }, nameOf: () => 'api' });
+      try {
+        const bin = pathWith('git', 'bun');
+        symlinkSync(claudeBinary ?? '', join(bin, 'claude'));
+        await open(bin);
+        user.env.ANTHROPIC_BASE_URL = api.url;
+        expect((await add('--slots', '2', '--label', 'gpu', '--login', 'team-a')).code).toBe(0);
+        const login = readFileSync(join(fleetPaths(machineRoot()).logins, 'team-a.env'), 'utf8');
+        expect(login).toBe(`ANTHROPIC_API_KEY=${secret}\nANTHROPIC_BASE_URL=${api.url}\n`);
+        user.env.CLAUDE_CODE_AGENT_CLAUDE = claudeBinary ?? '';
+        noteTried(user.data, claudeBinary ?? '');
+        const project = newProject();
+        const group = await user.ok('group', 'create', 'there', '--max-budget-usd', '5', '--where', 'fleet');
+        const session = ['--project', project, '--name', 'api', '--isolate', 'worktree', '--requires', 'gpu'];
+        await user.ok('session', 'add', group, '--prompt', 'A prompt that nobody reads on its way.', ...session);
+        const { code, stderr, stdout } = await user.run('group', 'run', group, '--output', 'text');
+        expect([code, stderr, stdout.includes('goes to one')]).toEqual([0, '', true]);
+        expect(await user.json('group', 'show', group)).toMatchObject({
+          sessions: [{ host: 'one', status: 'completed' }],
+        });
+        expect(await user.ok('group', 'diff', group)).toContain('Made by a session.');
+        const sent = readdirSync(server.folder, { recursive: true, encoding: 'utf8' })
+          .filter((name) => name.includes('.aof'))
+          .map((name) => join(server.folder, name))
+          .filter((path) => statSync(path).isFile())
+          .map((path) => readFileSync(path, 'latin1'))
+          .join();
+        expect(sent.length).toBeGreaterThan(1_000);
+        for (const text of [secret, 'nobody reads', 'Made by', 'made.md']) expect(sent.includes(text)).toBe(false);
+        expect((await user.run('host', 'forget', 'one', '-y')).code).toBe(0);
+      } finally {
+        await api.stop();
+      }
+    },
+    120_000,
+  );
+
+  function newProject(): string {
+    const project = user.project('p');
+    const git = (...words: string[]) =>
+      Bun.spawnSync(['git', '-c', 'user.name=T', '-c', 'user.email=t@x', ...words], { cwd: project });
+    git('init', '--quiet', '-b', 'main');
+    writeFileSync(join(project, 'a.txt'), 'a\n');
+    git('add', '--all');
+    git('commit', '--quiet', '-m', 'first');
+    return project;
+  }
+
   test('done again it puts this version there and keeps one agent', async () => {
     await open(pathWith('git', 'claude', 'bun'));
     expect((await add('--slots', '1')).code).toBe(0);
+    expect(await user.ok('complete', '--', 'host', 'forget', '')).toContain('one\t');
     const [lock = ''] = locksOf(machineRoot());
     const before = locks.holder(lock)?.identity;
     const again = await add('--slots', '3');
@@ -199,6 +256,42 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect([code, stderr.includes('logins/team-a.env (chmod 600)')]).toEqual([2, true]);
   });
 
+  test('where there is systemd --user, the agent is a unit that needs no more, and is taken away again', async () => {
+    const bin = pathWith('claude');
+    const unit = join(user.home, '.config', 'systemd', 'user', 'claude-code-agent-host.service');
+    // Starts and ends what stands in the unit, as systemd would.
+    const systemctl = `#!/bin/sh
+echo "$*" >>"$HOME/calls"
+unit="$HOME/.config/systemd/user/claude-code-agent-host.service"
+case "$2" in
+  enable)
+    { sed -n 's/^Environment=/export /p' "$unit"; sed -n 's/^ExecStart=/exec /p' "$unit"; } >"$HOME/started.sh"
+    env -i HOME="$HOME" sh "$HOME/started.sh" >"$HOME/journal" 2>&1 &
+    echo $! >"$HOME/pid" ;;
+  disable) kill "$(cat "$HOME/pid")" ;;
+esac
+`;
+    writeFileSync(join(bin, 'systemctl'), systemctl, { mode: 0o755 });
+    writeFileSync(join(bin, 'loginctl'), '#!/bin/sh\necho no\n', { mode: 0o755 });
+    user.env.PATH = `${bin}:${user.env.PATH}`;
+    user.env.CLAUDE_CODE_AGENT_CLAUDE = join(bin, 'claude');
+    const joined = await user.run('host', 'join', await user.ok('fleet', 'join-line'), '--name', 'four');
+    expect(joined).toMatchObject({ code: 0, stderr: expect.stringContaining('loginctl enable-linger') });
+    const text = readFileSync(unit, 'utf8');
+    for (const line of ['Restart=always', 'KillMode=process', 'WantedBy=default.target']) expect(text).toContain(line);
+    expect(text).not.toContain(secret);
+    expect(await user.ok('host', 'list')).toMatch(/^four +ready /m);
+    expect((await user.run('host', 'forget', 'four', '--yes')).code).toBe(0);
+    expect(existsSync(unit)).toBe(false);
+    const calls = readFileSync(join(user.home, 'calls'), 'utf8').trim().split('\n');
+    expect(calls.filter((call) => !call.endsWith('show-environment'))).toEqual([
+      '--user daemon-reload',
+      '--user enable --now claude-code-agent-host.service',
+      '--user disable --now claude-code-agent-host.service',
+    ]);
+    for (const lock of locksOf(user.data)) expect(locks.holder(lock)).toBeNull();
+  }, 60_000);
+
   test('a machine joins by itself, in the foreground too, and leaves again', async () => {
     user.env.CLAUDE_CODE_AGENT_CLAUDE = join(pathWith('claude'), 'claude');
     const machine = join(user.folder, 'there', 'data');
@@ -223,6 +316,10 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(joined).toMatchObject({ code: 0, stdout: expect.stringContaining('This machine works as two') });
     expect(joined.stdout + joined.stderr).not.toContain(line);
     expect(await user.ok('host', 'list')).toMatch(/^two +ready .* gpu$/m);
+    // Another one may not be called so while it lives.
+    const taken = await user.run('host', 'join', line, '--name', 'two');
+    expect([taken.code, taken.stderr.includes('Another machine of the fleet is called two')]).toEqual([2, true]);
+    expect(existsSync(fleetPaths(user.data).host)).toBe(false);
     const left = await user.runWith({ env }, 'host', 'forget', 'two', '--yes');
     expect(left).toMatchObject({ code: 0, stdout: 'two is out of the fleet.\n' });
     expect(await user.json('host', 'list')).toEqual({ hosts: [] });

@@ -1,6 +1,7 @@
 /**
- * Promises: what a session asks of a machine is kept as it was typed, can be changed and taken away; and everything that shows a group tells on which
- * machine its sessions work, and what is held since one was lost. Not covered: the work itself (tests/runner).
+ * Promises: what a session asks of a machine is kept as it was typed, can be changed and taken away; and everything
+ * that shows a group tells on which machine its sessions work, and what is held since one was lost. Not covered: the
+ * work itself (tests/runner).
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -102,8 +103,8 @@ test('all that shows a group tells on which machines its sessions work, and what
   expect(table).toMatch(/^001 api +api +gpu1 +completed/m);
   expect(table).toMatch(/^002 web +web +gpu2 +paused/m);
   expect(table).toContain(
-    'lost: nothing is heard of gpu2; up to $0.75 that it may have spent is held until it comes back, or is booked with: ' +
-      'claude-code-agent host forget gpu2',
+    'lost: nothing is heard of gpu2; up to $0.75 that it may have spent is held until it comes back, or is booked ' +
+      'with: claude-code-agent host forget gpu2',
   );
   expect(await user.ok('session', 'list', group)).toMatch(/^002 web +web +gpu2/m);
   expect(await user.ok('session', 'show', `${group}/web`)).toContain('Machine: gpu2');

@@ -162,7 +162,15 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       const can = { forwardsSubagents: true, limitsUntrusted: false, limitsMemory: false, logins: ['team-a'] };
       const abilities = { wire: wireVersion, version: '1.2.3', claudeVersion: '2.1.0', ...can };
       const state = { since: seenAt - 60_000, seenAt, isDrained: false, isGuarded: true, leaseMs: 8_000 };
-      const has = { labels: ['gpu'], slots: 4, used: 1, abilities, load: 0.5, freeDiskBytes: 50_000_000_000 };
+      const has = {
+        labels: ['gpu'],
+        slots: 4,
+        used: 1,
+        abilities,
+        load: 0.5,
+        freeDiskBytes: 50_000_000_000,
+        login: 'team-a',
+      };
       unwrap(await registerHost(redis, { name, ...has, ...state, ...more }));
     }
 
@@ -216,6 +224,8 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       ['unguarded', { isGuarded: false }, 0, 'its guard does not run'],
       ['other-lease', { leaseMs: 90_000 }, 0, 'a lease of 1m 30s, and the fleet has 8s'],
       ['full', { freeDiskBytes: 10_000_000 }, 0, 'only 9 MiB are free'],
+      ['fast', { ownClockAt: 4_000_000_000_000 }, 0, 'ahead of that of Redis'],
+      ['no-login', { login: 'team-b' }, 0, 'its login team-b is not there any more'],
       ['busy', { used: 4 }, 0, 'all of its 4 slots are in use'],
     ])('that are %s are told by doctor, with a cure', async (name, more, silentMs, said) => {
       await says(name, more, silentMs);

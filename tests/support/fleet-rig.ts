@@ -145,7 +145,9 @@ export class FleetRig {
   }
 
   guardPid(): number | null {
-    return world.locks.holder(fleetPaths(this.root).guardLock)?.identity.pid ?? null;
+    const { pid = 0 } = world.locks.holder(fleetPaths(this.root).guardLock)?.identity ?? {};
+    // One that has the lock and has not yet said who it is.
+    return pid === 0 ? null : pid;
   }
 
   async killGuard(): Promise<void> {

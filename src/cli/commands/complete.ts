@@ -1,6 +1,7 @@
 /** `complete` (hidden): answers the completion script; what it prints follows the protocol of @bomb.sh/tab. */
 import { type Complete, RootCommand } from '@bomb.sh/tab';
 import type { Command } from '@commander-js/extra-typings';
+import { addedHosts } from '../../control/fleet/added-hosts.ts';
 import { type GroupListing, type GroupMeta, listGroups } from '../../control/groups.ts';
 import { resolveGroup } from '../../control/resolve.ts';
 import { ok } from '../../core/failure.ts';
@@ -64,7 +65,8 @@ function addCommands(context: Context, root: RootCommand, node: ProgramNode, pat
         });
       } else if (name === 'session' && (commandPath.startsWith('group ') || commandPath === 'why')) {
         target.argument(name, offerSiblings(context, words));
-      } else if (name === 'session') target.argument(name, (complete) => offerSessions(context, complete));
+      } else if (commandPath.startsWith('host ')) target.argument(name, (complete) => offerHosts(context, complete));
+      else if (name === 'session') target.argument(name, (complete) => offerSessions(context, complete));
       else target.argument(name, offerChoices(argument.argChoices));
     }
     addCommands(context, root, command, commandPath, words);
@@ -100,6 +102,12 @@ function offerGroups(context: Context, complete: Complete): void {
   for (const { reference, meta } of groupReferences(context)) {
     complete(reference, `${meta.status}, ${safeLine(meta.name, 40)}`);
   }
+}
+
+/** Those that were added from here: to ask the fleet takes too long for a key. */
+function offerHosts(context: Context, complete: Complete): void {
+  const root = context.root();
+  for (const [name, ssh] of root.ok ? addedHosts(context, root.value) : []) complete(name, safeLine(ssh, 40));
 }
 
 function offerSessions(context: Context, complete: Complete): void {

@@ -61,18 +61,19 @@ export function hostFindings(host: FleetHost, here: Here): Finding[] {
     return [finding('lease', 'broken', message, next)];
   }
   const found = [
+    ...(host.ownClockAt === undefined ? [] : clockFinding(name, host.ownClockAt - host.seenAt)),
     ...leaseFindings(host, here),
     ...programFindings(host, here),
+    ...loginFindings(host),
     ...diskFindings(host),
     ...slotFindings(host),
   ];
   return found.length > 0 ? found : [fine('host', standing(host))];
 }
 
-function standing({ name, slots, used, abilities, leaseMs }: FleetHost): string {
+function standing({ name, slots, used, abilities, leaseMs, login = 'that of its agent' }: FleetHost): string {
   const free = `${slots - used} of ${plural(slots, 'slot')} free`;
-  const logins = abilities.logins.join(', ') || 'that of its agent';
-  return `${name}: ${free}, claude ${abilities.claudeVersion}, logins: ${logins}, lease ${formatDuration(leaseMs)}`;
+  return `${name}: ${free}, claude ${abilities.claudeVersion}, login: ${login}, lease ${formatDuration(leaseMs)}`;
 }
 
 function clockFinding(name: string, aheadMs: number): Finding[] {
@@ -116,6 +117,13 @@ function programFindings({ name, abilities }: FleetHost, here: Here): Finding[] 
     );
   }
   return found;
+}
+
+function loginFindings({ name, login, abilities }: FleetHost): Finding[] {
+  if (login === undefined || abilities.logins.includes(login)) return [];
+  const message = `${name}: its login ${login} is not there any more.`;
+  const next = advise('Send it again with', ['host', 'add', name, '--ssh', 'USER@HOST', '--login', login]);
+  return [finding('login', 'broken', message, next)];
 }
 
 function diskFindings({ name, freeDiskBytes: freeBytes }: FleetHost): Finding[] {

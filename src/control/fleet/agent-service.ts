@@ -163,10 +163,6 @@ async function endHolder(world: World, lock: string): Promise<boolean> {
   return world.locks.holder(lock) === null;
 }
 
-export function isAgentRunning(world: World, root: string): boolean {
-  return world.locks.holder(fleetPaths(root).agentLock) !== null;
-}
-
 function unitFolder({ env }: Pick<Place, 'env'>): string {
   const { XDG_CONFIG_HOME: config = '', HOME: home = '/' } = env;
   return join(isAbsolute(config) ? config : join(home, '.config'), 'systemd', 'user');

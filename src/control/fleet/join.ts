@@ -3,6 +3,7 @@ import { findClaude } from '../../claude/launch/program.ts';
 import { versionOf } from '../../claude/launch/program-file.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { hostNamePattern, hostNameRule, labelPattern, labelRule, slotsMax } from '../../core/values.ts';
+import { checkName, homeOf } from '../../hosts/agent/serve.ts';
 import { type HostConfig, readHost, writeHost } from '../../hosts/fleet/fleet-files.ts';
 import { parseJoinLine } from '../../hosts/fleet/join-line.ts';
 import { loginNames, readLogin } from '../../hosts/fleet/login-files.ts';
@@ -50,8 +51,12 @@ export async function joinFleet(place: Place, root: string, given: JoinOptions):
   if (!login.ok) return login;
   const programs = await checkPrograms(place);
   if (!programs.ok) return programs;
-  const reached = await withRedis(world, ticket.value, (redis) => redis.nowMs());
-  if (!reached.ok) return reached;
+  const { leaseMs } = ticket.value;
+  const free = await withRedis(world, ticket.value, async (redis) => {
+    const reached = await redis.nowMs();
+    return reached.ok ? checkName(redis, { name: name.value, leaseMs }, homeOf(world, root)) : reached;
+  });
+  if (!free.ok) return free;
   const host: HostConfig = {
     ...ticket.value,
     name: name.value,
@@ -71,21 +76,23 @@ export async function joinAndServe(
 ): Promise<Result<Joined & { readonly started: Started }>> {
   const joined = await joinFleet(place, root, given);
   if (!joined.ok) return joined;
+  const before = await withRedis(place.world, joined.value.host, (redis) => redis.nowMs());
+  if (!before.ok) return before;
   const started = await startAgent(place, root);
   if (!started.ok) return started;
-  const isThere = await untilListed(place, joined.value.host);
+  const isThere = await untilListed(place, joined.value.host, before.value);
   if (isThere) return ok({ ...joined.value, started: started.value });
   const next = started.value.as === 'unit' ? `journalctl --user -u ${agentUnit}` : started.value.log;
   return fail('timeout', 'The agent was started, but the fleet does not hear of it.', `See what it says: ${next}`);
 }
 
-/** Its agent says so itself as soon as it can take sessions. */
-async function untilListed({ world }: Place, host: HostConfig): Promise<boolean> {
+/** Its agent, begun after that time of Redis, says so itself as soon as it can take sessions. */
+async function untilListed({ world }: Place, host: HostConfig, afterMs: number): Promise<boolean> {
   const seen = await withRedis(world, host, async (redis) => {
     for (let waited = 0; waited < listedMs; waited += lookMs) {
       const hosts = await listHosts(redis);
       const own = hosts.ok ? hosts.value.find(({ name }) => name === host.name) : undefined;
-      if (own?.isGuarded === true && own.silentMs < own.leaseMs) return ok(true);
+      if (own?.isGuarded === true && own.since >= afterMs) return ok(true);
       await delay(world.clock, lookMs);
     }
     return ok(false);

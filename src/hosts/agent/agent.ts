@@ -198,6 +198,8 @@ export class Agent {
       freeDiskBytes: this.#world.files.freeBytes(this.#context.paths.folder),
       ...this.#load(),
       home: this.#context.home,
+      ownClockAt: this.#world.clock.now(),
+      ...(config.login === undefined ? {} : { login: config.login }),
     });
   }
 

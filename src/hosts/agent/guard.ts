@@ -37,6 +37,11 @@ export async function serveGuard(world: World, { root, onSignal, tell }: GuardOp
   const look = (): void => {
     cancel = world.clock.after(lookMs, look);
     try {
+      // The machine has left its fleet, and nothing is left to watch.
+      if (world.files.entryKind(paths.host) === null && readLeases(world, paths).length === 0) {
+        ended.resolve();
+        return;
+      }
       fence.look();
       noteGuard(world, paths);
     } catch (error) {

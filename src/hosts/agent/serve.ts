@@ -63,7 +63,7 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
     lock.release();
     return redis;
   }
-  const home = `${world.machine.bootId} ${root}`;
+  const home = homeOf(world, root);
   const free = await checkName(redis.value, config, home);
   if (!free.ok) {
     redis.value.close();
@@ -93,8 +93,17 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
   return ok(undefined);
 }
 
+/** Tells machines apart that were given the same name. */
+export function homeOf({ machine }: World, root: string): string {
+  return `${machine.bootId} ${root}`;
+}
+
 /** Two machines of one name would take each other's messages. What is not known now is no reason to wait. */
-async function checkName(redis: FleetRedis, { name, leaseMs }: HostConfig, home: string): Promise<Result<void>> {
+export async function checkName(
+  redis: FleetRedis,
+  { name, leaseMs }: Pick<HostConfig, 'name' | 'leaseMs'>,
+  home: string,
+): Promise<Result<void>> {
   const hosts = await listHosts(redis);
   const other = hosts.ok ? hosts.value.find((host) => host.name === name) : undefined;
   if (other?.home === undefined || other.home === home || other.silentMs > leaseMs) return ok(undefined);

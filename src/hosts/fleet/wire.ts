@@ -185,6 +185,10 @@ export const hostEntry = z.object({
   freeDiskBytes: count.optional(),
   /** Tells machines apart that were given the same name. */
   home: text.optional(),
+  /** The moment of `seenAt` by its own clock. */
+  ownClockAt: count.optional(),
+  /** The login of sessions that name none. */
+  login: text.optional(),
 });
 export type HostEntry = z.infer<typeof hostEntry>;
 

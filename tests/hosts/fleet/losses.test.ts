@@ -1,6 +1,6 @@
 /** Promises: whatever dies, nothing is started twice, nothing printed is lost, and nothing runs on without a lease. */
 import { afterEach, describe, expect, test } from 'bun:test';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isOver, readLeases, writeLeases } from '../../../src/hosts/agent/lease-file.ts';
 import { uptimeMs } from '../../../src/hosts/agent/uptime.ts';
@@ -184,7 +184,11 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await rig.killGuard();
     rig.startAgent({ TEST_NO_GUARD: '1' });
     const order = await rig.makeOrder({ script: works });
-    await until(() => uptimeMs(world.files) > (guardUptime() ?? 0) + 5_000);
+    for (let isSeen = true; isSeen; await Bun.sleep(5)) {
+      // One that was on its way when the first was killed takes its place.
+      await rig.killGuard();
+      isSeen = uptimeMs(world.files) <= (guardUptime() ?? 0) + 5_000;
+    }
     await rig.say(token, { do: 'order', order });
     expect(await rig.hear(order.attemptId, 'refused')).toMatchObject({ failure: { reason: 'other-host' } });
     await rig.killAgent();
@@ -214,6 +218,20 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     // A machine that slept wakes with a later uptime: the same as an earlier renewal.
     writeLeases(world, paths, [{ ...known, leaseMs: 900_000, renewedAt: uptimeMs(world.files) - 900_000 }]);
     await until(() => !isAlive(pid));
+  });
+
+  test('a guard ends by itself once its machine has left the fleet and nothing runs on it', async () => {
+    await open();
+    const { attemptId } = await rig.start({ script: works });
+    const pid = await rig.pidOf(attemptId, 'pid');
+    const guard = rig.guardPid() ?? 0;
+    await rig.killAgent();
+    rmSync(fleetPaths(rig.root).host);
+    const looked = guardUptime() ?? 0;
+    await until(() => (guardUptime() ?? 0) > looked + 1_000);
+    expect([isAlive(guard), isAlive(pid)]).toEqual([true, true]);
+    writeLeases(world, fleetPaths(rig.root), []);
+    await until(() => !isAlive(guard));
   });
 
   test('an offer that an agent made before it was killed is kept by the next one', async () => {

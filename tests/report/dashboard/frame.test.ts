@@ -37,6 +37,24 @@ test('the smallest terminals still show sessions and what is typed', () => {
   expect(textOf(frame({ rows: 1, ui: { mode: { kind: 'filter' }, filter: 'web' } }))).toBe(' filter: web\n');
 });
 
+test('where another machine has to do with a group, each row says which', () => {
+  const moved = [
+    { type: 'session_moved', sessionId: sessionId(3), to: 'gpu1' },
+    { type: 'session_moved', sessionId: sessionId(6), to: 'a-machine-with-a-long-name' },
+  ] as const;
+  const { state } = fold([...sceneEvents, ...moved]);
+  for (const columns of [80, 120, 200]) {
+    const text = textOf(frame({ columns, view: { state } }));
+    expect(text).toMatch(/SESSION +PROJECT +HOST +TIME/);
+    expect(text).toMatch(/003 web +web +gpu1/);
+    expect(text).toMatch(/006 worker +worker +a-mach/);
+    expect(text).toMatch(/001 schema +database? +[0-9]/);
+    for (const line of text.split('\n')) expect(Bun.stringWidth(line)).toBeLessThanOrEqual(columns);
+  }
+  expect(textOf(frame({ columns: 60, view: { state } }))).not.toContain('HOST');
+  expect(textOf(frame({ columns: 120 }))).not.toContain('HOST');
+});
+
 describe('golden frames', () => {
   test.each([60, 80, 120, 200])('%d columns', (columns) => {
     expectGolden(`list-${columns}`, timeless(textOf(frame({ columns, rows: 20 }))));

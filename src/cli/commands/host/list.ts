@@ -48,7 +48,16 @@ function plain(host: FleetHost): object {
   const { name, labels, slots, used, load = null, abilities, leaseMs, since, seenAt } = host;
   const { logins, version, claudeVersion } = abilities;
   const at = (ms: number) => new Date(ms).toISOString();
-  const more = { load, logins, version, claudeVersion, leaseMs, since: at(since), heard: at(seenAt) };
+  const more = {
+    load,
+    logins,
+    login: host.login ?? null,
+    version,
+    claudeVersion,
+    leaseMs,
+    since: at(since),
+    heard: at(seenAt),
+  };
   return { name, state: stateOf(host), labels, slots, used, free: Math.max(0, slots - used), ...more };
 }
 
@@ -68,14 +77,14 @@ function table({ stdout }: Context, hosts: readonly FleetHost[]): string[] {
   ] as const;
   const rows = hosts.map((host): Cell[] => {
     const state = stateOf(host);
-    const { logins, version, claudeVersion } = host.abilities;
+    const { version, claudeVersion } = host.abilities;
     return [
       host.name,
       { text: state, tone: tones[state] },
       String(host.used),
       String(Math.max(0, host.slots - host.used)),
       host.load?.toFixed(1) ?? '-',
-      safeLine(logins.join(' ') || '-', 30),
+      safeLine(host.login ?? '-', 30),
       safeLine(version, 20),
       safeLine(claudeVersion || 'none', 20),
       formatDuration(host.leaseMs),

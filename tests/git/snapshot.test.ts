@@ -69,7 +69,7 @@ test('holds what is changed, new and removed, and leaves index and files alone',
   expect(git(path, 'rev-parse', `${snapshot}^`)).toBe(head);
 });
 
-test('is made again in the worktree: commits on the branch, the rest uncommitted, ignored files kept', async () => {
+test('is made again: commits on the branch, the rest uncommitted, ignored files untouched', async () => {
   const { known, wanted } = await workElsewhere();
   write('ignored', 'stays\n');
   expect((await apply(known, wanted)).ok).toBe(true);

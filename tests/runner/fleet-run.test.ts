@@ -145,6 +145,31 @@ fleetTest(
   120_000,
 );
 
+fleetTest(
+  'one that is to be waited for works on however long its machine is out of reach',
+  async () => {
+    await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 2_000, config: { onLost: 'wait' } });
+    const run = ground.group.run(rig.env);
+    const fake = await inMidTool('a');
+    const [labelSet = '', job = ''] = attemptOf('a').place?.job.split('/') ?? [];
+    await ground.machines.one?.killAgent();
+    await until(() => !isHeld(labelSet, job));
+    ground.machines.one?.start();
+    await fake.succeed(0.25);
+    expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+    expect(record('a').attempts).toBe(1);
+    expect(ground.group.state().usage.costUsd).toBe(0.25);
+  },
+  120_000,
+);
+
+/** Somebody has the slot. */
+function isHeld(labelSet: string, job: string): boolean {
+  const key = `cca:slots-${labelSet}:${job}:lock`;
+  const asked = Bun.spawnSync(['redis-cli', '-p', String(ground.server.port), 'exists', key]);
+  return asked.stdout.toString().trim() === '1';
+}
+
 fleetTest('a later runner goes on with what runs on other machines', async () => {
   await open([{ name: 'a' }]);
   const run = ground.group.run(rig.env);

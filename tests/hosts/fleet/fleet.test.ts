@@ -104,7 +104,7 @@ async function seconds(count: number): Promise<void> {
   }
 }
 
-test('what is wanted is wished for once, what is not is withdrawn, what asks for other things is wished anew', async () => {
+test('what is wanted is wished for once, what is not is withdrawn, and other needs are wished for anew', async () => {
   fleet.want([wish(a), wish(b, ['gpu'])]);
   fleet.want([wish(a), wish(b, ['gpu'])]);
   await settled();

@@ -21,7 +21,7 @@ import {
   ownNotices,
 } from './budget.ts';
 import type { Decision, Hold, SchedulingContext, Start, Wish } from './decision.ts';
-import { type LocalRoom, wishOf, type Spot, Spots } from './elsewhere.ts';
+import { type LocalRoom, type Spot, Spots, wishOf } from './elsewhere.ts';
 import { checkoutsInUse, isolationOf } from './isolation.ts';
 import { freePlaces, freeSlots, localPlaces, outageWait } from './places.ts';
 import { type Plan, planOf } from './plan.ts';

@@ -4,6 +4,7 @@
  * is known, and never is more promised than the cap.
  */
 import { describe, expect, test } from 'bun:test';
+import { thisMachine } from '../../src/core/event.ts';
 import {
   exchanged,
   type GroupConfig,
@@ -46,6 +47,12 @@ function decided(log: CoreLog, context: Partial<SchedulingContext>): string[] {
     return 'reason' in decision ? `${decision.do} ${decision.reason}` : decision.do;
   });
 }
+
+const lost = (knownUsage: Usage, heldUsd: number): Usage => ({
+  ...knownUsage,
+  costUsd: roundUsd(knownUsage.costUsd + heldUsd),
+  heldUsd,
+});
 
 const verdict = (log: CoreLog, context: Partial<SchedulingContext>, id: string) =>
   verdictsOf(log.state, { preparingMax: 100, ...context })(log.state.sessions.get(id) as SessionRecord);
@@ -99,6 +106,37 @@ describe('where sessions work', () => {
       reason: 'host',
       message: 'It waits for a slot with gpu and node20: all are busy.',
     });
+  });
+
+  test('the machine on which it worked last is asked first, until it is lost or the session works elsewhere', () => {
+    const log = group({ where: 'fleet' }, {}, { host: 'one' });
+    const preferred = () =>
+      decide(log.state, { preparingMax: 9, fleet: fleet() }).flatMap((decision) =>
+        decision.do === 'wish' ? [decision.prefer] : [],
+      );
+    const work = (id: string, to: string) => {
+      log.add({ type: 'session_moved', sessionId: id, to });
+      log.intendAt(id, to);
+    };
+    expect(preferred()).toEqual([undefined, undefined]);
+    work(a, 'one');
+    work(b, 'one');
+    log.pause(a, noUsage, 'slice').pause(b, noUsage, 'slice');
+    // The other one asks for a machine by itself.
+    expect(preferred().toSorted()).toEqual(['one', undefined]);
+    log.start(b).complete(b);
+    work(a, 'one');
+    log.loseHost(a, lost(usage(0.1), 1));
+    expect(preferred()).toEqual([undefined]);
+    // Its late books have come: whether it is to be trusted again is not known.
+    log.add({ type: 'session_booked', sessionId: a, attemptId: attemptId(a, 2), usage: usage(0.2) });
+    expect(preferred()).toEqual([undefined]);
+    work(a, 'two');
+    log.pause(a, noUsage, 'interrupted');
+    expect(preferred()).toEqual(['two']);
+    log.add({ type: 'session_moved', sessionId: a, from: 'two', to: thisMachine });
+    log.start(a).pause(a, noUsage, 'interrupted');
+    expect(preferred()).toEqual([undefined]);
   });
 
   test('a group that stays here asks nobody', () => {
@@ -195,12 +233,6 @@ describe('money', () => {
     ...usage(0.2, 40),
     models: { m: { costUsd: 0.2, tokens: { ...noUsage.tokens, output: 40 } } },
   };
-  const lost = (knownUsage: Usage, heldUsd: number): Usage => ({
-    ...knownUsage,
-    costUsd: roundUsd(knownUsage.costUsd + heldUsd),
-    heldUsd,
-  });
-
   test('what a lost machine may have cost is held, until the late books replace all of it', () => {
     const log = group(cap, {}).intendAt(a, 'one', 10).loseHost(a, lost(known, 9.8));
     const { state } = log;

@@ -6,10 +6,13 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Attempt } from '../../src/core/session-state.ts';
+import { Leases } from '../../src/hosts/fleet/leases.ts';
+import { drainHost } from '../../src/hosts/fleet/registry.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
 import { git } from '../git/repository.ts';
 import { type Invocation, type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { type FleetGround, type GroundOptions, openGround } from '../support/fleet-ground.ts';
-import type { SessionSketch } from '../support/group-fixture.ts';
+import type { RunningGroup, SessionSketch } from '../support/group-fixture.ts';
 import { hasRedis } from '../support/redis-server.ts';
 
 let rig: Rig;
@@ -212,6 +215,69 @@ fleetTest('what a user says and asks for reaches a session elsewhere', async () 
   expect(await run.event('session_paused')).toMatchObject({ reason: 'user' });
   expect(readFileSync(join(record('a').workspace?.path ?? '', 'two.txt'), 'utf8')).toBe('uncommitted\n');
   await run.result;
+});
+
+/** Stops its attempt and lets it go on at once; the next attempt. */
+async function again(name: string, fake: Invocation, run: RunningGroup): Promise<Invocation> {
+  const sessionId = ground.group.id(name);
+  // One that is not known to be there yet is ended without being asked.
+  await until(() => attemptOf(name).identified === true);
+  await run.ask({ kind: 'pause-session', sessionId });
+  const asked = await fake.control('interrupt');
+  await fake.print({ type: 'control_response', response: { subtype: 'success', request_id: asked } });
+  await until(() => record(name).state.status === 'paused');
+  await run.ask({ kind: 'resume-session', sessionId });
+  return begin(name);
+}
+
+const machineOf = ({ hello }: Invocation): string => /\/machine (\w+)\//.exec(hello.cwd)?.[1] ?? '';
+
+fleetTest(
+  'the next attempt works where its files and what set-up made still lie, unless that machine takes nothing',
+  async () => {
+    const fields = { setup: 'echo set up >>ignored' };
+    await open([{ name: 'a', fields }, { name: 'b' }], { machines: { one: { slots: 3 }, two: { slots: 3 } } });
+    const run = ground.group.run(rig.env);
+    await begin('b');
+    let fake = await begin('a');
+    const first = machineOf(fake);
+    const ignored = () => readFileSync(join(fake.hello.cwd, 'ignored'), 'utf8');
+    for (let round = 1; round <= 3; round += 1) {
+      writeFileSync(join(fake.hello.cwd, 'ignored'), `${ignored()}${round}\n`);
+      fake = await again('a', fake, run);
+      expect(machineOf(fake)).toBe(first);
+    }
+    expect(ignored()).toBe('set up\n1\n2\n3\n');
+    writeFileSync(join(fake.hello.cwd, 'two.txt'), 'uncommitted\n');
+    const redis = await ground.redis();
+    await drainHost(redis, first);
+    fake = await again('a', fake, run);
+    expect(machineOf(fake)).toBe(first === 'one' ? 'two' : 'one');
+    expect(ignored()).toBe('set up\n');
+    expect(readFileSync(join(fake.hello.cwd, 'two.txt'), 'utf8')).toBe('uncommitted\n');
+    redis.close();
+    run.signal('SIGHUP');
+    await run.result;
+  },
+  120_000,
+);
+
+fleetTest('a wish that was taken by an agent which died before it could say so is put again', async () => {
+  await open([{ name: 'a' }], { machines: {} });
+  const redis = await ground.redis();
+  const dying = new Leases(createRealWorld(), redis, 1_000);
+  const run = ground.group.run(rig.env);
+  let taken: unknown = null;
+  while (taken === null) {
+    const asked = await dying.take([], 'two:1:dies');
+    taken = asked.ok ? asked.value : null;
+    if (taken === null) await Bun.sleep(50);
+  }
+  redis.close();
+  ground.addMachine('one', {});
+  const fake = await begin('a');
+  await fake.succeed(0.1);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
 async function until(isTrue: () => boolean): Promise<void> {

@@ -9,6 +9,7 @@ import type { GroupConfig, SessionDefinition } from '../../src/core/group.ts';
 import { writeFleet, writeHost } from '../../src/hosts/fleet/fleet-files.ts';
 import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
 import { loginText } from '../../src/hosts/fleet/login-files.ts';
+import { FleetRedis } from '../../src/hosts/fleet/redis.ts';
 import { newFleetKeys } from '../../src/hosts/fleet/seal.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { Repository } from '../git/repository.ts';
@@ -79,6 +80,8 @@ export interface FleetGround {
   readonly machines: Readonly<Record<string, Machine>>;
   /** A further one, which is started. */
   addMachine(name: string, options: MachineOptions): Machine;
+  /** A connection to be closed by whoever asked for it. */
+  redis(): Promise<FleetRedis>;
   close(): Promise<void>;
 }
 
@@ -157,6 +160,11 @@ export async function openGround(sketches: readonly SessionSketch[], options: Gr
   for (const [name, one] of Object.entries(options.machines)) addMachine(name, one);
   return {
     ...{ group, server, machines, addMachine },
+    redis: async () => {
+      const opened = await FleetRedis.open(world, common);
+      if (!opened.ok) throw new Error(opened.failure.message);
+      return opened.value;
+    },
     close: async () => {
       const attempts = group.events().flatMap((event) => (event.type === 'session_starting' ? [event.attempt.id] : []));
       for (const machine of Object.values(machines)) {

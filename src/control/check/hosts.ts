@@ -4,9 +4,10 @@ import { findClaude } from '../../claude/launch/program.ts';
 import { versionOf } from '../../claude/launch/program-file.ts';
 import { advise, see } from '../../core/advice.ts';
 import { ok, type Result } from '../../core/failure.ts';
+import { hostsNow, isLost } from '../../hosts/fleet/registry.ts';
 import { wireVersion } from '../../hosts/fleet/wire.ts';
 import { formatAge, formatDuration, plural } from '../../report/format.ts';
-import { type FleetHost, hostsIn, isLost } from '../fleet/hosts.ts';
+import type { FleetHost } from '../fleet/hosts.ts';
 import { knownFleet, withRedis } from '../fleet/init.ts';
 import { checkRedis } from '../fleet/redis-check.ts';
 import type { Place } from '../place.ts';
@@ -25,7 +26,7 @@ export async function checkHosts(place: Place, root: string): Promise<Result<Fin
   const asked = await withRedis(place.world, fleet.value, async (redis) => {
     const health = await redis.health();
     if (!health.ok) return health;
-    const hosts = await hostsIn(redis);
+    const hosts = await hostsNow(redis);
     return hosts.ok ? ok({ health: health.value, hosts: hosts.value }) : hosts;
   });
   if (!asked.ok) return asked;

@@ -1,34 +1,17 @@
 /** The machines of a fleet, seen from where groups are run. */
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { FleetRedis } from '../../hosts/fleet/redis.ts';
 import * as registry from '../../hosts/fleet/registry.ts';
 import type { Place } from '../place.ts';
 import { knownFleet, withRedis } from './init.ts';
 
 export type FleetHost = registry.RegisteredHost;
+export const { isLost } = registry;
 
 /** Fails with `not-found` without a fleet, with `timeout` when Redis does not answer. */
 export async function listHosts(place: Place, root: string): Promise<Result<FleetHost[]>> {
   const fleet = knownFleet(place, root);
-  return fleet.ok ? withRedis(place.world, fleet.value, hostsIn) : fleet;
-}
-
-/** A machine hears only a moment later that it is drained. */
-export async function hostsIn(redis: FleetRedis): Promise<Result<FleetHost[]>> {
-  const hosts = await registry.listHosts(redis);
-  if (!hosts.ok) return hosts;
-  const drained = await Promise.all(hosts.value.map(({ name }) => registry.isDrained(redis, name)));
-  return ok(hosts.value.map((host, index) => ({ ...host, isDrained: drainedNow(host, drained[index]) })));
-}
-
-function drainedNow({ isDrained }: FleetHost, asked: Result<boolean> | undefined): boolean {
-  return asked?.ok === true ? asked.value : isDrained;
-}
-
-/** Nothing was heard of it for longer than it may work alone, so whatever ran there is over. */
-export function isLost({ silentMs, leaseMs }: FleetHost): boolean {
-  return silentMs > leaseMs;
+  return fleet.ok ? withRedis(place.world, fleet.value, registry.hostsNow) : fleet;
 }
 
 /** The value: the machine as it was. Fails with `not-found` when no machine of that name has joined. */
@@ -41,7 +24,7 @@ export async function setDraining(
   const fleet = knownFleet(place, root);
   if (!fleet.ok) return fleet;
   return withRedis(place.world, fleet.value, async (redis) => {
-    const hosts = await hostsIn(redis);
+    const hosts = await registry.hostsNow(redis);
     if (!hosts.ok) return hosts;
     const host = hosts.value.find((one) => one.name === name);
     if (host === undefined) return unknownHost(name, hosts.value);

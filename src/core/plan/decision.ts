@@ -20,7 +20,13 @@ export type Decision =
       readonly place?: Place;
     }
   /** A slot of another machine is wanted for the session. All that are decided at once are all that are wanted. */
-  | { readonly do: 'wish'; readonly sessionId: SessionId; readonly needs: Needs }
+  | {
+      readonly do: 'wish';
+      readonly sessionId: SessionId;
+      readonly needs: Needs;
+      /** The machine that is to be asked before all others. */
+      readonly prefer?: string;
+    }
   /** Ask the session's worker to stop. */
   | { readonly do: 'stop'; readonly sessionId: SessionId; readonly reason: StopReason }
   /** Say once that a share of the budget is used. */

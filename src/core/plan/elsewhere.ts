@@ -1,14 +1,33 @@
 /** Which sessions may work on other machines, which must, and where the next attempt of one is made. */
 import { type Advice, advise } from '../advice.ts';
-import type { Place } from '../event.ts';
+import { type Place, thisMachine } from '../event.ts';
 import type { GroupConfig, SessionDefinition } from '../group.ts';
 import { sessionTitle } from '../id.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import type { FleetView, Hold, Needs } from './decision.ts';
+import type { FleetView, Hold, Needs, Wish } from './decision.ts';
 
-export function needsOf({ requires, host }: SessionDefinition): Needs {
+function needsOf({ requires, host }: SessionDefinition): Needs {
   return { ...(requires === undefined ? {} : { requires }), ...(host === undefined ? {} : { host }) };
+}
+
+/** The slot that the session wants for its next attempt. */
+export function wishOf(record: SessionRecord): Wish {
+  const { definition } = record;
+  const prefer = lastHost(record);
+  return {
+    do: 'wish',
+    sessionId: definition.id,
+    needs: needsOf(definition),
+    ...(prefer === undefined ? {} : { prefer }),
+  };
+}
+
+/** The machine that has the session's files and caches; undefined = none has, or it was lost with them. */
+function lastHost({ definition, host, lost = [], state }: SessionRecord): string | undefined {
+  if (host === undefined || host === thisMachine || definition.host !== undefined) return undefined;
+  const isLost = state.status === 'paused' && state.reason === 'host-lost';
+  return isLost || lost.some(({ attempt }) => attempt.place?.host === host) ? undefined : host;
 }
 
 function isChoosy({ requires, host }: Needs): boolean {

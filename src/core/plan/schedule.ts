@@ -21,7 +21,7 @@ import {
   ownNotices,
 } from './budget.ts';
 import type { Decision, Hold, SchedulingContext, Start, Wish } from './decision.ts';
-import { type LocalRoom, needsOf, type Spot, Spots } from './elsewhere.ts';
+import { type LocalRoom, type Spot, Spots, wishOf } from './elsewhere.ts';
 import { checkoutsInUse, isolationOf } from './isolation.ts';
 import { freePlaces, freeSlots, localPlaces, outageWait } from './places.ts';
 import { type Plan, planOf } from './plan.ts';
@@ -266,7 +266,7 @@ export function nextStarts(state: GroupState, context: SchedulingContext, refuse
     reserved += reserveUsd.reserveUsd ?? 0;
     if (spot.at === 'wish') {
       hold(sessionId, spot.hold);
-      wishes.push({ do: 'wish', sessionId, needs: needsOf(record.definition) });
+      wishes.push(wishOf(record));
       if (!fleet?.longWished.has(sessionId)) kept += 1;
       continue;
     }

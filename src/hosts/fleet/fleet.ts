@@ -10,7 +10,6 @@ import type { FleetView, Needs, Wish } from '../../core/plan/decision.ts';
 import type { Attempt } from '../../core/session-state.ts';
 import type { Git } from '../../git/git.ts';
 import type { World } from '../../world/world.ts';
-import { hostLabel } from './keys.ts';
 import { LateAttempt, type LateOptions } from './late.ts';
 import type { WishPlace } from './leases.ts';
 import type { FleetLink } from './link.ts';
@@ -22,26 +21,17 @@ import { RemoteAttempt } from './remote-attempt.ts';
 import type { RemoteSubject, Sender } from './remote-subject.ts';
 import { WorkShipper } from './ship-work.ts';
 import { type HostAbilities, type SlotCommand, type ToGroup, wireVersion } from './wire.ts';
+import { Wishes } from './wishes.ts';
 import { describeHosts } from './words.ts';
 
 const tickMs = 1_000;
 /** A machine takes a slot back after 30 seconds without an order. */
 const offerMsMax = 20_000;
-/** Others wait no longer for one that nobody grants. */
-const longWishMs = 5_000;
 const listMs = 5_000;
 /** A newer runner counts on from what the machine has heard; until it knows that it says nothing. */
 interface Speech {
   n: number | null;
   readonly unsaid: SlotCommand[];
-}
-
-interface Wished {
-  readonly needs: Needs;
-  readonly sinceMs: number;
-  /** Undefined until the engine has it. */
-  place?: WishPlace;
-  isWithdrawn?: true;
 }
 
 interface Offer {
@@ -78,7 +68,7 @@ export class Fleet {
   readonly #link: FleetLink;
   readonly #options: FleetOptions;
   readonly #shipper: WorkShipper;
-  readonly #wished = new Map<SessionId, Wished>();
+  readonly #wishes: Wishes;
   readonly #offers = new Map<SessionId, Offer>();
   /** By token. */
   readonly #attempts = new Map<string, Watched>();
@@ -97,6 +87,11 @@ export class Fleet {
     this.#link = link;
     this.#options = options;
     this.#shipper = new WorkShipper(options.git, link.blobs);
+    this.#wishes = new Wishes(link, {
+      nowMs: () => this.#nowMs,
+      hosts: () => this.#list(),
+      onFailure: () => this.#later(tickMs, options.onChange),
+    });
     link.listen((message, taken) => this.#hear(message, taken));
     void this.#list();
     this.#everyTick();
@@ -106,45 +101,15 @@ export class Fleet {
 
   get view(): FleetView {
     const granted = new Map([...this.#offers].map(([id, { place }]) => [id, place] as const));
-    const isLong = (id: SessionId): boolean => {
-      const wished = this.#wished.get(id);
-      return wished !== undefined && this.#nowMs - wished.sinceMs >= longWishMs;
-    };
+    const isLong = (id: SessionId): boolean => this.#wishes.isLong(id);
     const describe = (needs: Needs): string => describeHosts(this.#hosts, needs);
     return { granted, longWished: { has: isLong }, localSlots: this.#options.localSlots, describe };
   }
 
   /** These are all that are wanted now. Slots that nobody wants any more are given back. */
   want(wishes: readonly Wish[]): void {
-    const wanted = new Map(wishes.map(({ sessionId, needs }, index) => [sessionId, { needs, priority: index + 1 }]));
-    for (const [sessionId, wished] of this.#wished) {
-      const now = wanted.get(sessionId);
-      if (now !== undefined && JSON.stringify(now.needs) === JSON.stringify(wished.needs)) wanted.delete(sessionId);
-      else this.#withdraw(sessionId, wished);
-    }
+    this.#wishes.want(wishes);
     for (const [sessionId, offer] of this.#offers) this.#giveBack(sessionId, offer);
-    for (const [sessionId, { needs, priority }] of wanted) void this.#wish(sessionId, needs, priority);
-  }
-
-  async #wish(sessionId: SessionId, needs: Needs, priority: number): Promise<void> {
-    const wished: Wished = { needs, sinceMs: this.#nowMs };
-    this.#wished.set(sessionId, wished);
-    const labels = [...(needs.requires ?? []), ...(needs.host === undefined ? [] : [hostLabel(needs.host)])];
-    const placed = await this.#link.wish(sessionId, labels, priority);
-    if (placed.ok) {
-      wished.place = placed.value;
-      if (wished.isWithdrawn || this.#isClosed) void this.#link.withdraw(placed.value);
-      return;
-    }
-    // Whoever still wants it wishes anew.
-    if (this.#wished.get(sessionId) === wished) this.#wished.delete(sessionId);
-    this.#later(tickMs, this.#options.onChange);
-  }
-
-  #withdraw(sessionId: SessionId, wished: Wished): void {
-    this.#wished.delete(sessionId);
-    wished.isWithdrawn = true;
-    if (wished.place !== undefined) void this.#link.withdraw(wished.place);
   }
 
   #giveBack(sessionId: SessionId, { place }: Offer): void {
@@ -293,15 +258,13 @@ export class Fleet {
   }
 
   #onOffer({ host, token, job, sessionId, abilities }: Extract<ToGroup, { kind: 'offer' }>): void {
-    const wished = this.#wished.get(sessionId);
-    const place: Place = { host, token, job: `${wished?.place?.labelSet ?? ''}/${job}` };
-    const isWanted = wished?.place?.job === job && abilities.wire === wireVersion;
-    if (!isWanted) {
+    const wished = abilities.wire === wireVersion ? this.#wishes.granted(sessionId, job) : undefined;
+    const place: Place = { host, token, job: `${wished?.labelSet ?? ''}/${job}` };
+    if (wished === undefined) {
       // It may be the answer to a wish of an earlier runner, or one that was taken back too late.
       if (!this.#attempts.has(token)) this.#release(place);
       return;
     }
-    this.#wished.delete(sessionId);
     this.#offers.set(sessionId, { place, abilities, sinceMs: this.#nowMs });
     this.#abilities.set(token, abilities);
     this.#options.onChange();
@@ -340,15 +303,20 @@ export class Fleet {
       for (const [sessionId, offer] of this.#offers) {
         if (this.#nowMs - offer.sinceMs >= offerMsMax) this.#giveBack(sessionId, offer);
       }
-      if (this.#nowMs % listMs === 0) void this.#list();
+      this.#wishes.tick(this.#hosts);
+      if (this.#nowMs % listMs === 0) {
+        void this.#list();
+        void this.#wishes.look();
+      }
       void this.#look();
       this.#everyTick();
     });
   }
 
-  async #list(): Promise<void> {
+  async #list(): Promise<readonly RegisteredHost[] | null> {
     const listed = await this.#link.hosts();
     if (listed.ok) this.#hosts = listed.value;
+    return this.#hosts;
   }
 
   async #look(): Promise<void> {

@@ -146,6 +146,23 @@ export class Leases {
     });
   }
 
+  /** Those that wait no more and that nobody holds: given back, forgotten, or taken by somebody who died. */
+  async dead<P extends WishPlace>(places: readonly P[]): Promise<Result<ReadonlySet<P>>> {
+    const dead = new Set<P>();
+    const taken: P[] = [];
+    for (const [index, state] of (await Promise.all(places.map((place) => this.stateOf(place)))).entries()) {
+      if (!state.ok) return state;
+      const place = places[index] as P;
+      if (state.value === 'gone') dead.add(place);
+      else if (state.value === 'taken') taken.push(place);
+    }
+    // A lock comes with the taking, so afterwards only the end of a lease can have removed it.
+    const locks = await this.look(taken);
+    if (!locks.ok) return locks;
+    for (const [index, left] of locks.value.entries()) if (left === null) dead.add(taken[index] as P);
+    return ok(dead);
+  }
+
   /** How many wishes wait, by the labels that they ask for. */
   async waiting(): Promise<Result<{ readonly labels: readonly string[]; readonly count: number }[]>> {
     const sets = await this.#labelSets();

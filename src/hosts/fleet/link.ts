@@ -24,7 +24,10 @@ export interface LeaseLook {
 export interface FleetLink {
   readonly blobs: BlobStore;
   wish(sessionId: SessionId, labels: readonly string[], priority: number): Promise<Result<WishPlace>>;
-  withdraw(place: WishPlace): Promise<void>;
+  /** False when somebody holds it, or the engine does not answer. */
+  withdraw(place: WishPlace): Promise<boolean>;
+  /** Those of which nothing will come: nobody holds them and they wait no more. None without an answer. */
+  deadWishes(places: readonly WishPlace[]): Promise<ReadonlySet<WishPlace>>;
   /** In this order for each machine, as often as it takes. */
   send(host: string, message: ToHost): void;
   /**

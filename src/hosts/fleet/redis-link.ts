@@ -7,7 +7,7 @@ import { toGroupStream, toHostStream } from './keys.ts';
 import { Leases, type WishPlace } from './leases.ts';
 import type { FleetLink, LeaseLook } from './link.ts';
 import { FleetRedis } from './redis.ts';
-import { listHosts, type RegisteredHost } from './registry.ts';
+import { hostsNow, type RegisteredHost } from './registry.ts';
 import { Signer } from './seal.ts';
 import { type ToGroup, type ToHost, toGroup, wireVersion } from './wire.ts';
 
@@ -46,9 +46,15 @@ class RedisLink implements FleetLink {
     return this.#leases.wish({ groupId: this.#groupId, sessionId, wire: wireVersion }, { labels, priority });
   }
 
-  async withdraw(place: WishPlace): Promise<void> {
+  async withdraw(place: WishPlace): Promise<boolean> {
     // What stays is offered to us, and given back then.
-    await this.#leases.withdraw(place);
+    const withdrawn = await this.#leases.withdraw(place);
+    return withdrawn.ok && withdrawn.value;
+  }
+
+  async deadWishes(places: readonly WishPlace[]): Promise<ReadonlySet<WishPlace>> {
+    const dead = await this.#leases.dead(places);
+    return dead.ok ? dead.value : new Set();
   }
 
   send(host: string, message: ToHost): void {
@@ -118,7 +124,7 @@ class RedisLink implements FleetLink {
   }
 
   hosts(): Promise<Result<readonly RegisteredHost[]>> {
-    return listHosts(this.#redis);
+    return hostsNow(this.#redis);
   }
 
   #pause(): Promise<void> {

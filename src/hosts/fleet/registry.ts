@@ -31,6 +31,25 @@ export async function listHosts(redis: FleetRedis): Promise<Result<RegisteredHos
   return ok(hosts.toSorted((a, b) => (a.name < b.name ? -1 : 1)));
 }
 
+/** The same as they are now: a machine hears only a moment later that it is to take nothing new. */
+export async function hostsNow(redis: FleetRedis): Promise<Result<RegisteredHost[]>> {
+  const hosts = await listHosts(redis);
+  if (!hosts.ok) return hosts;
+  const drained = await redis.ask((client) => client.smembers(drainedKey));
+  if (!drained.ok) return drained;
+  return ok(hosts.value.map((host) => ({ ...host, isDrained: drained.value.includes(host.name) })));
+}
+
+/** Nothing was heard of it for longer than it may work alone, so whatever ran there is over. */
+export function isLost({ silentMs, leaseMs }: RegisteredHost): boolean {
+  return silentMs > leaseMs;
+}
+
+/** It grants wishes as soon as it has a free slot. */
+export function takesNew(host: RegisteredHost): boolean {
+  return !isLost(host) && !host.isDrained && host.isGuarded;
+}
+
 function parsed(bytes: Uint8Array | null): HostEntry | null {
   if (bytes === null) return null;
   try {

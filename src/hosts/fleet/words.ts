@@ -1,6 +1,6 @@
 /** What people are told of the machines of a fleet. */
 import type { Needs } from '../../core/plan/decision.ts';
-import type { RegisteredHost } from './registry.ts';
+import { isLost, type RegisteredHost, takesNew } from './registry.ts';
 
 /** Completes a sentence about a slot that is waited for. `hosts`: null = not known yet. */
 export function describeHosts(hosts: readonly RegisteredHost[] | null, { requires = [], host }: Needs): string {
@@ -8,8 +8,8 @@ export function describeHosts(hosts: readonly RegisteredHost[] | null, { require
   const fitting = hosts.filter(
     ({ name, labels }) => (host === undefined || host === name) && requires.every((label) => labels.includes(label)),
   );
-  const alive = fitting.filter(({ silentMs, leaseMs }) => silentMs < leaseMs);
-  const open = alive.filter(({ isDrained, isGuarded }) => !isDrained && isGuarded);
+  const alive = fitting.filter((one) => !isLost(one));
+  const open = alive.filter(takesNew);
   if (fitting.length === 0) return host === undefined ? 'no machine has that' : 'there is no such machine';
   if (alive.length === 0) return `nothing is heard of ${plural(fitting.length, 'such machine')}`;
   if (open.length === 0)

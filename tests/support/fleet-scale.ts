@@ -117,7 +117,11 @@ async function runToEnd(ground: FleetGround, shape: ScaleShape): Promise<Omit<Sc
     runner.started += seen.started;
     if (child.signalCode === 'SIGKILL') continue;
     if (child.exitCode === 0) break;
-    throw new Error(`group run ended with ${child.exitCode}: ${readFileSync(join(folder, 'runner.stderr'), 'utf8')}`);
+    const wrong = group.events().filter(({ type }) => /failed|lost|paused/.test(type));
+    const said = readFileSync(join(folder, 'runner.stderr'), 'utf8');
+    throw new Error(
+      `group run ended with ${child.exitCode}: ${said}\n${wrong.map((one) => JSON.stringify(one)).join('\n')}`,
+    );
   }
   const wallMs = performance.now() - begin;
   const agents = Object.values(machines).map(({ pid }) => cpuOf(pid));

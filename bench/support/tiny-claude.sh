@@ -6,6 +6,7 @@
 case $1 in
 auth) echo '{"loggedIn":true,"authMethod":"api_key"}'; exit 0 ;;
 --version) echo '2.1.197 (Tiny Claude)'; exit 0 ;;
+--help) echo 'no options'; exit 0 ;;
 esac
 while [ $# -gt 0 ]; do
   case $1 in --session-id | --resume) id=$2 ;; esac

@@ -29,6 +29,8 @@ export interface GitCall {
   readonly variables?: Readonly<Record<string, string>>;
   /** As in RunOptions. */
   readonly encoding?: 'latin1';
+  /** What git reads on its standard input; absent = nothing. */
+  readonly input?: string;
 }
 
 /** For files of somebody else: a link must be seen as what it is, and bytes are compared later. */
@@ -102,7 +104,7 @@ export interface GitAnswer extends RunOutput {
 
 /** As runGit, for commands whose exit code is an answer. Fails with `not-found` (no git) and `timeout` only. */
 export async function askGit({ world, env, mark }: Git, call: GitCall): Promise<Result<GitAnswer>> {
-  const { args, cwd, timeoutMs, login, own, variables, encoding } = call;
+  const { args, cwd, timeoutMs, login, own, variables, encoding, input } = call;
   const options = [
     ...settings,
     ...(own ? ownSettings : foreignSettings),
@@ -115,6 +117,7 @@ export async function askGit({ world, env, mark }: Git, call: GitCall): Promise<
     env: { ...gitEnvironment(env, login, own), ...variables, ...mark },
     timeoutMs,
     ...(encoding === undefined ? {} : { encoding }),
+    ...(input === undefined ? {} : { input: Buffer.from(input) }),
   });
   if (!ran.ok) {
     if (ran.failure.reason !== 'not-found') return ran;

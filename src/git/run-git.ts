@@ -16,6 +16,8 @@ export interface OwnCall {
   readonly variables?: Readonly<Record<string, string>>;
   /** As in RunOptions. */
   readonly encoding?: 'latin1';
+  /** As in GitCall. */
+  readonly input?: string;
 }
 
 /** Between two tries, milliseconds: other git commands keep their locks, and half of a worktree, for moments. */

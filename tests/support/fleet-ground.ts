@@ -40,6 +40,11 @@ export class Machine {
     });
   }
 
+  /** Of the agent. */
+  get pid(): number {
+    return this.#agent?.pid ?? 0;
+  }
+
   async killAgent(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     this.#agent?.kill(signal);
     await this.#agent?.exited;
@@ -98,6 +103,8 @@ export interface GroundOptions {
   readonly machines: Readonly<Record<string, MachineOptions>>;
   /** Of the agents. */
   readonly env: Readonly<Record<string, string>>;
+  /** Makes the program that the agents start, in the folder of the ground; absent = what their environment says. */
+  readonly claude?: (folder: string) => string;
   /** Variables of a login that each machine holds; absent = that of the environment. */
   readonly login?: Readonly<Record<string, string>>;
   readonly leaseMs?: number;
@@ -137,6 +144,7 @@ export async function openGround(sketches: readonly SessionSketch[], options: Gr
   const common = { version: 1 as const, redis: server.url, sealingKey: keys.sealingKey, leaseMs };
   const { publicKey, signingKey } = keys;
   written(writeFleet(world.files, group.root, { ...common, publicKey, signingKey }));
+  const claude = options.claude?.(group.folder) ?? null;
   const machines: Record<string, Machine> = {};
   const addMachine = (name: string, options: MachineOptions): Machine => {
     const { slots = 2, labels = [], redisPort = server.port } = options;
@@ -152,7 +160,9 @@ export async function openGround(sketches: readonly SessionSketch[], options: Gr
       mkdirSync(logins, { recursive: true });
       writeFileSync(join(logins, 'team-a.env'), loginText(login), { mode: 0o600 });
     }
-    const machine = new Machine(root, home, { PATH: process.env.PATH ?? '', HOME: home, ...env, ...options.env });
+    const program = claude === null ? {} : { CLAUDE_CODE_AGENT_CLAUDE: claude };
+    const all = { PATH: process.env.PATH ?? '', HOME: home, ...env, ...program, ...options.env };
+    const machine = new Machine(root, home, all);
     machines[name] = machine;
     machine.start();
     return machine;

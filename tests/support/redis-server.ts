@@ -21,6 +21,7 @@ export interface RedisServer {
   readonly url: string;
   readonly port: number;
   readonly folder: string;
+  readonly pid: number;
   kill(signal?: NodeJS.Signals): Promise<void>;
   /** The same again, with what it had written by then. */
   restart(): Promise<void>;
@@ -39,6 +40,9 @@ export async function startRedis(parent: string, options: readonly string[] = []
     url: `redis://127.0.0.1:${port}`,
     port,
     folder,
+    get pid() {
+      return child.pid;
+    },
     kill: async (signal = 'SIGKILL') => {
       child.kill(signal);
       await child.exited;

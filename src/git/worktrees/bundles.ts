@@ -1,8 +1,8 @@
-/** Commits as files that another repository takes in. */
+/** Commits as files that another repository takes in, and refs that keep them. */
 import { join } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../git.ts';
-import { commitOf, longTimeoutMs, runOwn } from '../run-git.ts';
+import { askOwn, longTimeoutMs, refusal, runOwn } from '../run-git.ts';
 
 const long = { timeoutMs: longTimeoutMs };
 
@@ -11,15 +11,38 @@ export function keepingRef(sessionId: string, name: string): string {
   return `refs/claude-code-agent/${sessionId}/${name}`;
 }
 
-/** Fails with `worktree-failed`. */
-export async function keepCommit(git: Git, repository: string, ref: string, commit: string): Promise<Result<void>> {
-  const kept = await runOwn(git, repository, ['update-ref', ref, commit]);
-  return kept.ok ? ok(undefined) : kept;
+/**
+ * Sets the refs to these commits, null = the ref is to be gone: all of them or none. Fails with `worktree-failed`, also
+ * when one of the commits is not there.
+ */
+export async function setRefs(
+  git: Git,
+  repository: string,
+  refs: readonly (readonly [ref: string, commit: string | null])[],
+): Promise<Result<void>> {
+  const lines = refs.map(([ref, commit]) => (commit === null ? `delete ${ref}\n` : `update ${ref} ${commit}\n`));
+  const set = await runOwn(git, repository, ['update-ref', '--stdin'], { input: lines.join('') });
+  return set.ok ? ok(undefined) : set;
 }
 
-export async function forgetRefs(git: Git, repository: string, refs: readonly string[]): Promise<void> {
-  // One that stays keeps some commits a little longer.
-  for (const ref of refs) await runOwn(git, repository, ['update-ref', '-d', ref]);
+/** Commits of the session's refs, by what their names end with. Fails with `worktree-failed`. */
+export async function keptCommits(
+  git: Git,
+  repository: string,
+  sessionId: string,
+): Promise<Result<ReadonlyMap<string, string>>> {
+  const below = keepingRef(sessionId, '');
+  const listed = await runOwn(git, repository, ['for-each-ref', '--format=%(objectname) %(refname)', below]);
+  if (!listed.ok) return listed;
+  const lines = listed.value.split('\n').filter((line) => line !== '');
+  return ok(
+    new Map(
+      lines.map((line) => {
+        const [commit = '', ref = ''] = line.split(' ');
+        return [ref.slice(below.length), commit] as const;
+      }),
+    ),
+  );
 }
 
 /**
@@ -36,12 +59,12 @@ export async function makeBundle(
   }: { readonly refs: readonly string[]; readonly without: readonly string[]; readonly folder: string },
 ): Promise<Result<string | null>> {
   const revisions = [...refs, ...without.map((commit) => `^${commit}`)];
-  const counted = await runOwn(git, repository, ['rev-list', '--count', ...revisions], long);
-  if (!counted.ok) return counted;
-  if (counted.value.trim() === '0') return ok(null);
   const path = join(folder, `outgoing-${git.world.random.uuid()}.bundle`);
-  const made = await runOwn(git, repository, ['bundle', 'create', '--quiet', path, ...revisions], long);
-  return made.ok ? ok(path) : made;
+  const args = ['bundle', 'create', '--quiet', path, ...revisions];
+  const made = await askOwn(git, repository, args, long);
+  if (!made.ok) return made;
+  if (made.value.exitCode === 0) return ok(path);
+  return /empty bundle/.test(made.value.stderr) ? ok(null) : refusal(args, made.value);
 }
 
 /** Takes in the commits of a bundle; nothing refers to them yet. Fails with `worktree-failed`. */
@@ -60,12 +83,4 @@ export async function takeBundle(
   } finally {
     files.remove(path);
   }
-}
-
-export async function hasCommits(git: Git, repository: string, commits: readonly string[]): Promise<boolean> {
-  for (const commit of commits) {
-    const found = await commitOf(git, repository, commit);
-    if (!found.ok || found.value === null) return false;
-  }
-  return true;
 }

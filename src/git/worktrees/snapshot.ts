@@ -7,7 +7,8 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Workspace } from '../../core/group.ts';
 import type { Git } from '../git.ts';
 import { gitDirOf } from '../repository.ts';
-import { askOwn, commitOf, identityOptions, longTimeoutMs, runOwn } from '../run-git.ts';
+import { askOwn, longTimeoutMs, runOwn } from '../run-git.ts';
+import { setRefs } from './bundles.ts';
 
 const long = { timeoutMs: longTimeoutMs };
 
@@ -20,20 +21,30 @@ export interface Snapshot {
 
 /** Fails with `worktree-failed`. */
 export async function snapshotOf(git: Git, path: string): Promise<Result<Snapshot>> {
-  const head = await runOwn(git, path, ['rev-parse', '--verify', 'HEAD']);
-  if (!head.ok) return head;
-  const commit = head.value.trim();
-  const tree = await treeOf(git, path, commit);
+  const status = await runOwn(git, path, statusArgs, long);
+  if (!status.ok) return status;
+  const [first = '', ...rest] = status.value.split('\0').filter((line) => !line.startsWith('# branch.head '));
+  const head = /^# branch\.oid ([0-9a-f]+)$/.exec(first)?.[1];
+  if (head === undefined) return fail('worktree-failed', `Nothing is checked out in ${path}.`, 'See git log there.');
+  if (rest.every((line) => line === '' || line.startsWith('# '))) return ok({ head, snapshot: head });
+  const tree = await treeOf(git, path, head);
   if (!tree.ok) return tree;
-  const committed = await runOwn(git, path, ['rev-parse', '--verify', `${commit}^{tree}`]);
-  if (!committed.ok) return committed;
-  if (committed.value.trim() === tree.value) return ok({ head: commit, snapshot: commit });
-  const identity = await identityOptions(git, path);
-  if (!identity.ok) return identity;
-  const args = ['commit-tree', '-p', commit, '-m', 'Files of a session as they lay there', tree.value];
-  const made = await runOwn(git, path, [...identity.value, ...args]);
-  return made.ok ? ok({ head: commit, snapshot: made.value.trim() }) : made;
+  const args = ['commit-tree', '-p', head, '-m', 'Files of a session as they lay there', tree.value];
+  const made = await runOwn(git, path, args, { variables: maker });
+  return made.ok ? ok({ head, snapshot: made.value.trim() }) : made;
 }
+
+const statusArgs = [
+  ...['status', '--porcelain=v2', '--branch', '--no-ahead-behind', '-z'],
+  ...['--untracked-files=normal', '--ignore-submodules=dirty', '--no-renames'],
+];
+
+/** Always the same, so that of the same files on the same commit the same snapshot is made, wherever they lie. */
+const maker = {
+  ...{ GIT_AUTHOR_NAME: 'claude-code-agent', GIT_AUTHOR_EMAIL: 'claude-code-agent@localhost' },
+  ...{ GIT_COMMITTER_NAME: 'claude-code-agent', GIT_COMMITTER_EMAIL: 'claude-code-agent@localhost' },
+  ...{ GIT_AUTHOR_DATE: '@0 +0000', GIT_COMMITTER_DATE: '@0 +0000' },
+};
 
 /** Of all files but the ignored ones. */
 async function treeOf(git: Git, path: string, head: string): Promise<Result<string>> {
@@ -59,6 +70,8 @@ export interface Applying {
   readonly wanted: Snapshot;
   /** Names a commit while the worktree is on its way to it: it is gone on with after a crash, whatever lies there. */
   readonly markRef: string;
+  /** What that ref names now; undefined = there is none. The caller's to remove once the worktree has got there. */
+  readonly marked: string | undefined;
 }
 
 /**
@@ -67,11 +80,9 @@ export interface Applying {
  */
 export async function applySnapshot(
   git: Git,
-  { workspace: { path, branch }, known, wanted, markRef }: Applying,
+  { workspace: { path, branch }, known, wanted, markRef, marked }: Applying,
 ): Promise<Result<void>> {
-  const mark = await commitOf(git, path, markRef);
-  if (!mark.ok) return mark;
-  if (mark.value !== wanted.snapshot) {
+  if (marked !== wanted.snapshot) {
     const now = await snapshotOf(git, path);
     if (!now.ok) return now;
     const isDone = await areSame(git, path, now.value, wanted);
@@ -80,13 +91,15 @@ export async function applySnapshot(
     if (!isKnown.ok) return isKnown;
     if (!isKnown.value) return changedMeanwhile(path, branch);
   }
+  const isMarked = await setRefs(git, path, [[markRef, wanted.snapshot]]);
+  if (!isMarked.ok) return isMarked;
+  const isClean = known.head === known.snapshot && marked === undefined;
   const steps = [
-    ['update-ref', markRef, wanted.snapshot],
-    ['symbolic-ref', 'HEAD', `refs/heads/${branch}`],
+    ...(isOnBranch(git, path, branch) ? [] : [['symbolic-ref', 'HEAD', `refs/heads/${branch}`]]),
     ['read-tree', '--reset', '-u', wanted.snapshot],
-    ['clean', '-ffd', '--quiet'],
+    // Where all was committed nothing is left that the snapshot does not know.
+    ...(isClean ? [] : [['clean', '-ffd', '--quiet']]),
     ['reset', '--mixed', '--quiet', wanted.head],
-    ['update-ref', '-d', markRef],
   ];
   for (const args of steps) {
     const done = await runOwn(git, path, args, long);
@@ -95,9 +108,15 @@ export async function applySnapshot(
   return ok(undefined);
 }
 
-/** The same commit below, and the same files. */
-async function areSame(git: Git, path: string, one: Snapshot, other: Snapshot): Promise<Result<boolean>> {
+function isOnBranch({ world: { files } }: Git, path: string, branch: string): boolean {
+  const gitDir = gitDirOf(files, path);
+  return gitDir !== null && files.readText(join(gitDir, 'HEAD'))?.trim() === `ref: refs/heads/${branch}`;
+}
+
+/** The same commit below, and the same files. Fails with `worktree-failed`. */
+export async function areSame(git: Git, path: string, one: Snapshot, other: Snapshot): Promise<Result<boolean>> {
   if (one.head !== other.head) return ok(false);
+  if (one.snapshot === other.snapshot) return ok(true);
   const trees = await runOwn(git, path, ['rev-parse', `${one.snapshot}^{tree}`, `${other.snapshot}^{tree}`]);
   if (!trees.ok) return trees;
   const [first, second] = trees.value.trim().split('\n');

@@ -5,9 +5,8 @@
 import { join } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../../git/git.ts';
-import { runOwn } from '../../git/run-git.ts';
-import { keepCommit, keepingRef, makeBundle } from '../../git/worktrees/bundles.ts';
-import { type Snapshot, snapshotOf } from '../../git/worktrees/snapshot.ts';
+import { keepingRef, makeBundle, setRefs } from '../../git/worktrees/bundles.ts';
+import { areSame, type Snapshot, snapshotOf } from '../../git/worktrees/snapshot.ts';
 import type { Files } from '../../world/world.ts';
 import { type Parcel, type ParcelFile, slugPlaceholder } from '../fleet/wire.ts';
 import { type Places, takeOut } from './lay-out.ts';
@@ -128,17 +127,14 @@ export async function snapshotWork(
   const made = await snapshotOf(git, path);
   if (!made.ok) return made;
   const { head, snapshot } = made.value;
-  if (head === told.head) {
-    const trees = await runOwn(git, path, ['rev-parse', `${snapshot}^{tree}`, `${told.snapshot}^{tree}`]);
-    if (!trees.ok) return trees;
-    const [now, before] = trees.value.trim().split('\n');
-    if (now === before) return ok(null);
-  }
+  const isTold = await areSame(git, path, made.value, told);
+  if (!isTold.ok || isTold.value) return isTold.ok ? ok(null) : isTold;
   const refs = [keepingRef(sessionId, 'head'), keepingRef(sessionId, 'snapshot')] as const;
-  for (const [ref, commit] of [[refs[0], head] as const, [refs[1], snapshot] as const]) {
-    const kept = await keepCommit(git, repository, ref, commit);
-    if (!kept.ok) return kept;
-  }
+  const kept = await setRefs(git, repository, [
+    [refs[0], head],
+    [refs[1], snapshot],
+  ]);
+  if (!kept.ok) return kept;
   const bundle = await makeBundle(git, repository, { refs, without: [told.head, told.snapshot], folder: repository });
   return bundle.ok ? ok({ head, snapshot, bundle: bundle.value }) : bundle;
 }

@@ -1,7 +1,13 @@
 /** Where the agent of a machine begins and ends: `host serve`. */
 import { type Abilities, abilitiesIn } from '../../claude/abilities.ts';
 import { findClaude } from '../../claude/launch/program.ts';
-import { versionOf } from '../../claude/launch/program-file.ts';
+import {
+  isSameFile,
+  isWholeProgram,
+  type ProgramFile,
+  programFile,
+  versionOf,
+} from '../../claude/launch/program-file.ts';
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { ownCommand } from '../../world/own-program.ts';
@@ -70,7 +76,7 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
     lock.release();
     return free;
   }
-  const claude = () => chooseClaude(world, options);
+  const claude = claudeOf(world, options);
   const context: Omit<AgentContext, 'noteLeases'> = {
     ...{ world, config, root, paths, home, packageRoot, tell, claude },
     redis: redis.value,
@@ -113,19 +119,31 @@ export async function checkName(
 
 const helpTimeoutMs = 20_000;
 
-async function chooseClaude(
-  world: World,
-  { callerEnv, packageRoot, abilities }: ServeOptions,
-): Promise<Result<ChosenProgram>> {
-  const found = findClaude(world, callerEnv, { packageRoot });
-  if (!found.ok) return found;
-  const { program } = found.value;
-  const version = await versionOf(world, program, callerEnv);
-  if (!version.ok) return version;
-  if (abilities !== undefined) return ok({ program, version: version.value, can: abilities(program) });
-  const env = { PATH: callerEnv.PATH ?? '', HOME: callerEnv.HOME ?? '', DISABLE_AUTOUPDATER: '1' };
+/** Which claude is started now. A program that is the same as before is not asked again what it can do. */
+function claudeOf(world: World, options: ServeOptions): () => Promise<Result<ChosenProgram>> {
+  const { callerEnv, packageRoot, abilities } = options;
+  let known: { readonly file: ProgramFile; readonly chosen: ChosenProgram } | null = null;
+  return async () => {
+    const found = findClaude(world, callerEnv, { packageRoot });
+    if (!found.ok) return found;
+    const { program } = found.value;
+    const file = programFile(world, program);
+    const isSame = file !== null && known !== null && isSameFile(file, known.file);
+    if (isSame && known !== null && isWholeProgram(known.file)) return ok({ ...known.chosen, program });
+    const version = await versionOf(world, program, callerEnv);
+    if (!version.ok) return version;
+    if (isSame && known?.chosen.version === version.value) return ok({ ...known.chosen, program });
+    const can = abilities === undefined ? await abilitiesBy(world, program, callerEnv) : abilities(program);
+    const chosen = { program, version: version.value, can };
+    known = file === null ? null : { file, chosen };
+    return ok(chosen);
+  };
+}
+
+async function abilitiesBy(world: World, program: string, caller: ServeOptions['callerEnv']): Promise<Abilities> {
+  const env = { PATH: caller.PATH ?? '', HOME: caller.HOME ?? '', DISABLE_AUTOUPDATER: '1' };
   const help = await world.processes.run({ program, args: ['--help'], cwd: '/', env, timeoutMs: helpTimeoutMs });
-  return ok({ program, version: version.value, can: help.ok ? abilitiesIn(help.value.stdout) : {} });
+  return help.ok ? abilitiesIn(help.value.stdout) : {};
 }
 
 async function abilitiesOf(

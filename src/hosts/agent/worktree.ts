@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../../git/git.ts';
 import { longTimeoutMs, runOwn } from '../../git/run-git.ts';
-import { hasCommits, keepCommit, keepingRef, takeBundle } from '../../git/worktrees/bundles.ts';
+import { keepingRef, setRefs, takeBundle } from '../../git/worktrees/bundles.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { fields, isFlag, isText, parseJson } from '../../store/shape.ts';
 import type { FleetPaths } from '../fleet/fleet-paths.ts';
 import type { FleetRedis } from '../fleet/redis.ts';
-import type { Order, ShippedWork } from '../fleet/wire.ts';
+import type { Blob, Order, ShippedWork } from '../fleet/wire.ts';
 
 export interface RemoteWorktree {
   /** The bare repository. */
@@ -71,27 +71,28 @@ async function fetchWork(git: Git, redis: FleetRedis, repository: string, order:
     const made = await runOwn(git, repository, ['init', '--bare', '--quiet', repository]);
     if (!made.ok) return made;
   }
-  const wanted = [work.base, work.head, work.snapshot];
-  const keep = (what: 'base' | 'head' | 'snapshot') =>
-    keepCommit(git, repository, keepingRef(sessionId, what), work[what]);
-  for (const bundle of [work.baseBundle, ...(work.bundle === undefined ? [] : [work.bundle])]) {
-    if (await hasCommits(git, repository, bundle === work.baseBundle ? [work.base] : wanted)) continue;
+  const keep = (...which: readonly ('base' | 'head' | 'snapshot')[]) =>
+    setRefs(
+      git,
+      repository,
+      which.map((what) => [keepingRef(sessionId, what), work[what]]),
+    );
+  const take = async (bundle: Blob): Promise<Result<void>> => {
     const got = await redis.getBlob(bundle);
-    if (!got.ok) return got;
-    const taken = await takeBundle(git, repository, got.value, repository);
+    return got.ok ? takeBundle(git, repository, got.value, repository) : got;
+  };
+  // It refuses what is not there.
+  if ((await keep('base', 'head', 'snapshot')).ok) return ok(undefined);
+  // What a bundle leans on must hang on a ref.
+  if (!(await keep('base')).ok) {
+    const taken = await take(work.baseBundle);
     if (!taken.ok) return taken;
-    // What a bundle leans on must hang on a ref.
-    const kept = await keep('base');
-    if (!kept.ok) return kept;
+    await keep('base');
   }
-  if (!(await hasCommits(git, repository, wanted))) {
-    return fail('worktree-failed', 'The bundles of the order do not hold its commits.', 'Retry the session.');
-  }
-  for (const what of ['base', 'head', 'snapshot'] as const) {
-    const kept = await keep(what);
-    if (!kept.ok) return kept;
-  }
-  return ok(undefined);
+  const taken = work.bundle === undefined ? ok(undefined) : await take(work.bundle);
+  if (!taken.ok) return taken;
+  if ((await keep('base', 'head', 'snapshot')).ok) return ok(undefined);
+  return fail('worktree-failed', 'The bundles of the order do not hold its commits.', 'Retry the session.');
 }
 
 async function checkOut(
@@ -117,16 +118,14 @@ async function checkOut(
   } else {
     files.remove(path);
     files.remove(notePath(paths));
-    const steps = [
-      ['worktree', 'prune'],
-      ['worktree', 'add', '--quiet', '--force', '-B', branch, path, snapshot],
-    ];
-    const made = await runAll(git, repository, steps);
+    // By force: one of that path may have been there once, and nobody else works on the branch here.
+    const args = ['worktree', 'add', '--quiet', '--force', '-B', branch, path, snapshot];
+    const made = await runOwn(git, repository, args, long);
     if (!made.ok) return made;
     noteWorktree(git, paths, { repository, isSetUp: false });
   }
   // What was not committed there is not committed here.
-  const moved = await runOwn(git, path, ['reset', '--mixed', '--quiet', head], long);
+  const moved = head === snapshot ? ok('') : await runOwn(git, path, ['reset', '--mixed', '--quiet', head], long);
   if (!moved.ok) return moved;
   return ok({ repository, path, isNew: !isThere || known?.isSetUp !== true });
 }

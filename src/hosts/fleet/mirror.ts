@@ -6,8 +6,7 @@ import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionId, Workspace } from '../../core/group.ts';
 import type { Git } from '../../git/git.ts';
-import { commitOf } from '../../git/run-git.ts';
-import { forgetRefs, hasCommits, keepCommit, takeBundle } from '../../git/worktrees/bundles.ts';
+import { keptCommits, setRefs, takeBundle } from '../../git/worktrees/bundles.ts';
 import { applySnapshot } from '../../git/worktrees/snapshot.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { layOut, type Places } from '../agent/lay-out.ts';
@@ -115,23 +114,22 @@ export class Mirror {
     if (workspace === undefined) return ok(undefined);
     const { repository } = workspace;
     const git = this.#git;
-    if (bundle !== undefined && !(await hasCommits(git, repository, [head, snapshot]))) {
-      const bytes = await this.#blobs.getBlob(bundle);
-      if (!bytes.ok) return bytes;
+    const refs = workRefs(this.#options.sessionId);
+    const keep = () =>
+      setRefs(git, repository, [
+        [refs.head, head],
+        [refs.checkpoint, snapshot],
+      ]);
+    const bytes = bundle === undefined ? null : await this.#blobs.getBlob(bundle);
+    if (bytes?.ok === true) {
       const { tmp } = this.#options.paths;
       git.world.files.makeFolder(tmp);
       const taken = await takeBundle(git, repository, bytes.value, tmp);
       if (!taken.ok) return taken;
     }
-    const refs = workRefs(this.#options.sessionId);
-    for (const [ref, commit] of [
-      [refs.head, head],
-      [refs.checkpoint, snapshot],
-    ] as const) {
-      const kept = await keepCommit(git, repository, ref, commit);
-      if (!kept.ok) return kept;
-    }
-    return ok(undefined);
+    const kept = await keep();
+    // What was taken in before is there, though nobody has it any more.
+    return kept.ok || bytes?.ok !== false ? kept : bytes;
   }
 
   /** The attempt is over: its work becomes that of the worktree and branch here. Fails with `worktree-failed`. */
@@ -141,14 +139,12 @@ export class Mirror {
     const git = this.#git;
     const { repository } = workspace;
     const refs = workRefs(this.#options.sessionId);
-    const commits: Record<string, string | null> = {};
-    for (const [name, ref] of Object.entries(refs)) {
-      const commit = await commitOf(git, repository, ref);
-      if (!commit.ok) return commit;
-      commits[name] = commit.value;
-    }
-    const { sentHead, sent, head, checkpoint } = commits;
-    const isChanged = sentHead != null && sent != null && head != null && checkpoint != null;
+    const kept = await keptCommits(git, repository, this.#options.sessionId);
+    if (!kept.ok) return kept;
+    const [sentHead, sent, head, checkpoint, marked] = [
+      ...['sent-head', 'sent', 'head', 'checkpoint', 'applying'].map((name) => kept.value.get(name)),
+    ];
+    const isChanged = sentHead !== undefined && sent !== undefined && head !== undefined && checkpoint !== undefined;
     const applied = !isChanged
       ? ok(undefined)
       : await applySnapshot(git, {
@@ -156,9 +152,14 @@ export class Mirror {
           known: { head: sentHead, snapshot: sent },
           wanted: { head, snapshot: checkpoint },
           markRef: refs.applying,
+          marked,
         });
-    if (applied.ok) await forgetRefs(git, repository, Object.values(refs));
-    return applied;
+    if (!applied.ok || kept.value.size === 0) return applied;
+    return setRefs(
+      git,
+      repository,
+      [...Object.values(refs)].map((ref) => [ref, null]),
+    );
   }
 }
 

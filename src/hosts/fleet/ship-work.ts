@@ -5,7 +5,7 @@ import { ok, type Result } from '../../core/failure.ts';
 import type { SessionId, Workspace } from '../../core/group.ts';
 import type { Git } from '../../git/git.ts';
 import { isAncestor } from '../../git/run-git.ts';
-import { forgetRefs, keepCommit, keepingRef, makeBundle } from '../../git/worktrees/bundles.ts';
+import { keepingRef, makeBundle, setRefs } from '../../git/worktrees/bundles.ts';
 import { snapshotOf } from '../../git/worktrees/snapshot.ts';
 import type { BlobStore } from './link.ts';
 import type { Blob, ShippedWork } from './wire.ts';
@@ -41,19 +41,18 @@ export class WorkShipper {
     const { head, snapshot } = taken.value;
     const refs = workRefs(sessionId);
     // What came back of an earlier attempt was taken in by now.
-    await forgetRefs(git, repository, [refs.head, refs.checkpoint, refs.applying]);
-    for (const [ref, commit] of [
+    const kept = await setRefs(git, repository, [
+      ...([refs.head, refs.checkpoint, refs.applying] as const).map((ref) => [ref, null] as const),
       [refs.sentHead, head],
       [refs.sent, snapshot],
-    ] as const) {
-      const kept = await keepCommit(git, repository, ref, commit);
-      if (!kept.ok) return kept;
-    }
+    ]);
+    if (!kept.ok) return kept;
     const base = await this.#baseOf(workspace, head);
     if (!base.ok) return base;
     const baseBundle = await this.#baseBlob(repository, base.value, sessionId, folder);
     if (!baseBundle.ok) return baseBundle;
-    const bundle = await this.#bundle(repository, [refs.sentHead, refs.sent], [base.value], folder);
+    const isBase = head === base.value && snapshot === head;
+    const bundle = isBase ? ok(null) : await this.#bundle(repository, [refs.sentHead, refs.sent], [base.value], folder);
     if (!bundle.ok) return bundle;
     const more = bundle.value === null ? {} : { bundle: bundle.value };
     return ok({
@@ -69,6 +68,7 @@ export class WorkShipper {
 
   /** The commit that most sessions of the repository share. */
   async #baseOf({ path, base, origin = base }: Workspace, head: string): Promise<Result<string>> {
+    if (origin === head) return ok(origin);
     const isShared = await isAncestor(this.#git, path, origin, head);
     if (!isShared.ok) return isShared;
     if (isShared.value) return ok(origin);
@@ -91,10 +91,11 @@ export class WorkShipper {
 
   async #makeBase(repository: string, base: string, sessionId: SessionId, folder: string): Promise<Result<Blob>> {
     const ref = keepingRef(sessionId, 'base');
-    const kept = await keepCommit(this.#git, repository, ref, base);
+    const kept = await setRefs(this.#git, repository, [[ref, base]]);
     if (!kept.ok) return kept;
     const bundle = await this.#bundle(repository, [ref], [], folder);
-    await forgetRefs(this.#git, repository, [ref]);
+    // One that stays keeps some commits a little longer.
+    await setRefs(this.#git, repository, [[ref, null]]);
     return bundle.ok ? ok(bundle.value as Blob) : bundle;
   }
 

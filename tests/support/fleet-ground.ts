@@ -155,11 +155,7 @@ export async function openGround(sketches: readonly SessionSketch[], options: Gr
     const redis = `redis://127.0.0.1:${redisPort}`;
     const config = { ...common, redis, runnerKeys: [publicKey], name, slots, labels: [...labels], ...own };
     written(writeHost(world.files, root, config));
-    if (login !== undefined) {
-      const { logins } = fleetPaths(root);
-      mkdirSync(logins, { recursive: true });
-      writeFileSync(join(logins, 'team-a.env'), loginText(login), { mode: 0o600 });
-    }
+    if (login !== undefined) keepLogin(root, login);
     const program = claude === null ? {} : { CLAUDE_CODE_AGENT_CLAUDE: claude };
     const all = { PATH: process.env.PATH ?? '', HOME: home, ...env, ...program, ...options.env };
     const machine = new Machine(root, home, all);
@@ -185,6 +181,12 @@ export async function openGround(sketches: readonly SessionSketch[], options: Gr
       group.remove();
     },
   };
+}
+
+function keepLogin(root: string, login: Readonly<Record<string, string>>): void {
+  const { logins } = fleetPaths(root);
+  mkdirSync(logins, { recursive: true });
+  writeFileSync(join(logins, 'team-a.env'), loginText(login), { mode: 0o600 });
 }
 
 /** With its getters. */

@@ -40,8 +40,11 @@ class VirtualLink implements FleetLink {
     this.wished.set(job, { sessionId, labels });
     return ok({ labelSet: labels.length === 0 ? 'any' : labels.join('+'), job });
   }
-  async withdraw({ job }: WishPlace): Promise<void> {
-    this.wished.delete(job);
+  async withdraw({ job }: WishPlace): Promise<boolean> {
+    return this.wished.delete(job);
+  }
+  async deadWishes(): Promise<ReadonlySet<WishPlace>> {
+    return new Set();
   }
   send(host: string, message: ToHost): void {
     const what = message.kind === 'hello' ? 'hello' : `${message.token} ${message.n} ${message.command.do}`;

@@ -3,8 +3,8 @@ import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { serveGuard } from '../../src/hosts/agent/guard.ts';
 import { serveHost } from '../../src/hosts/agent/serve.ts';
+import { packageRoot } from '../../src/world/own-program.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
-import { packageRoot } from './cli.ts';
 
 const [mode, root = ''] = process.argv.slice(2);
 const world = createRealWorld();

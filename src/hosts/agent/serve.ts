@@ -78,6 +78,7 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
     git: { world, env: callerEnv },
     env: callerEnv,
     bun: ownCommand('main').program,
+    hook: ownCommand('hook', packageRoot),
     isGuarded: () => isGuarded(world, paths),
   };
   const agent = new Agent(context, { startGuard, abilities: () => abilitiesOf(world, options, claude) });

@@ -1,7 +1,4 @@
 /** Where the agent of a machine begins and ends: `host serve`. */
-import { type Abilities, abilitiesIn } from '../../claude/abilities.ts';
-import { findClaude } from '../../claude/launch/program.ts';
-import { versionOf } from '../../claude/launch/program-file.ts';
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { ownCommand } from '../../world/own-program.ts';
@@ -11,9 +8,9 @@ import { fleetPaths } from '../fleet/fleet-paths.ts';
 import { loginNames } from '../fleet/login-files.ts';
 import { FleetRedis } from '../fleet/redis.ts';
 import { listHosts } from '../fleet/registry.ts';
-import { type HostAbilities, wireVersion } from '../fleet/wire.ts';
+import { wireVersion } from '../fleet/wire.ts';
 import { LocalHost } from '../local-host.ts';
-import { Agent } from './agent.ts';
+import { Agent, type AgentAbilities } from './agent.ts';
 import type { AgentContext, ChosenProgram } from './context.ts';
 import { isGuarded } from './lease-file.ts';
 import { uptimeMs } from './uptime.ts';
@@ -25,8 +22,8 @@ export interface ServeOptions {
   readonly packageRoot: string;
   /** Of this program. */
   readonly version: string;
-  /** What a trial of the claude in use has shown; absent = what it says itself. */
-  readonly abilities?: (program: string) => Abilities;
+  /** The claude to be used now, with what is known of it. Fails when there is none that may be used. */
+  readonly claude: () => Promise<Result<ChosenProgram>>;
   /** Starts `serveGuard` as a process of its own, which outlives this one. */
   readonly startGuard: () => void;
   /** Calls what it is given once this process is told to end. */
@@ -40,7 +37,7 @@ export interface ServeOptions {
  * Fails with `usage` where the machine belongs to no fleet, with `busy` where an agent runs already.
  */
 export async function serveHost(world: World, options: ServeOptions): Promise<Result<void>> {
-  const { root, callerEnv, packageRoot, onSignal, tell, startGuard } = options;
+  const { root, callerEnv, packageRoot, onSignal, tell, startGuard, claude } = options;
   const paths = fleetPaths(root);
   const read = readHost(world.files, root);
   if (!read.ok) return read;
@@ -70,7 +67,6 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
     lock.release();
     return free;
   }
-  const claude = () => chooseClaude(world, options);
   const context: Omit<AgentContext, 'noteLeases'> = {
     ...{ world, config, root, paths, home, packageRoot, tell, claude },
     redis: redis.value,
@@ -81,7 +77,7 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
     hook: ownCommand('hook', packageRoot),
     isGuarded: () => isGuarded(world, paths),
   };
-  const agent = new Agent(context, { startGuard, abilities: () => abilitiesOf(world, options, claude) });
+  const agent = new Agent(context, { startGuard, abilities: () => abilitiesOf(world, options) });
   const told = Promise.withResolvers<void>();
   onSignal(told.resolve);
   const working = agent.run();
@@ -112,38 +108,19 @@ export async function checkName(
   return fail('duplicate', `Another machine of the fleet is called ${name}, and works.`, next);
 }
 
-const helpTimeoutMs = 20_000;
-
-async function chooseClaude(
-  world: World,
-  { callerEnv, packageRoot, abilities }: ServeOptions,
-): Promise<Result<ChosenProgram>> {
-  const found = findClaude(world, callerEnv, { packageRoot });
-  if (!found.ok) return found;
-  const { program } = found.value;
-  const version = await versionOf(world, program, callerEnv);
-  if (!version.ok) return version;
-  if (abilities !== undefined) return ok({ program, version: version.value, can: abilities(program) });
-  const env = { PATH: callerEnv.PATH ?? '', HOME: callerEnv.HOME ?? '', DISABLE_AUTOUPDATER: '1' };
-  const help = await world.processes.run({ program, args: ['--help'], cwd: '/', env, timeoutMs: helpTimeoutMs });
-  return ok({ program, version: version.value, can: help.ok ? abilitiesIn(help.value.stdout) : {} });
-}
-
-async function abilitiesOf(
-  world: World,
-  { root, version }: ServeOptions,
-  claude: () => Promise<Result<ChosenProgram>>,
-): Promise<Result<HostAbilities>> {
+async function abilitiesOf(world: World, { root, version, claude }: ServeOptions): Promise<AgentAbilities> {
   const chosen = await claude();
-  if (!chosen.ok) return chosen;
-  const { can } = chosen.value;
-  return ok({
+  const { can, version: claudeVersion } = chosen.ok ? chosen.value : nothing;
+  const abilities = {
     wire: wireVersion,
     version,
-    claudeVersion: chosen.value.version,
+    claudeVersion,
     forwardsSubagents: can.forwardsSubagents === true,
     limitsUntrusted: can.untrusted === true,
     limitsMemory: can.toolMemory === true,
     logins: loginNames(world.files, root),
-  });
+  };
+  return { abilities, ...(chosen.ok ? {} : { refusal: chosen.failure.message }) };
 }
+
+const nothing: Pick<ChosenProgram, 'can' | 'version'> = { can: {}, version: '' };

@@ -42,6 +42,11 @@ afterEach(async () => {
 const machineRoot = () => join(user.folder, 'there', '.local', 'claude-code-agent');
 const locksOf = (root: string) => [fleetPaths(root).agentLock, fleetPaths(root).guardLock];
 
+/** No machine of these tests tries it anew. */
+function triedEverywhere(program: string): void {
+  for (const root of [user.data, machineRoot()]) noteTried(fleetPaths(root).folder, program);
+}
+
 /** A folder of programs, and nothing else to be on a PATH. */
 function pathWith(...more: string[]): string {
   const bin = join(user.folder, `bin-${more.join('-') || 'bare'}`);
@@ -52,6 +57,7 @@ function pathWith(...more: string[]): string {
   }
   if (more.includes('claude')) {
     writeFileSync(join(bin, 'claude'), '#!/bin/sh\necho "2.1.331 (Claude Code)"\n', { mode: 0o755 });
+    triedEverywhere(join(bin, 'claude'));
   }
   return bin;
 }
@@ -108,6 +114,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
       try {
         const bin = pathWith('git', 'bun');
         symlinkSync(claudeBinary ?? '', join(bin, 'claude'));
+        triedEverywhere(claudeBinary ?? '');
         await open(bin);
         user.env.ANTHROPIC_BASE_URL = api.url;
         expect((await add('--slots', '2', '--label', 'gpu', '--login', 'team-a')).code).toBe(0);

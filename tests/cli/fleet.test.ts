@@ -200,6 +200,10 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       expect(table).toMatch(/^gpu1 +ready +1 +3 +0\.5 +team-a +1\.2\.3 +2\.1\.0 +8s +1m +gpu$/m);
       expect(table).toMatch(/^old +lost /m);
       expect(table).toMatch(/^open +unguarded +4 +0 /m);
+      await says('untold', { refusal: 'claude 2.1.0 was tried.' });
+      const listed = await user.run('host', 'list');
+      expect(listed.stdout).toMatch(/^untold +refusing /m);
+      expect(listed.stderr).toBe('untold: claude 2.1.0 was tried.\n');
       const { hosts } = await user.json<{ hosts: Record<string, unknown>[] }>('host', 'list');
       expect(hosts[0]).toMatchObject({ name: 'gpu1', state: 'ready', slots: 4, used: 1, free: 3, labels: ['gpu'] });
     });
@@ -232,6 +236,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       ['full', { freeDiskBytes: 10_000_000 }, 0, 'only 9 MiB are free'],
       ['fast', { ownClockAt: 4_000_000_000_000 }, 0, 'ahead of that of Redis'],
       ['no-login', { login: 'team-b' }, 0, 'its login team-b is not there any more'],
+      ['refusing', { refusal: 'claude 2.1.0 was tried.' }, 0, 'nothing is sent there. claude 2.1.0 was tried.'],
       ['busy', { used: 4 }, 0, 'all of its 4 slots are in use'],
     ])('that are %s are told by doctor, with a cure', async (name, more, silentMs, said) => {
       await says(name, more, silentMs);

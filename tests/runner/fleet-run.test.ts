@@ -10,8 +10,9 @@ import { Leases } from '../../src/hosts/fleet/leases.ts';
 import { drainHost } from '../../src/hosts/fleet/registry.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { git } from '../git/repository.ts';
+import { packageRoot } from '../support/cli.ts';
 import { type Invocation, type Rig, startRig } from '../support/fake-claude-rig.ts';
-import { type FleetGround, type GroundOptions, openGround } from '../support/fleet-ground.ts';
+import { type FleetGround, type GroundOptions, machineMain, openGround } from '../support/fleet-ground.ts';
 import type { RunningGroup, SessionSketch } from '../support/group-fixture.ts';
 import { hasRedis } from '../support/redis-server.ts';
 
@@ -279,6 +280,47 @@ fleetTest('a wish that was taken by an agent which died before it could say so i
   await fake.succeed(0.1);
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
+
+/** Bundled with its hooks, as what is published. */
+async function bundledMachine(folder: string): Promise<string> {
+  const entrypoints = [machineMain, join(packageRoot, 'src', 'hook-main.ts')];
+  const outdir = join(folder, 'an "installed" program', 'dist', 'program');
+  await Bun.build({ entrypoints, outdir, target: 'bun', splitting: true, naming: { entry: '[name].[ext]' } });
+  return join(outdir, 'fleet-machine-main.js');
+}
+
+interface Hook {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+fleetTest.each(['from sources', 'installed as a bundle'])(
+  'hooks are started as the machine starts them: %s',
+  async (kind) => {
+    await open([{ name: 'a' }], { machines: {} });
+    const main = kind === 'from sources' ? machineMain : await bundledMachine(ground.group.folder);
+    ground.addMachine('one', { main });
+    const run = ground.group.run(rig.env);
+    const fake = await begin('a');
+    const settings = (config: string): string => readFileSync(join(config, 'settings.json'), 'utf8');
+    const { CLAUDE_CONFIG_DIR = '' } = fake.hello.env;
+    const { hooks } = JSON.parse(settings(CLAUDE_CONFIG_DIR)) as Record<string, Record<string, { hooks: Hook[] }[]>>;
+    const [task] = hooks?.SessionStart?.flatMap((entry) => entry.hooks) ?? [];
+    const ran = Bun.spawnSync([task?.command ?? '', ...(task?.args ?? [])], {
+      env: {},
+      cwd: fake.hello.cwd,
+      stdin: Buffer.from(JSON.stringify({ session_id: ground.group.claudeId('a'), source: 'compact' })),
+    });
+    expect(ran.stdout.toString()).toContain('do a');
+    const isOfBundle = task?.args.some((arg) => arg.includes('hook-main.js')) === true;
+    expect(isOfBundle).toBe(kind !== 'from sources');
+    // Nothing of how this program is installed here goes there.
+    const here = settings(ground.group.session('a').config);
+    for (const path of [packageRoot, process.execPath]) expect(here).not.toContain(path);
+    await fake.succeed(0.1);
+    await run.result;
+  },
+);
 
 async function until(isTrue: () => boolean): Promise<void> {
   while (!isTrue()) await Bun.sleep(20);

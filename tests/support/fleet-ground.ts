@@ -19,22 +19,26 @@ import { type RedisServer, startRedis } from './redis-server.ts';
 
 const world = createRealWorld();
 
+/** The program of machines, from its sources. */
+export const machineMain = join(import.meta.dir, 'fleet-machine-main.ts');
+
 /** A machine that works for others. */
 export class Machine {
   readonly root: string;
   readonly home: string;
   readonly #env: Readonly<Record<string, string>>;
+  readonly #main: string;
   #agent: Bun.Subprocess | null = null;
 
-  constructor(root: string, home: string, env: Readonly<Record<string, string>>) {
+  constructor(root: string, home: string, env: Readonly<Record<string, string>>, main = machineMain) {
     this.root = root;
     this.home = home;
     this.#env = env;
+    this.#main = main;
   }
 
   start(): void {
-    const main = join(import.meta.dir, 'fleet-machine-main.ts');
-    this.#agent = Bun.spawn([process.execPath, '--no-install', main, 'agent', this.root], {
+    this.#agent = Bun.spawn([process.execPath, '--no-install', this.#main, 'agent', this.root], {
       env: this.#env,
       stdio: ['ignore', 'ignore', Bun.file(join(this.root, 'agent.stderr'))],
     });
@@ -97,6 +101,8 @@ export interface MachineOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Port of loopback by which it reaches Redis; absent = its own. */
   readonly redisPort?: number;
+  /** Its program; absent = `machineMain`. */
+  readonly main?: string;
 }
 
 export interface GroundOptions {
@@ -158,7 +164,7 @@ export async function openGround(sketches: readonly SessionSketch[], options: Gr
     if (login !== undefined) keepLogin(root, login);
     const program = claude === null ? {} : { CLAUDE_CODE_AGENT_CLAUDE: claude };
     const all = { PATH: process.env.PATH ?? '', HOME: home, ...env, ...program, ...options.env };
-    const machine = new Machine(root, home, all);
+    const machine = new Machine(root, home, all, options.main);
     machines[name] = machine;
     machine.start();
     return machine;

@@ -1,10 +1,15 @@
 /** The agent (`agent`) or the guard (`guard`) of a machine, as processes of their own: mode, data root. */
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { abilitiesIn } from '../../src/claude/abilities.ts';
+import { findClaude } from '../../src/claude/launch/program.ts';
+import { versionOf } from '../../src/claude/launch/program-file.ts';
+import { fail, ok, type Result } from '../../src/core/failure.ts';
+import type { ChosenProgram } from '../../src/hosts/agent/context.ts';
 import { serveGuard } from '../../src/hosts/agent/guard.ts';
 import { serveHost } from '../../src/hosts/agent/serve.ts';
+import { packageRoot } from '../../src/world/own-program.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
-import { packageRoot } from './cli.ts';
 
 const [mode, root = ''] = process.argv.slice(2);
 const world = createRealWorld();
@@ -16,12 +21,38 @@ const startGuard = () => {
   Bun.spawn(command, { stdio: ['ignore', 'ignore', 'ignore'], detached: true }).unref();
 };
 
+const saidPath = join(root, 'claude.json');
+
+/** As it says itself, once for each file; `claude.json` in the root says otherwise. */
+async function untried(): Promise<Result<ChosenProgram>> {
+  if (existsSync(saidPath)) {
+    const { refusal, can } = JSON.parse(readFileSync(saidPath, 'utf8'));
+    const said = await asked;
+    if (refusal !== undefined) return fail('claude-unproven', refusal, '');
+    return said.ok ? ok({ ...said.value, can }) : said;
+  }
+  return asked;
+}
+
+async function ask(): Promise<Result<ChosenProgram>> {
+  const found = findClaude(world, process.env, { packageRoot });
+  if (!found.ok) return found;
+  const { program } = found.value;
+  const version = await versionOf(world, program, process.env);
+  if (!version.ok) return version;
+  const env = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', DISABLE_AUTOUPDATER: '1' };
+  const help = await world.processes.run({ program, args: ['--help'], cwd: '/', env, timeoutMs: 20_000 });
+  return ok({ program, version: version.value, can: help.ok ? abilitiesIn(help.value.stdout) : {} });
+}
+
+const asked = mode === 'guard' ? fail('usage', '', '') : ask();
 const served =
   mode === 'guard'
     ? await serveGuard(world, { root, onSignal, tell })
     : await serveHost(world, {
         ...{ root, packageRoot, onSignal, tell, startGuard, callerEnv: process.env },
         version: '0.0.0',
+        claude: untried,
       });
 if (!served.ok) tell(served.failure.message);
 process.exit(served.ok ? 0 : 1);

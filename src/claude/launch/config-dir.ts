@@ -13,6 +13,7 @@ import { type InstructionsInput, instructions, standingInstructions } from './in
 import {
   type ConfigSettingsInput,
   configSettings,
+  hookElsewhere,
   inCleanEnvironment,
   readBackCheck,
   workerSettings,
@@ -42,7 +43,10 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
   const { base, hooks = [], deny = [] } = input.settings;
   const { own, git, session } = input.instructions;
   const { projectPath } = session;
-  const clean = hooks.map(({ event, program }) => ({ event, program: inCleanEnvironment(program, env, projectPath) }));
+  const clean = hooks.map((hook) => {
+    const isElsewhere = hook.program.program === hookElsewhere;
+    return isElsewhere ? hook : { ...hook, program: inCleanEnvironment(hook.program, env, projectPath) };
+  });
   const settled = own && git !== null ? { ...withoutOwnGitWords, ...base } : { ...base };
   const files: readonly (readonly [string, JsonObject])[] = [
     [join(paths.config, 'settings.json'), configSettings({ ...input.settings, base: settled, hooks: clean })],

@@ -140,6 +140,21 @@ export interface OwnHook {
   readonly program: HookProgram;
 }
 
+/** Stands in settings for the program of our hooks where another machine is to put in its own. */
+export const hookElsewhere = '{{cca:hook}}';
+
+/** The settings with our hooks as `own` starts them with these arguments. */
+export function withHooksHere(settings: JsonObject, own: (args: readonly string[]) => HookProgram): JsonObject {
+  const here = (hook: JsonObject): JsonObject => {
+    if (hook.command !== hookElsewhere) return hook;
+    const { program, args } = own(list(hook.args).map(String));
+    return { ...hook, command: program, args: [...args] };
+  };
+  const entries = (all: unknown) => objects(all).map((one) => ({ ...one, hooks: objects(one.hooks).map(here) }));
+  const hooks = Object.entries(object(settings.hooks)).map(([event, all]) => [event, entries(all)]);
+  return settings.hooks === undefined ? settings : { ...settings, hooks: Object.fromEntries(hooks) };
+}
+
 /** What a hook of ours may know: nothing that a project says, but what its user needs to load any program. */
 const hookVariables = [attemptMark, 'CLAUDE_CONFIG_DIR', ...loaderVariables, 'NIX_LD', 'NIX_LD_LIBRARY_PATH'];
 

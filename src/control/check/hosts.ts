@@ -96,7 +96,7 @@ function leaseFindings({ name, leaseMs, isGuarded }: FleetHost, here: Here): Fin
   ];
 }
 
-function programFindings({ name, abilities }: FleetHost, here: Here): Finding[] {
+function programFindings({ name, abilities, refusal }: FleetHost, here: Here): Finding[] {
   const { wire, version, claudeVersion } = abilities;
   const found: Finding[] = [];
   if (wire !== wireVersion) {
@@ -104,7 +104,10 @@ function programFindings({ name, abilities }: FleetHost, here: Here): Finding[] 
     const next = advise('Install this version there with', ['host', 'add', name, '--ssh', 'USER@HOST']);
     found.push(finding('version', 'broken', message, next));
   }
-  if (claudeVersion === '') {
+  if (refusal !== undefined) {
+    const next = 'Install another version of Claude Code there; its agent finds and tries it by itself.';
+    found.push(finding('claude', 'broken', `${name}: nothing is sent there. ${refusal}`, next));
+  } else if (claudeVersion === '') {
     found.push(finding('claude', 'broken', `${name}: there is no claude.`, 'Install Claude Code there.'));
   } else if (here.claude !== undefined && here.claude !== claudeVersion) {
     const message = `${name}: it has claude ${claudeVersion}, and this machine ${here.claude}.`;

@@ -8,7 +8,7 @@ import { type HostConfig, readHost, writeHost } from '../../hosts/fleet/fleet-fi
 import { parseJoinLine } from '../../hosts/fleet/join-line.ts';
 import { loginNames, readLogin } from '../../hosts/fleet/login-files.ts';
 import { withoutPassword } from '../../hosts/fleet/redis.ts';
-import { listHosts } from '../../hosts/fleet/registry.ts';
+import { listHosts, type RegisteredHost } from '../../hosts/fleet/registry.ts';
 import { delay } from '../../world/clock.ts';
 import type { Place } from '../place.ts';
 import { agentUnit, type Started, startAgent } from './agent-service.ts';
@@ -17,7 +17,7 @@ import { withRedis } from './init.ts';
 const gitMs = 20_000;
 const lookMs = 200;
 /** The agent asks claude for its version first. */
-const listedMs = 30_000;
+const listedMs = 100_000;
 
 export interface JoinOptions {
   readonly line: string;
@@ -80,24 +80,28 @@ export async function joinAndServe(
   if (!before.ok) return before;
   const started = await startAgent(place, root);
   if (!started.ok) return started;
-  const isThere = await untilListed(place, joined.value.host, before.value);
-  if (isThere) return ok({ ...joined.value, started: started.value });
+  const listed = await untilListed(place, joined.value.host, before.value);
+  if (listed?.refusal !== undefined) {
+    const next = 'Install another version of Claude Code; the agent, which was started, tries it by itself.';
+    return fail('claude-unproven', `This machine has joined, and takes nothing: ${listed.refusal}`, next);
+  }
+  if (listed !== undefined) return ok({ ...joined.value, started: started.value });
   const next = started.value.as === 'unit' ? `journalctl --user -u ${agentUnit}` : started.value.log;
   return fail('timeout', 'The agent was started, but the fleet does not hear of it.', `See what it says: ${next}`);
 }
 
-/** Its agent, begun after that time of Redis, says so itself as soon as it can take sessions. */
-async function untilListed({ world }: Place, host: HostConfig, afterMs: number): Promise<boolean> {
+/** Its agent, begun after that time of Redis, says so itself as soon as its claude is known, and tried if it is new. */
+async function untilListed({ world }: Place, host: HostConfig, afterMs: number): Promise<RegisteredHost | undefined> {
   const seen = await withRedis(world, host, async (redis) => {
     for (let waited = 0; waited < listedMs; waited += lookMs) {
       const hosts = await listHosts(redis);
       const own = hosts.ok ? hosts.value.find(({ name }) => name === host.name) : undefined;
-      if (own?.isGuarded === true && own.since >= afterMs) return ok(true);
+      if (own?.isGuarded === true && own.since >= afterMs) return ok(own);
       await delay(world.clock, lookMs);
     }
-    return ok(false);
+    return ok(undefined);
   });
-  return seen.ok && seen.value;
+  return seen.ok ? seen.value : undefined;
 }
 
 /** Without them nothing could ever be started here. */

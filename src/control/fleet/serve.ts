@@ -20,6 +20,7 @@ export async function serveFleet(
   const { world, env, packageRoot } = place;
   const tell = (line: string) => place.notes.line(line);
   let unsubscribe = (): void => {};
+  let closeClaude = async (): Promise<void> => {};
   const told = {
     onSignal: (action: () => void) => {
       unsubscribe = onSignal(world.clock, action);
@@ -31,10 +32,15 @@ export async function serveFleet(
       return await serveGuard(world, { root, tell, ...told });
     }
     const { serveHost } = await import('../../hosts/agent/serve.ts');
+    const { hostClaude } = await import('./host-claude.ts');
     const startGuard = () =>
       startAside(ownCommand('main', packageRoot), { args: ['host', 'serve', '--guard'], cwd: '/', env });
-    return await serveHost(world, { root, callerEnv: env, packageRoot, version, startGuard, tell, ...told });
+    const claude = hostClaude(place, root);
+    closeClaude = claude.close;
+    const own = { root, callerEnv: env, packageRoot, version, claude: claude.choose };
+    return await serveHost(world, { ...own, startGuard, tell, ...told });
   } finally {
     unsubscribe();
+    await closeClaude();
   }
 }

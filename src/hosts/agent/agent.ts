@@ -2,7 +2,7 @@
  * The agent of a machine: takes wishes for its free slots, does what signed orders say, tells of it, and renews its
  * leases. It may be killed at any moment: what it needs to go on lies on the disk, and the guard watches meanwhile.
  */
-import { errorText, fail, publicFailure, type Result } from '../../core/failure.ts';
+import { errorText, fail, publicFailure } from '../../core/failure.ts';
 import type { World } from '../../world/world.ts';
 import { hostLabel, toGroupStream, toHostStream } from '../fleet/keys.ts';
 import { Leases } from '../fleet/leases.ts';
@@ -33,8 +33,15 @@ interface Held {
   attempt: OrderedAttempt | null;
 }
 
+/** `refusal`: why nothing can be started here now. */
+export interface AgentAbilities {
+  readonly abilities: HostAbilities;
+  readonly refusal?: string;
+}
+
 export interface AgentOptions {
-  readonly abilities: () => Promise<Result<HostAbilities>>;
+  /** As they are now; finding out may take minutes. */
+  readonly abilities: () => Promise<AgentAbilities>;
   /** Starts a guard, which ends at once where there is one. */
   readonly startGuard: () => void;
 }
@@ -49,7 +56,7 @@ export class Agent {
   readonly #labels: readonly string[];
   readonly #held = new Map<string, Held>();
   readonly #timers = new Set<() => void>();
-  #abilities: HostAbilities | null = null;
+  #able: AgentAbilities | null = null;
   #startedAtMs = 0;
   #isDrained = false;
   #taking: Promise<void> | null = null;
@@ -81,7 +88,9 @@ export class Agent {
       attempt?.resume().catch((error) => this.#tellError(slot, error));
     }
     this.#every(takeMs, () => this.#take());
-    this.#every(Math.floor(this.#context.config.leaseMs / renewals), () => this.#renew());
+    const renewMs = Math.floor(this.#context.config.leaseMs / renewals);
+    this.#every(renewMs, () => this.#renew());
+    this.#every(renewMs, () => this.#lookAtClaude(), 0);
     this.#every(sweepMs, async () => this.#sweep());
     await this.#listen();
   }
@@ -102,8 +111,8 @@ export class Agent {
   }
 
   /** Again and again, `ms` after its end. */
-  #every(ms: number, action: () => Promise<void>): void {
-    const cancel = this.#world.clock.after(ms, () => {
+  #every(ms: number, action: () => Promise<void>, firstMs = ms): void {
+    const cancel = this.#world.clock.after(firstMs, () => {
       this.#timers.delete(cancel);
       action()
         .catch((error) => this.#context.tell(`The agent had a problem: ${errorText(error)}`))
@@ -172,13 +181,21 @@ export class Agent {
     await this.#register();
   }
 
+  /** It may be replaced at any time; leases are renewed while a new one is tried. */
+  async #lookAtClaude(): Promise<void> {
+    const before = this.#able;
+    const able = await this.#options.abilities();
+    if (this.#isClosed) return;
+    this.#able = able;
+    if (JSON.stringify(able) === JSON.stringify(before)) return;
+    if (able.refusal !== undefined) this.#context.tell(`This machine takes nothing: ${able.refusal}`);
+    await this.#register();
+  }
+
   async #register(): Promise<void> {
     const { redis, config } = this.#context;
-    if (this.#abilities === null) {
-      const able = await this.#options.abilities();
-      if (able.ok) this.#abilities = able.value;
-      else return this.#context.tell(`This machine takes nothing: ${able.failure.message}`);
-    }
+    if (this.#able === null) return;
+    const { abilities, refusal } = this.#able;
     const drained = await isDrained(redis, config.name);
     if (drained.ok) this.#isDrained = drained.value;
     const now = await redis.nowMs();
@@ -189,7 +206,8 @@ export class Agent {
       labels: config.labels,
       slots: config.slots,
       used: this.#used,
-      abilities: this.#abilities,
+      abilities,
+      ...(refusal === undefined ? {} : { refusal }),
       leaseMs: config.leaseMs,
       since: this.#startedAtMs,
       seenAt: now.value,
@@ -230,8 +248,8 @@ export class Agent {
   }
 
   #canTake(): boolean {
-    const isReady = this.#abilities !== null && !this.#isDrained && this.#context.isGuarded();
-    return isReady && this.#used < this.#context.config.slots;
+    const isAble = this.#able !== null && this.#able.refusal === undefined;
+    return isAble && !this.#isDrained && this.#context.isGuarded() && this.#used < this.#context.config.slots;
   }
 
   async #takeOne(): Promise<boolean> {
@@ -248,8 +266,8 @@ export class Agent {
     const { groupId, sessionId } = wish;
     const takenAt = this.#world.clock.now();
     const record: SlotRecord = { token, labelSet, job, groupId, sessionId, takenAt, lastN: 0 };
-    const abilities = this.#abilities;
-    if (wish.wire !== wireVersion || abilities === null || !Slot.isPossible(record)) {
+    const abilities = this.#able?.abilities;
+    if (wish.wire !== wireVersion || abilities === undefined || !Slot.isPossible(record)) {
       await this.#leases.complete(record);
       return true;
     }

@@ -3,6 +3,7 @@
  * what all parts of it need.
  */
 import type { Abilities } from '../../claude/abilities.ts';
+import type { HookProgram } from '../../claude/launch/settings.ts';
 import type { Result } from '../../core/failure.ts';
 import type { Git } from '../../git/git.ts';
 import type { World } from '../../world/world.ts';
@@ -32,6 +33,8 @@ export interface AgentContext {
   readonly packageRoot: string;
   /** Absolute path of what stands for Bun in an order's texts. */
   readonly bun: string;
+  /** How hooks of ours are started here. */
+  readonly hook: HookProgram;
   /** Which claude is started now. */
   readonly claude: () => Promise<Result<ChosenProgram>>;
   /** One line for people. */

@@ -39,7 +39,7 @@ export interface EnvironmentInput {
 /** Fails with `not-logged-in` when this machine has no such login, or one that others may read. */
 export function environmentFor(files: Files, input: EnvironmentInput): Result<Readonly<Record<string, string>>> {
   const { root, agentEnv, ownLogin, order, paths, programs } = input;
-  const caller = withLogin(files, root, agentEnv, order.login ?? ownLogin);
+  const caller = environmentWith(files, root, agentEnv, order.login ?? ownLogin);
   if (!caller.ok) return caller;
   const env = workerEnvironment({
     caller: caller.value,
@@ -53,8 +53,13 @@ export function environmentFor(files: Files, input: EnvironmentInput): Result<Re
   return ok({ ...env, PATH: `${env.PATH ?? '/usr/bin:/bin'}:${programs}` });
 }
 
-/** The agent's environment, with the named login instead of its own. */
-function withLogin(files: Files, root: string, env: Environment, name: string | undefined): Result<Environment> {
+/** The agent's environment, with the named login instead of its own. Fails as `environmentFor`. */
+export function environmentWith(
+  files: Files,
+  root: string,
+  env: Environment,
+  name: string | undefined,
+): Result<Environment> {
   if (name === undefined) return ok(env);
   const login = readLogin(files, root, name);
   if (!login.ok) return { ok: false, failure: { ...login.failure, reason: 'not-logged-in' } };

@@ -2,7 +2,8 @@
 import { dirname, join } from 'node:path';
 import { checkAbilities } from '../../claude/abilities.ts';
 import { commandEnvironment } from '../../claude/launch/environment.ts';
-import { workerSettings } from '../../claude/launch/settings.ts';
+import { inCleanEnvironment, withHooksHere, workerSettings } from '../../claude/launch/settings.ts';
+import type { JsonObject } from '../../claude/lenient.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Snapshot } from '../../git/worktrees/snapshot.ts';
 import type { SessionPaths } from '../../store/paths.ts';
@@ -98,6 +99,7 @@ async function prepare(
   const included = layOut(world.files, { files: inWorktree }, places, { keep: true });
   if (!included.ok) return included;
   restateEnvironment(world.files, paths, env.value);
+  restateHooks(context, paths, env.value, folder);
   work.value.files.noteAll();
   onWork(work.value);
   if (made.value.isNew) {
@@ -127,6 +129,23 @@ function restateEnvironment(
 ) {
   const settings: unknown = JSON.parse(files.readText(path) ?? '{}');
   const restated = { ...(settings as object), env: workerSettings(env).env };
+  files.writeAtomic(path, `${JSON.stringify(restated, null, 2)}\n`);
+}
+
+/** Its runner does not know how this program is started here. */
+function restateHooks(
+  { world: { files }, hook }: AgentContext,
+  { config }: SessionPaths,
+  env: Readonly<Record<string, string>>,
+  folder: string,
+) {
+  const path = join(config, 'settings.json');
+  const text = files.readText(path);
+  if (text === null) return;
+  const settings = JSON.parse(text) as JsonObject;
+  const restated = withHooksHere(settings, (args) =>
+    inCleanEnvironment({ ...hook, args: [...hook.args, ...args] }, env, folder),
+  );
   files.writeAtomic(path, `${JSON.stringify(restated, null, 2)}\n`);
 }
 

@@ -1,13 +1,4 @@
 /** Where the agent of a machine begins and ends: `host serve`. */
-import { type Abilities, abilitiesIn } from '../../claude/abilities.ts';
-import { findClaude } from '../../claude/launch/program.ts';
-import {
-  isSameFile,
-  isWholeProgram,
-  type ProgramFile,
-  programFile,
-  versionOf,
-} from '../../claude/launch/program-file.ts';
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { ownCommand } from '../../world/own-program.ts';
@@ -17,9 +8,9 @@ import { fleetPaths } from '../fleet/fleet-paths.ts';
 import { loginNames } from '../fleet/login-files.ts';
 import { FleetRedis } from '../fleet/redis.ts';
 import { listHosts } from '../fleet/registry.ts';
-import { type HostAbilities, wireVersion } from '../fleet/wire.ts';
+import { wireVersion } from '../fleet/wire.ts';
 import { LocalHost } from '../local-host.ts';
-import { Agent } from './agent.ts';
+import { Agent, type AgentAbilities } from './agent.ts';
 import type { AgentContext, ChosenProgram } from './context.ts';
 import { isGuarded } from './lease-file.ts';
 import { uptimeMs } from './uptime.ts';
@@ -31,8 +22,8 @@ export interface ServeOptions {
   readonly packageRoot: string;
   /** Of this program. */
   readonly version: string;
-  /** What a trial of the claude in use has shown; absent = what it says itself. */
-  readonly abilities?: (program: string) => Abilities;
+  /** The claude to be used now, with what is known of it. Fails when there is none that may be used. */
+  readonly claude: () => Promise<Result<ChosenProgram>>;
   /** Starts `serveGuard` as a process of its own, which outlives this one. */
   readonly startGuard: () => void;
   /** Calls what it is given once this process is told to end. */
@@ -46,7 +37,7 @@ export interface ServeOptions {
  * Fails with `usage` where the machine belongs to no fleet, with `busy` where an agent runs already.
  */
 export async function serveHost(world: World, options: ServeOptions): Promise<Result<void>> {
-  const { root, callerEnv, packageRoot, onSignal, tell, startGuard } = options;
+  const { root, callerEnv, packageRoot, onSignal, tell, startGuard, claude } = options;
   const paths = fleetPaths(root);
   const read = readHost(world.files, root);
   if (!read.ok) return read;
@@ -76,7 +67,6 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
     lock.release();
     return free;
   }
-  const claude = claudeOf(world, options);
   const context: Omit<AgentContext, 'noteLeases'> = {
     ...{ world, config, root, paths, home, packageRoot, tell, claude },
     redis: redis.value,
@@ -84,9 +74,10 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
     git: { world, env: callerEnv },
     env: callerEnv,
     bun: ownCommand('main').program,
+    hook: ownCommand('hook', packageRoot),
     isGuarded: () => isGuarded(world, paths),
   };
-  const agent = new Agent(context, { startGuard, abilities: () => abilitiesOf(world, options, claude) });
+  const agent = new Agent(context, { startGuard, abilities: () => abilitiesOf(world, options) });
   const told = Promise.withResolvers<void>();
   onSignal(told.resolve);
   const working = agent.run();
@@ -117,50 +108,19 @@ export async function checkName(
   return fail('duplicate', `Another machine of the fleet is called ${name}, and works.`, next);
 }
 
-const helpTimeoutMs = 20_000;
-
-/** Which claude is started now. A program that is the same as before is not asked again what it can do. */
-function claudeOf(world: World, options: ServeOptions): () => Promise<Result<ChosenProgram>> {
-  const { callerEnv, packageRoot, abilities } = options;
-  let known: { readonly file: ProgramFile; readonly chosen: ChosenProgram } | null = null;
-  return async () => {
-    const found = findClaude(world, callerEnv, { packageRoot });
-    if (!found.ok) return found;
-    const { program } = found.value;
-    const file = programFile(world, program);
-    const isSame = file !== null && known !== null && isSameFile(file, known.file);
-    if (isSame && known !== null && isWholeProgram(known.file)) return ok({ ...known.chosen, program });
-    const version = await versionOf(world, program, callerEnv);
-    if (!version.ok) return version;
-    if (isSame && known?.chosen.version === version.value) return ok({ ...known.chosen, program });
-    const can = abilities === undefined ? await abilitiesBy(world, program, callerEnv) : abilities(program);
-    const chosen = { program, version: version.value, can };
-    known = file === null ? null : { file, chosen };
-    return ok(chosen);
-  };
-}
-
-async function abilitiesBy(world: World, program: string, caller: ServeOptions['callerEnv']): Promise<Abilities> {
-  const env = { PATH: caller.PATH ?? '', HOME: caller.HOME ?? '', DISABLE_AUTOUPDATER: '1' };
-  const help = await world.processes.run({ program, args: ['--help'], cwd: '/', env, timeoutMs: helpTimeoutMs });
-  return help.ok ? abilitiesIn(help.value.stdout) : {};
-}
-
-async function abilitiesOf(
-  world: World,
-  { root, version }: ServeOptions,
-  claude: () => Promise<Result<ChosenProgram>>,
-): Promise<Result<HostAbilities>> {
+async function abilitiesOf(world: World, { root, version, claude }: ServeOptions): Promise<AgentAbilities> {
   const chosen = await claude();
-  if (!chosen.ok) return chosen;
-  const { can } = chosen.value;
-  return ok({
+  const { can, version: claudeVersion } = chosen.ok ? chosen.value : nothing;
+  const abilities = {
     wire: wireVersion,
     version,
-    claudeVersion: chosen.value.version,
+    claudeVersion,
     forwardsSubagents: can.forwardsSubagents === true,
     limitsUntrusted: can.untrusted === true,
     limitsMemory: can.toolMemory === true,
     logins: loginNames(world.files, root),
-  });
+  };
+  return { abilities, ...(chosen.ok ? {} : { refusal: chosen.failure.message }) };
 }
+
+const nothing: Pick<ChosenProgram, 'can' | 'version'> = { can: {}, version: '' };

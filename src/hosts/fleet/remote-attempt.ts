@@ -283,9 +283,16 @@ function lostBefore(host: string) {
   return fail('other-host', `Nothing is heard of the machine ${host} any more.`, 'It is tried again elsewhere.');
 }
 
+/** Another machine may do better. */
+const ofMachine: ReadonlySet<string> = new Set(['busy', 'claude-missing', 'claude-unproven']);
+
 function refusedBy(host: string, { failure }: News<'refused'>): Result<never> {
   const { reason, message, next } = failure;
-  return fail(reason === 'busy' ? 'other-host' : (reason as FailureReason), `On the machine ${host}: ${message}`, next);
+  return fail(
+    ofMachine.has(reason) ? 'other-host' : (reason as FailureReason),
+    `On the machine ${host}: ${message}`,
+    next,
+  );
 }
 
 function commandEnd({ exitCode, timedOut, output }: News<'ran'>): CommandEnd {

@@ -180,6 +180,8 @@ export const hostEntry = z.object({
   isDrained: z.boolean(),
   /** Without a living guard it takes nothing new either. */
   isGuarded: z.boolean(),
+  /** Why nothing can be started there: its claude is missing, or was tried and may not be used. */
+  refusal: text.optional(),
   /** Mean number of processes that want to run, and bytes. */
   load: z.number().optional(),
   freeDiskBytes: count.optional(),

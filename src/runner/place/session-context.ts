@@ -1,6 +1,6 @@
 /** Which context systems a session has, and the hooks and words by which it gets them. */
 import { basename, relative } from 'node:path';
-import type { HookEvent, OwnHook } from '../../claude/launch/settings.ts';
+import { type HookEvent, hookElsewhere, type OwnHook } from '../../claude/launch/settings.ts';
 import { cpmInstructions, cpmRules } from '../../context/cpm/instructions.ts';
 import type { Belonging } from '../../context/handover/find.ts';
 import { projectHere } from '../../context/handover/here.ts';
@@ -9,7 +9,7 @@ import type { ContextName, SessionDefinition } from '../../core/group.ts';
 import { sessionUuid } from '../../core/id.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { SessionPaths } from '../../store/paths.ts';
-import { launcherIn, ownCommand } from '../../world/own-program.ts';
+import { ownCommand } from '../../world/own-program.ts';
 import type { World } from '../../world/world.ts';
 
 /** In the order in which the model reads them. FABER, too: a session may begin a run itself. */
@@ -28,8 +28,8 @@ const spoken = {
 
 /** The session's own task first, then each system: the model reads them in this order. */
 export function ownHooks(packageRoot: string, systems: readonly ContextName[], isElsewhere = false): OwnHook[] {
-  // Nobody knows in what form the program is there, but for what starts any of them.
-  const own = isElsewhere ? { program: launcherIn(packageRoot), args: ['hook'] } : ownCommand('hook', packageRoot);
+  // In what form the program is there that machine alone knows.
+  const own = isElsewhere ? { program: hookElsewhere, args: [] } : ownCommand('hook', packageRoot);
   const hook = (event: HookEvent, system: string): OwnHook => ({
     event,
     program: { ...own, args: [...own.args, system, spoken[event]] },

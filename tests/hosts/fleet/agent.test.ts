@@ -1,6 +1,6 @@
 /** Promises: a machine does what a signed order says, once, and its runner hears all of it. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fleetPaths } from '../../../src/hosts/fleet/fleet-paths.ts';
 import {
@@ -260,6 +260,38 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     age(sid(2));
     rig.startAgent();
     await until(() => repositories().length === 0);
+  });
+
+  test('a machine says what its claude can do, and takes nothing while that may not be used', async () => {
+    const says = (what: object) => {
+      writeFileSync(join(rig.root, 'claude.json.new'), JSON.stringify(what));
+      renameSync(join(rig.root, 'claude.json.new'), join(rig.root, 'claude.json'));
+    };
+    const listed = async (isMeant: (host: RegisteredHost) => boolean): Promise<void> => {
+      while (!unwrap(await listHosts(rig.redis)).some(isMeant)) await Bun.sleep(20);
+    };
+    says({ can: { untrusted: true, toolMemory: true } });
+    await listed((host) => host.abilities.limitsMemory);
+    expect((await rig.offer()).abilities).toMatchObject({ limitsUntrusted: true, forwardsSubagents: false });
+    says({ refusal: 'Money would be endangered.' });
+    await listed((host) => host.refusal === 'Money would be endangered.' && host.abilities.claudeVersion === '');
+    expect(rig.told()).toContain('This machine takes nothing: Money would be endangered.');
+    const waiting = rig.offer();
+    const isWaiting = async () => unwrap(await rig.leases.waiting()).some(({ count }) => count === 1);
+    while (!(await isWaiting())) await Bun.sleep(20);
+    const { seenAt = 0 } = unwrap(await listHosts(rig.redis))[0] ?? {};
+    await listed((host) => host.seenAt > seenAt + 1_000);
+    expect(await isWaiting()).toBe(true);
+    says({ can: {} });
+    expect((await waiting).abilities).toMatchObject({ limitsUntrusted: false, claudeVersion: '2.1.331' });
+  });
+
+  test('an order that came before its claude was refused is refused', async () => {
+    const { token } = await rig.offer();
+    writeFileSync(join(rig.root, 'claude.json'), JSON.stringify({ refusal: 'Money would be endangered.' }));
+    const order = await rig.makeOrder({ script: 'exit 0' });
+    await rig.say(token, { do: 'order', order });
+    expect(await rig.hear(order.attemptId, 'refused')).toMatchObject({ failure: { reason: 'claude-unproven' } });
   });
 
   test('a drained machine takes nothing new until it is resumed, and tells so', async () => {

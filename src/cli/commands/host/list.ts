@@ -31,18 +31,22 @@ async function list(context: Context, json: boolean): Promise<Work> {
   else if (hosts.value.length === 0) {
     const command = commandText(['host', 'add', 'NAME', '--ssh', 'USER@HOST']);
     context.stderr.line(`No machine has joined. Add one with: ${command}`);
-  } else for (const line of table(context, hosts.value)) context.stdout.line(line);
+  } else {
+    for (const line of table(context, hosts.value)) context.stdout.line(line);
+    for (const { name, refusal } of hosts.value) if (refusal) context.stderr.line(safeLine(`${name}: ${refusal}`, 600));
+  }
   return ok(exitCode.done);
 }
 
 /** One word for how it stands. */
-function stateOf(host: FleetHost): 'ready' | 'draining' | 'lost' | 'unguarded' {
+function stateOf(host: FleetHost): 'ready' | 'draining' | 'lost' | 'unguarded' | 'refusing' {
   if (isLost(host)) return 'lost';
   if (host.isDrained) return 'draining';
-  return host.isGuarded ? 'ready' : 'unguarded';
+  if (!host.isGuarded) return 'unguarded';
+  return host.refusal === undefined ? 'ready' : 'refusing';
 }
 
-const tones = { ready: 'good', draining: 'warn', lost: 'bad', unguarded: 'bad' } as const;
+const tones = { ready: 'good', draining: 'warn', lost: 'bad', unguarded: 'bad', refusing: 'bad' } as const;
 
 function plain(host: FleetHost): object {
   const { name, labels, slots, used, load = null, abilities, leaseMs, since, seenAt } = host;
@@ -55,6 +59,7 @@ function plain(host: FleetHost): object {
     version,
     claudeVersion,
     leaseMs,
+    refusal: host.refusal ?? null,
     since: at(since),
     heard: at(seenAt),
   };

@@ -1,0 +1,58 @@
+/** The claude of a machine that works for others: tried as a run here would do it, and looked at again and again. */
+import { findClaude } from '../../claude/launch/program.ts';
+import { isSameFile, type ProgramFile, programFile } from '../../claude/launch/program-file.ts';
+import { ok, type Result } from '../../core/failure.ts';
+import type { ChosenProgram } from '../../hosts/agent/context.ts';
+import { environmentWith } from '../../hosts/agent/login.ts';
+import { readHost } from '../../hosts/fleet/fleet-files.ts';
+import { fleetPaths } from '../../hosts/fleet/fleet-paths.ts';
+import { type GateOptions, TrialGate } from '../../trial/gate.ts';
+import { abilitiesOf } from '../../trial/remembered.ts';
+import type { Place } from '../place.ts';
+
+/** What could not be seen may be seen later; a trial takes a while, and nobody waits for it. */
+const againMs = 5 * 60_000;
+
+export interface HostClaude {
+  /** Fails with `claude-missing`, and with `claude-unproven` when money or safety would be endangered with it. */
+  choose(): Promise<Result<ChosenProgram>>;
+  /** Ends a trial that is under way. */
+  close(): Promise<void>;
+}
+
+/** What trials have shown lies beside the rest of the machine's work for others, and goes with it. */
+export function hostClaude(place: Place, root: string, trial?: GateOptions['trial']): HostClaude {
+  const { world, env, packageRoot, notes } = place;
+  const interruption = new AbortController();
+  const host = readHost(world.files, root);
+  const paying = environmentWith(world.files, root, env, host.ok ? host.value?.login : undefined);
+  // Of a login that cannot be read each session hears by itself.
+  const caller = paying.ok ? paying.value : env;
+  const gate = new TrialGate(world, {
+    ...{ root: fleetPaths(root).folder, caller, packageRoot, stop: interruption.signal },
+    say: (line) => notes.line(line),
+    ...(trial === undefined ? {} : { trial }),
+  });
+  let refused: { readonly file: ProgramFile; readonly atMs: number; readonly answer: Result<never> } | null = null;
+  const choose = async (): Promise<Result<ChosenProgram>> => {
+    const found = findClaude(world, caller, { packageRoot });
+    if (!found.ok) return found;
+    const file = programFile(world, found.value.program);
+    const isKnown = refused !== null && file !== null && isSameFile(refused.file, file);
+    if (refused !== null && isKnown && Math.abs(world.clock.now() - refused.atMs) < againMs) return refused.answer;
+    const admitted = await gate.admit(undefined);
+    refused = null;
+    if (!admitted.ok) {
+      if (file !== null && admitted.failure.reason === 'claude-unproven')
+        refused = { file, atMs: world.clock.now(), answer: admitted };
+      return admitted;
+    }
+    const { program, version, tried } = admitted.value;
+    return ok({ program, version, can: tried === null ? {} : abilitiesOf(tried) });
+  };
+  const close = (): Promise<void> => {
+    interruption.abort();
+    return gate.idle();
+  };
+  return { choose, close };
+}

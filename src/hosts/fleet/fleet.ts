@@ -30,6 +30,8 @@ const offerMsMax = 20_000;
 /** Others wait no longer for one that nobody grants. */
 const longWishMs = 5_000;
 const listMs = 5_000;
+/** Wishes that are looked at once in that time. */
+const looksMax = 1_000;
 /** A newer runner counts on from what the machine has heard; until it knows that it says nothing. */
 interface Speech {
   n: number | null;
@@ -41,8 +43,12 @@ interface Wished {
   readonly sinceMs: number;
   /** Undefined until the engine has it. */
   place?: WishPlace;
+  /** Offers that came before the engine had told where the wish is. */
+  readonly early: OfferMessage[];
   isWithdrawn?: true;
 }
+
+type OfferMessage = Extract<ToGroup, { kind: 'offer' }>;
 
 interface Offer {
   readonly place: Place;
@@ -90,6 +96,8 @@ export class Fleet {
   /** Counted, so that neither a jump of the clock nor a machine that slept makes a lease seem over. */
   #nowMs = 0;
   #isLooking = false;
+  /** So many of the wishes were looked at. */
+  #lookedAt = 0;
   #isClosed = false;
 
   constructor(world: World, link: FleetLink, options: FleetOptions) {
@@ -127,18 +135,36 @@ export class Fleet {
   }
 
   async #wish(sessionId: SessionId, needs: Needs, priority: number): Promise<void> {
-    const wished: Wished = { needs, sinceMs: this.#nowMs };
+    const wished: Wished = { needs, sinceMs: this.#nowMs, early: [] };
     this.#wished.set(sessionId, wished);
     const labels = [...(needs.requires ?? []), ...(needs.host === undefined ? [] : [hostLabel(needs.host)])];
     const placed = await this.#link.wish(sessionId, labels, priority);
     if (placed.ok) {
       wished.place = placed.value;
       if (wished.isWithdrawn || this.#isClosed) void this.#link.withdraw(placed.value);
-      return;
-    }
-    // Whoever still wants it wishes anew.
+    } else this.#wishAnew(sessionId, wished);
+    for (const offer of wished.early.splice(0)) this.#onOffer(offer);
+  }
+
+  /** Whoever still wants it does. */
+  #wishAnew(sessionId: SessionId, wished: Wished): void {
     if (this.#wished.get(sessionId) === wished) this.#wished.delete(sessionId);
     this.#later(tickMs, this.#options.onChange);
+  }
+
+  /** A machine may have gone with a wish that it had taken, or what it said may be lost with Redis. */
+  async #lookForLost(): Promise<void> {
+    const placed = [...this.#wished].flatMap(([sessionId, wished]) => {
+      const isLong = this.#nowMs - wished.sinceMs >= longWishMs;
+      return isLong && wished.place !== undefined ? [{ sessionId, wished, place: wished.place }] : [];
+    });
+    // Each in its turn: there may be thousands.
+    this.#lookedAt = this.#lookedAt >= placed.length ? 0 : this.#lookedAt;
+    const some = placed.slice(this.#lookedAt, this.#lookedAt + looksMax);
+    this.#lookedAt += looksMax;
+    const lost = await this.#link.lostWishes(some.map(({ place }) => place));
+    if (this.#isClosed) return;
+    for (const [index, { sessionId, wished }] of some.entries()) if (lost[index]) this.#wishAnew(sessionId, wished);
   }
 
   #withdraw(sessionId: SessionId, wished: Wished): void {
@@ -290,8 +316,13 @@ export class Fleet {
     }
   }
 
-  #onOffer({ host, token, job, sessionId, abilities }: Extract<ToGroup, { kind: 'offer' }>): void {
+  #onOffer(offer: OfferMessage): void {
+    const { host, token, job, sessionId, abilities } = offer;
     const wished = this.#wished.get(sessionId);
+    if (wished !== undefined && wished.place === undefined) {
+      wished.early.push(offer);
+      return;
+    }
     const place: Place = { host, token, job: `${wished?.place?.labelSet ?? ''}/${job}` };
     const isWanted = wished?.place?.job === job && abilities.wire === wireVersion;
     if (!isWanted) {
@@ -338,7 +369,10 @@ export class Fleet {
       for (const [sessionId, offer] of this.#offers) {
         if (this.#nowMs - offer.sinceMs >= offerMsMax) this.#giveBack(sessionId, offer);
       }
-      if (this.#nowMs % listMs === 0) void this.#list();
+      if (this.#nowMs % listMs === 0) {
+        void this.#list();
+        void this.#lookForLost();
+      }
       void this.#look();
       this.#everyTick();
     });

@@ -137,6 +137,22 @@ export class Leases {
     });
   }
 
+  /** Which of these wishes wait no more and are held by nobody. */
+  async lost(places: readonly WishPlace[]): Promise<Result<boolean[]>> {
+    const counted = await this.#redis.ask(async (redis) => {
+      const pipeline = redis.pipeline();
+      for (const { labelSet, job } of places) {
+        const queue = `${queuePrefix}:${queueName(labelSet)}`;
+        // In this order: who takes it stops its waiting and locks it at once.
+        pipeline.zscore(`${queue}:prioritized`, job).exists(`${queue}:${job}:lock`);
+      }
+      return (await pipeline.exec()) ?? [];
+    });
+    if (!counted.ok) return counted;
+    const isThere = counted.value.map(([error, answer]) => error !== null || (answer !== null && answer !== 0));
+    return ok(places.map((_, index) => !isThere[2 * index] && !isThere[2 * index + 1]));
+  }
+
   /** `taken`: by somebody who holds it, or who has lost it since (see `look`). */
   async stateOf({ labelSet, job }: WishPlace): Promise<Result<'waiting' | 'taken' | 'gone'>> {
     return this.#ask(this.#queues, labelSet, async (queue) => {

@@ -25,6 +25,8 @@ export interface FleetLink {
   readonly blobs: BlobStore;
   wish(sessionId: SessionId, labels: readonly string[], priority: number): Promise<Result<WishPlace>>;
   withdraw(place: WishPlace): Promise<void>;
+  /** Which of these wishes wait no more and are held by nobody; none of them when the engine does not answer. */
+  lostWishes(places: readonly WishPlace[]): Promise<readonly boolean[]>;
   /** In this order for each machine, as often as it takes. */
   send(host: string, message: ToHost): void;
   /**

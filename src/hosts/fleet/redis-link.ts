@@ -51,6 +51,11 @@ class RedisLink implements FleetLink {
     await this.#leases.withdraw(place);
   }
 
+  async lostWishes(places: readonly WishPlace[]): Promise<readonly boolean[]> {
+    const lost = await this.#leases.lost(places);
+    return lost.ok ? lost.value : places.map(() => false);
+  }
+
   send(host: string, message: ToHost): void {
     const unsent = this.#unsent.get(host) ?? [];
     this.#unsent.set(host, unsent);

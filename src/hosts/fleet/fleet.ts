@@ -25,6 +25,8 @@ import { Wishes } from './wishes.ts';
 import { describeHosts } from './words.ts';
 
 const tickMs = 1_000;
+/** An offer that comes early is looked at again after this. */
+const earlyMs = 20;
 /** A machine takes a slot back after 30 seconds without an order. */
 const offerMsMax = 20_000;
 const listMs = 5_000;
@@ -257,7 +259,13 @@ export class Fleet {
     }
   }
 
-  #onOffer({ host, token, job, sessionId, abilities }: Extract<ToGroup, { kind: 'offer' }>): void {
+  #onOffer(offer: Extract<ToGroup, { kind: 'offer' }>): void {
+    const { host, token, job, sessionId, abilities } = offer;
+    // A machine may take a wish before the engine has told where it is.
+    if (this.#wishes.isBeingPut(sessionId)) {
+      this.#later(earlyMs, () => this.#onOffer(offer));
+      return;
+    }
     const wished = abilities.wire === wireVersion ? this.#wishes.granted(sessionId, job) : undefined;
     const place: Place = { host, token, job: `${wished?.labelSet ?? ''}/${job}` };
     if (wished === undefined) {

@@ -110,6 +110,12 @@ export class Wishes {
     return this.#wished.get(sessionId) === wished;
   }
 
+  /** The engine has not told yet where it is. */
+  isBeingPut(sessionId: SessionId): boolean {
+    const wished = this.#wished.get(sessionId);
+    return wished !== undefined && (wished.place === undefined || wished.isMoving);
+  }
+
   /** A machine has granted that wish, which is none any more; undefined when nobody wants it. */
   granted(sessionId: SessionId, job: string): WishPlace | undefined {
     const place = this.#wished.get(sessionId)?.place;

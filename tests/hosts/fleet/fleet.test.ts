@@ -231,3 +231,12 @@ test('what a machine keeps for a runner that is gone is given back', () => {
   link.hear({ kind: 'here', host: 'one', attempts: [here] }, () => {});
   expect(link.said).toEqual(['one: one:job9 5 release']);
 });
+
+test('a slot that is offered before the engine has told where its wish is, is used', async () => {
+  fleet.want([wish(a)]);
+  link.offer(a, 'job1');
+  await settled();
+  world.clock.step(20);
+  expect([...fleet.view.granted.keys()]).toEqual([a]);
+  expect(link.said).toEqual([]);
+});

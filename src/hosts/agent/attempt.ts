@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { commandEnvironment } from '../../claude/launch/environment.ts';
 import { advise } from '../../core/advice.ts';
 import type { ProcessIdentity } from '../../core/event.ts';
-import { errorText, type Failure, fail, publicFailure } from '../../core/failure.ts';
+import { errorText, type Failure, fail, publicFailure, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import { delay } from '../../world/clock.ts';
 import type { ExitStatus } from '../../world/world.ts';
@@ -52,6 +52,9 @@ export class OrderedAttempt {
   #cancelLook: () => void = () => {};
   #lastCheckpointMs = Number.NEGATIVE_INFINITY;
   #wantsCheckpoint = false;
+  /** Why files that were to be sent never can be, or the work as it is now. */
+  #unsentFiles: string | undefined;
+  #unsentWork: string | undefined;
   /** The end of the last piece that was looked at for a tool's result. */
   #tail = '';
 
@@ -279,7 +282,9 @@ export class OrderedAttempt {
     const fenced = this.#isFenced;
     const limitsHit = [...remains.limitsHit];
     const { leftover, lastStderrLine } = remains;
-    this.#conclude({ say: 'ended', status, leftover, limitsHit, lastStderrLine, fenced });
+    const why = this.#unsentFiles ?? this.#unsentWork;
+    const unsent = why === undefined ? {} : { unsent: { why, folder: this.#slot.paths.folder } };
+    this.#conclude({ say: 'ended', status, leftover, limitsHit, lastStderrLine, fenced, ...unsent });
     this.#release();
   }
 
@@ -289,16 +294,20 @@ export class OrderedAttempt {
     const { tell, git } = this.#context;
     const prints = this.#outbox.printed;
     const changed = work.files.changed();
-    const files = changed === null ? undefined : this.#keepBlob(Buffer.from(JSON.stringify(changed)));
+    const packed = changed === null ? null : this.#keepBlob(Buffer.from(JSON.stringify(changed)));
+    if (packed?.ok === false) this.#unsentFiles = packed.failure.message;
+    const files = packed?.ok ? packed.value : undefined;
     const made = await snapshotWork(git, work.worktree, this.#slot.order.sessionId, work.told);
     if (!made.ok) tell(`The work of attempt ${this.#slot.order.attemptId} cannot be kept: ${made.failure.message}`);
-    const snapshot = made.ok ? made.value : null;
-    const bundle = snapshot?.bundle == null ? undefined : this.#keepBundle(snapshot.bundle);
+    const found = made.ok ? made.value : null;
+    const bundled = found?.bundle == null ? null : this.#keepBundle(found.bundle);
+    const unmade = made.ok ? bundled : made;
+    this.#unsentWork = unmade?.ok === false ? unmade.failure.message : undefined;
+    // Commits without the bundle that holds them are nothing to anybody.
+    const snapshot = bundled?.ok === false ? null : found;
+    const bundle = bundled?.ok ? bundled.value : undefined;
     if ((files === undefined && snapshot === null) || this.#isClosed) return;
-    if (snapshot !== null && (snapshot.bundle === null || bundle !== undefined)) {
-      const { head } = snapshot;
-      work.told = { head, snapshot: snapshot.snapshot };
-    }
+    if (snapshot !== null) work.told = { head: snapshot.head, snapshot: snapshot.snapshot };
     this.#outbox.add({
       say: 'checkpoint',
       prints,
@@ -308,7 +317,7 @@ export class OrderedAttempt {
     });
   }
 
-  #keepBundle(path: string): Blob | undefined {
+  #keepBundle(path: string): Result<Blob> {
     const { files } = this.#context.world;
     try {
       return this.#keepBlob(files.readBytes(path, 0, files.info(path)?.size ?? 0));
@@ -317,16 +326,13 @@ export class OrderedAttempt {
     }
   }
 
-  /** Undefined when it is too large to be sent, which is told to whoever looks after this machine. */
-  #keepBlob(bytes: Uint8Array): Blob | undefined {
+  /** Fails when it is too large to be sent, which is told to whoever looks after this machine as well. */
+  #keepBlob(bytes: Uint8Array): Result<Blob> {
     const { world, tell } = this.#context;
     const blob = blobOf(world.random.uuid(), bytes.length);
-    if (!blob.ok) {
-      tell(`A checkpoint of attempt ${this.#slot.order.attemptId} is not sent: ${blob.failure.message}`);
-      return undefined;
-    }
-    world.files.writeBytes(this.#outbox.blobPath(blob.value.id), bytes, { durable: true });
-    return blob.value;
+    if (blob.ok) world.files.writeBytes(this.#outbox.blobPath(blob.value.id), bytes, { durable: true });
+    else tell(`A checkpoint of attempt ${this.#slot.order.attemptId} is not sent: ${blob.failure.message}`);
+    return blob;
   }
 
   /** What its runner says. */

@@ -247,7 +247,9 @@ export class RemoteAttempt implements HostedAttempt {
     if (this.isLost) keepPrinted(git, paths, attemptId, this.subject.offset);
     const settled = await this.#mirror.settle();
     const { leftover = false, limitsHit = [], lastStderrLine = '' } = this.#end ?? {};
-    return { leftover, limitsHit, lastStderrLine, ...(settled.ok ? {} : { failure: settled.failure }) };
+    const unsent = this.#end?.unsent;
+    const brought = unsent === undefined || !settled.ok ? settled : notBrought(this.subject.place.host, unsent);
+    return { leftover, limitsHit, lastStderrLine, ...(brought.ok ? {} : { failure: brought.failure }) };
   }
 
   async endNow(): Promise<boolean> {
@@ -285,6 +287,12 @@ function lostBefore(host: string) {
 
 /** Another machine may do better. */
 const ofMachine: ReadonlySet<string> = new Set(['busy', 'claude-missing', 'claude-unproven']);
+
+/** Too large for the way; it stays where it was made. */
+function notBrought(host: string, { why, folder }: NonNullable<News<'ended'>['unsent']>): Result<never> {
+  const message = `What the session made on machine ${host} cannot be brought here: ${why} It lies there in ${folder}.`;
+  return fail('worktree-failed', message, 'Fetch it from there before the session is retried.');
+}
 
 function refusedBy(host: string, { failure }: News<'refused'>): Result<never> {
   const { reason, message, next } = failure;

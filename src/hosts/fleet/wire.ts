@@ -138,6 +138,8 @@ const attemptNews = z.discriminatedUnion('say', [
     lastStderrLine: text,
     /** The guard ended it, because its lease was over. */
     fenced: z.boolean(),
+    /** Some of its files, or its work, cannot be sent: why, and the folder on the machine in which they lie. */
+    unsent: z.object({ why: text, folder: text }).optional(),
   }),
   z.object({
     say: z.literal('ran'),

@@ -8,7 +8,7 @@ import type { Wish } from '../../../src/core/plan/decision.ts';
 import { Fleet, type RemoteInput } from '../../../src/hosts/fleet/fleet.ts';
 import type { WishPlace } from '../../../src/hosts/fleet/leases.ts';
 import type { FleetLink } from '../../../src/hosts/fleet/link.ts';
-import type { HostAbilities, ToGroup, ToHost } from '../../../src/hosts/fleet/wire.ts';
+import type { AttemptNews, HostAbilities, ToGroup, ToHost } from '../../../src/hosts/fleet/wire.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { groupId, sessionDefinition, sid } from '../../support/core-events.ts';
 import { type SteppedWorld, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
@@ -239,4 +239,19 @@ test('a slot that is offered before the engine has told where its wish is, is us
   world.clock.step(20);
   expect([...fleet.view.granted.keys()]).toEqual([a]);
   expect(link.said).toEqual([]);
+});
+
+test('what is too large for the way fails the session, and it is told where it lies', async () => {
+  const attempt = fleet.attempt(inputOf(false));
+  const exited = new Promise((resolve) => attempt.onExit(resolve));
+  const status = { kind: 'exited', code: 0 } as const;
+  const unsent = { why: '300 MB would have to be sent.', folder: '/there/session' };
+  const end = { leftover: false, limitsHit: [], lastStderrLine: '', fenced: false, unsent };
+  const news: AttemptNews = { say: 'ended', status, ...end };
+  link.hear({ kind: 'attempt', host: 'one', token: 'one:job1', attemptId: 'attempt', n: 1, news }, () => {});
+  expect(await exited).toEqual(status);
+  const { failure } = await attempt.reap();
+  expect(failure).toMatchObject({ reason: 'worktree-failed' });
+  expect(failure?.message).toContain('machine one');
+  expect(failure?.message).toEndWith('300 MB would have to be sent. It lies there in /there/session.');
 });

@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { attemptMark } from '../../src/claude/launch/environment.ts';
 import type { GroupConfig, SessionDefinition } from '../../src/core/group.ts';
-import { writeFleet, writeHost } from '../../src/hosts/fleet/fleet-files.ts';
+import { type HostConfig, writeFleet, writeHost } from '../../src/hosts/fleet/fleet-files.ts';
 import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
 import { loginText } from '../../src/hosts/fleet/login-files.ts';
 import { FleetRedis } from '../../src/hosts/fleet/redis.ts';
@@ -144,26 +144,9 @@ export async function openGround(sketches: readonly SessionSketch[], options: Gr
   const { publicKey, signingKey } = keys;
   written(writeFleet(world.files, group.root, { ...common, publicKey, signingKey }));
   const machines: Record<string, Machine> = {};
-  const addMachine = (name: string, options: MachineOptions): Machine => {
-    const { slots = 2, labels = [], redisPort = server.port } = options;
-    const root = join(group.folder, `machine ${name}`);
-    const home = join(group.folder, `home ${name}`);
-    mkdirSync(home, { recursive: true });
-    const own = login === undefined ? {} : { login: 'team-a' };
-    const redis = `redis://127.0.0.1:${redisPort}`;
-    const config = { ...common, redis, runnerKeys: [publicKey], name, slots, labels: [...labels], ...own };
-    written(writeHost(world.files, root, config));
-    if (login !== undefined) {
-      const { logins } = fleetPaths(root);
-      mkdirSync(logins, { recursive: true });
-      writeFileSync(join(logins, 'team-a.env'), loginText(login), { mode: 0o600 });
-    }
-    const machine = new Machine(
-      root,
-      home,
-      { PATH: process.env.PATH ?? '', HOME: home, ...env, ...options.env },
-      options.main,
-    );
+  const addMachine = (name: string, more: MachineOptions): Machine => {
+    const own = { ...common, redis: `redis://127.0.0.1:${more.redisPort ?? server.port}`, runnerKeys: [publicKey] };
+    const machine = newMachine(group.folder, own, name, { ...more, env: { ...env, ...more.env } }, login);
     machines[name] = machine;
     machine.start();
     return machine;
@@ -186,6 +169,25 @@ export async function openGround(sketches: readonly SessionSketch[], options: Gr
       group.remove();
     },
   };
+}
+
+function newMachine(
+  folder: string,
+  common: Omit<HostConfig, 'name' | 'slots' | 'labels'>,
+  name: string,
+  { slots = 2, labels = [], env, main }: MachineOptions,
+  login: GroundOptions['login'],
+): Machine {
+  const [root, home] = [join(folder, `machine ${name}`), join(folder, `home ${name}`)];
+  mkdirSync(home, { recursive: true });
+  const own = login === undefined ? {} : { login: 'team-a' };
+  written(writeHost(world.files, root, { ...common, name, slots, labels: [...labels], ...own }));
+  if (login !== undefined) {
+    const { logins } = fleetPaths(root);
+    mkdirSync(logins, { recursive: true });
+    writeFileSync(join(logins, 'team-a.env'), loginText(login), { mode: 0o600 });
+  }
+  return new Machine(root, home, { PATH: process.env.PATH ?? '', HOME: home, ...env }, main);
 }
 
 /** With its getters. */

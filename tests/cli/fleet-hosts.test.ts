@@ -4,7 +4,17 @@
  * sentence, and a login stands in no command line and no message. Not covered: other systems than this one, systemd.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
 import { startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
@@ -299,6 +309,23 @@ esac
     for (const lock of locksOf(user.data)) expect(locks.holder(lock)).toBeNull();
   }, 60_000);
 
+  test('a machine whose claude endangers money says so, takes nothing, and tries the next one by itself', async () => {
+    const program = join(pathWith('claude'), 'claude');
+    const machine = join(user.folder, 'there', 'data');
+    const env = { CLAUDE_CODE_AGENT_HOME: machine, CLAUDE_CODE_AGENT_CLAUDE: program };
+    const joined = await user.runWith({ env }, 'host', 'join', await user.ok('fleet', 'join-line'), '--name', 'two');
+    expect([joined.code, joined.stdout]).toEqual([2, '']);
+    expect(joined.stderr).toContain('This machine has joined, and takes nothing: claude 2.1.331 was tried at no cost');
+    expect((await user.run('host', 'list')).stdout).toMatch(/^two +refusing /m);
+    const { stdout } = await user.run('doctor', '--hosts', '--json');
+    expect(stdout).toContain('two: nothing is sent there. claude 2.1.331 was tried');
+    copyFileSync(program, `${program}-new`);
+    renameSync(`${program}-new`, program);
+    noteTried(fleetPaths(machine).folder, program);
+    while (!/^two +ready /m.test(await user.ok('host', 'list'))) await Bun.sleep(100);
+    expect((await user.runWith({ env }, 'host', 'forget', 'two', '--yes')).code).toBe(0);
+  }, 60_000);
+
   test('a machine joins by itself, in the foreground too, and leaves again', async () => {
     user.env.CLAUDE_CODE_AGENT_CLAUDE = join(pathWith('claude'), 'claude');
     const machine = join(user.folder, 'there', 'data');
@@ -309,6 +336,7 @@ esac
     expect(await bad('--label', 'a b')).toContain('no label');
     expect(await bad('--login', 'none')).toContain('This machine holds no login "none".');
     expect(existsSync(machine)).toBe(false);
+    noteTried(fleetPaths(machine).folder, user.env.CLAUDE_CODE_AGENT_CLAUDE);
 
     const joined = await user.runWith(
       { env, stdin: `${line}\n` },

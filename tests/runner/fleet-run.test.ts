@@ -322,6 +322,25 @@ fleetTest.each(['from sources', 'installed as a bundle'])(
   },
 );
 
+fleetTest('a session that a machine refuses for its claude begins on another one', async () => {
+  await open([{ name: 'a' }], { machines: { one: {} } });
+  const { one } = ground.machines;
+  const refuse = (): void => {
+    const path = join(one?.root ?? '', 'claude.json');
+    if (!existsSync(path)) writeFileSync(path, JSON.stringify({ refusal: 'Money would be endangered.' }));
+  };
+  const run = ground.group.run(rig.env, { onEvent: ({ type }) => type === 'session_starting' && refuse() });
+  expect(await run.event('session_paused')).toMatchObject({
+    reason: 'interrupted',
+    message: 'On the machine one: Money would be endangered.',
+  });
+  ground.addMachine('two', {});
+  const fake = await begin('a');
+  expect(machineOf(fake)).toBe('two');
+  await fake.succeed(0.1);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+});
+
 async function until(isTrue: () => boolean): Promise<void> {
   while (!isTrue()) await Bun.sleep(20);
 }

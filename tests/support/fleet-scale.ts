@@ -33,7 +33,7 @@ export interface Cpu {
 
 export interface ScaleResult {
   readonly wallMs: number;
-  /** How often a claude was started for each session, by the claudes themselves. */
+  /** How often a claude was told the task of each session, by the claudes themselves. */
   readonly starts: ReadonlyMap<string, number>;
   readonly kills: number;
   readonly runner: Cpu;
@@ -65,16 +65,17 @@ export async function runAtScale(shape: ScaleShape): Promise<ScaleResult> {
   }
 }
 
-/** Notes each start in a file, makes one in its folder, and goes on as the smallest claude. */
+/** The smallest claude, which makes a file in its folder and notes in another one when it is told its task. */
 function countingClaude(folder: string): string {
   const program = join(folder, 'claude');
   const text = `#!/bin/sh
 case $1 in
 --version | --help | auth) exec '${tinyClaude}' "$@" ;;
 esac
-echo "\${CLAUDE_CODE_AGENT_SESSION:-$PWD}" >>'${startsFile(folder)}'
 echo made >made.txt
-. '${tinyClaude}'
+BENCH_PROMPTED='${startsFile(folder)}'
+export BENCH_PROMPTED
+exec '${tinyClaude}' "$@"
 `;
   writeFileSync(program, text);
   chmodSync(program, 0o755);

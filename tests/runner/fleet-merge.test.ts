@@ -2,11 +2,10 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Repository } from '../git/repository.ts';
-import { git } from '../git/repository.ts';
+import { git, Repository } from '../git/repository.ts';
+import { launcher } from '../support/cli.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { type FleetGround, openGround } from '../support/fleet-ground.ts';
-import { launcher } from '../support/cli.ts';
 import { hasRedis } from '../support/redis-server.ts';
 
 let rig: Rig;
@@ -27,12 +26,15 @@ const tips = () => repositories.map((name) => git(folderOf(name), 'rev-parse', '
 /** Each session on a machine of its own; what each writes, by its name. */
 async function workOnThree(works: Readonly<Record<string, Readonly<Record<string, string>>>>): Promise<void> {
   const hosts = { a: 'one', b: 'two', c: 'three' } as const;
-  const sketches = Object.entries(hosts).map(([name, host]) => ({ name, fields: { where: `host:${host}` } }));
+  const sketches = Object.entries(hosts).map(([name, host]) => ({
+    name,
+    project: name === 'c' ? 'lib' : 'app',
+    fields: { host },
+  }));
   ground = await openGround(sketches, {
     machines: { one: {}, two: {}, three: {} },
     env: rig.env,
     config: { where: 'fleet', maxBudgetUsd: 20 },
-    elsewhere: { c: 'lib' },
   });
   const run = ground.group.run(rig.env);
   for (const [name, files] of Object.entries(works)) {

@@ -85,9 +85,9 @@ test.if(hasRedis)(
     await until(() => existsSync(join(work, 'waits')));
     const kept = () => git(group.project('app'), 'ls-tree', '--name-only', checkpointRef).split('\n');
     await until(() => existsSync(join(group.project('app'), '.git', checkpointRef)) && kept().includes('two.txt'));
-    const { attempt } = group.state().sessions.get(group.id('b'))?.state as { attempt: Attempt };
+    const state = group.state().sessions.get(group.id('b'))?.state as { attempt: Attempt } | undefined;
     const before = api.requests.filter(({ name, kind }) => name === 'b' && kind === 'step').at(-1)?.body.messages ?? [];
-    await one.burn([attempt.id]);
+    await one.burn([state?.attempt.id ?? '']);
     ground.addMachine('two', { labels: ['first'] });
     await run.event('session_host_lost', group.id('b'));
     expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });

@@ -7,7 +7,7 @@ import { type Cpu, cpuOf, startRunner, sum, tinyClaude } from './fleet-scale.ts'
 const lookMs = 5;
 const lineBytes = 4_096;
 
-/** Milliseconds between the first and the last of these bytes in the transcript here, and the CPU of all in that time. */
+/** Milliseconds between the first and the last of these bytes in the transcript here, and the CPU of all meanwhile. */
 export async function shipTranscript(bytes: number): Promise<{ readonly ms: number; readonly cpu: Cpu }> {
   const ground = await openGround([{ name: 'a' }], {
     machines: { one: { slots: 1 } },

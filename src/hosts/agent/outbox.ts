@@ -10,8 +10,8 @@ import type { AttemptNews, Blob, ToGroup } from '../fleet/wire.ts';
 
 /** So many bytes of a transcript may be on their way. */
 export const unacknowledgedMax = 256 * 1024;
-/** Of one message. */
-export const chunkBytes = 48 * 1024;
+/** Of one message: so that the room holds a whole number of them, or every few would be a small one. */
+export const chunkBytes = 64 * 1024;
 const messagesAtOnce = 16;
 const againMs = 1_000;
 

@@ -1,7 +1,7 @@
 /**
  * An attempt whose machine was lost, and is there again. What it printed, and what claude has kept of its conversation,
- * goes to files of its own, so that it can be counted what it has cost; of all else nothing is taken in, for the session
- * has gone on without it.
+ * goes to files of its own, so that it can be counted what it has cost; of all else nothing is taken in, for the
+ * session has gone on without it.
  */
 import { basename, join } from 'node:path';
 import type { Place } from '../../core/event.ts';

@@ -102,7 +102,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const asked = join(rig.temp.path, 'asked');
     const program = join(rig.temp.path, 'claude');
     const before = readFileSync(program, 'utf8');
-    writeFileSync(program, before.replace('--help)', `--help) echo asked >>'${asked}';`));
+    writeFileSync(program, before.replace('--help)', '--help) echo asked >>"$HOME/../asked";'));
     rig.startAgent();
     for (const session of [sid(1), sid(2)]) {
       const { attemptId } = await rig.start({ script: 'exit 0', branch: `cca/group/${session}` }, session);

@@ -7,6 +7,7 @@ import { availableParallelism, cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { dashboard } from './dashboard.ts';
 import { events } from './events.ts';
+import { fleet } from './fleet.ts';
 import { hook } from './hook.ts';
 import { ingest } from './ingest.ts';
 import { real } from './real.ts';
@@ -32,6 +33,7 @@ const benchmarks: Readonly<Record<string, Benchmark>> = {
   real,
   tokens,
   trial,
+  fleet,
 };
 const resultsFile = join(import.meta.dir, 'results.md');
 /** What a whole run has measured so far: it is not lost when something later fails, nor taken for a whole run. */

@@ -109,6 +109,8 @@ export interface GroundOptions {
   readonly machines: Readonly<Record<string, MachineOptions>>;
   /** Of the agents. */
   readonly env: Readonly<Record<string, string>>;
+  /** More of it, for which the folder of all must be known. */
+  readonly envOf?: (folder: string) => Readonly<Record<string, string>>;
   /** Makes the program that the agents start, in the folder of the ground; absent = what their environment says. */
   readonly claude?: (folder: string) => string;
   /** Variables of a login that each machine holds; absent = that of the environment. */
@@ -120,29 +122,29 @@ export interface GroundOptions {
   readonly redis?: readonly string[];
 }
 
-/** All sessions work in one repository. The agents are started. */
+/** Sessions work in the repositories of their projects, `app` unless they name one. The agents are started. */
 export async function openGround(sketches: readonly SessionSketch[], options: GroundOptions): Promise<FleetGround> {
   const { leaseMs = 3_000, env, config = {}, files = {}, login } = options;
-  let repository = '';
-  const fields: Partial<SessionDefinition> = {
-    isolate: 'worktree',
-    get repository() {
-      return repository;
-    },
-  };
-  const all = sketches.map((sketch) => ({
-    ...sketch,
-    project: 'app',
-    fields: Object.assign(copy(fields), sketch.fields),
-  }));
+  let projects = '';
+  const all = sketches.map((sketch) => {
+    const { project = 'app' } = sketch;
+    const fields: Partial<SessionDefinition> = {
+      isolate: 'worktree',
+      get repository() {
+        return join(projects, project, '.git');
+      },
+    };
+    return { ...sketch, project, fields: Object.assign(copy(fields), sketch.fields) };
+  });
   const group = makeGroup(all, config, {
     beforeSessions: (folder) => {
-      new Repository(join(folder, 'projects', 'app')).commit({
-        'base.txt': 'base\n',
-        '.gitignore': 'ignored\n',
-        ...files,
-      });
-      repository = join(folder, 'projects', 'app', '.git');
+      projects = join(folder, 'projects');
+      for (const name of new Set(['app', ...all.map(({ project }) => project)]))
+        new Repository(join(projects, name)).commit({
+          'base.txt': 'base\n',
+          '.gitignore': 'ignored\n',
+          ...files,
+        });
     },
   });
   const server = await startRedis(group.folder, options.redis);
@@ -151,6 +153,7 @@ export async function openGround(sketches: readonly SessionSketch[], options: Gr
   const { publicKey, signingKey } = keys;
   written(writeFleet(world.files, group.root, { ...common, publicKey, signingKey }));
   const claude = options.claude?.(group.folder) ?? null;
+  const ownEnv = options.envOf?.(group.folder) ?? {};
   const machines: Record<string, Machine> = {};
   const addMachine = (name: string, options: MachineOptions): Machine => {
     const { slots = 2, labels = [], redisPort = server.port } = options;
@@ -162,7 +165,7 @@ export async function openGround(sketches: readonly SessionSketch[], options: Gr
     const config = { ...common, redis, runnerKeys: [publicKey], name, slots, labels: [...labels], ...own };
     written(writeHost(world.files, root, config));
     if (login !== undefined) keepLogin(root, login);
-    const program = claude === null ? {} : { CLAUDE_CODE_AGENT_CLAUDE: claude };
+    const program = { ...ownEnv, ...(claude === null ? {} : { CLAUDE_CODE_AGENT_CLAUDE: claude }) };
     const all = { PATH: process.env.PATH ?? '', HOME: home, ...env, ...program, ...options.env };
     const machine = new Machine(root, home, all, options.main);
     machines[name] = machine;

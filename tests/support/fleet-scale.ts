@@ -9,7 +9,7 @@ import { launcher } from './cli.ts';
 import { type FleetGround, openGround } from './fleet-ground.ts';
 import { noteTried } from './tried.ts';
 
-const tinyClaude = join(import.meta.dir, '..', '..', 'bench', 'support', 'tiny-claude.sh');
+export const tinyClaude = join(import.meta.dir, '..', '..', 'bench', 'support', 'tiny-claude.sh');
 const lookMs = 20;
 /** Ticks of /proc/PID/stat a second; the same on every Linux that is still in use. */
 const ticksPerSecond = 100;
@@ -33,7 +33,7 @@ export interface Cpu {
 
 export interface ScaleResult {
   readonly wallMs: number;
-  /** How often a claude was started for each session, by the claudes themselves. */
+  /** How often a claude was told the task of each session, by the claudes themselves. */
   readonly starts: ReadonlyMap<string, number>;
   readonly kills: number;
   readonly runner: Cpu;
@@ -65,16 +65,17 @@ export async function runAtScale(shape: ScaleShape): Promise<ScaleResult> {
   }
 }
 
-/** Notes each start in a file, makes one in its folder, and goes on as the smallest claude. */
+/** The smallest claude, which makes a file in its folder and notes in another one when it is told its task. */
 function countingClaude(folder: string): string {
   const program = join(folder, 'claude');
   const text = `#!/bin/sh
 case $1 in
 --version | --help | auth) exec '${tinyClaude}' "$@" ;;
 esac
-echo "\${CLAUDE_CODE_AGENT_SESSION:-$PWD}" >>'${startsFile(folder)}'
 echo made >made.txt
-. '${tinyClaude}'
+BENCH_PROMPTED='${startsFile(folder)}'
+export BENCH_PROMPTED
+exec '${tinyClaude}' "$@"
 `;
   writeFileSync(program, text);
   chmodSync(program, 0o755);
@@ -85,23 +86,14 @@ const startsFile = (folder: string): string => join(folder, 'starts');
 
 async function runToEnd(ground: FleetGround, shape: ScaleShape): Promise<Omit<ScaleResult, 'ground'>> {
   const { group, machines, server } = ground;
-  const { folder, root, groupId } = group;
+  const { folder } = group;
   const claude = join(folder, 'claude');
-  noteTried(root, claude);
   const begin = performance.now();
   const runner = { own: 0, started: 0 };
   let kills = 0;
   let done = doneIn(group.paths.events);
   for (;;) {
-    const child = Bun.spawn([launcher, 'group', 'run', groupId, '--min-free-memory', '1', '--output', 'quiet'], {
-      env: {
-        ...{ PATH: process.env.PATH ?? '', HOME: folder, LANG: 'C.UTF-8', CLAUDE_CODE_AGENT_HOME: root },
-        ...{ CLAUDE_CODE_AGENT_CLAUDE: claude, ANTHROPIC_API_KEY: 'test-key' },
-      },
-      stdin: 'ignore',
-      stdout: 'ignore',
-      stderr: Bun.file(join(folder, 'runner.stderr')),
-    });
+    const child = startRunner(ground, claude);
     let seen: Cpu = { own: 0, started: 0 };
     while (child.exitCode === null && child.signalCode === null) {
       await Bun.sleep(lookMs);
@@ -133,6 +125,21 @@ async function runToEnd(ground: FleetGround, shape: ScaleShape): Promise<Omit<Sc
   return { wallMs, kills, starts, runner, agents: sum(agents), redis: sum([cpuOf(server.pid)]) };
 }
 
+/** `group run` as a process of its own. */
+export function startRunner({ group }: FleetGround, claude: string): Bun.Subprocess {
+  const { folder, root, groupId } = group;
+  noteTried(root, claude);
+  return Bun.spawn([launcher, 'group', 'run', groupId, '--min-free-memory', '1', '--output', 'quiet'], {
+    env: {
+      ...{ PATH: process.env.PATH ?? '', HOME: folder, LANG: 'C.UTF-8', CLAUDE_CODE_AGENT_HOME: root },
+      ...{ CLAUDE_CODE_AGENT_CLAUDE: claude, ANTHROPIC_API_KEY: 'test-key' },
+    },
+    stdin: 'ignore',
+    stdout: 'ignore',
+    stderr: Bun.file(join(folder, 'runner.stderr')),
+  });
+}
+
 /** Read anew each time only as far as it has grown. */
 const counted = new Map<string, { offset: number; done: number }>();
 function doneIn(path: string): number {
@@ -145,7 +152,7 @@ function doneIn(path: string): number {
   return done;
 }
 
-function sum(all: readonly (Cpu | null)[]): Cpu {
+export function sum(all: readonly (Cpu | null)[]): Cpu {
   const of = (read: (cpu: Cpu) => number) => all.reduce((total, cpu) => total + (cpu === null ? 0 : read(cpu)), 0);
   return { own: of(({ own }) => own), started: of(({ started }) => started) };
 }

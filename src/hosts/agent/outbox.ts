@@ -10,8 +10,8 @@ import type { AttemptNews, Blob, ToGroup } from '../fleet/wire.ts';
 
 /** So many bytes of a transcript may be on their way. */
 export const unacknowledgedMax = 256 * 1024;
-/** Of one message. */
-export const chunkBytes = 48 * 1024;
+/** Of one message: so that the room holds a whole number of them, or every few would be a small one. */
+export const chunkBytes = 64 * 1024;
 const messagesAtOnce = 16;
 const againMs = 1_000;
 
@@ -82,7 +82,7 @@ export class Outbox {
 
   #take(line: Line): void {
     if ('through' in line) {
-      this.#kept = this.#kept.filter(({ n }) => n > line.through);
+      this.#kept = this.#kept.filter((kept) => !isDone(kept, line.through));
       return;
     }
     this.#lastN = line.n;
@@ -127,8 +127,8 @@ export class Outbox {
   }
 
   acknowledge(through: number): void {
-    if (this.#isClosed || !this.#kept.some(({ n }) => n <= through)) return;
-    for (const kept of this.#kept) if (kept.n <= through) for (const { id } of blobsOf(kept)) this.#dropBlob(id);
+    if (this.#isClosed || !this.#kept.some((kept) => isDone(kept, through))) return;
+    for (const kept of this.#kept) if (isDone(kept, through)) for (const { id } of blobsOf(kept)) this.#dropBlob(id);
     const line = { through } as const;
     this.#journal.append(`${JSON.stringify(line)}\n`);
     this.#take(line);
@@ -210,6 +210,15 @@ export class Outbox {
     this.#cancelAgain();
     this.#journal.close();
   }
+}
+
+/**
+ * Whether it need not be told again. How it ended is told to a next runner, too: the one that has heard it may be gone
+ * before that is on record. What was asked of its place afterwards shows that it was.
+ */
+function isDone(kept: Kept, through: number): boolean {
+  const isEnd = 'news' in kept && (kept.news.say === 'ended' || kept.news.say === 'refused');
+  return isEnd ? kept.n < through : kept.n <= through;
 }
 
 function blobsOf(kept: Kept): Blob[] {

@@ -76,6 +76,8 @@ export class NewsInOrder {
     if (this.#isTaking) return;
     this.#isTaking = true;
     try {
+      // What was read with it is heard first, so that all of it is made safe and acknowledged at once.
+      await Promise.resolve();
       while (this.#isAsked) {
         this.#isAsked = false;
         while (await this.#takeNext());

@@ -135,6 +135,24 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ status: { kind: 'exited', code: 3 }, fenced: false });
   });
 
+  test('how it ended is told to a next runner, though one that is gone has heard it', async () => {
+    await open();
+    const { token, attemptId } = await rig.start({ script: speaks });
+    await rig.hear(attemptId, 'ended');
+    const isAcknowledged = () =>
+      rig.slotFolders().some((name) => {
+        const journal = readFileSync(join(fleetPaths(rig.root).slots, name, 'news.jsonl'), 'utf8');
+        return journal.split('\n').filter((line) => line.includes('"through"')).length > 0;
+      });
+    await until(isAcknowledged);
+    const count = () => rig.heard.filter((one) => one.kind === 'attempt' && one.news.say === 'ended').length;
+    const before = count();
+    await rig.sendSigned({ kind: 'hello', groupId: rig.group });
+    await until(() => count() > before);
+    await rig.say(token, { do: 'release' });
+    await until(() => rig.slotFolders().length === 0);
+  });
+
   test('a lease that Redis knows no more is over at once', async () => {
     await open();
     const { attemptId } = await rig.start({ script: works });

@@ -1,0 +1,119 @@
+/**
+ * Sessions on four machines, all of them on this one: what a session costs at each end, how close the whole comes to
+ * the least there can be while its runner is killed, and how fast a transcript comes here.
+ */
+import { availableParallelism } from 'node:os';
+import { type Cpu, runAtScale, type ScaleResult, type ScaleShape } from '../tests/support/fleet-scale.ts';
+import { shipTranscript } from '../tests/support/fleet-shipping.ts';
+import {
+  atLeast,
+  atMost,
+  type Benchmark,
+  type Figure,
+  formatMs,
+  formatRate,
+  formatRatio,
+  lacking,
+  measured,
+  median,
+  mib,
+  missing,
+} from './support/figures.ts';
+
+const full: ScaleShape = { sessions: 1_000, machines: 4, slots: 25, seconds: 1, kills: 5 };
+const small: ScaleShape = { sessions: 60, machines: 4, slots: 5, seconds: 1, kills: 2 };
+const shipped = { bytes: 64 * mib, quickBytes: 8 * mib };
+/** Of the rows that take minutes. */
+const roundsMax = 1;
+const targetRatio = 1.1;
+const targetRate = 50e6;
+
+const shapeOf = (isQuick: boolean): ScaleShape => (isQuick ? small : full);
+
+export const fleet: Benchmark = {
+  about({ isQuick }) {
+    const { sessions, machines, slots, seconds, kills } = shapeOf(isQuick);
+    return (
+      `${sessions} sessions of ${seconds} s on ${machines} machines with ${slots} slots each, all on this one with a ` +
+      `redis-server of their own; the runner is killed ${kills} times. Each session has a worktree at both ends and ` +
+      'makes a file. Then one transcript, from the file of a machine through Redis to the file here.'
+    );
+  },
+  async run({ isQuick, rounds }) {
+    const absent = lacking(['redis-server', 'git']);
+    if (absent.length > 0) return [missing('sessions on other machines', absent)];
+    const shape = shapeOf(isQuick);
+    const results: Omit<ScaleResult, 'ground'>[] = [];
+    for (let round = 0; round < Math.min(rounds, roundsMax); round += 1) {
+      const { ground, ...result } = await runAtScale(shape);
+      await ground.close();
+      results.push(result);
+    }
+    const rates: { readonly ms: number; readonly cpu: Cpu }[] = [];
+    const bytes = isQuick ? shipped.quickBytes : shipped.bytes;
+    for (let round = 0; round < rounds; round += 1) rates.push(await shipTranscript(bytes));
+    return [...scaleRows(shape, results), ...shippingRows(bytes, rates)];
+  },
+};
+
+function scaleRows(shape: ScaleShape, results: readonly Omit<ScaleResult, 'ground'>[]): Figure[] {
+  const { sessions, machines, slots, seconds } = shape;
+  const of = (read: (result: Omit<ScaleResult, 'ground'>) => number) => results.map(read);
+  const each = (what: string, read: (result: Omit<ScaleResult, 'ground'>) => Cpu, note: string): Figure => ({
+    ...measured(
+      what,
+      of((result) => (read(result).own + read(result).started) / sessions),
+    ),
+    note: `${note}; ${formatMs(median(of((result) => read(result).started / sessions)))} of it is git`,
+  });
+  const boundMs = Math.ceil(sessions / (machines * slots)) * seconds * 1000;
+  const wallMs = of((result) => result.wallMs);
+  const cpuMs = of(({ runner, agents, redis }) =>
+    [runner, agents, redis].reduce((sum, { own, started }) => sum + own + started, 0),
+  );
+  const cores = availableParallelism();
+  const repeated = of(({ starts }) => [...starts.values()].reduce((sum, count) => sum + count - 1, 0));
+  return [
+    {
+      ...measured('wall time of all', wallMs),
+      ratio: `${formatRatio(median(wallMs) / boundMs)} the least`,
+      target: atMost(median(wallMs), boundMs * targetRatio),
+      note: `the least is ${formatMs(boundMs)}: all work divided by the slots`,
+    },
+    {
+      ...measured('CPU of both ends', cpuMs),
+      note: `takes ${formatMs(median(cpuMs) / cores)} on ${cores} cores, however many slots there are`,
+    },
+    each('runner’s CPU a session', ({ runner }) => runner, 'without what it took after the last look before it died'),
+    each('agents’ CPU a session', ({ agents }) => agents, 'all of them, without what they start for claude'),
+    {
+      ...measured(
+        'CPU of Redis a session',
+        of(({ redis }) => redis.own / sessions),
+      ),
+    },
+    {
+      what: 'sessions that were told their task twice',
+      value: String(median(repeated)),
+      target: atMost(median(repeated), 0, String),
+    },
+  ];
+}
+
+function shippingRows(bytes: number, rates: readonly { readonly ms: number; readonly cpu: Cpu }[]): Figure[] {
+  const ms = rates.map((one) => one.ms);
+  const rate = (one: number) => formatRate(bytes, one);
+  return [
+    {
+      ...measured('transcript, machine to runner', ms, rate),
+      target: atLeast((bytes / median(ms)) * 1000, targetRate, rate((bytes / targetRate) * 1000)),
+    },
+    {
+      ...measured(
+        'CPU of both ends for that',
+        rates.map(({ cpu }) => cpu.own),
+      ),
+      note: 'agent, runner’s end and Redis',
+    },
+  ];
+}

@@ -98,6 +98,21 @@ describe('where sessions work', () => {
     expect(decided(log, {})).toEqual(['start 001 here']);
   });
 
+  test('no more slots are wished for than sessions can be prepared before they are taken back', () => {
+    const log = group({ where: 'fleet' }, ...Array(9).fill({}));
+    const few = { preparingMax: 1 };
+    const wishes = (context: Partial<SchedulingContext>) =>
+      decided(log, { ...few, ...context }).filter((decision) => decision.startsWith('wish'));
+    expect(wishes({ fleet: fleet() })).toEqual(['wish 001', 'wish 002', 'wish 003', 'wish 004']);
+    expect(verdict(log, { ...few, fleet: fleet() }, sid(5))?.reason).toBe('starting');
+    // What nobody grants keeps nobody else, nor does what has been sent.
+    expect(wishes({ fleet: fleet({ longWished: new Set([a, b]) }) })).toHaveLength(6);
+    log.intendAt(a).intendAt(b);
+    expect(wishes({ fleet: fleet() })).toHaveLength(4);
+    expect(wishes({ fleet: fleet(), inQueue: new Set([a, b]) })).toHaveLength(2);
+    expect(wishes({ fleet: fleet({ granted: granted(c) }) })).toHaveLength(3);
+  });
+
   test('a wish says what is needed, and why it waits', () => {
     const log = group({}, { requires: ['gpu', 'node20'] });
     const [wish] = decide(log.state, { preparingMax: 1, fleet: fleet() });

@@ -57,6 +57,12 @@ export type Spot =
 
 const here: Spot = { at: 'here' };
 
+export interface SpotLimits {
+  readonly room: LocalRoom;
+  /** Slots that may be wished for at once. */
+  readonly wishesMax: number;
+}
+
 /** Finds the spots of sessions, one after another in the order in which they are to start. */
 export class Spots {
   readonly #config: GroupConfig;
@@ -65,11 +71,14 @@ export class Spots {
   /** Attempts that run here, with those found a spot here. */
   #locals = 0;
   #begun = 0;
+  /** So many more slots may be wished for. */
+  #wishes: number;
 
-  constructor(state: GroupState, fleet: FleetView | null, room: LocalRoom) {
+  constructor(state: GroupState, fleet: FleetView | null, { room, wishesMax }: SpotLimits) {
     this.#config = state.group.config;
     this.#fleet = fleet;
     this.#room = room;
+    this.#wishes = wishesMax;
     for (const id of state.running) if (!isElsewhere(state.sessions.get(id))) this.#locals += 1;
   }
 
@@ -86,8 +95,16 @@ export class Spots {
     if (!may) return this.#here(null);
     const place = fleet.granted.get(definition.id);
     if (place !== undefined) return { at: 'elsewhere', place };
-    if (must || this.#locals >= fleet.localSlots) return wish(fleet, definition);
-    return this.#here(() => wish(fleet, definition));
+    if (must || this.#locals >= fleet.localSlots) return this.#wish(fleet, definition);
+    return this.#here(() => this.#wish(fleet, definition));
+  }
+
+  /** One that nobody grants takes none of the time in which others are prepared. */
+  #wish(fleet: FleetView, definition: SessionDefinition): Spot {
+    if (fleet.longWished.has(definition.id)) return wish(fleet, definition);
+    if (this.#wishes <= 0) return { at: 'nowhere', hold: busy };
+    this.#wishes -= 1;
+    return wish(fleet, definition);
   }
 
   /** It starts there, so that the next one finds less room. */

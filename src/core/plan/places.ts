@@ -2,6 +2,7 @@
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 import type { Hold, SchedulingContext } from './decision.ts';
+import { isElsewhere } from './elsewhere.ts';
 
 export const outageWait: Hold = {
   reason: 'backoff',
@@ -32,6 +33,16 @@ export function freePlaces(state: GroupState, context: SchedulingContext): FreeP
   if (gate) limits.push({ places: 1, wait: null });
   if (isOut) limits.push({ places: 1 - asking, wait: outageWait });
   return tightest(limits);
+}
+
+/** A machine keeps a slot for half a minute, and what goes there is prepared here before: none is to be given back. */
+const wishesEach = 4;
+
+/** How many slots of other machines may be wished for at once. */
+export function wishesMax({ running, sessions }: GroupState, context: SchedulingContext): number {
+  let coming = context.fleet?.granted.size ?? 0;
+  for (const id of running) if (context.inQueue?.has(id) && isElsewhere(sessions.get(id))) coming += 1;
+  return Math.max(0, wishesEach * context.preparingMax - coming);
 }
 
 /** How many may start on this machine, where others may start elsewhere. */

@@ -23,7 +23,7 @@ import {
 import type { Decision, Hold, SchedulingContext, Start, Wish } from './decision.ts';
 import { type LocalRoom, type Spot, Spots, wishOf } from './elsewhere.ts';
 import { checkoutsInUse, isolationOf } from './isolation.ts';
-import { freePlaces, freeSlots, localPlaces, outageWait } from './places.ts';
+import { freePlaces, freeSlots, localPlaces, outageWait, wishesMax } from './places.ts';
 import { type Plan, planOf } from './plan.ts';
 import {
   blockerHold,
@@ -210,6 +210,14 @@ const here: Spot = { at: 'here' };
 /** What is there without a fleet is counted for all at once. */
 const roomForAll: LocalRoom = { places: Number.POSITIVE_INFINITY, wait: null };
 
+/** Null where there is no question of other machines. */
+function spotsFor(state: GroupState, context: SchedulingContext): Spots | null {
+  const { fleet } = context;
+  if (fleet === undefined) return null;
+  const room = fleet ? localPlaces(state, context) : roomForAll;
+  return new Spots(state, fleet, { room, wishesMax: wishesMax(state, context) });
+}
+
 /** Starts into free slots, longest remaining chain first. */
 export function nextStarts(state: GroupState, context: SchedulingContext, refuse: Refuse = () => {}): NextStarts {
   const plan = planOf(state);
@@ -218,7 +226,7 @@ export function nextStarts(state: GroupState, context: SchedulingContext, refuse
   if (shut !== null) return { starts: [], wishes: [], wait: shut, rest: shut };
   const { places, wait } = freePlaces(state, context);
   const { isOut = false, fleet } = context;
-  const spots = fleet === undefined ? null : new Spots(state, fleet, fleet ? localPlaces(state, context) : roomForAll);
+  const spots = spotsFor(state, context);
   const known = isOut && hasBegun(state, plan);
   const { shareCheckouts } = state.group.config;
   const inUse = checkoutsInUse(state);

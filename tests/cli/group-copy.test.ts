@@ -223,13 +223,13 @@ test('work that is gone is said, and no copy is left', async () => {
   await work(group, 'api', 'web', 'docs');
   git(shop.folder, 'worktree', 'remove', '--force', session(group, 'web').workspace?.path ?? '');
   git(shop.folder, 'branch', '-D', branchOf(group, 'web'));
-  const before = await user.ok('group', 'list');
+  const before = await user.json('group', 'list');
   expect(await user.run('group', 'copy', 'auth', '--from', 'docs')).toMatchObject({
     code: 2,
     stdout: '',
     stderr: expect.stringContaining('002 web is no longer in its repository'),
   });
-  expect(await user.ok('group', 'list')).toBe(before);
+  expect(await user.json('group', 'list')).toEqual(before);
   expect((await user.run('group', 'copy', 'auth', '--from', 'nobody')).stderr).toContain('no session "nobody"');
   expect((await user.run('group', 'copy', 'auth', '--real', '--rehearse')).stderr).toContain('Both --real and');
   expect((await user.run('group', 'copy', await user.ok('group', 'create', 'empty'))).stderr).toContain('no sessions');

@@ -10,7 +10,7 @@ import { areSame, type Snapshot, snapshotOf } from '../../git/worktrees/snapshot
 import type { Files } from '../../world/world.ts';
 import { type Parcel, type ParcelFile, slugPlaceholder } from '../fleet/wire.ts';
 import { type Places, takeOut } from './lay-out.ts';
-import { isOwn } from './own-files.ts';
+import { filesIn, isOwn, textOf } from './own-files.ts';
 
 const conversations = 'claude-config/projects/';
 
@@ -83,29 +83,7 @@ export class SessionFiles {
 
   /** Regular files, through no link, without what belongs to this machine alone. */
   #paths(): string[] {
-    const { session } = this.#places;
-    const found: string[] = [];
-    const open = [''];
-    for (let folder = open.pop(); folder !== undefined; folder = open.pop()) {
-      for (const name of this.#files.list(join(session, folder))) {
-        const path = folder === '' ? name : `${folder}/${name}`;
-        if (isOwn(path) || path === 'worktree') continue;
-        const kind = this.#files.entryKind(join(session, path));
-        if (kind === 'folder') open.push(path);
-        else if (kind === 'file') found.push(path);
-      }
-    }
-    return found.toSorted();
-  }
-}
-
-/** Null when it is no text. */
-function textOf(bytes: Uint8Array): string | null {
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-    return text.includes('\0') ? null : text;
-  } catch {
-    return null;
+    return filesIn(this.#files, this.#places.session, (path) => isOwn(path) || path === 'worktree');
   }
 }
 

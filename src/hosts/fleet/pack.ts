@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { SessionPaths } from '../../store/paths.ts';
 import type { Files } from '../../world/world.ts';
 import { type Places, takeOut } from '../agent/lay-out.ts';
-import { isOwn } from '../agent/own-files.ts';
+import { filesIn, isOwn, textOf } from '../agent/own-files.ts';
 import { type Parcel, type ParcelFile, slugPlaceholder } from './wire.ts';
 
 const conversations = 'claude-config/projects/';
@@ -21,7 +21,7 @@ export function packSession(
   places: Places,
   included: readonly string[],
 ): Parcel {
-  const session = pathsIn(files, folder).map((path) => packFile(files, folder, path, places));
+  const session = filesIn(files, folder, isLeft).map((path) => packFile(files, folder, path, places));
   const ignored = included.map((path) => {
     const bytes = bytesOf(files, join(folder, 'worktree', path));
     return { path: `worktree/${path}`, mode: 0o600, isText: false, data: bytes.toString('base64') };
@@ -44,30 +44,7 @@ function bytesOf(files: Files, path: string): Buffer {
 }
 
 function isLeft(path: string): boolean {
-  return leftHere.has(path) || path.startsWith('transcript.late-') || isOwn(path);
-}
-
-function pathsIn(files: Files, top: string): string[] {
-  const found: string[] = [];
-  const open = [''];
-  for (let folder = open.pop(); folder !== undefined; folder = open.pop()) {
-    for (const name of files.list(join(top, folder))) {
-      const path = folder === '' ? name : `${folder}/${name}`;
-      if (isLeft(path)) continue;
-      const kind = files.entryKind(join(top, path));
-      if (kind === 'folder') open.push(path);
-      else if (kind === 'file') found.push(path);
-    }
-  }
-  return found.toSorted();
-}
-
-/** Null when it is no text. */
-function textOf(bytes: Uint8Array): string | null {
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-    return text.includes('\0') ? null : text;
-  } catch {
-    return null;
-  }
+  return (
+    leftHere.has(path) || path.startsWith('transcript.late-') || path.startsWith('conversations.late-') || isOwn(path)
+  );
 }

@@ -13,6 +13,7 @@ import { git } from '../git/repository.ts';
 import { pinnedClaude, until } from '../support/cli.ts';
 import { Runners } from '../support/crash-rig.ts';
 import { type FleetGround, openGround } from '../support/fleet-ground.ts';
+import { sampled } from '../support/long.ts';
 import { hasRedis } from '../support/redis-server.ts';
 
 const script: RehearsalScript = {
@@ -41,7 +42,7 @@ const moments = [
   { at: 'before log session_completed' },
 ] as const;
 
-test.if(hasRedis).each(moments)(
+test.if(hasRedis).each(sampled(moments, 4))(
   'killed $at',
   async (crash) => {
     const names = new Map<string, string>();

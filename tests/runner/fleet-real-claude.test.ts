@@ -3,7 +3,7 @@
  * one of these burns in the middle of a tool, and its session goes on on the other one: the same conversation to the
  * byte, its branch, what was not committed; what it cost is what the API has served.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { afterEach, beforeEach, expect } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { roundUsd } from '../../src/core/group.ts';
@@ -15,6 +15,7 @@ import { modelOfKnownPrice } from '../claude/rig.ts';
 import { git } from '../git/repository.ts';
 import { pinnedClaude, until } from '../support/cli.ts';
 import { type FleetGround, openGround } from '../support/fleet-ground.ts';
+import { longTestIf } from '../support/long.ts';
 import { hasRedis } from '../support/redis-server.ts';
 
 const bash = (command: string) => ({ text: 'Working.', tool: 'Bash', input: { command } });
@@ -46,7 +47,7 @@ afterEach(async () => {
 });
 const names = new Map<string, string>();
 
-test.if(hasRedis)(
+longTestIf(hasRedis)(
   'a machine that burns in the middle of a tool',
   async () => {
     const fields = { allowedTools: ['Bash'], model: modelOfKnownPrice };

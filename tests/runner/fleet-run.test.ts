@@ -14,6 +14,7 @@ import { packageRoot } from '../support/cli.ts';
 import { type Invocation, type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { type FleetGround, type GroundOptions, machineMain, openGround } from '../support/fleet-ground.ts';
 import type { RunningGroup, SessionSketch } from '../support/group-fixture.ts';
+import { longTestIf } from '../support/long.ts';
 import { hasRedis } from '../support/redis-server.ts';
 
 let rig: Rig;
@@ -27,6 +28,8 @@ afterEach(async () => {
 });
 
 const fleetTest = test.if(hasRedis);
+/** These sit through leases. */
+const longFleetTest: typeof test = longTestIf(hasRedis);
 const inFleet = { where: 'fleet', maxBudgetUsd: 20, maxConcurrentSessions: 10 } as const;
 
 async function open(sketches: readonly SessionSketch[], options: Partial<GroundOptions> = {}): Promise<FleetGround> {
@@ -125,7 +128,7 @@ fleetTest(
   120_000,
 );
 
-fleetTest(
+longFleetTest(
   'late books: what a machine that is there again tells replaces what was held',
   async () => {
     await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 2_000 });
@@ -233,7 +236,7 @@ async function again(name: string, fake: Invocation, run: RunningGroup): Promise
 
 const machineOf = ({ hello }: Invocation): string => /\/machine (\w+)\//.exec(hello.cwd)?.[1] ?? '';
 
-fleetTest(
+longFleetTest(
   'the next attempt works where its files and what set-up made still lie, unless that machine takes nothing',
   async () => {
     const fields = { setup: 'echo set up >>ignored' };

@@ -161,7 +161,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await rig.redis.client.del(lock);
     await until(() => !isAlive(pid));
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ fenced: true });
-    expect(lease()).toBeUndefined();
+    await until(() => lease() === undefined);
   });
 
   test('Redis that is killed and comes back soon changes nothing', async () => {

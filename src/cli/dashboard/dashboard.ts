@@ -35,7 +35,7 @@ const tickMs = 500;
 /** How fast money goes changes slowly, milliseconds. */
 const paceMs = 1_000;
 /** Tidying up takes no more than one part in so many of the time. */
-const tidyPauses = 25;
+const tidyPauses = 50;
 
 export interface DashboardOptions extends Look {
   readonly context: Context;

@@ -21,7 +21,7 @@ import type { World } from '../../world/world.ts';
 /** How often progress.json and the runner are looked at, besides the hints of the file system, milliseconds. */
 const lookEveryMs = 500;
 /** For so long hints are gathered, milliseconds. */
-const gatherMs = 100;
+const gatherMs = 200;
 
 export interface Source {
   readonly state: GroupState;

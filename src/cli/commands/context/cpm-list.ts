@@ -1,7 +1,7 @@
 /** `cpm list`: the progress files of a project, how old they are and what they are about. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { type ListedProgress, loadProgress, plainProgress } from '../../../control/progress-files.ts';
+import { type ListedProgress, loadProgress, plainProgress } from '../../../control/cpm/progress-files.ts';
 import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
 import { type Cell, formatDuration, formatTable, plural } from '../../../report/format.ts';

@@ -1,7 +1,7 @@
 /** `cpm show`: one progress file of a project, by default the newest. */
 import type { Command } from '@commander-js/extra-typings';
+import { findListed, loadProgress, plainProgress } from '../../../control/cpm/progress-files.ts';
 import { briefPath } from '../../../control/path-argument.ts';
-import { findListed, loadProgress, plainProgress } from '../../../control/progress-files.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { safeJson, safeText } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';

@@ -1,31 +1,14 @@
 /** `faber phase`: records a finished phase of a run, and where the documents are that it made. */
-
-import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
-import { fillIn, portablePath } from '../../../context/faber/artifacts.ts';
-import { objectOf } from '../../../context/faber/json-text.ts';
-import type { FaberProject } from '../../../context/faber/project.ts';
-import { shippedFaber } from '../../../context/faber/shipped.ts';
-import { finishPhase, inProgress, nextPhase, phasesCompleted } from '../../../context/faber/state.ts';
-import { updateState } from '../../../context/faber/state-file.ts';
+import { nextPhase, phasesCompleted } from '../../../context/faber/state.ts';
 import { workflowName } from '../../../context/faber/workflow-config.ts';
-import {
-  type FoundRun,
-  noRunHere,
-  ofWorkItem,
-  projectHere,
-  runHere,
-  soundConfig,
-  whoAsks,
-} from '../../../control/faber/here.ts';
+import { type Artifact, recordPhase } from '../../../control/faber/finish-phase.ts';
+import { noRunHere, ofWorkItem, projectHere, runHere, soundConfig } from '../../../control/faber/here.ts';
 import { beginPhase } from '../../../control/faber/pre-steps.ts';
 import { tidyWorktrees } from '../../../control/faber/worktrees.ts';
-import { briefPath, lookAt, tryPath } from '../../../control/path-argument.ts';
-import { advise } from '../../../core/advice.ts';
-import { fail, ok, type Result } from '../../../core/failure.ts';
+import { ok } from '../../../core/failure.ts';
 import { hasControl } from '../../../core/values.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
-import { nearest } from '../../../template/nearest.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { parseWorkId } from '../../options/option-values.ts';
@@ -49,21 +32,16 @@ export function define(command: Command, context: Context): void {
 }
 
 interface Given {
-  readonly artifact?: readonly Made[] | undefined;
+  readonly artifact?: readonly Artifact[] | undefined;
   readonly runId?: string | undefined;
   readonly workId?: string | undefined;
   readonly project?: string | undefined;
   readonly json?: true | undefined;
 }
 
-interface Made {
-  readonly name: string;
-  readonly value: string;
-}
-
 const valueLengthMax = 4_000;
 
-function parseArtifact(text: string, before: readonly Made[] = []): readonly Made[] {
+function parseArtifact(text: string, before: readonly Artifact[] = []): readonly Artifact[] {
   const [, name, value = ''] = /^([A-Za-z]\w{0,63})=(.*)$/s.exec(text) ?? [];
   const isFine = name !== undefined && value !== '' && value.length <= valueLengthMax && !hasControl(value);
   if (isFine) return [...before, { name, value }];
@@ -82,22 +60,8 @@ async function phase(context: Context, name: string, given: Given): Promise<Work
   const config = soundConfig(context, project.value, workflowName(state.workflow_id));
   if (!config.ok) return config;
   const { phases } = config.value;
-  if (!phases.includes(name)) {
-    const near = nearest(name, phases);
-    const hint = near === undefined ? '' : ` Did you mean ${near}?`;
-    const what = JSON.stringify(name.slice(0, 100));
-    return fail('usage', `The workflow has no phase ${what}.${hint}`, `Its phases are: ${phases.join(', ')}.`);
-  }
-  const artifacts = portableArtifacts(context, project.value, meant.value, given.artifact ?? []);
-  if (!artifacts.ok) return artifacts;
-  const who = whoAsks(context, project.value);
-  const changed = updateState(context.world.files, project.value, { runId, nowMs: who.nowMs }, (now) => {
-    if (now.status !== inProgress) return notInProgress(runId, String(now.status));
-    const made = { ...objectOf(now.artifacts), ...artifacts.value };
-    const known = Object.keys(artifacts.value).length === 0 ? now : { ...now, artifacts: made };
-    // Recorded twice, a phase keeps the time at which it was finished.
-    return ok(phasesCompleted(now).includes(name) ? known : finishPhase(known, name, phases, who));
-  });
+  const wanted = { name, phases, made: given.artifact ?? [] };
+  const changed = recordPhase(context, project.value, meant.value, wanted);
   if (!changed.ok) return changed;
   const done = phasesCompleted(changed.value);
   const next = nextPhase(changed.value, phases);
@@ -115,41 +79,4 @@ async function phase(context: Context, name: string, given: Given): Promise<Work
   if (next === undefined) await tidyWorktrees(context, project.value);
   else beginPhase(context, project.value, { runId, phase: next, config: config.value });
   return ok(exitCode.done);
-}
-
-function notInProgress(runId: string, status: string): Result<never> {
-  const message = `The run ${runId} is not in progress, but ${safeLine(status, 100)}.`;
-  return fail('illegal-transition', message, advise('Go on with it', ['faber', 'resume', runId]));
-}
-
-const placeholders = 'There are {project_root}, {run_id}, {plan_id}, {work_id} and {faber_root}.';
-
-/**
- * Paths are stored so that they are right on every machine, and may be given as they are stored, with placeholders.
- * Fails with `usage` for paths out of the project and for placeholders without a value.
- */
-function portableArtifacts(
-  context: Context,
-  project: FaberProject,
-  { runId, state }: FoundRun,
-  given: readonly Made[],
-): Result<Record<string, string>> {
-  const made: Record<string, string> = {};
-  for (const { name, value } of given) {
-    const filled = fillIn(value, { project, runId, state, shipped: shippedFaber });
-    if (!filled.ok) return fail('usage', `${name} ${filled.trouble}.`, placeholders);
-    if (!name.endsWith('_path')) {
-      made[name] = value;
-      continue;
-    }
-    const path = resolve(context.cwd, filled.text);
-    const kind = lookAt(context.world.files, path);
-    const next = 'Give the path of something in the project.';
-    if (!kind.ok) return fail('usage', `${name}: ${briefPath(path)} ${kind.trouble}.`, next);
-    const real = tryPath(() => context.world.files.realPath(path));
-    const portable = real.ok && real.value !== null ? portablePath(project, real.value) : null;
-    if (portable === null) return fail('usage', `${name}: ${briefPath(path)} is not in the project.`, next);
-    made[name] = portable;
-  }
-  return ok(made);
 }

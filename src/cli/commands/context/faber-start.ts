@@ -1,18 +1,13 @@
 /** `faber start`: begins a run for a work item and makes it the active one of this work tree, or of a new one. */
-import { basename, join } from 'node:path';
+import { basename } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
-import { type FaberProject, runsPath } from '../../../context/faber/project.ts';
-import { beginSession, newState, stamp } from '../../../context/faber/state.ts';
-import { createState } from '../../../context/faber/state-file.ts';
-import type { WorkflowConfig } from '../../../context/faber/workflow-config.ts';
-import { trackWorktree, untrackWorktree } from '../../../context/faber/worktrees.ts';
-import { activate, activeNow, conflictWith } from '../../../control/faber/begin.ts';
-import { projectHere, soundConfig, warnOfIgnored, whoAsks } from '../../../control/faber/here.ts';
+import type { FaberProject } from '../../../context/faber/project.ts';
+import { activeNow, conflictWith } from '../../../control/faber/begin.ts';
+import { projectHere, soundConfig, warnOfIgnored } from '../../../control/faber/here.ts';
 import { beginPhase } from '../../../control/faber/pre-steps.ts';
-import { makeWorktree, repositoryOf, tidyWorktrees } from '../../../control/faber/worktrees.ts';
-import { tryPath } from '../../../control/path-argument.ts';
-import { fail, ok, type Result } from '../../../core/failure.ts';
-import { removeWorktree } from '../../../git/worktrees/worktree.ts';
+import { type NewRun, newRun, startBeside, startHere } from '../../../control/faber/start-run.ts';
+import { tidyWorktrees } from '../../../control/faber/worktrees.ts';
+import { fail, ok } from '../../../core/failure.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
@@ -54,20 +49,14 @@ async function start(context: Context, given: Given): Promise<Work> {
     const message = 'Both --worktree and --take-over are given.';
     return fail('usage', message, 'A run in a work tree of its own takes nothing over: give one of them.');
   }
+  const json = given.json === true;
   const project = projectHere(context, given.project);
   if (!project.ok) return project;
   const config = soundConfig(context, project.value, given.workflow);
   if (!config.ok) return config;
   await tidyWorktrees(context, project.value);
-  const { clock, random } = context.world;
-  const suffix = random.uuid().replaceAll('-', '').slice(0, 6);
-  const run: NewRun = {
-    runId: `fractary-faber-${given.workId}-${stamp(clock.now())}-${suffix}`,
-    workId: given.workId,
-    workflow: given.workflow,
-    config: config.value,
-  };
-  if (given.worktree === true) return startBeside(context, project.value, run, given);
+  const run = newRun(context, { workId: given.workId, workflow: given.workflow, config: config.value });
+  if (given.worktree === true) return beside(context, project.value, run, json);
   const conflict = conflictWith(context, project.value, run.runId);
   if (!conflict.ok) return conflict;
   const decidedOn = activeNow(context, project.value);
@@ -75,72 +64,22 @@ async function start(context: Context, given: Given): Promise<Work> {
     const name = basename(project.value.top);
     const choice = await choose(context, conflict.value, { ...run, project: name, offersWorktree: true });
     if (!choice.ok) return choice;
-    if (choice.value === 'worktree') return startBeside(context, project.value, run, given);
+    if (choice.value === 'worktree') return beside(context, project.value, run, json);
     if (choice.value === 'cancel') {
       context.stderr.line('Workflow start cancelled. Use separate worktrees for concurrent workflows.');
       return ok(exitCode.failed);
     }
   }
-  const begun = begin(context, project.value, run, decidedOn);
+  const begun = startHere(context, project.value, run, decidedOn);
   if (!begun.ok) return begun;
-  const said = await say(context, project.value, run, given.json === true);
+  const said = await say(context, project.value, run, json);
   beginPhase(context, project.value, { ...run, phase: config.value.phases[0] ?? '' });
   return said;
 }
 
-interface NewRun {
-  readonly runId: string;
-  readonly workId: string;
-  readonly workflow: string;
-  readonly config: WorkflowConfig;
-}
-
-/** The state first: an active run without a state would be no run. */
-function begin(
-  context: Context,
-  project: FaberProject,
-  run: NewRun,
-  decidedOn: string | null,
-  branch?: string,
-): Result<void> {
-  const { files, clock } = context.world;
-  const nowMs = clock.now();
-  const { phases } = run.config;
-  const made = newState({ ...run, phases, workflowId: `fractary-faber:${run.workflow}`, nowMs });
-  const who = whoAsks(context, project);
-  // The hook of its start found no run yet. In a work tree beside its own the session takes no part.
-  const state =
-    branch !== undefined
-      ? { ...made, worktree: { branch, folder: basename(project.top) } }
-      : who.sessionId === undefined
-        ? made
-        : beginSession(made, who).state;
-  const created = createState(files, project, { runId: run.runId, state, nowMs });
-  const active = created.ok ? activate(context, project, run.runId, decidedOn) : created;
-  // A run that could not be made the active one was never begun.
-  if (!active.ok) tryPath(() => files.remove(join(project.root, runsPath, run.runId)));
-  return active;
-}
-
-async function startBeside(context: Context, project: FaberProject, run: NewRun, given: Given): Promise<Work> {
-  const { files, clock } = context.world;
-  const repository = await repositoryOf(context, project);
-  if (!repository.ok) return repository;
-  const made = await makeWorktree(context, project, repository.value, run.workId);
-  if (!made.ok) return made;
-  const { project: there, branch } = made.value;
-  const nowMs = clock.now();
-  const entry = { ...run, path: there.top, branch, createdAt: new Date(nowMs).toISOString() };
-  const { main } = repository.value;
-  const tracked = trackWorktree(files, main, entry, nowMs);
-  // What was committed as active run came along with the checkout and belongs to the work tree it came from.
-  const begun = tracked.ok ? begin(context, there, run, activeNow(context, there), branch) : tracked;
-  if (!begun.ok) {
-    // Nothing half made stays behind: no folder without a run, no entry without a folder.
-    if (tracked.ok) untrackWorktree(files, main, there.top, nowMs);
-    await removeWorktree(context, main.top, there.top);
-  }
-  return begun.ok ? say(context, there, run, given.json === true) : begun;
+async function beside(context: Context, project: FaberProject, run: NewRun, json: boolean): Promise<Work> {
+  const there = await startBeside(context, project, run);
+  return there.ok ? say(context, there.value, run, json) : there;
 }
 
 async function say(context: Context, project: FaberProject, run: NewRun, json: boolean): Promise<Work> {

@@ -4,7 +4,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { findBySession } from '../../../context/handover/find.ts';
 import { findProjects } from '../../../context/handover/projects.ts';
 import { sessionIdPattern } from '../../../context/handover/resume-file.ts';
-import { handoverRoot } from '../../../control/handover-root.ts';
+import { handoverRoot } from '../../../control/handover/root.ts';
 import { advise } from '../../../core/advice.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';

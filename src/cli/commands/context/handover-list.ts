@@ -2,7 +2,7 @@
 
 import type { Command } from '@commander-js/extra-typings';
 import { findProjects, type HandoverProject } from '../../../context/handover/projects.ts';
-import { handoverRoot } from '../../../control/handover-root.ts';
+import { handoverRoot } from '../../../control/handover/root.ts';
 import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
 import { type Cell, formatDate, formatTable } from '../../../report/format.ts';

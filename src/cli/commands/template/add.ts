@@ -10,7 +10,7 @@ import {
   packsOf,
   sayPowers,
   shortCommit,
-} from '../../../control/pack-fetch.ts';
+} from '../../../control/template/pack-fetch.ts';
 import { advise } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { nameOfSource } from '../../../git/source.ts';

@@ -1,6 +1,6 @@
 /** `template remove`: takes an installed pack away. */
 import type { Command } from '@commander-js/extra-typings';
-import { packsOf } from '../../../control/pack-fetch.ts';
+import { packsOf } from '../../../control/template/pack-fetch.ts';
 import { ok } from '../../../core/failure.ts';
 import { plural } from '../../../report/format.ts';
 import { safeJson } from '../../../report/terminal-text.ts';

@@ -1,13 +1,13 @@
 /** What the commands of the family `cpm` share: the project they look at and the progress files in it. */
 
 import { resolve } from 'node:path';
-import { findProgress, type ProgressFile, readProgress } from '../context/cpm/progress-files.ts';
-import { hoursOf, legacyName, type ProgressHeader, progressFolder } from '../context/cpm/state.ts';
-import { see } from '../core/advice.ts';
-import { fail, ok, type Result } from '../core/failure.ts';
-import { quoted } from '../core/id.ts';
-import { briefPath, lookAt } from './path-argument.ts';
-import type { Place } from './place.ts';
+import { findProgress, type ProgressFile, readProgress } from '../../context/cpm/progress-files.ts';
+import { hoursOf, legacyName, type ProgressHeader, progressFolder } from '../../context/cpm/state.ts';
+import { see } from '../../core/advice.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { quoted } from '../../core/id.ts';
+import { briefPath, lookAt } from '../path-argument.ts';
+import type { Place } from '../place.ts';
 
 /** How users call the file that has no id in its name. */
 const legacyReference = 'legacy';

@@ -1,19 +1,22 @@
-/** Gets the files of a template pack from where a user says it is: a git repository or a folder. */
+/**
+ * control/template/: templates and packs as commands change and check them. This file gets the files of a pack from
+ * where a user says it is: a git repository or a folder.
+ */
 import { join, resolve } from 'node:path';
-import { fail, ok, type Result } from '../core/failure.ts';
-import { checkOut, commitIn } from '../git/checkout.ts';
-import { type Login, parseRef, parseRepository } from '../git/source.ts';
-import { safeLine } from '../report/terminal-text.ts';
-import { problemsFailure } from '../store/yaml-text.ts';
-import { makeFetchFolder, type Placement, placePack } from '../template/pack/pack.ts';
-import { checkPack } from '../template/pack/pack-check.ts';
-import { findPackRoot, type GatheredPack, gatherPack } from '../template/pack/pack-files.ts';
-import type { PackNote, PackOrigin } from '../template/pack/pack-note.ts';
-import { powersOf } from '../template/pack/pack-powers.ts';
-import { packsFolder, templatePlaces, userTemplates } from '../template/places.ts';
-import { whileBusy } from './busy.ts';
-import { briefPath, lookAt } from './path-argument.ts';
-import type { Place } from './place.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { checkOut, commitIn } from '../../git/checkout.ts';
+import { type Login, parseRef, parseRepository } from '../../git/source.ts';
+import { safeLine } from '../../report/terminal-text.ts';
+import { problemsFailure } from '../../store/yaml-text.ts';
+import { makeFetchFolder, type Placement, placePack } from '../../template/pack/pack.ts';
+import { checkPack } from '../../template/pack/pack-check.ts';
+import { findPackRoot, type GatheredPack, gatherPack } from '../../template/pack/pack-files.ts';
+import type { PackNote, PackOrigin } from '../../template/pack/pack-note.ts';
+import { powersOf } from '../../template/pack/pack-powers.ts';
+import { packsFolder, templatePlaces, userTemplates } from '../../template/places.ts';
+import { whileBusy } from '../busy.ts';
+import { briefPath, lookAt } from '../path-argument.ts';
+import type { Place } from '../place.ts';
 
 export interface PackSource {
   /** What is stored and shown: a URL without a password, or an absolute path. */

@@ -1,8 +1,8 @@
 /** What the commands of the family `handover` share: the folder they look in. */
 import { resolve } from 'node:path';
-import { fail, ok, type Result } from '../core/failure.ts';
-import { briefPath, lookAt, tryPath } from './path-argument.ts';
-import type { Place } from './place.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { briefPath, lookAt, tryPath } from '../path-argument.ts';
+import type { Place } from '../place.ts';
 
 /** Absolute, links resolved: the folder in which claude is started. Fails with `usage` when it is none. */
 export function handoverRoot(place: Place, typed: string | undefined): Result<string> {

@@ -1,0 +1,96 @@
+/** Everything that is wrong with a template, a folder of templates or a project file. */
+import { basename, dirname, extname, resolve } from 'node:path';
+import { readBackCheck } from '../../claude/launch/settings.ts';
+import { ok, type Result } from '../../core/failure.ts';
+import { type Problem, yamlBytesMax } from '../../store/yaml-text.ts';
+import { exampleValue, loadConfigTemplate, renderConfigTemplate } from '../../template/config-template.ts';
+import type { TemplatePlace } from '../../template/places.ts';
+import { isProgramName, loadPromptTemplate } from '../../template/prompt-template.ts';
+import { isTemplateFolder, lookThrough } from '../../template/template-folder.ts';
+import { readTextFile, textOf } from '../../template/text-file.ts';
+import { isProjectFile, loadProjectFile } from '../../template/workflow/project-file.ts';
+import { validateWorkflowFile } from '../../template/workflow.ts';
+import { kindOfPath, type NamedTemplate, placesFor } from '../create/named-template.ts';
+import type { Place } from '../place.ts';
+
+type Checkable = Pick<NamedTemplate, 'kind' | 'path'>;
+
+export interface Checked {
+  readonly isFolder: boolean;
+  readonly templates: readonly { readonly kind: Checkable['kind'] | 'project'; readonly path: string }[];
+  readonly problems: readonly Problem[];
+}
+
+/** What the absolute path leads to, and all its problems. Fails with `usage` for what can be no template. */
+export function checkTemplates(place: Place, path: string): Result<Checked> {
+  if (isProjectFile(path)) {
+    // No template, but written by the same people in the same folder.
+    const loaded = loadProjectFile(place.world, path);
+    return ok({ isFolder: false, templates: [{ kind: 'project', path }], problems: loaded.ok ? [] : loaded.problems });
+  }
+  const kind = kindOfPath(place, path);
+  if (!kind.ok) return kind;
+  const within = kind.value === 'config' && isTemplateFolder(place.world, path) ? lookThrough(place.world, path) : null;
+  const templates: readonly Checkable[] = within?.templates ?? [{ kind: kind.value, path }];
+  const problems = [...(within?.problems ?? []), ...templates.flatMap((template) => problemsOf(place, template))];
+  return ok({ isFolder: within !== null, templates, problems });
+}
+
+function problemsOf(place: Place, { kind, path }: Checkable): readonly Problem[] {
+  switch (kind) {
+    case 'prompt': {
+      const prompt = loadPromptTemplate(place.world, path);
+      return prompt.ok ? [] : prompt.problems;
+    }
+    case 'config':
+      return configProblems(place, path);
+    case 'workflow':
+      return workflowProblems(place, path);
+  }
+}
+
+/** Also what claude itself would ignore the settings for. */
+function configProblems({ world }: Place, folder: string): readonly Problem[] {
+  const loaded = loadConfigTemplate(world, folder);
+  if (!loaded.ok) return loaded.problems;
+  const values = Object.fromEntries(loaded.value.variables.map((spec) => [spec.name, exampleValue(spec)]));
+  const { files, problems } = renderConfigTemplate(loaded.value, values, (name) =>
+    isProgramName(name) ? 'example' : undefined,
+  );
+  const settings = files.find(({ path }) => path === 'settings.json');
+  if (problems.length > 0 || settings === undefined) return problems;
+  const checked = readBackCheck('the file', textOf(settings.bytes));
+  if (checked.ok) return [];
+  const file = resolve(folder, settings.path);
+  return [{ file, line: 1, column: 1, message: checked.failure.message.replace(/\.$/, '') }];
+}
+
+/** Templates that lie beside the workflow count first: the folder may be on its way to where it is looked for. */
+function workflowProblems(place: Place, path: string): readonly Problem[] {
+  const read = readTextFile(place.world, path, yamlBytesMax);
+  if (!read.ok) return [{ file: path, line: 1, column: 1, message: read.trouble }];
+  const folder = dirname(path);
+  const origin = 'environment' as const;
+  const beside = basename(folder) === 'workflows' ? [{ folder: dirname(folder), origin }] : [];
+  const file = { file: path, name: basename(path, extname(path)), baseFolder: folder };
+  return workflowTextProblems(place, file, read.text, beside);
+}
+
+export interface WorkflowText {
+  /** How problems call where it is from. */
+  readonly file: string;
+  readonly name: string;
+  /** Where its paths begin. */
+  readonly baseFolder: string;
+}
+
+/** Problems of a workflow's text, which may come from no file. */
+export function workflowTextProblems(
+  place: Place,
+  file: WorkflowText,
+  text: string,
+  beside: readonly TemplatePlace[] = [],
+): readonly Problem[] {
+  const places = (projects: readonly string[]) => [...beside, ...placesFor(place, projects)];
+  return validateWorkflowFile(place.world, { ...file, text, home: place.env.HOME, places });
+}

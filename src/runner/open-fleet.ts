@@ -1,9 +1,11 @@
 /** The fleet that is set up here, for one run. Loaded where there is one. */
 import { ok, type Result } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
+import type { OpenEngine } from '../hosts/fleet/engine.ts';
+import { openEngineLink } from '../hosts/fleet/engine-link.ts';
 import { Fleet } from '../hosts/fleet/fleet.ts';
 import { readFleet } from '../hosts/fleet/fleet-files.ts';
-import { openRedisLink } from '../hosts/fleet/redis-link.ts';
+import { FleetRedis } from '../hosts/fleet/redis.ts';
 import type { World } from '../world/world.ts';
 import type { OpenFleet } from './elsewhere.ts';
 
@@ -12,18 +14,21 @@ export interface FleetHere {
   readonly root: string;
   readonly callerEnv: Readonly<Record<string, string | undefined>>;
   readonly packageRoot: string;
+  /** Absent = Redis. */
+  readonly openEngine?: OpenEngine;
 }
 
 /** Begins to hear what machines say to the group. Fails with `usage` when Redis can never be asked like that. */
 export type LinkFleet = (groupId: GroupId) => Promise<Result<OpenFleet>>;
 
 /** Null where there is none. Fails as `readFleet` does. */
-export function readFleetHere(world: World, { root, callerEnv, packageRoot }: FleetHere): Result<LinkFleet | null> {
+export function readFleetHere(world: World, here: FleetHere): Result<LinkFleet | null> {
+  const { root, callerEnv, packageRoot, openEngine = FleetRedis.open } = here;
   const read = readFleet(world.files, root, callerEnv.CLAUDE_CODE_AGENT_FLEET);
   if (!read.ok || read.value === undefined) return read.ok ? ok(null) : read;
   const config = read.value;
   return ok(async (groupId) => {
-    const link = await openRedisLink(world, config, groupId);
+    const link = await openEngineLink(world, config, groupId, openEngine);
     if (!link.ok) return link;
     const { leaseMs } = config;
     const git = { world, env: callerEnv };

@@ -9,6 +9,7 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import type { GroupConfig, GroupId, SessionId } from '../core/group.ts';
 import { chainOf } from '../core/plan/plan.ts';
 import type { GroupState } from '../core/state.ts';
+import type { OpenEngine } from '../hosts/fleet/engine.ts';
 import type { Reporter } from '../report/reporter.ts';
 import { type GroupWriter, type OpenFailure, takeGroup } from '../store/group-writer.ts';
 import { LogLost } from '../store/log-lost.ts';
@@ -54,6 +55,8 @@ export interface RunGroupOptions {
   readonly rehearsal?: Rehearsal;
   /** Absent = whichever claude is found is started, untried. */
   readonly claude?: ClaudeGate;
+  /** The engine of a fleet, if there is one here; absent = Redis. */
+  readonly openEngine?: OpenEngine;
   /** Is told in a sentence of what concerns no session. */
   readonly warn?: (message: string) => void;
   /** Subscribes to the signals of this process; the returned function ends it. */
@@ -154,10 +157,10 @@ async function runOpened(
 
 /** Null = none is set up here, or there is no question of one. Whoever has none loads nothing of it. */
 async function fleetOf(world: World, options: RunGroupOptions): Promise<Result<LinkFleet | null>> {
-  const { root, rehearsal, callerEnv, packageRoot } = options;
+  const { root, rehearsal } = options;
   if (rehearsal !== undefined || world.files.info(join(root, 'fleet', 'fleet.json')) === null) return ok(null);
   const { readFleetHere } = await import('./open-fleet.ts');
-  return readFleetHere(world, { root, callerEnv, packageRoot });
+  return readFleetHere(world, options);
 }
 
 function gateKeyFor({ rehearsal, groupId, callerEnv }: RunGroupOptions): string {

@@ -3,16 +3,11 @@
  * init`, on the machine of whoever runs groups.
  */
 import { fail, ok, type Result } from '../../core/failure.ts';
+import type { FleetAddress } from '../../hosts/fleet/engine.ts';
 import { type FleetConfig, readFleet, ticketOf, writeFleet } from '../../hosts/fleet/fleet-files.ts';
 import { fleetPaths } from '../../hosts/fleet/fleet-paths.ts';
 import { joinLine } from '../../hosts/fleet/join-line.ts';
-import {
-  checkAddress,
-  type FleetAddress,
-  FleetRedis,
-  type RedisHealth,
-  withoutPassword,
-} from '../../hosts/fleet/redis.ts';
+import { checkAddress, FleetRedis, type RedisHealth, withoutPassword } from '../../hosts/fleet/redis.ts';
 import { newFleetKeys } from '../../hosts/fleet/seal.ts';
 import type { World } from '../../world/world.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';

@@ -4,9 +4,8 @@
  */
 import { errorText, fail, publicFailure } from '../../core/failure.ts';
 import type { World } from '../../world/world.ts';
+import type { Entry, SlotLeases } from '../fleet/engine.ts';
 import { hostLabel, toGroupStream, toHostStream } from '../fleet/keys.ts';
-import { Leases } from '../fleet/leases.ts';
-import type { Entry } from '../fleet/redis.ts';
 import { isDrained, registerHost } from '../fleet/registry.ts';
 import { Verifier } from '../fleet/seal.ts';
 import { type HostAbilities, type SlotCommand, type ToGroup, type ToHost, toHost, wireVersion } from '../fleet/wire.ts';
@@ -50,7 +49,7 @@ export class Agent {
   readonly #world: World;
   readonly #context: AgentContext;
   readonly #options: AgentOptions;
-  readonly #leases: Leases;
+  readonly #leases: SlotLeases;
   readonly #verifier: Verifier;
   readonly #fence: Fence;
   readonly #labels: readonly string[];
@@ -66,8 +65,8 @@ export class Agent {
     this.#world = context.world;
     this.#context = { ...context, noteLeases: () => this.#noteLeases() };
     this.#options = options;
-    const { config, redis } = context;
-    this.#leases = new Leases(context.world, redis, config.leaseMs);
+    const { config, engine } = context;
+    this.#leases = engine.leases(config.leaseMs);
     this.#verifier = new Verifier(config.runnerKeys);
     this.#fence = new Fence(context.world, context.paths, context.tell);
     this.#labels = [...config.labels, hostLabel(config.name)];
@@ -75,13 +74,13 @@ export class Agent {
 
   /** Goes on with what an earlier agent left, then works until `close`. */
   async run(): Promise<void> {
-    const { redis } = this.#context;
+    const { engine } = this.#context;
     this.#watchGuard();
     this.#recall();
-    redis.onConnect(() => {
+    engine.onConnect(() => {
       for (const { attempt } of this.#held.values()) attempt?.sendAgain();
     });
-    await redis.onWish(() => void this.#take());
+    await engine.onWish(() => void this.#take());
     this.#sweep();
     await this.#renew();
     for (const { slot, attempt } of this.#held.values()) {
@@ -107,7 +106,7 @@ export class Agent {
     for (const { attempt } of this.#held.values()) attempt?.close();
     // A wish that is just being taken is given back, or it would be lost until its lease is over.
     await this.#taking;
-    this.#context.redis.close();
+    this.#context.engine.close();
   }
 
   /** Again and again, `ms` after its end. */
@@ -193,15 +192,15 @@ export class Agent {
   }
 
   async #register(): Promise<void> {
-    const { redis, config } = this.#context;
+    const { engine, config } = this.#context;
     if (this.#able === null) return;
     const { abilities, refusal } = this.#able;
-    const drained = await isDrained(redis, config.name);
+    const drained = await isDrained(engine, config.name);
     if (drained.ok) this.#isDrained = drained.value;
-    const now = await redis.nowMs();
+    const now = await engine.nowMs();
     if (!now.ok || this.#isClosed) return;
     this.#startedAtMs ||= now.value;
-    await registerHost(redis, {
+    await registerHost(engine, {
       name: config.name,
       labels: config.labels,
       slots: config.slots,
@@ -253,7 +252,7 @@ export class Agent {
   }
 
   async #takeOne(): Promise<boolean> {
-    const { config, redis, paths } = this.#context;
+    const { config, engine, paths } = this.#context;
     const token = `${config.name}:${this.#used + 1}:${this.#world.random.uuid()}`;
     const sentAt = uptimeMs(this.#world.files);
     const taken = await this.#leases.take(this.#labels, token);
@@ -274,7 +273,7 @@ export class Agent {
     const slot = Slot.take(this.#world, paths, record, sentAt);
     this.#held.set(token, { slot, attempt: null });
     const offer: ToGroup = { kind: 'offer', host: config.name, token, job, sessionId, abilities };
-    const offered = await redis.send(toGroupStream(groupId), [Buffer.from(JSON.stringify(offer))]);
+    const offered = await engine.send(toGroupStream(groupId), [Buffer.from(JSON.stringify(offer))]);
     // It may have come all the same: then the order finds no slot, and is answered.
     if (!offered.ok) await this.#free(slot);
     return offered.ok;
@@ -306,10 +305,10 @@ export class Agent {
   // What runners say.
 
   async #listen(): Promise<void> {
-    const { redis, config } = this.#context;
+    const { engine, config } = this.#context;
     const stream = toHostStream(config.name);
     for (let after = '0'; !this.#isClosed; ) {
-      const read = await redis.read(stream, after);
+      const read = await engine.read(stream, after);
       if (this.#isClosed) return;
       if (!read.ok) {
         await new Promise<void>((resolve) => this.#timers.add(this.#world.clock.after(readAgainMs, resolve)));
@@ -323,7 +322,7 @@ export class Agent {
         }
         after = entry.id;
       }
-      await redis.drop(
+      await engine.drop(
         stream,
         read.value.map(({ id }) => id),
       );
@@ -348,7 +347,7 @@ export class Agent {
 
   /** A runner that has just begun hears of all that is here of its group. */
   #greet(groupId: string): void {
-    const { config, redis } = this.#context;
+    const { config, engine } = this.#context;
     const own = [...this.#held.values()].filter(({ slot }) => slot.record.groupId === groupId);
     const attempts = own.flatMap(({ slot: { record } }) => {
       if (record.order === undefined) return [];
@@ -357,7 +356,7 @@ export class Agent {
       return [{ token, attemptId: order.attemptId, sessionId, isOver: record.isOver === true, lastN, acknowledged }];
     });
     const here: ToGroup = { kind: 'here', host: config.name, attempts };
-    void redis.send(toGroupStream(groupId), [Buffer.from(JSON.stringify(here))]);
+    void engine.send(toGroupStream(groupId), [Buffer.from(JSON.stringify(here))]);
     for (const { attempt } of own) attempt?.sendAgain();
   }
 
@@ -401,12 +400,12 @@ export class Agent {
 
   /** Its slot was given back meanwhile, so its runner need not wait until a lease is over that nobody renews. */
   #answerStranger(token: string, groupId: string, attemptId: string): void {
-    const { config, redis, tell } = this.#context;
+    const { config, engine, tell } = this.#context;
     tell(`An order for group ${groupId} was refused: it names no slot that this machine holds.`);
     const failure = publicFailure(noSlot);
     const news = { say: 'refused', failure } as const;
     const answer: ToGroup = { kind: 'attempt', host: config.name, token, attemptId, n: 1, news };
-    void redis.send(toGroupStream(groupId), [Buffer.from(JSON.stringify(answer))]);
+    void engine.send(toGroupStream(groupId), [Buffer.from(JSON.stringify(answer))]);
   }
 
   /** What still runs of it is ended first. */

@@ -67,7 +67,7 @@ export class OrderedAttempt {
       attemptId: order.attemptId,
       paths: slot.paths,
     });
-    this.#outbox = new Outbox(context.world, context.redis, {
+    this.#outbox = new Outbox(context.world, context.engine, {
       folder: slot.folder,
       host: context.config.name,
       token: slot.record.token,

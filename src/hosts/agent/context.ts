@@ -7,9 +7,9 @@ import type { HookProgram } from '../../claude/launch/settings.ts';
 import type { Result } from '../../core/failure.ts';
 import type { Git } from '../../git/git.ts';
 import type { World } from '../../world/world.ts';
+import type { FleetEngine } from '../fleet/engine.ts';
 import type { HostConfig } from '../fleet/fleet-files.ts';
 import type { FleetPaths } from '../fleet/fleet-paths.ts';
-import type { FleetRedis } from '../fleet/redis.ts';
 import type { LocalHost } from '../local-host.ts';
 
 export interface ChosenProgram {
@@ -21,7 +21,7 @@ export interface ChosenProgram {
 
 export interface AgentContext {
   readonly world: World;
-  readonly redis: FleetRedis;
+  readonly engine: FleetEngine;
   readonly config: HostConfig;
   readonly root: string;
   readonly paths: FleetPaths;

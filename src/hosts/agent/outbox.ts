@@ -4,8 +4,8 @@
  */
 import { join } from 'node:path';
 import type { AppendFile, World } from '../../world/world.ts';
+import type { FleetEngine } from '../fleet/engine.ts';
 import { toGroupStream } from '../fleet/keys.ts';
-import type { FleetRedis } from '../fleet/redis.ts';
 import type { AttemptNews, Blob, ToGroup } from '../fleet/wire.ts';
 
 /** So many bytes of a transcript may be on their way. */
@@ -48,7 +48,7 @@ export interface OutboxOptions {
 
 export class Outbox {
   readonly #world: World;
-  readonly #redis: FleetRedis;
+  readonly #engine: FleetEngine;
   readonly #options: OutboxOptions;
   readonly #journal: AppendFile;
   #kept: Kept[] = [];
@@ -60,9 +60,9 @@ export class Outbox {
   #isClosed = false;
   #cancelAgain: () => void = () => {};
 
-  constructor(world: World, redis: FleetRedis, options: OutboxOptions) {
+  constructor(world: World, engine: FleetEngine, options: OutboxOptions) {
     this.#world = world;
-    this.#redis = redis;
+    this.#engine = engine;
     this.#options = options;
     this.#recall();
     this.#journal = world.files.openAppend(this.#journalPath);
@@ -148,7 +148,7 @@ export class Outbox {
   async sendAgain(): Promise<void> {
     const sent = this.#kept.filter(({ entry }) => entry !== undefined);
     const entries = sent.map(({ entry }) => entry as string);
-    const there = sent.length === 0 ? null : await this.#redis.have(toGroupStream(this.#options.groupId), entries);
+    const there = sent.length === 0 ? null : await this.#engine.have(toGroupStream(this.#options.groupId), entries);
     if (there?.ok === true) {
       for (const [index, kept] of sent.entries()) if (there.value[index] === false) kept.entry = undefined;
     }
@@ -179,17 +179,17 @@ export class Outbox {
     for (const kept of waiting) for (const blob of blobsOf(kept)) if (!(await this.#putBlob(blob))) return false;
     const { groupId } = this.#options;
     const messages = waiting.map((kept) => Buffer.from(JSON.stringify(this.#message(kept))));
-    const sent = await this.#redis.send(toGroupStream(groupId), messages);
+    const sent = await this.#engine.send(toGroupStream(groupId), messages);
     if (!sent.ok) return false;
     for (const [index, kept] of waiting.entries()) kept.entry = sent.value[index];
     return true;
   }
 
   async #putBlob(blob: Blob): Promise<boolean> {
-    const has = await this.#redis.hasBlob(blob);
+    const has = await this.#engine.hasBlob(blob);
     if (!has.ok || has.value) return has.ok;
     const size = this.#world.files.info(this.blobPath(blob.id))?.size ?? 0;
-    const put = await this.#redis.putBlob(blob.id, this.#world.files.readBytes(this.blobPath(blob.id), 0, size));
+    const put = await this.#engine.putBlob(blob.id, this.#world.files.readBytes(this.blobPath(blob.id), 0, size));
     return put.ok;
   }
 

@@ -57,7 +57,7 @@ async function prepare(
   order: Order,
   { onStop, onWork }: PrepareOptions,
 ): Promise<Result<SpawnOptions>> {
-  const { world, git, redis } = context;
+  const { world, git, engine } = context;
   const { paths } = slot;
   const claude = await context.claude();
   if (!claude.ok) return claude;
@@ -85,7 +85,7 @@ async function prepare(
   for (const folder of [paths.folder, paths.config, paths.tmp]) world.files.makeFolder(folder);
   const sent = await parcelOf(context, order);
   if (!sent.ok) return sent;
-  const made = await layOutWork(git, redis, context.paths, order, paths);
+  const made = await layOutWork(git, engine, context.paths, order, paths);
   if (!made.ok) return made;
   const work = workOf(context, slot, made.value);
   if (!work.ok) return work;
@@ -149,8 +149,8 @@ function restateHooks(
   files.writeAtomic(path, `${JSON.stringify(restated, null, 2)}\n`);
 }
 
-async function parcelOf({ redis }: AgentContext, order: Order) {
-  const bytes = await redis.getBlob(order.files);
+async function parcelOf({ engine }: AgentContext, order: Order) {
+  const bytes = await engine.getBlob(order.files);
   if (!bytes.ok) return bytes;
   try {
     return ok(parcel.parse(JSON.parse(Buffer.from(bytes.value).toString())));

@@ -3,6 +3,7 @@ import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { ownCommand } from '../../world/own-program.ts';
 import type { World } from '../../world/world.ts';
+import type { FleetEngine, OpenEngine } from '../fleet/engine.ts';
 import { type HostConfig, readHost } from '../fleet/fleet-files.ts';
 import { fleetPaths } from '../fleet/fleet-paths.ts';
 import { loginNames } from '../fleet/login-files.ts';
@@ -28,6 +29,8 @@ export interface ServeOptions {
   readonly startGuard: () => void;
   /** Calls what it is given once this process is told to end. */
   readonly onSignal: (action: () => void) => void;
+  /** Absent = Redis. */
+  readonly openEngine?: OpenEngine;
   /** One line for people, on stderr. */
   readonly tell: (line: string) => void;
 }
@@ -55,21 +58,21 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
   const holder = { identity: world.machine.self, runId: world.random.uuid() };
   const lock = world.locks.tryLock(paths.agentLock, holder);
   if (lock === null) return fail('busy', 'An agent runs on this machine already.', 'One is enough: leave it.');
-  const redis = await FleetRedis.open(world, config);
-  if (!redis.ok) {
+  const engine = await (options.openEngine ?? FleetRedis.open)(world, config);
+  if (!engine.ok) {
     lock.release();
-    return redis;
+    return engine;
   }
   const home = homeOf(world, root);
-  const free = await checkName(redis.value, config, home);
+  const free = await checkName(engine.value, config, home);
   if (!free.ok) {
-    redis.value.close();
+    engine.value.close();
     lock.release();
     return free;
   }
   const context: Omit<AgentContext, 'noteLeases'> = {
     ...{ world, config, root, paths, home, packageRoot, tell, claude },
-    redis: redis.value,
+    engine: engine.value,
     host: new LocalHost(world),
     git: { world, env: callerEnv },
     env: callerEnv,
@@ -97,11 +100,11 @@ export function homeOf({ machine }: World, root: string): string {
 
 /** Two machines of one name would take each other's messages. What is not known now is no reason to wait. */
 export async function checkName(
-  redis: FleetRedis,
+  engine: FleetEngine,
   { name, leaseMs }: Pick<HostConfig, 'name' | 'leaseMs'>,
   home: string,
 ): Promise<Result<void>> {
-  const hosts = await listHosts(redis);
+  const hosts = await listHosts(engine);
   const other = hosts.ok ? hosts.value.find((host) => host.name === name) : undefined;
   if (other?.home === undefined || other.home === home || other.silentMs > leaseMs) return ok(undefined);
   const next = advise('Give this one another name', ['host', 'join', 'LINE', '--name', 'NAME']);

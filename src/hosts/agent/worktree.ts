@@ -9,8 +9,8 @@ import { longTimeoutMs, runOwn } from '../../git/run-git.ts';
 import { keepingRef, setRefs, takeBundle } from '../../git/worktrees/bundles.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { fields, isFlag, isText, parseJson } from '../../store/shape.ts';
+import type { FleetEngine } from '../fleet/engine.ts';
 import type { FleetPaths } from '../fleet/fleet-paths.ts';
-import type { FleetRedis } from '../fleet/redis.ts';
 import type { Blob, Order, ShippedWork } from '../fleet/wire.ts';
 
 export interface RemoteWorktree {
@@ -34,7 +34,7 @@ const busy = new Map<string, Promise<unknown>>();
 /** Fails with `worktree-failed`, with `usage` for an order that is none, and as `getBlob`. */
 export async function layOutWork(
   git: Git,
-  redis: FleetRedis,
+  engine: FleetEngine,
   fleet: FleetPaths,
   order: Order,
   paths: SessionPaths,
@@ -46,7 +46,7 @@ export async function layOutWork(
   const before = busy.get(repository);
   const fetching = (async () => {
     await before;
-    return fetchWork(git, redis, repository, order);
+    return fetchWork(git, engine, repository, order);
   })();
   busy.set(
     repository,
@@ -63,7 +63,7 @@ function problemWith({ repository, base, head, snapshot, branch }: ShippedWork):
   return /^[A-Za-z0-9_][\w./+-]*$/.test(branch) && !branch.includes('..') ? null : 'names no branch';
 }
 
-async function fetchWork(git: Git, redis: FleetRedis, repository: string, order: Order): Promise<Result<void>> {
+async function fetchWork(git: Git, engine: FleetEngine, repository: string, order: Order): Promise<Result<void>> {
   const { work, sessionId } = order;
   const { files } = git.world;
   if (files.entryKind(join(repository, 'HEAD')) === null) {
@@ -78,7 +78,7 @@ async function fetchWork(git: Git, redis: FleetRedis, repository: string, order:
       which.map((what) => [keepingRef(sessionId, what), work[what]]),
     );
   const take = async (bundle: Blob): Promise<Result<void>> => {
-    const got = await redis.getBlob(bundle);
+    const got = await engine.getBlob(bundle);
     return got.ok ? takeBundle(git, repository, got.value, repository) : got;
   };
   // It refuses what is not there.

@@ -7,7 +7,7 @@ import { basename, join } from 'node:path';
 import type { Place } from '../../core/event.ts';
 import type { Git } from '../../git/git.ts';
 import type { SessionPaths } from '../../store/paths.ts';
-import type { BlobStore } from './link.ts';
+import type { BlobStore } from './engine.ts';
 import { keepPrinted, latePath, PrintedFile, readParcel } from './mirror.ts';
 import { type NewsHandler, NewsInOrder } from './news-in-order.ts';
 import type { AttemptNews, Blob } from './wire.ts';

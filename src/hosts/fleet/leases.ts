@@ -3,51 +3,36 @@
  * itself is none of BullMQ's business, so it never repeats, stalls or fails one of them. No other file knows BullMQ.
  */
 import type { Queue, Worker } from 'bullmq';
+import type { Redis } from 'ioredis';
 import { ok, type Result } from '../../core/failure.ts';
 import type { World } from '../../world/world.ts';
+import type { Lease, SlotLeases, TakenWish, WishOptions, WishPlace } from './engine.ts';
 import { labelSetOf, labelSetsKey, labelsOf, queueName, queuePrefix, wishChannel } from './keys.ts';
-import type { FleetRedis } from './redis.ts';
 import { type Wish, wish as wishShape } from './wire.ts';
 
-/** Where a wish is, and the slot that got it. */
-export interface WishPlace {
-  readonly labelSet: string;
-  readonly job: string;
-}
-
-/** Nobody but who knows the token can renew or complete it. */
-export interface Lease extends WishPlace {
-  readonly token: string;
-}
-
-export interface TakenWish extends Lease {
-  readonly wish: Wish;
-}
-
-export interface WishOptions {
-  readonly labels: readonly string[];
-  /** Lower goes first; at least 1. */
-  readonly priority: number;
+/** The connection that this works with. */
+export interface LeaseRedis {
+  readonly client: Redis;
+  ask<T>(question: (redis: Redis) => Promise<T>): Promise<Result<T>>;
 }
 
 const name = 'slot';
 /** BullMQ's own list of what happened; nobody reads it. */
 const eventsMax = 10;
 
-export class Leases {
-  readonly #redis: FleetRedis;
+export class Leases implements SlotLeases {
+  readonly #redis: LeaseRedis;
   readonly #world: World;
   readonly #leaseMs: number;
   readonly #queues = new Map<string, Promise<Queue>>();
   readonly #takers = new Map<string, Promise<Worker>>();
 
-  constructor(world: World, redis: FleetRedis, leaseMs: number) {
+  constructor(world: World, redis: LeaseRedis, leaseMs: number) {
     this.#world = world;
     this.#redis = redis;
     this.#leaseMs = leaseMs;
   }
 
-  /** Asks for a slot with all these labels. */
   async wish(wish: Wish, { labels, priority }: WishOptions): Promise<Result<WishPlace>> {
     const labelSet = labelSetOf(labels);
     const job = this.#world.random.uuid();
@@ -61,7 +46,6 @@ export class Leases {
     return added.ok ? ok({ labelSet, job }) : added;
   }
 
-  /** Takes it back; false when somebody holds it, so that it is not free before they let go. */
   withdraw({ labelSet, job }: WishPlace): Promise<Result<boolean>> {
     // What has no lock is removed even if somebody had taken it once.
     return this.#ask(this.#queues, labelSet, async (queue) => {
@@ -70,7 +54,6 @@ export class Leases {
     });
   }
 
-  /** The first wish that a machine with these labels can grant, now held under the token; null when there is none. */
   async take(labels: readonly string[], token: string): Promise<Result<TakenWish | null>> {
     const own = new Set(labels);
     const sets = await this.#labelSets();
@@ -94,7 +77,6 @@ export class Leases {
     return ok(null);
   }
 
-  /** Which of them are held by their tokens no more. Fails when Redis does not answer: then that is not known. */
   async renew(leases: readonly Lease[]): Promise<Result<ReadonlySet<Lease>>> {
     const missing = new Set<Lease>();
     for (const [labelSet, all] of Map.groupBy(leases, (lease) => lease.labelSet)) {
@@ -109,7 +91,6 @@ export class Leases {
     return ok(missing);
   }
 
-  /** Gives the slot back; false when it was not held under that token any more. */
   async complete({ labelSet, job, token }: Lease): Promise<Result<boolean>> {
     return this.#ask(this.#queues, labelSet, async (queue) => {
       const held = await queue.getJob(job);
@@ -124,7 +105,6 @@ export class Leases {
     });
   }
 
-  /** For how many milliseconds each lock holds if nobody renews it; null where there is none. */
   async look(places: readonly WishPlace[]): Promise<Result<(number | null)[]>> {
     return this.#redis.ask(async (redis) => {
       const pipeline = redis.pipeline();
@@ -146,7 +126,6 @@ export class Leases {
     });
   }
 
-  /** Those that wait no more and that nobody holds: given back, forgotten, or taken by somebody who died. */
   async dead<P extends WishPlace>(places: readonly P[]): Promise<Result<ReadonlySet<P>>> {
     const dead = new Set<P>();
     const taken: P[] = [];

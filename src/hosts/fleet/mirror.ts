@@ -10,7 +10,7 @@ import { keptCommits, setRefs, takeBundle } from '../../git/worktrees/bundles.ts
 import { applySnapshot } from '../../git/worktrees/snapshot.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { layOut, type Places } from '../agent/lay-out.ts';
-import type { BlobStore } from './link.ts';
+import type { BlobStore } from './engine.ts';
 import { workRefs } from './ship-work.ts';
 import { type AttemptNews, type Blob, type Parcel, parcel } from './wire.ts';
 

@@ -6,7 +6,9 @@
 import type { Redis } from 'ioredis';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Clock, World } from '../../world/world.ts';
+import type { Entry, FleetAddress, FleetEngine } from './engine.ts';
 import { pieceKey, wishChannel } from './keys.ts';
+import { Leases } from './leases.ts';
 import { redisFailure } from './redis-failure.ts';
 import { Seal } from './seal.ts';
 import type { Blob } from './wire.ts';
@@ -23,19 +25,6 @@ const blobSeconds = 3_600;
 const blobBytesMax = 200 * 1024 * 1024;
 /** Entries of one read. */
 const entriesMax = 500;
-
-export interface FleetAddress {
-  readonly redis: string;
-  readonly sealingKey: string;
-  readonly ca?: string | undefined;
-  readonly insecure?: boolean | undefined;
-}
-
-export interface Entry {
-  readonly id: string;
-  /** Null when it was not sealed with the key of the fleet. */
-  readonly bytes: Uint8Array | null;
-}
 
 export interface RedisHealth {
   readonly version: string;
@@ -69,8 +58,9 @@ function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(?:\.\d+){3}$/.test(hostname);
 }
 
-export class FleetRedis {
+export class FleetRedis implements FleetEngine {
   readonly seal: Seal;
+  readonly #world: World;
   readonly #clock: Clock;
   readonly #url: URL;
   readonly #make: () => Redis;
@@ -82,6 +72,7 @@ export class FleetRedis {
   #isClosed = false;
 
   private constructor(world: World, url: URL, seal: Seal, make: () => Redis) {
+    this.#world = world;
     this.#clock = world.clock;
     this.#url = url;
     this.seal = seal;
@@ -128,7 +119,10 @@ export class FleetRedis {
     return this.#main;
   }
 
-  /** Calls `action` whenever there is a connection anew. */
+  leases(leaseMs: number): Leases {
+    return new Leases(this.#world, this, leaseMs);
+  }
+
   onConnect(action: () => void): void {
     this.#onConnect.push(action);
   }
@@ -159,7 +153,6 @@ export class FleetRedis {
     return made;
   }
 
-  /** Calls `action` after each new wish; a hint only. */
   async onWish(action: () => void): Promise<void> {
     const subscriber = this.#other(wishChannel);
     subscriber.on('message', action);
@@ -167,7 +160,6 @@ export class FleetRedis {
     subscriber.on('ready', () => void this.#asked(subscriber, (redis) => redis.subscribe(wishChannel)));
   }
 
-  /** Appends all of them, in this order; the value is their ids. */
   send(stream: string, messages: readonly Uint8Array[]): Promise<Result<string[]>> {
     return this.ask(async (redis) => {
       const pipeline = redis.pipeline();
@@ -176,7 +168,6 @@ export class FleetRedis {
     });
   }
 
-  /** What comes after that entry (`0` = all), waiting a moment for the first. */
   async read(stream: string, after: string): Promise<Result<Entry[]>> {
     // A closed connection would be made anew.
     if (this.#isClosed) return ok([]);
@@ -190,7 +181,6 @@ export class FleetRedis {
     });
   }
 
-  /** Which of these entries are there still. */
   have(stream: string, ids: readonly string[]): Promise<Result<boolean[]>> {
     return this.ask(async (redis) => {
       const pipeline = redis.pipeline();
@@ -199,7 +189,6 @@ export class FleetRedis {
     });
   }
 
-  /** Removes entries that were taken in. */
   async drop(stream: string, ids: readonly string[]): Promise<Result<void>> {
     if (ids.length === 0) return ok(undefined);
     const dropped = await this.ask((redis) => redis.xdel(stream, ...ids));
@@ -252,7 +241,24 @@ export class FleetRedis {
     return found.ok ? ok(found.value === pieces) : found;
   }
 
-  /** Milliseconds since 1970 by the clock of the server, which is the same for all machines. */
+  async setField(key: string, field: string, value: Uint8Array): Promise<Result<void>> {
+    const set = await this.ask((redis) => redis.hset(key, field, Buffer.from(value)));
+    return set.ok ? ok(undefined) : set;
+  }
+
+  fields(key: string): Promise<Result<Readonly<Record<string, Uint8Array>>>> {
+    return this.ask((redis) => redis.hgetallBuffer(key));
+  }
+
+  members(key: string): Promise<Result<readonly string[]>> {
+    return this.ask((redis) => redis.smembers(key));
+  }
+
+  async runId(): Promise<Result<string>> {
+    const told = await this.ask((redis) => redis.info('server'));
+    return told.ok ? ok(/^run_id:(\w+)/m.exec(told.value)?.[1] ?? '') : told;
+  }
+
   async nowMs(): Promise<Result<number>> {
     const told = await this.ask((redis) => redis.time());
     return told.ok ? ok(Number(told.value[0]) * 1_000 + Math.floor(Number(told.value[1]) / 1_000)) : told;

@@ -1,5 +1,6 @@
 /** Which machines there are: each says so itself as often as it renews its leases, and stays until it is forgotten. */
 import { ok, type Result } from '../../core/failure.ts';
+import type { FleetEngine } from './engine.ts';
 import { drainedKey, hostsKey, toHostStream } from './keys.ts';
 import type { FleetRedis } from './redis.ts';
 import { type HostEntry, hostEntry } from './wire.ts';
@@ -12,30 +13,29 @@ export interface RegisteredHost extends HostEntry {
 /** Each entry is sealed for the name under which it stands, so none can be put under another one. */
 const placeOf = (name: string): string => `${hostsKey}/${name}`;
 
-export async function registerHost(redis: FleetRedis, entry: HostEntry): Promise<Result<void>> {
-  const sealed = redis.seal.seal(placeOf(entry.name), Buffer.from(JSON.stringify(entry)));
-  const set = await redis.ask((client) => client.hset(hostsKey, entry.name, sealed));
-  return set.ok ? ok(undefined) : set;
+export function registerHost(engine: FleetEngine, entry: HostEntry): Promise<Result<void>> {
+  const sealed = engine.seal.seal(placeOf(entry.name), Buffer.from(JSON.stringify(entry)));
+  return engine.setField(hostsKey, entry.name, sealed);
 }
 
 /** In the order of their names. What was not written by a machine of the fleet is passed over. */
-export async function listHosts(redis: FleetRedis): Promise<Result<RegisteredHost[]>> {
-  const now = await redis.nowMs();
+export async function listHosts(engine: FleetEngine): Promise<Result<RegisteredHost[]>> {
+  const now = await engine.nowMs();
   if (!now.ok) return now;
-  const all = await redis.ask((client) => client.hgetallBuffer(hostsKey));
+  const all = await engine.fields(hostsKey);
   if (!all.ok) return all;
   const hosts = Object.entries(all.value).flatMap(([name, sealed]) => {
-    const entry = parsed(redis.seal.open(placeOf(name), sealed));
+    const entry = parsed(engine.seal.open(placeOf(name), sealed));
     return entry?.name === name ? [{ ...entry, silentMs: Math.max(0, now.value - entry.seenAt) }] : [];
   });
   return ok(hosts.toSorted((a, b) => (a.name < b.name ? -1 : 1)));
 }
 
 /** The same as they are now: a machine hears only a moment later that it is to take nothing new. */
-export async function hostsNow(redis: FleetRedis): Promise<Result<RegisteredHost[]>> {
-  const hosts = await listHosts(redis);
+export async function hostsNow(engine: FleetEngine): Promise<Result<RegisteredHost[]>> {
+  const hosts = await listHosts(engine);
   if (!hosts.ok) return hosts;
-  const drained = await redis.ask((client) => client.smembers(drainedKey));
+  const drained = await engine.members(drainedKey);
   if (!drained.ok) return drained;
   return ok(hosts.value.map((host) => ({ ...host, isDrained: drained.value.includes(host.name) })));
 }
@@ -70,8 +70,9 @@ export async function resumeHost(redis: FleetRedis, name: string): Promise<Resul
   return removed.ok ? ok(undefined) : removed;
 }
 
-export function isDrained(redis: FleetRedis, name: string): Promise<Result<boolean>> {
-  return redis.ask(async (client) => (await client.sismember(drainedKey, name)) === 1);
+export async function isDrained(engine: FleetEngine, name: string): Promise<Result<boolean>> {
+  const drained = await engine.members(drainedKey);
+  return drained.ok ? ok(drained.value.includes(name)) : drained;
 }
 
 /** Removes what is known of it, and what was said to it. One that lives comes back by itself. */

@@ -3,7 +3,7 @@ import type { Place } from '../../core/event.ts';
 import type { SessionDefinition, Workspace } from '../../core/group.ts';
 import type { Git } from '../../git/git.ts';
 import type { AttemptSubject } from '../host.ts';
-import type { BlobStore } from './link.ts';
+import type { BlobStore } from './engine.ts';
 import type { WorkShipper } from './ship-work.ts';
 import type { SlotCommand } from './wire.ts';
 

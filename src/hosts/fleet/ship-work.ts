@@ -7,7 +7,7 @@ import type { Git } from '../../git/git.ts';
 import { isAncestor } from '../../git/run-git.ts';
 import { keepingRef, makeBundle, setRefs } from '../../git/worktrees/bundles.ts';
 import { snapshotOf } from '../../git/worktrees/snapshot.ts';
-import type { BlobStore } from './link.ts';
+import type { BlobStore } from './engine.ts';
 import type { Blob, ShippedWork } from './wire.ts';
 
 /** Refs of a session that keep what was sent, and what has come back of it. */

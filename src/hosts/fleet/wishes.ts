@@ -4,9 +4,9 @@
  */
 import type { SessionId } from '../../core/group.ts';
 import type { Needs, Wish } from '../../core/plan/decision.ts';
+import type { WishPlace } from './engine.ts';
+import type { FleetLink } from './engine-link.ts';
 import { hostLabel } from './keys.ts';
-import type { WishPlace } from './leases.ts';
-import type { FleetLink } from './link.ts';
 import { type RegisteredHost, takesNew } from './registry.ts';
 
 /** Others wait no longer for one that nobody grants, and it no longer for one machine alone. */

@@ -5,9 +5,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { ok } from '../../../src/core/failure.ts';
 import type { Wish } from '../../../src/core/plan/decision.ts';
+import type { WishPlace } from '../../../src/hosts/fleet/engine.ts';
+import type { FleetLink } from '../../../src/hosts/fleet/engine-link.ts';
 import { Fleet, type RemoteInput } from '../../../src/hosts/fleet/fleet.ts';
-import type { WishPlace } from '../../../src/hosts/fleet/leases.ts';
-import type { FleetLink } from '../../../src/hosts/fleet/link.ts';
 import type { AttemptNews, HostAbilities, ToGroup, ToHost } from '../../../src/hosts/fleet/wire.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { groupId, sessionDefinition, sid } from '../../support/core-events.ts';

@@ -2,8 +2,8 @@
 import { beforeEach, expect, test } from 'bun:test';
 import { fail, ok } from '../../../src/core/failure.ts';
 import type { Wish } from '../../../src/core/plan/decision.ts';
-import type { WishPlace } from '../../../src/hosts/fleet/leases.ts';
-import type { FleetLink } from '../../../src/hosts/fleet/link.ts';
+import type { WishPlace } from '../../../src/hosts/fleet/engine.ts';
+import type { FleetLink } from '../../../src/hosts/fleet/engine-link.ts';
 import type { RegisteredHost } from '../../../src/hosts/fleet/registry.ts';
 import { Wishes } from '../../../src/hosts/fleet/wishes.ts';
 import { sid } from '../../support/core-events.ts';

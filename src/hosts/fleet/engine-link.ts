@@ -1,12 +1,10 @@
-/** The link to the machines through Redis. */
+/** What the end of the runner needs of the world between it and the machines, and how the engine gives it. */
 import { ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { World } from '../../world/world.ts';
+import type { BlobStore, FleetEngine, OpenEngine, SlotLeases, WishPlace } from './engine.ts';
 import type { FleetConfig } from './fleet-files.ts';
 import { toGroupStream, toHostStream } from './keys.ts';
-import { Leases, type WishPlace } from './leases.ts';
-import type { FleetLink, LeaseLook } from './link.ts';
-import { FleetRedis } from './redis.ts';
 import { hostsNow, type RegisteredHost } from './registry.ts';
 import { Signer } from './seal.ts';
 import { type ToGroup, type ToHost, toGroup, wireVersion } from './wire.ts';
@@ -15,17 +13,51 @@ const againMs = 500;
 const closeMsMax = 5_000;
 const atOnce = 64;
 
-/** Fails with `usage` when the address of Redis cannot be used. Does not wait for an answer. */
-export async function openRedisLink(world: World, config: FleetConfig, groupId: string): Promise<Result<FleetLink>> {
-  const redis = await FleetRedis.open(world, config);
-  return redis.ok ? ok(new RedisLink(world, redis.value, config, groupId)) : redis;
+/** What is to be seen of leases at one moment. */
+export interface LeaseLook {
+  /** Milliseconds for which each holds if nobody renews it; null where there is none. */
+  readonly left: readonly (number | null)[];
+  /** Changes with every start of the engine. */
+  readonly server: string;
 }
 
-class RedisLink implements FleetLink {
-  readonly blobs: FleetRedis;
+export interface FleetLink {
+  readonly blobs: BlobStore;
+  wish(sessionId: SessionId, labels: readonly string[], priority: number): Promise<Result<WishPlace>>;
+  /** False when somebody holds it, or the engine does not answer. */
+  withdraw(place: WishPlace): Promise<boolean>;
+  /** Those of which nothing will come: nobody holds them and they wait no more. None without an answer. */
+  deadWishes(places: readonly WishPlace[]): Promise<ReadonlySet<WishPlace>>;
+  /** In this order for each machine, as often as it takes. */
+  send(host: string, message: ToHost): void;
+  /**
+   * Calls `hear` with all that machines say to the group, in the order in which it came. It comes again, also to a
+   * later runner, until `taken` was called.
+   */
+  listen(hear: (message: ToGroup, taken: () => void) => void): void;
+  /** Null when the engine does not answer. */
+  look(places: readonly WishPlace[]): Promise<LeaseLook | null>;
+  hosts(): Promise<Result<readonly RegisteredHost[]>>;
+  /** Sends what is left to be sent, for a few seconds at most, and lets go. */
+  close(): Promise<void>;
+}
+
+/** Fails as `open` does. Does not wait for an answer. */
+export async function openEngineLink(
+  world: World,
+  config: FleetConfig,
+  groupId: string,
+  open: OpenEngine,
+): Promise<Result<FleetLink>> {
+  const engine = await open(world, config);
+  return engine.ok ? ok(new EngineLink(world, engine.value, config, groupId)) : engine;
+}
+
+class EngineLink implements FleetLink {
+  readonly blobs: FleetEngine;
   readonly #world: World;
-  readonly #redis: FleetRedis;
-  readonly #leases: Leases;
+  readonly #engine: FleetEngine;
+  readonly #leases: SlotLeases;
   readonly #signer: Signer;
   readonly #groupId: string;
   readonly #unsent = new Map<string, ToHost[]>();
@@ -33,11 +65,11 @@ class RedisLink implements FleetLink {
   #taken: string[] = [];
   #isClosed = false;
 
-  constructor(world: World, redis: FleetRedis, { leaseMs, signingKey }: FleetConfig, groupId: string) {
+  constructor(world: World, engine: FleetEngine, { leaseMs, signingKey }: FleetConfig, groupId: string) {
     this.#world = world;
-    this.#redis = redis;
-    this.blobs = redis;
-    this.#leases = new Leases(world, redis, leaseMs);
+    this.#engine = engine;
+    this.blobs = engine;
+    this.#leases = engine.leases(leaseMs);
     this.#signer = new Signer(signingKey);
     this.#groupId = groupId;
   }
@@ -68,7 +100,7 @@ class RedisLink implements FleetLink {
     const stream = toHostStream(host);
     while (unsent.length > 0) {
       const part = unsent.slice(0, atOnce);
-      const sent = await this.#redis.send(
+      const sent = await this.#engine.send(
         stream,
         part.map((message) => this.#signer.sign(stream, JSON.stringify(message))),
       );
@@ -86,7 +118,7 @@ class RedisLink implements FleetLink {
   async #listen(hear: (message: ToGroup, taken: () => void) => void): Promise<void> {
     const stream = toGroupStream(this.#groupId);
     for (let after = '0'; !this.#isClosed; ) {
-      const read = await this.#redis.read(stream, after);
+      const read = await this.#engine.read(stream, after);
       if (this.#isClosed) return;
       if (!read.ok) {
         await this.#pause();
@@ -111,20 +143,20 @@ class RedisLink implements FleetLink {
   async #dropAll(): Promise<void> {
     const ids = this.#taken;
     this.#taken = [];
-    const dropped = await this.#redis.drop(toGroupStream(this.#groupId), ids);
+    const dropped = await this.#engine.drop(toGroupStream(this.#groupId), ids);
     // One that stays is heard again by a later runner, who knows it then.
     if (!dropped.ok && !this.#isClosed) for (const id of ids) this.#drop(id);
   }
 
   async look(places: readonly WishPlace[]): Promise<LeaseLook | null> {
     const left = await this.#leases.look(places);
-    const server = await this.#redis.ask((redis) => redis.info('server'));
+    const server = await this.#engine.runId();
     if (!left.ok || !server.ok) return null;
-    return { left: left.value, server: /^run_id:(\w+)/m.exec(server.value)?.[1] ?? '' };
+    return { left: left.value, server: server.value };
   }
 
   hosts(): Promise<Result<readonly RegisteredHost[]>> {
-    return hostsNow(this.#redis);
+    return hostsNow(this.#engine);
   }
 
   #pause(): Promise<void> {
@@ -141,7 +173,7 @@ class RedisLink implements FleetLink {
     await Promise.race([sent, late]);
     await Promise.race([this.#dropAll(), late]);
     this.#isClosed = true;
-    this.#redis.close();
+    this.#engine.close();
   }
 }
 

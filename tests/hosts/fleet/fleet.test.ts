@@ -255,3 +255,17 @@ test('what is too large for the way fails the session, and it is told where it l
   expect(failure?.message).toContain('machine one');
   expect(failure?.message).toEndWith('300 MB would have to be sent. It lies there in /there/session.');
 });
+
+test('a checkpoint that can never be read fails the session, and its end is heard all the same', async () => {
+  const attempt = fleet.attempt(inputOf(false));
+  const exited = new Promise((resolve) => attempt.onExit(resolve));
+  const say = (n: number, news: AttemptNews) =>
+    link.hear({ kind: 'attempt', host: 'one', token: 'one:job1', attemptId: 'attempt', n, news }, () => {});
+  // The bytes that this engine has are no files.
+  say(1, { say: 'checkpoint', prints: 0, files: { id: 'files', pieces: 1, size: 0 } });
+  const status = { kind: 'exited', code: 0 } as const;
+  say(2, { say: 'ended', status, leftover: false, limitsHit: [], lastStderrLine: '', fenced: false });
+  expect(await exited).toEqual(status);
+  const { failure } = await attempt.reap();
+  expect(failure?.message).toStartWith('What machine one sent of the session cannot be taken in: ');
+});

@@ -11,9 +11,9 @@ import type { Attempt } from '../../core/session-state.ts';
 import type { Git } from '../../git/git.ts';
 import type { World } from '../../world/world.ts';
 import type { WishPlace } from './engine.ts';
-import type { FleetLink } from './engine-link.ts';
+import type { FleetLink, LeaseLook } from './engine-link.ts';
 import { LateAttempt, type LateOptions } from './late.ts';
-import { LossClock } from './loss.ts';
+import { LossClock, type Seen } from './loss.ts';
 import { Mirror } from './mirror.ts';
 import { placesHere } from './order.ts';
 import type { RegisteredHost } from './registry.ts';
@@ -78,6 +78,8 @@ export class Fleet {
   readonly #abilities = new Map<string, HostAbilities>();
   readonly #speeches = new Map<string, Speech>();
   readonly #timers = new Set<() => void>();
+  /** Of machines, also of those that are on no list any more. */
+  readonly #leasesMs = new Map<string, number>();
   #hosts: readonly RegisteredHost[] | null = null;
   /** Counted, so that neither a jump of the clock nor a machine that slept makes a lease seem over. */
   #nowMs = 0;
@@ -150,7 +152,7 @@ export class Fleet {
     };
     const mirror = new Mirror(git, blobs, { ...input, places });
     const attempt = new RemoteAttempt(subject, this.#senderFor(input.place), mirror);
-    this.#attempts.set(token, { attempt, clock: new LossClock(this.#options.leaseMs) });
+    this.#attempts.set(token, { attempt, clock: new LossClock() });
     return attempt;
   }
 
@@ -323,7 +325,9 @@ export class Fleet {
 
   async #list(): Promise<readonly RegisteredHost[] | null> {
     const listed = await this.#link.hosts();
-    if (listed.ok) this.#hosts = listed.value;
+    if (!listed.ok) return this.#hosts;
+    this.#hosts = listed.value;
+    for (const { name, leaseMs } of listed.value) this.#leasesMs.set(name, leaseMs);
     return this.#hosts;
   }
 
@@ -337,12 +341,18 @@ export class Fleet {
     for (const [index, { attempt, clock }] of watched.entries()) {
       if (!attempt.isUnderWay) continue;
       if (seen === null) clock.notSeen();
-      else if (clock.seen(this.#nowMs, seen.left[index] ?? null, seen.server) && !attempt.subject.waits) {
+      else if (clock.seen(this.#nowMs, this.#seenOf(attempt, seen, index)) && !attempt.subject.waits) {
         const { sessionId, attemptId, place } = attempt.subject;
         this.#options.onLost(sessionId, attemptId, place.host);
         attempt.lose();
       }
     }
+  }
+
+  /** A machine that joined before the lease of the fleet became shorter works by the longer one. */
+  #seenOf({ subject }: RemoteAttempt, { left, server }: LeaseLook, index: number): Seen {
+    const leaseMs = Math.max(this.#options.leaseMs, this.#leasesMs.get(subject.place.host) ?? 0);
+    return { leftMs: left[index] ?? null, leaseMs, server };
   }
 
   /** What was wished for and not used is given back; what runs works on. */

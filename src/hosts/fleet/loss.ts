@@ -9,18 +9,19 @@ export const fenceMs = 20_000;
 /** A lock that goes so much before its time was taken away. */
 const earlyMs = 1_500;
 
+export interface Seen {
+  readonly leftMs: number | null;
+  readonly leaseMs: number;
+  readonly server: string;
+}
+
 export class LossClock {
-  readonly #leaseMs: number;
   /** When the lease is over, as was seen last. */
   #endMs: number | null = null;
   #server: string | null = null;
   /** Nothing was seen since then, or something that cannot be believed. */
   #isUnsure = false;
   #lostAtMs: number | null = null;
-
-  constructor(leaseMs: number) {
-    this.#leaseMs = leaseMs;
-  }
 
   /** The engine does not answer. */
   notSeen(): void {
@@ -29,9 +30,9 @@ export class LossClock {
 
   /**
    * True from the moment on at which nothing can run there any more. `nowMs` never jumps forward; `leftMs`: see
-   * `LeaseLook`.
+   * `LeaseLook`; `leaseMs`: for so long its machine may work alone.
    */
-  seen(nowMs: number, leftMs: number | null, server: string): boolean {
+  seen(nowMs: number, { leftMs, leaseMs, server }: Seen): boolean {
     const isOther = this.#server !== null && this.#server !== server;
     this.#server = server;
     if (leftMs !== null) {
@@ -43,7 +44,7 @@ export class LossClock {
     if (this.#lostAtMs === null) {
       const end = this.#endMs;
       const isDue = end !== null && nowMs >= end - earlyMs && !isOther && !this.#isUnsure;
-      this.#lostAtMs = (isDue ? (end as number) : nowMs + this.#leaseMs) + fenceMs;
+      this.#lostAtMs = (isDue ? (end as number) : nowMs + leaseMs) + fenceMs;
     }
     return nowMs >= this.#lostAtMs;
   }

@@ -12,7 +12,7 @@ import type { SessionPaths } from '../../store/paths.ts';
 import { layOut, type Places } from '../agent/lay-out.ts';
 import type { BlobStore } from './engine.ts';
 import { workRefs } from './ship-work.ts';
-import { type AttemptNews, type Blob, type Parcel, parcel } from './wire.ts';
+import { type AttemptNews, type Blob, type Parcel, parcel, slugPlaceholder } from './wire.ts';
 
 type Checkpoint = Extract<AttemptNews, { say: 'checkpoint' }>;
 
@@ -98,11 +98,12 @@ export class Mirror {
     const places = this.#options.places();
     if (places === undefined) return ok(undefined);
     const { files } = this.#git.world;
-    const laidOut = layOut(files, sent.value, places);
+    const own = sent.value.files.filter(({ path }) => comesBack(path));
+    const laidOut = layOut(files, { files: own }, places);
     if (!laidOut.ok) return laidOut;
-    for (const { path } of sent.value.files) {
+    for (const { path } of own) {
       if (!path.endsWith('.jsonl')) continue;
-      const file = files.openAppend(join(places.session, path.replace('{{cca:slug}}', places.slug)));
+      const file = files.openAppend(join(places.session, path.replaceAll(slugPlaceholder, places.slug)));
       file.sync();
       file.close();
     }
@@ -161,6 +162,18 @@ export class Mirror {
       [...Object.values(refs)].map((ref) => [ref, null]),
     );
   }
+}
+
+const conversationFolders: ReadonlySet<string> = new Set(['projects', 'todos', 'tasks', 'plans', 'file-history']);
+
+/**
+ * Whether a machine may say what is in that file. It may be stolen: what is written here by whoever runs the group, and
+ * what claude runs or reads as settings, is none of its business, and the worktree comes as commits.
+ */
+function comesBack(path: string): boolean {
+  const [top = '', folder = '', ...rest] = path.split('/');
+  if (top === 'claude-config') return rest.length > 0 && conversationFolders.has(folder);
+  return path === 'hooks.log' || path === 'setup.log';
 }
 
 /** Fails with `gone` or `usage` when the files of a checkpoint can never be had, else as `BlobStore.getBlob`. */

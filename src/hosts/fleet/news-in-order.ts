@@ -93,7 +93,7 @@ export class NewsInOrder {
     const batch = this.#batchAfter(first);
     if (batch.length === 0) return false;
     for (const { news } of batch) {
-      if (await this.#handler.takeIn(news)) continue;
+      if (await this.#isTakenIn(news)) continue;
       this.#isResting = true;
       this.#handler.later(() => {
         this.#isResting = false;
@@ -106,6 +106,15 @@ export class NewsInOrder {
     for (let n = first + 1; n <= this.#lastN; n += 1) this.#waiting.delete(n);
     if (batch.map((told) => this.#mayTell(told)).every(Boolean)) this.#handler.acknowledge(this.#lastN);
     return true;
+  }
+
+  /** A full disk, for example, is no reason to lose what its machine still has. */
+  async #isTakenIn(news: AttemptNews): Promise<boolean> {
+    try {
+      return await this.#handler.takeIn(news);
+    } catch {
+      return false;
+    }
   }
 
   /** Of the end whoever writes the log says when it is safe: a later runner must hear of it until then. */

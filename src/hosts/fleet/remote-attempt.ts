@@ -3,7 +3,7 @@
  * and is told to be here only when it is on the disk.
  */
 import type { ProcessIdentity } from '../../core/event.ts';
-import { type FailureReason, fail, ok, type Result } from '../../core/failure.ts';
+import { type Failure, type FailureReason, fail, ok, type Result } from '../../core/failure.ts';
 import type { Attempt } from '../../core/session-state.ts';
 import type { SpawnOptions } from '../../world/world.ts';
 import { speaks } from '../adopt.ts';
@@ -20,6 +20,8 @@ type News<K extends AttemptNews['say']> = Extract<AttemptNews, { say: K }>;
 
 /** Asked again after this, when what was sent cannot be had. */
 const againMs = 2_000;
+/** Work that git does not take in is tried so often. */
+const triesMax = 15;
 /** How often, and after how many milliseconds, it is looked for what one says that may not know its task. */
 const silentLooks = 15;
 const silentLookMs = 200;
@@ -38,6 +40,10 @@ export class RemoteAttempt implements HostedAttempt {
   #isOver = false;
   #hasLeft = false;
   #end: News<'ended'> | null = null;
+  /** Of the checkpoint that is being taken in. */
+  #tries = 0;
+  /** Why something of what it made is not here. */
+  #missing: Failure | null = null;
   /** Nothing more is taken in. */
   isLost = false;
   #knows: ((isThere: boolean) => void) | null = null;
@@ -165,10 +171,19 @@ export class RemoteAttempt implements HostedAttempt {
     if (taken.ok) {
       const { blobs } = this.subject;
       for (const blob of [news.files, news.bundle]) if (blob !== undefined) await blobs.dropBlob(blob);
+      this.#tries = 0;
+      return true;
+    }
+    const { reason } = taken.failure;
+    this.#tries += 1;
+    // Its machine is broken, or was stolen: it must still be told how the session ends.
+    if (reason === 'usage' || (reason === 'worktree-failed' && this.#tries >= triesMax)) {
+      this.#missing ??= notTaken(this.subject.place.host, taken.failure);
+      this.#tries = 0;
       return true;
     }
     // It is on its machine still: what is not in the stream any more is sent again, with all that belongs to it.
-    if (taken.failure.reason === 'gone') {
+    if (reason === 'gone') {
       this.#news.drop(news);
       this.#sender.hello();
     }
@@ -249,7 +264,8 @@ export class RemoteAttempt implements HostedAttempt {
     const { leftover = false, limitsHit = [], lastStderrLine = '' } = this.#end ?? {};
     const unsent = this.#end?.unsent;
     const brought = unsent === undefined || !settled.ok ? settled : notBrought(this.subject.place.host, unsent);
-    return { leftover, limitsHit, lastStderrLine, ...(brought.ok ? {} : { failure: brought.failure }) };
+    const failure = this.#missing ?? (brought.ok ? null : brought.failure);
+    return { leftover, limitsHit, lastStderrLine, ...(failure === null ? {} : { failure }) };
   }
 
   async endNow(): Promise<boolean> {
@@ -292,6 +308,11 @@ const ofMachine: ReadonlySet<string> = new Set(['busy', 'claude-missing', 'claud
 function notBrought(host: string, { why, folder }: NonNullable<News<'ended'>['unsent']>): Result<never> {
   const message = `What the session made on machine ${host} cannot be brought here: ${why} It lies there in ${folder}.`;
   return fail('worktree-failed', message, 'Fetch it from there before the session is retried.');
+}
+
+function notTaken(host: string, { message }: Failure): Failure {
+  const what = `What machine ${host} sent of the session cannot be taken in: ${message}`;
+  return fail('worktree-failed', what, 'Look at that machine before the session is retried.').failure;
 }
 
 function refusedBy(host: string, { failure }: News<'refused'>): Result<never> {

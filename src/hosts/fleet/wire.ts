@@ -4,6 +4,7 @@
  * another version, so it is parsed before it is believed; what is not known is dropped by whoever does not know it.
  */
 import { z } from 'zod';
+import { hostNamePattern, labelPattern } from '../../core/values.ts';
 
 /** Both ends say it; a machine with another one is offered nothing. */
 export const wireVersion = 1;
@@ -11,6 +12,12 @@ export const wireVersion = 1;
 const bytes = z.string().base64();
 const count = z.number().int().nonnegative();
 const text = z.string();
+/** A full id: it goes into what git is told line by line. */
+const commit = z.string().regex(/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/);
+/** Names folders and control groups where it runs. */
+const attemptId = z.string().regex(/^[A-Za-z0-9][\w.-]{0,99}$/);
+/** It is shown, logged, and names what is sent to it. */
+const hostName = z.string().regex(hostNamePattern);
 
 /** Of a program elsewhere; pids mean something on that machine alone. */
 export const processIdentity = z.object({
@@ -21,10 +28,10 @@ export const processIdentity = z.object({
   pidNamespace: text.optional(),
 });
 
-const failure = z.object({ reason: text, message: text, next: text });
+const failure = z.object({ reason: z.string().regex(/^[a-z][a-z-]{0,63}$/), message: text, next: text });
 
 /** Bytes that are too many for a message: `pieces` sealed values of at most 1 MB, `size` bytes in all. */
-export const blob = z.object({ id: text, pieces: count, size: count });
+export const blob = z.object({ id: z.string().regex(/^[\w-]{1,100}$/), pieces: count.max(1_000), size: count });
 export type Blob = z.infer<typeof blob>;
 
 /** One file of a parcel; `path` is relative to the session's folder and never leads out of it. */
@@ -62,7 +69,7 @@ export type ShippedWork = z.infer<typeof shippedWork>;
 
 /** All that is needed to start an attempt on a machine that has nothing of it. Paths in `args` have placeholders. */
 export const order = z.object({
-  attemptId: text,
+  attemptId,
   attempt: count,
   groupId: text,
   sessionId: text,
@@ -121,8 +128,8 @@ const attemptNews = z.discriminatedUnion('say', [
     say: z.literal('checkpoint'),
     prints: count,
     files: blob.optional(),
-    head: text.optional(),
-    snapshot: text.optional(),
+    head: commit.optional(),
+    snapshot: commit.optional(),
     bundle: blob.optional(),
   }),
   /** It is over, and all that it printed was told before. The last checkpoint comes before it, too. */
@@ -168,9 +175,9 @@ export type HostAbilities = z.infer<typeof abilities>;
 
 /** What a machine says of itself to whoever asks which there are. Times are those of Redis, ms since 1970. */
 export const hostEntry = z.object({
-  name: text,
+  name: hostName,
   /** Without the one that every machine has of itself. */
-  labels: z.array(text),
+  labels: z.array(z.string().regex(labelPattern)),
   slots: count,
   used: count,
   abilities,
@@ -199,16 +206,16 @@ export type HostEntry = z.infer<typeof hostEntry>;
 /** From a machine to the runner of a group. */
 export const toGroup = z.discriminatedUnion('kind', [
   /** The wish got a slot, which is kept for 30 seconds unless an order comes. */
-  z.object({ kind: z.literal('offer'), host: text, token: text, job: text, sessionId: text, abilities }),
-  z.object({ kind: z.literal('attempt'), host: text, token: text, attemptId: text, n: count, news: attemptNews }),
+  z.object({ kind: z.literal('offer'), host: hostName, token: text, job: text, sessionId: text, abilities }),
+  z.object({ kind: z.literal('attempt'), host: hostName, token: text, attemptId, n: count, news: attemptNews }),
   /** The answer to a `hello`: the attempts of the group that are there. */
   z.object({
     kind: z.literal('here'),
-    host: text,
+    host: hostName,
     attempts: z.array(
       z.object({
         token: text,
-        attemptId: text,
+        attemptId,
         sessionId: text,
         isOver: z.boolean(),
         /** Number of the last command that was taken in, and of the last news that were acknowledged. */

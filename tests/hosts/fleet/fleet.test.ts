@@ -8,6 +8,7 @@ import type { Wish } from '../../../src/core/plan/decision.ts';
 import type { WishPlace } from '../../../src/hosts/fleet/engine.ts';
 import type { FleetLink } from '../../../src/hosts/fleet/engine-link.ts';
 import { Fleet, type RemoteInput } from '../../../src/hosts/fleet/fleet.ts';
+import type { RegisteredHost } from '../../../src/hosts/fleet/registry.ts';
 import type { AttemptNews, HostAbilities, ToGroup, ToHost } from '../../../src/hosts/fleet/wire.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { groupId, sessionDefinition, sid } from '../../support/core-events.ts';
@@ -31,6 +32,7 @@ class VirtualLink implements FleetLink {
   };
   /** Milliseconds that each lease holds; null = the engine does not answer. */
   left: number | null | 'unreachable' = 60_000;
+  machines: RegisteredHost[] = [];
   hear: (message: ToGroup, taken: () => void) => void = () => {};
   #jobs = 0;
 
@@ -58,7 +60,7 @@ class VirtualLink implements FleetLink {
     return { left: places.map(() => this.left as number | null), server: 'one' };
   }
   async hosts() {
-    return ok([]);
+    return ok(this.machines);
   }
   async close(): Promise<void> {}
 
@@ -201,6 +203,19 @@ test('a machine whose lease is over is lost 20 seconds later, and its attempt en
   expect(isTaken).toBe(true);
 });
 
+test('a machine that joined with a longer lease is lost by that one, also when it is on no list any more', async () => {
+  const times = { leaseMs: 300_000, since: 0, seenAt: 0, silentMs: 0 };
+  const machine = { name: 'one', labels: [], slots: 1, used: 1, abilities, isDrained: false, isGuarded: true };
+  link.machines = [{ ...machine, ...times }];
+  fleet.attempt(inputOf(false));
+  await seconds(10);
+  [link.machines, link.left] = [[], null];
+  await seconds(318);
+  expect(lost).toEqual([]);
+  await seconds(4);
+  expect(lost).toEqual(['001 attempt one']);
+});
+
 test('one that is to be waited for is never lost', async () => {
   fleet.attempt(inputOf(true));
   await seconds(5);
@@ -254,4 +269,18 @@ test('what is too large for the way fails the session, and it is told where it l
   expect(failure).toMatchObject({ reason: 'worktree-failed' });
   expect(failure?.message).toContain('machine one');
   expect(failure?.message).toEndWith('300 MB would have to be sent. It lies there in /there/session.');
+});
+
+test('a checkpoint that can never be read fails the session, and its end is heard all the same', async () => {
+  const attempt = fleet.attempt(inputOf(false));
+  const exited = new Promise((resolve) => attempt.onExit(resolve));
+  const say = (n: number, news: AttemptNews) =>
+    link.hear({ kind: 'attempt', host: 'one', token: 'one:job1', attemptId: 'attempt', n, news }, () => {});
+  // The bytes that this engine has are no files.
+  say(1, { say: 'checkpoint', prints: 0, files: { id: 'files', pieces: 1, size: 0 } });
+  const status = { kind: 'exited', code: 0 } as const;
+  say(2, { say: 'ended', status, leftover: false, limitsHit: [], lastStderrLine: '', fenced: false });
+  expect(await exited).toEqual(status);
+  const { failure } = await attempt.reap();
+  expect(failure?.message).toStartWith('What machine one sent of the session cannot be taken in: ');
 });

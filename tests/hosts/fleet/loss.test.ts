@@ -10,11 +10,11 @@ const leaseMs = 60_000;
 
 /** When it counts as lost; looked at each second. `seen`: what a look shows. */
 function lostAt(seen: (nowMs: number) => { left: number | null; server?: string } | 'unreachable'): number | null {
-  const clock = new LossClock(leaseMs);
+  const clock = new LossClock();
   for (let nowMs = 0; nowMs < 600_000; nowMs += 1_000) {
     const look = seen(nowMs);
     if (look === 'unreachable') clock.notSeen();
-    else if (clock.seen(nowMs, look.left, look.server ?? 'a')) return nowMs;
+    else if (clock.seen(nowMs, { leftMs: look.left, leaseMs, server: look.server ?? 'a' })) return nowMs;
   }
   return null;
 }

@@ -90,3 +90,18 @@ test('once it is stopped it tells what it had not taken in, and takes nothing mo
   await settled();
   expect(taken).toEqual([]);
 });
+
+test('what could not be written is tried again later, and nothing is lost by it', async () => {
+  let isFull = true;
+  const { news, taken, later, acknowledged } = hearer(0, () => {
+    if (isFull) throw new Error('no space left on the device');
+    return false;
+  });
+  news.hear(1, printed(1), () => {});
+  for (let turns = 0; turns < 10; turns += 1) await settled();
+  expect([taken, acknowledged]).toEqual([[], []]);
+  isFull = false;
+  later.pop()?.();
+  for (let turns = 0; turns < 10; turns += 1) await settled();
+  expect([taken, acknowledged]).toEqual([['printed 1'], [1]]);
+});

@@ -1,50 +1,59 @@
 /**
- * A way to a server that can be cut as a network is: nothing comes through, in either direction, and nobody is told so;
- * what is connected stays connected, and what was sent waits. Healed, all of it goes on.
+ * A way to a server that can be cut as a network is: nothing comes through, in either direction or in one of them, and
+ * nobody is told so; what is connected stays connected, and what was sent waits. Healed, all of it goes on.
  */
 import { connect, createServer, type Socket } from 'node:net';
 
+/** `up`: to the server. */
+export type CutWay = 'both' | 'up' | 'down';
+
 export interface CuttableProxy {
   readonly port: number;
-  cut(): void;
+  cut(way?: CutWay): void;
   heal(): void;
   close(): void;
 }
 
+interface Way {
+  readonly socket: Socket;
+  readonly way: 'up' | 'down';
+}
+
 export async function startProxy(targetPort: number): Promise<CuttableProxy> {
-  const sockets = new Set<Socket>();
-  let isCut = false;
-  const keep = (socket: Socket, other: Socket): void => {
-    sockets.add(socket);
+  const ways = new Set<Way>();
+  let isCut: Way['way'][] = [];
+  const keep = (socket: Socket, other: Socket, way: Way['way']): void => {
+    const one = { socket, way };
+    ways.add(one);
     socket.on('data', (bytes) => other.write(bytes));
     socket.on('error', () => {});
     socket.on('close', () => {
-      sockets.delete(socket);
+      ways.delete(one);
       // Whoever is cut off does not hear of it.
-      if (!isCut) other.destroy();
+      if (isCut.length === 0) other.destroy();
     });
-    if (isCut) socket.pause();
+    if (isCut.includes(way)) socket.pause();
   };
   const server = createServer((near) => {
     const far = connect(targetPort, '127.0.0.1');
-    keep(near, far);
-    keep(far, near);
+    keep(near, far, 'up');
+    keep(far, near, 'down');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };
   return {
     port,
-    cut: () => {
-      isCut = true;
-      for (const socket of sockets) socket.pause();
+    cut: (way = 'both') => {
+      isCut = way === 'both' ? ['up', 'down'] : [way];
+      for (const one of ways) if (isCut.includes(one.way)) one.socket.pause();
     },
     heal: () => {
-      isCut = false;
-      for (const socket of sockets) socket.resume();
+      isCut = [];
+      for (const { socket } of ways) socket.resume();
     },
     close: () => {
       server.close();
-      for (const socket of sockets) socket.destroy();
+      for (const { socket } of ways) socket.destroy();
     },
   };
 }

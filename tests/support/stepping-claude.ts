@@ -1,0 +1,109 @@
+/**
+ * A claude that works step by step and keeps a conversation as the real one does, so that it goes on where that ends,
+ * wherever it is. It notes all it does in a log outside of the product, and holds a lock as long as it or one of its
+ * tools lives, so that a second one of its session is seen at once.
+ */
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { attemptMark } from '../../src/claude/launch/environment.ts';
+
+/** Of one step: 2,000 tokens of input at the price of the model that it names. */
+export const stepUsd = 0.01;
+
+export interface SteppingOptions {
+  readonly steps: number;
+  readonly stepSeconds: number;
+}
+
+const logOf = (folder: string): string => join(folder, 'steps.log');
+
+/** Its program, in the folder. */
+export function steppingClaude(folder: string, { steps, stepSeconds }: SteppingOptions): string {
+  const [program, locks] = [join(folder, 'claude'), join(folder, 'locks')];
+  mkdirSync(locks);
+  writeFileSync(logOf(folder), '');
+  const text = `#!/bin/sh
+case $1 in
+auth) echo '{"loggedIn":true,"authMethod":"api_key"}'; exit 0 ;;
+--version) echo '2.1.197 (Stepping Claude)'; exit 0 ;;
+--help) echo 'no options'; exit 0 ;;
+esac
+while [ $# -gt 0 ]; do
+  case $1 in --session-id) id=$2 kind=new ;; --resume) id=$2 kind=resumed ;; esac
+  shift
+done
+# One write each, so that lines of several do not mix.
+note() { read -r up rest </proc/uptime; printf '%s\\n' "$up $id $${attemptMark} $*" >>'${logOf(folder)}'; }
+say() { printf '%s\\n' "{\\"session_id\\":\\"$id\\",$1}"; }
+keep() { printf '%s\\n' "{\\"sessionId\\":\\"$id\\",\\"timestamp\\":\\"$(date -u +%Y-%m-%dT%H:%M:%S.%3NZ)\\",$1}" >>"$talk"; }
+exec 9>>'${locks}/'"$id"
+if ! flock -n 9; then note second; exit 1; fi
+while IFS= read -r prompt; do
+  case $prompt in *'"type":"user"'*) break ;; esac
+done
+[ -n "$prompt" ] || exit 1
+talk=$CLAUDE_CONFIG_DIR/projects/$(pwd -P | LC_ALL=C sed 's/[^A-Za-z0-9]/-/g')
+mkdir -p "$talk"
+talk=$talk/$id.jsonl
+[ $kind = resumed ] || [ ! -s "$talk" ] || { note again; exit 1; }
+[ $kind = new ] || [ -s "$talk" ] || { note forgot; exit 1; }
+done=0 asked=0
+if [ -s "$talk" ]; then
+  done=$(grep -c '"tool_result"' "$talk")
+  asked=$(grep -c '"tool_use"' "$talk")
+fi
+note begin $done $asked
+hook='"type":"system","hook_id":"h","hook_name":"SessionStart:startup","hook_event":"SessionStart"'
+say "$hook,\\"subtype\\":\\"hook_response\\",\\"outcome\\":\\"success\\""
+say '"type":"system","subtype":"init","model":"claude-opus-4-8","claude_code_version":"2.1.197","cwd":"/p","tools":[]'
+keep '"type":"user","message":{"role":"user","content":"go on"}'
+turns=0
+usage='"usage":{"input_tokens":2000,"output_tokens":0,"cache_read_input_tokens":0,"cache_creation_input_tokens":0}'
+while [ $done -lt ${steps} ]; do
+  step=$((done + 1)) turns=$((turns + 1))
+  tool='{"type":"tool_use","id":"t'$step'","name":"Bash","input":{"command":"step '$step'"}}'
+  message='"type":"assistant","message":{"id":"m-'$$-$up-$step'","role":"assistant","model":"claude-opus-4-8",'$usage',"content":['$tool']}'
+  note ask $step
+  say "$message"
+  keep "$message"
+  note asked $step
+  sleep ${stepSeconds}
+  echo $step >>"$id.txt"
+  [ $((step % 3)) -ne 0 ] || { git add "$id.txt"; git -c user.name=C -c user.email=c@localhost commit --quiet -m "step $step"; }
+  result='"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t'$step'","content":"made"}]}'
+  keep "$result"
+  note did $step
+  say "$result"
+  done=$step
+done
+usd=$(awk "BEGIN { printf \\"%.2f\\", $turns * ${stepUsd} }")
+models='"modelUsage":{"claude-opus-4-8":{"inputTokens":'$((turns * 2000))',"outputTokens":0,"cacheReadInputTokens":0,"cacheCreationInputTokens":0,"costUSD":'$usd'}}'
+note result $turns
+say '"type":"result","subtype":"success","is_error":false,"num_turns":'$turns',"duration_ms":9,"result":"done","total_cost_usd":'$usd','$models
+while IFS= read -r request; do :; done
+`;
+  writeFileSync(program, text);
+  chmodSync(program, 0o755);
+  return program;
+}
+
+export type Word = 'second' | 'again' | 'forgot' | 'begin' | 'ask' | 'asked' | 'did' | 'result';
+
+export interface Noted {
+  /** Of the machine since its start, milliseconds. */
+  readonly atMs: number;
+  readonly claudeSessionId: string;
+  readonly attemptId: string;
+  readonly word: Word;
+  readonly numbers: readonly number[];
+}
+
+/** What all of them noted, in the order in which they did. */
+export function stepsNoted(folder: string): readonly Noted[] {
+  if (!existsSync(logOf(folder))) return [];
+  const lines = readFileSync(logOf(folder), 'utf8').split('\n').slice(0, -1);
+  return lines.map((line) => {
+    const [up = '', claudeSessionId = '', attemptId = '', word = '', ...numbers] = line.split(' ');
+    return { atMs: Number(up) * 1_000, claudeSessionId, attemptId, word: word as Word, numbers: numbers.map(Number) };
+  });
+}

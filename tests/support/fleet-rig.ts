@@ -12,7 +12,16 @@ import { toGroupStream, toHostStream } from '../../src/hosts/fleet/keys.ts';
 import { Leases } from '../../src/hosts/fleet/leases.ts';
 import { FleetRedis } from '../../src/hosts/fleet/redis.ts';
 import { newFleetKeys, Signer } from '../../src/hosts/fleet/seal.ts';
-import type { AttemptNews, Blob, Order, ParcelFile, SlotCommand, ToGroup } from '../../src/hosts/fleet/wire.ts';
+import {
+  type AttemptNews,
+  type Blob,
+  type Order,
+  type ParcelFile,
+  type SlotCommand,
+  type ToGroup,
+  unpacked,
+  wireVersion,
+} from '../../src/hosts/fleet/wire.ts';
 import { groupPaths, type SessionPaths, sessionPaths } from '../../src/store/paths.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { basePath, makeTempFolder, until, unwrap } from '../world/rig.ts';
@@ -232,7 +241,7 @@ export class FleetRig {
       }
       for (const { id, bytes } of read.value) {
         after = id;
-        const message = JSON.parse(Buffer.from(bytes ?? []).toString()) as ToGroup;
+        const message = unpacked(bytes ?? new Uint8Array(0)) as ToGroup;
         this.heard.push(message);
         if (message.kind === 'attempt' && !this.silent.has(message.attemptId)) await this.#acknowledge(message);
       }
@@ -252,7 +261,7 @@ export class FleetRig {
   /** Wishes for a slot and waits until it gets one. */
   async offer(session: SessionId = sid(1), labels: readonly string[] = ['gpu']): Promise<Offer> {
     const before = this.heard.length;
-    unwrap(await this.leases.wish({ groupId, sessionId: session, wire: 1 }, { labels, priority: 1 }));
+    unwrap(await this.leases.wish({ groupId, sessionId: session, wire: wireVersion }, { labels, priority: 1 }));
     return until(
       () => this.heard.slice(before).find((one) => one.kind === 'offer' && one.sessionId === session) as Offer,
     );
@@ -317,7 +326,7 @@ export class FleetRig {
     for (const news of this.news(attemptId)) {
       if (news.say !== 'printed') continue;
       if (news.offset !== all.length) throw new Error(`a piece at ${news.offset} comes after ${all.length} bytes`);
-      all = Buffer.concat([all, Buffer.from(news.data, 'base64')]);
+      all = Buffer.concat([all, news.data]);
     }
     return all.toString();
   }

@@ -8,7 +8,15 @@ import type { Entry, SlotLeases } from '../fleet/engine.ts';
 import { hostLabel, toGroupStream, toHostStream } from '../fleet/keys.ts';
 import { isDrained, registerHost } from '../fleet/registry.ts';
 import { Verifier } from '../fleet/seal.ts';
-import { type HostAbilities, type SlotCommand, type ToGroup, type ToHost, toHost, wireVersion } from '../fleet/wire.ts';
+import {
+  type HostAbilities,
+  packed,
+  type SlotCommand,
+  type ToGroup,
+  type ToHost,
+  toHost,
+  wireVersion,
+} from '../fleet/wire.ts';
 import { OrderedAttempt } from './attempt.ts';
 import type { AgentContext } from './context.ts';
 import { Fence } from './guard.ts';
@@ -273,7 +281,7 @@ export class Agent {
     const slot = Slot.take(this.#world, paths, record, sentAt);
     this.#held.set(token, { slot, attempt: null });
     const offer: ToGroup = { kind: 'offer', host: config.name, token, job, sessionId, abilities };
-    const offered = await engine.send(toGroupStream(groupId), [Buffer.from(JSON.stringify(offer))]);
+    const offered = await engine.send(toGroupStream(groupId), [packed(offer)]);
     // It may have come all the same: then the order finds no slot, and is answered.
     if (!offered.ok) await this.#free(slot);
     return offered.ok;
@@ -356,7 +364,7 @@ export class Agent {
       return [{ token, attemptId: order.attemptId, sessionId, isOver: record.isOver === true, lastN, acknowledged }];
     });
     const here: ToGroup = { kind: 'here', host: config.name, attempts };
-    void engine.send(toGroupStream(groupId), [Buffer.from(JSON.stringify(here))]);
+    void engine.send(toGroupStream(groupId), [packed(here)]);
     for (const { attempt } of own) attempt?.sendAgain();
   }
 
@@ -405,7 +413,7 @@ export class Agent {
     const failure = publicFailure(noSlot);
     const news = { say: 'refused', failure } as const;
     const answer: ToGroup = { kind: 'attempt', host: config.name, token, attemptId, n: 1, news };
-    void engine.send(toGroupStream(groupId), [Buffer.from(JSON.stringify(answer))]);
+    void engine.send(toGroupStream(groupId), [packed(answer)]);
   }
 
   /** What still runs of it is ended first. */

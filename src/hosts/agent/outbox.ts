@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { AppendFile, World } from '../../world/world.ts';
 import type { FleetEngine } from '../fleet/engine.ts';
 import { toGroupStream } from '../fleet/keys.ts';
-import type { AttemptNews, Blob, ToGroup } from '../fleet/wire.ts';
+import { type AttemptNews, type Blob, packed, type ToGroup } from '../fleet/wire.ts';
 
 /** So many bytes of a transcript may be on their way. */
 export const unacknowledgedMax = 256 * 1024;
@@ -178,7 +178,7 @@ export class Outbox {
     this.#journal.sync();
     for (const kept of waiting) for (const blob of blobsOf(kept)) if (!(await this.#putBlob(blob))) return false;
     const { groupId } = this.#options;
-    const messages = waiting.map((kept) => Buffer.from(JSON.stringify(this.#message(kept))));
+    const messages = waiting.map((kept) => packed(this.#message(kept)));
     const sent = await this.#engine.send(toGroupStream(groupId), messages);
     if (!sent.ok) return false;
     for (const [index, kept] of waiting.entries()) kept.entry = sent.value[index];
@@ -201,7 +201,7 @@ export class Outbox {
 
   #printedNews({ printed: { offset, length } }: { readonly printed: Printed }): AttemptNews {
     const bytes = this.#world.files.readBytes(this.#options.transcript, this.#options.offset() + offset, length);
-    return { say: 'printed', offset, data: Buffer.from(bytes).toString('base64') };
+    return { say: 'printed', offset, data: bytes };
   }
 
   /** Sends nothing any more; what was not taken in stays on the disk. */

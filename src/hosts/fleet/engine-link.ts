@@ -7,7 +7,7 @@ import type { FleetConfig } from './fleet-files.ts';
 import { toGroupStream, toHostStream } from './keys.ts';
 import { hostsNow, type RegisteredHost } from './registry.ts';
 import { Signer } from './seal.ts';
-import { type ToGroup, type ToHost, toGroup, wireVersion } from './wire.ts';
+import { type ToGroup, type ToHost, unpacked, wireVersion } from './wire.ts';
 
 const againMs = 500;
 const closeMsMax = 5_000;
@@ -127,7 +127,7 @@ class EngineLink implements FleetLink {
       for (const { id, bytes } of read.value) {
         after = id;
         const taken = (): void => this.#drop(id);
-        const message = parsed(bytes);
+        const message = bytes === null ? null : unpacked(bytes);
         // Of another version, or of nobody: nobody here would ever take it.
         if (message === null) taken();
         else hear(message, taken);
@@ -174,13 +174,5 @@ class EngineLink implements FleetLink {
     await Promise.race([this.#dropAll(), late]);
     this.#isClosed = true;
     this.#engine.close();
-  }
-}
-
-function parsed(bytes: Uint8Array | null): ToGroup | null {
-  try {
-    return bytes === null ? null : toGroup.parse(JSON.parse(Buffer.from(bytes).toString()));
-  } catch {
-    return null;
   }
 }

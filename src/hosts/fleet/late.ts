@@ -58,7 +58,7 @@ export class LateAttempt {
 
   async #takeIn(news: AttemptNews): Promise<boolean> {
     if (news.say === 'checkpoint') return news.files === undefined || (await this.#keepConversation(news.files));
-    if (news.say === 'printed') return this.#printed.take(news.offset, Buffer.from(news.data, 'base64'));
+    if (news.say === 'printed') return this.#printed.take(news.offset, news.data);
     if (news.say !== 'ended' && news.say !== 'refused') return true;
     const { paths, attemptId, onEnd } = this.#options;
     this.#printed.sync();

@@ -154,7 +154,7 @@ export class RemoteAttempt implements HostedAttempt {
         this.#knows?.(true);
         return true;
       case 'printed':
-        return this.#mirror.printed.take(news.offset, Buffer.from(news.data, 'base64'));
+        return this.#mirror.printed.take(news.offset, news.data);
       case 'checkpoint':
         return this.#takeCheckpoint(news);
       case 'ended':

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { hostNamePattern, labelPattern } from '../../core/values.ts';
 
 /** Both ends say it; a machine with another one is offered nothing. */
-export const wireVersion = 1;
+export const wireVersion = 2;
 
 const bytes = z.string().base64();
 const count = z.number().int().nonnegative();
@@ -119,7 +119,11 @@ const attemptNews = z.discriminatedUnion('say', [
   /** It could not be started, for this reason. */
   z.object({ say: z.literal('refused'), failure }),
   /** What claude printed; `offset` counts from the begin of the attempt. */
-  z.object({ say: z.literal('printed'), offset: count, data: bytes }),
+  z.object({
+    say: z.literal('printed'),
+    offset: count,
+    data: z.custom<Uint8Array>((value) => value instanceof Uint8Array),
+  }),
   /**
    * Its files and its work as they were at one moment. `prints`: how much it had printed by then. `snapshot` and
    * `head` as in `shippedWork`; the bundle holds what was not shipped before; absent = nothing is new.
@@ -226,6 +230,34 @@ export const toGroup = z.discriminatedUnion('kind', [
   }),
 ]);
 export type ToGroup = z.infer<typeof toGroup>;
+
+const newline = 10;
+
+/** JSON; what claude printed follows as it is behind a newline, which JSON made here has nowhere. */
+export function packed(message: ToGroup): Uint8Array {
+  if (message.kind !== 'attempt' || message.news.say !== 'printed') return Buffer.from(JSON.stringify(message));
+  const { data, ...news } = message.news;
+  return Buffer.concat([Buffer.from(`${JSON.stringify({ ...message, news })}\n`), data]);
+}
+
+/** Null for what is no message, or one of another version. */
+export function unpacked(message: Uint8Array): ToGroup | null {
+  const end = message.indexOf(newline);
+  try {
+    const head: unknown = JSON.parse(Buffer.from(end < 0 ? message : message.subarray(0, end)).toString());
+    return toGroup.parse(withData(head, end < 0 ? null : message.subarray(end + 1)));
+  } catch {
+    return null;
+  }
+}
+
+/** A machine of version 1, whose attempts go on, says the bytes in the JSON. */
+function withData(head: unknown, data: Uint8Array | null): unknown {
+  const { news } = head as { readonly news?: { readonly data?: unknown } };
+  if (data !== null) return { ...(head as object), news: { ...news, data } };
+  if (typeof news?.data !== 'string') return head;
+  return { ...(head as object), news: { ...news, data: Buffer.from(bytes.parse(news.data), 'base64') } };
+}
 
 /** Data of a job, the wish for a slot. */
 export const wish = z.object({ groupId: text, sessionId: text, wire: count });

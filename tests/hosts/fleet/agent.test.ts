@@ -11,7 +11,7 @@ import {
   resumeHost,
 } from '../../../src/hosts/fleet/registry.ts';
 import { newFleetKeys, Signer } from '../../../src/hosts/fleet/seal.ts';
-import type { Parcel } from '../../../src/hosts/fleet/wire.ts';
+import { type Parcel, wireVersion } from '../../../src/hosts/fleet/wire.ts';
 import { sid } from '../../support/core-events.ts';
 import { FleetRig } from '../../support/fleet-rig.ts';
 import { hasRedis } from '../../support/redis-server.ts';
@@ -319,7 +319,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await drainHost(rig.redis, 'one');
     const entry = await told((host) => host.isDrained);
     expect(entry).toMatchObject({ name: 'one', labels: ['gpu'], slots: 2, used: 1, isGuarded: true });
-    expect(entry.abilities).toMatchObject({ claudeVersion: '2.1.331', forwardsSubagents: false, wire: 1 });
+    expect(entry.abilities).toMatchObject({ claudeVersion: '2.1.331', forwardsSubagents: false, wire: wireVersion });
     const waiting = rig.offer();
     const { seenAt } = entry;
     await told((host) => host.seenAt > seenAt + 1_000);

@@ -9,13 +9,26 @@ import type { WishPlace } from '../../../src/hosts/fleet/engine.ts';
 import type { FleetLink } from '../../../src/hosts/fleet/engine-link.ts';
 import { Fleet, type RemoteInput } from '../../../src/hosts/fleet/fleet.ts';
 import type { RegisteredHost } from '../../../src/hosts/fleet/registry.ts';
-import type { AttemptNews, HostAbilities, ToGroup, ToHost } from '../../../src/hosts/fleet/wire.ts';
+import {
+  type AttemptNews,
+  type HostAbilities,
+  type ToGroup,
+  type ToHost,
+  wireVersion,
+} from '../../../src/hosts/fleet/wire.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { groupId, sessionDefinition, sid } from '../../support/core-events.ts';
 import { type SteppedWorld, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
 
 const abilities: HostAbilities = {
-  ...{ wire: 1, version: '1', claudeVersion: '2', forwardsSubagents: true, limitsUntrusted: false, limitsMemory: true },
+  ...{
+    wire: wireVersion,
+    version: '1',
+    claudeVersion: '2',
+    forwardsSubagents: true,
+    limitsUntrusted: false,
+    limitsMemory: true,
+  },
   logins: [],
 };
 const [a, b] = [sid(1), sid(2)];
@@ -195,7 +208,7 @@ test('a machine whose lease is over is lost 20 seconds later, and its attempt en
   expect(ends).toEqual(['lost']);
   // What it says now is for nobody of this run.
   let isTaken = false;
-  const news = { say: 'printed', offset: 0, data: '' } as const;
+  const news = { say: 'printed', offset: 0, data: new Uint8Array(0) } as const;
   const message = { kind: 'attempt', host: 'one', token: 'one:job1', attemptId: 'attempt', n: 1, news } as const;
   link.hear(message, () => {
     isTaken = true;

@@ -4,7 +4,7 @@ import { NewsInOrder } from '../../../src/hosts/fleet/news-in-order.ts';
 import type { AttemptNews } from '../../../src/hosts/fleet/wire.ts';
 import { fc } from '../../support/core-check.ts';
 
-const printed = (offset: number): AttemptNews => ({ say: 'printed', offset, data: '' });
+const printed = (offset: number): AttemptNews => ({ say: 'printed', offset, data: new Uint8Array(0) });
 const ran = (id: string): AttemptNews => ({ say: 'ran', id, exitCode: 0, signal: null, timedOut: false, output: '' });
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 

@@ -1,0 +1,42 @@
+/** Promises: what claude printed comes as it was, to the byte; what is no message is none. */
+import { expect, test } from 'bun:test';
+import { packed, type ToGroup, unpacked } from '../../../src/hosts/fleet/wire.ts';
+
+const attempt = { kind: 'attempt', host: 'one', token: 't', attemptId: 'a', n: 1 } as const;
+const printed = (data: Uint8Array): ToGroup => ({ ...attempt, news: { say: 'printed', offset: 7, data } });
+
+test.each([
+  ['nothing', []],
+  ['lines', [...Buffer.from('{"type":"a"}\n{"type":"b"}\n\n')]],
+  ['bytes that are no text', [0, 255, 10, 128, 10, 0]],
+])('printed: %s', (_, values) => {
+  const message = printed(Uint8Array.from(values));
+  const read = unpacked(packed(message));
+  expect(read?.kind === 'attempt' && read.news.say === 'printed' && [...read.news.data]).toEqual(values);
+  expect(read).toMatchObject({ ...attempt, news: { say: 'printed', offset: 7 } });
+});
+
+test('a line break in what is said else splits nothing', () => {
+  const failure = { reason: 'usage', message: 'two\nlines', next: '' };
+  const message: ToGroup = { ...attempt, news: { say: 'refused', failure } };
+  expect(unpacked(packed(message))).toEqual(message);
+});
+
+test('what a machine of version 1 has printed is heard', () => {
+  const old = { ...attempt, news: { say: 'printed', offset: 7, data: Buffer.from('x\n').toString('base64') } };
+  const read = unpacked(Buffer.from(JSON.stringify(old)));
+  expect(read?.kind === 'attempt' && read.news.say === 'printed' && Buffer.from(read.news.data).toString()).toBe('x\n');
+});
+
+test.each([
+  '',
+  '\n',
+  'null',
+  '{}',
+  'null\nabc',
+  '{"kind":"attempt"}\nabc',
+  JSON.stringify({ ...attempt, news: { say: 'printed', offset: 7, data: 'no base64!' } }),
+  JSON.stringify({ ...attempt, news: { say: 'printed', offset: -1 } }),
+])('no message: %p', (text) => {
+  expect(unpacked(Buffer.from(text))).toBeNull();
+});

@@ -109,8 +109,15 @@ export class Leases {
     return ok(missing);
   }
 
-  /** Gives the slot back; false when it was not held under that token any more. */
+  /** Gives the slot back; false when it was not held under that token any more: then nothing is left of it either. */
   async complete({ labelSet, job, token }: Lease): Promise<Result<boolean>> {
+    const completed = await this.#complete({ labelSet, job, token });
+    // The engine keeps what nobody holds any more; what somebody else holds is not removed.
+    if (completed.ok && !completed.value) await this.withdraw({ labelSet, job });
+    return completed;
+  }
+
+  #complete({ labelSet, job, token }: Lease): Promise<Result<boolean>> {
     return this.#ask(this.#queues, labelSet, async (queue) => {
       const held = await queue.getJob(job);
       if (held === undefined) return false;

@@ -22,6 +22,7 @@ export class LocalAttempt implements HostedAttempt {
   #process: RunningProcess | null = null;
   #fifo: FifoWriter | null = null;
   #stderrOffset = 0;
+  #hasLeft = false;
 
   constructor(world: World, whose: Whose) {
     this.#world = world;
@@ -69,7 +70,9 @@ export class LocalAttempt implements HostedAttempt {
   }
 
   onExit(action: (status: ExitStatus) => void): void {
-    this.#process?.onExit(action);
+    this.#process?.onExit((status) => {
+      if (!this.#hasLeft) action(status);
+    });
   }
 
   get listens(): boolean {
@@ -102,7 +105,7 @@ export class LocalAttempt implements HostedAttempt {
   }
 
   async reap(): Promise<Remains> {
-    this.leave();
+    this.#letGo();
     const { paths } = this.#whose;
     const ended = await this.#processes.reap();
     tidyUp(this.#world, paths);
@@ -116,11 +119,16 @@ export class LocalAttempt implements HostedAttempt {
 
   async endNow(): Promise<boolean> {
     const known = this.#processes.look();
-    this.leave();
+    this.#letGo();
     return (await reap(this.#world, this.#whose.attemptId, known)) >= 0;
   }
 
   leave(): void {
+    this.#hasLeft = true;
+    this.#letGo();
+  }
+
+  #letGo(): void {
     this.#processes.leave();
     this.#fifo?.close();
     this.#fifo = null;

@@ -4,18 +4,18 @@ import { LocalHost } from '../../src/hosts/local-host.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { CoreLog } from '../support/core-events.ts';
 import { hostTests } from './conformance.ts';
+import { openHere } from './tested-host.ts';
 
 const world = createRealWorld();
 
-hostTests('this machine', () => {
+hostTests('this machine', async (folder) => {
   const late = { log: new CoreLog(), onLeftover: () => expect.unreachable() };
-  return { next: () => new LocalHost(world, late), close: () => {} };
+  return openHere(folder, () => new LocalHost(world, late));
 });
 
-hostTests('this machine, when nothing is looked for later', () => ({
-  next: () => new LocalHost(world),
-  close: () => {},
-}));
+hostTests('this machine, when nothing is looked for later', async (folder) =>
+  openHere(folder, () => new LocalHost(world)),
+);
 
 test('without a run there is nothing to wait for', async () => {
   const host = new LocalHost(world);

@@ -14,8 +14,10 @@ import { noteTried } from './tried.ts';
 export const leaseMs = 3_000;
 /** A runner takes a machine for lost so long after its lease. */
 const fenceMs = 20_000;
-const shape = { machines: 3, sessions: 5, steps: 12, stepSeconds: 0.7 };
+const shape = { machines: 3, sessions: 5, steps: 16, stepSeconds: 0.7 };
 export const stepsOfEach = shape.steps;
+/** By then none of them is done. */
+const maxAt = 40;
 const lookMs = 50;
 
 const kinds = [
@@ -49,7 +51,7 @@ export function drawTroubles(seed: number): readonly Trouble[] {
   };
   const all = Array.from({ length: 1 + next(4) }, (): Trouble => {
     const kind = kinds[next(kinds.length)] as Trouble['kind'];
-    const at = 1 + next(shape.sessions * shape.steps - 10);
+    const at = 1 + next(maxAt);
     const lasts = [0, leaseMs / 2, 2 * leaseMs, leaseMs + fenceMs + 5_000];
     const ways = ['both', 'both', 'up', 'down'] as const;
     return {
@@ -70,7 +72,7 @@ export function keysLeft({ server }: FleetGround): string[] {
   const isKept = (key: string): boolean =>
     /^cca:(hosts|drained|label-sets|slots-[^:]+:(id|meta|marker|events))$/.test(key);
   // What nobody needs any more goes by itself in time.
-  return keys.filter((key) => !isKept(key) && Number(ask('ttl', key)) < 0).map((key) => `${key} ${ask('type', key)}`);
+  return keys.filter((key) => !isKept(key) && Number(ask('ttl', key)) < 0);
 }
 
 /** What happened, for whoever has to find out why. */
@@ -266,7 +268,7 @@ class Chaos {
         await machine.killGuard();
         return;
       case 'machine burned':
-        await machine.burn(this.#attempts());
+        await machine.burn(this.#attemptsOn(`m${index + 1}`));
         await lasts();
         machine.start();
         return;
@@ -298,8 +300,9 @@ class Chaos {
     }
   }
 
-  #attempts(): string[] {
+  #attemptsOn(host: string): string[] {
     const events = this.#ground.group.events();
-    return events.flatMap((event) => (event.type === 'session_starting' ? [event.attempt.id] : []));
+    const begun = events.flatMap((event) => (event.type === 'session_starting' ? [event.attempt] : []));
+    return begun.flatMap(({ id, place }) => (place?.host === host ? [id] : []));
   }
 }

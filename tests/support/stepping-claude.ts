@@ -17,13 +17,8 @@ export interface SteppingOptions {
 
 const logOf = (folder: string): string => join(folder, 'steps.log');
 
-/** Its program, in the folder. */
-export function steppingClaude(folder: string, { steps, stepSeconds }: SteppingOptions): string {
-  const [program, locks] = [join(folder, 'claude'), join(folder, 'locks')];
-  mkdirSync(locks);
-  writeFileSync(logOf(folder), '');
-  const text = `#!/bin/sh
-case $1 in
+/** `log`, `locks`, `steps` and `seconds` are set before it. */
+const body = `case $1 in
 auth) echo '{"loggedIn":true,"authMethod":"api_key"}'; exit 0 ;;
 --version) echo '2.1.197 (Stepping Claude)'; exit 0 ;;
 --help) echo 'no options'; exit 0 ;;
@@ -33,10 +28,13 @@ while [ $# -gt 0 ]; do
   shift
 done
 # One write each, so that lines of several do not mix.
-note() { read -r up rest </proc/uptime; printf '%s\\n' "$up $id $${attemptMark} $*" >>'${logOf(folder)}'; }
+note() { read -r up rest </proc/uptime; printf '%s\\n' "$up $id $${attemptMark} $*" >>"$log"; }
 say() { printf '%s\\n' "{\\"session_id\\":\\"$id\\",$1}"; }
-keep() { printf '%s\\n' "{\\"sessionId\\":\\"$id\\",\\"timestamp\\":\\"$(date -u +%Y-%m-%dT%H:%M:%S.%3NZ)\\",$1}" >>"$talk"; }
-exec 9>>'${locks}/'"$id"
+keep() {
+  at=$(date -u +%Y-%m-%dT%H:%M:%S.%3NZ)
+  printf '%s\\n' "{\\"sessionId\\":\\"$id\\",\\"timestamp\\":\\"$at\\",$1}" >>"$talk"
+}
+exec 9>>"$locks/$id"
 if ! flock -n 9; then note second; exit 1; fi
 while IFS= read -r prompt; do
   case $prompt in *'"type":"user"'*) break ;; esac
@@ -58,31 +56,46 @@ say "$hook,\\"subtype\\":\\"hook_response\\",\\"outcome\\":\\"success\\""
 say '"type":"system","subtype":"init","model":"claude-opus-4-8","claude_code_version":"2.1.197","cwd":"/p","tools":[]'
 keep '"type":"user","message":{"role":"user","content":"go on"}'
 turns=0
-usage='"usage":{"input_tokens":2000,"output_tokens":0,"cache_read_input_tokens":0,"cache_creation_input_tokens":0}'
-while [ $done -lt ${steps} ]; do
+none='"cache_read_input_tokens":0,"cache_creation_input_tokens":0'
+usage='"usage":{"input_tokens":2000,"output_tokens":0,'$none'}'
+while [ $done -lt $steps ]; do
   step=$((done + 1)) turns=$((turns + 1))
   tool='{"type":"tool_use","id":"t'$step'","name":"Bash","input":{"command":"step '$step'"}}'
-  message='"type":"assistant","message":{"id":"m-'$$-$up-$step'","role":"assistant","model":"claude-opus-4-8",'$usage',"content":['$tool']}'
+  message='"id":"m-'$$-$up-$step'","role":"assistant","model":"claude-opus-4-8",'$usage',"content":['$tool']'
+  message='"type":"assistant","message":{'$message'}'
   note ask $step
   say "$message"
   keep "$message"
   note asked $step
-  sleep ${stepSeconds}
+  sleep $seconds
   echo $step >>"$id.txt"
-  [ $((step % 3)) -ne 0 ] || { git add "$id.txt"; git -c user.name=C -c user.email=c@localhost commit --quiet -m "step $step"; }
-  result='"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t'$step'","content":"made"}]}'
+  if [ $((step % 3)) -eq 0 ]; then
+    git add "$id.txt"
+    git -c user.name=C -c user.email=c@localhost commit --quiet -m "step $step"
+  fi
+  result='{"type":"tool_result","tool_use_id":"t'$step'","content":"made"}'
+  result='"type":"user","message":{"role":"user","content":['$result']}'
   keep "$result"
   note did $step
   say "$result"
   done=$step
 done
 usd=$(awk "BEGIN { printf \\"%.2f\\", $turns * ${stepUsd} }")
-models='"modelUsage":{"claude-opus-4-8":{"inputTokens":'$((turns * 2000))',"outputTokens":0,"cacheReadInputTokens":0,"cacheCreationInputTokens":0,"costUSD":'$usd'}}'
+models='"inputTokens":'$((turns * 2000))',"outputTokens":0,"cacheReadInputTokens":0,"cacheCreationInputTokens":0'
+models='"modelUsage":{"claude-opus-4-8":{'$models',"costUSD":'$usd'}}'
 note result $turns
-say '"type":"result","subtype":"success","is_error":false,"num_turns":'$turns',"duration_ms":9,"result":"done","total_cost_usd":'$usd','$models
+result='"type":"result","subtype":"success","is_error":false,"num_turns":'$turns',"duration_ms":9,"result":"done"'
+say "$result,\\"total_cost_usd\\":$usd,$models"
 while IFS= read -r request; do :; done
 `;
-  writeFileSync(program, text);
+
+/** Its program, in the folder. */
+export function steppingClaude(folder: string, { steps, stepSeconds }: SteppingOptions): string {
+  const [program, locks] = [join(folder, 'claude'), join(folder, 'locks')];
+  mkdirSync(locks);
+  writeFileSync(logOf(folder), '');
+  const settings = `log='${logOf(folder)}' locks='${locks}' steps=${steps} seconds=${stepSeconds}`;
+  writeFileSync(program, `#!/bin/sh\n${settings}\n${body}`);
   chmodSync(program, 0o755);
   return program;
 }

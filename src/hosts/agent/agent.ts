@@ -182,7 +182,7 @@ export class Agent {
         // It may have been given back meanwhile.
         if (!slot.isLost || !this.#held.has(slot.record.token)) continue;
         this.#context.tell(`The lease of session ${slot.record.sessionId} is over.`);
-        if (attempt === null) this.#forget(slot);
+        if (attempt === null) this.#free(slot).catch((error) => this.#tellError(slot, error));
       }
     }
     await this.#register();
@@ -359,9 +359,11 @@ export class Agent {
     const own = [...this.#held.values()].filter(({ slot }) => slot.record.groupId === groupId);
     const attempts = own.flatMap(({ slot: { record } }) => {
       if (record.order === undefined) return [];
-      const { token, sessionId, order, lastN } = record;
+      const { token, sessionId, order, lastN, process } = record;
       const acknowledged = this.#held.get(token)?.attempt?.acknowledged ?? 0;
-      return [{ token, attemptId: order.attemptId, sessionId, isOver: record.isOver === true, lastN, acknowledged }];
+      const isOver = record.isOver === true;
+      const known = process === undefined ? {} : { process };
+      return [{ token, attemptId: order.attemptId, sessionId, isOver, lastN, acknowledged, ...known }];
     });
     const here: ToGroup = { kind: 'here', host: config.name, attempts };
     void engine.send(toGroupStream(groupId), [packed(here)]);

@@ -93,7 +93,7 @@ export interface SlotLeases {
   take(labels: readonly string[], token: string): Promise<Result<TakenWish | null>>;
   /** Which of them are held by their tokens no more. Fails without an answer: then that is not known. */
   renew(leases: readonly Lease[]): Promise<Result<ReadonlySet<Lease>>>;
-  /** Gives the slot back; false when it was not held under that token any more. */
+  /** Gives the slot back; false when it was not held under that token any more: then nothing is left of it either. */
   complete(lease: Lease): Promise<Result<boolean>>;
   /** For how many milliseconds each lock holds if nobody renews it; null where there is none. */
   look(places: readonly WishPlace[]): Promise<Result<(number | null)[]>>;

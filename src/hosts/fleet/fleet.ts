@@ -159,7 +159,9 @@ export class Fleet {
   /** One that an earlier runner began: nothing is said to it before it is known what it has heard. */
   recall(input: RemoteInput): RemoteAttempt {
     this.#speeches.set(input.place.token, { n: null, unsaid: [] });
-    return this.attempt(input);
+    const attempt = this.attempt(input);
+    attempt.recall();
+    return attempt;
   }
 
   /** Nothing is wanted of the slot any more. */
@@ -345,6 +347,8 @@ export class Fleet {
         const { sessionId, attemptId, place } = attempt.subject;
         this.#options.onLost(sessionId, attemptId, place.host);
         attempt.lose();
+        // Nobody holds it, and its machine may never come back to say so.
+        void this.#link.withdraw(wishPlaceOf(place));
       }
     }
   }

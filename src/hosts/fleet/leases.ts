@@ -92,6 +92,13 @@ export class Leases implements SlotLeases {
   }
 
   async complete({ labelSet, job, token }: Lease): Promise<Result<boolean>> {
+    const completed = await this.#complete({ labelSet, job, token });
+    // The engine keeps what nobody holds any more; what somebody else holds is not removed.
+    if (completed.ok && !completed.value) await this.withdraw({ labelSet, job });
+    return completed;
+  }
+
+  #complete({ labelSet, job, token }: Lease): Promise<Result<boolean>> {
     return this.#ask(this.#queues, labelSet, async (queue) => {
       const held = await queue.getJob(job);
       if (held === undefined) return false;

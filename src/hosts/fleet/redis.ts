@@ -22,6 +22,8 @@ const blockMs = 1_000;
 const reconnectMs = 500;
 const pieceBytes = 1_000_000;
 const blobSeconds = 3_600;
+/** A stream that nobody says anything in goes: what was not taken by then is sent again when somebody asks for it. */
+const streamSeconds = 7 * 24 * 3_600;
 const blobBytesMax = 200 * 1024 * 1024;
 /** Entries of one read. */
 const entriesMax = 500;
@@ -164,7 +166,8 @@ export class FleetRedis implements FleetEngine {
     return this.ask(async (redis) => {
       const pipeline = redis.pipeline();
       for (const message of messages) pipeline.xadd(stream, '*', 'm', this.seal.seal(stream, message));
-      return (await answersOf(pipeline.exec())).map(String);
+      pipeline.expire(stream, streamSeconds);
+      return (await answersOf(pipeline.exec())).slice(0, messages.length).map(String);
     });
   }
 

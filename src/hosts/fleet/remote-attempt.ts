@@ -14,8 +14,9 @@ import { keepPrinted, type Mirror } from './mirror.ts';
 import { NewsInOrder } from './news-in-order.ts';
 import { makeOrder } from './order.ts';
 import type { RemoteSubject, Sender } from './remote-subject.ts';
-import type { AttemptNews } from './wire.ts';
+import type { AttemptNews, ToGroup } from './wire.ts';
 
+type Here = Pick<Extract<ToGroup, { kind: 'here' }>['attempts'][number], 'lastN' | 'acknowledged' | 'process'>;
 type News<K extends AttemptNews['say']> = Extract<AttemptNews, { say: K }>;
 
 /** Asked again after this, when what was sent cannot be had. */
@@ -34,8 +35,12 @@ export class RemoteAttempt implements HostedAttempt {
   readonly #mirror: Mirror;
   readonly #started = Promise.withResolvers<Result<ProcessIdentity>>();
   readonly #ended = Promise.withResolvers<AttemptEnd>();
+  /** Nothing of it runs on its machine: it has ended, or was not begun. */
+  readonly #gone = Promise.withResolvers<void>();
   readonly #commands = new Map<string, (end: CommandEnd) => void>();
   readonly #news: NewsInOrder;
+  /** As its machine told it, when it was asked. */
+  #process: ProcessIdentity | undefined;
   #isThere = false;
   #isOver = false;
   #hasLeft = false;
@@ -80,17 +85,22 @@ export class RemoteAttempt implements HostedAttempt {
     return started;
   }
 
+  /** What it has told an earlier runner is not told again. To be called before anything of it is heard. */
+  recall(): void {
+    this.#news.forget();
+  }
+
   /** An earlier runner has begun it. What it said last, and what it heard, is asked of the machine. */
   async takeOver(attempt: Attempt): Promise<TakeOver> {
-    this.#news.forget();
     const known = new Promise<boolean>((resolve) => {
       this.#knows = resolve;
     });
     if (attempt.isLost) this.lose();
     else this.#sender.hello();
-    const { process } = attempt;
-    if (process !== undefined && (attempt.identified || this.#speaks)) return this.#adopted(process);
+    if (attempt.process !== undefined && (attempt.identified || this.#speaks)) return this.#adopted(attempt.process);
     if (!(await known)) return { do: 'restart' };
+    // The runner may have been gone before that it was started was logged.
+    const process = attempt.process ?? this.#process;
     // That it is there is logged before it is told its task, so it may wait for that in vain.
     if (process !== undefined && (await this.#printsSoon())) return this.#adopted(process);
     await this.endNow();
@@ -119,19 +129,19 @@ export class RemoteAttempt implements HostedAttempt {
 
   /** An earlier runner has heard its end; commands may still be run in its place. */
   recallPlace(): void {
-    this.#news.forget();
     this.#isOver = true;
     this.#sender.hello();
   }
 
   /** What its machine answered to a hello; null = it is not there. */
-  greeted(here: { readonly lastN: number; readonly acknowledged: number } | null): void {
+  greeted(here: Here | null): void {
     if (here === null) {
       // One that was there once, and that its machine has forgotten, is lost as soon as its lease is over.
       this.#knows?.(false);
       this.#failCommands();
       return;
     }
+    this.#process = here.process as ProcessIdentity | undefined;
     this.#sender.goOnFrom(here.lastN);
     this.#news.goOnFrom(here.acknowledged);
     this.#knows?.(true);
@@ -150,6 +160,7 @@ export class RemoteAttempt implements HostedAttempt {
         return true;
       case 'refused':
         this.#isOver = true;
+        this.#gone.resolve();
         this.#started.resolve(refusedBy(this.subject.place.host, news));
         this.#knows?.(true);
         return true;
@@ -195,6 +206,7 @@ export class RemoteAttempt implements HostedAttempt {
     this.#end = news;
     const { host } = this.subject.place;
     this.#started.resolve(lostBefore(host));
+    this.#gone.resolve();
     this.#ended.resolve(news.fenced ? { kind: 'fenced', host } : (news.status as AttemptEnd));
     return true;
   }
@@ -207,6 +219,7 @@ export class RemoteAttempt implements HostedAttempt {
     for (const [, , taken] of this.#news.stop()) taken();
     const { host } = this.subject.place;
     this.#started.resolve(lostBefore(host));
+    this.#gone.resolve();
     this.#ended.resolve({ kind: 'lost', host });
     this.#failCommands();
     this.#knows?.(true);
@@ -273,7 +286,7 @@ export class RemoteAttempt implements HostedAttempt {
     this.#do('endNow');
     const late = Promise.withResolvers<false>();
     this.#sender.later(endMsMax, () => late.resolve(false));
-    const hasEnded = await Promise.race([this.#ended.promise.then(() => true), late.promise]);
+    const hasEnded = await Promise.race([this.#gone.promise.then(() => true), late.promise]);
     return hasEnded && this.#end?.leftover !== true;
   }
 

@@ -225,6 +225,8 @@ export const toGroup = z.discriminatedUnion('kind', [
         /** Number of the last command that was taken in, and of the last news that were acknowledged. */
         lastN: count,
         acknowledged: count,
+        /** Its claude, once that was started. */
+        process: processIdentity.optional(),
       }),
     ),
   }),

@@ -55,7 +55,9 @@ class VirtualLink implements FleetLink {
     this.wished.set(job, { sessionId, labels });
     return ok({ labelSet: labels.length === 0 ? 'any' : labels.join('+'), job });
   }
+  readonly withdrawn: string[] = [];
   async withdraw({ job }: WishPlace): Promise<boolean> {
+    this.withdrawn.push(job);
     return this.wished.delete(job);
   }
   async deadWishes(): Promise<ReadonlySet<WishPlace>> {
@@ -206,6 +208,7 @@ test('a machine whose lease is over is lost 20 seconds later, and its attempt en
   await seconds(2);
   expect(lost).toEqual(['001 attempt one']);
   expect(ends).toEqual(['lost']);
+  expect(link.withdrawn).toEqual(['job1']);
   // What it says now is for nobody of this run.
   let isTaken = false;
   const news = { say: 'printed', offset: 0, data: new Uint8Array(0) } as const;

@@ -69,19 +69,22 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(unwrap(await leases.renew([lease]))).toEqual(new Set([lease]));
   });
 
-  test('a lease that is over is given to nobody by itself, and can be cleared away', async () => {
-    const place = unwrap(await leases.wish(wish('one'), normal));
-    const short = await again(30);
-    const lease = unwrap(await short.take([], 'a:1'));
-    if (lease === null) throw new Error('nothing to take');
-    while (unwrap(await leases.look([place]))[0] !== null) await Bun.sleep(5);
-    expect(unwrap(await leases.take([], 'b:1'))).toBeNull();
-    expect(unwrap(await leases.renew([lease]))).toEqual(new Set([lease]));
-    expect(unwrap(await leases.complete(lease))).toBe(false);
-    expect(unwrap(await leases.stateOf(place))).toBe('taken');
-    expect(unwrap(await leases.withdraw(place))).toBe(true);
-    expect(unwrap(await leases.stateOf(place))).toBe('gone');
-  });
+  test.each(['whoever had it', 'whoever wished'])(
+    'a lease that is over is given to nobody by itself, and %s clears it away',
+    async (who) => {
+      const place = unwrap(await leases.wish(wish('one'), normal));
+      const short = await again(30);
+      const lease = unwrap(await short.take([], 'a:1'));
+      if (lease === null) throw new Error('nothing to take');
+      while (unwrap(await leases.look([place]))[0] !== null) await Bun.sleep(5);
+      expect(unwrap(await leases.take([], 'b:1'))).toBeNull();
+      expect(unwrap(await leases.renew([lease]))).toEqual(new Set([lease]));
+      expect(unwrap(await leases.stateOf(place))).toBe('taken');
+      if (who === 'whoever wished') expect(unwrap(await leases.withdraw(place))).toBe(true);
+      else expect(unwrap(await leases.complete(lease))).toBe(false);
+      expect(unwrap(await leases.stateOf(place))).toBe('gone');
+    },
+  );
 
   test('a wish that nobody took is withdrawn; one that nobody here understands is passed over', async () => {
     const place = unwrap(await leases.wish(wish('one'), normal));

@@ -34,6 +34,8 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(unwrap(await redis.have('cca:g:x', [...ids, '1-1']))).toEqual([true, true, false]);
     unwrap(await redis.drop('cca:g:x', ids));
     expect(unwrap(await redis.read('cca:g:x', '0'))).toEqual([]);
+    // Nothing stays of a group for good.
+    expect(await redis.client.ttl('cca:g:x')).toBeGreaterThan(3_600);
   });
 
   test('what lies in Redis tells nothing, and what others put there is known for it', async () => {

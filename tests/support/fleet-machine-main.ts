@@ -53,6 +53,7 @@ const served =
         ...{ root, packageRoot, onSignal, tell, startGuard, callerEnv: process.env },
         version: '0.0.0',
         claude: untried,
+        claudeVersion: async () => '',
       });
 if (!served.ok) tell(served.failure.message);
 process.exit(served.ok ? 0 : 1);

@@ -105,7 +105,9 @@ function programFindings({ name, abilities, refusal }: FleetHost, here: Here): F
     found.push(finding('version', 'broken', message, next));
   }
   if (refusal !== undefined) {
-    const next = 'Install another version of Claude Code there; its agent finds and tries it by itself.';
+    const cure = 'Install another version of Claude Code there; its agent finds and tries it by itself.';
+    const risk = ['host', 'add', name, '--ssh', 'USER@HOST', '--accept-claude', claudeVersion];
+    const next = claudeVersion === '' ? cure : advise(`${cure} Or use it at your own risk with`, risk);
     found.push(finding('claude', 'broken', `${name}: nothing is sent there. ${refusal}`, next));
   } else if (claudeVersion === '') {
     found.push(finding('claude', 'broken', `${name}: there is no claude.`, 'Install Claude Code there.'));

@@ -3,6 +3,8 @@
  * leases. It may be killed at any moment: what it needs to go on lies on the disk, and the guard watches meanwhile.
  */
 import { errorText, fail, publicFailure } from '../../core/failure.ts';
+import type { GroupId } from '../../core/group.ts';
+import { isGroupId } from '../../core/id.ts';
 import type { World } from '../../world/world.ts';
 import { hostLabel, toGroupStream, toHostStream } from '../fleet/keys.ts';
 import { Leases } from '../fleet/leases.ts';
@@ -15,7 +17,7 @@ import type { AgentContext } from './context.ts';
 import { Fence } from './guard.ts';
 import { readLeases, writeLeases } from './lease-file.ts';
 import { Slot, type SlotRecord } from './slot.ts';
-import { sweep } from './sweep.ts';
+import { removeGroup, sweep } from './sweep.ts';
 import { uptimeMs } from './uptime.ts';
 
 const takeMs = 1_000;
@@ -334,6 +336,7 @@ export class Agent {
     const heard = this.#believed(bytes);
     if (typeof heard === 'string') this.#context.tell(`A message was refused: ${heard}.`);
     else if (heard.kind === 'hello') this.#greet(heard.groupId);
+    else if (heard.kind === 'forget') void this.#forgetGroup(heard.groupId);
     else this.#obey(heard);
   }
 
@@ -359,6 +362,17 @@ export class Agent {
     const here: ToGroup = { kind: 'here', host: config.name, attempts };
     void redis.send(toGroupStream(groupId), [Buffer.from(JSON.stringify(here))]);
     for (const { attempt } of own) attempt?.sendAgain();
+  }
+
+  async #forgetGroup(groupId: string): Promise<void> {
+    if (!isGroupId(groupId)) return;
+    try {
+      const own = [...this.#held.values()].filter(({ slot }) => slot.record.groupId === groupId);
+      for (const held of own) await this.#release(held);
+      removeGroup(this.#world.files, this.#context.paths, groupId as GroupId);
+    } catch (error) {
+      this.#context.tell(`Group ${groupId} could not be forgotten: ${errorText(error)}`);
+    }
   }
 
   #obey({ token, groupId, n, command }: SlotMessage): void {

@@ -24,6 +24,8 @@ export interface ServeOptions {
   readonly version: string;
   /** The claude to be used now, with what is known of it. Fails when there is none that may be used. */
   readonly claude: () => Promise<Result<ChosenProgram>>;
+  /** Of the claude that is there, also when it may not be used; empty when there is none. */
+  readonly claudeVersion: () => Promise<string>;
   /** Starts `serveGuard` as a process of its own, which outlives this one. */
   readonly startGuard: () => void;
   /** Calls what it is given once this process is told to end. */
@@ -108,9 +110,11 @@ export async function checkName(
   return fail('duplicate', `Another machine of the fleet is called ${name}, and works.`, next);
 }
 
-async function abilitiesOf(world: World, { root, version, claude }: ServeOptions): Promise<AgentAbilities> {
+async function abilitiesOf(world: World, options: ServeOptions): Promise<AgentAbilities> {
+  const { root, version, claude } = options;
   const chosen = await claude();
-  const { can, version: claudeVersion } = chosen.ok ? chosen.value : nothing;
+  const { can } = chosen.ok ? chosen.value : nothing;
+  const claudeVersion = chosen.ok ? chosen.value.version : await options.claudeVersion();
   const abilities = {
     wire: wireVersion,
     version,
@@ -123,4 +127,4 @@ async function abilitiesOf(world: World, { root, version, claude }: ServeOptions
   return { abilities, ...(chosen.ok ? {} : { refusal: chosen.failure.message }) };
 }
 
-const nothing: Pick<ChosenProgram, 'can' | 'version'> = { can: {}, version: '' };
+const nothing: Pick<ChosenProgram, 'can'> = { can: {} };

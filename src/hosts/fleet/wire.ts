@@ -110,6 +110,8 @@ export const toHost = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('slot'), token: text, groupId: text, n: count, command: slotCommand }),
   /** A runner of the group has begun: it wants to hear of its attempts there, and again what is not acknowledged. */
   z.object({ kind: z.literal('hello'), groupId: text }),
+  /** The group was deleted: what still works of it is ended, and nothing of it is kept. */
+  z.object({ kind: z.literal('forget'), groupId: text }),
 ]);
 export type ToHost = z.infer<typeof toHost>;
 

@@ -49,7 +49,7 @@ class VirtualLink implements FleetLink {
     return new Set();
   }
   send(host: string, message: ToHost): void {
-    const what = message.kind === 'hello' ? 'hello' : `${message.token} ${message.n} ${message.command.do}`;
+    const what = message.kind !== 'slot' ? message.kind : `${message.token} ${message.n} ${message.command.do}`;
     this.said.push(`${host}: ${what}`);
   }
   listen(hear: VirtualLink['hear']): void {

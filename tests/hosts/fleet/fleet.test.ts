@@ -78,15 +78,19 @@ let world: SteppedWorld;
 let link: VirtualLink;
 let fleet: Fleet;
 let lost: string[];
+let changes: number;
 let folder: ReturnType<typeof temporaryFolder>;
 beforeEach(() => {
   folder = temporaryFolder();
   world = steppedWorld();
   link = new VirtualLink();
   lost = [];
+  changes = 0;
   fleet = new Fleet(world, link, {
     ...{ groupId, leaseMs: 60_000, git: { world, env: {} }, packageRoot: '/package', localSlots: 2 },
-    onChange: () => {},
+    onChange: () => {
+      changes += 1;
+    },
     onLost: (sessionId, attemptId, host) => lost.push(`${sessionId.slice(0, 3)} ${attemptId} ${host}`),
   });
 });
@@ -166,8 +170,13 @@ test('others wait five seconds for a wish', async () => {
   fleet.want([wish(a)]);
   await settled();
   expect(fleet.view.longWished.has(a)).toBe(false);
-  await seconds(5);
+  await seconds(4);
+  expect(changes).toBe(0);
+  await seconds(1);
   expect(fleet.view.longWished.has(a)).toBe(true);
+  // Whoever decides hears of it, once.
+  await seconds(5);
+  expect(changes).toBe(1);
   expect(fleet.view.longWished.has(b)).toBe(false);
 });
 

@@ -109,6 +109,10 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
 
     const { hosts } = await user.json<{ hosts: object[] }>('host', 'list');
     expect(hosts).toMatchObject([{ name: 'one', slots: 2, labels: ['gpu'], state: 'ready', logins: ['team-a'] }]);
+    // The claude of this test knows nothing of logins, which doctor tells; a worktree can be made.
+    const doctor = async () => (await user.run('doctor', '--hosts')).stdout;
+    while (!/one: its login team-a cannot be used\. /.test(await doctor())) await Bun.sleep(100);
+    expect(await doctor()).not.toContain('no worktree can be made');
     const login = join(fleetPaths(machineRoot()).logins, 'team-a.env');
     expect(readFileSync(login, 'utf8')).toBe(`ANTHROPIC_API_KEY=${secret}\n`);
     for (const path of [login, fleetPaths(machineRoot()).host]) expect(statSync(path).mode & 0o777).toBe(0o600);

@@ -43,7 +43,19 @@ export async function serveFleet(
       startAside(ownCommand('main', packageRoot), { args: ['host', 'serve', '--guard'], cwd: '/', env });
     const claude = hostClaude(place, root);
     closeClaude = claude.close;
-    const own = { root, callerEnv: env, packageRoot, version, claude: claude.choose, claudeVersion: claude.version };
+    const checks = async () => {
+      const { checkOwnHost } = await import('./host-checks.ts');
+      return checkOwnHost(place, root, await claude.choose());
+    };
+    const own = {
+      checks,
+      root,
+      callerEnv: env,
+      packageRoot,
+      version,
+      claude: claude.choose,
+      claudeVersion: claude.version,
+    };
     return await serveHost(world, { ...own, startGuard, tell, ...told });
   } finally {
     unsubscribe();

@@ -11,7 +11,15 @@ import { Leases } from '../fleet/leases.ts';
 import type { Entry } from '../fleet/redis.ts';
 import { isDrained, registerHost } from '../fleet/registry.ts';
 import { Verifier } from '../fleet/seal.ts';
-import { type HostAbilities, type SlotCommand, type ToGroup, type ToHost, toHost, wireVersion } from '../fleet/wire.ts';
+import {
+  type HostAbilities,
+  type HostChecks,
+  type SlotCommand,
+  type ToGroup,
+  type ToHost,
+  toHost,
+  wireVersion,
+} from '../fleet/wire.ts';
 import { OrderedAttempt } from './attempt.ts';
 import type { AgentContext } from './context.ts';
 import { Fence } from './guard.ts';
@@ -26,6 +34,7 @@ const renewals = 6;
 /** For so long a slot is kept for an order. */
 const offeredMs = 30_000;
 const readAgainMs = 200;
+const checkMs = 10 * 60_000;
 const sweepMs = 24 * 60 * 60_000;
 
 type SlotMessage = Extract<ToHost, { kind: 'slot' }>;
@@ -44,6 +53,8 @@ export interface AgentAbilities {
 export interface AgentOptions {
   /** As they are now; finding out may take minutes. */
   readonly abilities: () => Promise<AgentAbilities>;
+  /** What `doctor --hosts` is told besides; it takes a few seconds. */
+  readonly checks: () => Promise<HostChecks>;
   /** Starts a guard, which ends at once where there is one. */
   readonly startGuard: () => void;
 }
@@ -59,6 +70,7 @@ export class Agent {
   readonly #held = new Map<string, Held>();
   readonly #timers = new Set<() => void>();
   #able: AgentAbilities | null = null;
+  #checks: HostChecks | null = null;
   #startedAtMs = 0;
   #isDrained = false;
   #taking: Promise<void> | null = null;
@@ -93,6 +105,7 @@ export class Agent {
     const renewMs = Math.floor(this.#context.config.leaseMs / renewals);
     this.#every(renewMs, () => this.#renew());
     this.#every(renewMs, () => this.#lookAtClaude(), 0);
+    this.#every(checkMs, () => this.#checkSelf(), 0);
     this.#every(sweepMs, async () => this.#sweep());
     await this.#listen();
   }
@@ -194,6 +207,11 @@ export class Agent {
     await this.#register();
   }
 
+  async #checkSelf(): Promise<void> {
+    this.#checks = await this.#options.checks();
+    if (!this.#isClosed) await this.#register();
+  }
+
   async #register(): Promise<void> {
     const { redis, config } = this.#context;
     if (this.#able === null) return;
@@ -220,6 +238,7 @@ export class Agent {
       home: this.#context.home,
       ownClockAt: this.#world.clock.now(),
       ...(config.login === undefined ? {} : { login: config.login }),
+      ...(this.#checks === null ? {} : { checks: this.#checks }),
     });
   }
 

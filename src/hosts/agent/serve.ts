@@ -8,7 +8,7 @@ import { fleetPaths } from '../fleet/fleet-paths.ts';
 import { loginNames } from '../fleet/login-files.ts';
 import { FleetRedis } from '../fleet/redis.ts';
 import { listHosts } from '../fleet/registry.ts';
-import { wireVersion } from '../fleet/wire.ts';
+import { type HostChecks, wireVersion } from '../fleet/wire.ts';
 import { LocalHost } from '../local-host.ts';
 import { Agent, type AgentAbilities } from './agent.ts';
 import type { AgentContext, ChosenProgram } from './context.ts';
@@ -26,6 +26,8 @@ export interface ServeOptions {
   readonly claude: () => Promise<Result<ChosenProgram>>;
   /** Of the claude that is there, also when it may not be used; empty when there is none. */
   readonly claudeVersion: () => Promise<string>;
+  /** As in AgentOptions. */
+  readonly checks: () => Promise<HostChecks>;
   /** Starts `serveGuard` as a process of its own, which outlives this one. */
   readonly startGuard: () => void;
   /** Calls what it is given once this process is told to end. */
@@ -79,7 +81,11 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
     hook: ownCommand('hook', packageRoot),
     isGuarded: () => isGuarded(world, paths),
   };
-  const agent = new Agent(context, { startGuard, abilities: () => abilitiesOf(world, options) });
+  const agent = new Agent(context, {
+    startGuard,
+    checks: options.checks,
+    abilities: () => abilitiesOf(world, options),
+  });
   const told = Promise.withResolvers<void>();
   onSignal(told.resolve);
   const working = agent.run();

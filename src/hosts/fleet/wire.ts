@@ -175,6 +175,14 @@ export const abilities = z.object({
 });
 export type HostAbilities = z.infer<typeof abilities>;
 
+/** What it found out about itself; `trouble`: a sentence, absent = it is well. */
+export const hostChecks = z.object({
+  git: z.object({ version: text.optional(), trouble: text.optional() }),
+  /** Without a name: that of its agent. */
+  logins: z.array(z.object({ name: text.optional(), trouble: text.optional() })),
+});
+export type HostChecks = z.infer<typeof hostChecks>;
+
 /** What a machine says of itself to whoever asks which there are. Times are those of Redis, ms since 1970. */
 export const hostEntry = z.object({
   name: hostName,
@@ -202,6 +210,7 @@ export const hostEntry = z.object({
   ownClockAt: count.optional(),
   /** The login of sessions that name none. */
   login: text.optional(),
+  checks: hostChecks.optional(),
 });
 export type HostEntry = z.infer<typeof hostEntry>;
 

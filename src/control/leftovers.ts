@@ -1,15 +1,17 @@
 /** Processes that a group can leave behind when its runner died: ended before its folder goes. */
 
 import { tmpVariable } from '../claude/launch/environment.ts';
+import { advise } from '../core/advice.ts';
 import type { ProcessIdentity } from '../core/event.ts';
-import type { fail } from '../core/failure.ts';
-import type { GroupId } from '../core/group.ts';
+import { fail } from '../core/failure.ts';
+import type { GroupId, SessionId } from '../core/group.ts';
 import { isSessionId } from '../core/id.ts';
 import { readNote } from '../hosts/noted-processes.ts';
 import { gatherFromAll, reap } from '../hosts/reap.ts';
 import { findRehearsal } from '../rehearsal/serve.ts';
 import { refuseForeignWorkers, refuseHidden, refuseHiddenWorkers } from '../runner/run-start.ts';
 import { sightOf } from '../runner/sight.ts';
+import { machineOf } from '../runner/stop-group.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import { isRegularFile } from '../store/regular-file.ts';
@@ -21,11 +23,26 @@ const attemptEnd = /"type":"session_(?:completed|failed|paused)"/;
 const stopPatienceMs = 5_000;
 const pollMs = 25;
 
-/** A failure when a worker of the group may still be running on another machine, where nobody here can stop it. */
+/**
+ * A failure when a worker of the group, or of `only`, may still be running on another machine, where nobody here can
+ * stop it: only a runner hears what it has made and cost.
+ */
 export function foreignWorker(
   world: World,
   { state, paths }: Pick<GroupWriter, 'state' | 'paths'>,
+  only: Iterable<SessionId> = state.running,
 ): ReturnType<typeof refuseForeignWorkers> {
+  for (const sessionId of only) {
+    const host = machineOf(state, sessionId);
+    if (host === null) continue;
+    const begun = `A session of group ${state.group.id} works on the machine ${host}`;
+    const message = `${begun}, and no runner is there to stop it.`;
+    return fail(
+      'other-host',
+      message,
+      advise('Let one take it over, then say this again', ['group', 'run', state.group.id]),
+    );
+  }
   return refuseForeignWorkers(state, world.machine.self, sightOf(world, paths));
 }
 

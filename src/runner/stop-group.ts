@@ -2,6 +2,7 @@
 import type { StopReason } from '../core/event.ts';
 import { noUsage, type SessionId } from '../core/group.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
 import { LocalHost } from '../hosts/local-host.ts';
 import { gatherProcesses, reap } from '../hosts/reap.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
@@ -13,15 +14,22 @@ import { eventsOf } from './fact-events.ts';
 import type { Fact } from './facts.ts';
 
 /**
- * Stops every worker of the group (interrupt, SIGTERM, SIGKILL) and logs how each attempt ended. Returns when no
- * process of the group is left. Throws the system's error when an end cannot be logged. The caller holds the group's
- * lock through `writer`.
+ * Stops every worker of the group on this machine (interrupt, SIGTERM, SIGKILL) and logs how each attempt ended.
+ * Returns when no process of the group is left here. Throws the system's error when an end cannot be logged. The caller
+ * holds the group's lock through `writer`.
  */
 export async function stopGroup(world: World, writer: GroupWriter, reason: StopReason): Promise<void> {
-  await Promise.all([...writer.state.running].map((sessionId) => stopSession(world, writer, sessionId, reason)));
+  const here = [...writer.state.running].filter((sessionId) => machineOf(writer.state, sessionId) === null);
+  await Promise.all(here.map((sessionId) => stopSession(world, writer, sessionId, reason)));
 }
 
-/** The same for one session. */
+/** Of the fleet, on which the session is at work now; null = it is here, or not at work. */
+export function machineOf({ sessions }: GroupState, sessionId: SessionId): string | null {
+  const session = sessions.get(sessionId)?.state;
+  return session?.status === 'running' ? (session.attempt.place?.host ?? null) : null;
+}
+
+/** The same for one session that works here. */
 export async function stopSession(
   world: World,
   writer: GroupWriter,

@@ -10,6 +10,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   renameSync,
   statSync,
   symlinkSync,
@@ -29,7 +30,22 @@ import { User } from './user.ts';
 const { locks, processes } = createRealWorld();
 const secret = 'test-key-of-team-a';
 /** What every system has, without Bun and claude. */
-const tools = ['sh', 'bash', 'cat', 'chmod', 'env', 'gzip', 'mkdir', 'mv', 'readlink', 'rm', 'tar', 'uname', 'nproc'];
+const tools = [
+  'sh',
+  'bash',
+  'cat',
+  'chmod',
+  'env',
+  'gzip',
+  'ln',
+  'mkdir',
+  'mv',
+  'readlink',
+  'rm',
+  'tar',
+  'uname',
+  'nproc',
+];
 
 let user: User;
 let server: RedisServer;
@@ -93,6 +109,10 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
 
     const { hosts } = await user.json<{ hosts: object[] }>('host', 'list');
     expect(hosts).toMatchObject([{ name: 'one', slots: 2, labels: ['gpu'], state: 'ready', logins: ['team-a'] }]);
+    // The claude of this test knows nothing of logins, which doctor tells; a worktree can be made.
+    const doctor = async () => (await user.run('doctor', '--hosts')).stdout;
+    while (!/one: its login team-a cannot be used\. /.test(await doctor())) await Bun.sleep(100);
+    expect(await doctor()).not.toContain('no worktree can be made');
     const login = join(fleetPaths(machineRoot()).logins, 'team-a.env');
     expect(readFileSync(login, 'utf8')).toBe(`ANTHROPIC_API_KEY=${secret}\n`);
     for (const path of [login, fleetPaths(machineRoot()).host]) expect(statSync(path).mode & 0o777).toBe(0o600);
@@ -169,9 +189,11 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
     return project;
   }
 
-  test('done again it puts this version there and keeps one agent', async () => {
+  test('done again it puts this version there, beside what is in use, and keeps one agent', async () => {
     await open(pathWith('git', 'claude', 'bun'));
     expect((await add('--slots', '1')).code).toBe(0);
+    const programs = join(there.home, '.local/share/claude-code-agent');
+    const program = realpathSync(join(programs, 'host'));
     expect(await user.ok('complete', '--', 'host', 'forget', '')).toContain('one\t');
     const [lock = ''] = locksOf(machineRoot());
     const before = locks.holder(lock)?.identity;
@@ -180,6 +202,15 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
     expect(before && processes.isAlive(before)).toBe(false);
     const { hosts } = await user.json<{ hosts: object[] }>('host', 'list');
     expect(hosts).toMatchObject([{ name: 'one', slots: 3 }]);
+    // What is not given stays, and what nothing uses any more is gone.
+    const worker = Bun.spawn([Bun.which('sleep') ?? 'sleep', '1000'], { env: { PATH: `${program}/bin` } });
+    expect((await add('--label', 'gpu')).code).toBe(0);
+    expect((await add()).code).toBe(0);
+    worker.kill();
+    const kept = readdirSync(programs).map((name) => join(programs, name));
+    expect([kept.includes(program), kept.length]).toEqual([true, 4]);
+    expect(realpathSync(join(programs, 'host'))).not.toBe(program);
+    expect(await user.json('host', 'list')).toMatchObject({ hosts: [{ name: 'one', slots: 3, labels: ['gpu'] }] });
     const other = await user.run('host', 'add', 'one', '--ssh', 'me@elsewhere');
     expect(other.stderr).toContain(`There is a machine one already, at ${there.destination}.`);
 
@@ -319,12 +350,23 @@ esac
     expect((await user.run('host', 'list')).stdout).toMatch(/^two +refusing /m);
     const { stdout } = await user.run('doctor', '--hosts', '--json');
     expect(stdout).toContain('two: nothing is sent there. claude 2.1.331 was tried');
+    expect(stdout).toContain('host add two --ssh USER@HOST --accept-claude 2.1.331');
+    expect(joined.stderr).toContain('join again at your own risk with --accept-claude 2.1.331');
     copyFileSync(program, `${program}-new`);
     renameSync(`${program}-new`, program);
     noteTried(fleetPaths(machine).folder, program);
     while (!/^two +ready /m.test(await user.ok('host', 'list'))) await Bun.sleep(100);
+
+    writeFileSync(`${program}-other`, '#!/bin/sh\necho "2.1.332 (Claude Code)"\n', { mode: 0o755 });
+    renameSync(`${program}-other`, program);
+    while (!/^two +refusing /m.test(await user.ok('host', 'list'))) await Bun.sleep(100);
+    // The agent that works hears of it.
+    const accept = (version: string) => user.runWith({ env }, 'host', 'serve', '--accept-claude', version);
+    expect((await accept('2.1.331')).stderr).toContain('the claude that is installed is 2.1.332');
+    expect((await accept('2.1.332')).stderr).toContain('An agent runs on this machine already.');
+    while (!/^two +ready /m.test(await user.ok('host', 'list'))) await Bun.sleep(100);
     expect((await user.runWith({ env }, 'host', 'forget', 'two', '--yes')).code).toBe(0);
-  }, 60_000);
+  }, 150_000);
 
   test('a machine joins by itself, in the foreground too, and leaves again', async () => {
     user.env.CLAUDE_CODE_AGENT_CLAUDE = join(pathWith('claude'), 'claude');

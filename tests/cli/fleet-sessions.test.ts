@@ -54,8 +54,8 @@ test.each([
   expect(stderr).toContain(said);
 });
 
-/** `api` works on gpu1; `web` was lost with gpu2, and may have cost 0.75 there. */
-async function storeWork(): Promise<void> {
+/** `api` has worked on gpu1, or does so still; `web` was lost with gpu2, and may have cost 0.75 there. */
+async function storeWork(isAtWork = false): Promise<void> {
   const [api, web] = [await user.add(group, 'api'), await user.add(group, 'web')];
   const world = createRealWorld();
   const writer = openGroupWriter(world, user.data, group, 'a-test');
@@ -92,7 +92,9 @@ async function storeWork(): Promise<void> {
     { type: 'session_paused', ...lost, reason: 'host-lost', message: 'Its machine gpu2 is lost.', usage } as EventBody,
     { type: 'group_paused', reason: 'user', message: 'Paused by request.' },
   ];
-  for (const body of bodies) writer.value.record([body]);
+  // The runner was killed.
+  const told = isAtWork ? bodies.slice(0, 3) : bodies;
+  for (const body of told) writer.value.record([body]);
   writer.value.close();
 }
 
@@ -136,4 +138,32 @@ test('what host forget books for a machine is spent, and marked as an estimate',
   const table = await user.ok('group', 'show', group);
   expect(table).toMatch(/^002 web .* ~\$1\.00/m);
   expect(table).not.toContain('is held');
+});
+
+test('without a runner nobody says of a session on another machine that it is stopped, while that spends', async () => {
+  await storeWork(true);
+  const commands = [
+    ['group', 'pause', group],
+    ['session', 'pause', `${group}/api`],
+    ['session', 'say', `${group}/api`, 'Also this.'],
+  ];
+  for (const words of commands) {
+    const { code, stderr } = await user.run(...words);
+    expect([words[1], code]).toEqual([words[1], 1]);
+    expect(stderr).toContain('works on the machine gpu1, and no runner is there to stop it.');
+    expect(stderr).toContain(`group run ${group}`);
+  }
+  expect(await user.ok('group', 'show', group)).toMatch(/^001 api +api +gpu1 +running/m);
+});
+
+test('when a group is deleted its machines are told; if they cannot be, that is said and it is deleted', async () => {
+  await storeWork(true);
+  const { writeFleet } = await import('../../src/hosts/fleet/fleet-files.ts');
+  const { newFleetKeys } = await import('../../src/hosts/fleet/seal.ts');
+  const keys = newFleetKeys();
+  writeFleet(createRealWorld().files, user.data, { version: 1, redis: 'redis://127.0.0.1:1', leaseMs: 8_000, ...keys });
+  const { code, stderr } = await user.run('group', 'delete', group, '--yes');
+  expect(code).toBe(0);
+  expect(stderr).toContain('What machines of the fleet keep of it stays there for 14 days, for they could not be told');
+  expect(stderr).toContain(`Deleted ${group}.`);
 });

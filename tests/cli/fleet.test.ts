@@ -237,6 +237,19 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       ['fast', { ownClockAt: 4_000_000_000_000 }, 0, 'ahead of that of Redis'],
       ['no-login', { login: 'team-b' }, 0, 'its login team-b is not there any more'],
       ['refusing', { refusal: 'claude 2.1.0 was tried.' }, 0, 'nothing is sent there. claude 2.1.0 was tried.'],
+      [
+        'no-git',
+        { checks: { git: { trouble: 'Too old.' }, logins: [] } },
+        0,
+        'no worktree can be made there. Too old.',
+      ],
+      ['no-key', { checks: { git: {}, logins: [{ name: 'team-a', trouble: 'Bad.' }] } }, 0, 'its login team-a cannot'],
+      [
+        'no-own',
+        { checks: { git: {}, logins: [{ trouble: 'Bad.' }] } },
+        0,
+        'the login of its agent cannot be used. Bad.',
+      ],
       ['busy', { used: 4 }, 0, 'all of its 4 slots are in use'],
     ])('that are %s are told by doctor, with a cure', async (name, more, silentMs, said) => {
       await says(name, more, silentMs);

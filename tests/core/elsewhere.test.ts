@@ -154,6 +154,17 @@ describe('where sessions work', () => {
     expect(preferred()).toEqual([undefined]);
   });
 
+  test('the machine that has its files is waited for five seconds, also while there is room here', () => {
+    const log = group({}, {}, {});
+    log.add({ type: 'session_moved', sessionId: a, to: 'one' });
+    log.intendAt(a, 'one').pause(a, noUsage, 'interrupted');
+    expect(decided(log, { fleet: fleet() }).toSorted()).toEqual(['start 002 here', 'wish 001']);
+    expect(decided(log, { fleet: fleet({ longWished: new Set([a]) }) })).toContain('start 001 here');
+    expect(decided(log, { fleet: fleet({ granted: granted(a) }) })).toContain('start 001 one');
+    // Without a fleet nobody is waited for.
+    expect(decided(log, { fleet: null })).toContain('start 001 here');
+  });
+
   test('a group that stays here asks nobody', () => {
     expect(decided(group({ where: 'local' }, {}, {}, {}), { fleet: fleet() })).toEqual([
       ...['start 001 here', 'start 002 here', 'start 003 here'],

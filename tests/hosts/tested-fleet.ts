@@ -8,10 +8,11 @@ import { attemptMark } from '../../src/claude/launch/environment.ts';
 import type { Place } from '../../src/core/event.ts';
 import type { SessionId, Workspace } from '../../src/core/group.ts';
 import type { Attempt } from '../../src/core/session-state.ts';
+import { openEngineLink } from '../../src/hosts/fleet/engine-link.ts';
 import { Fleet } from '../../src/hosts/fleet/fleet.ts';
 import { type FleetConfig, writeHost } from '../../src/hosts/fleet/fleet-files.ts';
 import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
-import { openRedisLink } from '../../src/hosts/fleet/redis-link.ts';
+import { FleetRedis } from '../../src/hosts/fleet/redis.ts';
 import type { RemoteAttempt } from '../../src/hosts/fleet/remote-attempt.ts';
 import { newFleetKeys } from '../../src/hosts/fleet/seal.ts';
 import type { AttemptSubject } from '../../src/hosts/host.ts';
@@ -76,7 +77,7 @@ class FleetMachine implements OpenHost {
   }
 
   async next(): Promise<TestedHost> {
-    const link = unwrap(await openRedisLink(world, this.#config, groupId));
+    const link = unwrap(await openEngineLink(world, this.#config, groupId, FleetRedis.open));
     const fleet = new Fleet(world, link, {
       ...{ groupId, leaseMs, git: { world, env: process.env }, packageRoot, localSlots: 1 },
       onChange: () => {},

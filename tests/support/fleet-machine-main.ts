@@ -53,6 +53,8 @@ const served =
         ...{ root, packageRoot, onSignal, tell, startGuard, callerEnv: process.env },
         version: '0.0.0',
         claude: untried,
+        claudeVersion: async () => '',
+        checks: async () => ({ git: {}, logins: [] }),
       });
 if (!served.ok) tell(served.failure.message);
 process.exit(served.ok ? 0 : 1);

@@ -65,6 +65,7 @@ export function hostFindings(host: FleetHost, here: Here): Finding[] {
     ...(host.ownClockAt === undefined ? [] : clockFinding(name, host.ownClockAt - host.seenAt)),
     ...leaseFindings(host, here),
     ...programFindings(host, here),
+    ...gitFindings(host),
     ...loginFindings(host),
     ...diskFindings(host),
     ...slotFindings(host),
@@ -72,9 +73,11 @@ export function hostFindings(host: FleetHost, here: Here): Finding[] {
   return found.length > 0 ? found : [fine('host', standing(host))];
 }
 
-function standing({ name, slots, used, abilities, leaseMs, login = 'that of its agent' }: FleetHost): string {
+function standing({ name, slots, used, abilities, leaseMs, login = 'that of its agent', checks }: FleetHost): string {
   const free = `${slots - used} of ${plural(slots, 'slot')} free`;
-  return `${name}: ${free}, claude ${abilities.claudeVersion}, login: ${login}, lease ${formatDuration(leaseMs)}`;
+  const git = checks?.git.version === undefined ? '' : `, git ${checks.git.version}`;
+  const claude = `claude ${abilities.claudeVersion}${git}`;
+  return `${name}: ${free}, ${claude}, login: ${login}, lease ${formatDuration(leaseMs)}`;
 }
 
 function clockFinding(name: string, aheadMs: number): Finding[] {
@@ -105,7 +108,9 @@ function programFindings({ name, abilities, refusal }: FleetHost, here: Here): F
     found.push(finding('version', 'broken', message, next));
   }
   if (refusal !== undefined) {
-    const next = 'Install another version of Claude Code there; its agent finds and tries it by itself.';
+    const cure = 'Install another version of Claude Code there; its agent finds and tries it by itself.';
+    const risk = ['host', 'add', name, '--ssh', 'USER@HOST', '--accept-claude', claudeVersion];
+    const next = claudeVersion === '' ? cure : advise(`${cure} Or use it at your own risk with`, risk);
     found.push(finding('claude', 'broken', `${name}: nothing is sent there. ${refusal}`, next));
   } else if (claudeVersion === '') {
     found.push(finding('claude', 'broken', `${name}: there is no claude.`, 'Install Claude Code there.'));
@@ -123,11 +128,24 @@ function programFindings({ name, abilities, refusal }: FleetHost, here: Here): F
   return found;
 }
 
-function loginFindings({ name, login, abilities }: FleetHost): Finding[] {
-  if (login === undefined || abilities.logins.includes(login)) return [];
+function gitFindings({ name, checks }: FleetHost): Finding[] {
+  if (checks?.git.trouble === undefined) return [];
+  const message = `${name}: no worktree can be made there. ${checks.git.trouble}`;
+  return [finding('git', 'broken', message, 'Cure that there: sessions work in worktrees.')];
+}
+
+/** Each login was tried there, at no cost. */
+function loginFindings({ name, login, abilities, checks }: FleetHost): Finding[] {
+  const refused = (checks?.logins ?? []).flatMap(({ name: which, trouble }) => {
+    if (trouble === undefined) return [];
+    const what = which === undefined ? 'the login of its agent' : `its login ${which}`;
+    const send = ['host', 'add', name, '--ssh', 'USER@HOST', '--login', which ?? 'NAME'];
+    return [finding('login', 'broken', `${name}: ${what} cannot be used. ${trouble}`, advise('Send one with', send))];
+  });
+  if (login === undefined || abilities.logins.includes(login)) return refused;
   const message = `${name}: its login ${login} is not there any more.`;
   const next = advise('Send it again with', ['host', 'add', name, '--ssh', 'USER@HOST', '--login', login]);
-  return [finding('login', 'broken', message, next)];
+  return [...refused, finding('login', 'broken', message, next)];
 }
 
 function diskFindings({ name, freeDiskBytes: freeBytes }: FleetHost): Finding[] {

@@ -12,7 +12,7 @@ export const attachWay: Way<'attach-session'> = {
     const possible = meaningOf(world, writer, command);
     if (!possible.ok) return possible;
     if (writer.state.sessions.get(sessionId)?.state.status === 'running') {
-      const foreign = foreignWorker(world, writer);
+      const foreign = foreignWorker(world, writer, [sessionId]);
       if (foreign) return foreign;
       await stopSession(world, writer, sessionId, 'user');
     }

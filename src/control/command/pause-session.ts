@@ -17,7 +17,7 @@ export const pauseSessionWay: Way<'pause-session'> = {
     const meaning = meaningOf(world, writer, command);
     if (!meaning.ok) return meaning;
     if (writer.state.sessions.get(sessionId)?.state.status === 'running') {
-      const foreign = foreignWorker(world, writer);
+      const foreign = foreignWorker(world, writer, [sessionId]);
       if (foreign) return foreign;
       await stopSession(world, writer, sessionId, 'user');
     } else writer.record(meaning.value.events);

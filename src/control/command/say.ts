@@ -40,7 +40,7 @@ async function sayDirectly(world: World, writer: GroupWriter, command: CommandOf
   const record: SessionRecord | undefined = writer.state.sessions.get(sessionId);
   // One that its dead runner was stopping is not to begin another turn; it is told when it goes on.
   if (record?.state.status === 'running' && record.state.attempt.stopping === undefined) {
-    const foreign = foreignWorker(world, writer);
+    const foreign = foreignWorker(world, writer, [sessionId]);
     if (foreign) return foreign;
     const { process } = record.state.attempt;
     // One of several threads that a killed worker has left may still hold the other end for a moment.

@@ -16,8 +16,11 @@ export interface AddOptions {
   readonly name: string;
   readonly ssh: string;
   readonly slots?: number | undefined;
-  readonly labels: readonly string[];
+  /** Absent, as login and slots: as it was. */
+  readonly labels?: readonly string[] | undefined;
   readonly login?: string | undefined;
+  /** The version of claude that is used there although its trial failed. */
+  readonly acceptClaude?: string | undefined;
 }
 
 /** Sending what is large takes its time. */
@@ -61,9 +64,17 @@ export async function addHost(
     if (!sent.ok) return sent;
   }
   say(`Starting the agent on ${given.ssh} ...`);
-  const words = ['host', 'join', '-', '--name', given.name, ...given.labels.flatMap((label) => ['--label', label])];
+  const words = [
+    'host',
+    'join',
+    '-',
+    '--name',
+    given.name,
+    ...(given.labels ?? []).flatMap((label) => ['--label', label]),
+  ];
   if (given.slots !== undefined) words.push('--slots', String(given.slots));
   if (given.login !== undefined) words.push('--login', given.login);
+  if (given.acceptClaude !== undefined) words.push('--accept-claude', given.acceptClaude);
   const command = [`${program}/bin/cca`, ...words].map(shellWord).join(' ');
   const joined = await remote.run(`exec ${command}`, Buffer.from(`${line}\n`), joinMs);
   if (!joined.ok) return joined;
@@ -82,7 +93,7 @@ function checkAsked(place: Place, root: string, given: AddOptions): Result<Asked
   const fleet = knownFleet(place, root);
   if (!fleet.ok) return fleet;
   const name = checkHostName(given.name);
-  const labels = checkLabels(given.labels);
+  const labels = checkLabels(given.labels ?? []);
   const destination = checkDestination(given.ssh);
   for (const one of [name, labels, destination]) if (!one.ok) return one;
   const added = readAdded(place.world.files, root);
@@ -176,24 +187,40 @@ interface Installing {
   readonly say: (step: string) => void;
 }
 
-/** Puts the program there, whole or not at all, and tries it. */
+/**
+ * Puts the program there, whole or not at all, and tries it: beside those that were put there before, because sessions
+ * that work there have paths of theirs. A link says which one is meant.
+ */
 async function install(place: Place, remote: Remote, { own, found, program, say }: Installing): Promise<Result<void>> {
-  const [target, fresh] = [shellWord(program), shellWord(`${program}.new`)];
+  const name = `${program}-${place.world.random.uuid().slice(0, 8)}`;
+  const [target, fresh] = [shellWord(program), shellWord(name)];
   say(`Sending the program to ${remote.destination} ...`);
-  const unpack = `set -e; rm -rf ${fresh}; mkdir -p ${fresh}; chmod 700 ${fresh}; cd ${fresh}; tar -xzf -`;
+  const unpack = `set -e; mkdir -p ${fresh}; chmod 700 ${fresh}; cd ${fresh}; tar -xzf -`;
   const sent = await remote.run(unpack, own.program, sendMs);
   if (!sent.ok) return sent;
   if (sent.value.code !== 0) return there(remote.destination, sent.value.stderr, 'Cure that, then add it again.');
   if (!isNewEnough(found.bun)) {
-    const bun = await bringBun(place, remote, { own, found, program: `${program}.new`, say });
+    const bun = await bringBun(place, remote, { own, found, program: name, say });
     if (!bun.ok) return bun;
   }
-  const swap = `set -e; ${fresh}/bin/cca --version; rm -rf ${target}; mv ${fresh} ${target}`;
-  const tried = await remote.run(swap);
+  const tried = await remote.run(`fresh=${fresh}; target=${target}; ${switchScript}`);
   if (!tried.ok) return tried;
   if (tried.value.code === 0) return ok(undefined);
   return there(remote.destination, tried.value.stderr, 'The program does not start there; install Bun there by hand.');
 }
+
+/** Of earlier ones those are removed that nothing uses any more, neither by its command nor by its environment. */
+const switchScript = `
+"$fresh/bin/cca" --version || { rm -rf "$fresh"; exit 1; }
+set -e
+if [ -e "$target" ] && [ ! -L "$target" ]; then mv "$target" "$target-before"; fi
+ln -sfn "\${fresh##*/}" "$target"
+{ used=$(cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ); } 2>/dev/null || true
+for old in "$target"-*; do
+  [ "$old" != "$fresh" ] || continue
+  case "$used" in *"$old/"*) ;; *) rm -rf "$old" ;; esac
+done
+`;
 
 /** Bun is a part of every installation by npm; here it is sent along to a machine that has none, or an old one. */
 async function bringBun(place: Place, remote: Remote, { own, found, program, say }: Installing): Promise<Result<void>> {
@@ -248,6 +275,7 @@ async function sendLogin(
 function note({ world }: Place, root: string, { name, ssh, login }: AddOptions, program: string): Result<void> {
   const added = readAdded(world.files, root);
   if (!added.ok) return added;
-  const host = { ssh, program, ...(login === undefined ? {} : { login }) };
+  const sent = login ?? added.value[name]?.login;
+  const host = { ssh, program, ...(sent === undefined ? {} : { login: sent }) };
   return writeAdded(world.files, root, { ...added.value, [name]: host });
 }

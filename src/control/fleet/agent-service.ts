@@ -46,6 +46,8 @@ Restart=always
 RestartSec=2
 # Sessions and the guard outlive the agent; the next one takes them over.
 KillMode=process
+# Each session may be limited by a control group of its own.
+Delegate=yes
 ${environment.join('\n')}
 
 [Install]

@@ -104,7 +104,7 @@ async function undoThere(
   const script = `set -e
 if [ -x ${at}/bin/cca ]; then ${leave} || [ ! -e "$root/fleet/host.json" ]; fi
 ${login === undefined ? '' : `rm -f "$root/fleet/logins/"${env}.env`}
-rm -rf ${at}`;
+rm -rf ${at} ${at}-*`;
   const root = `root="\${CLAUDE_CODE_AGENT_HOME:-$HOME/.local/claude-code-agent}"\n`;
   const ran = await new Remote(place, ssh).run(`${root}${script}`, undefined, undoMs);
   if (!ran.ok) return ran;

@@ -16,8 +16,17 @@ const againMs = 5 * 60_000;
 export interface HostClaude {
   /** Fails with `claude-missing`, and with `claude-unproven` when money or safety would be endangered with it. */
   choose(): Promise<Result<ChosenProgram>>;
+  /** Of the one that is there, whether it may be used or not; empty when there is none. */
+  version(): Promise<string>;
   /** Ends a trial that is under way. */
   close(): Promise<void>;
+}
+
+interface Refused {
+  readonly file: ProgramFile;
+  readonly accepted: string | undefined;
+  readonly atMs: number;
+  readonly answer: Result<never>;
 }
 
 /** What trials have shown lies beside the rest of the machine's work for others, and goes with it. */
@@ -33,18 +42,25 @@ export function hostClaude(place: Place, root: string, trial?: GateOptions['tria
     say: (line) => notes.line(line),
     ...(trial === undefined ? {} : { trial }),
   });
-  let refused: { readonly file: ProgramFile; readonly atMs: number; readonly answer: Result<never> } | null = null;
+  let refused: Refused | null = null;
+  // It may be accepted while the agent runs.
+  const acceptedNow = (): string | undefined => {
+    const now = readHost(world.files, root);
+    return now.ok ? now.value?.acceptClaude : undefined;
+  };
   const choose = async (): Promise<Result<ChosenProgram>> => {
     const found = findClaude(world, caller, { packageRoot });
     if (!found.ok) return found;
     const file = programFile(world, found.value.program);
-    const isKnown = refused !== null && file !== null && isSameFile(refused.file, file);
+    const accepted = acceptedNow();
+    const isKnown =
+      refused !== null && refused.accepted === accepted && file !== null && isSameFile(refused.file, file);
     if (refused !== null && isKnown && Math.abs(world.clock.now() - refused.atMs) < againMs) return refused.answer;
-    const admitted = await gate.admit(undefined);
+    const admitted = await gate.admit(accepted);
     refused = null;
     if (!admitted.ok) {
       if (file !== null && admitted.failure.reason === 'claude-unproven')
-        refused = { file, atMs: world.clock.now(), answer: admitted };
+        refused = { file, accepted, atMs: world.clock.now(), answer: admitted };
       return admitted;
     }
     const { program, version, tried } = admitted.value;
@@ -54,5 +70,9 @@ export function hostClaude(place: Place, root: string, trial?: GateOptions['tria
     interruption.abort();
     return gate.idle();
   };
-  return { choose, close };
+  const version = async (): Promise<string> => {
+    const there = await gate.version();
+    return there.ok ? there.value : '';
+  };
+  return { choose, version, close };
 }

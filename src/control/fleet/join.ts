@@ -9,6 +9,7 @@ import { parseJoinLine } from '../../hosts/fleet/join-line.ts';
 import { loginNames, readLogin } from '../../hosts/fleet/login-files.ts';
 import { withoutPassword } from '../../hosts/fleet/redis.ts';
 import { listHosts, type RegisteredHost } from '../../hosts/fleet/registry.ts';
+import { checkAccepted } from '../../trial/judge.ts';
 import { delay } from '../../world/clock.ts';
 import type { Place } from '../place.ts';
 import { agentUnit, type Started, startAgent } from './agent-service.ts';
@@ -23,10 +24,12 @@ export interface JoinOptions {
   readonly line: string;
   /** Absent = the name by which this machine joined before, else its own. */
   readonly name?: string | undefined;
-  /** Absent = as many as there are cores. */
+  /** Absent, as all that follows: as before, or if it is new here, as many as there are cores. */
   readonly slots?: number | undefined;
-  readonly labels: readonly string[];
+  readonly labels?: readonly string[] | undefined;
   readonly login?: string | undefined;
+  /** The version of claude that is used although its trial failed. */
+  readonly acceptClaude?: string | undefined;
 }
 
 export interface Joined {
@@ -44,12 +47,13 @@ export async function joinFleet(place: Place, root: string, given: JoinOptions):
   if (!before.ok) return before;
   const name = checkHostName(given.name ?? before.value?.name ?? world.machine.host);
   if (!name.ok) return name;
-  const labels = checkLabels(given.labels);
+  const labels = checkLabels(given.labels ?? before.value?.labels ?? []);
   if (!labels.ok) return labels;
-  const slots = given.slots ?? Math.min(world.machine.cores, slotsMax);
-  const login = checkLogin(place, root, given.login);
+  const slots = given.slots ?? before.value?.slots ?? Math.min(world.machine.cores, slotsMax);
+  const loginName = given.login ?? before.value?.login;
+  const login = checkLogin(place, root, loginName);
   if (!login.ok) return login;
-  const programs = await checkPrograms(place);
+  const programs = await checkPrograms(place, given.acceptClaude);
   if (!programs.ok) return programs;
   const { leaseMs } = ticket.value;
   const free = await withRedis(world, ticket.value, async (redis) => {
@@ -57,12 +61,14 @@ export async function joinFleet(place: Place, root: string, given: JoinOptions):
     return reached.ok ? checkName(redis, { name: name.value, leaseMs }, homeOf(world, root)) : reached;
   });
   if (!free.ok) return free;
+  const acceptClaude = given.acceptClaude ?? before.value?.acceptClaude;
   const host: HostConfig = {
     ...ticket.value,
     name: name.value,
     slots,
     labels: labels.value,
-    ...(given.login === undefined ? {} : { login: given.login }),
+    ...(loginName === undefined ? {} : { login: loginName }),
+    ...(acceptClaude === undefined ? {} : { acceptClaude }),
   };
   const written = writeHost(world.files, root, host);
   return written.ok ? ok({ host, redis: withoutPassword(host.redis) }) : written;
@@ -82,7 +88,8 @@ export async function joinAndServe(
   if (!started.ok) return started;
   const listed = await untilListed(place, joined.value.host, before.value);
   if (listed?.refusal !== undefined) {
-    const next = 'Install another version of Claude Code; the agent, which was started, tries it by itself.';
+    const again = acceptIt(listed);
+    const next = `Install another version of Claude Code; the agent, which was started, tries it by itself.${again}`;
     return fail('claude-unproven', `This machine has joined, and takes nothing: ${listed.refusal}`, next);
   }
   if (listed !== undefined) return ok({ ...joined.value, started: started.value });
@@ -104,11 +111,26 @@ async function untilListed({ world }: Place, host: HostConfig, afterMs: number):
   return seen.ok ? seen.value : undefined;
 }
 
+function acceptIt({ abilities: { claudeVersion } }: RegisteredHost): string {
+  return claudeVersion === '' ? '' : ` Or join again at your own risk with --accept-claude ${claudeVersion}.`;
+}
+
+/** `host serve --accept-claude`: the same is written down without joining anew. */
+export async function acceptClaude(place: Place, root: string, version: string): Promise<Result<void>> {
+  const { files } = place.world;
+  const host = readHost(files, root);
+  if (!host.ok || host.value === undefined) return host.ok ? ok(undefined) : host;
+  const checked = await checkPrograms(place, version);
+  return checked.ok ? writeHost(files, root, { ...host.value, acceptClaude: version }) : checked;
+}
+
 /** Without them nothing could ever be started here. */
-async function checkPrograms({ world, env, packageRoot }: Place): Promise<Result<void>> {
+async function checkPrograms({ world, env, packageRoot }: Place, accepted: string | undefined): Promise<Result<void>> {
   const claude = findClaude(world, env, { packageRoot });
   const version = claude.ok ? await versionOf(world, claude.value.program, env) : claude;
   if (!version.ok) return version;
+  const isRight = checkAccepted(version.value, accepted);
+  if (!isRight.ok) return isRight;
   const path = { PATH: env.PATH ?? '', HOME: env.HOME ?? '' };
   const git = await world.processes.run({ program: 'git', args: ['--version'], cwd: '/', env: path, timeoutMs: gitMs });
   if (git.ok && git.value.exitCode === 0) return ok(undefined);

@@ -9,13 +9,14 @@ export interface ServeOptions {
   readonly isGuard: boolean;
   /** Of this program. */
   readonly version: string;
+  readonly acceptClaude?: string | undefined;
 }
 
 /** Fails with `usage` where the machine belongs to no fleet, with `busy` where one runs already. */
 export async function serveFleet(
   place: Place,
   root: string,
-  { isGuard, version }: ServeOptions,
+  { isGuard, version, acceptClaude }: ServeOptions,
 ): Promise<Result<void>> {
   const { world, env, packageRoot } = place;
   const tell = (line: string) => place.notes.line(line);
@@ -33,11 +34,28 @@ export async function serveFleet(
     }
     const { serveHost } = await import('../../hosts/agent/serve.ts');
     const { hostClaude } = await import('./host-claude.ts');
+    if (acceptClaude !== undefined) {
+      const { acceptClaude: accept } = await import('./join.ts');
+      const accepted = await accept(place, root, acceptClaude);
+      if (!accepted.ok) return accepted;
+    }
     const startGuard = () =>
       startAside(ownCommand('main', packageRoot), { args: ['host', 'serve', '--guard'], cwd: '/', env });
     const claude = hostClaude(place, root);
     closeClaude = claude.close;
-    const own = { root, callerEnv: env, packageRoot, version, claude: claude.choose };
+    const checks = async () => {
+      const { checkOwnHost } = await import('./host-checks.ts');
+      return checkOwnHost(place, root, await claude.choose());
+    };
+    const own = {
+      checks,
+      root,
+      callerEnv: env,
+      packageRoot,
+      version,
+      claude: claude.choose,
+      claudeVersion: claude.version,
+    };
     return await serveHost(world, { ...own, startGuard, tell, ...told });
   } finally {
     unsubscribe();

@@ -95,7 +95,9 @@ export class Spots {
     if (!may) return this.#here(null);
     const place = fleet.granted.get(definition.id);
     if (place !== undefined) return { at: 'elsewhere', place };
-    if (must || this.#locals >= fleet.localSlots) return this.#wish(fleet, definition);
+    // Where its files and caches lie it is first asked for a slot, for as long as others wait for it.
+    const isAwaited = lastHost(record) !== undefined && !fleet.longWished.has(definition.id);
+    if (must || isAwaited || this.#locals >= fleet.localSlots) return this.#wish(fleet, definition);
     return this.#here(() => this.#wish(fleet, definition));
   }
 

@@ -3,6 +3,8 @@
  * leases. It may be killed at any moment: what it needs to go on lies on the disk, and the guard watches meanwhile.
  */
 import { errorText, fail, publicFailure } from '../../core/failure.ts';
+import type { GroupId } from '../../core/group.ts';
+import { isGroupId } from '../../core/id.ts';
 import type { World } from '../../world/world.ts';
 import type { Entry, SlotLeases } from '../fleet/engine.ts';
 import { hostLabel, toGroupStream, toHostStream } from '../fleet/keys.ts';
@@ -10,6 +12,7 @@ import { isDrained, registerHost } from '../fleet/registry.ts';
 import { Verifier } from '../fleet/seal.ts';
 import {
   type HostAbilities,
+  type HostChecks,
   packed,
   type SlotCommand,
   type ToGroup,
@@ -22,7 +25,7 @@ import type { AgentContext } from './context.ts';
 import { Fence } from './guard.ts';
 import { readLeases, writeLeases } from './lease-file.ts';
 import { Slot, type SlotRecord } from './slot.ts';
-import { sweep } from './sweep.ts';
+import { removeGroup, sweep } from './sweep.ts';
 import { uptimeMs } from './uptime.ts';
 
 const takeMs = 1_000;
@@ -31,6 +34,7 @@ const renewals = 6;
 /** For so long a slot is kept for an order. */
 const offeredMs = 30_000;
 const readAgainMs = 200;
+const checkMs = 10 * 60_000;
 const sweepMs = 24 * 60 * 60_000;
 
 type SlotMessage = Extract<ToHost, { kind: 'slot' }>;
@@ -49,6 +53,8 @@ export interface AgentAbilities {
 export interface AgentOptions {
   /** As they are now; finding out may take minutes. */
   readonly abilities: () => Promise<AgentAbilities>;
+  /** What `doctor --hosts` is told besides; it takes a few seconds. */
+  readonly checks: () => Promise<HostChecks>;
   /** Starts a guard, which ends at once where there is one. */
   readonly startGuard: () => void;
 }
@@ -64,6 +70,7 @@ export class Agent {
   readonly #held = new Map<string, Held>();
   readonly #timers = new Set<() => void>();
   #able: AgentAbilities | null = null;
+  #checks: HostChecks | null = null;
   #startedAtMs = 0;
   #isDrained = false;
   #taking: Promise<void> | null = null;
@@ -98,6 +105,7 @@ export class Agent {
     const renewMs = Math.floor(this.#context.config.leaseMs / renewals);
     this.#every(renewMs, () => this.#renew());
     this.#every(renewMs, () => this.#lookAtClaude(), 0);
+    this.#every(checkMs, () => this.#checkSelf(), 0);
     this.#every(sweepMs, async () => this.#sweep());
     await this.#listen();
   }
@@ -199,6 +207,11 @@ export class Agent {
     await this.#register();
   }
 
+  async #checkSelf(): Promise<void> {
+    this.#checks = await this.#options.checks();
+    if (!this.#isClosed) await this.#register();
+  }
+
   async #register(): Promise<void> {
     const { engine, config } = this.#context;
     if (this.#able === null) return;
@@ -225,6 +238,7 @@ export class Agent {
       home: this.#context.home,
       ownClockAt: this.#world.clock.now(),
       ...(config.login === undefined ? {} : { login: config.login }),
+      ...(this.#checks === null ? {} : { checks: this.#checks }),
     });
   }
 
@@ -341,6 +355,7 @@ export class Agent {
     const heard = this.#believed(bytes);
     if (typeof heard === 'string') this.#context.tell(`A message was refused: ${heard}.`);
     else if (heard.kind === 'hello') this.#greet(heard.groupId);
+    else if (heard.kind === 'forget') void this.#forgetGroup(heard.groupId);
     else this.#obey(heard);
   }
 
@@ -368,6 +383,17 @@ export class Agent {
     const here: ToGroup = { kind: 'here', host: config.name, attempts };
     void engine.send(toGroupStream(groupId), [packed(here)]);
     for (const { attempt } of own) attempt?.sendAgain();
+  }
+
+  async #forgetGroup(groupId: string): Promise<void> {
+    if (!isGroupId(groupId)) return;
+    try {
+      const own = [...this.#held.values()].filter(({ slot }) => slot.record.groupId === groupId);
+      for (const held of own) await this.#release(held);
+      removeGroup(this.#world.files, this.#context.paths, groupId as GroupId);
+    } catch (error) {
+      this.#context.tell(`Group ${groupId} could not be forgotten: ${errorText(error)}`);
+    }
   }
 
   #obey({ token, groupId, n, command }: SlotMessage): void {

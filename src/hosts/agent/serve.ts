@@ -9,7 +9,7 @@ import { fleetPaths } from '../fleet/fleet-paths.ts';
 import { loginNames } from '../fleet/login-files.ts';
 import { FleetRedis } from '../fleet/redis.ts';
 import { listHosts } from '../fleet/registry.ts';
-import { wireVersion } from '../fleet/wire.ts';
+import { type HostChecks, wireVersion } from '../fleet/wire.ts';
 import { LocalHost } from '../local-host.ts';
 import { Agent, type AgentAbilities } from './agent.ts';
 import type { AgentContext, ChosenProgram } from './context.ts';
@@ -25,6 +25,10 @@ export interface ServeOptions {
   readonly version: string;
   /** The claude to be used now, with what is known of it. Fails when there is none that may be used. */
   readonly claude: () => Promise<Result<ChosenProgram>>;
+  /** Of the claude that is there, also when it may not be used; empty when there is none. */
+  readonly claudeVersion: () => Promise<string>;
+  /** As in AgentOptions. */
+  readonly checks: () => Promise<HostChecks>;
   /** Starts `serveGuard` as a process of its own, which outlives this one. */
   readonly startGuard: () => void;
   /** Calls what it is given once this process is told to end. */
@@ -80,7 +84,11 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
     hook: ownCommand('hook', packageRoot),
     isGuarded: () => isGuarded(world, paths),
   };
-  const agent = new Agent(context, { startGuard, abilities: () => abilitiesOf(world, options) });
+  const agent = new Agent(context, {
+    startGuard,
+    checks: options.checks,
+    abilities: () => abilitiesOf(world, options),
+  });
   const told = Promise.withResolvers<void>();
   onSignal(told.resolve);
   const working = agent.run();
@@ -111,9 +119,11 @@ export async function checkName(
   return fail('duplicate', `Another machine of the fleet is called ${name}, and works.`, next);
 }
 
-async function abilitiesOf(world: World, { root, version, claude }: ServeOptions): Promise<AgentAbilities> {
+async function abilitiesOf(world: World, options: ServeOptions): Promise<AgentAbilities> {
+  const { root, version, claude } = options;
   const chosen = await claude();
-  const { can, version: claudeVersion } = chosen.ok ? chosen.value : nothing;
+  const { can } = chosen.ok ? chosen.value : nothing;
+  const claudeVersion = chosen.ok ? chosen.value.version : await options.claudeVersion();
   const abilities = {
     wire: wireVersion,
     version,
@@ -126,4 +136,4 @@ async function abilitiesOf(world: World, { root, version, claude }: ServeOptions
   return { abilities, ...(chosen.ok ? {} : { refusal: chosen.failure.message }) };
 }
 
-const nothing: Pick<ChosenProgram, 'can' | 'version'> = { can: {}, version: '' };
+const nothing: Pick<ChosenProgram, 'can'> = { can: {} };

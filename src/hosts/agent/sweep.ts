@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { GroupId } from '../../core/group.ts';
 import { isGroupId, isSessionId } from '../../core/id.ts';
 import { groupPaths, groupsFolder } from '../../store/paths.ts';
-import type { World } from '../../world/world.ts';
+import type { Files, World } from '../../world/world.ts';
 import type { FleetPaths } from '../fleet/fleet-paths.ts';
 
 const keptMs = 14 * 24 * 60 * 60_000;
@@ -23,10 +23,14 @@ export function sweep({ files, clock }: World, fleet: FleetPaths, inUse: Readonl
       .map((name) => `${group.sessions}/${name}`);
     const kept = folders.filter(isKept);
     for (const folder of folders) if (!kept.includes(folder)) files.remove(folder);
-    if (kept.length > 0) continue;
-    for (const name of files.list(fleet.repositories)) {
-      if (name.endsWith(`-${groupId}`)) files.remove(join(fleet.repositories, name));
-    }
-    files.remove(group.folder);
+    if (kept.length === 0) removeGroup(files, fleet, groupId as GroupId);
   }
+}
+
+/** All that is here of it, whether it is in use or not. */
+export function removeGroup(files: Files, fleet: FleetPaths, groupId: GroupId): void {
+  for (const name of files.list(fleet.repositories)) {
+    if (name.endsWith(`-${groupId}`)) files.remove(join(fleet.repositories, name));
+  }
+  files.remove(groupPaths(fleet.work, groupId).folder);
 }

@@ -315,7 +315,8 @@ export class Fleet {
       for (const [sessionId, offer] of this.#offers) {
         if (this.#nowMs - offer.sinceMs >= offerMsMax) this.#giveBack(sessionId, offer);
       }
-      this.#wishes.tick(this.#hosts);
+      // Its session may now work elsewhere, too.
+      if (this.#wishes.tick(this.#hosts)) this.#options.onChange();
       if (this.#nowMs % listMs === 0) {
         void this.#list();
         void this.#wishes.look();

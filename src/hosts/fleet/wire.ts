@@ -110,6 +110,8 @@ export const toHost = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('slot'), token: text, groupId: text, n: count, command: slotCommand }),
   /** A runner of the group has begun: it wants to hear of its attempts there, and again what is not acknowledged. */
   z.object({ kind: z.literal('hello'), groupId: text }),
+  /** The group was deleted: what still works of it is ended, and nothing of it is kept. */
+  z.object({ kind: z.literal('forget'), groupId: text }),
 ]);
 export type ToHost = z.infer<typeof toHost>;
 
@@ -177,6 +179,14 @@ export const abilities = z.object({
 });
 export type HostAbilities = z.infer<typeof abilities>;
 
+/** What it found out about itself; `trouble`: a sentence, absent = it is well. */
+export const hostChecks = z.object({
+  git: z.object({ version: text.optional(), trouble: text.optional() }),
+  /** Without a name: that of its agent. */
+  logins: z.array(z.object({ name: text.optional(), trouble: text.optional() })),
+});
+export type HostChecks = z.infer<typeof hostChecks>;
+
 /** What a machine says of itself to whoever asks which there are. Times are those of Redis, ms since 1970. */
 export const hostEntry = z.object({
   name: hostName,
@@ -204,6 +214,7 @@ export const hostEntry = z.object({
   ownClockAt: count.optional(),
   /** The login of sessions that name none. */
   login: text.optional(),
+  checks: hostChecks.optional(),
 });
 export type HostEntry = z.infer<typeof hostEntry>;
 

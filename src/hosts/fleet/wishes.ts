@@ -27,6 +27,8 @@ interface Wished {
   placedFor?: Wish['prefer'];
   /** It is being put again. */
   isMoving: boolean;
+  /** It was told of as a long one. */
+  wasLong?: true;
 }
 
 export interface WishesOptions {
@@ -124,12 +126,18 @@ export class Wishes {
     return place;
   }
 
-  /** To be called again and again; `hosts` as they were listed last. */
-  tick(hosts: readonly RegisteredHost[] | null): void {
+  /** To be called again and again; `hosts` as they were listed last. True when one has become long since. */
+  tick(hosts: readonly RegisteredHost[] | null): boolean {
+    let hasNew = false;
     for (const [sessionId, wished] of this.#wished) {
+      if (!wished.wasLong && this.isLong(sessionId)) {
+        wished.wasLong = true;
+        hasNew = true;
+      }
       if (wished.prefer !== undefined) this.#judge(wished, hosts);
       if (wished.placedFor !== wished.prefer) void this.#putAgain(sessionId, wished);
     }
+    return hasNew;
   }
 
   /**

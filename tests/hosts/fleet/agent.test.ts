@@ -213,6 +213,18 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await until(() => rig.slotFolders().length === 0);
   });
 
+  test('of a group that was deleted nothing works on, and nothing is kept', async () => {
+    const { attemptId } = await rig.start({ script: `${speaks}; ${echo}` });
+    await rig.hear(attemptId, 'started');
+    await rig.sendSigned({ kind: 'forget', groupId: '../..' });
+    await rig.sendSigned({ kind: 'forget', groupId: rig.group });
+    await until(() => !existsSync(join(rig.paths().folder, '..', '..')));
+    expect([rig.slotFolders(), rig.living(attemptId)]).toEqual([[], []]);
+    expect(readdirSync(fleetPaths(rig.root).repositories)).toEqual([]);
+    // Of others nothing is missing.
+    await rig.offer();
+  });
+
   test('neither prompt, files nor login are to be read in Redis or in what it writes to its disk', async () => {
     const files = [text('prompt.md', 'a secret prompt')];
     const { token, attemptId } = await rig.start({

@@ -64,7 +64,7 @@ class VirtualLink implements FleetLink {
     return new Set();
   }
   send(host: string, message: ToHost): void {
-    const what = message.kind === 'hello' ? 'hello' : `${message.token} ${message.n} ${message.command.do}`;
+    const what = message.kind !== 'slot' ? message.kind : `${message.token} ${message.n} ${message.command.do}`;
     this.said.push(`${host}: ${what}`);
   }
   listen(hear: VirtualLink['hear']): void {
@@ -93,15 +93,19 @@ let world: SteppedWorld;
 let link: VirtualLink;
 let fleet: Fleet;
 let lost: string[];
+let changes: number;
 let folder: ReturnType<typeof temporaryFolder>;
 beforeEach(() => {
   folder = temporaryFolder();
   world = steppedWorld();
   link = new VirtualLink();
   lost = [];
+  changes = 0;
   fleet = new Fleet(world, link, {
     ...{ groupId, leaseMs: 60_000, git: { world, env: {} }, packageRoot: '/package', localSlots: 2 },
-    onChange: () => {},
+    onChange: () => {
+      changes += 1;
+    },
     onLost: (sessionId, attemptId, host) => lost.push(`${sessionId.slice(0, 3)} ${attemptId} ${host}`),
   });
 });
@@ -181,8 +185,13 @@ test('others wait five seconds for a wish', async () => {
   fleet.want([wish(a)]);
   await settled();
   expect(fleet.view.longWished.has(a)).toBe(false);
-  await seconds(5);
+  await seconds(4);
+  expect(changes).toBe(0);
+  await seconds(1);
   expect(fleet.view.longWished.has(a)).toBe(true);
+  // Whoever decides hears of it, once.
+  await seconds(5);
+  expect(changes).toBe(1);
   expect(fleet.view.longWished.has(b)).toBe(false);
 });
 

@@ -1,6 +1,6 @@
 /**
  * Promises: what a machine that was stolen says of its own sessions reaches nothing else here: no other ref of the
- * repository, no file that claude runs or that this program believes, no name that a terminal obeys, and the run goes on.
+ * repository, no file that claude runs or this program believes, no name that a terminal obeys; and the run goes on.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';

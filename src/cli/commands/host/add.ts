@@ -5,6 +5,7 @@ import { ok } from '../../../core/failure.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
+import { options } from '../../options/group-options.ts';
 import { collect, parseSlots } from '../../options/option-values.ts';
 
 const example = `
@@ -15,12 +16,14 @@ export function define(command: Command, context: Context): void {
   command
     .description(`Lets another machine join the fleet. It must have git and Claude Code, and let you in by a key; this
 program is put there, an agent and its guard are started, and with --login that login is sent once, into a file that is
-nobody else's. Done again, it installs this version there. To forget the machine undoes all of it.`)
+nobody else's. Done again, it installs this version there and keeps what is not given; sessions at work there keep
+their program. To forget the machine undoes all of it.`)
     .argument('<name>', 'its name in the fleet')
     .requiredOption('--ssh <destination>', 'as ssh takes it: [user@]host, or a name of its configuration')
     .option('--slots <n>', 'sessions that may work there at once (default: its cores)', parseSlots)
     .option('--label <label>', 'what it has, for sessions that require it; may be repeated', collect)
     .option('--login <name>', 'send fleet/logins/<name>.env of the data folder, else the login that is in use here')
+    .addOption(options.acceptClaude())
     .option('--json', 'one JSON document: {"host", "ssh"}')
     .addHelpText('after', example)
     .action((name, given) => context.run(() => add(context, name, given)));
@@ -31,10 +34,11 @@ interface Given {
   readonly slots?: number | undefined;
   readonly label?: readonly string[] | undefined;
   readonly login?: string | undefined;
+  readonly acceptClaude?: string | undefined;
   readonly json?: true | undefined;
 }
 
-async function add(context: Context, name: string, { label: labels = [], json, ...given }: Given): Promise<Work> {
+async function add(context: Context, name: string, { label: labels, json, ...given }: Given): Promise<Work> {
   const root = context.root();
   if (!root.ok) return root;
   const say = (step: string) => context.stderr.line(safeLine(step, 300));

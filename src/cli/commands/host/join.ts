@@ -11,6 +11,7 @@ import { plural } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
+import { options } from '../../options/group-options.ts';
 import { collect, parseSlots } from '../../options/option-values.ts';
 import { readStandardInput, standardInput } from '../../options/standard-input.ts';
 import { serve } from './serve.ts';
@@ -25,12 +26,14 @@ Example:
 export function define(command: Command, context: Context): void {
   command
     .description(`Lets this machine work for a fleet: an agent and its guard are started that stay, by systemd --user
-where there is one. Whoever may run groups with the fleet runs commands here. Done again, it changes what is given.`)
+where there is one. Whoever may run groups with the fleet runs commands here. Done again, it changes what is given and
+keeps the rest.`)
     .argument('<line>', 'the join line, "-" for standard input')
     .option('--name <name>', 'its name in the fleet (default: as the machine is called)')
     .option('--slots <n>', 'sessions that may work here at once (default: cores)', parseSlots)
     .option('--label <label>', 'what it has, for sessions that require it; may be repeated', collect)
     .option('--login <name>', 'the login of sessions here, fleet/logins/<name>.env in the data folder')
+    .addOption(options.acceptClaude())
     .option('--foreground', 'run the agent here, until it is interrupted')
     .option('--json', 'one JSON document: {"host", "slots", "labels", "redis"}')
     .addHelpText('after', example)
@@ -42,6 +45,7 @@ interface Given {
   readonly slots?: number | undefined;
   readonly label?: readonly string[] | undefined;
   readonly login?: string | undefined;
+  readonly acceptClaude?: string | undefined;
   readonly foreground?: true | undefined;
   readonly json?: true | undefined;
 }
@@ -51,15 +55,15 @@ async function join(context: Context, command: Command, argument: string, given:
   if (!root.ok) return root;
   const line = await joinLineFrom(context, argument);
   if (!line.ok) return line;
-  const { name, slots, label: labels = [], login, foreground, json } = given;
-  const options = { line: line.value, name, slots, labels, login };
+  const { name, slots, label: labels, login, acceptClaude, foreground, json } = given;
+  const wanted = { line: line.value, name, slots, labels, login, acceptClaude };
   if (foreground) {
-    const joined = await joinFleet(context, root.value, options);
+    const joined = await joinFleet(context, root.value, wanted);
     if (!joined.ok) return joined;
     say(context, joined.value, undefined, json === true);
     return serve(context, command, {});
   }
-  const joined = await whileBusy(context, 'Joining', () => joinAndServe(context, root.value, options));
+  const joined = await whileBusy(context, 'Joining', () => joinAndServe(context, root.value, wanted));
   if (!joined.ok) return joined;
   say(context, joined.value, joined.value.started, json === true);
   return ok(exitCode.done);

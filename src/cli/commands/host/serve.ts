@@ -5,6 +5,7 @@ import { ok } from '../../../core/failure.ts';
 import { safeJson } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
+import { options } from '../../options/group-options.ts';
 
 const example = `
 Example:
@@ -14,6 +15,7 @@ export function define(command: Command, context: Context): void {
   command
     .description(`Runs the agent of this machine, which has joined a fleet, until it is interrupted. Sessions that it
 started work on after its end, and the next agent takes them over.`)
+    .addOption(options.acceptClaude())
     .option('--json', 'what happens as one JSON document a line: {"at", "message"}')
     .addOption(new Option('--guard', 'what ends the sessions when the lease is over').hideHelp())
     .addHelpText('after', example)
@@ -23,14 +25,20 @@ started work on after its end, and the next agent takes them over.`)
 interface Given {
   readonly guard?: true | undefined;
   readonly json?: true | undefined;
+  readonly acceptClaude?: string | undefined;
 }
 
 /** `command` is any of the program, which knows its version. */
-export async function serve(context: Context, command: Pick<Command, 'parent'>, { guard, json }: Given): Promise<Work> {
+export async function serve(
+  context: Context,
+  command: Pick<Command, 'parent'>,
+  { guard, json, acceptClaude }: Given,
+): Promise<Work> {
   const root = context.root();
   if (!root.ok) return root;
   const told = json ? Object.create(context, { notes: { value: linesOf(context) } }) : context;
-  const served = await serveFleet(told, root.value, { isGuard: guard === true, version: versionOf(command) });
+  const wanted = { isGuard: guard === true, version: versionOf(command), acceptClaude };
+  const served = await serveFleet(told, root.value, wanted);
   return served.ok ? ok(exitCode.done) : served;
 }
 

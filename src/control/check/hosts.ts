@@ -148,10 +148,12 @@ function loginFindings({ name, login, abilities, checks }: FleetHost): Finding[]
   return [...refused, finding('login', 'broken', message, next)];
 }
 
-function diskFindings({ name, freeDiskBytes: freeBytes }: FleetHost): Finding[] {
+function diskFindings({ name, freeDiskBytes: freeBytes, isFull = false }: FleetHost): Finding[] {
   if (freeBytes === undefined || freeBytes >= freeBytesLow) return [];
-  const message = `${name}: only ${Math.floor(freeBytes / mebibyte)} MiB are free on its disk.`;
-  return [finding('disk', freeBytes >= freeBytesMin ? 'warning' : 'broken', message, 'Free some space there.')];
+  const stops = isFull ? ', so nothing is sent there' : '';
+  const message = `${name}: only ${Math.floor(freeBytes / mebibyte)} MiB are free on its disk${stops}.`;
+  const isFine = freeBytes >= freeBytesMin && !isFull;
+  return [finding('disk', isFine ? 'warning' : 'broken', message, 'Free some space there.')];
 }
 
 function slotFindings({ name, slots, used, isDrained }: FleetHost): Finding[] {

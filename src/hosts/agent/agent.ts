@@ -35,6 +35,8 @@ const renewals = 6;
 const offeredMs = 30_000;
 const readAgainMs = 200;
 const checkMs = 10 * 60_000;
+/** As for a session that starts where its group runs. */
+const diskBytesMin = 500_000_000;
 const sweepMs = 24 * 60 * 60_000;
 
 type SlotMessage = Extract<ToHost, { kind: 'slot' }>;
@@ -233,6 +235,7 @@ export class Agent {
       seenAt: now.value,
       isDrained: this.#isDrained,
       isGuarded: this.#context.isGuarded(),
+      ...(this.#isFull ? { isFull: true } : {}),
       freeDiskBytes: this.#world.files.freeBytes(this.#context.paths.folder),
       ...this.#load(),
       home: this.#context.home,
@@ -240,6 +243,11 @@ export class Agent {
       ...(config.login === undefined ? {} : { login: config.login }),
       ...(this.#checks === null ? {} : { checks: this.#checks }),
     });
+  }
+
+  /** It would take one wish after another, and could start none of them. */
+  get #isFull(): boolean {
+    return this.#world.files.freeBytes(this.#context.paths.folder) < diskBytesMin;
   }
 
   #load(): { readonly load?: number } {
@@ -269,12 +277,12 @@ export class Agent {
   }
 
   #canTake(): boolean {
-    const isAble = this.#able !== null && this.#able.refusal === undefined;
+    const isAble = this.#able !== null && this.#able.refusal === undefined && !this.#isFull;
     return isAble && !this.#isDrained && this.#context.isGuarded() && this.#used < this.#context.config.slots;
   }
 
   async #takeOne(): Promise<boolean> {
-    const { config, engine, paths } = this.#context;
+    const { config, engine } = this.#context;
     const token = `${config.name}:${this.#used + 1}:${this.#world.random.uuid()}`;
     const sentAt = uptimeMs(this.#world.files);
     const taken = await this.#leases.take(this.#labels, token);
@@ -292,13 +300,23 @@ export class Agent {
       await this.#leases.complete(record);
       return true;
     }
-    const slot = Slot.take(this.#world, paths, record, sentAt);
+    const slot = await this.#noteSlot(record, sentAt);
     this.#held.set(token, { slot, attempt: null });
     const offer: ToGroup = { kind: 'offer', host: config.name, token, job, sessionId, abilities };
     const offered = await engine.send(toGroupStream(groupId), [packed(offer)]);
     // It may have come all the same: then the order finds no slot, and is answered.
     if (!offered.ok) await this.#free(slot);
     return offered.ok;
+  }
+
+  /** When it cannot be written down, nobody has to wait until the lease is over. */
+  async #noteSlot(record: SlotRecord, sentAt: number): Promise<Slot> {
+    try {
+      return Slot.take(this.#world, this.#context.paths, record, sentAt);
+    } catch (error) {
+      await this.#leases.complete(record);
+      throw error;
+    }
   }
 
   /** Whoever wished has gone, or wants it no more. */

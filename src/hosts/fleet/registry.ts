@@ -47,7 +47,7 @@ export function isLost({ silentMs, leaseMs }: RegisteredHost): boolean {
 
 /** It grants wishes as soon as it has a free slot. */
 export function takesNew(host: RegisteredHost): boolean {
-  return !isLost(host) && !host.isDrained && host.isGuarded && host.refusal === undefined;
+  return !isLost(host) && !host.isDrained && host.isGuarded && host.refusal === undefined && host.isFull !== true;
 }
 
 function parsed(bytes: Uint8Array | null): HostEntry | null {

@@ -205,6 +205,8 @@ export const hostEntry = z.object({
   isGuarded: z.boolean(),
   /** Why nothing can be started there: its claude is missing, or was tried and may not be used. */
   refusal: text.optional(),
+  /** It takes nothing new while there is so little room on its disk. */
+  isFull: z.boolean().optional(),
   /** Mean number of processes that want to run, and bytes. */
   load: z.number().optional(),
   freeDiskBytes: count.optional(),

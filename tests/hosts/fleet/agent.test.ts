@@ -312,6 +312,17 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect((await waiting).abilities).toMatchObject({ limitsUntrusted: false, claudeVersion: '2.1.331' });
   });
 
+  test('a machine with a full disk takes nothing until there is room, and says so', async () => {
+    writeFileSync(join(rig.root, 'free-bytes'), '1000');
+    while (unwrap(await listHosts(rig.redis))[0]?.isFull !== true) await Bun.sleep(20);
+    const waiting = rig.offer();
+    const { seenAt = 0 } = unwrap(await listHosts(rig.redis))[0] ?? {};
+    while ((unwrap(await listHosts(rig.redis))[0]?.seenAt ?? 0) <= seenAt + 1_000) await Bun.sleep(20);
+    expect(unwrap(await rig.leases.waiting()).map(({ count }) => count)).toContain(1);
+    writeFileSync(join(rig.root, 'free-bytes'), '1000000000');
+    await waiting;
+  });
+
   test('an order that came before its claude was refused is refused', async () => {
     const { token } = await rig.offer();
     writeFileSync(join(rig.root, 'claude.json'), JSON.stringify({ refusal: 'Money would be endangered.' }));

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readHost } from '../../../src/hosts/fleet/fleet-files.ts';
 import { fleetPaths } from '../../../src/hosts/fleet/fleet-paths.ts';
-import { toHostStream } from '../../../src/hosts/fleet/keys.ts';
+import { toGroupStream, toHostStream } from '../../../src/hosts/fleet/keys.ts';
 import { FleetRedis } from '../../../src/hosts/fleet/redis.ts';
 import { newFleetKeys, Signer } from '../../../src/hosts/fleet/seal.ts';
 import { order } from '../../../src/hosts/fleet/wire.ts';
@@ -50,6 +50,15 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const [entry] = unwrap(await thief.read(stream, '0'));
     thief.close();
     expect(Buffer.from(entry?.bytes ?? []).toString()).toBe('a prompt for the machine two');
+  });
+
+  test('a machine can answer for another', async () => {
+    const thief = await stolen();
+    const news = { say: 'ran', id: 'x', exitCode: 0, signal: null, timedOut: false, output: 'made up' };
+    const answer = { kind: 'attempt', host: 'two', token: 'two:1:of-others', attemptId: 'of-others', n: 1, news };
+    unwrap(await thief.send(toGroupStream(rig.group), [Buffer.from(JSON.stringify(answer))]));
+    thief.close();
+    expect(await rig.hear('of-others', 'ran')).toMatchObject({ output: 'made up' });
   });
 
   test('a machine cannot give orders to another', async () => {

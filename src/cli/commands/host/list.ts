@@ -39,14 +39,15 @@ async function list(context: Context, json: boolean): Promise<Work> {
 }
 
 /** One word for how it stands. */
-function stateOf(host: FleetHost): 'ready' | 'draining' | 'lost' | 'unguarded' | 'refusing' {
+function stateOf(host: FleetHost): 'ready' | 'draining' | 'lost' | 'unguarded' | 'refusing' | 'full' {
   if (isLost(host)) return 'lost';
   if (host.isDrained) return 'draining';
   if (!host.isGuarded) return 'unguarded';
-  return host.refusal === undefined ? 'ready' : 'refusing';
+  if (host.refusal !== undefined) return 'refusing';
+  return host.isFull === true ? 'full' : 'ready';
 }
 
-const tones = { ready: 'good', draining: 'warn', lost: 'bad', unguarded: 'bad', refusing: 'bad' } as const;
+const tones = { ready: 'good', draining: 'warn', lost: 'bad', unguarded: 'bad', refusing: 'bad', full: 'bad' } as const;
 
 function plain(host: FleetHost): object {
   const { name, labels, slots, used, load = null, abilities, leaseMs, since, seenAt } = host;

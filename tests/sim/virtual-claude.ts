@@ -25,7 +25,7 @@ import { ClaudeOutput } from './claude-output.ts';
 import type { Behaviour } from './scenario.ts';
 import type { Seeded } from './seeded.ts';
 import type { VirtualMachine } from './virtual-machine.ts';
-import type { VirtualProcess } from './virtual-processes.ts';
+import { onlyHost, type VirtualProcess } from './virtual-processes.ts';
 
 /** CLAUDE_CODE_EXIT_AFTER_STOP_DELAY of our workers. */
 const idleExitMs = 60_000;
@@ -148,7 +148,8 @@ export class VirtualClaude {
     const isLast = index + 1 >= messages;
     const usesTool = ending === 'denied' || ending === 'long-tool' || (tools && !isLast);
     const toolId = usesTool ? `tool-${this.#process.identity.pid}-${index}` : null;
-    const id = `m-${this.#process.identity.pid}-${index}`;
+    const { pid, host } = this.#process.identity;
+    const id = host === onlyHost ? `m-${pid}-${index}` : `m-${host}-${pid}-${index}`;
     this.#book.charge(firstUsd(call));
     this.#keep({ type: 'assistant', message: { id }, ...this.#stamp() });
     this.#print(messageLine(id, call, toolId), () => {
@@ -178,6 +179,7 @@ export class VirtualClaude {
     const toolMs = isLast && ending === 'long-tool' ? this.#luck.int(8_000, 25_000) : this.#luck.delay(800, 5_000);
     this.#next(toolMs, 'gets a tool’s result', () => {
       this.#endTool();
+      this.#machine.worked(this.#book, this.#options.cwd);
       this.#print(toolResultLine(toolId, isDenied), () => {
         this.#book.toolSinceMs = null;
       });

@@ -37,6 +37,12 @@ export interface Violation {
   readonly message: string;
 }
 
+/** One machine among several. */
+export interface Among {
+  readonly timeline: Timeline;
+  readonly host: string;
+}
+
 /** Which of the pending crashes are still to come, and how often their cell was passed. */
 interface PendingCrash {
   readonly point: CrashPoint;
@@ -46,7 +52,7 @@ interface PendingCrash {
 }
 
 export class VirtualMachine {
-  readonly timeline = new Timeline();
+  readonly timeline: Timeline;
   readonly disk = new Disk();
   readonly trouble: DiskTrouble = { full: false, low: false, faultyCalls: 0, faultyReads: 0, faultyLogs: 0, failed: 0 };
   /** Hardly any memory is free. */
@@ -78,12 +84,15 @@ export class VirtualMachine {
   readonly #behavioursUsed = new Map<string, number>();
   readonly #commandsUsed = new Map<string, number>();
 
-  constructor(scenario: Scenario, eventsPath: string, trace: string[] | null) {
+  constructor(scenario: Scenario, eventsPath: string, trace: string[] | null, among?: Among) {
+    const { timeline = new Timeline(), host } = among ?? {};
+    const named = (name: string) => seededFor(scenario.seed, host === undefined ? name : `${host} ${name}`);
+    this.timeline = timeline;
     this.scenario = scenario;
     this.trace = trace;
-    this.luck = seededFor(scenario.seed, 'machine');
-    this.watchers = new Watchers(this.timeline, seededFor(scenario.seed, 'watchers'));
-    this.table = new ProcessTable(this.timeline, seededFor(scenario.seed, 'processes'));
+    this.luck = named('machine');
+    this.watchers = new Watchers(timeline, named('watchers'));
+    this.table = new ProcessTable(timeline, named('processes'), host);
     this.log = new LogWatch(this.disk, eventsPath, (violation) => this.violate(violation.invariant, violation.message));
     this.#crashes = scenario.crashes.map(({ point, decision, nth, how }) => ({ point, decision, how, left: nth }));
   }
@@ -143,7 +152,7 @@ export class VirtualMachine {
       sessionId: basename(dirname(options.stdoutFile)),
       claudeSessionId,
       transcript: options.stdoutFile,
-      conversation: join(config, 'projects', 'p', `${claudeSessionId}.jsonl`),
+      conversation: join(config, 'projects', this.slugOf(options.cwd), `${claudeSessionId}.jsonl`),
       resumes: resumed !== undefined,
       capUsd: cap === undefined ? undefined : Number(cap),
     });
@@ -157,6 +166,14 @@ export class VirtualMachine {
     this.appendQuietly(options.stdoutFile, new Uint8Array(0));
     return process;
   }
+
+  /** The name of the folder in which claude keeps the conversations held in `cwd`. */
+  slugOf(_cwd: string): string {
+    return 'p';
+  }
+
+  /** A tool of the claude has done something in its working directory. */
+  worked(_book: ClaudeBook, _cwd: string): void {}
 
   /** The account has used up what it may use for a while; another limit does not prolong one that holds. */
   reachLimit(forMs: number): void {

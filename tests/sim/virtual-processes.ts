@@ -56,7 +56,8 @@ export class VirtualProcess implements Owner {
   }
 }
 
-const host = 'virtual';
+/** The name of the machine where there is only one. */
+export const onlyHost = 'virtual';
 /** How often a runner looks for processes that are not its children, milliseconds. */
 const exitPollMs = 200;
 
@@ -65,11 +66,13 @@ export class ProcessTable {
   readonly living = new Map<number, VirtualProcess>();
   readonly #timeline: Timeline;
   readonly #luck: Seeded;
+  readonly #host: string;
   #lastPid = 100;
 
-  constructor(timeline: Timeline, luck: Seeded) {
+  constructor(timeline: Timeline, luck: Seeded, host = onlyHost) {
     this.#timeline = timeline;
     this.#luck = luck;
+    this.#host = host;
   }
 
   /** `leavesTree`: only its mark, and who keeps orphans, tells whose it is. */
@@ -81,15 +84,16 @@ export class ProcessTable {
   ): VirtualProcess {
     this.#lastPid += 1;
     const pid = this.#lastPid;
-    const identity = { pid, startTime: String(1_000 + pid), host, bootId: this.bootId };
-    const process = new VirtualProcess(`${kind} ${pid}`, identity, kind, parent, this.#timeline.nowMs, mark);
+    const identity = { pid, startTime: String(1_000 + pid), host: this.#host, bootId: this.bootId };
+    const place = this.#host === onlyHost ? '' : `${this.#host} `;
+    const process = new VirtualProcess(`${place}${kind} ${pid}`, identity, kind, parent, this.#timeline.nowMs, mark);
     if (leavesTree) process.parent = null;
     this.living.set(pid, process);
     return process;
   }
 
   find(identity: ProcessIdentity): VirtualProcess | null {
-    if (identity.host !== host || identity.bootId !== this.bootId) return null;
+    if (identity.host !== this.#host || identity.bootId !== this.bootId) return null;
     const process = this.living.get(identity.pid);
     return process?.identity.startTime === identity.startTime ? process : null;
   }

@@ -6,7 +6,7 @@ import { errorText, fail, publicFailure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { isGroupId } from '../../core/id.ts';
 import type { World } from '../../world/world.ts';
-import type { Entry, SlotLeases } from '../fleet/engine.ts';
+import type { Entry, Lease, SlotLeases } from '../fleet/engine.ts';
 import { hostLabel, toGroupStream, toHostStream } from '../fleet/keys.ts';
 import { isDrained, registerHost } from '../fleet/registry.ts';
 import { Verifier } from '../fleet/seal.ts';
@@ -70,6 +70,8 @@ export class Agent {
   readonly #fence: Fence;
   readonly #labels: readonly string[];
   readonly #held = new Map<string, Held>();
+  /** Slots that are free again, and the engine has not answered that it knows. */
+  readonly #given = new Set<Lease>();
   readonly #timers = new Set<() => void>();
   #able: AgentAbilities | null = null;
   #checks: HostChecks | null = null;
@@ -273,6 +275,7 @@ export class Agent {
 
   async #takeAll(): Promise<void> {
     this.#giveBackUnordered();
+    await this.#completeGiven();
     while (!this.#isClosed && this.#canTake() && (await this.#takeOne()));
   }
 
@@ -330,9 +333,14 @@ export class Agent {
 
   async #free(slot: Slot): Promise<void> {
     this.#forget(slot);
-    // If that is not heard, the lease is over in a while.
-    await this.#leases.complete(slot.record);
+    this.#given.add(slot.record);
+    await this.#completeGiven();
     void this.#take();
+  }
+
+  /** What is not heard is said again: a wish that nobody holds any more would stay where it is. */
+  async #completeGiven(): Promise<void> {
+    for (const lease of this.#given) if ((await this.#leases.complete(lease)).ok) this.#given.delete(lease);
   }
 
   #forget(slot: Slot): void {
@@ -347,6 +355,7 @@ export class Agent {
   async #listen(): Promise<void> {
     const { engine, config } = this.#context;
     const stream = toHostStream(config.name);
+    let followed: string[] = [];
     for (let after = '0'; !this.#isClosed; ) {
       const read = await engine.read(stream, after);
       if (this.#isClosed) return;
@@ -362,10 +371,9 @@ export class Agent {
         }
         after = entry.id;
       }
-      await engine.drop(
-        stream,
-        read.value.map(({ id }) => id),
-      );
+      followed.push(...read.value.map(({ id }) => id));
+      // What is not answered may still be there.
+      if (followed.length > 0 && (await engine.drop(stream, followed)).ok) followed = [];
     }
   }
 
@@ -428,7 +436,7 @@ export class Agent {
       return;
     }
     // To hear it twice does no harm, and nothing comes as often.
-    if (command.do !== 'acknowledge') slot.note({ lastN: n }, { durable: false });
+    if (command.do !== 'acknowledge') slot.hear(n);
     if (command.do === 'release') this.#release(held).catch((error) => this.#tellError(slot, error));
     else held.attempt?.command(command);
   }

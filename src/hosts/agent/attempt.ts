@@ -242,9 +242,11 @@ export class OrderedAttempt {
     while (this.#isAsked && !this.#isClosed && !this.isOver) {
       this.#isAsked = false;
       try {
+        // What it printed last may come, and its end with it, while a checkpoint is made.
+        const exit = this.#exit;
         const isAllPrinted = this.#takePrinted();
-        if (this.#wantsCheckpoint && this.#exit === null) await this.#checkpointWhenDue();
-        if (this.#exit !== null && isAllPrinted) await this.#tellEnd(this.#exit);
+        if (this.#wantsCheckpoint && exit === null) await this.#checkpointWhenDue();
+        if (exit !== null && isAllPrinted) await this.#tellEnd(exit);
       } catch (error) {
         this.#context.tell(`Attempt ${this.#slot.order.attemptId} cannot be told of: ${errorText(error)}`);
         await delay(this.#context.world.clock, lookMs);

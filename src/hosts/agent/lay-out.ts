@@ -8,7 +8,7 @@ import { quoted } from '../../core/id.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Files } from '../../world/world.ts';
 import { type Parcel, type ParcelFile, placeholders, slugPlaceholder } from '../fleet/wire.ts';
-import { isOwn } from './own-files.ts';
+import { filesIn, isOwn } from './own-files.ts';
 
 /** This machine's own of what differs between machines. */
 export interface Places {
@@ -85,6 +85,21 @@ function put(files: Files, target: string, { data, isText, mode, offset }: Parce
   files.remove(temporary);
   files.writeBytes(temporary, Buffer.concat([...before, content]), { mode: mode & 0o700 });
   files.rename(temporary, target);
+}
+
+const conversations = 'claude-config/projects/';
+
+/**
+ * Removes conversations that are not in the parcel: an earlier attempt here began them, and nothing of it came back.
+ * With one of its id there, claude would begin none.
+ */
+export function removeOtherConversations(files: Files, parcel: Pick<Parcel, 'files'>, { session, slug }: Places): void {
+  const known = new Set(parcel.files.map(({ path }) => path.replaceAll(slugPlaceholder, slug)));
+  const isElsewhere = (path: string): boolean =>
+    !path.startsWith(conversations) && !conversations.startsWith(`${path}/`);
+  for (const path of filesIn(files, session, isElsewhere)) {
+    if (path.startsWith(conversations) && !known.has(path)) files.remove(join(session, path));
+  }
 }
 
 /** Texts and arguments of an order with this machine's paths in them. */

@@ -15,7 +15,7 @@ import { checkLimits, limitsOf } from '../limits.ts';
 import { commandFailure, runShellCommand } from '../shell-command.ts';
 import { SessionFiles } from './checkpoint.ts';
 import type { AgentContext } from './context.ts';
-import { fillIn, layOut, type Places } from './lay-out.ts';
+import { fillIn, layOut, type Places, removeOtherConversations } from './lay-out.ts';
 import { environmentFor } from './login.ts';
 import type { Slot } from './slot.ts';
 import { layOutWork, noteSetUp, type RemoteWorktree } from './worktree.ts';
@@ -93,6 +93,7 @@ async function prepare(
   const [inWorktree, others] = [true, false].map((isIn) =>
     sent.value.files.filter(({ path }) => path.startsWith('worktree/') === isIn),
   ) as [typeof sent.value.files, typeof sent.value.files];
+  removeOtherConversations(world.files, { files: others }, places);
   const laidOut = layOut(world.files, { files: others }, places);
   if (!laidOut.ok) return laidOut;
   // Those that git ignores: what lies there is the session's own already.

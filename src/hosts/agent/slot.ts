@@ -2,7 +2,7 @@
  * A slot of this machine that somebody holds: what must be known of it when the agent comes again. It is written before
  * what it says is done, and synced, so that nothing is ever started twice.
  */
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { assert } from '../../core/failure.ts';
 import type { GroupId, SessionId } from '../../core/group.ts';
@@ -30,6 +30,7 @@ const record = z.object({
   /** It was told that the attempt is over, or could not begin. */
   isOver: z.boolean().optional(),
 });
+const heardFile = 'heard';
 const attempts = z.object({ attempts: z.array(z.string()) });
 export type SlotRecord = Readonly<z.infer<typeof record>>;
 
@@ -39,12 +40,14 @@ export class Slot {
   readonly name: string;
   readonly paths: SessionPaths;
   readonly #world: World;
+  readonly #fleet: FleetPaths;
   #record: SlotRecord;
   /** Uptime at which the last renewal was sent that was answered; -1 = the lease is over. */
   renewedAt: number;
 
   private constructor(world: World, fleet: FleetPaths, name: string, record: SlotRecord, renewedAt: number) {
     this.#world = world;
+    this.#fleet = fleet;
     this.name = name;
     this.folder = join(fleet.slots, name);
     this.#record = record;
@@ -60,7 +63,8 @@ export class Slot {
   static take(world: World, fleet: FleetPaths, record: SlotRecord, renewedAt: number): Slot {
     const slot = new Slot(world, fleet, world.random.uuid(), record, renewedAt);
     world.files.makeFolder(slot.folder);
-    slot.#write(true);
+    world.files.syncFolder(fleet.slots);
+    slot.#write();
     return slot;
   }
 
@@ -74,7 +78,9 @@ export class Slot {
         world.files.remove(join(fleet.slots, name));
         return [];
       }
-      return [new Slot(world, fleet, name, found.data, renewedAt(found.data.token))];
+      const heard = Number.parseInt(world.files.readText(join(fleet.slots, name, heardFile)) ?? '', 10);
+      const lastN = Math.max(found.data.lastN, Number.isSafeInteger(heard) ? heard : 0);
+      return [new Slot(world, fleet, name, { ...found.data, lastN }, renewedAt(found.data.token))];
     });
   }
 
@@ -93,9 +99,18 @@ export class Slot {
     return this.renewedAt < 0;
   }
 
-  note(change: Partial<SlotRecord>, options: { readonly durable: boolean } = { durable: true }): void {
+  note(change: Partial<SlotRecord>): void {
     this.#record = { ...this.#record, ...change };
-    this.#write(options.durable);
+    this.#write();
+  }
+
+  /**
+   * The last command that was taken in, in a file of its own: it is not synced, so that a power cut may leave half of
+   * it, and to hear a command once more does no harm then.
+   */
+  hear(lastN: number): void {
+    this.#record = { ...this.#record, lastN };
+    this.#world.files.writeAtomic(join(this.folder, heardFile), `${lastN}\n`);
   }
 
   /** One of that id was ordered here before, under whatever token. */
@@ -107,9 +122,17 @@ export class Slot {
   noteAttempt(attemptId: string): void {
     const known = this.#attempts;
     if (known.includes(attemptId)) return;
-    this.#world.files.makeFolder(this.paths.folder);
+    this.#makeFolder();
     const text = JSON.stringify({ attempts: [...known, attemptId] });
     this.#world.files.writeAtomic(this.#attemptsPath, `${text}\n`, { durable: true });
+  }
+
+  /** What claude prints there is on the disk at once, so the names that lead there have to be, too. */
+  #makeFolder(): void {
+    const { files } = this.#world;
+    const { folder } = this.paths;
+    if (!files.makeFolder(folder)) return;
+    for (let at = dirname(folder); at.startsWith(this.#fleet.work); at = dirname(at)) files.syncFolder(at);
   }
 
   get #attemptsPath(): string {
@@ -123,12 +146,15 @@ export class Slot {
     return known.success ? known.data.attempts : [];
   }
 
-  #write(durable: boolean): void {
-    this.#world.files.writeAtomic(join(this.folder, 'slot.json'), `${JSON.stringify(this.#record)}\n`, { durable });
+  #write(): void {
+    const text = `${JSON.stringify(this.#record)}\n`;
+    this.#world.files.writeAtomic(join(this.folder, 'slot.json'), text, { durable: true });
   }
 
   remove(): void {
     this.#world.files.remove(this.folder);
+    // Nobody would ever ask for one that a power cut brought back.
+    this.#world.files.syncFolder(this.#fleet.slots);
   }
 }
 

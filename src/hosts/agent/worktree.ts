@@ -9,6 +9,7 @@ import { longTimeoutMs, runOwn } from '../../git/run-git.ts';
 import { keepingRef, setRefs, takeBundle } from '../../git/worktrees/bundles.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { fields, isFlag, isText, parseJson } from '../../store/shape.ts';
+import type { World } from '../../world/world.ts';
 import type { FleetEngine } from '../fleet/engine.ts';
 import type { FleetPaths } from '../fleet/fleet-paths.ts';
 import type { Blob, Order, ShippedWork } from '../fleet/wire.ts';
@@ -28,8 +29,8 @@ interface Note {
 const isNote = fields({ repository: isText, isSetUp: isFlag });
 const long = { timeoutMs: longTimeoutMs };
 
-/** Bundles of one repository are taken in one after another. */
-const busy = new Map<string, Promise<unknown>>();
+/** Bundles of one repository are taken in one after another; of each process by its world. */
+const busyIn = new WeakMap<World, Map<string, Promise<unknown>>>();
 
 /** Fails with `worktree-failed`, with `usage` for an order that is none, and as `getBlob`. */
 export async function layOutWork(
@@ -43,6 +44,8 @@ export async function layOutWork(
   const problem = problemWith(work);
   if (problem !== null) return fail('usage', `The order ${problem}.`, 'Whoever made it is broken: retry the session.');
   const repository = join(fleet.repositories, `${work.repository}-${order.groupId}`);
+  const busy = busyIn.get(git.world) ?? new Map<string, Promise<unknown>>();
+  busyIn.set(git.world, busy);
   const before = busy.get(repository);
   const fetching = (async () => {
     await before;

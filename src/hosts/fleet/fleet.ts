@@ -30,6 +30,8 @@ const earlyMs = 20;
 /** A machine takes a slot back after 30 seconds without an order. */
 const offerMsMax = 20_000;
 const listMs = 5_000;
+/** A machine that does not answer so long keeps nobody from ending. */
+const owedMsMax = 5_000;
 /** A newer runner counts on from what the machine has heard; until it knows that it says nothing. */
 interface Speech {
   n: number | null;
@@ -77,6 +79,9 @@ export class Fleet {
   readonly #late = new Map<string, LateAttempt>();
   readonly #abilities = new Map<string, HostAbilities>();
   readonly #speeches = new Map<string, Speech>();
+  /** Slots to be released as soon as it is known what their machines have heard; by token, the machine. */
+  readonly #owed = new Map<string, string>();
+  #whenNothingOwed = (): void => {};
   readonly #timers = new Set<() => void>();
   /** Of machines, also of those that are on no list any more. */
   readonly #leasesMs = new Map<string, number>();
@@ -234,7 +239,9 @@ export class Fleet {
   }
 
   #release(place: Place): void {
-    this.#say(place, { do: 'release' });
+    // Said as soon as its machine has answered which number comes next.
+    if (this.#speeches.get(place.token)?.n === null) this.#owed.set(place.token, place.host);
+    else this.#say(place, { do: 'release' });
     this.#speeches.delete(place.token);
     this.#abilities.delete(place.token);
   }
@@ -297,6 +304,8 @@ export class Fleet {
       this.#speeches.set(token, { n: lastN, unsaid: [] });
       this.#release(place);
     }
+    for (const [token, of] of this.#owed) if (of === host) this.#owed.delete(token);
+    if (this.#owed.size === 0) this.#whenNothingOwed();
   }
 
   // Time.
@@ -364,6 +373,12 @@ export class Fleet {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.want([]);
+    if (this.#owed.size > 0) {
+      await new Promise<void>((resolve) => {
+        this.#whenNothingOwed = resolve;
+        this.#later(owedMsMax, resolve);
+      });
+    }
     this.#isClosed = true;
     for (const cancel of this.#timers) cancel();
     await this.#link.close();

@@ -47,11 +47,7 @@ export class Leases implements SlotLeases {
   }
 
   withdraw({ labelSet, job }: WishPlace): Promise<Result<boolean>> {
-    // What has no lock is removed even if somebody had taken it once.
-    return this.#ask(this.#queues, labelSet, async (queue) => {
-      const { backend } = queue as unknown as { backend: { remove(id: string, children: boolean): Promise<number> } };
-      return (await backend.remove(job, true)) > 0;
-    });
+    return this.#ask(this.#queues, labelSet, (queue) => removeUnheld(queue, job));
   }
 
   async take(labels: readonly string[], token: string): Promise<Result<TakenWish | null>> {
@@ -91,14 +87,7 @@ export class Leases implements SlotLeases {
     return ok(missing);
   }
 
-  async complete({ labelSet, job, token }: Lease): Promise<Result<boolean>> {
-    const completed = await this.#complete({ labelSet, job, token });
-    // The engine keeps what nobody holds any more; what somebody else holds is not removed.
-    if (completed.ok && !completed.value) await this.withdraw({ labelSet, job });
-    return completed;
-  }
-
-  #complete({ labelSet, job, token }: Lease): Promise<Result<boolean>> {
+  complete({ labelSet, job, token }: Lease): Promise<Result<boolean>> {
     return this.#ask(this.#queues, labelSet, async (queue) => {
       const held = await queue.getJob(job);
       if (held === undefined) return false;
@@ -106,9 +95,11 @@ export class Leases implements SlotLeases {
         await held.moveToCompleted(null, token, false);
         return true;
       } catch (error) {
-        if (/lock/i.test(String(error))) return false;
-        throw error;
+        if (!/lock/i.test(String(error))) throw error;
       }
+      // Where its lease is over nobody else would ever remove it.
+      await removeUnheld(queue, job);
+      return false;
     });
   }
 
@@ -223,4 +214,10 @@ export class Leases implements SlotLeases {
     await worker.waitUntilReady();
     return worker;
   }
+}
+
+/** What has no lock is removed even if somebody had taken it once; false when it is held, or not there. */
+async function removeUnheld(queue: Queue, job: string): Promise<boolean> {
+  const { backend } = queue as unknown as { backend: { remove(id: string, children: boolean): Promise<number> } };
+  return (await backend.remove(job, true)) > 0;
 }

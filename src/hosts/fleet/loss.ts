@@ -19,6 +19,8 @@ export class LossClock {
   /** When the lease is over, as was seen last. */
   #endMs: number | null = null;
   #server: string | null = null;
+  /** The end of a lease that nobody has renewed since its server is another one. */
+  #doubtedEndMs: number | null = null;
   /** Nothing was seen since then, or something that cannot be believed. */
   #isUnsure = false;
   #lostAtMs: number | null = null;
@@ -37,7 +39,11 @@ export class LossClock {
     this.#server = server;
     if (leftMs !== null) {
       this.#endMs = nowMs + leftMs;
-      this.#isUnsure = false;
+      // A server that was started anew may have forgotten a renewal that it had answered.
+      if (isOther) this.#doubtedEndMs = this.#endMs;
+      const isBelieved = this.#doubtedEndMs === null || this.#endMs > this.#doubtedEndMs + earlyMs;
+      if (isBelieved) this.#doubtedEndMs = null;
+      this.#isUnsure = !isBelieved;
       this.#lostAtMs = null;
       return false;
     }

@@ -42,6 +42,12 @@ export class NewsInOrder {
   /** Up to this number everything was taken in. */
   goOnFrom(n: number): void {
     this.#lastN ??= n;
+    // An earlier runner has taken them in, and was gone before they were removed.
+    for (const [number, told] of this.#waiting) {
+      if (number > this.#lastN) continue;
+      this.#waiting.delete(number);
+      this.#mayTell(told);
+    }
     void this.#takeAll();
   }
 
@@ -49,6 +55,11 @@ export class NewsInOrder {
     if (this.#isStopped) return;
     if (this.#lastN !== null && n <= this.#lastN) {
       if (this.#mayTell({ news, taken })) this.#handler.acknowledge(this.#lastN);
+      return;
+    }
+    // The first stays where it is until it is taken in, so this one is not needed.
+    if (this.#waiting.has(n)) {
+      taken();
       return;
     }
     this.#waiting.set(n, { news, taken });
@@ -129,6 +140,9 @@ export class NewsInOrder {
   settle(): void {
     this.#isSettled = true;
     for (const taken of this.#ends.splice(0)) taken();
+    // Nobody asks any more what else was told.
+    for (const { taken } of this.#waiting.values()) taken();
+    this.#waiting.clear();
   }
 
   /** What was printed in a row is made safe at once; anything else goes by itself. */

@@ -22,9 +22,9 @@ const blockMs = 1_000;
 const reconnectMs = 500;
 const pieceBytes = 1_000_000;
 const blobSeconds = 3_600;
-/** A stream that nobody says anything in goes: what was not taken by then is sent again when somebody asks for it. */
-const streamSeconds = 7 * 24 * 3_600;
 const blobBytesMax = 200 * 1024 * 1024;
+/** What nobody has taken for so long is for nobody: whoever said it says it again when it is asked. */
+const streamSeconds = 30 * 24 * 3_600;
 /** Entries of one read. */
 const entriesMax = 500;
 

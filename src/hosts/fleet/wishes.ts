@@ -43,6 +43,8 @@ export class Wishes {
   readonly #link: FleetLink;
   readonly #options: WishesOptions;
   readonly #wished = new Map<SessionId, Wished>();
+  /** Nobody wants them any more, and somebody holds them. */
+  readonly #held = new Set<WishPlace>();
   #isLooking = false;
 
   constructor(link: FleetLink, options: WishesOptions) {
@@ -78,7 +80,12 @@ export class Wishes {
 
   #withdraw(sessionId: SessionId, { place }: Wished): void {
     this.#wished.delete(sessionId);
-    if (place !== undefined) void this.#link.withdraw(place);
+    if (place !== undefined) void this.#takeBack(place);
+  }
+
+  /** Whoever has taken it offers it, and it is given back then; unless that one does not know that he has it. */
+  async #takeBack(place: WishPlace): Promise<void> {
+    if (!(await this.#link.withdraw(place))) this.#held.add(place);
   }
 
   async #begin(sessionId: SessionId, wished: Wished): Promise<void> {
@@ -101,7 +108,7 @@ export class Wishes {
     if (placed.ok && this.#isWanted(sessionId, wished)) {
       wished.place = placed.value;
       wished.placedFor = prefer;
-    } else if (placed.ok) void this.#link.withdraw(placed.value);
+    } else if (placed.ok) void this.#takeBack(placed.value);
     else {
       if (this.#isWanted(sessionId, wished)) this.#wished.delete(sessionId);
       this.#options.onFailure();
@@ -146,10 +153,14 @@ export class Wishes {
    */
   async look(): Promise<void> {
     const placed = [...this.#wished].filter(([, { place, isMoving }]) => place !== undefined && !isMoving);
-    if (this.#isLooking || placed.length === 0) return;
+    if (this.#isLooking || placed.length + this.#held.size === 0) return;
     this.#isLooking = true;
-    const dead = await this.#link.deadWishes(placed.map(([, { place }]) => place as WishPlace));
+    const dead = await this.#link.deadWishes([...placed.map(([, { place }]) => place as WishPlace), ...this.#held]);
     this.#isLooking = false;
+    for (const place of this.#held) {
+      const isWithdrawn = await this.#link.withdraw(place);
+      if (isWithdrawn || dead.has(place)) this.#held.delete(place);
+    }
     for (const [sessionId, wished] of placed) {
       if (wished.place !== undefined && dead.has(wished.place)) void this.#putAgain(sessionId, wished);
     }
@@ -160,8 +171,9 @@ export class Wishes {
     // What is not put yet is put with what is preferred by then.
     if (place === undefined || wished.isMoving || !this.#isWanted(sessionId, wished)) return;
     wished.isMoving = true;
-    // One that somebody holds is about to be granted; if not, it is found dead.
-    if (await this.#link.withdraw(place)) await this.#put(sessionId, wished);
+    // One that somebody holds is about to be granted; one that is gone altogether cannot be taken back either.
+    const isFree = (await this.#link.withdraw(place)) || (await this.#link.deadWishes([place])).has(place);
+    if (isFree) await this.#put(sessionId, wished);
     wished.isMoving = false;
   }
 }

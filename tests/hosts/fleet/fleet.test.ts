@@ -272,6 +272,18 @@ test('what a machine keeps for a runner that is gone is given back', () => {
   expect(link.said).toEqual(['one: one:job9 5 release']);
 });
 
+test('a slot of which nothing is wanted any more is given back as soon as its machine answers', async () => {
+  const { place } = inputOf(false);
+  fleet.recall(inputOf(false));
+  fleet.over({ place } as never);
+  expect(link.said).toEqual([]);
+  const closed = fleet.close();
+  const here = { token: 'one:job1', attemptId: 'attempt', sessionId: a, isOver: true, lastN: 7, acknowledged: 3 };
+  link.hear({ kind: 'here', host: 'one', attempts: [here] }, () => {});
+  await closed;
+  expect(link.said).toEqual(['one: one:job1 8 release']);
+});
+
 test('a slot that is offered before the engine has told where its wish is, is used', async () => {
   fleet.want([wish(a)]);
   link.offer(a, 'job1');

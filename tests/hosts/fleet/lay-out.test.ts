@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fillIn, layOut, type Places, takeOut } from '../../../src/hosts/agent/lay-out.ts';
+import { fillIn, layOut, type Places, removeOtherConversations, takeOut } from '../../../src/hosts/agent/lay-out.ts';
 import { type ParcelFile, projectSlug } from '../../../src/hosts/fleet/wire.ts';
 import { createRealWorld } from '../../../src/world/real-world.ts';
 import { makeTempFolder } from '../../world/rig.ts';
@@ -62,6 +62,20 @@ test.each([
   expect(laidOut.ok ? '' : laidOut.failure.reason).toBe('usage');
   expect(readdirSync(places.session)).toEqual([]);
   expect(readdirSync(temp.path)).toEqual(['session']);
+});
+
+test('a conversation that its runner does not know is removed, and nothing that a link leads to', () => {
+  const known = file('claude-config/projects/{{cca:slug}}/known.jsonl', 'x');
+  const outside = join(temp.path, 'outside');
+  mkdirSync(outside);
+  writeFileSync(join(outside, 'precious.jsonl'), 'precious');
+  for (const name of ['known', 'unknown'])
+    layOut(files, { files: [file(known.path.replace('known', name), 'x')] }, places);
+  layOut(files, { files: [file('claude-config/settings.json', 'x')] }, places);
+  symlinkSync(outside, at('claude-config/projects/link'));
+  removeOtherConversations(files, { files: [known] }, places);
+  expect(readdirSync(at('claude-config/projects/-work-one'))).toEqual(['known.jsonl']);
+  expect([text('claude-config/settings.json'), readdirSync(outside)]).toEqual(['x', ['precious.jsonl']]);
 });
 
 test('no link that a session has made leads to anything else', () => {

@@ -86,6 +86,16 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     },
   );
 
+  test('whoever gives one back whose lease is over leaves nothing of it', async () => {
+    const place = unwrap(await leases.wish(wish('one'), normal));
+    const short = await again(30);
+    const lease = unwrap(await short.take([], 'a:1'));
+    if (lease === null) throw new Error('nothing to take');
+    while (unwrap(await leases.look([place]))[0] !== null) await Bun.sleep(5);
+    expect(unwrap(await leases.complete(lease))).toBe(false);
+    expect(unwrap(await leases.stateOf(place))).toBe('gone');
+  });
+
   test('a wish that nobody took is withdrawn; one that nobody here understands is passed over', async () => {
     const place = unwrap(await leases.wish(wish('one'), normal));
     expect(unwrap(await leases.stateOf(place))).toBe('waiting');

@@ -36,6 +36,17 @@ test('another server has forgotten it: a whole lease later', () => {
   expect(lostAt(seen)).toBe(130_000);
 });
 
+test('another server may have forgotten a renewal: a whole lease later, unless it was renewed since', () => {
+  const renewed = (lastMs: number) => (nowMs: number) => {
+    const server = nowMs < 30_000 ? 'a' : 'b';
+    // What was renewed at 29 s is forgotten.
+    const endMs = (nowMs < 29_000 || (nowMs >= 30_000 && nowMs < 40_000) ? 19_000 : Math.min(nowMs, lastMs)) + leaseMs;
+    return { ...left(endMs)(nowMs), server };
+  };
+  expect(lostAt((nowMs) => ({ ...left(79_000)(nowMs), server: nowMs < 30_000 ? 'a' : 'b' }))).toBe(159_000);
+  expect(lostAt(renewed(40_000))).toBe(120_000);
+});
+
 test('nobody could look when it went: a whole lease after somebody can again', () => {
   const seen = (nowMs: number) => (nowMs > 40_000 && nowMs < 90_000 ? 'unreachable' : left(50_000)(nowMs));
   expect(lostAt(seen)).toBe(170_000);

@@ -38,6 +38,12 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(await redis.client.ttl('cca:g:x')).toBeGreaterThan(3_600);
   });
 
+  test('what nobody takes is gone after a month', async () => {
+    unwrap(await redis.send('cca:g:left', [bytes('one')]));
+    const seconds = unwrap(await redis.ask((client) => client.ttl('cca:g:left')));
+    expect(seconds > 29 * 86_400 && seconds <= 30 * 86_400).toBe(true);
+  });
+
   test('what lies in Redis tells nothing, and what others put there is known for it', async () => {
     unwrap(await redis.send('cca:h:one', [bytes('a secret prompt')]));
     unwrap(await redis.putBlob('b', bytes('a secret file')));

@@ -135,3 +135,40 @@ test('a dead one is put again, with its place in the queue', async () => {
   expect(jobAt(1)).not.toBe(second?.place.job as string);
   expect(placed[1]?.priority).toBe(2);
 });
+
+test('one that could not be taken back is taken back as soon as that can be', async () => {
+  await wish(a);
+  held = new Set([jobAt(0)]);
+  await wish();
+  expect(labels()).toEqual([[]]);
+  await wishes.look();
+  expect(labels()).toEqual([[]]);
+  // Whoever had taken it did not know it, and its lease is over.
+  held = new Set();
+  dead = new Set([placed[0]?.place as WishPlace]);
+  await wishes.look();
+  expect(labels()).toEqual([]);
+});
+
+test('one that the engine has forgotten is put again, though there is nothing to be taken back', async () => {
+  await wish(a);
+  const [forgotten] = placed;
+  held = new Set([jobAt(0)]);
+  placed = [];
+  dead = new Set([forgotten?.place as WishPlace]);
+  await wishes.look();
+  await settled();
+  expect(labels()).toEqual([[]]);
+  expect(jobAt(0)).not.toBe(forgotten?.place.job ?? '');
+});
+
+test('one that the engine has forgotten is put for any machine, though it was to be for one alone', async () => {
+  await wish({ ...a, prefer: 'one' });
+  const [forgotten] = placed;
+  held = new Set([jobAt(0)]);
+  placed = [];
+  dead = new Set([forgotten?.place as WishPlace]);
+  await tick(5_000);
+  await settled();
+  expect(labels()).toEqual([[]]);
+});

@@ -28,7 +28,7 @@ interface Note {
 const isNote = fields({ repository: isText, isSetUp: isFlag });
 const long = { timeoutMs: longTimeoutMs };
 
-/** Bundles of one repository are taken in one after another. */
+/** One after another in a repository: while a worktree is made it has no HEAD, and git takes no bundle in. */
 const busy = new Map<string, Promise<unknown>>();
 
 /** Fails with `worktree-failed`, with `usage` for an order that is none, and as `getBlob`. */
@@ -44,17 +44,16 @@ export async function layOutWork(
   if (problem !== null) return fail('usage', `The order ${problem}.`, 'Whoever made it is broken: retry the session.');
   const repository = join(fleet.repositories, `${work.repository}-${order.groupId}`);
   const before = busy.get(repository);
-  const fetching = (async () => {
+  const making = (async () => {
     await before;
-    return fetchWork(git, redis, repository, order);
+    const fetched = await fetchWork(git, redis, repository, order);
+    return fetched.ok ? checkOut(git, repository, order, paths) : fetched;
   })();
   busy.set(
     repository,
-    fetching.catch(() => {}),
+    making.catch(() => {}),
   );
-  const fetched = await fetching;
-  if (!fetched.ok) return fetched;
-  return checkOut(git, repository, order, paths);
+  return making;
 }
 
 function problemWith({ repository, base, head, snapshot, branch }: ShippedWork): string | null {

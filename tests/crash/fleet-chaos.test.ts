@@ -17,8 +17,10 @@ import {
   drawTroubles,
   keysLeft,
   runChaos,
+  singleTroubles,
   stepsOfEach,
   storyOf,
+  type Trouble,
 } from '../support/fleet-chaos.ts';
 import { leftOf } from '../support/fleet-scale.ts';
 import { longTestIf } from '../support/long.ts';
@@ -33,25 +35,31 @@ const looksMax = 100;
 let close = async (): Promise<void> => {};
 afterEach(() => close());
 
-longTestIf(hasRedis).each(seeds)(
-  'what is drawn by seed %d',
-  async (seed) => {
-    const troubles = drawTroubles(seed);
-    const drawn = troubles.map(describe).join('; ');
-    let story = (): string => '';
-    try {
-      const result = await runChaos(troubles, (ground, closing) => {
-        close = closing;
-        story = () => storyOf(ground);
-      });
-      await expectOnce(result);
-      if (process.env.TEST_SEEDS !== undefined) console.log(figuresOf(seed, result));
-    } catch (error) {
-      throw new Error(`seed ${seed}: ${drawn}\n${story()}`, { cause: error });
-    }
-  },
+longTestIf(hasRedis).each(singleTroubles.map((trouble) => [describe(trouble), trouble] as const))(
+  'alone: %s',
+  async (_, trouble) => expectAllOnce('', [trouble]),
   400_000,
 );
+
+longTestIf(hasRedis).each(seeds)(
+  'what is drawn by seed %d',
+  async (seed) => expectAllOnce(`seed ${seed}: `, drawTroubles(seed)),
+  400_000,
+);
+
+async function expectAllOnce(what: string, troubles: readonly Trouble[]): Promise<void> {
+  let story = (): string => '';
+  try {
+    const result = await runChaos(troubles, (ground, closing) => {
+      close = closing;
+      story = () => storyOf(ground);
+    });
+    await expectOnce(result);
+    if (process.env.TEST_SEEDS !== undefined) console.log(`chaos ${what}${figuresOf(result)}`);
+  } catch (error) {
+    throw new Error(`${what}${troubles.map(describe).join('; ')}\n${story()}`, { cause: error });
+  }
+}
 
 const numbersOf = (noted: readonly Noted[], word: Noted['word']): readonly number[] =>
   noted.flatMap((one) => (one.word === word ? [one.numbers[0] ?? 0] : []));
@@ -129,11 +137,11 @@ function expectPaid({ group, machines }: ChaosResult['ground']): void {
   expect(usage.costUsd).toBeCloseTo(asked * stepUsd, 9);
 }
 
-function figuresOf(seed: number, { ground, noted, troubles, runs, wallMs }: ChaosResult): string {
+function figuresOf({ ground, noted, troubles, runs, wallMs }: ChaosResult): string {
   const events = ground.group.events();
   const count = (type: string) => events.filter((event) => event.type === type).length;
   const figures = {
-    ...{ seed, troubles: troubles.map(describe), seconds: Math.round(wallMs / 1_000), runs },
+    ...{ troubles: troubles.map(describe), seconds: Math.round(wallMs / 1_000), runs },
     ...{ attempts: count('session_starting'), lost: count('session_host_lost'), booked: count('session_booked') },
     ...{
       adopted: count('session_adopted'),
@@ -143,5 +151,5 @@ function figuresOf(seed: number, { ground, noted, troubles, runs, wallMs }: Chao
     usd: ground.group.state().usage.costUsd,
     keys: keysLeft(ground),
   };
-  return `chaos ${JSON.stringify(figures)}`;
+  return JSON.stringify(figures);
 }

@@ -19,7 +19,8 @@ interface Way {
   readonly way: 'up' | 'down';
 }
 
-export async function startProxy(targetPort: number): Promise<CuttableProxy> {
+/** `address`: of this machine, on which it listens. */
+export async function startProxy(targetPort: number, address = '127.0.0.1'): Promise<CuttableProxy> {
   const ways = new Set<Way>();
   let isCut: Way['way'][] = [];
   const keep = (socket: Socket, other: Socket, way: Way['way']): void => {
@@ -39,7 +40,7 @@ export async function startProxy(targetPort: number): Promise<CuttableProxy> {
     keep(near, far, 'up');
     keep(far, near, 'down');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(0, address, resolve));
   const { port } = server.address() as { port: number };
   return {
     port,

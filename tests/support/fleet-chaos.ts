@@ -42,6 +42,19 @@ export interface Trouble {
   readonly from: number;
 }
 
+/** Each by itself, long enough to be noticed where that is possible. */
+export const singleTroubles: readonly Trouble[] = [
+  { kind: 'machine cut off', way: 'both', lastsMs: 60_000 },
+  { kind: 'machine cut off', way: 'up', lastsMs: 2 * leaseMs },
+  { kind: 'machine cut off', way: 'down', lastsMs: 2 * leaseMs },
+  { kind: 'runner cut off', way: 'both', lastsMs: 60_000 },
+  { kind: 'agent killed', way: 'both', lastsMs: leaseMs + fenceMs + 5_000 },
+  { kind: 'guard killed', way: 'both', lastsMs: 0 },
+  { kind: 'runner killed', way: 'both', lastsMs: 60_000 },
+  { kind: 'redis killed', way: 'both', lastsMs: 2 * leaseMs },
+  { kind: 'redis as it was', way: 'both', lastsMs: 0 },
+].map((one): Trouble => ({ ...(one as Pick<Trouble, 'kind' | 'way' | 'lastsMs'>), at: 8, machine: 0, from: 2 }));
+
 /** One to four, in the order in which they begin. */
 export function drawTroubles(seed: number): readonly Trouble[] {
   let nth = 0;
@@ -59,7 +72,16 @@ export function drawTroubles(seed: number): readonly Trouble[] {
       ...{ lastsMs: lasts[next(lasts.length)] as number, way: ways[next(ways.length)] as CutWay },
     };
   });
-  return all.toSorted((a, b) => a.at - b.at);
+  return all.flatMap((one) => guarded(one, all)).toSorted((a, b) => a.at - b.at);
+}
+
+/** Where agent and guard are both gone nobody is left to end anything, so each dies alone: elsewhere, if it can. */
+function guarded(trouble: Trouble, all: readonly Trouble[]): readonly Trouble[] {
+  if (trouble.kind !== 'guard killed') return [trouble];
+  const agents = new Set(all.flatMap(({ kind, machine }) => (kind === 'agent killed' ? [machine] : [])));
+  const machines = Array.from({ length: shape.machines }, (_, index) => (trouble.machine + index) % shape.machines);
+  const machine = machines.find((one) => !agents.has(one));
+  return machine === undefined ? [] : [{ ...trouble, machine }];
 }
 
 /** What is left in Redis but what lies there for good: the registry, and what the engine keeps of its queues. */

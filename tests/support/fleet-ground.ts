@@ -28,9 +28,18 @@ export class Machine {
   readonly home: string;
   readonly #env: Readonly<Record<string, string>>;
   readonly #main: string;
+  readonly #within: readonly string[];
   #agent: Bun.Subprocess | null = null;
 
-  constructor(root: string, home: string, env: Readonly<Record<string, string>>, main = machineMain) {
+  /** `within`: a command that starts another one, elsewhere. */
+  constructor(
+    root: string,
+    home: string,
+    env: Readonly<Record<string, string>>,
+    main = machineMain,
+    within: readonly string[] = [],
+  ) {
+    this.#within = within;
     this.root = root;
     this.home = home;
     this.#env = env;
@@ -38,7 +47,7 @@ export class Machine {
   }
 
   start(): void {
-    this.#agent = Bun.spawn([process.execPath, '--no-install', this.#main, 'agent', this.root], {
+    this.#agent = Bun.spawn([...this.#within, process.execPath, '--no-install', this.#main, 'agent', this.root], {
       env: this.#env,
       stdio: ['ignore', 'ignore', Bun.file(join(this.root, 'agent.stderr'))],
     });
@@ -101,6 +110,10 @@ export interface MachineOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Port of loopback by which it reaches Redis; absent = its own. */
   readonly redisPort?: number;
+  /** Address by which it does so; absent = loopback. */
+  readonly redisAddress?: string;
+  /** A command that starts another one, elsewhere. */
+  readonly within?: readonly string[];
   /** Its program; absent = `machineMain`. */
   readonly main?: string;
 }
@@ -156,18 +169,19 @@ export async function openGround(sketches: readonly SessionSketch[], options: Gr
   const ownEnv = options.envOf?.(group.folder) ?? {};
   const machines: Record<string, Machine> = {};
   const addMachine = (name: string, options: MachineOptions): Machine => {
-    const { slots = 2, labels = [], redisPort = server.port } = options;
+    const { slots = 2, labels = [], redisPort = server.port, redisAddress = '127.0.0.1' } = options;
     const root = join(group.folder, `machine ${name}`);
     const home = join(group.folder, `home ${name}`);
     mkdirSync(home, { recursive: true });
     const own = login === undefined ? {} : { login: 'team-a' };
-    const redis = `redis://127.0.0.1:${redisPort}`;
-    const config = { ...common, redis, runnerKeys: [publicKey], name, slots, labels: [...labels], ...own };
+    const redis = `redis://${redisAddress}:${redisPort}`;
+    const reached = { ...common, redis, insecure: true, runnerKeys: [publicKey] };
+    const config = { ...reached, name, slots, labels: [...labels], ...own };
     written(writeHost(world.files, root, config));
     if (login !== undefined) keepLogin(root, login);
     const program = { ...ownEnv, ...(claude === null ? {} : { CLAUDE_CODE_AGENT_CLAUDE: claude }) };
     const all = { PATH: process.env.PATH ?? '', HOME: home, ...env, ...program, ...options.env };
-    const machine = new Machine(root, home, all, options.main);
+    const machine = new Machine(root, home, all, options.main, options.within);
     machines[name] = machine;
     machine.start();
     return machine;

@@ -29,7 +29,10 @@ interface Note {
 const isNote = fields({ repository: isText, isSetUp: isFlag });
 const long = { timeoutMs: longTimeoutMs };
 
-/** Bundles of one repository are taken in one after another; of each process by its world. */
+/**
+ * One after another in a repository: while a worktree is made it has no HEAD, and git takes no bundle in. Of each process
+ * by its world.
+ */
 const busyIn = new WeakMap<World, Map<string, Promise<unknown>>>();
 
 /** Fails with `worktree-failed`, with `usage` for an order that is none, and as `getBlob`. */
@@ -47,17 +50,16 @@ export async function layOutWork(
   const busy = busyIn.get(git.world) ?? new Map<string, Promise<unknown>>();
   busyIn.set(git.world, busy);
   const before = busy.get(repository);
-  const fetching = (async () => {
+  const making = (async () => {
     await before;
-    return fetchWork(git, engine, repository, order);
+    const fetched = await fetchWork(git, engine, repository, order);
+    return fetched.ok ? checkOut(git, repository, order, paths) : fetched;
   })();
   busy.set(
     repository,
-    fetching.catch(() => {}),
+    making.catch(() => {}),
   );
-  const fetched = await fetching;
-  if (!fetched.ok) return fetched;
-  return checkOut(git, repository, order, paths);
+  return making;
 }
 
 function problemWith({ repository, base, head, snapshot, branch }: ShippedWork): string | null {

@@ -69,6 +69,8 @@ export class Mirror {
   readonly #git: Git;
   readonly #blobs: BlobStore;
   readonly #options: MirrorOptions;
+  /** The checkpoint that is being taken in, or was last. */
+  #taking: Promise<unknown> = Promise.resolve();
 
   constructor(git: Git, blobs: BlobStore, options: MirrorOptions) {
     this.#git = git;
@@ -81,15 +83,19 @@ export class Mirror {
    * Files go to where they belong at once, work is only kept. Fails when it cannot be had now, or not be written; with
    * `gone` when it can never be had: the next checkpoint may bring it.
    */
-  async checkpoint({ files, head, snapshot, bundle }: Checkpoint): Promise<Result<void>> {
-    if (files !== undefined) {
-      const laidOut = await this.#takeFiles(files);
-      if (!laidOut.ok) return laidOut;
+  checkpoint(made: Checkpoint): Promise<Result<void>> {
+    const taking = this.#take(made);
+    this.#taking = taking.catch(() => {});
+    return taking;
+  }
+
+  /** The work first: a conversation must never tell of what is not there. */
+  async #take({ files, head, snapshot, bundle }: Checkpoint): Promise<Result<void>> {
+    if (head !== undefined && snapshot !== undefined) {
+      const kept = await this.#keepWork({ head, snapshot }, bundle);
+      if (!kept.ok) return kept;
     }
-    if (head === undefined || snapshot === undefined) return ok(undefined);
-    const kept = await this.#keepWork({ head, snapshot }, bundle);
-    if (!kept.ok) return kept;
-    return ok(undefined);
+    return files === undefined ? ok(undefined) : this.#takeFiles(files);
   }
 
   async #takeFiles(blob: Blob): Promise<Result<void>> {
@@ -135,6 +141,8 @@ export class Mirror {
 
   /** The attempt is over: its work becomes that of the worktree and branch here. Fails with `worktree-failed`. */
   async settle(): Promise<Result<void>> {
+    // Half of one is no state that there ever was.
+    await this.#taking;
     const workspace = this.#options.workspace();
     if (workspace === undefined) return ok(undefined);
     const git = this.#git;

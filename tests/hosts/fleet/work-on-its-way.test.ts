@@ -1,0 +1,136 @@
+/**
+ * Promises: work comes whole to where it is wanted. A checkpoint that is being taken in when its machine is lost is
+ * taken in with its files and its work; sessions of one repository are laid out on a machine one after another.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ok } from '../../../src/core/failure.ts';
+import type { SessionId } from '../../../src/core/group.ts';
+import type { Git } from '../../../src/git/git.ts';
+import { setRefs } from '../../../src/git/worktrees/bundles.ts';
+import { snapshotOf } from '../../../src/git/worktrees/snapshot.ts';
+import { layOutWork } from '../../../src/hosts/agent/worktree.ts';
+import type { BlobStore } from '../../../src/hosts/fleet/engine.ts';
+import { fleetPaths } from '../../../src/hosts/fleet/fleet-paths.ts';
+import { Mirror } from '../../../src/hosts/fleet/mirror.ts';
+import type { FleetRedis } from '../../../src/hosts/fleet/redis.ts';
+import { workRefs } from '../../../src/hosts/fleet/ship-work.ts';
+import type { Order } from '../../../src/hosts/fleet/wire.ts';
+import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
+import { createRealWorld } from '../../../src/world/real-world.ts';
+import { git, Repository } from '../../git/repository.ts';
+import { groupId, sid } from '../../support/core-events.ts';
+import { makeTempFolder, unwrap } from '../../world/rig.ts';
+
+const world = createRealWorld();
+const own: Git = { world, env: process.env };
+let temp: ReturnType<typeof makeTempFolder>;
+let repository: Repository;
+let base: string;
+/** By id; what is not there yet is waited for. */
+let blobs: Map<string, Promise<Uint8Array>>;
+
+beforeEach(() => {
+  temp = makeTempFolder();
+  repository = new Repository(join(temp.path, 'project'));
+  base = repository.commit({ 'kept.txt': 'kept\n' });
+  blobs = new Map();
+});
+afterEach(() => temp.remove());
+
+const store = {
+  getBlob: async ({ id }: { id: string }) => ok((await blobs.get(id)) ?? new Uint8Array(0)),
+} as unknown as BlobStore;
+const blob = (id: string) => ({ id, pieces: 1, size: 1 });
+
+/** A file that is not committed, as it was made elsewhere. */
+async function madeElsewhere(name: string) {
+  const folder = join(temp.path, `elsewhere ${name}`);
+  git(temp.path, 'clone', '--quiet', repository.folder, folder);
+  writeFileSync(join(folder, name), `${name}\n`);
+  const { head, snapshot } = unwrap(await snapshotOf(own, folder));
+  git(folder, 'update-ref', 'refs/made', snapshot);
+  git(folder, 'bundle', 'create', '--quiet', 'bundle', 'refs/made', `^${base}`);
+  return { head, snapshot, bytes: new Uint8Array(readFileSync(join(folder, 'bundle'))) };
+}
+
+test('a checkpoint that is being taken in when its machine is lost is taken in whole', async () => {
+  const sessionId = sid(1);
+  const paths = sessionPaths(groupPaths(temp.path, groupId), sessionId);
+  mkdirSync(paths.folder, { recursive: true });
+  git(repository.folder, 'worktree', 'add', '--quiet', '-b', 'work', paths.worktree);
+  const refs = workRefs(sessionId);
+  unwrap(
+    await setRefs(own, repository.folder, [
+      [refs.sentHead, base],
+      [refs.sent, base],
+    ]),
+  );
+  const { head, snapshot, bytes } = await madeElsewhere('made.txt');
+  const arrives = Promise.withResolvers<Uint8Array>();
+  blobs.set('work', arrives.promise);
+  const talk = { path: 'claude-config/projects/{{cca:slug}}/talk.jsonl', mode: 0o600, isText: false, offset: 0 };
+  const parcel = { files: [{ ...talk, data: Buffer.from('{"done":1}\n').toString('base64') }] };
+  blobs.set('files', Promise.resolve(new Uint8Array(Buffer.from(JSON.stringify(parcel)))));
+  const mirror = new Mirror(own, store, {
+    ...{ sessionId, paths, offset: 0 },
+    places: () => ({ session: paths.folder, package: '/package', bun: '/bun', slug: '-here' }),
+    workspace: () => ({
+      ...{ path: paths.worktree, folder: paths.worktree, repository: join(repository.folder, '.git') },
+      ...{ branch: 'work', base },
+    }),
+  });
+  const made = { say: 'checkpoint', prints: 0, files: blob('files'), head, snapshot, bundle: blob('work') } as const;
+  const taken = mirror.checkpoint(made);
+  const settled = mirror.settle();
+  // Nothing of the conversation is here before the work is.
+  const conversation = join(paths.config, 'projects', '-here', 'talk.jsonl');
+  await new Promise<void>((resolve) => setTimeout(resolve, 0));
+  expect(existsSync(conversation)).toBe(false);
+  arrives.resolve(bytes);
+  unwrap(await taken);
+  unwrap(await settled);
+  expect(readFileSync(join(paths.worktree, 'made.txt'), 'utf8')).toBe('made.txt\n');
+  expect(readFileSync(conversation, 'utf8')).toBe('{"done":1}\n');
+});
+
+test('no bundle is taken in where a worktree is just being made', async () => {
+  const running = new Set<string>();
+  const seen: string[][] = [];
+  const run: typeof world.processes.run = async (options) => {
+    const what = ['worktree', 'bundle'].find((name) => options.args.includes(name));
+    if (what === undefined) return world.processes.run(options);
+    running.add(what);
+    seen.push([...running].toSorted());
+    try {
+      return await world.processes.run(options);
+    } finally {
+      running.delete(what);
+    }
+  };
+  const watched: Git = {
+    ...own,
+    world: { ...world, processes: Object.assign(Object.create(world.processes), { run }) },
+  };
+  const whole = join(temp.path, 'base');
+  git(repository.folder, 'bundle', 'create', '--quiet', whole, 'main');
+  blobs.set('base', Promise.resolve(new Uint8Array(readFileSync(whole))));
+  const redis = store as unknown as FleetRedis;
+  const layOut = async (sessionId: SessionId) => {
+    const { head, snapshot, bytes } = await madeElsewhere(`${sessionId}.txt`);
+    blobs.set(sessionId, Promise.resolve(bytes));
+    const paths = sessionPaths(groupPaths(join(temp.path, 'machine'), groupId), sessionId);
+    mkdirSync(paths.folder, { recursive: true });
+    const work = { repository: 'abc', base, baseBundle: blob('base'), head, snapshot, bundle: blob(sessionId) };
+    const order = { sessionId, groupId, work: { ...work, branch: `work/${sessionId}` } } as unknown as Order;
+    return { paths, made: layOutWork(watched, redis, fleetPaths(join(temp.path, 'machine')), order, paths) };
+  };
+  const all = await Promise.all([1, 2, 3, 4].map((number) => layOut(sid(number))));
+  for (const { paths, made } of all) {
+    unwrap(await made);
+    expect(git(paths.worktree, 'status', '--porcelain')).toStartWith('?? ');
+  }
+  expect(seen.some(([first]) => first === 'bundle')).toBe(true);
+  expect(seen).not.toContainEqual(['bundle', 'worktree']);
+});

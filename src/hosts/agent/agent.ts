@@ -21,6 +21,7 @@ import {
   wireVersion,
 } from '../fleet/wire.ts';
 import { OrderedAttempt } from './attempt.ts';
+import { burdenOf, isFull } from './burden.ts';
 import type { AgentContext } from './context.ts';
 import { Fence } from './guard.ts';
 import { readLeases, writeLeases } from './lease-file.ts';
@@ -35,8 +36,6 @@ const renewals = 6;
 const offeredMs = 30_000;
 const readAgainMs = 200;
 const checkMs = 10 * 60_000;
-/** As for a session that starts where its group runs. */
-const diskBytesMin = 500_000_000;
 const sweepMs = 24 * 60 * 60_000;
 
 type SlotMessage = Extract<ToHost, { kind: 'slot' }>;
@@ -237,24 +236,12 @@ export class Agent {
       seenAt: now.value,
       isDrained: this.#isDrained,
       isGuarded: this.#context.isGuarded(),
-      ...(this.#isFull ? { isFull: true } : {}),
-      freeDiskBytes: this.#world.files.freeBytes(this.#context.paths.folder),
-      ...this.#load(),
+      ...burdenOf(this.#world.files, this.#context.paths),
       home: this.#context.home,
       ownClockAt: this.#world.clock.now(),
       ...(config.login === undefined ? {} : { login: config.login }),
       ...(this.#checks === null ? {} : { checks: this.#checks }),
     });
-  }
-
-  /** It would take one wish after another, and could start none of them. */
-  get #isFull(): boolean {
-    return this.#world.files.freeBytes(this.#context.paths.folder) < diskBytesMin;
-  }
-
-  #load(): { readonly load?: number } {
-    const load = Number.parseFloat(this.#world.files.readText('/proc/loadavg') ?? '');
-    return Number.isFinite(load) ? { load } : {};
   }
 
   /** One whose lease is over and of which nothing runs any more takes no slot: its result alone is kept. */
@@ -280,7 +267,8 @@ export class Agent {
   }
 
   #canTake(): boolean {
-    const isAble = this.#able !== null && this.#able.refusal === undefined && !this.#isFull;
+    const isAble =
+      this.#able !== null && this.#able.refusal === undefined && !isFull(this.#world.files, this.#context.paths);
     return isAble && !this.#isDrained && this.#context.isGuarded() && this.#used < this.#context.config.slots;
   }
 
@@ -380,7 +368,7 @@ export class Agent {
   #hear({ bytes }: Entry): void {
     const heard = this.#believed(bytes);
     if (typeof heard === 'string') this.#context.tell(`A message was refused: ${heard}.`);
-    else if (heard.kind === 'hello') this.#greet(heard.groupId);
+    else if (heard.kind === 'hello') this.#greet(heard);
     else if (heard.kind === 'forget') void this.#forgetGroup(heard.groupId);
     else this.#obey(heard);
   }
@@ -395,7 +383,7 @@ export class Agent {
   }
 
   /** A runner that has just begun hears of all that is here of its group. */
-  #greet(groupId: string): void {
+  #greet({ groupId, asker }: Extract<ToHost, { kind: 'hello' }>): void {
     const { config, engine } = this.#context;
     const own = [...this.#held.values()].filter(({ slot }) => slot.record.groupId === groupId);
     const attempts = own.flatMap(({ slot: { record } }) => {
@@ -406,7 +394,7 @@ export class Agent {
       const known = process === undefined ? {} : { process };
       return [{ token, attemptId: order.attemptId, sessionId, isOver, lastN, acknowledged, ...known }];
     });
-    const here: ToGroup = { kind: 'here', host: config.name, attempts };
+    const here: ToGroup = { kind: 'here', host: config.name, asker, attempts };
     void engine.send(toGroupStream(groupId), [packed(here)]);
     for (const { attempt } of own) attempt?.sendAgain();
   }

@@ -30,8 +30,8 @@ const isNote = fields({ repository: isText, isSetUp: isFlag });
 const long = { timeoutMs: longTimeoutMs };
 
 /**
- * One after another in a repository: while a worktree is made it has no HEAD, and git takes no bundle in. Of each process
- * by its world.
+ * One after another in a repository: while a worktree is made it has no HEAD, and git takes no bundle in. Of each
+ * process by its world.
  */
 const busyIn = new WeakMap<World, Map<string, Promise<unknown>>>();
 

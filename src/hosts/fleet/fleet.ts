@@ -70,6 +70,8 @@ export type RemoteInput = Pick<
 export class Fleet {
   readonly #world: World;
   readonly #link: FleetLink;
+  /** Of this run, so that answers to another one are known for it. */
+  readonly #asker: string;
   readonly #options: FleetOptions;
   readonly #shipper: WorkShipper;
   readonly #wishes: Wishes;
@@ -94,6 +96,7 @@ export class Fleet {
   constructor(world: World, link: FleetLink, options: FleetOptions) {
     this.#world = world;
     this.#link = link;
+    this.#asker = world.random.uuid();
     this.#options = options;
     this.#shipper = new WorkShipper(options.git, link.blobs);
     this.#wishes = new Wishes(link, {
@@ -206,7 +209,7 @@ export class Fleet {
 
   /** Asks a machine what it has of the group. */
   hello(host: string): void {
-    this.#link.send(host, { kind: 'hello', groupId: this.#options.groupId });
+    this.#link.send(host, { kind: 'hello', groupId: this.#options.groupId, asker: this.#asker });
   }
 
   #senderFor(place: Place): Sender {
@@ -289,7 +292,9 @@ export class Fleet {
     this.#options.onChange();
   }
 
-  #onHere({ host, attempts }: Extract<ToGroup, { kind: 'here' }>): void {
+  #onHere({ host, asker, attempts }: Extract<ToGroup, { kind: 'here' }>): void {
+    // What an earlier runner was answered may lack what it began after that.
+    if (asker !== this.#asker) return;
     const there = new Map(attempts.map((one) => [one.token, one]));
     for (const [token, { attempt }] of this.#attempts) {
       if (attempt.subject.place.host === host) attempt.greeted(there.get(token) ?? null);

@@ -109,7 +109,7 @@ export type SlotCommand = z.infer<typeof slotCommand>;
 export const toHost = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('slot'), token: text, groupId: text, n: count, command: slotCommand }),
   /** A runner of the group has begun: it wants to hear of its attempts there, and again what is not acknowledged. */
-  z.object({ kind: z.literal('hello'), groupId: text }),
+  z.object({ kind: z.literal('hello'), groupId: text, asker: text }),
   /** The group was deleted: what still works of it is ended, and nothing of it is kept. */
   z.object({ kind: z.literal('forget'), groupId: text }),
 ]);
@@ -225,10 +225,11 @@ export const toGroup = z.discriminatedUnion('kind', [
   /** The wish got a slot, which is kept for 30 seconds unless an order comes. */
   z.object({ kind: z.literal('offer'), host: hostName, token: text, job: text, sessionId: text, abilities }),
   z.object({ kind: z.literal('attempt'), host: hostName, token: text, attemptId, n: count, news: attemptNews }),
-  /** The answer to a `hello`: the attempts of the group that are there. */
+  /** The answer to the `hello` of this asker: the attempts of the group that are there. */
   z.object({
     kind: z.literal('here'),
     host: hostName,
+    asker: text,
     attempts: z.array(
       z.object({
         token: text,

@@ -37,6 +37,8 @@ const [a, b] = [sid(1), sid(2)];
 class VirtualLink implements FleetLink {
   readonly wished = new Map<string, { sessionId: string; labels: readonly string[] }>();
   readonly said: string[] = [];
+  /** Who has said hello last. */
+  asker = '';
   readonly blobs: FleetLink['blobs'] = {
     putBlob: async (id, bytes) => ok({ id, pieces: 1, size: bytes.length }),
     hasBlob: async () => ok(true),
@@ -64,6 +66,10 @@ class VirtualLink implements FleetLink {
     return new Set();
   }
   send(host: string, message: ToHost): void {
+    if (message.kind === 'hello') {
+      this.asker = message.asker;
+      return;
+    }
     const what = message.kind !== 'slot' ? message.kind : `${message.token} ${message.n} ${message.command.do}`;
     this.said.push(`${host}: ${what}`);
   }
@@ -257,18 +263,38 @@ test('while the engine does not answer nothing is lost', async () => {
   expect(lost).toEqual([]);
 });
 
+/** As the machine would that was just asked. */
+function answerHello(attempts: Extract<ToGroup, { kind: 'here' }>['attempts']): void {
+  fleet.hello('one');
+  link.hear({ kind: 'here', host: 'one', asker: link.asker, attempts }, () => {});
+}
+
+test('what an earlier runner was answered says nothing of what it began after that', async () => {
+  const attempt = fleet.recall(inputOf(false));
+  const found = attempt.takeOver({ id: 'attempt', number: 1, kind: 'start', offset: 0 } as never);
+  let isKnown = false;
+  void found.then(() => {
+    isKnown = true;
+  });
+  link.hear({ kind: 'here', host: 'one', asker: 'an earlier runner', attempts: [] }, () => {});
+  await settled();
+  expect(isKnown).toBe(false);
+  answerHello([]);
+  expect(await found).toEqual({ do: 'restart' });
+});
+
 test('after an earlier runner nothing is said before it is known what the machine has heard', () => {
   const attempt = fleet.recall(inputOf(false));
   attempt.halt(false);
   expect(link.said).toEqual([]);
   const here = { token: 'one:job1', attemptId: 'attempt', sessionId: a, isOver: false, lastN: 7, acknowledged: 3 };
-  link.hear({ kind: 'here', host: 'one', attempts: [here] }, () => {});
+  answerHello([here]);
   expect(link.said).toEqual(['one: one:job1 8 goOn']);
 });
 
 test('what a machine keeps for a runner that is gone is given back', () => {
   const here = { token: 'one:job9', attemptId: 'old', sessionId: a, isOver: true, lastN: 4, acknowledged: 9 };
-  link.hear({ kind: 'here', host: 'one', attempts: [here] }, () => {});
+  answerHello([here]);
   expect(link.said).toEqual(['one: one:job9 5 release']);
 });
 
@@ -279,7 +305,7 @@ test('a slot of which nothing is wanted any more is given back as soon as its ma
   expect(link.said).toEqual([]);
   const closed = fleet.close();
   const here = { token: 'one:job1', attemptId: 'attempt', sessionId: a, isOver: true, lastN: 7, acknowledged: 3 };
-  link.hear({ kind: 'here', host: 'one', attempts: [here] }, () => {});
+  answerHello([here]);
   await closed;
   expect(link.said).toEqual(['one: one:job1 8 release']);
 });

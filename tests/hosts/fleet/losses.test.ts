@@ -75,7 +75,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await rig.killAgent();
     const before = rig.heard.length;
     rig.startAgent();
-    await rig.sendSigned({ kind: 'hello', groupId: rig.group });
+    await rig.sendSigned({ kind: 'hello', groupId: rig.group, asker: 'me' });
     const here = await until(() => rig.heard.slice(before).find((one) => one.kind === 'here'));
     expect(here).toMatchObject({ attempts: [{ token, attemptId, isOver: true }] });
     expect(starts()).toHaveLength(1);
@@ -147,7 +147,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await until(isAcknowledged);
     const count = () => rig.heard.filter((one) => one.kind === 'attempt' && one.news.say === 'ended').length;
     const before = count();
-    await rig.sendSigned({ kind: 'hello', groupId: rig.group });
+    await rig.sendSigned({ kind: 'hello', groupId: rig.group, asker: 'me' });
     await until(() => count() > before);
     await rig.say(token, { do: 'release' });
     await until(() => rig.slotFolders().length === 0);
@@ -187,7 +187,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await rig.start({ script: works, attemptId });
     await rig.pidOf(attemptId, 'pid');
     const before = rig.heard.length;
-    await rig.sendSigned({ kind: 'hello', groupId: rig.group });
+    await rig.sendSigned({ kind: 'hello', groupId: rig.group, asker: 'me' });
     const again = await until(() => {
       const since = rig.heard.slice(before).filter((one) => one.kind === 'attempt');
       return since.length >= 2 && since;

@@ -217,8 +217,6 @@ class Chaos {
     this.#hurry.resolve();
     await Promise.all(this.#healings);
     await running;
-    // What a machine could not tell in time is asked of it by a further run.
-    while (this.#ground.group.state().usage.heldUsd !== undefined) await this.#runToEnd();
     return {
       ground: this.#ground,
       noted: stepsNoted(folder),

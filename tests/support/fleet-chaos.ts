@@ -35,7 +35,8 @@ export interface Trouble {
   readonly kind: (typeof kinds)[number];
   /** Steps that were done in all by then. */
   readonly at: number;
-  readonly machine: number;
+  /** `busy`: one on which a session works by then. */
+  readonly machine: number | 'busy';
   readonly lastsMs: number;
   readonly way: CutWay;
   /** Redis comes back as it was when so many steps were done. */
@@ -53,7 +54,7 @@ export const singleTroubles: readonly Trouble[] = [
   { kind: 'runner killed', way: 'both', lastsMs: 60_000 },
   { kind: 'redis killed', way: 'both', lastsMs: 2 * leaseMs },
   { kind: 'redis as it was', way: 'both', lastsMs: 0 },
-].map((one): Trouble => ({ ...(one as Pick<Trouble, 'kind' | 'way' | 'lastsMs'>), at: 8, machine: 0, from: 2 }));
+].map((one): Trouble => ({ ...(one as Pick<Trouble, 'kind' | 'way' | 'lastsMs'>), at: 8, machine: 'busy', from: 2 }));
 
 /** One to four, in the order in which they begin. */
 export function drawTroubles(seed: number): readonly Trouble[] {
@@ -79,7 +80,8 @@ export function drawTroubles(seed: number): readonly Trouble[] {
 function guarded(trouble: Trouble, all: readonly Trouble[]): readonly Trouble[] {
   if (trouble.kind !== 'guard killed') return [trouble];
   const agents = new Set(all.flatMap(({ kind, machine }) => (kind === 'agent killed' ? [machine] : [])));
-  const machines = Array.from({ length: shape.machines }, (_, index) => (trouble.machine + index) % shape.machines);
+  const first = Number(trouble.machine);
+  const machines = Array.from({ length: shape.machines }, (_, index) => (first + index) % shape.machines);
   const machine = machines.find((one) => !agents.has(one));
   return machine === undefined ? [] : [{ ...trouble, machine }];
 }
@@ -122,7 +124,7 @@ export interface ChaosResult {
 }
 
 export function describe({ kind, at, machine, lastsMs, way, from }: Trouble): string {
-  const on = /machine|agent|guard/.test(kind) ? ` m${machine + 1}` : '';
+  const on = /machine|agent|guard/.test(kind) ? ` ${machine === 'busy' ? machine : `m${machine + 1}`}` : '';
   const how = kind.endsWith('cut off') ? ` ${way}` : kind === 'redis as it was' ? ` at ${from}` : '';
   return `${kind}${on}${how} @${at} ${lastsMs / 1_000}s`;
 }
@@ -217,8 +219,6 @@ class Chaos {
     this.#hurry.resolve();
     await Promise.all(this.#healings);
     await running;
-    // What a machine could not tell in time is asked of it by a further run.
-    while (this.#ground.group.state().usage.heldUsd !== undefined) await this.#runToEnd();
     return {
       ground: this.#ground,
       noted: stepsNoted(folder),
@@ -269,7 +269,8 @@ class Chaos {
   }
 
   /** Resolves when it has healed. */
-  async #happen({ kind, machine: index, lastsMs, way, from }: Trouble): Promise<void> {
+  async #happen({ kind, machine: which, lastsMs, way, from }: Trouble): Promise<void> {
+    const index = which === 'busy' ? this.#busy() : which;
     const machine = this.#machines[index] as Machine;
     const lasts = (): Promise<void> => Promise.race([Bun.sleep(lastsMs), this.#hurry.promise]);
     switch (kind) {
@@ -320,6 +321,11 @@ class Chaos {
         return;
       }
     }
+  }
+
+  #busy(): number {
+    const working = [...this.#ground.group.state().sessions.values()].filter(({ state }) => state.status === 'running');
+    return Number(working[0]?.host?.slice(1) ?? 1) - 1;
   }
 
   #attemptsOn(host: string): string[] {

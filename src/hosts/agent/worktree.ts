@@ -5,6 +5,7 @@
 import { join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../../git/git.ts';
+import { gitDirOf } from '../../git/repository.ts';
 import { longTimeoutMs, runOwn } from '../../git/run-git.ts';
 import { keepingRef, setRefs, takeBundle } from '../../git/worktrees/bundles.ts';
 import type { SessionPaths } from '../../store/paths.ts';
@@ -112,6 +113,7 @@ async function checkOut(
   const known = readNote(git, paths);
   const isThere = known?.repository === repository && files.entryKind(path) === 'folder';
   if (isThere) {
+    unlock(git, repository, path, branch);
     const steps = [
       ['symbolic-ref', 'HEAD', `refs/heads/${branch}`],
       ['reset', '--hard', '--quiet', snapshot],
@@ -133,6 +135,16 @@ async function checkOut(
   const moved = head === snapshot ? ok('') : await runOwn(git, path, ['reset', '--mixed', '--quiet', head], long);
   if (!moved.ok) return moved;
   return ok({ repository, path, isNew: !isThere || known?.isSetUp !== true });
+}
+
+/** Nothing of the session works any more, but a git that was killed in the middle may have left its locks. */
+function unlock({ world: { files } }: Git, repository: string, path: string, branch: string): void {
+  const own = gitDirOf(files, path);
+  const worktrees = join(files.realPath(repository) ?? repository, 'worktrees/');
+  // The session could have made it lead anywhere.
+  if (own?.startsWith(worktrees) === true)
+    for (const name of ['index', 'HEAD']) files.remove(join(own, `${name}.lock`));
+  files.remove(join(repository, 'refs', 'heads', `${branch}.lock`));
 }
 
 async function runAll(git: Git, cwd: string, steps: readonly (readonly string[])[]): Promise<Result<void>> {

@@ -163,6 +163,17 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.printed(two.attemptId)).toBe('made\nignored\nkept.txt\n');
   });
 
+  test('a git that was killed there in the middle of its work does not keep the next attempt out', async () => {
+    // As one that was killed while it wrote them.
+    const script = 'cd "$(git rev-parse --git-dir)"; touch index.lock HEAD.lock';
+    const one = await rig.start({ script });
+    await rig.hear(one.attemptId, 'ended');
+    await rig.say(one.token, { do: 'release' });
+    const two = await rig.start({ script: 'git add --all && git status --short' });
+    await rig.hear(two.attemptId, 'ended');
+    expect(rig.printed(two.attemptId)).toBe('');
+  });
+
   test('a set-up that fails is told, with what it printed', async () => {
     const setup = { command: 'echo "no such thing"; exit 4', timeoutMs: 20_000 };
     const { attemptId } = await rig.start({ script: echo, change: { setup } });

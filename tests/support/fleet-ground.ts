@@ -46,7 +46,9 @@ export class Machine {
     this.#main = main;
   }
 
+  /** Nothing when its agent runs. */
   start(): void {
+    if (this.#agent !== null && this.#agent.exitCode === null && this.#agent.signalCode === null) return;
     this.#agent = Bun.spawn([...this.#within, process.execPath, '--no-install', this.#main, 'agent', this.root], {
       env: this.#env,
       stdio: ['ignore', 'ignore', Bun.file(join(this.root, 'agent.stderr'))],

@@ -129,6 +129,10 @@ export function concludeRun(context: Context, { groupId }: GroupReference, resul
     }
     case 'already-completed':
       context.stderr.line(`Group ${groupId} is completed already; there is nothing to run.`);
+      if (result.booked > 0) {
+        const whose = result.booked === 1 ? 'an attempt' : `${result.booked} attempts`;
+        context.stderr.line(`What ${whose} on a machine that was lost had cost is booked now.`);
+      }
       return ok(exitCode.done);
     case 'refused':
       return { ok: false, failure: result.failure };

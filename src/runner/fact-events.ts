@@ -8,7 +8,7 @@ import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { needsAcceptance } from './attempt/acceptance.ts';
 import { leftoverWarning } from './attempt/outcomes.ts';
-import type { WorkerFact } from './facts.ts';
+import type { BookedFact, WorkerFact } from './facts.ts';
 
 /** By attempt id: attempts that an earlier runner began, and whether it had begun to stop them. */
 export type Adopted = ReadonlyMap<string, { readonly stopBegun: boolean }>;
@@ -24,17 +24,19 @@ export interface FactContext {
   readonly isUnserved: (sessionId: SessionId) => boolean;
 }
 
+/** None when nobody waits for it any more. */
+export function bookedEvents({ sessions }: GroupState, { sessionId, attemptId, usage }: BookedFact): EventBody[] {
+  const isAwaited = sessions.get(sessionId)?.lost?.some(({ attempt }) => attempt.id === attemptId) === true;
+  return isAwaited ? [{ type: 'session_booked', sessionId, attemptId, usage }] : [];
+}
+
 /** The events a fact about an attempt leads to; none when the attempt is not the running one any more. */
 export function eventsOf(state: GroupState, fact: WorkerFact, context: FactContext): EventBody[] {
   if (fact.kind === 'activity' || fact.kind === 'answered') return [];
   const record = state.sessions.get(fact.sessionId);
   // Of an attempt that is over; the session may have been removed since.
   if (fact.kind === 'leftover') return record === undefined ? [] : [warn(fact.sessionId, leftoverWarning())];
-  if (fact.kind === 'booked') {
-    const { sessionId, attemptId, usage } = fact;
-    const isAwaited = record?.lost?.some((one) => one.attempt.id === attemptId) === true;
-    return isAwaited ? [{ type: 'session_booked', sessionId, attemptId, usage }] : [];
-  }
+  if (fact.kind === 'booked') return bookedEvents(state, fact);
   if (record?.state.status !== 'running' || record.state.attempt.id !== fact.attemptId) return [];
   const { attempt } = record.state;
   switch (fact.kind) {

@@ -44,6 +44,8 @@ export type WorkerNews =
 
 export type WorkerFact = { readonly sessionId: SessionId; readonly attemptId: string } & WorkerNews;
 
+export type BookedFact = Extract<WorkerFact, { readonly kind: 'booked' }>;
+
 /** The command through which a person had a session is gone, and so is what it had started. */
 export interface TakeOverFact {
   readonly kind: 'left-by-person';

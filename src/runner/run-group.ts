@@ -67,7 +67,8 @@ export type RunResult =
   | { readonly kind: 'settled'; readonly status: 'completed' | 'failed' | 'paused'; readonly state: GroupState }
   /** The runner left and its workers go on; the next `group run` adopts them. */
   | { readonly kind: 'left'; readonly state: GroupState }
-  | { readonly kind: 'already-completed'; readonly state: GroupState }
+  /** `booked`: attempts on machines that were lost, of which it is known only now what they have cost. */
+  | { readonly kind: 'already-completed'; readonly state: GroupState; readonly booked: number }
   | { readonly kind: 'refused'; readonly failure: OpenFailure };
 
 /** Runs a group until it is settled. Fails with `busy` when another live runner holds it. */
@@ -109,7 +110,10 @@ async function runOpened(
   const hasFleet = fleet.value !== null;
   const events = startEvents(writer.state, { run, overrides, retryFailed, sight, hasFleet, ...(only ? { only } : {}) });
   if (!events.ok) return { kind: 'refused', failure: events.failure };
-  if (events.value.length === 0) return { kind: 'already-completed', state: writer.state };
+  if (events.value.length === 0) {
+    const booked = fleet.value === null ? 0 : await lateBooks(world, writer, fleet.value);
+    return { kind: 'already-completed', state: writer.state, booked };
+  }
   const corrected = correctUsage(world, writer, true);
   const rehearsalUrl = await options.rehearsal?.start(writer.paths);
   if (rehearsalUrl && !rehearsalUrl.ok) return { kind: 'refused', failure: rehearsalUrl.failure };
@@ -153,6 +157,10 @@ async function runOpened(
   }
   await options.rehearsal?.stop(writer.paths);
   return settledResult(writer.state);
+}
+
+async function lateBooks(world: World, writer: GroupWriter, link: LinkFleet): Promise<number> {
+  return (await import('./book-late.ts')).bookLate(world, writer, link);
 }
 
 /** Null = none is set up here, or there is no question of one. Whoever has none loads nothing of it. */

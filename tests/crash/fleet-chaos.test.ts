@@ -1,162 +1,26 @@
 /**
  * Promises, whatever happens to machines, their agents and guards, the runner, the network between them and Redis: each
  * session is worked on once at a time and completes once, what is done is done again only where its machine was lost or
- * it was interrupted, the money is what was spent, and nothing is left. TEST_SEEDS=N tries N seeds, TEST_SEED=N others.
+ * it was interrupted, the money is what was spent, and nothing is left. This file: several that are drawn by a seed.
+ * TEST_SEEDS=N tries N seeds, TEST_SEED=N others.
  */
-import { afterEach, expect } from 'bun:test';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { sessionUuid } from '../../src/core/id.ts';
-import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
-import { git } from '../git/repository.ts';
-import { until } from '../support/cli.ts';
+import { afterEach } from 'bun:test';
 import { testSeed } from '../support/draw.ts';
-import {
-  type ChaosResult,
-  describe,
-  drawTroubles,
-  keysLeft,
-  runChaos,
-  singleTroubles,
-  stepsOfEach,
-  storyOf,
-  type Trouble,
-} from '../support/fleet-chaos.ts';
-import { leftOf } from '../support/fleet-scale.ts';
+import { drawTroubles } from '../support/fleet-chaos.ts';
+import { expectAllOnce } from '../support/fleet-chaos-checks.ts';
 import { longTestIf } from '../support/long.ts';
 import { hasRedis } from '../support/redis-server.ts';
-import { type Noted, stepUsd } from '../support/stepping-claude.ts';
 
 const seeds = Array.from({ length: Number(process.env.TEST_SEEDS ?? 3) }, (_, index) => testSeed + index);
 
-/** What was said last is dropped a moment later. */
-const looksMax = 100;
-
 let close = async (): Promise<void> => {};
 afterEach(() => close());
-
-longTestIf(hasRedis).each(singleTroubles.map((trouble) => [describe(trouble), trouble] as const))(
-  'alone: %s',
-  async (_, trouble) => expectAllOnce('', [trouble]),
-  400_000,
-);
+const opened = (closing: () => Promise<void>): void => {
+  close = closing;
+};
 
 longTestIf(hasRedis).each(seeds)(
   'what is drawn by seed %d',
-  async (seed) => expectAllOnce(`seed ${seed}: `, drawTroubles(seed)),
+  async (seed) => expectAllOnce(`seed ${seed}: `, drawTroubles(seed), opened),
   400_000,
 );
-
-async function expectAllOnce(what: string, troubles: readonly Trouble[]): Promise<void> {
-  let story = (): string => '';
-  try {
-    const result = await runChaos(troubles, (ground, closing) => {
-      close = closing;
-      story = () => storyOf(ground);
-    });
-    await expectOnce(result);
-    if (process.env.TEST_SEEDS !== undefined) console.log(`chaos ${what}${figuresOf(result)}`);
-  } catch (error) {
-    throw new Error(`${what}${troubles.map(describe).join('; ')}\n${story()}`, { cause: error });
-  }
-}
-
-const numbersOf = (noted: readonly Noted[], word: Noted['word']): readonly number[] =>
-  noted.flatMap((one) => (one.word === word ? [one.numbers[0] ?? 0] : []));
-
-async function expectOnce({ ground, noted, troubles }: ChaosResult): Promise<void> {
-  const { group, machines } = ground;
-  const events = group.events();
-  const state = group.state();
-  expect(state.status).toBe('completed');
-  // Two at one time, a conversation that is begun twice, or one that was to be there and is not.
-  expect(noted.filter(({ word }) => ['second', 'again', 'forgot'].includes(word))).toEqual([]);
-  const lost = new Set(events.flatMap((event) => (event.type === 'session_host_lost' ? [event.attemptId] : [])));
-  for (const [id, { workspace }] of state.sessions) {
-    expect(events.filter((event) => event.type === 'session_completed' && event.sessionId === id)).toHaveLength(1);
-    const uuid = sessionUuid(id);
-    const own = noted.filter(({ claudeSessionId }) => claudeSessionId === uuid);
-    const written = git(group.project('app'), 'show', `${workspace?.branch}:${uuid}.txt`).split('\n').map(Number);
-    expectWork(own, written, lost);
-  }
-  await until(() => leftOf(ground).length === 0);
-  expectPaid(ground);
-  // A machine that was lost when all was done keeps what it has to tell.
-  const isAllTold = state.usage.heldUsd === undefined;
-  for (const { root } of isAllTold ? Object.values(machines) : [])
-    await until(() => readdirSync(fleetPaths(root).slots).length === 0);
-  // What came back with an old Redis is nobody's any more.
-  if (!troubles.some(({ kind }) => kind === 'redis as it was')) {
-    for (let looks = 0; keysLeft(ground).length > 0 && looks < looksMax; looks += 1) await Bun.sleep(100);
-    expect(keysLeft(ground)).toEqual([]);
-  }
-  expect(git(group.project('app'), 'for-each-ref', 'refs/claude-code-agent')).toBe('');
-}
-
-function expectWork(own: readonly Noted[], written: readonly number[], lost: ReadonlySet<string>): void {
-  const steps = Array.from({ length: stepsOfEach }, (_, index) => index + 1);
-  const repeated = new Set<number>();
-  let before: readonly Noted[] = [];
-  for (const begin of own.filter(({ word }) => word === 'begin')) {
-    const [done = 0, asked = 0] = begin.numbers;
-    const did = Math.max(0, ...numbersOf(before, 'did'));
-    // One whose machine was lost goes on from what had come back by then; any other where it was, and what it was in
-    // the middle of may have been finished without its knowing.
-    if (before.length > 0 && !lost.has(before[0]?.attemptId ?? '')) expect([did, did + 1]).toContain(done);
-    if (asked > done) repeated.add(done + 1);
-    before = own.filter(({ attemptId }) => attemptId === begin.attemptId);
-  }
-  const counts = steps.map((step) => written.filter((one) => one === step).length);
-  expect({
-    written,
-    isWhole: counts.every((count, index) => count === 1 || (count > 1 && repeated.has(index + 1))),
-  }).toEqual({
-    written: written.toSorted((a, b) => a - b),
-    isWhole: true,
-  });
-  expect(written.filter((step) => !steps.includes(step))).toEqual([]);
-}
-
-/** What their claudes printed on all machines, which is what the model was asked. */
-function expectPaid({ group, machines }: ChaosResult['ground']): void {
-  let asked = 0;
-  for (const { root } of Object.values(machines)) {
-    const sessions = join(fleetPaths(root).work, 'session-groups', group.groupId, 'sessions');
-    const folders = (() => {
-      try {
-        return readdirSync(sessions);
-      } catch {
-        return [];
-      }
-    })();
-    for (const id of folders) {
-      const transcript = readFileSync(join(sessions, id, 'transcript.jsonl'), 'utf8');
-      asked += transcript.split('\n').filter((line) => line.includes('"type":"assistant"')).length;
-    }
-  }
-  const { usage, reservedUsd } = group.state();
-  const { costUsd, heldUsd = 0 } = usage;
-  expect(reservedUsd).toBeCloseTo(0, 9);
-  // Where something is held, a machine was lost when all was done: what it has cost is between the two.
-  if (heldUsd === 0) expect(costUsd).toBeCloseTo(asked * stepUsd, 9);
-  expect(asked * stepUsd).toBeLessThanOrEqual(costUsd + 1e-9);
-  expect(asked * stepUsd).toBeGreaterThanOrEqual(costUsd - heldUsd - 1e-9);
-}
-
-function figuresOf({ ground, noted, troubles, runs, wallMs }: ChaosResult): string {
-  const events = ground.group.events();
-  const count = (type: string) => events.filter((event) => event.type === type).length;
-  const figures = {
-    ...{ troubles: troubles.map(describe), seconds: Math.round(wallMs / 1_000), runs },
-    ...{ attempts: count('session_starting'), lost: count('session_host_lost'), booked: count('session_booked') },
-    ...{
-      adopted: count('session_adopted'),
-      asked: numbersOf(noted, 'ask').length,
-      did: numbersOf(noted, 'did').length,
-    },
-    usd: ground.group.state().usage.costUsd,
-    held: ground.group.state().usage.heldUsd ?? 0,
-    keys: keysLeft(ground),
-  };
-  return JSON.stringify(figures);
-}

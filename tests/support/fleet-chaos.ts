@@ -130,6 +130,9 @@ export function describe({ kind, at, machine, lastsMs, way, from }: Trouble): st
 }
 
 /** `opened` gets the ground and what closes it. Throws when the group does not complete. */
+/** Each waits a moment for machines that were started a moment ago. */
+const bookingsMax = 6;
+
 export async function runChaos(
   troubles: readonly Trouble[],
   opened: (ground: FleetGround, close: () => Promise<void>) => void,
@@ -219,6 +222,8 @@ class Chaos {
     this.#hurry.resolve();
     await Promise.all(this.#healings);
     await running;
+    // What a machine that was lost when all was done has to tell is booked by the next command.
+    for (let more = 0; more < bookingsMax && this.#isHeld; more += 1) await this.#runToEnd();
     return {
       ground: this.#ground,
       noted: stepsNoted(folder),
@@ -226,6 +231,10 @@ class Chaos {
       runs: this.#runs,
       wallMs: performance.now() - begin,
     };
+  }
+
+  get #isHeld(): boolean {
+    return this.#ground.group.state().usage.heldUsd !== undefined;
   }
 
   #snapshot(from: number): string {

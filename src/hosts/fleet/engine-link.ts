@@ -4,7 +4,7 @@ import type { SessionId } from '../../core/group.ts';
 import type { World } from '../../world/world.ts';
 import type { BlobStore, FleetEngine, OpenEngine, SlotLeases, WishPlace } from './engine.ts';
 import type { FleetConfig } from './fleet-files.ts';
-import { toGroupStream, toHostStream } from './keys.ts';
+import { labelsOf, toGroupStream, toHostStream } from './keys.ts';
 import { hostsNow, type RegisteredHost } from './registry.ts';
 import { Signer } from './seal.ts';
 import { type ToGroup, type ToHost, unpacked, wireVersion } from './wire.ts';
@@ -23,7 +23,8 @@ export interface LeaseLook {
 
 export interface FleetLink {
   readonly blobs: BlobStore;
-  wish(sessionId: SessionId, labels: readonly string[], priority: number): Promise<Result<WishPlace>>;
+  /** Asks for a slot; what was not answered may be there all the same, or get there later. */
+  wish(sessionId: SessionId, place: WishPlace, priority: number): Promise<Result<WishPlace>>;
   /** False when somebody holds it, or the engine does not answer. */
   withdraw(place: WishPlace): Promise<boolean>;
   /** Those of which nothing will come: nobody holds them and they wait no more. None without an answer. */
@@ -74,8 +75,9 @@ class EngineLink implements FleetLink {
     this.#groupId = groupId;
   }
 
-  wish(sessionId: SessionId, labels: readonly string[], priority: number): Promise<Result<WishPlace>> {
-    return this.#leases.wish({ groupId: this.#groupId, sessionId, wire: wireVersion }, { labels, priority });
+  wish(sessionId: SessionId, { labelSet, job }: WishPlace, priority: number): Promise<Result<WishPlace>> {
+    const wish = { groupId: this.#groupId, sessionId, wire: wireVersion };
+    return this.#leases.wish(wish, { labels: labelsOf(labelSet), priority, job });
   }
 
   async withdraw(place: WishPlace): Promise<boolean> {

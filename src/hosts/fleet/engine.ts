@@ -82,6 +82,8 @@ export interface WishOptions {
   readonly labels: readonly string[];
   /** Lower goes first; at least 1. */
   readonly priority: number;
+  /** Names it; absent = by a name of its own. */
+  readonly job?: string;
 }
 
 export interface SlotLeases {

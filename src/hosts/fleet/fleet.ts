@@ -100,6 +100,7 @@ export class Fleet {
     this.#options = options;
     this.#shipper = new WorkShipper(options.git, link.blobs);
     this.#wishes = new Wishes(link, {
+      newId: () => world.random.uuid(),
       nowMs: () => this.#nowMs,
       hosts: () => this.#list(),
       onFailure: () => this.#later(tickMs, options.onChange),

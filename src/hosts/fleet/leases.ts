@@ -33,9 +33,11 @@ export class Leases implements SlotLeases {
     this.#leaseMs = leaseMs;
   }
 
-  async wish(wish: Wish, { labels, priority }: WishOptions): Promise<Result<WishPlace>> {
+  async wish(
+    wish: Wish,
+    { labels, priority, job = this.#world.random.uuid() }: WishOptions,
+  ): Promise<Result<WishPlace>> {
     const labelSet = labelSetOf(labels);
-    const job = this.#world.random.uuid();
     const options = { jobId: job, priority, attempts: 1, removeOnComplete: true, removeOnFail: true };
     const added = await this.#ask(this.#queues, labelSet, async (queue) => {
       const { client } = this.#redis;

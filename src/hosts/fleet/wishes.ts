@@ -6,11 +6,13 @@ import type { SessionId } from '../../core/group.ts';
 import type { Needs, Wish } from '../../core/plan/decision.ts';
 import type { WishPlace } from './engine.ts';
 import type { FleetLink } from './engine-link.ts';
-import { hostLabel } from './keys.ts';
+import { hostLabel, labelSetOf } from './keys.ts';
 import { type RegisteredHost, takesNew } from './registry.ts';
 
 /** Others wait no longer for one that nobody grants, and it no longer for one machine alone. */
 const longWishMs = 5_000;
+/** A question that was not answered is not asked of the engine any more after that. */
+const unsureMs = 60_000;
 
 interface Wished {
   readonly needs: Needs;
@@ -32,6 +34,8 @@ interface Wished {
 }
 
 export interface WishesOptions {
+  /** One that nobody else has. */
+  readonly newId: () => string;
   readonly nowMs: () => number;
   /** The machines as they are now; null = not known. */
   readonly hosts: () => Promise<readonly RegisteredHost[] | null>;
@@ -43,8 +47,8 @@ export class Wishes {
   readonly #link: FleetLink;
   readonly #options: WishesOptions;
   readonly #wished = new Map<SessionId, Wished>();
-  /** Nobody wants them any more, and somebody holds them. */
-  readonly #held = new Set<WishPlace>();
+  /** Nobody wants them, and somebody holds them; or they may still get there until then, for all that is known. */
+  readonly #held = new Map<WishPlace, number>();
   #isLooking = false;
 
   constructor(link: FleetLink, options: WishesOptions) {
@@ -85,7 +89,7 @@ export class Wishes {
 
   /** Whoever has taken it offers it, and it is given back then; unless that one does not know that he has it. */
   async #takeBack(place: WishPlace): Promise<void> {
-    if (!(await this.#link.withdraw(place))) this.#held.add(place);
+    if (!(await this.#link.withdraw(place))) this.#held.set(place, 0);
   }
 
   async #begin(sessionId: SessionId, wished: Wished): Promise<void> {
@@ -104,12 +108,15 @@ export class Wishes {
     const { needs, prefer, priority } = wished;
     const host = needs.host ?? prefer;
     const labels = [...(needs.requires ?? []), ...(host === undefined ? [] : [hostLabel(host)])];
-    const placed = await this.#link.wish(sessionId, labels, priority);
+    const place = { labelSet: labelSetOf(labels), job: this.#options.newId() };
+    const placed = await this.#link.wish(sessionId, place, priority);
     if (placed.ok && this.#isWanted(sessionId, wished)) {
-      wished.place = placed.value;
+      wished.place = place;
       wished.placedFor = prefer;
-    } else if (placed.ok) void this.#takeBack(placed.value);
+    } else if (placed.ok) void this.#takeBack(place);
     else {
+      // What was not answered may be done later.
+      this.#held.set(place, this.#options.nowMs() + unsureMs);
       if (this.#isWanted(sessionId, wished)) this.#wished.delete(sessionId);
       this.#options.onFailure();
     }
@@ -155,11 +162,15 @@ export class Wishes {
     const placed = [...this.#wished].filter(([, { place, isMoving }]) => place !== undefined && !isMoving);
     if (this.#isLooking || placed.length + this.#held.size === 0) return;
     this.#isLooking = true;
-    const dead = await this.#link.deadWishes([...placed.map(([, { place }]) => place as WishPlace), ...this.#held]);
+    const dead = await this.#link.deadWishes([
+      ...placed.map(([, { place }]) => place as WishPlace),
+      ...this.#held.keys(),
+    ]);
     this.#isLooking = false;
-    for (const place of this.#held) {
+    for (const [place, unsureUntilMs] of this.#held) {
       const isWithdrawn = await this.#link.withdraw(place);
-      if (isWithdrawn || dead.has(place)) this.#held.delete(place);
+      const isGone = dead.has(place) && this.#options.nowMs() >= unsureUntilMs;
+      if (isWithdrawn || isGone) this.#held.delete(place);
     }
     for (const [sessionId, wished] of placed) {
       if (wished.place !== undefined && dead.has(wished.place)) void this.#putAgain(sessionId, wished);

@@ -8,6 +8,7 @@ import type { Wish } from '../../../src/core/plan/decision.ts';
 import type { WishPlace } from '../../../src/hosts/fleet/engine.ts';
 import type { FleetLink } from '../../../src/hosts/fleet/engine-link.ts';
 import { Fleet, type RemoteInput } from '../../../src/hosts/fleet/fleet.ts';
+import { labelsOf } from '../../../src/hosts/fleet/keys.ts';
 import type { RegisteredHost } from '../../../src/hosts/fleet/registry.ts';
 import {
   type AttemptNews,
@@ -49,13 +50,10 @@ class VirtualLink implements FleetLink {
   left: number | null | 'unreachable' = 60_000;
   machines: RegisteredHost[] = [];
   hear: (message: ToGroup, taken: () => void) => void = () => {};
-  #jobs = 0;
 
-  async wish(sessionId: string, labels: readonly string[]) {
-    this.#jobs += 1;
-    const job = `job${this.#jobs}`;
-    this.wished.set(job, { sessionId, labels });
-    return ok({ labelSet: labels.length === 0 ? 'any' : labels.join('+'), job });
+  async wish(sessionId: string, place: WishPlace) {
+    this.wished.set(place.job, { sessionId, labels: labelsOf(place.labelSet) });
+    return ok(place);
   }
   readonly withdrawn: string[] = [];
   async withdraw({ job }: WishPlace): Promise<boolean> {
@@ -104,10 +102,13 @@ let folder: ReturnType<typeof temporaryFolder>;
 beforeEach(() => {
   folder = temporaryFolder();
   world = steppedWorld();
+  // The first names the run, the others wishes.
+  let names = 0;
+  const uuid = (): string => `job${names++}`;
   link = new VirtualLink();
   lost = [];
   changes = 0;
-  fleet = new Fleet(world, link, {
+  fleet = new Fleet({ ...world, random: { ...world.random, uuid } }, link, {
     ...{ groupId, leaseMs: 60_000, git: { world, env: {} }, packageRoot: '/package', localSlots: 2 },
     onChange: () => {
       changes += 1;
@@ -141,7 +142,7 @@ test('what is wanted is wished for once, what is not is withdrawn, and other nee
   expect(link.open).toEqual(['001', '002 gpu']);
   fleet.want([wish(b, ['gpu', 'big'])]);
   await settled();
-  expect(link.open).toEqual(['002 gpu big']);
+  expect(link.open).toEqual(['002 big gpu']);
   // Withdrawn before the engine had it.
   fleet.want([wish(a)]);
   fleet.want([]);

@@ -4,6 +4,7 @@ import { fail, ok } from '../../../src/core/failure.ts';
 import type { Wish } from '../../../src/core/plan/decision.ts';
 import type { WishPlace } from '../../../src/hosts/fleet/engine.ts';
 import type { FleetLink } from '../../../src/hosts/fleet/engine-link.ts';
+import { labelsOf } from '../../../src/hosts/fleet/keys.ts';
 import type { RegisteredHost } from '../../../src/hosts/fleet/registry.ts';
 import { Wishes } from '../../../src/hosts/fleet/wishes.ts';
 import { sid } from '../../support/core-events.ts';
@@ -17,6 +18,7 @@ let dead: Set<WishPlace>;
 let isDown: boolean;
 let failures: number;
 let wishes: Wishes;
+let unanswered: WishPlace[] = [];
 
 const host = (name: string, more: Partial<RegisteredHost> = {}) =>
   ({ name, silentMs: 0, leaseMs: 60_000, isDrained: false, isGuarded: true, ...more }) as RegisteredHost;
@@ -25,12 +27,15 @@ const settled = () => Bun.sleep(0);
 const labels = () => placed.map((one) => one.labels);
 
 beforeEach(() => {
+  unanswered = [];
   [nowMs, hosts, placed, held, dead, isDown, failures] = [0, [host('one')], [], new Set(), new Set(), false, 0];
   const link = {
-    wish: async (_: string, wanted: readonly string[], priority: number) => {
-      if (isDown) return fail('timeout', 'Redis does not answer.', '');
-      const place = { labelSet: wanted.join('+'), job: crypto.randomUUID() };
-      placed.push({ place, labels: wanted, priority });
+    wish: async (_: string, place: WishPlace, priority: number) => {
+      if (isDown) {
+        unanswered.push(place);
+        return fail('timeout', 'Redis does not answer.', '');
+      }
+      placed.push({ place, labels: labelsOf(place.labelSet), priority });
       return ok(place);
     },
     withdraw: async ({ job }: WishPlace) => {
@@ -43,7 +48,12 @@ beforeEach(() => {
   const onFailure = () => {
     failures += 1;
   };
-  wishes = new Wishes(link, { nowMs: () => nowMs, hosts: async () => hosts, onFailure });
+  wishes = new Wishes(link, {
+    newId: () => crypto.randomUUID(),
+    nowMs: () => nowMs,
+    hosts: async () => hosts,
+    onFailure,
+  });
 });
 
 const wish = async (...wanted: Wish[]): Promise<void> => {
@@ -148,6 +158,20 @@ test('one that could not be taken back is taken back as soon as that can be', as
   dead = new Set([placed[0]?.place as WishPlace]);
   await wishes.look();
   expect(labels()).toEqual([]);
+});
+
+test('one that was not answered, and gets there later, is taken back', async () => {
+  isDown = true;
+  await wish(a);
+  isDown = false;
+  const [late] = unanswered;
+  dead = new Set([late as WishPlace]);
+  held = new Set([late?.job ?? '']);
+  await wishes.look();
+  [dead, held] = [new Set(), new Set()];
+  placed.push({ place: late as WishPlace, labels: [], priority: 1 });
+  await wishes.look();
+  expect(placed).toEqual([]);
 });
 
 test('one that the engine has forgotten is put again, though there is nothing to be taken back', async () => {

@@ -255,8 +255,8 @@ export class EngineClient implements FleetEngine {
     const engine = this.#engine;
     const { random } = this.#options.world;
     return {
-      wish: (wish, { labels, priority }) => {
-        const [labelSet, job] = [labelSetOf(labels), random.uuid()];
+      wish: (wish, { labels, priority, job = random.uuid() }) => {
+        const labelSet = labelSetOf(labels);
         return this.#ask(() => {
           engine.wish(job, wish, labelSet, priority);
           return { labelSet, job };

@@ -1,0 +1,130 @@
+/** What has to be true after a group on machines to which something happened: each once, paid exactly, nothing left. */
+import { expect } from 'bun:test';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { sessionUuid } from '../../src/core/id.ts';
+import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
+import { git } from '../git/repository.ts';
+import { until } from './cli.ts';
+import { type ChaosResult, describe, keysLeft, runChaos, stepsOfEach, storyOf, type Trouble } from './fleet-chaos.ts';
+import { leftOf } from './fleet-scale.ts';
+import { type Noted, stepUsd } from './stepping-claude.ts';
+
+/** What was said last is dropped a moment later. */
+const looksMax = 100;
+
+/** Lets all of it happen. `opened` is given what ends the group and its machines, also after a failure. */
+export async function expectAllOnce(
+  what: string,
+  troubles: readonly Trouble[],
+  opened: (close: () => Promise<void>) => void,
+): Promise<void> {
+  let story = (): string => '';
+  try {
+    const result = await runChaos(troubles, (ground, closing) => {
+      opened(closing);
+      story = () => storyOf(ground);
+    });
+    await expectOnce(result);
+    if (process.env.TEST_SEEDS !== undefined) console.log(`chaos ${what}${figuresOf(result)}`);
+  } catch (error) {
+    throw new Error(`${what}${troubles.map(describe).join('; ')}\n${story()}`, { cause: error });
+  }
+}
+
+const numbersOf = (noted: readonly Noted[], word: Noted['word']): readonly number[] =>
+  noted.flatMap((one) => (one.word === word ? [one.numbers[0] ?? 0] : []));
+
+async function expectOnce({ ground, noted, troubles }: ChaosResult): Promise<void> {
+  const { group, machines } = ground;
+  const events = group.events();
+  const state = group.state();
+  expect(state.status).toBe('completed');
+  // Two at one time, a conversation that is begun twice, or one that was to be there and is not.
+  expect(noted.filter(({ word }) => ['second', 'again', 'forgot'].includes(word))).toEqual([]);
+  const lost = new Set(events.flatMap((event) => (event.type === 'session_host_lost' ? [event.attemptId] : [])));
+  for (const [id, { workspace }] of state.sessions) {
+    expect(events.filter((event) => event.type === 'session_completed' && event.sessionId === id)).toHaveLength(1);
+    const uuid = sessionUuid(id);
+    const own = noted.filter(({ claudeSessionId }) => claudeSessionId === uuid);
+    const written = git(group.project('app'), 'show', `${workspace?.branch}:${uuid}.txt`).split('\n').map(Number);
+    expectWork(own, written, lost);
+  }
+  await until(() => leftOf(ground).length === 0);
+  expectPaid(ground);
+  for (const { root } of Object.values(machines)) {
+    await until(() => readdirSync(fleetPaths(root).slots).length === 0);
+  }
+  // What came back with an old Redis is nobody's any more.
+  if (!troubles.some(({ kind }) => kind === 'redis as it was')) {
+    for (let looks = 0; keysLeft(ground).length > 0 && looks < looksMax; looks += 1) await Bun.sleep(100);
+    expect(keysLeft(ground)).toEqual([]);
+  }
+  expect(git(group.project('app'), 'for-each-ref', 'refs/claude-code-agent')).toBe('');
+}
+
+function expectWork(own: readonly Noted[], written: readonly number[], lost: ReadonlySet<string>): void {
+  const steps = Array.from({ length: stepsOfEach }, (_, index) => index + 1);
+  const repeated = new Set<number>();
+  let before: readonly Noted[] = [];
+  for (const begin of own.filter(({ word }) => word === 'begin')) {
+    const [done = 0, asked = 0] = begin.numbers;
+    const did = Math.max(0, ...numbersOf(before, 'did'));
+    // One whose machine was lost goes on from what had come back by then; any other where it was, and what it was in
+    // the middle of may have been finished without its knowing.
+    if (before.length > 0 && !lost.has(before[0]?.attemptId ?? '')) expect([did, did + 1]).toContain(done);
+    if (asked > done) repeated.add(done + 1);
+    before = own.filter(({ attemptId }) => attemptId === begin.attemptId);
+  }
+  const counts = steps.map((step) => written.filter((one) => one === step).length);
+  expect({
+    written,
+    isWhole: counts.every((count, index) => count === 1 || (count > 1 && repeated.has(index + 1))),
+  }).toEqual({
+    written: written.toSorted((a, b) => a - b),
+    isWhole: true,
+  });
+  expect(written.filter((step) => !steps.includes(step))).toEqual([]);
+}
+
+/** What their claudes printed on all machines, which is what the model was asked. */
+function expectPaid({ group, machines }: ChaosResult['ground']): void {
+  let asked = 0;
+  for (const { root } of Object.values(machines)) {
+    const sessions = join(fleetPaths(root).work, 'session-groups', group.groupId, 'sessions');
+    const folders = (() => {
+      try {
+        return readdirSync(sessions);
+      } catch {
+        return [];
+      }
+    })();
+    for (const id of folders) {
+      const transcript = readFileSync(join(sessions, id, 'transcript.jsonl'), 'utf8');
+      asked += transcript.split('\n').filter((line) => line.includes('"type":"assistant"')).length;
+    }
+  }
+  const { usage, reservedUsd } = group.state();
+  const { costUsd, heldUsd = 0 } = usage;
+  expect(reservedUsd).toBeCloseTo(0, 9);
+  expect(heldUsd).toBe(0);
+  expect(costUsd).toBeCloseTo(asked * stepUsd, 9);
+}
+
+function figuresOf({ ground, noted, troubles, runs, wallMs }: ChaosResult): string {
+  const events = ground.group.events();
+  const count = (type: string) => events.filter((event) => event.type === type).length;
+  const figures = {
+    ...{ troubles: troubles.map(describe), seconds: Math.round(wallMs / 1_000), runs },
+    ...{ attempts: count('session_starting'), lost: count('session_host_lost'), booked: count('session_booked') },
+    ...{
+      adopted: count('session_adopted'),
+      asked: numbersOf(noted, 'ask').length,
+      did: numbersOf(noted, 'did').length,
+    },
+    usd: ground.group.state().usage.costUsd,
+    held: ground.group.state().usage.heldUsd ?? 0,
+    keys: keysLeft(ground),
+  };
+  return JSON.stringify(figures);
+}

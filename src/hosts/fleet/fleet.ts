@@ -364,7 +364,7 @@ export class Fleet {
         this.#options.onLost(sessionId, attemptId, place.host);
         attempt.lose();
         // Nobody holds it, and its machine may never come back to say so.
-        void this.#link.withdraw(wishPlaceOf(place));
+        void this.#wishes.takeBack(wishPlaceOf(place));
       }
     }
   }

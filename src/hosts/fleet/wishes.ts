@@ -84,11 +84,14 @@ export class Wishes {
 
   #withdraw(sessionId: SessionId, { place }: Wished): void {
     this.#wished.delete(sessionId);
-    if (place !== undefined) void this.#takeBack(place);
+    if (place !== undefined) void this.takeBack(place);
   }
 
-  /** Whoever has taken it offers it, and it is given back then; unless that one does not know that he has it. */
-  async #takeBack(place: WishPlace): Promise<void> {
+  /**
+   * Tried until it is done: whoever has taken it offers it, and it is given back then; unless that one does not know
+   * that he has it, or is gone.
+   */
+  async takeBack(place: WishPlace): Promise<void> {
     if (!(await this.#link.withdraw(place))) this.#held.set(place, 0);
   }
 
@@ -113,7 +116,7 @@ export class Wishes {
     if (placed.ok && this.#isWanted(sessionId, wished)) {
       wished.place = place;
       wished.placedFor = prefer;
-    } else if (placed.ok) void this.#takeBack(place);
+    } else if (placed.ok) void this.takeBack(place);
     else {
       // What was not answered may be done later.
       this.#held.set(place, this.#options.nowMs() + unsureMs);

@@ -12,10 +12,11 @@ import { simulateFleet } from './fleet-simulation.ts';
 const quickSeeds = 80;
 const longSeeds = 1_000;
 /**
- * Not understood yet, and left out until they are: a machine comes back from a power cut while its lease holds, and the
- * end of its attempt is not heard (1219); a wish that a machine took unheard stays in the engine (1266, 1969).
+ * Left out: a machine that was away when its group was completed keeps the record of its slot until it tidies up, two
+ * weeks later (1657); a wish that was granted stays in the engine, some hundred bytes, when machine, agent and runner are
+ * all cut off at the wrong moments (1961).
  */
-const openSeeds: ReadonlySet<number> = new Set([1_219, 1_266, 1_969]);
+const openSeeds: ReadonlySet<number> = new Set([1_657, 1_961]);
 const minutes = 60_000;
 
 /** Replayed instead of everything else. */

@@ -13,8 +13,8 @@ const quickSeeds = 80;
 const longSeeds = 1_000;
 /**
  * Left out: a machine that was away when its group was completed keeps the record of its slot until it tidies up, two
- * weeks later (1657); a wish that was granted stays in the engine, some hundred bytes, when machine, agent and runner are
- * all cut off at the wrong moments (1961).
+ * weeks later (1657); a wish that was granted stays in the engine, some hundred bytes, when machine, agent and runner
+ * are all cut off at the wrong moments (1961).
  */
 const openSeeds: ReadonlySet<number> = new Set([1_657, 1_961]);
 const minutes = 60_000;

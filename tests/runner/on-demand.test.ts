@@ -10,8 +10,8 @@ import { preloadModules } from '../../src/runner/on-demand.ts';
 const source = join(import.meta.dir, '..', '..', 'src');
 const list = 'runner/on-demand.ts';
 
-/** Needed before the first session starts, where they are needed at all. */
-const atOnce: ReadonlySet<string> = new Set(['runner/open-fleet.ts']);
+/** Needed before the first session starts, or when none does, where they are needed at all. */
+const atOnce: ReadonlySet<string> = new Set(['runner/open-fleet.ts', 'runner/book-late.ts']);
 
 /** Paths of the modules of ours that a file loads on demand, from src/. */
 function loadedBy(file: string): string[] {

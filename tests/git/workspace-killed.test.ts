@@ -3,7 +3,7 @@
  * next call makes it, every time.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeWorkspace } from '../../src/git/worktrees/workspace.ts';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
@@ -24,6 +24,12 @@ beforeAll(() => {
 });
 afterAll(() => rig.remove());
 
+/** Of a process that is gone, too: it starts nothing. */
+function isStopped(pid: number): boolean {
+  const stat = existsSync(`/proc/${pid}/stat`) ? readFileSync(`/proc/${pid}/stat`, 'utf8') : ') Z';
+  return /^.*\) [TZ]/s.test(stat);
+}
+
 const maker = (plan: object): string => `
   const { createRealWorld } = await import(${JSON.stringify(join(sources, 'world', 'real-world.ts'))});
   const { makeWorkspace } = await import(${JSON.stringify(join(sources, 'git', 'worktrees', 'workspace.ts'))});
@@ -38,6 +44,9 @@ test.each(['SIGKILL', 'SIGTERM'] as const)(
       const child = Bun.spawn([process.execPath, ...isolatedBunFlags, '-e', maker(plan)], { env, stdin: 'ignore' });
       while (!existsSync(plan.intentFile)) await Bun.sleep(1);
       await Bun.sleep((latestMs * round) / rounds);
+      // Nothing is started any more while they are looked for.
+      child.kill('SIGSTOP');
+      while (!isStopped(child.pid)) await Bun.sleep(1);
       const gits = rig.world.processes.findDescendants(child.pid);
       child.kill('SIGKILL');
       for (const one of gits) rig.world.processes.signal(one, signal);

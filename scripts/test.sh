@@ -3,8 +3,8 @@
 # Bun's JUnit output misses files that fail to load, so its own closing lines are counted.
 root=$(cd "$(dirname "$0")/.." && pwd -P)
 cd "$root" || exit 1
-# Many tests wait for processes to end, so one worker more than there are cores keeps the cores busy.
-workers=$(($(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1))
+# Many tests wait for processes to end or for leases, so two workers more than there are cores keep the cores busy.
+workers=$(($(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 2))
 folder=
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 130' HUP INT TERM

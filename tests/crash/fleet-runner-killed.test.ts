@@ -42,7 +42,7 @@ const moments = [
   { at: 'before log session_completed' },
 ] as const;
 
-test.if(hasRedis).each(sampled(moments, 4))(
+test.if(hasRedis).each(sampled(moments, 7))(
   'killed $at',
   async (crash) => {
     const names = new Map<string, string>();

@@ -100,7 +100,7 @@ const attemptOf = (name: string): Attempt => {
   return state.attempt;
 };
 
-fleetTest(
+longFleetTest(
   'a machine that burns is told of, and the session goes on elsewhere with what it had',
   async () => {
     await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 2_000 });

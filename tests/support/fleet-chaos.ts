@@ -56,6 +56,9 @@ export const singleTroubles: readonly Trouble[] = [
   { kind: 'redis as it was', way: 'both', lastsMs: 0 },
 ].map((one): Trouble => ({ ...(one as Pick<Trouble, 'kind' | 'way' | 'lastsMs'>), at: 8, machine: 'busy', from: 2 }));
 
+/** Of what all machines need, not of one of them. */
+export const isOfCenter = (kind: Trouble['kind']): boolean => /^(runner|redis)/.test(kind);
+
 /** One to four, in the order in which they begin. */
 export function drawTroubles(seed: number): readonly Trouble[] {
   let nth = 0;

@@ -6,6 +6,7 @@ import { isOver, readLeases, writeLeases } from '../../../src/hosts/agent/lease-
 import { uptimeMs } from '../../../src/hosts/agent/uptime.ts';
 import { fleetPaths } from '../../../src/hosts/fleet/fleet-paths.ts';
 import { FleetRig, isAlive, world } from '../../support/fleet-rig.ts';
+import { longTest } from '../../support/long.ts';
 import { hasRedis } from '../../support/redis-server.ts';
 import { until, unwrap } from '../../world/rig.ts';
 
@@ -195,7 +196,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(again.map(({ n }) => n).slice(0, 2)).toEqual([1, 2]);
   });
 
-  test('a guard that is killed is started again; without one nothing is taken or started', async () => {
+  longTest('a guard that is killed is started again; without one nothing is taken or started', async () => {
     await open();
     const { token } = await rig.offer();
     await rig.killAgent();

@@ -246,7 +246,9 @@ function endTests(): void {
 
   test.skipIf(process.platform !== 'linux')('an idle claude ends after its tools, with what is its own', async () => {
     const script = [
-      `trap 'kill -0 $own && echo "own lives"; kill -0 $tool 2>/dev/null || echo "tool is gone"; exit 0' TERM`,
+      // One that has ended may still be waited for by nobody.
+      `lives() { kill -0 $1 2>/dev/null && ! grep -q ') Z' /proc/$1/stat; }`,
+      `trap 'kill -0 $own && echo "own lives"; lives $tool || echo "tool is gone"; exit 0' TERM`,
       'sleep 1000 & own=$!; echo "own $own"; read -r line',
       // No child of its own, so that nobody here has to take note of its end.
       'tool=$(sh -c "sleep 1000 >/dev/null 2>&1 & echo \\$!"); echo "tool $tool"; wait',

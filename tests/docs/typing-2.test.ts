@@ -1,5 +1,5 @@
 /** Promises: what a third of the documents shows can be typed, see commands.test.ts. */
-import { test } from 'bun:test';
+import { longTest } from '../support/long.ts';
 import { typeAll, typedIn } from './reader.ts';
 
-test.each(typedIn(2))('what %s shows can be typed', typeAll, 120_000);
+longTest.each(typedIn(2))('what %s shows can be typed', typeAll, 120_000);

@@ -7,9 +7,9 @@ import { shrink, tell } from './shrink.ts';
 import { simulate } from './simulation.ts';
 
 /**
- * A plain test run has two parts of one file each, so that two cores can share them. Each part has to make half of the
- * steps and to fill half of each cell; then both together make a million and fill every cell a hundredfold. How many
- * stories that takes is left to the seeds, with a limit that tells of a cell that has become hard to hit.
+ * There are two parts of one file each, so that two cores can share them; a plain test run has the first. Each has to
+ * make half of the steps and to fill half of each cell; both together make a million and fill every cell a hundredfold.
+ * How many stories that takes is left to the seeds, with a limit that tells of a cell that has become hard to hit.
  */
 export const mostSeedsPerPart = 6_000;
 export const leastStepsPerPart = 500_000;

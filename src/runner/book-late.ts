@@ -55,7 +55,7 @@ export async function bookLate(world: World, writer: GroupWriter, link: LinkFlee
 
 const none: ReadonlyMap<never, never> = new Map<never, never>();
 
-/** Without those that a person has settled: nothing is held for them any more, and their machine may be gone for good. */
+/** Without those that a person has settled: nothing is held for them, and their machine may be gone for good. */
 function lostIn({ sessions }: GroupState): number {
   const lost = [...sessions.values()].flatMap((record) => record.lost ?? []);
   return lost.filter(({ attempt, usage }) => attempt.reservedUsd === undefined || usage.heldUsd !== undefined).length;

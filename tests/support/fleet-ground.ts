@@ -73,7 +73,7 @@ export class Machine {
     const pid = this.#guard;
     if (pid === null) return;
     process.kill(pid, 'SIGKILL');
-    await until(() => this.#guard === null);
+    await until(() => this.#guard !== pid);
   }
 
   /** What the agent and the guard have told people. */

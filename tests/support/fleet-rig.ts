@@ -163,7 +163,23 @@ export class FleetRig {
     const pid = this.guardPid();
     if (pid === null) return;
     process.kill(pid, 'SIGKILL');
-    await until(() => this.guardPid() === null);
+    // Another that was started meanwhile may have its place at once.
+    await until(() => this.guardPid() !== pid);
+  }
+
+  /** Also those that agents have started and that do not guard yet. */
+  async killGuards(): Promise<void> {
+    for (const pid of readdirSync('/proc').map(Number).filter(Boolean)) if (this.#isGuard(pid)) kill(pid);
+    await this.killGuard();
+  }
+
+  #isGuard(pid: number): boolean {
+    const path = `/proc/${pid}/cmdline`;
+    try {
+      return readFileSync(path, 'utf8').endsWith(`\0guard\0${this.root}\0`);
+    } catch {
+      return false;
+    }
   }
 
   paths(session: SessionId = sid(1)): SessionPaths {
@@ -345,7 +361,7 @@ export class FleetRig {
   async close(): Promise<void> {
     this.#isOpen = false;
     await this.killAgent();
-    await this.killGuard();
+    await this.killGuards();
     const attempts = new Set(this.heard.flatMap((one) => (one.kind === 'attempt' ? [one.attemptId] : [])));
     for (const id of attempts) for (const pid of this.living(id)) kill(pid);
     for (const pid of this.#born) kill(pid);

@@ -12,6 +12,7 @@ import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted
 import { pinnedClaude, type Started, until } from '../support/cli.ts';
 import { launcher, Runners, removeGroup } from '../support/crash-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
+import { longTest } from '../support/long.ts';
 import { TestTerminal } from '../support/terminal.ts';
 import { modelOfKnownPrice } from './rig.ts';
 
@@ -102,23 +103,27 @@ test('a session that is at work is taken over, spoken with, and goes on with tha
   expect(ids()).toEqual([group.claudeId('one')]);
 }, 60_000);
 
-test('/clear begins a conversation with a cost of its own, and the group goes on in that one', async () => {
-  const { run } = await takenOver({ text: 'Blue it is.' });
-  await say('Paint it blue instead.', 'Blue it is.');
-  terminal?.type('/clear\r');
-  await until(() => !terminal?.text().includes('Blue it is.'));
-  // The script begins anew with the conversation.
-  await say('Begin again.', 'Working.');
-  await until(() => api.requests.length >= 5);
-  terminal?.type('/exit\r');
-  expect(await terminal?.exited).toBe(0);
-  const { code } = await run.finished;
-  expect(code).toBe(0);
-  expect(ids()?.length).toBe(2);
-  expect(api.requests.at(-1)?.session).toBe(ids()?.at(-1) as string);
-  expect(JSON.stringify(api.requests.at(-1))).toContain('You do not have the earlier conversation');
-  expectCounted();
-}, 60_000);
+longTest(
+  '/clear begins a conversation with a cost of its own, and the group goes on in that one',
+  async () => {
+    const { run } = await takenOver({ text: 'Blue it is.' });
+    await say('Paint it blue instead.', 'Blue it is.');
+    terminal?.type('/clear\r');
+    await until(() => !terminal?.text().includes('Blue it is.'));
+    // The script begins anew with the conversation.
+    await say('Begin again.', 'Working.');
+    await until(() => api.requests.length >= 5);
+    terminal?.type('/exit\r');
+    expect(await terminal?.exited).toBe(0);
+    const { code } = await run.finished;
+    expect(code).toBe(0);
+    expect(ids()?.length).toBe(2);
+    expect(api.requests.at(-1)?.session).toBe(ids()?.at(-1) as string);
+    expect(JSON.stringify(api.requests.at(-1))).toContain('You do not have the earlier conversation');
+    expectCounted();
+  },
+  60_000,
+);
 
 test('a command that is killed takes claude with it, and what was said is counted all the same', async () => {
   const { run } = await takenOver({ text: 'Blue it is.' }, { text: 'Painted it blue.' });
@@ -132,29 +137,37 @@ test('a command that is killed takes claude with it, and what was said is counte
   expectCounted();
 }, 60_000);
 
-test('a terminal that is closed ends claude, and what was said is counted', async () => {
-  const { run } = await takenOver({ text: 'Blue it is.' }, { text: 'Painted it blue.' });
-  await say('Paint it blue instead.', 'Blue it is.');
-  await until(() => keptInFile().includes('Blue it is.'));
-  terminal?.hangUp();
-  expect(await run.finished).toMatchObject({ code: 0, stderr: '' });
-  expectCounted();
-}, 60_000);
+longTest(
+  'a terminal that is closed ends claude, and what was said is counted',
+  async () => {
+    const { run } = await takenOver({ text: 'Blue it is.' }, { text: 'Painted it blue.' });
+    await say('Paint it blue instead.', 'Blue it is.');
+    await until(() => keptInFile().includes('Blue it is.'));
+    terminal?.hangUp();
+    expect(await run.finished).toMatchObject({ code: 0, stderr: '' });
+    expectCounted();
+  },
+  60_000,
+);
 
-test('at what is reserved claude is ended, though it knows of no cap', async () => {
-  const fields = { allowedTools: ['Bash'], model: modelOfKnownPrice, maxBudgetUsd: 0.025 };
-  group = makeGroup([{ name: 'one', fields }]);
-  const { run } = await takenOver({ text: 'Blue it is.' }, { text: 'Red it is.' });
-  await say('Paint it blue instead.', 'Blue it is.');
-  terminal?.type('Or red.');
-  await terminal?.shows('Or red.');
-  terminal?.type('\r');
-  expect(await terminal?.exited).toBe(3);
-  expect(terminal?.text()).toMatch(/claude was ended: \$0\.0?15? was what could be spent\./);
-  await run.finished;
-  expectCounted();
-  expect(group.state()).toMatchObject({ status: 'paused', reason: 'budget' });
-}, 60_000);
+longTest(
+  'at what is reserved claude is ended, though it knows of no cap',
+  async () => {
+    const fields = { allowedTools: ['Bash'], model: modelOfKnownPrice, maxBudgetUsd: 0.025 };
+    group = makeGroup([{ name: 'one', fields }]);
+    const { run } = await takenOver({ text: 'Blue it is.' }, { text: 'Red it is.' });
+    await say('Paint it blue instead.', 'Blue it is.');
+    terminal?.type('Or red.');
+    await terminal?.shows('Or red.');
+    terminal?.type('\r');
+    expect(await terminal?.exited).toBe(3);
+    expect(terminal?.text()).toMatch(/claude was ended: \$0\.0?15? was what could be spent\./);
+    await run.finished;
+    expectCounted();
+    expect(group.state()).toMatchObject({ status: 'paused', reason: 'budget' });
+  },
+  60_000,
+);
 
 function keptInFile(): string {
   const folder = join(group.session('one').config, 'projects');

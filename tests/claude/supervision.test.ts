@@ -12,7 +12,7 @@ import { type CapturedRequest, type ScriptedApi, startScriptedApi } from '../../
 import { Repository } from '../git/repository.ts';
 import { pinnedClaude, processesIn, until } from '../support/cli.ts';
 import { type GroupFixture, makeGroup, type RunningGroup } from '../support/group-fixture.ts';
-import { isLongRun, longTest } from '../support/long.ts';
+import { longTest } from '../support/long.ts';
 import { modelOfKnownPrice } from './rig.ts';
 
 const groups: GroupFixture[] = [];
@@ -158,14 +158,18 @@ const tenCents = [
   { text: 'ten cents spent' },
 ];
 
-test('sessions without a cap of their own share the money by slices and still finish', async () => {
-  const names = ['a', 'b', 'c'].map((name) => ({ name, fields: { model: modelOfKnownPrice } }));
-  const group = make(names, { maxBudgetUsd: 0.45, maxConcurrentSessions: 3 });
-  const scripted = serve(steps(...tenCents));
-  expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });
-  expect(group.state().usage.costUsd).toBeCloseTo(scripted.served.total.costUsd, 6);
-  expect(scripted.served.total.costUsd).toBeLessThanOrEqual(0.45 + 3 * 0.01);
-}, 120_000);
+longTest(
+  'sessions without a cap of their own share the money by slices and still finish',
+  async () => {
+    const names = ['a', 'b', 'c'].map((name) => ({ name, fields: { model: modelOfKnownPrice } }));
+    const group = make(names, { maxBudgetUsd: 0.45, maxConcurrentSessions: 3 });
+    const scripted = serve(steps(...tenCents));
+    expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });
+    expect(group.state().usage.costUsd).toBeCloseTo(scripted.served.total.costUsd, 6);
+    expect(scripted.served.total.costUsd).toBeLessThanOrEqual(0.45 + 3 * 0.01);
+  },
+  120_000,
+);
 
 test('the cap holds while nobody watches', async () => {
   const fields = { allowedTools: ['Bash'], model: modelOfKnownPrice };
@@ -184,58 +188,62 @@ test('the cap holds while nobody watches', async () => {
   expect(group.state().usage.costUsd).toBeCloseTo(scripted.served.total.costUsd, 6);
 }, 60_000);
 
-test('a limit hits sessions of two groups: none fails, none starts early, one request goes first', async () => {
-  const size = isLongRun ? 3 : 1;
-  const named = (prefix: string) => Array.from({ length: size }, (_, index) => ({ name: `${prefix}${index}` }));
-  const first = make(named('a'));
-  const second = make(named('b'), {}, { root: first.root });
-  let resetMs = 0;
-  const arrivals: { atMs: number; before: number }[] = [];
-  let answered = 0;
-  const limited = new Set<string>();
-  const proxy = Bun.serve({
-    port: 0,
-    hostname: '127.0.0.1',
-    idleTimeout: 0,
-    async fetch(request) {
-      const session = request.headers.get('x-claude-code-session-id') ?? '';
-      if (request.method !== 'POST' || !new URL(request.url).pathname.endsWith('/v1/messages')) {
-        return new Response(null, { status: 200 });
-      }
-      if (limited.size < 2 * size && !limited.has(session)) {
-        limited.add(session);
-        if (resetMs === 0) resetMs = (Math.ceil(Date.now() / 1000) + 6) * 1000;
-        const headers = {
-          'anthropic-ratelimit-unified-status': 'rejected',
-          'anthropic-ratelimit-unified-reset': String(resetMs / 1000),
-          'anthropic-ratelimit-unified-representative-claim': 'five_hour',
-        };
-        const error = { type: 'error', error: { type: 'rate_limit_error', message: 'limit' } };
-        return Response.json(error, { status: 429, headers });
-      }
-      arrivals.push({ atMs: Date.now(), before: answered });
-      const url = new URL(new URL(request.url).pathname, scripted.url);
-      const reply = await fetch(url, { method: 'POST', headers: request.headers, body: await request.text() });
-      const body = await reply.text();
-      answered += 1;
-      return new Response(body, { status: reply.status, headers: { 'content-type': 'text/event-stream' } });
-    },
-  });
-  const scripted = serve(steps({ text: 'after the limit' }));
-  const { ANTHROPIC_API_KEY: _key, ...login } = env;
-  const oauth = { ...login, ANTHROPIC_BASE_URL: `http://127.0.0.1:${proxy.port}`, CLAUDE_CODE_OAUTH_TOKEN: 'x' };
-  const runs = [first.run(oauth), second.run(oauth)];
-  for (const run of runs) expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-  await proxy.stop(true);
-  expect(limited.size).toBe(2 * size);
-  expect(Math.min(...arrivals.map(({ atMs }) => atMs))).toBeGreaterThanOrEqual(resetMs);
-  // The second request came only after the first one was answered.
-  expect(arrivals.filter(({ before }) => before === 0)).toHaveLength(1);
-  for (const group of [first, second]) {
-    expect(group.events().map((event) => event.type)).not.toContain('session_failed');
-    expect(group.events().map((event) => event.type)).toContain('limit_reached');
-  }
-}, 60_000);
+longTest(
+  'a limit hits sessions of two groups: none fails, none starts early, one request goes first',
+  async () => {
+    const size = 3;
+    const named = (prefix: string) => Array.from({ length: size }, (_, index) => ({ name: `${prefix}${index}` }));
+    const first = make(named('a'));
+    const second = make(named('b'), {}, { root: first.root });
+    let resetMs = 0;
+    const arrivals: { atMs: number; before: number }[] = [];
+    let answered = 0;
+    const limited = new Set<string>();
+    const proxy = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      idleTimeout: 0,
+      async fetch(request) {
+        const session = request.headers.get('x-claude-code-session-id') ?? '';
+        if (request.method !== 'POST' || !new URL(request.url).pathname.endsWith('/v1/messages')) {
+          return new Response(null, { status: 200 });
+        }
+        if (limited.size < 2 * size && !limited.has(session)) {
+          limited.add(session);
+          if (resetMs === 0) resetMs = (Math.ceil(Date.now() / 1000) + 6) * 1000;
+          const headers = {
+            'anthropic-ratelimit-unified-status': 'rejected',
+            'anthropic-ratelimit-unified-reset': String(resetMs / 1000),
+            'anthropic-ratelimit-unified-representative-claim': 'five_hour',
+          };
+          const error = { type: 'error', error: { type: 'rate_limit_error', message: 'limit' } };
+          return Response.json(error, { status: 429, headers });
+        }
+        arrivals.push({ atMs: Date.now(), before: answered });
+        const url = new URL(new URL(request.url).pathname, scripted.url);
+        const reply = await fetch(url, { method: 'POST', headers: request.headers, body: await request.text() });
+        const body = await reply.text();
+        answered += 1;
+        return new Response(body, { status: reply.status, headers: { 'content-type': 'text/event-stream' } });
+      },
+    });
+    const scripted = serve(steps({ text: 'after the limit' }));
+    const { ANTHROPIC_API_KEY: _key, ...login } = env;
+    const oauth = { ...login, ANTHROPIC_BASE_URL: `http://127.0.0.1:${proxy.port}`, CLAUDE_CODE_OAUTH_TOKEN: 'x' };
+    const runs = [first.run(oauth), second.run(oauth)];
+    for (const run of runs) expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+    await proxy.stop(true);
+    expect(limited.size).toBe(2 * size);
+    expect(Math.min(...arrivals.map(({ atMs }) => atMs))).toBeGreaterThanOrEqual(resetMs);
+    // The second request came only after the first one was answered.
+    expect(arrivals.filter(({ before }) => before === 0)).toHaveLength(1);
+    for (const group of [first, second]) {
+      expect(group.events().map((event) => event.type)).not.toContain('session_failed');
+      expect(group.events().map((event) => event.type)).toContain('limit_reached');
+    }
+  },
+  60_000,
+);
 
 /**
  * The API is gone from the end of the first session on until `isLongEnough`, then everything completes; what the second
@@ -263,11 +271,15 @@ async function throughOutage(
   return told;
 }
 
-test('a session whose time is over while the API is gone goes on when it is back', async () => {
-  await throughOutage({ timeoutMs: 80_000 }, async (_, run) => {
-    expect(await run.event('session_paused')).toMatchObject({ reason: 'transient' });
-  });
-}, 60_000);
+longTest(
+  'a session whose time is over while the API is gone goes on when it is back',
+  async () => {
+    await throughOutage({ timeoutMs: 80_000 }, async (_, run) => {
+      expect(await run.event('session_paused')).toMatchObject({ reason: 'transient' });
+    });
+  },
+  60_000,
+);
 
 longTest(
   'an API that is gone for longer than the retries last is waited for, and everything completes',

@@ -22,6 +22,7 @@ import { startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { claudeBinary } from '../support/claude-binary.ts';
 import { until } from '../support/cli.ts';
+import { longTest } from '../support/long.ts';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.ts';
 import { hasSshd, type SshServer, startSshd } from '../support/ssh-server.ts';
 import { noteTried } from '../support/tried.ts';
@@ -189,50 +190,58 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
     return project;
   }
 
-  test('done again it puts this version there, beside what is in use, and keeps one agent', async () => {
-    await open(pathWith('git', 'claude', 'bun'));
-    expect((await add('--slots', '1')).code).toBe(0);
-    const programs = join(there.home, '.local/share/claude-code-agent');
-    const program = realpathSync(join(programs, 'host'));
-    expect(await user.ok('complete', '--', 'host', 'forget', '')).toContain('one\t');
-    const [lock = ''] = locksOf(machineRoot());
-    const before = locks.holder(lock)?.identity;
-    const again = await add('--slots', '3');
-    expect([again.code, again.stderr.includes('Sending Bun')]).toEqual([0, false]);
-    expect(before && processes.isAlive(before)).toBe(false);
-    const { hosts } = await user.json<{ hosts: object[] }>('host', 'list');
-    expect(hosts).toMatchObject([{ name: 'one', slots: 3 }]);
-    // What is not given stays, and what nothing uses any more is gone.
-    const worker = Bun.spawn([Bun.which('sleep') ?? 'sleep', '1000'], { env: { PATH: `${program}/bin` } });
-    expect((await add('--label', 'gpu')).code).toBe(0);
-    expect((await add()).code).toBe(0);
-    worker.kill();
-    const kept = readdirSync(programs).map((name) => join(programs, name));
-    expect([kept.includes(program), kept.length]).toEqual([true, 4]);
-    expect(realpathSync(join(programs, 'host'))).not.toBe(program);
-    expect(await user.json('host', 'list')).toMatchObject({ hosts: [{ name: 'one', slots: 3, labels: ['gpu'] }] });
-    const other = await user.run('host', 'add', 'one', '--ssh', 'me@elsewhere');
-    expect(other.stderr).toContain(`There is a machine one already, at ${there.destination}.`);
+  longTest(
+    'done again it puts this version there, beside what is in use, and keeps one agent',
+    async () => {
+      await open(pathWith('git', 'claude', 'bun'));
+      expect((await add('--slots', '1')).code).toBe(0);
+      const programs = join(there.home, '.local/share/claude-code-agent');
+      const program = realpathSync(join(programs, 'host'));
+      expect(await user.ok('complete', '--', 'host', 'forget', '')).toContain('one\t');
+      const [lock = ''] = locksOf(machineRoot());
+      const before = locks.holder(lock)?.identity;
+      const again = await add('--slots', '3');
+      expect([again.code, again.stderr.includes('Sending Bun')]).toEqual([0, false]);
+      expect(before && processes.isAlive(before)).toBe(false);
+      const { hosts } = await user.json<{ hosts: object[] }>('host', 'list');
+      expect(hosts).toMatchObject([{ name: 'one', slots: 3 }]);
+      // What is not given stays, and what nothing uses any more is gone.
+      const worker = Bun.spawn([Bun.which('sleep') ?? 'sleep', '1000'], { env: { PATH: `${program}/bin` } });
+      expect((await add('--label', 'gpu')).code).toBe(0);
+      expect((await add()).code).toBe(0);
+      worker.kill();
+      const kept = readdirSync(programs).map((name) => join(programs, name));
+      expect([kept.includes(program), kept.length]).toEqual([true, 4]);
+      expect(realpathSync(join(programs, 'host'))).not.toBe(program);
+      expect(await user.json('host', 'list')).toMatchObject({ hosts: [{ name: 'one', slots: 3, labels: ['gpu'] }] });
+      const other = await user.run('host', 'add', 'one', '--ssh', 'me@elsewhere');
+      expect(other.stderr).toContain(`There is a machine one already, at ${there.destination}.`);
 
-    // Its agent and guard are ended; what is there no more is no hindrance.
-    await there.stop();
-    const gone = await user.run('host', 'forget', 'one', '-y');
-    expect(gone.stderr).toContain(`ssh did not come to ${there.destination}`);
-    expect([gone.code, gone.stdout]).toEqual([0, 'one is out of the fleet.\n']);
-  }, 120_000);
+      // Its agent and guard are ended; what is there no more is no hindrance.
+      await there.stop();
+      const gone = await user.run('host', 'forget', 'one', '-y');
+      expect(gone.stderr).toContain(`ssh did not come to ${there.destination}`);
+      expect([gone.code, gone.stdout]).toEqual([0, 'one is out of the fleet.\n']);
+    },
+    120_000,
+  );
 
-  test('host add says what join has against it there', async () => {
-    await open(pathWith('git', 'claude', 'bun'));
-    await user.ok('fleet', 'init', '--redis', server.url);
-    await server.kill();
-    const { code, stdout, stderr } = await add();
-    expect([code, stdout]).toEqual([2, '']);
-    expect(stderr.trim().split('\n').at(-1)).toMatch(
-      /^claude-code-agent: On \S+: Redis at \S+ refuses the connection\./,
-    );
-    expect(existsSync(fleetPaths(machineRoot()).host)).toBe(false);
-    await server.restart();
-  }, 120_000);
+  longTest(
+    'host add says what join has against it there',
+    async () => {
+      await open(pathWith('git', 'claude', 'bun'));
+      await user.ok('fleet', 'init', '--redis', server.url);
+      await server.kill();
+      const { code, stdout, stderr } = await add();
+      expect([code, stdout]).toEqual([2, '']);
+      expect(stderr.trim().split('\n').at(-1)).toMatch(
+        /^claude-code-agent: On \S+: Redis at \S+ refuses the connection\./,
+      );
+      expect(existsSync(fleetPaths(machineRoot()).host)).toBe(false);
+      await server.restart();
+    },
+    120_000,
+  );
 });
 
 describe.skipIf(!hasRedis)('with redis-server', () => {
@@ -340,79 +349,89 @@ esac
     for (const lock of locksOf(user.data)) expect(locks.holder(lock)).toBeNull();
   }, 60_000);
 
-  test('a machine whose claude endangers money says so, takes nothing, and tries the next one by itself', async () => {
-    const program = join(pathWith('claude'), 'claude');
-    const machine = join(user.folder, 'there', 'data');
-    const env = { CLAUDE_CODE_AGENT_HOME: machine, CLAUDE_CODE_AGENT_CLAUDE: program };
-    const joined = await user.runWith({ env }, 'host', 'join', await user.ok('fleet', 'join-line'), '--name', 'two');
-    expect([joined.code, joined.stdout]).toEqual([2, '']);
-    expect(joined.stderr).toContain('This machine has joined, and takes nothing: claude 2.1.331 was tried at no cost');
-    expect((await user.run('host', 'list')).stdout).toMatch(/^two +refusing /m);
-    const { stdout } = await user.run('doctor', '--hosts', '--json');
-    expect(stdout).toContain('two: nothing is sent there. claude 2.1.331 was tried');
-    expect(stdout).toContain('host add two --ssh USER@HOST --accept-claude 2.1.331');
-    expect(joined.stderr).toContain('join again at your own risk with --accept-claude 2.1.331');
-    copyFileSync(program, `${program}-new`);
-    renameSync(`${program}-new`, program);
-    noteTried(fleetPaths(machine).folder, program);
-    while (!/^two +ready /m.test(await user.ok('host', 'list'))) await Bun.sleep(100);
+  longTest(
+    'a machine whose claude endangers money says so, takes nothing, and tries the next one by itself',
+    async () => {
+      const program = join(pathWith('claude'), 'claude');
+      const machine = join(user.folder, 'there', 'data');
+      const env = { CLAUDE_CODE_AGENT_HOME: machine, CLAUDE_CODE_AGENT_CLAUDE: program };
+      const joined = await user.runWith({ env }, 'host', 'join', await user.ok('fleet', 'join-line'), '--name', 'two');
+      expect([joined.code, joined.stdout]).toEqual([2, '']);
+      expect(joined.stderr).toContain(
+        'This machine has joined, and takes nothing: claude 2.1.331 was tried at no cost',
+      );
+      expect((await user.run('host', 'list')).stdout).toMatch(/^two +refusing /m);
+      const { stdout } = await user.run('doctor', '--hosts', '--json');
+      expect(stdout).toContain('two: nothing is sent there. claude 2.1.331 was tried');
+      expect(stdout).toContain('host add two --ssh USER@HOST --accept-claude 2.1.331');
+      expect(joined.stderr).toContain('join again at your own risk with --accept-claude 2.1.331');
+      copyFileSync(program, `${program}-new`);
+      renameSync(`${program}-new`, program);
+      noteTried(fleetPaths(machine).folder, program);
+      while (!/^two +ready /m.test(await user.ok('host', 'list'))) await Bun.sleep(100);
 
-    writeFileSync(`${program}-other`, '#!/bin/sh\necho "2.1.332 (Claude Code)"\n', { mode: 0o755 });
-    renameSync(`${program}-other`, program);
-    while (!/^two +refusing /m.test(await user.ok('host', 'list'))) await Bun.sleep(100);
-    // The agent that works hears of it.
-    const accept = (version: string) => user.runWith({ env }, 'host', 'serve', '--accept-claude', version);
-    expect((await accept('2.1.331')).stderr).toContain('the claude that is installed is 2.1.332');
-    expect((await accept('2.1.332')).stderr).toContain('An agent runs on this machine already.');
-    while (!/^two +ready /m.test(await user.ok('host', 'list'))) await Bun.sleep(100);
-    expect((await user.runWith({ env }, 'host', 'forget', 'two', '--yes')).code).toBe(0);
-  }, 150_000);
+      writeFileSync(`${program}-other`, '#!/bin/sh\necho "2.1.332 (Claude Code)"\n', { mode: 0o755 });
+      renameSync(`${program}-other`, program);
+      while (!/^two +refusing /m.test(await user.ok('host', 'list'))) await Bun.sleep(100);
+      // The agent that works hears of it.
+      const accept = (version: string) => user.runWith({ env }, 'host', 'serve', '--accept-claude', version);
+      expect((await accept('2.1.331')).stderr).toContain('the claude that is installed is 2.1.332');
+      expect((await accept('2.1.332')).stderr).toContain('An agent runs on this machine already.');
+      while (!/^two +ready /m.test(await user.ok('host', 'list'))) await Bun.sleep(100);
+      expect((await user.runWith({ env }, 'host', 'forget', 'two', '--yes')).code).toBe(0);
+    },
+    150_000,
+  );
 
-  test('a machine joins by itself, in the foreground too, and leaves again', async () => {
-    user.env.CLAUDE_CODE_AGENT_CLAUDE = join(pathWith('claude'), 'claude');
-    const machine = join(user.folder, 'there', 'data');
-    const line = await user.ok('fleet', 'join-line');
-    const env = { CLAUDE_CODE_AGENT_HOME: machine };
-    const bad = async (...words: string[]) => (await user.runWith({ env }, 'host', 'join', line, ...words)).stderr;
-    expect(await bad('--name', 'a_b')).toContain('no name of a machine');
-    expect(await bad('--label', 'a b')).toContain('no label');
-    expect(await bad('--login', 'none')).toContain('This machine holds no login "none".');
-    expect(existsSync(machine)).toBe(false);
-    noteTried(fleetPaths(machine).folder, user.env.CLAUDE_CODE_AGENT_CLAUDE);
+  longTest(
+    'a machine joins by itself, in the foreground too, and leaves again',
+    async () => {
+      user.env.CLAUDE_CODE_AGENT_CLAUDE = join(pathWith('claude'), 'claude');
+      const machine = join(user.folder, 'there', 'data');
+      const line = await user.ok('fleet', 'join-line');
+      const env = { CLAUDE_CODE_AGENT_HOME: machine };
+      const bad = async (...words: string[]) => (await user.runWith({ env }, 'host', 'join', line, ...words)).stderr;
+      expect(await bad('--name', 'a_b')).toContain('no name of a machine');
+      expect(await bad('--label', 'a b')).toContain('no label');
+      expect(await bad('--login', 'none')).toContain('This machine holds no login "none".');
+      expect(existsSync(machine)).toBe(false);
+      noteTried(fleetPaths(machine).folder, user.env.CLAUDE_CODE_AGENT_CLAUDE);
 
-    const joined = await user.runWith(
-      { env, stdin: `${line}\n` },
-      'host',
-      'join',
-      '-',
-      '--name',
-      'two',
-      '--label',
-      'gpu',
-    );
-    expect(joined).toMatchObject({ code: 0, stdout: expect.stringContaining('This machine works as two') });
-    expect(joined.stdout + joined.stderr).not.toContain(line);
-    expect(await user.ok('host', 'list')).toMatch(/^two +ready .* gpu$/m);
-    // Another one may not be called so while it lives.
-    const taken = await user.run('host', 'join', line, '--name', 'two');
-    expect([taken.code, taken.stderr.includes('Another machine of the fleet is called two')]).toEqual([2, true]);
-    expect(existsSync(fleetPaths(user.data).host)).toBe(false);
-    const left = await user.runWith({ env }, 'host', 'forget', 'two', '--yes');
-    expect(left).toMatchObject({ code: 0, stdout: 'two is out of the fleet.\n' });
-    expect(await user.json('host', 'list')).toEqual({ hosts: [] });
-    expect(readdirSync(join(machine, 'fleet'))).toEqual([]);
+      const joined = await user.runWith(
+        { env, stdin: `${line}\n` },
+        'host',
+        'join',
+        '-',
+        '--name',
+        'two',
+        '--label',
+        'gpu',
+      );
+      expect(joined).toMatchObject({ code: 0, stdout: expect.stringContaining('This machine works as two') });
+      expect(joined.stdout + joined.stderr).not.toContain(line);
+      expect(await user.ok('host', 'list')).toMatch(/^two +ready .* gpu$/m);
+      // Another one may not be called so while it lives.
+      const taken = await user.run('host', 'join', line, '--name', 'two');
+      expect([taken.code, taken.stderr.includes('Another machine of the fleet is called two')]).toEqual([2, true]);
+      expect(existsSync(fleetPaths(user.data).host)).toBe(false);
+      const left = await user.runWith({ env }, 'host', 'forget', 'two', '--yes');
+      expect(left).toMatchObject({ code: 0, stdout: 'two is out of the fleet.\n' });
+      expect(await user.json('host', 'list')).toEqual({ hosts: [] });
+      expect(readdirSync(join(machine, 'fleet'))).toEqual([]);
 
-    const child = Bun.spawn([user.program, 'host', 'join', line, '--name', 'three', '--foreground'], {
-      env: { ...user.env, ...env },
-      cwd: user.folder,
-      stdin: 'ignore',
-      stdout: 'ignore',
-      stderr: 'ignore',
-    });
-    await until(() => locks.holder(fleetPaths(machine).guardLock) !== null);
-    child.kill('SIGTERM');
-    expect(await child.exited).toBe(0);
-    expect((await user.runWith({ env }, 'host', 'forget', 'three', '--yes')).code).toBe(0);
-    for (const lock of locksOf(machine)) expect(locks.holder(lock)).toBeNull();
-  }, 60_000);
+      const child = Bun.spawn([user.program, 'host', 'join', line, '--name', 'three', '--foreground'], {
+        env: { ...user.env, ...env },
+        cwd: user.folder,
+        stdin: 'ignore',
+        stdout: 'ignore',
+        stderr: 'ignore',
+      });
+      await until(() => locks.holder(fleetPaths(machine).guardLock) !== null);
+      child.kill('SIGTERM');
+      expect(await child.exited).toBe(0);
+      expect((await user.runWith({ env }, 'host', 'forget', 'three', '--yes')).code).toBe(0);
+      for (const lock of locksOf(machine)) expect(locks.holder(lock)).toBeNull();
+    },
+    60_000,
+  );
 });

@@ -3,7 +3,7 @@
  * under Bun and runs a group; its types serve a strict program; under Node one sentence says what to do. Nothing is
  * asked of a network.
  */
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, beforeAll, expect } from 'bun:test';
 import {
   existsSync,
   mkdirSync,
@@ -20,11 +20,13 @@ import { delimiter, join } from 'node:path';
 import manifest from '../../package.json' with { type: 'json' };
 import * as library from '../../src/index.ts';
 import { packageRoot } from '../support/cli.ts';
+import { isLongRun, longTest } from '../support/long.ts';
 import { TestTerminal } from '../support/terminal.ts';
 
 let folder = '';
 
 beforeAll(() => {
+  if (!isLongRun) return;
   folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca pack ')));
   const packed = spawn(['npm', 'pack', '--silent', '--offline', '--pack-destination', folder], packageRoot);
   expect(packed).toMatchObject({ code: 0 });
@@ -42,7 +44,9 @@ beforeAll(() => {
   symlinkSync(process.execPath, join(tools, 'bun'));
   writeFileSync(join(folder, 'package.json'), '{"type": "module"}');
 }, 120_000);
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => {
+  if (folder !== '') rmSync(folder, { recursive: true, force: true });
+});
 
 const withoutClaude = (process.env.PATH ?? '').split(delimiter).filter((path) => !existsSync(join(path, 'claude')));
 
@@ -67,7 +71,7 @@ function write(name: string, text: string): string {
   return join(folder, name);
 }
 
-test('what is in it', () => {
+longTest('what is in it', () => {
   const there = readdirSync(join(folder, 'node_modules', 'claude-code-agent')).sort();
   const [texts, folders] = [
     ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'],
@@ -85,7 +89,7 @@ test('what is in it', () => {
   expect(licences).toMatch(/^commander [\s\S]*^react [\s\S]*^zod [\s\S]*/m);
 });
 
-test('the launcher and the hooks run what was packed, with no source and no package beside it', () => {
+longTest('the launcher and the hooks run what was packed, with no source and no package beside it', () => {
   const launcher = join(folder, 'node_modules', 'claude-code-agent', 'bin', 'claude-code-agent');
   expect(spawn([launcher, '--version'])).toMatchObject({ code: 0, stdout: `${manifest.version}\n` });
   expect(spawn([launcher, 'doctor']).stdout).toMatch(/^ok +bun .*, as it was published$/m);
@@ -93,25 +97,31 @@ test('the launcher and the hooks run what was packed, with no source and no pack
   expect(spawn([launcher, 'hook', 'cpm', 'session-start'])).toMatchObject({ code: 0, stderr: '' });
 });
 
-test('where no claude is installed a stand-in plays it in a rehearsal, and that is said', async () => {
-  const launcher = join(folder, 'node_modules', 'claude-code-agent', 'bin', 'claude-code-agent');
-  const file = write('workflow.yaml', 'version: 1\nsessions:\n  api: { project: ".", prompt: "Do it." }\n');
-  const real = spawn([launcher, 'run', file], folder);
-  expect(real).toMatchObject({ code: 2, stdout: '' });
-  expect(real.stderr).toContain('A rehearsal (--rehearse) needs none.');
-  const { code, stdout, stderr } = spawn([launcher, 'run', file, '--rehearse']);
-  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('so a stand-in plays it') });
-  expect(stdout).toMatch(/^001 api .*completed/m);
-  const { stdout: log } = spawn([launcher, 'session', 'logs', '@/api']);
-  expect(log).toContain('-- claude stand-in');
-  expect(log).toContain('This was a rehearsal of session api');
-  // Nobody can speak with it.
-  const wish = { cwd: folder, env: environment(), columns: 200 };
-  const terminal = new TestTerminal([launcher, 'session', 'attach', '@/api'], wish);
-  expect(await terminal.exited).toBe(2);
-  expect(terminal.text()).toContain('No claude is installed, and what plays it in a rehearsal cannot be spoken with.');
-  terminal.close();
-}, 60_000);
+longTest(
+  'where no claude is installed a stand-in plays it in a rehearsal, and that is said',
+  async () => {
+    const launcher = join(folder, 'node_modules', 'claude-code-agent', 'bin', 'claude-code-agent');
+    const file = write('workflow.yaml', 'version: 1\nsessions:\n  api: { project: ".", prompt: "Do it." }\n');
+    const real = spawn([launcher, 'run', file], folder);
+    expect(real).toMatchObject({ code: 2, stdout: '' });
+    expect(real.stderr).toContain('A rehearsal (--rehearse) needs none.');
+    const { code, stdout, stderr } = spawn([launcher, 'run', file, '--rehearse']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('so a stand-in plays it') });
+    expect(stdout).toMatch(/^001 api .*completed/m);
+    const { stdout: log } = spawn([launcher, 'session', 'logs', '@/api']);
+    expect(log).toContain('-- claude stand-in');
+    expect(log).toContain('This was a rehearsal of session api');
+    // Nobody can speak with it.
+    const wish = { cwd: folder, env: environment(), columns: 200 };
+    const terminal = new TestTerminal([launcher, 'session', 'attach', '@/api'], wish);
+    expect(await terminal.exited).toBe(2);
+    expect(terminal.text()).toContain(
+      'No claude is installed, and what plays it in a rehearsal cannot be spoken with.',
+    );
+    terminal.close();
+  },
+  60_000,
+);
 
 const program = `
 import { type GroupProgress, type GroupResult, SessionGroup, SessionGroupRunner } from 'claude-code-agent';
@@ -123,10 +133,14 @@ const progress: GroupProgress = await group.progress();
 console.log(result.status, progress.completed, result.sessions.map(({ name, status }) => \`\${name} \${status}\`));
 `;
 
-test('under Bun it is imported by its name and runs a group', () => {
-  const ran = spawn([process.execPath, write('program.ts', program)]);
-  expect(ran).toEqual({ code: 0, stdout: 'completed 1 [ "one completed" ]\n', stderr: '' });
-}, 60_000);
+longTest(
+  'under Bun it is imported by its name and runs a group',
+  () => {
+    const ran = spawn([process.execPath, write('program.ts', program)]);
+    expect(ran).toEqual({ code: 0, stdout: 'completed 1 [ "one completed" ]\n', stderr: '' });
+  },
+  60_000,
+);
 
 const bundler = { module: 'preserve', moduleResolution: 'bundler' };
 
@@ -138,38 +152,50 @@ function mistakesIn(files: readonly string[], resolution: object): string[] {
   return stdout.split('\n').filter((line) => /claude-code-agent|(?:typed|documented)/.test(line));
 }
 
-test('its types hold in a strict program, and see a mistake', () => {
-  write('typed.ts', program);
-  expect(mistakesIn(['typed.ts'], bundler)).toEqual([]);
-  expect(mistakesIn(['typed.ts'], { module: 'nodenext', moduleResolution: 'nodenext' })).toEqual([]);
-  write('typed.ts', program.replace("projectPath: '.'", "project: '.'"));
-  expect(mistakesIn(['typed.ts'], bundler)).toEqual([expect.stringContaining("'project' does not exist")]);
-}, 120_000);
+longTest(
+  'its types hold in a strict program, and see a mistake',
+  () => {
+    write('typed.ts', program);
+    expect(mistakesIn(['typed.ts'], bundler)).toEqual([]);
+    expect(mistakesIn(['typed.ts'], { module: 'nodenext', moduleResolution: 'nodenext' })).toEqual([]);
+    write('typed.ts', program.replace("projectPath: '.'", "project: '.'"));
+    expect(mistakesIn(['typed.ts'], bundler)).toEqual([expect.stringContaining("'project' does not exist")]);
+  },
+  120_000,
+);
 
-test('so do the programs in its documentation', () => {
-  const doc = readFileSync(join(packageRoot, 'docs', 'library.md'), 'utf8');
-  const blocks = [...doc.matchAll(/```ts\n(.*?)```/gs)].map(([, text = '']) => text);
-  expect(blocks.length).toBe(2);
-  const files = blocks.map((_, index) => `documented-${index}.ts`);
-  for (const [index, name] of files.entries()) write(name, blocks[index] as string);
-  expect(mistakesIn(files, bundler)).toEqual([]);
-  const named = [...doc.matchAll(/`group\.(\w+)/g)].map(([, name = '']) => name);
-  const known = Object.getOwnPropertyNames(library.SessionGroup.prototype);
-  expect(named.filter((name) => !known.includes(name))).toEqual([]);
-}, 120_000);
+longTest(
+  'so do the programs in its documentation',
+  () => {
+    const doc = readFileSync(join(packageRoot, 'docs', 'library.md'), 'utf8');
+    const blocks = [...doc.matchAll(/```ts\n(.*?)```/gs)].map(([, text = '']) => text);
+    expect(blocks.length).toBe(2);
+    const files = blocks.map((_, index) => `documented-${index}.ts`);
+    for (const [index, name] of files.entries()) write(name, blocks[index] as string);
+    expect(mistakesIn(files, bundler)).toEqual([]);
+    const named = [...doc.matchAll(/`group\.(\w+)/g)].map(([, name = '']) => name);
+    const known = Object.getOwnPropertyNames(library.SessionGroup.prototype);
+    expect(named.filter((name) => !known.includes(name))).toEqual([]);
+  },
+  120_000,
+);
 
-test('under Node one sentence says what to do, whatever is imported', () => {
-  const names = Object.keys(library).sort();
-  const stub = readFileSync(join(packageRoot, 'bin', 'needs-bun.mjs'), 'utf8');
-  expect((/export let ([^;]+);/.exec(stub)?.[1] ?? '').split(', ').sort()).toEqual(names);
-  const programs = [
-    ['named.mjs', `import { ${names.join(', ')} } from 'claude-code-agent';`],
-    ['whole.mjs', "import * as all from 'claude-code-agent'; console.log(all);"],
-    ['required.cjs', "require('claude-code-agent');"],
-  ] as const;
-  for (const [name, text] of programs) {
-    const { code, stdout, stderr } = spawn(['node', write(name, text)]);
-    expect([name, code, stdout]).toEqual([name, 1, '']);
-    expect(stderr).toContain('claude-code-agent is a library for Bun: run your program with "bun your-program.ts"');
-  }
-}, 60_000);
+longTest(
+  'under Node one sentence says what to do, whatever is imported',
+  () => {
+    const names = Object.keys(library).sort();
+    const stub = readFileSync(join(packageRoot, 'bin', 'needs-bun.mjs'), 'utf8');
+    expect((/export let ([^;]+);/.exec(stub)?.[1] ?? '').split(', ').sort()).toEqual(names);
+    const programs = [
+      ['named.mjs', `import { ${names.join(', ')} } from 'claude-code-agent';`],
+      ['whole.mjs', "import * as all from 'claude-code-agent'; console.log(all);"],
+      ['required.cjs', "require('claude-code-agent');"],
+    ] as const;
+    for (const [name, text] of programs) {
+      const { code, stdout, stderr } = spawn(['node', write(name, text)]);
+      expect([name, code, stdout]).toEqual([name, 1, '']);
+      expect(stderr).toContain('claude-code-agent is a library for Bun: run your program with "bun your-program.ts"');
+    }
+  },
+  60_000,
+);

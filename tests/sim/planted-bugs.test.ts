@@ -3,6 +3,7 @@
  * few notices; what it tells is short, and a tale that was made smaller is still about the same promise.
  */
 import { expect, test } from 'bun:test';
+import { sampled } from '../support/long.ts';
 import { aimOf } from './aims.ts';
 import { invariants } from './checks.ts';
 import { type PlantedBug, plantedBugs } from './planted-bugs.ts';
@@ -31,7 +32,7 @@ test('there is a bug for every promise', () => {
   expect([...new Set(plantedBugs.map(({ invariant }) => invariant))].sort()).toEqual(Object.values(invariants).sort());
 });
 
-test.each(plantedBugs.map((bug) => [bug.name, bug] as const))(
+test.each(sampled(plantedBugs, 2).map((bug) => [bug.name, bug] as const))(
   '%s: found',
   (_name, bug) => expect(firstSeed(bug)).not.toBeNull(),
   60_000,

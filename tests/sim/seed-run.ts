@@ -6,17 +6,25 @@ import { nameOf, scenarioOf } from './scenario-of-seed.ts';
 import { shrink, tell } from './shrink.ts';
 import { simulate } from './simulation.ts';
 
-/**
- * There are two parts of one file each, so that two cores can share them; a plain test run has the first. Each has to
- * make half of the steps and to fill half of each cell; both together make a million and fill every cell a hundredfold.
- * How many stories that takes is left to the seeds, with a limit that tells of a cell that has become hard to hit.
- */
-export const mostSeedsPerPart = 6_000;
-export const leastStepsPerPart = 500_000;
-export const leastPerCellAndPart = 50;
+/** What a part has to do: so many steps at least, and each cell filled so often at least. */
+export interface Part {
+  readonly firstSeed: number;
+  readonly stepsMin: number;
+  readonly perCellMin: number;
+}
 
-/** So many steps are made by stories as luck brings them, before cells that are still thin are looked at. */
-const stepsAtRandom = 200_000;
+/**
+ * A plain test run has the first part, the long run and CI the second one too: together they make a million steps and
+ * fill every cell a hundredfold. How many stories that takes is left to the seeds, with a limit that tells of a cell that
+ * has become hard to hit.
+ */
+export const plainPart: Part = { firstSeed: 0, stepsMin: 220_000, perCellMin: 20 };
+/** Far beyond the last seed of the first part. */
+export const longPart: Part = { firstSeed: 500_000, stepsMin: 780_000, perCellMin: 80 };
+export const mostSeedsPerPart = 8_000;
+
+/** This share of the steps is made by stories as luck brings them, before cells that are still thin are looked at. */
+const shareAtRandom = 0.4;
 /** In so many thin cells at once a story is cut short that comes by all of them. */
 const cutsMax = 12;
 /** What the crashes add to a story, about. */
@@ -100,12 +108,12 @@ export function runSeeds(first: number, count: number): SeedRun {
 }
 
 /** Runs the seeds of one part, and variants of them for cells that these did not fill, until the part is complete. */
-export function runPart(first: number): SeedRun {
+export function runPart({ firstSeed, stepsMin, perCellMin }: Part): SeedRun {
   const run = new Run();
-  let next = first;
+  let next = firstSeed;
   while (run.seeds < mostSeedsPerPart) {
-    const thin = run.steps < stepsAtRandom ? [] : run.coverage.thinCells(leastPerCellAndPart);
-    if (thin.length === 0 && run.steps > leastStepsPerPart) break;
+    const thin = run.steps < stepsMin * shareAtRandom ? [] : run.coverage.thinCells(perCellMin);
+    if (thin.length === 0 && run.steps > stepsMin) break;
     const variant = thin.length === 0 ? null : run.variantFor(thin);
     const aim = thin.find((cell) => aimedCells.includes(cell));
     while (variant === null && aim !== undefined && aimOf(next) !== aim) next += 1;

@@ -2,18 +2,15 @@
 import { expect } from 'bun:test';
 import { longTest } from '../support/long.ts';
 import { cellName } from './coverage.ts';
-import { leastPerCellAndPart, leastStepsPerPart, runPart } from './seed-run.ts';
-
-/** Far beyond the last seed of the first part. */
-const firstSeed = 500_000;
+import { longPart, runPart } from './seed-run.ts';
 
 longTest(
   'every promise holds after every step, and every decision meets every crash',
   () => {
-    const { broken, steps, coverage } = runPart(firstSeed);
+    const { broken, steps, coverage } = runPart(longPart);
     if (broken !== null) throw new Error(broken);
-    expect(steps).toBeGreaterThan(leastStepsPerPart);
-    expect(coverage.thinCells(leastPerCellAndPart).map(cellName)).toEqual([]);
+    expect(steps).toBeGreaterThan(longPart.stepsMin);
+    expect(coverage.thinCells(longPart.perCellMin).map(cellName)).toEqual([]);
   },
   600_000,
 );

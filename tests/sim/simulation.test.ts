@@ -8,7 +8,7 @@ import { expect, test } from 'bun:test';
 import { isLongRun, longTestIf } from '../support/long.ts';
 import { Coverage, cellName } from './coverage.ts';
 import { scenarioNamed, scenarioOf, withPowerCuts, withTakeOvers } from './scenario-of-seed.ts';
-import { leastPerCellAndPart, leastStepsPerPart, mostSeedsPerPart, runPart, runSeeds } from './seed-run.ts';
+import { mostSeedsPerPart, plainPart, runPart, runSeeds } from './seed-run.ts';
 import { seededFor } from './seeded.ts';
 import { tell } from './shrink.ts';
 import { simulate } from './simulation.ts';
@@ -52,10 +52,10 @@ usually.each([
 usually(
   'every promise holds after every step, and every decision meets every crash',
   () => {
-    const { broken, steps, coverage } = runPart(0);
+    const { broken, steps, coverage } = runPart(plainPart);
     if (broken !== null) throw new Error(broken);
-    expect(steps).toBeGreaterThan(leastStepsPerPart);
-    expect(coverage.thinCells(leastPerCellAndPart).map(cellName)).toEqual([]);
+    expect(steps).toBeGreaterThan(plainPart.stepsMin);
+    expect(coverage.thinCells(plainPart.perCellMin).map(cellName)).toEqual([]);
   },
   10 * minutes,
 );

@@ -9,7 +9,7 @@ import { longTestIf } from '../../support/long.ts';
 import { fleetScenarioOf } from './fleet-scenario.ts';
 import { simulateFleet } from './fleet-simulation.ts';
 
-const quickSeeds = 80;
+const quickSeeds = 50;
 const longSeeds = 1_000;
 /**
  * Left out: a machine that was away when its group was completed keeps the record of its slot until it tidies up, two

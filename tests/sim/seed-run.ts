@@ -15,8 +15,8 @@ export interface Part {
 
 /**
  * A plain test run has the first part, the long run and CI the second one too: together they make a million steps and
- * fill every cell a hundredfold. How many stories that takes is left to the seeds, with a limit that tells of a cell that
- * has become hard to hit.
+ * fill every cell a hundredfold. How many stories that takes is left to the seeds, with a limit that tells of a cell
+ * that has become hard to hit.
  */
 export const plainPart: Part = { firstSeed: 0, stepsMin: 220_000, perCellMin: 20 };
 /** Far beyond the last seed of the first part. */

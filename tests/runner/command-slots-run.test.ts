@@ -145,12 +145,12 @@ test('what holds up the longest chain is judged first', async () => {
 }, 60_000);
 
 test('a command that fails, and one that takes too long, give their slots back', async () => {
-  const accept = (name: string, command: string) => ({
+  const accept = (name: string, command: string, acceptTimeoutMs = 600_000) => ({
     name,
-    fields: { acceptRetries: 0, acceptTimeoutMs: 1_000, accept: command },
+    fields: { acceptRetries: 0, acceptTimeoutMs, accept: command },
   });
   const group = make(
-    [accept('a', 'exit 3'), accept('b', 'sleep 600'), accept('c', quick('c'))],
+    [accept('a', 'exit 3'), accept('b', 'sleep 600', 1_000), accept('c', quick('c'))],
     { commandsAtOnce: 1, errorThreshold: 9 },
     10,
   );

@@ -10,6 +10,7 @@ import { dist, memoryFolder, ownPrefix } from '../../bench/support/places.ts';
 import { createLinuxTable } from '../../src/world/processes/proc-linux.ts';
 import { collectDescendants } from '../../src/world/processes/process-tree.ts';
 import { packageRoot, until } from '../support/cli.ts';
+import { sampled } from '../support/long.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -33,23 +34,28 @@ function bench(...words: string[]) {
 
 const below = (pid: number) => collectDescendants(createLinuxTable('/proc').all(), pid, process.pid);
 
-test.skipIf(process.platform !== 'linux').each([
+const signals = [
   ['SIGINT', 130],
   ['SIGTERM', 143],
-] as const)('in the middle of its work %s ends all of it', async (signal, code) => {
-  const { child, left } = bench('--quick', 'size');
-  // The runner, a fake and its sleep are below what measures.
-  await until(() => below(child.pid).length > 4 && left().length > 2);
-  const [during, files] = [below(child.pid), left()];
-  child.kill(signal);
-  expect(await child.exited).toBe(code);
-  const living = createLinuxTable('/proc')
-    .all()
-    .flatMap(({ pid, startTime, zombie }) => (zombie ? [] : [`${pid} ${startTime}`]));
-  expect(during.filter(({ pid, startTime }) => living.includes(`${pid} ${startTime}`))).toEqual([]);
-  expect(files.length).toBeGreaterThan(2);
-  expect(left()).toEqual([]);
-});
+] as const;
+
+test.skipIf(process.platform !== 'linux').each(sampled(signals, 2))(
+  'in the middle of its work %s ends all of it',
+  async (signal, code) => {
+    const { child, left } = bench('--quick', 'size');
+    // The runner, a fake and its sleep are below what measures.
+    await until(() => below(child.pid).length > 4 && left().length > 2);
+    const [during, files] = [below(child.pid), left()];
+    child.kill(signal);
+    expect(await child.exited).toBe(code);
+    const living = createLinuxTable('/proc')
+      .all()
+      .flatMap(({ pid, startTime, zombie }) => (zombie ? [] : [`${pid} ${startTime}`]));
+    expect(during.filter(({ pid, startTime }) => living.includes(`${pid} ${startTime}`))).toEqual([]);
+    expect(files.length).toBeGreaterThan(2);
+    expect(left()).toEqual([]);
+  },
+);
 
 test('a name that is none is refused with a usage, which can also be asked for', async () => {
   const refused = bench('--quikc', 'size');

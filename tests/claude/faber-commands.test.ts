@@ -10,6 +10,7 @@ import { statePath } from '../../src/context/faber/project.ts';
 import { newState, phasesDefault } from '../../src/context/faber/state.ts';
 import type { Step } from '../../src/rehearsal/script.ts';
 import { packageRoot } from '../support/cli.ts';
+import { sampled } from '../support/long.ts';
 import { claudeBinary, openRig, patienceMs, type Rig } from './rig.ts';
 
 let rig: Rig;
@@ -98,7 +99,7 @@ const command = ({ program }: Brought, rest: string): Step => {
 
 const withClaude = test.skipIf(claudeBinary === undefined);
 
-withClaude.each(ways)(
+withClaude.each(sampled(ways, 2))(
   '"/fractary-faber:prime-context command works with --run-id and --trigger parameters": that of %s',
   async (_, brought) => {
     const options = `--run-id ${runId} --trigger session_start`;
@@ -117,7 +118,7 @@ withClaude.each(ways)(
   patienceMs,
 );
 
-withClaude.each(ways)(
+withClaude.each(sampled(ways, 2))(
   '"/fractary-faber:session-end command saves session metadata": that of %s',
   async (_, brought) => {
     const record = { session_id: id, started_at: '2026-01-04T10:00:00Z', artifacts_loaded: ['workflow-state'] };
@@ -138,7 +139,7 @@ withClaude.each(ways)(
   patienceMs,
 );
 
-withClaude.each(ways)(
+withClaude.each(sampled(ways, 2))(
   'S6: "workflow-run command writes .fractary/faber/.active-run-id": that of %s',
   async (_, brought) => {
     const steps = [

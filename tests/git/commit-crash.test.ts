@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(() => rig.remove());
 
 /** Moments from one crash to the next; odd, so that crashes before and after a step take turns. */
-const stride = isLongRun ? 1 : 5;
+const stride = isLongRun ? 1 : 9;
 
 /** What a session did before it ended; afterwards these files are in its branch's last commit, besides a.txt. */
 const stories: Readonly<Record<string, { readonly act: (workspace: Workspace) => void; readonly files: string[] }>> = {

@@ -11,7 +11,7 @@ import { fc } from '../support/property.ts';
 import { exampleWorkflow, WorkflowFolder } from './workflow-rig.ts';
 
 /** Ten thousand inputs in the long tests, a quarter of them otherwise. */
-const share = (inputs: number): number => (isLongRun ? inputs : Math.ceil(inputs / 4));
+const share = (inputs: number): number => (isLongRun ? inputs : Math.ceil(inputs / 8));
 
 let folder: WorkflowFolder;
 beforeAll(() => {

@@ -11,7 +11,7 @@ import type { HostedCommand } from '../hosts/host.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 import type { Worker } from './attempt/worker.ts';
-import type { Fact } from './facts.ts';
+import { type Fact, isRefusedLogin } from './facts.ts';
 import { lateUsage } from './late-usage.ts';
 
 /** Makes the fleet of a run, which tells by these what has changed. */
@@ -91,6 +91,15 @@ export class Elsewhere {
       workspace: () => this.#made.get(attempt.id) ?? state().sessions.get(sessionId)?.workspace,
     };
     return isRecalled ? fleet.recall(input) : fleet.attempt(input);
+  }
+
+  /** To be called before it is on record, so that nothing more is decided for machines whose logins were refused. */
+  noteLogins(facts: readonly Fact[]): void {
+    for (const fact of facts) {
+      if (fact.kind !== 'ended' || !isRefusedLogin(fact.outcome)) continue;
+      const place = this.#placed.get(fact.attemptId)?.place;
+      if (place !== undefined) this.#fleet?.refuseLogin(place, fact.outcome.message);
+    }
   }
 
   noteWorkspace(attemptId: string, workspace: Workspace): void {

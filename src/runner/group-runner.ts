@@ -202,6 +202,7 @@ export class GroupRunner {
     // What a session did last is shown, and counted for the gate, before its end is.
     if (facts.some((fact) => fact.kind === 'ended')) this.#board.showNow();
     this.#surroundings.noteLimits(facts);
+    this.#elsewhere.noteLogins(facts);
     this.#surroundings.trackOutage(this.#writer.state, facts);
     const bodies: EventBody[] = this.#surroundings.gateEvents(this.#writer.state);
     const { clock, random } = this.#world;

@@ -9,7 +9,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { parseJoinLine } from '../../src/hosts/fleet/join-line.ts';
 import { FleetRedis } from '../../src/hosts/fleet/redis.ts';
-import { registerHost } from '../../src/hosts/fleet/registry.ts';
+import { refuseLogin, registerHost } from '../../src/hosts/fleet/registry.ts';
 import { type HostEntry, wireVersion } from '../../src/hosts/fleet/wire.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.ts';
@@ -206,6 +206,25 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       expect(listed.stderr).toBe('untold: claude 2.1.0 was tried.\n');
       const { hosts } = await user.json<{ hosts: Record<string, unknown>[] }>('host', 'list');
       expect(hosts[0]).toMatchObject({ name: 'gpu1', state: 'ready', slots: 4, used: 1, free: 3, labels: ['gpu'] });
+    });
+
+    test('whose login was refused say so until they have another one or are resumed', async () => {
+      const own = { ...(await claudeHere()), loginKey: 'first' };
+      await says('gpu1', { abilities: own });
+      unwrap(await refuseLogin(redis, 'gpu1', { key: 'first', trouble: 'Not logged in.' }));
+      const listed = await user.run('host', 'list');
+      expect(listed.stdout).toMatch(/^gpu1 +refusing /m);
+      expect(listed.stderr).toBe(
+        'gpu1: Its login was refused, and it gets nothing more until that changes, or with: ' +
+          'claude-code-agent host resume gpu1. Not logged in.\n',
+      );
+      const { stdout } = await user.run('doctor', '--hosts');
+      expect(stdout).toContain('gpu1: its login was refused in a session, so nothing is sent there. Not logged in.');
+      await says('gpu1', { abilities: { ...own, loginKey: 'second' } });
+      expect(await user.ok('host', 'list')).toMatch(/^gpu1 +ready /m);
+      await says('gpu1', { abilities: own });
+      await user.ok('host', 'resume', 'gpu1');
+      expect(await user.ok('host', 'list')).toMatch(/^gpu1 +ready /m);
     });
 
     test('are drained and resumed by name', async () => {

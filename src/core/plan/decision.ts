@@ -114,6 +114,8 @@ export interface FleetView {
   readonly localSlots: number;
   /** Completes a sentence that says what such a session waits for; without a full stop. */
   describe(needs: Needs): string;
+  /** All machines that could serve such a session, when the login was refused on each of them; empty otherwise. */
+  withoutLogin(needs: Needs): readonly string[];
 }
 
 /** What the decision depends on besides the state: facts of the machine and the moment, gathered by the runner. */

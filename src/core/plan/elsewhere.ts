@@ -97,6 +97,8 @@ export class Spots {
     if (place !== undefined) return { at: 'elsewhere', place };
     // Where its files and caches lie it is first asked for a slot, for as long as others wait for it.
     const isAwaited = lastHost(record) !== undefined && !fleet.longWished.has(definition.id);
+    const refused = must ? fleet.withoutLogin(needsOf(definition)) : [];
+    if (refused.length > 0) return { at: 'nowhere', hold: noLogin(definition, refused) };
     if (must || isAwaited || this.#locals >= fleet.localSlots) return this.#wish(fleet, definition);
     return this.#here(() => this.#wish(fleet, definition));
   }
@@ -159,6 +161,14 @@ function noFleet(definition: SessionDefinition): Hold {
     'and no fleet is set up here',
     advise('Set one up with', ['fleet', 'init', '--redis', 'URL']),
   );
+}
+
+/** Once its login is another one, a machine takes sessions again by itself. */
+function noLogin(definition: SessionDefinition, hosts: readonly string[]): Hold {
+  const listed = hosts.length === 1 ? hosts[0] : `${hosts.slice(0, -1).join(', ')} and ${hosts.at(-1)}`;
+  const resumed = hosts.map((name) => ['host', 'resume', name]);
+  const advice = advise('Mend the login there, or try it once more with', ...resumed);
+  return refusal(definition, `and the login was refused on ${listed}`, advice);
 }
 
 function keptHere(definition: SessionDefinition): Hold {

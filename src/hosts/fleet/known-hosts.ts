@@ -1,0 +1,112 @@
+/** The machines of a fleet as a runner sees them, with the logins that did not work there, and what people are told. */
+import type { Needs } from '../../core/plan/decision.ts';
+import type { FleetLink } from './engine-link.ts';
+import { isLost, isRefused, type RegisteredHost, takesNew, withLogin } from './registry.ts';
+import type { HostAbilities, RefusedLogin } from './wire.ts';
+
+/**
+ * A machine of which so many logins were refused in one run gets nothing more, whatever it has next: what names a login
+ * may change without it being a better one, and its sessions are not to be tried there again and again.
+ */
+const loginsMax = 3;
+
+export class KnownHosts {
+  readonly #link: Pick<FleetLink, 'hosts' | 'refuseLogin'>;
+  #listed: readonly RegisteredHost[] | null = null;
+  /** Of machines, also of those that are on no list any more. */
+  readonly #leasesMs = new Map<string, number>();
+  /** Not on the list yet, by machine. */
+  readonly #refused = new Map<string, RefusedLogin>();
+  readonly #telling = new Set<RefusedLogin>();
+  readonly #keys = new Map<string, Set<string | undefined>>();
+
+  constructor(link: Pick<FleetLink, 'hosts' | 'refuseLogin'>) {
+    this.#link = link;
+  }
+
+  /** As they were listed last; null = not known yet. */
+  get all(): readonly RegisteredHost[] | null {
+    return this.#listed?.map((host) => withLogin(host, this.#refused.get(host.name) ?? null)) ?? null;
+  }
+
+  leaseMsOf(host: string): number {
+    return this.#leasesMs.get(host) ?? 0;
+  }
+
+  async list(): Promise<readonly RegisteredHost[] | null> {
+    const listed = await this.#link.hosts();
+    if (!listed.ok) return this.all;
+    this.#listed = listed.value;
+    for (const { name, leaseMs } of listed.value) this.#leasesMs.set(name, leaseMs);
+    for (const [host, refused] of this.#refused) void this.#tell(host, refused);
+    return this.all;
+  }
+
+  /** claude could do nothing with the login that the machine had when it offered the slot, `undefined` = not known. */
+  refuse(host: string, offered: HostAbilities | undefined, trouble: string): void {
+    const { loginKey: key } = offered ?? this.#listed?.find(({ name }) => name === host)?.abilities ?? {};
+    const keys = this.#keys.get(host) ?? new Set();
+    this.#keys.set(host, keys.add(key));
+    const refused = { trouble, ...(key === undefined || keys.size >= loginsMax ? {} : { key }) };
+    this.#refused.set(host, refused);
+    void this.#tell(host, refused);
+  }
+
+  /** Again with each list, until it is on record there. */
+  async #tell(host: string, refused: RefusedLogin): Promise<void> {
+    if (this.#telling.has(refused)) return;
+    this.#telling.add(refused);
+    const told = await this.#link.refuseLogin(host, refused);
+    if (told.ok) await this.list();
+    if (told.ok && this.#refused.get(host) === refused) this.#refused.delete(host);
+    this.#telling.delete(refused);
+  }
+
+  isRefused(host: string, abilities: HostAbilities): boolean {
+    const refused = this.#refused.get(host);
+    return refused !== undefined && isRefused(refused, abilities);
+  }
+}
+
+/** Completes a sentence about a slot that is waited for. `hosts`: null = not known yet. */
+export function describeHosts(hosts: readonly RegisteredHost[] | null, needs: Needs): string {
+  if (hosts === null) return 'the machines of the fleet have not answered yet';
+  const fitting = fittingHosts(hosts, needs);
+  const refused = fitting.filter(({ loginTrouble }) => loginTrouble !== undefined);
+  const logins = refused.length === 0 ? '' : `; the login was refused on ${namesOf(refused)}`;
+  return `${howMany(fitting, needs)}${logins}`;
+}
+
+function howMany(fitting: readonly RegisteredHost[], { host }: Needs): string {
+  const alive = fitting.filter((one) => !isLost(one));
+  const open = alive.filter(takesNew);
+  if (fitting.length === 0) return host === undefined ? 'no machine has that' : 'there is no such machine';
+  if (alive.length === 0) return `nothing is heard of ${plural(fitting.length, 'such machine')}`;
+  if (open.length === 0)
+    return `${plural(alive.length, 'such machine')} take${alive.length === 1 ? 's' : ''} nothing new`;
+  const slots = open.reduce((sum, one) => sum + one.slots, 0);
+  const free = open.reduce((sum, one) => sum + Math.max(0, one.slots - one.used), 0);
+  const state = free === 0 ? 'all busy' : `${free} free`;
+  return `${plural(open.length, 'machine')}, ${plural(slots, 'slot')}, ${state}`;
+}
+
+/** All machines that could serve it, when the login was refused on each; empty otherwise. */
+export function withoutLogin(hosts: readonly RegisteredHost[] | null, needs: Needs): readonly string[] {
+  // What a person has drained serves nobody before they resume it.
+  const serving = fittingHosts(hosts ?? [], needs).filter(({ isDrained }) => !isDrained);
+  return serving.every(({ loginTrouble }) => loginTrouble !== undefined) ? serving.map(({ name }) => name) : [];
+}
+
+function fittingHosts(hosts: readonly RegisteredHost[], { requires = [], host }: Needs): readonly RegisteredHost[] {
+  return hosts.filter(
+    ({ name, labels }) => (host === undefined || host === name) && requires.every((label) => labels.includes(label)),
+  );
+}
+
+function namesOf(hosts: readonly RegisteredHost[]): string {
+  return hosts.map(({ name }) => name).join(', ');
+}
+
+function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

@@ -20,6 +20,8 @@ export interface Reporter {
   resting?(sessionIds: readonly SessionId[], state: GroupState, verdicts: Verdicts): void;
   /** Nothing can start for now; told once for each reason. `message` is a full sentence. */
   waiting(reason: string, message: string, state: GroupState): void;
+  /** Nothing that happened, but worth knowing: some of it will not be done as things are. A full sentence. */
+  warning?(message: string, state: GroupState): void;
   /** Once, after the last event. `atMs` is ms since 1970. */
   summarize(state: GroupState, live: LiveView, atMs: number): void;
 }

@@ -1,8 +1,10 @@
 /** The part of a run that is on other machines: its attempts there, what was lost, and what comes late. */
 import type { Abilities } from '../claude/abilities.ts';
+import { adviceText } from '../core/advice.ts';
 import { type GroupEvent, type Place, thisMachine } from '../core/event.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
 import type { Decision, FleetView, Wish } from '../core/plan/decision.ts';
+import { lacksOf } from '../core/plan/elsewhere.ts';
 import type { Attempt, LostAttempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Fleet, FleetOptions } from '../hosts/fleet/fleet.ts';
@@ -37,6 +39,11 @@ export class Elsewhere {
   readonly #made = new Map<string, Workspace>();
   /** Attempts that have or had a slot, by their ids. */
   readonly #placed = new Map<string, Attempt>();
+
+  /** Version of the definitions by which it was looked for what is lacking. */
+  #lacksOf = -1;
+  /** What is asked of machines, and was told to be lacking. */
+  readonly #told = new Set<string>();
 
   constructor(world: World, options: ElsewhereOptions) {
     this.#world = world;
@@ -100,6 +107,17 @@ export class Elsewhere {
       const place = this.#placed.get(fact.attemptId)?.place;
       if (place !== undefined) this.#fleet?.refuseLogin(place, fact.outcome.message);
     }
+  }
+
+  /** What is lacking for sessions of this run, each once; nothing before it is known which machines there are. */
+  newLacks(): string[] {
+    const { state } = this.#options;
+    const view = this.#fleet?.view;
+    if (view === undefined || this.#lacksOf === state().definitionsVersion || view.describe({}).isUnknown) return [];
+    this.#lacksOf = state().definitionsVersion;
+    const lacks = [...lacksOf(state(), view.describe)].filter(([needs]) => !this.#told.has(needs));
+    for (const [needs] of lacks) this.#told.add(needs);
+    return lacks.map(([, { message, advice }]) => `${message} ${adviceText(advice)}`);
   }
 
   noteWorkspace(attemptId: string, workspace: Workspace): void {

@@ -252,6 +252,7 @@ export class GroupRunner {
     assertLog(this.#writer);
     this.#takeOvers.look();
     const { state } = this.#writer;
+    for (const message of this.#elsewhere.newLacks()) this.#reporter.warning?.(message, state);
     const bodies: EventBody[] = [];
     if (state.frozenUntil !== undefined) {
       if (isFreezeOver(state.frozenUntil, this.#world.clock.now())) {

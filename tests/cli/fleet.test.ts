@@ -9,10 +9,12 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { parseJoinLine } from '../../src/hosts/fleet/join-line.ts';
 import { FleetRedis } from '../../src/hosts/fleet/redis.ts';
-import { refuseLogin, registerHost } from '../../src/hosts/fleet/registry.ts';
+import { drainHost, refuseLogin, registerHost, resumeHost } from '../../src/hosts/fleet/registry.ts';
 import { type HostEntry, wireVersion } from '../../src/hosts/fleet/wire.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
+import { Repository } from '../git/repository.ts';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.ts';
+import { noteTried } from '../support/tried.ts';
 import { unwrap } from '../world/rig.ts';
 import { User } from './user.ts';
 
@@ -225,6 +227,71 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       await says('gpu1', { abilities: own });
       await user.ok('host', 'resume', 'gpu1');
       expect(await user.ok('host', 'list')).toMatch(/^gpu1 +ready /m);
+    });
+
+    describe('of which none has what a session requires', () => {
+      let group: string;
+
+      beforeEach(async () => {
+        const { claudeVersion } = await claudeHere();
+        expect(claudeVersion).not.toBe('');
+        noteTried(user.data, user.env.CLAUDE_CODE_AGENT_CLAUDE ?? '');
+        const project = new Repository(user.project('app'));
+        project.commit({ 'a.txt': 'a\n' });
+        group = await user.ok('group', 'create', 'labels');
+        const session = ['--project', project.folder, '--prompt', 'x', '--isolate', 'worktree'];
+        await user.ok('session', 'add', group, ...session, '--name', 'train', '--requires', 'tpu');
+        await user.ok('session', 'add', group, ...session, '--name', 'serve', '--requires', 'tpu');
+      });
+      const lack =
+        'Session 001 train is to work on a machine with tpu, as 1 more: no machine of the fleet has that; the labels ' +
+        'there are: gpu. Add one that has it with: claude-code-agent host add NAME --ssh USER@HOST --label tpu';
+
+      test('group plan says so, and how they stand that have it', async () => {
+        expect(await user.run('group', 'plan', group)).toMatchObject({
+          stdout: expect.stringContaining('no machine has joined the fleet. Add one with: claude-code-agent host add'),
+        });
+        await says('gpu1');
+        expect(await user.run('group', 'plan', group)).toMatchObject({
+          stdout: expect.stringContaining(`  ${lack}\n`),
+        });
+        const { stdout } = await user.run('group', 'plan', group, '--json');
+        expect(JSON.parse(stdout)).toMatchObject({ warnings: [lack] });
+        await says('tpu1', { labels: ['tpu'], isDrained: true });
+        unwrap(await drainHost(redis, 'tpu1'));
+        expect((await user.run('group', 'plan', group)).stdout).toContain(
+          'tpu1 is drained. Let it take sessions again with: claude-code-agent host resume tpu1',
+        );
+        unwrap(await resumeHost(redis, 'tpu1'));
+        expect((await user.run('group', 'plan', group)).stdout).not.toContain('Would wait');
+      });
+
+      test.each(['text', 'json'] as const)(
+        'group run says so once, as %s, and group why as long as it is so',
+        async (output) => {
+          await says('gpu1');
+          const run = user.start('group', 'run', group, '--output', output);
+          const why = () => user.ok('group', 'why', group);
+          while (!(await why()).includes('no machine of the fleet has that')) await Bun.sleep(50);
+          expect(await why()).toContain('Add one that has it with: claude-code-agent host add NAME');
+          await user.ok('group', 'pause', group);
+          const { stdout } = await run.finished;
+          if (output === 'text') expect(stdout.match(/warning: .*/g)).toEqual([`warning: ${lack}`]);
+          const told = stdout.split('\n').flatMap((line) => {
+            const { type, sessionId, reason, message = '' } = output === 'json' && line !== '' ? JSON.parse(line) : {};
+            return type === 'session_progress' && reason === 'host' ? [[sessionId.slice(0, 3), message]] : [];
+          });
+          const waits = expect.stringContaining('It waits for a slot with tpu: no machine of the fleet has that; ');
+          expect(told).toEqual(
+            output === 'json'
+              ? [
+                  ['001', waits],
+                  ['002', waits],
+                ]
+              : [],
+          );
+        },
+      );
     });
 
     test('are drained and resumed by name', async () => {

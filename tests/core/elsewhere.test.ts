@@ -27,7 +27,7 @@ const work = { repository: '/projects/one/.git', isolate: 'worktree' } as const;
 const [a, b, c] = [sid(1), sid(2), sid(3)];
 
 function fleet(view: Partial<FleetView> = {}): FleetView {
-  const said = { describe: () => 'all are busy', withoutLogin: () => [] };
+  const said = { describe: () => ({ text: 'all are busy' }), withoutLogin: () => [] };
   return { granted: new Map(), longWished: new Set(), localSlots: 2, ...said, ...view };
 }
 

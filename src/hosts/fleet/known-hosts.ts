@@ -1,5 +1,6 @@
 /** The machines of a fleet as a runner sees them, with the logins that did not work there, and what people are told. */
-import type { Needs } from '../../core/plan/decision.ts';
+import { advise } from '../../core/advice.ts';
+import type { HostsSaid, Needs } from '../../core/plan/decision.ts';
 import type { FleetLink } from './engine-link.ts';
 import { isLost, isRefused, type RegisteredHost, takesNew, withLogin } from './registry.ts';
 import type { HostAbilities, RefusedLogin } from './wire.ts';
@@ -68,20 +69,41 @@ export class KnownHosts {
   }
 }
 
-/** Completes a sentence about a slot that is waited for. `hosts`: null = not known yet. */
-export function describeHosts(hosts: readonly RegisteredHost[] | null, needs: Needs): string {
-  if (hosts === null) return 'the machines of the fleet have not answered yet';
+/** About a slot that is waited for. `hosts`: null = not known yet. */
+export function describeHosts(hosts: readonly RegisteredHost[] | null, needs: Needs): HostsSaid {
+  if (hosts === null) return { text: 'the machines of the fleet have not answered yet', isUnknown: true };
   const fitting = fittingHosts(hosts, needs);
+  if (fitting.length === 0) return noneFits(hosts, needs);
+  const alive = fitting.filter((one) => !isLost(one));
+  if (alive.length === 0) {
+    const cure = advise('Start it again; how they stand shows', ['host', 'list']);
+    return { text: `nothing is heard of ${namesOf(fitting)}`, cure };
+  }
+  if (alive.every(({ isDrained }) => isDrained)) {
+    const resumed = alive.map(({ name }) => ['host', 'resume', name]);
+    const drained = `${namesOf(alive)} ${alive.length === 1 ? 'is' : 'are'} drained`;
+    return { text: drained, cure: advise('Let it take sessions again with', ...resumed) };
+  }
   const refused = fitting.filter(({ loginTrouble }) => loginTrouble !== undefined);
   const logins = refused.length === 0 ? '' : `; the login was refused on ${namesOf(refused)}`;
-  return `${howMany(fitting, needs)}${logins}`;
+  return { text: `${howMany(alive)}${logins}` };
 }
 
-function howMany(fitting: readonly RegisteredHost[], { host }: Needs): string {
-  const alive = fitting.filter((one) => !isLost(one));
+function noneFits(hosts: readonly RegisteredHost[], { requires = [], host }: Needs): HostsSaid {
+  const joining = ['host', 'add', host ?? 'NAME', '--ssh', 'USER@HOST'];
+  const command = [...joining, ...requires.flatMap((label) => ['--label', label])];
+  if (hosts.length === 0) return { text: 'no machine has joined the fleet', cure: advise('Add one with', command) };
+  if (host !== undefined && !hosts.some(({ name }) => name === host)) {
+    return { text: `no machine has that name; there is ${namesOf(hosts)}`, cure: advise('Add it with', command) };
+  }
+  const labels = [...new Set(hosts.flatMap((one) => one.labels))].toSorted();
+  const known = labels.length === 0 ? 'none has any label' : `the labels there are: ${labels.join(', ')}`;
+  const what = host === undefined ? 'no machine of the fleet has that' : 'that machine does not have it';
+  return { text: `${what}; ${known}`, cure: advise('Add one that has it with', command) };
+}
+
+function howMany(alive: readonly RegisteredHost[]): string {
   const open = alive.filter(takesNew);
-  if (fitting.length === 0) return host === undefined ? 'no machine has that' : 'there is no such machine';
-  if (alive.length === 0) return `nothing is heard of ${plural(fitting.length, 'such machine')}`;
   if (open.length === 0)
     return `${plural(alive.length, 'such machine')} take${alive.length === 1 ? 's' : ''} nothing new`;
   const slots = open.reduce((sum, one) => sum + one.slots, 0);

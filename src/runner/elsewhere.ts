@@ -5,6 +5,7 @@ import { type GroupEvent, type Place, thisMachine } from '../core/event.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
 import type { Decision, FleetView, Wish } from '../core/plan/decision.ts';
 import { lacksOf } from '../core/plan/elsewhere.ts';
+import type { FleetStanding } from '../core/progress.ts';
 import type { Attempt, LostAttempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Fleet, FleetOptions } from '../hosts/fleet/fleet.ts';
@@ -73,6 +74,11 @@ export class Elsewhere {
   /** What was decided is on record, and what is not used of it is given back. */
   want(decisions: readonly Decision[]): void {
     this.#fleet?.want(decisions.filter((decision): decision is Wish => decision.do === 'wish'));
+  }
+
+  /** For people; undefined where the group works on this machine only. */
+  get standing(): FleetStanding | undefined {
+    return this.#options.state().group.config.where === 'local' ? undefined : this.#fleet?.standing;
   }
 
   abilitiesOf(place: Place): Abilities {

@@ -84,7 +84,8 @@ export class GroupRunner {
     const { writer, reporter, slots } = options;
     this.#slots = slots;
     const verdicts = (record: SessionRecord) => this.#surroundings.verdictOn(writer.state, record);
-    this.#board = new LiveBoard(world, { writer, reporter, workers: this.#workers, slots, verdicts });
+    const standing = () => this.#elsewhere.standing;
+    this.#board = new LiveBoard(world, { writer, reporter, workers: this.#workers, slots, verdicts, standing });
     const needs = { ...options.preparer.forCommands, slots };
     const { paths } = writer;
     const elsewhere = (id: SessionId) => this.#elsewhere.runnerOf(id);

@@ -5,8 +5,11 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { readProgress } from '../../src/control/watch/live-view.ts';
 import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
 import { listHosts, resumeHost, takesNew } from '../../src/hosts/fleet/registry.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
+import { until } from '../support/cli.ts';
 import { type Invocation, type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
 import { type FleetGround, type GroundOptions, openGround } from '../support/fleet-ground.ts';
 import type { SessionSketch } from '../support/group-fixture.ts';
@@ -67,6 +70,11 @@ fleetTest('the session goes on elsewhere, and the machine gets nothing more', as
     ['one', false],
     ['two', true],
   ]);
+  // Those who watch see how the machines stand.
+  const { paths } = ground.group;
+  const seen = () => readProgress(createRealWorld(), paths.progress, ground.group.state()).fleet;
+  await until(() => seen()?.up === 1);
+  expect(seen()).toMatchObject({ up: 1, refusing: 1, lost: 0, drained: 0, slots: 4 });
   // What runs there may still end well.
   await second.succeed();
   await again.succeed();

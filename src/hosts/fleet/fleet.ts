@@ -7,12 +7,13 @@ import type { Place } from '../../core/event.ts';
 import { assert } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { FleetView, Needs, Wish } from '../../core/plan/decision.ts';
+import type { FleetStanding } from '../../core/progress.ts';
 import type { Attempt } from '../../core/session-state.ts';
 import type { Git } from '../../git/git.ts';
 import type { World } from '../../world/world.ts';
 import type { WishPlace } from './engine.ts';
 import type { FleetLink, LeaseLook } from './engine-link.ts';
-import { describeHosts, KnownHosts, withoutLogin } from './known-hosts.ts';
+import { describeHosts, KnownHosts, standingOf, withoutLogin } from './known-hosts.ts';
 import { LateAttempt, type LateOptions } from './late.ts';
 import { LossClock, type Seen } from './loss.ts';
 import { Mirror } from './mirror.ts';
@@ -119,6 +120,12 @@ export class Fleet {
       withoutLogin: (needs: Needs) => withoutLogin(all, needs),
     };
     return { granted, longWished: { has: isLong }, localSlots: this.#options.localSlots, ...told };
+  }
+
+  /** Undefined until it is known which machines there are. */
+  get standing(): FleetStanding | undefined {
+    const { all } = this.#hosts;
+    return all === null ? undefined : standingOf(all);
   }
 
   /** These are all that are wanted now. Slots that nobody wants any more are given back. */

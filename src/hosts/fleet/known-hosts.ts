@@ -1,6 +1,7 @@
 /** The machines of a fleet as a runner sees them, with the logins that did not work there, and what people are told. */
 import { advise } from '../../core/advice.ts';
 import type { HostsSaid, Needs } from '../../core/plan/decision.ts';
+import type { FleetStanding } from '../../core/progress.ts';
 import type { FleetLink } from './engine-link.ts';
 import { isLost, isRefused, type RegisteredHost, takesNew, withLogin } from './registry.ts';
 import type { HostAbilities, RefusedLogin } from './wire.ts';
@@ -67,6 +68,21 @@ export class KnownHosts {
     const refused = this.#refused.get(host);
     return refused !== undefined && isRefused(refused, abilities);
   }
+}
+
+/** `hosts`: those that are known. */
+export function standingOf(hosts: readonly RegisteredHost[]): FleetStanding {
+  const standing = { up: 0, drained: 0, refusing: 0, lost: 0, used: 0, slots: 0 };
+  for (const host of hosts) {
+    if (isLost(host)) standing.lost += 1;
+    else if (host.isDrained) standing.drained += 1;
+    else if (takesNew(host)) standing.up += 1;
+    else standing.refusing += 1;
+    if (isLost(host)) continue;
+    standing.used += host.used;
+    standing.slots += host.slots;
+  }
+  return standing;
 }
 
 /** About a slot that is waited for. `hosts`: null = not known yet. */

@@ -42,7 +42,7 @@ function promptLines(state: GroupState, id: SessionId): string[] {
     .map((line) => `    ${line}`);
 }
 
-function jsonPlan(state: GroupState, { preview, missing, configs, modes }: RunPreview): object {
+function jsonPlan(state: GroupState, { preview, missing, configs, modes, warnings }: RunPreview): object {
   const waveOf = new Map(preview.waves.flatMap((wave, index) => wave.map((id) => [id, index + 1] as const)));
   const { config, ...group } = state.group;
   return {
@@ -75,5 +75,6 @@ function jsonPlan(state: GroupState, { preview, missing, configs, modes }: RunPr
       withoutHistory: preview.withoutHistory,
     },
     missing,
+    warnings,
   };
 }

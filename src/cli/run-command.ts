@@ -129,14 +129,18 @@ export function concludeRun(context: Context, { groupId }: GroupReference, resul
     }
     case 'already-completed':
       context.stderr.line(`Group ${groupId} is completed already; there is nothing to run.`);
-      if (result.booked > 0) {
-        const whose = result.booked === 1 ? 'an attempt' : `${result.booked} attempts`;
-        context.stderr.line(`What ${whose} on a machine that was lost had cost is booked now.`);
-      }
+      sayBooked(context, result.booked);
       return ok(exitCode.done);
     case 'refused':
+      sayBooked(context, result.booked);
       return { ok: false, failure: result.failure };
   }
+}
+
+function sayBooked({ stderr }: Context, booked = 0): void {
+  if (booked === 0) return;
+  const whose = booked === 1 ? 'an attempt' : `${booked} attempts`;
+  stderr.line(`What ${whose} on a machine that was lost had cost is booked now.`);
 }
 
 async function openRunDisplay(context: Context, group: GroupReference, output: OutputKind): Promise<RunTerminal> {

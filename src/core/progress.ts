@@ -91,6 +91,19 @@ export interface SessionProgress extends SessionFigures {
   readonly endedAt?: string;
 }
 
+/** How the machines of a fleet stand, those that sessions of all groups use; each is counted once. */
+export interface FleetStanding {
+  /** They take sessions, or will as soon as a slot is free. */
+  readonly up: number;
+  readonly drained: number;
+  /** They live and take nothing: no claude or login that may be used, no guard, no room on the disk. */
+  readonly refusing: number;
+  readonly lost: number;
+  /** Of those that live. */
+  readonly used: number;
+  readonly slots: number;
+}
+
 export interface GroupProgress {
   readonly groupId: string;
   /** The last event that this tells of. */
@@ -108,6 +121,8 @@ export interface GroupProgress {
   readonly totalTokens: Tokens;
   /** Milliseconds in which the group was running. */
   readonly elapsedTime: number;
+  /** Absent where the group has nothing to do with a fleet, or nothing is known of that. */
+  readonly fleet?: FleetStanding;
 }
 
 /** The progress at `atMs` (ms since 1970). `verdicts`: as the runner finds, where one is there to be asked. */

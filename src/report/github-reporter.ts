@@ -26,6 +26,10 @@ export function createGithubReporter(options: TextReporterOptions): Reporter {
     },
     progress: (...what) => text.progress(...what),
     waiting: (...what) => text.waiting(...what),
+    warning: (message, state) => {
+      text.warning?.(message, state);
+      options.write(`${annotation('warning', `Group ${state.group.name}`, message)}\n`);
+    },
     summarize: (...what) => text.summarize(...what),
   };
 }

@@ -27,6 +27,8 @@ export interface PlanDetails {
   readonly modes: ReadonlyMap<SessionId, string>;
   /** What the config templates in use bring with them. */
   readonly notes: readonly string[];
+  /** Sentences about sessions that would wait. */
+  readonly warnings: readonly string[];
   /** A sentence about what going on with conversations costs; null = nothing worth a word. */
   readonly goingOn: string | null;
 }
@@ -43,6 +45,7 @@ export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails,
     ...moneyLines(state, preview, style),
     ...(plan.goingOn === null ? [] : [`  ${plan.goingOn}`]),
     ...noteLines(plan.notes, style),
+    ...warningLines(plan.warnings, style),
     ...missingLines(state, plan.missing, style),
   ];
 }
@@ -156,6 +159,11 @@ function moneyLines(state: GroupState, preview: Preview, style: Style): string[]
 
 function moneySpread({ p50, p90 }: Spread): string {
   return `${formatMoney(p50)}–${formatMoney(p90)}`;
+}
+
+function warningLines(warnings: readonly string[], style: Style): string[] {
+  if (warnings.length === 0) return [];
+  return ['', style('warn', 'Would wait'), ...warnings.map((text) => `  ${safeLine(text, sentenceColumnsMax)}`)];
 }
 
 function missingLines(state: GroupState, missing: readonly Missing[], style: Style): string[] {

@@ -4,7 +4,7 @@
  */
 import type { GroupEvent } from '../core/event.ts';
 import type { SessionId } from '../core/group.ts';
-import type { LiveSession } from '../core/progress.ts';
+import type { FleetStanding, LiveSession } from '../core/progress.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Verdicts } from '../core/verdict.ts';
 
@@ -20,6 +20,10 @@ export interface Reporter {
   resting?(sessionIds: readonly SessionId[], state: GroupState, verdicts: Verdicts): void;
   /** Nothing can start for now; told once for each reason. `message` is a full sentence. */
   waiting(reason: string, message: string, state: GroupState): void;
+  /** The machines of the fleet stand otherwise than was told last; undefined = there is nothing to be told any more. */
+  machines?(standing: FleetStanding | undefined, state: GroupState): void;
+  /** Nothing that happened, but worth knowing: some of it will not be done as things are. A full sentence. */
+  warning?(message: string, state: GroupState): void;
   /** Once, after the last event. `atMs` is ms since 1970. */
   summarize(state: GroupState, live: LiveView, atMs: number): void;
 }

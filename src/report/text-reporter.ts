@@ -77,6 +77,9 @@ export function createTextReporter(options: TextReporterOptions): Reporter {
       const words = withLocalTimes(message, now());
       say(at, state, groupLabel, style('warn', `waiting (${reason})${trailing(words)}`));
     },
+    warning(message, state) {
+      say(new Date(now()).toISOString(), state, groupLabel, style('warn', `warning: ${sentence(message)}`));
+    },
     summarize(state, live, atMs) {
       write(`\n${summaryLines(state, live, atMs, options).join('\n')}\n`);
     },

@@ -1,8 +1,11 @@
 /** The part of a run that is on other machines: its attempts there, what was lost, and what comes late. */
 import type { Abilities } from '../claude/abilities.ts';
+import { adviceText } from '../core/advice.ts';
 import { type GroupEvent, type Place, thisMachine } from '../core/event.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
 import type { Decision, FleetView, Wish } from '../core/plan/decision.ts';
+import { lacksOf } from '../core/plan/elsewhere.ts';
+import type { FleetStanding } from '../core/progress.ts';
 import type { Attempt, LostAttempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Fleet, FleetOptions } from '../hosts/fleet/fleet.ts';
@@ -11,7 +14,7 @@ import type { HostedCommand } from '../hosts/host.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 import type { Worker } from './attempt/worker.ts';
-import type { Fact } from './facts.ts';
+import { type Fact, isRefusedLogin } from './facts.ts';
 import { lateUsage } from './late-usage.ts';
 
 /** Makes the fleet of a run, which tells by these what has changed. */
@@ -37,6 +40,11 @@ export class Elsewhere {
   readonly #made = new Map<string, Workspace>();
   /** Attempts that have or had a slot, by their ids. */
   readonly #placed = new Map<string, Attempt>();
+
+  /** Version of the definitions by which it was looked for what is lacking. */
+  #lacksOf = -1;
+  /** What is asked of machines, and was told to be lacking. */
+  readonly #told = new Set<string>();
 
   constructor(world: World, options: ElsewhereOptions) {
     this.#world = world;
@@ -68,6 +76,11 @@ export class Elsewhere {
     this.#fleet?.want(decisions.filter((decision): decision is Wish => decision.do === 'wish'));
   }
 
+  /** For people; undefined where the group works on this machine only. */
+  get standing(): FleetStanding | undefined {
+    return this.#options.state().group.config.where === 'local' ? undefined : this.#fleet?.standing;
+  }
+
   abilitiesOf(place: Place): Abilities {
     return this.#fleet?.abilitiesOf(place) ?? {};
   }
@@ -91,6 +104,26 @@ export class Elsewhere {
       workspace: () => this.#made.get(attempt.id) ?? state().sessions.get(sessionId)?.workspace,
     };
     return isRecalled ? fleet.recall(input) : fleet.attempt(input);
+  }
+
+  /** To be called before it is on record, so that nothing more is decided for machines whose logins were refused. */
+  noteLogins(facts: readonly Fact[]): void {
+    for (const fact of facts) {
+      if (fact.kind !== 'ended' || !isRefusedLogin(fact.outcome)) continue;
+      const place = this.#placed.get(fact.attemptId)?.place;
+      if (place !== undefined) this.#fleet?.refuseLogin(place, fact.outcome.message);
+    }
+  }
+
+  /** What is lacking for sessions of this run, each once; nothing before it is known which machines there are. */
+  newLacks(): string[] {
+    const { state } = this.#options;
+    const view = this.#fleet?.view;
+    if (view === undefined || this.#lacksOf === state().definitionsVersion || view.describe({}).isUnknown) return [];
+    this.#lacksOf = state().definitionsVersion;
+    const lacks = [...lacksOf(state(), view.describe)].filter(([needs]) => !this.#told.has(needs));
+    for (const [needs] of lacks) this.#told.add(needs);
+    return lacks.map(([, { message, advice }]) => `${message} ${adviceText(advice)}`);
   }
 
   noteWorkspace(attemptId: string, workspace: Workspace): void {

@@ -8,7 +8,7 @@ import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { needsAcceptance } from './attempt/acceptance.ts';
 import { leftoverWarning } from './attempt/outcomes.ts';
-import type { BookedFact, WorkerFact } from './facts.ts';
+import { type BookedFact, isRefusedLogin, type WorkerFact } from './facts.ts';
 
 /** By attempt id: attempts that an earlier runner began, and whether it had begun to stop them. */
 export type Adopted = ReadonlyMap<string, { readonly stopBegun: boolean }>;
@@ -169,6 +169,12 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
     case 'completed':
       return [...events, completedEvent(record, { sessionId, attemptId }, outcome, usage)];
     case 'failed': {
+      const { place } = attempt;
+      // Another machine has another login.
+      if (place !== undefined && isRefusedLogin(outcome)) {
+        const message = `${outcome.message} The machine ${place.host} gets nothing more until its login changes.`;
+        return paused(attempt.stopping === 'user' ? 'user' : 'interrupted', message);
+      }
       if (!outcome.transient) return failed(outcome.reason, outcome.message, outcome.next);
       const isOutage = isInOutage(fact, context);
       const retryAt = retryTime(record, { progressed: fact.progressed, isOutage }, context);

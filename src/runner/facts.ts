@@ -42,6 +42,11 @@ export type WorkerNews =
       readonly unread: readonly string[];
     };
 
+/** Who pays for it was refused, which says nothing about its work. */
+export function isRefusedLogin(outcome: Outcome): outcome is Extract<Outcome, { status: 'failed' }> {
+  return outcome.status === 'failed' && (outcome.reason === 'not-logged-in' || outcome.reason === 'billing');
+}
+
 export type WorkerFact = { readonly sessionId: SessionId; readonly attemptId: string } & WorkerNews;
 
 export type BookedFact = Extract<WorkerFact, { readonly kind: 'booked' }>;

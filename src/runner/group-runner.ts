@@ -84,7 +84,8 @@ export class GroupRunner {
     const { writer, reporter, slots } = options;
     this.#slots = slots;
     const verdicts = (record: SessionRecord) => this.#surroundings.verdictOn(writer.state, record);
-    this.#board = new LiveBoard(world, { writer, reporter, workers: this.#workers, slots, verdicts });
+    const standing = () => this.#elsewhere.standing;
+    this.#board = new LiveBoard(world, { writer, reporter, workers: this.#workers, slots, verdicts, standing });
     const needs = { ...options.preparer.forCommands, slots };
     const { paths } = writer;
     const elsewhere = (id: SessionId) => this.#elsewhere.runnerOf(id);
@@ -202,6 +203,7 @@ export class GroupRunner {
     // What a session did last is shown, and counted for the gate, before its end is.
     if (facts.some((fact) => fact.kind === 'ended')) this.#board.showNow();
     this.#surroundings.noteLimits(facts);
+    this.#elsewhere.noteLogins(facts);
     this.#surroundings.trackOutage(this.#writer.state, facts);
     const bodies: EventBody[] = this.#surroundings.gateEvents(this.#writer.state);
     const { clock, random } = this.#world;
@@ -251,6 +253,7 @@ export class GroupRunner {
     assertLog(this.#writer);
     this.#takeOvers.look();
     const { state } = this.#writer;
+    for (const message of this.#elsewhere.newLacks()) this.#reporter.warning?.(message, state);
     const bodies: EventBody[] = [];
     if (state.frozenUntil !== undefined) {
       if (isFreezeOver(state.frozenUntil, this.#world.clock.now())) {

@@ -4,7 +4,7 @@
  * and its first answer opens the gate for the others.
  */
 import { join } from 'node:path';
-import { chooseLogin } from '../claude/launch/login.ts';
+import { chooseLogin, loginIdentity } from '../claude/launch/login.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
 import { isRegularFile } from '../store/regular-file.ts';
@@ -65,15 +65,8 @@ export interface GateOptions {
 
 /** A name for the login that tells nothing about its secret. */
 export function gateKey(callerEnv: Readonly<Record<string, string | undefined>>): string {
-  const login = chooseLogin(callerEnv);
-  const text = JSON.stringify([
-    login.kind,
-    login.source,
-    login.variables,
-    login.storeDir,
-    callerEnv.ANTHROPIC_BASE_URL,
-  ]);
-  return `${login.kind}-${new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 16)}`;
+  const text = loginIdentity(callerEnv);
+  return `${chooseLogin(callerEnv).kind}-${new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 16)}`;
 }
 
 /** A rehearsal has limits of its own, which concern no login. */

@@ -1,7 +1,7 @@
 /** What sessions do right now, and why they do not run: shown to reporters and noted for others, never logged. */
 import type { SessionId } from '../core/group.ts';
 import { planOf } from '../core/plan/plan.ts';
-import { type GroupProgress, groupProgress, type LiveSession } from '../core/progress.ts';
+import { type FleetStanding, type GroupProgress, groupProgress, type LiveSession } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { Verdict, Verdicts } from '../core/verdict.ts';
 import type { Reporter } from '../report/reporter.ts';
@@ -21,6 +21,7 @@ export interface LiveBoardOptions {
   readonly slots: CommandSlots;
   /** By the last decisions. */
   readonly verdicts: Verdicts;
+  readonly standing: () => FleetStanding | undefined;
 }
 
 export class LiveBoard {
@@ -30,6 +31,8 @@ export class LiveBoard {
   readonly #changed = new Set<SessionId>();
   /** Reason codes as they were told last, of sessions that do not run. */
   readonly #reasons = new Map<SessionId, string>();
+  /** As they were told last, in JSON. */
+  #machines: string | undefined;
   #cancel: (() => void) | null = null;
   #isClosed = false;
 
@@ -86,10 +89,21 @@ export class LiveBoard {
 
   /** Time has passed: without any event only what keeps those that could start may be another reason. */
   look(): void {
+    this.#lookAtMachines();
     const { writer, verdicts } = this.#options;
     const { sessions } = writer.state;
     const isOther = (id: SessionId) => verdicts(sessions.get(id) as SessionRecord)?.reason !== this.#reasons.get(id);
     if (planOf(writer.state).ready.some(isOther)) this.show();
+  }
+
+  #lookAtMachines(): void {
+    const { reporter, standing, writer } = this.#options;
+    const now = standing();
+    const machines = now && JSON.stringify(now);
+    if (machines === this.#machines) return;
+    this.#machines = machines;
+    reporter.machines?.(now, writer.state);
+    this.show();
   }
 
   /** Put together when it is written: in a large group that is much less often than something happens. */
@@ -101,7 +115,9 @@ export class LiveBoard {
     const { state } = this.#options.writer;
     const found = this.#tellVerdicts();
     const verdicts = ({ definition }: SessionRecord): Verdict | null => found.get(definition.id) ?? null;
-    return groupProgress(state, this.live, this.#world.clock.now(), verdicts);
+    const fleet = this.#options.standing();
+    const progress = groupProgress(state, this.live, this.#world.clock.now(), verdicts);
+    return fleet === undefined ? progress : { ...progress, fleet };
   }
 
   /** Tells which are others than before; returns all of them. */

@@ -26,7 +26,7 @@ import { gateKey, openLimitGate, rehearsalGateKey } from './limit-gate.ts';
 import { preloadModules, restMs } from './on-demand.ts';
 import type { LinkFleet } from './open-fleet.ts';
 import { correctUsage } from './recount.ts';
-import { startEvents } from './run-start.ts';
+import { type StartOptions, startEvents } from './run-start.ts';
 import { sightOf } from './sight.ts';
 
 /** The scripted API of a rehearsal; injected, because the runner knows nothing of scripts. */
@@ -69,7 +69,7 @@ export type RunResult =
   | { readonly kind: 'left'; readonly state: GroupState }
   /** `booked`: attempts on machines that were lost, of which it is known only now what they have cost. */
   | { readonly kind: 'already-completed'; readonly state: GroupState; readonly booked: number }
-  | { readonly kind: 'refused'; readonly failure: OpenFailure };
+  | { readonly kind: 'refused'; readonly failure: OpenFailure; readonly booked?: number };
 
 /** Runs a group until it is settled. Fails with `busy` when another live runner holds it. */
 export async function runGroup(world: World, options: RunGroupOptions): Promise<RunResult> {
@@ -108,12 +108,10 @@ async function runOpened(
   const fleet = await fleetOf(world, options);
   if (!fleet.ok) return { kind: 'refused', failure: fleet.failure };
   const hasFleet = fleet.value !== null;
-  const events = startEvents(writer.state, { run, overrides, retryFailed, sight, hasFleet, ...(only ? { only } : {}) });
-  if (!events.ok) return { kind: 'refused', failure: events.failure };
-  if (events.value.length === 0) {
-    const booked = fleet.value === null ? 0 : await lateBooks(world, writer, fleet.value);
-    return { kind: 'already-completed', state: writer.state, booked };
-  }
+  const start = { run, overrides, retryFailed, sight, hasFleet, ...(only ? { only } : {}) };
+  const { events, booked } = await startOrBook(world, writer, start, fleet.value);
+  if (!events.ok) return { kind: 'refused', failure: events.failure, booked };
+  if (events.value.length === 0) return { kind: 'already-completed', state: writer.state, booked };
   const corrected = correctUsage(world, writer, true);
   const rehearsalUrl = await options.rehearsal?.start(writer.paths);
   if (rehearsalUrl && !rehearsalUrl.ok) return { kind: 'refused', failure: rehearsalUrl.failure };
@@ -159,8 +157,20 @@ async function runOpened(
   return settledResult(writer.state);
 }
 
-async function lateBooks(world: World, writer: GroupWriter, link: LinkFleet): Promise<number> {
-  return (await import('./book-late.ts')).bookLate(world, writer, link);
+/** As `startEvents`. Where nothing is to be run, lost machines are asked first what their attempts have cost. */
+async function startOrBook(
+  world: World,
+  writer: GroupWriter,
+  options: StartOptions,
+  link: LinkFleet | null,
+): Promise<{ readonly events: ReturnType<typeof startEvents>; readonly booked: number }> {
+  const events = startEvents(writer.state, options);
+  // Of a later run nobody knows whether there will be one.
+  const isOver = events.ok ? events.value.length === 0 : writer.state.status === 'failed';
+  if (!isOver || link === null) return { events, booked: 0 };
+  const booked = await (await import('./book-late.ts')).bookLate(world, writer, link);
+  // What helps may be something else by now.
+  return { events: startEvents(writer.state, options), booked };
 }
 
 /** Null = none is set up here, or there is no question of one. Whoever has none loads nothing of it. */

@@ -235,6 +235,8 @@ export interface RunOptions {
   readonly encoding?: 'latin1';
   /** What it reads; absent = nothing. */
   readonly input?: Uint8Array;
+  /** Is told each line of its standard error when that is whole. */
+  readonly onStderrLine?: (line: string) => void;
 }
 
 export interface RunOutput {

@@ -104,7 +104,18 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
   test('host add installs and starts all that a machine needs, and host forget undoes it', async () => {
     await open(pathWith('git', 'claude'));
     const added = await add('--slots', '2', '--label', 'gpu', '--login', 'team-a');
-    expect(added.stderr).toContain('Sending Bun to');
+    // One line a step, and nothing of them in what is printed.
+    expect(added.stderr.split('\n').filter((step) => step.endsWith(' ...'))).toEqual([
+      `Connecting to ${there.destination} ...`,
+      expect.stringMatching(/^It is Linux \w+ with git version \S.*, claude, and no Bun\. Packing the program \.\.\.$/),
+      expect.stringMatching(/^Sending the program, [\d.]+ MB \.\.\.$/),
+      expect.stringMatching(/^Sending Bun, [\d.]+ MB \.\.\.$/),
+      'Trying whether it starts there ...',
+      'Sending the login team-a ...',
+      'Starting the agent ...',
+      'Waiting until the fleet hears of it ...',
+    ]);
+    expect(added.stdout).not.toContain(' ...');
     expect(added.stdout).toContain('works as one for the fleet at redis://127.0.0.1');
     expect([added.code, added.stdout.includes(secret), added.stderr.includes(secret)]).toEqual([0, false, false]);
 

@@ -9,10 +9,12 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { parseJoinLine } from '../../src/hosts/fleet/join-line.ts';
 import { FleetRedis } from '../../src/hosts/fleet/redis.ts';
-import { registerHost } from '../../src/hosts/fleet/registry.ts';
+import { drainHost, refuseLogin, registerHost, resumeHost } from '../../src/hosts/fleet/registry.ts';
 import { type HostEntry, wireVersion } from '../../src/hosts/fleet/wire.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
+import { Repository } from '../git/repository.ts';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.ts';
+import { noteTried } from '../support/tried.ts';
 import { unwrap } from '../world/rig.ts';
 import { User } from './user.ts';
 
@@ -206,6 +208,90 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       expect(listed.stderr).toBe('untold: claude 2.1.0 was tried.\n');
       const { hosts } = await user.json<{ hosts: Record<string, unknown>[] }>('host', 'list');
       expect(hosts[0]).toMatchObject({ name: 'gpu1', state: 'ready', slots: 4, used: 1, free: 3, labels: ['gpu'] });
+    });
+
+    test('whose login was refused say so until they have another one or are resumed', async () => {
+      const own = { ...(await claudeHere()), loginKey: 'first' };
+      await says('gpu1', { abilities: own });
+      unwrap(await refuseLogin(redis, 'gpu1', { key: 'first', trouble: 'Not logged in.' }));
+      const listed = await user.run('host', 'list');
+      expect(listed.stdout).toMatch(/^gpu1 +refusing /m);
+      expect(listed.stderr).toBe(
+        'gpu1: Its login was refused, and it gets nothing more until that changes, or with: ' +
+          'claude-code-agent host resume gpu1. Not logged in.\n',
+      );
+      const { stdout } = await user.run('doctor', '--hosts');
+      expect(stdout).toContain('gpu1: its login was refused in a session, so nothing is sent there. Not logged in.');
+      await says('gpu1', { abilities: { ...own, loginKey: 'second' } });
+      expect(await user.ok('host', 'list')).toMatch(/^gpu1 +ready /m);
+      await says('gpu1', { abilities: own });
+      await user.ok('host', 'resume', 'gpu1');
+      expect(await user.ok('host', 'list')).toMatch(/^gpu1 +ready /m);
+    });
+
+    describe('of which none has what a session requires', () => {
+      let group: string;
+
+      beforeEach(async () => {
+        const { claudeVersion } = await claudeHere();
+        expect(claudeVersion).not.toBe('');
+        noteTried(user.data, user.env.CLAUDE_CODE_AGENT_CLAUDE ?? '');
+        const project = new Repository(user.project('app'));
+        project.commit({ 'a.txt': 'a\n' });
+        group = await user.ok('group', 'create', 'labels');
+        const session = ['--project', project.folder, '--prompt', 'x', '--isolate', 'worktree'];
+        await user.ok('session', 'add', group, ...session, '--name', 'train', '--requires', 'tpu');
+        await user.ok('session', 'add', group, ...session, '--name', 'serve', '--requires', 'tpu');
+      });
+      const lack =
+        'Session 001 train is to work on a machine with tpu, as 1 more: no machine of the fleet has that; the labels ' +
+        'there are: gpu. Add one that has it with: claude-code-agent host add NAME --ssh USER@HOST --label tpu';
+
+      test('group plan says so, and how they stand that have it', async () => {
+        expect(await user.run('group', 'plan', group)).toMatchObject({
+          stdout: expect.stringContaining('no machine has joined the fleet. Add one with: claude-code-agent host add'),
+        });
+        await says('gpu1');
+        expect(await user.run('group', 'plan', group)).toMatchObject({
+          stdout: expect.stringContaining(`  ${lack}\n`),
+        });
+        const { stdout } = await user.run('group', 'plan', group, '--json');
+        expect(JSON.parse(stdout)).toMatchObject({ warnings: [lack] });
+        await says('tpu1', { labels: ['tpu'], isDrained: true });
+        unwrap(await drainHost(redis, 'tpu1'));
+        expect((await user.run('group', 'plan', group)).stdout).toContain(
+          'tpu1 is drained. Let it take sessions again with: claude-code-agent host resume tpu1',
+        );
+        unwrap(await resumeHost(redis, 'tpu1'));
+        expect((await user.run('group', 'plan', group)).stdout).not.toContain('Would wait');
+      });
+
+      test.each(['text', 'json'] as const)(
+        'group run says so once, as %s, and group why as long as it is so',
+        async (output) => {
+          await says('gpu1');
+          const run = user.start('group', 'run', group, '--output', output);
+          const why = () => user.ok('group', 'why', group);
+          while (!(await why()).includes('no machine of the fleet has that')) await Bun.sleep(50);
+          expect(await why()).toContain('Add one that has it with: claude-code-agent host add NAME');
+          await user.ok('group', 'pause', group);
+          const { stdout } = await run.finished;
+          if (output === 'text') expect(stdout.match(/warning: .*/g)).toEqual([`warning: ${lack}`]);
+          const told = stdout.split('\n').flatMap((line) => {
+            const { type, sessionId, reason, message = '' } = output === 'json' && line !== '' ? JSON.parse(line) : {};
+            return type === 'session_progress' && reason === 'host' ? [[sessionId.slice(0, 3), message]] : [];
+          });
+          const waits = expect.stringContaining('It waits for a slot with tpu: no machine of the fleet has that; ');
+          expect(told).toEqual(
+            output === 'json'
+              ? [
+                  ['001', waits],
+                  ['002', waits],
+                ]
+              : [],
+          );
+        },
+      );
     });
 
     test('are drained and resumed by name', async () => {

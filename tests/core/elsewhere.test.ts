@@ -27,7 +27,8 @@ const work = { repository: '/projects/one/.git', isolate: 'worktree' } as const;
 const [a, b, c] = [sid(1), sid(2), sid(3)];
 
 function fleet(view: Partial<FleetView> = {}): FleetView {
-  return { granted: new Map(), longWished: new Set(), localSlots: 2, describe: () => 'all are busy', ...view };
+  const said = { describe: () => ({ text: 'all are busy' }), withoutLogin: () => [] };
+  return { granted: new Map(), longWished: new Set(), localSlots: 2, ...said, ...view };
 }
 
 const placeOf = (id: string, host = 'one') => ({ host, token: `${host}:1:${id.slice(0, 3)}`, job: `slots-any/${id}` });
@@ -64,6 +65,24 @@ describe('where sessions work', () => {
     log.start(a).start(b);
     expect(decided(log, { fleet: fleet() })).toEqual(['wish 003', 'wish 004', 'wait host']);
     expect(decided(log, { fleet: fleet({ granted: granted(c) }) })).toEqual(['start 003 one', 'wish 004']);
+  });
+
+  test('what no machine can serve because their logins were refused does not wait; what may work here does', () => {
+    const refused = fleet({ withoutLogin: () => ['one', 'two'] });
+    const log = group({}, { requires: ['gpu'] }, {});
+    expect(decided(log, { fleet: refused })).toEqual(['start 002 here']);
+    expect(verdict(log, { fleet: refused }, a)).toMatchObject({
+      reason: 'no-host',
+      message: 'Session 001 is to work on a machine with gpu, and the login was refused on one and two.',
+      advice: {
+        commands: [
+          ['host', 'resume', 'one'],
+          ['host', 'resume', 'two'],
+        ],
+      },
+    });
+    expect(decided(group({ where: 'fleet' }, {}), { fleet: refused })).toEqual(['settle no-host']);
+    expect(decided(group({}, {}, {}, {}), { fleet: refused }).at(-1)).toBe('wish 003');
   });
 
   test('a slot that was granted is used, also when there is room here by now', () => {

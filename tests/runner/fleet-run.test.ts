@@ -11,7 +11,7 @@ import { drainHost } from '../../src/hosts/fleet/registry.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { git } from '../git/repository.ts';
 import { packageRoot } from '../support/cli.ts';
-import { type Invocation, type Rig, startRig } from '../support/fake-claude-rig.ts';
+import { type Invocation, type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
 import { type FleetGround, type GroundOptions, machineMain, openGround } from '../support/fleet-ground.ts';
 import type { RunningGroup, SessionSketch } from '../support/group-fixture.ts';
 import { longTestIf } from '../support/long.ts';
@@ -148,6 +148,31 @@ longFleetTest(
     await again.succeed(0.25);
     await run.result;
     expect(ground.group.state().usage.costUsd).toBe(0.25);
+  },
+  120_000,
+);
+
+longFleetTest(
+  'late books of a group that has failed meanwhile are asked for by the next run, which is refused as ever',
+  async () => {
+    await open([{ name: 'a' }, { name: 'b', after: ['a'] }], { machines: { one: {} }, leaseMs: 2_000 });
+    const run = ground.group.run(rig.env);
+    await inMidTool('a');
+    const { id } = attemptOf('a');
+    await ground.machines.one?.killAgent();
+    await run.event('session_paused');
+    ground.addMachine('two', {});
+    await (await begin('a')).succeed(0.25);
+    const last = await begin('b');
+    await last.print(resultLine(0.1, { is_error: true, api_error_status: 400, result: 'API Error: 400 no' }));
+    expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
+    expect(record('a').usage).toMatchObject({ costUsd: 2.25, heldUsd: 2 });
+    ground.machines.one?.start();
+    const again = await ground.group.run(rig.env).result;
+    expect(again).toMatchObject({ kind: 'refused', failure: { reason: 'sessions-failed' }, booked: 1 });
+    expect(ground.group.events().at(-1)).toMatchObject({ type: 'session_booked', attemptId: id });
+    expect(record('a').usage).toMatchObject({ costUsd: 0.25 });
+    expect(ground.group.state().usage.heldUsd).toBeUndefined();
   },
   120_000,
 );

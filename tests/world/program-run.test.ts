@@ -1,5 +1,7 @@
 /** Promises: a short program's output and exit code come back; a hanging one is ended with all its helpers. */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createProcTable } from '../../src/world/processes/proc-system.ts';
 import { createProcesses } from '../../src/world/processes/processes.ts';
 import type { RunOptions } from '../../src/world/world.ts';
@@ -60,4 +62,18 @@ test('what is missing is named', async () => {
     'not-found',
     'project-missing',
   ]);
+});
+
+test('each line of standard error is told when it is whole, while the program runs', async () => {
+  const lines: string[] = [];
+  // It goes on only when its first line was heard.
+  const go = join(temp.path, 'go');
+  const onStderrLine = (line: string): void => {
+    lines.push(line);
+    writeFileSync(go, '');
+  };
+  const script =
+    'printf "fir" >&2; printf "st ü\\nsec" >&2; until [ -e go ]; do sleep 0.01; done; echo ond >&2; printf rest >&2';
+  expect(unwrap(await run(script, { onStderrLine })).stderr).toBe('first ü\nsecond\nrest');
+  expect(lines).toEqual(['first ü', 'second']);
 });

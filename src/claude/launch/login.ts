@@ -22,6 +22,12 @@ export interface Login {
 
 type Caller = Readonly<Record<string, string | undefined>>;
 
+/** All that decides who pays and whether that works, with the secrets in it; of the user's own store only its place. */
+export function loginIdentity(caller: Caller): string {
+  const { kind, source, variables, storeDir } = chooseLogin(caller);
+  return JSON.stringify([kind, source, variables, storeDir, caller.ANTHROPIC_BASE_URL]);
+}
+
 /** `auth status` takes half a second; a machine under load may need many times that. */
 const statusTimeoutMs = 20_000;
 

@@ -68,6 +68,11 @@ class DashboardDisplay implements RunTerminal {
       else this.#source.progress(sessionId, state, live);
     },
     resting: (...what) => this.#source.resting(...what),
+    machines: (...what) => this.#source.machines(...what),
+    warning: (message, state) => {
+      if (this.#isBroken) this.#text.warning?.(message, state);
+      else this.#dashboard?.tell({ text: message, tone: 'warn' });
+    },
     waiting: (reason, message, state) => {
       if (this.#isBroken) this.#text.waiting(reason, message, state);
       else {

@@ -10,6 +10,7 @@ import type { Failure } from '../../core/failure.ts';
 import type { SessionId, Workspace } from '../../core/group.ts';
 import { loggedContext } from '../../core/plan/decision.ts';
 import { verdictsOf } from '../../core/plan/verdicts.ts';
+import type { FleetStanding } from '../../core/progress.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { Verdicts } from '../../core/verdict.ts';
 import { type AttemptNotes, noteAttempt } from '../../report/dashboard/attempts.ts';
@@ -185,6 +186,7 @@ export class RunnerSource implements Source, Reporter {
   #state: GroupState | undefined;
   #live: LiveView = new Map();
   #verdicts: Verdicts | undefined;
+  #fleet: FleetStanding | undefined;
 
   constructor(past: readonly GroupEvent[], onChange: () => void) {
     for (const event of past) this.notes.take(event);
@@ -200,7 +202,7 @@ export class RunnerSource implements Source, Reporter {
   get seen(): Seen {
     const { state } = this;
     const verdicts = this.#verdicts ?? verdictsOf(state, loggedContext(state, Date.parse(state.updatedAt)));
-    return { live: this.#live, verdicts };
+    return { live: this.#live, verdicts, ...(this.#fleet === undefined ? {} : { fleet: this.#fleet }) };
   }
 
   event(event: GroupEvent, state: GroupState, live: LiveView): void {
@@ -214,6 +216,11 @@ export class RunnerSource implements Source, Reporter {
 
   resting(_sessionIds: readonly string[], state: GroupState, verdicts: Verdicts): void {
     this.#verdicts = verdicts;
+    this.#take(state, this.#live);
+  }
+
+  machines(standing: FleetStanding | undefined, state: GroupState): void {
+    this.#fleet = standing;
     this.#take(state, this.#live);
   }
 

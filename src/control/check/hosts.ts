@@ -135,13 +135,18 @@ function gitFindings({ name, checks }: FleetHost): Finding[] {
 }
 
 /** Each login was tried there, at no cost. */
-function loginFindings({ name, login, abilities, checks }: FleetHost): Finding[] {
+function loginFindings({ name, login, abilities, checks, loginTrouble }: FleetHost): Finding[] {
   const refused = (checks?.logins ?? []).flatMap(({ name: which, trouble }) => {
     if (trouble === undefined) return [];
     const what = which === undefined ? 'the login of its agent' : `its login ${which}`;
     const send = ['host', 'add', name, '--ssh', 'USER@HOST', '--login', which ?? 'NAME'];
     return [finding('login', 'broken', `${name}: ${what} cannot be used. ${trouble}`, advise('Send one with', send))];
   });
+  if (loginTrouble !== undefined) {
+    const message = `${name}: its login was refused in a session, so nothing is sent there. ${loginTrouble}`;
+    const next = advise('It takes sessions again once its login is another one, or with', ['host', 'resume', name]);
+    refused.push(finding('login', 'broken', message, next));
+  }
   if (login === undefined || abilities.logins.includes(login)) return refused;
   const message = `${name}: its login ${login} is not there any more.`;
   const next = advise('Send it again with', ['host', 'add', name, '--ssh', 'USER@HOST', '--login', login]);

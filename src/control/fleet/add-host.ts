@@ -8,7 +8,7 @@ import { loginText, readLogin } from '../../hosts/fleet/login-files.ts';
 import { shellWord } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import { knownFleet } from './init.ts';
-import { checkHostName, checkLabels } from './join.ts';
+import { checkHostName, checkLabels, joinSteps } from './join.ts';
 import { type OwnPackage, withOwnPackage } from './own-package.ts';
 import { checkDestination, lastLine, Remote } from './ssh.ts';
 
@@ -48,9 +48,11 @@ export async function addHost(
   if (!checked.ok) return checked;
   const { line, login } = checked.value;
   const remote = new Remote(place, given.ssh);
-  say(`Looking at ${given.ssh} ...`);
+  say(`Connecting to ${given.ssh} ...`);
   const found = await probe(remote);
   if (!found.ok) return found;
+  const { system, git, bun } = found.value;
+  say(`It is ${system} with ${git}, claude, and ${bun === '' ? 'no Bun' : `Bun ${bun}`}. Packing the program ...`);
   const program = `${found.value.data}/claude-code-agent/host`;
   const installed = await withOwnPackage(place, (own) =>
     install(place, remote, { own, found: found.value, program, say }),
@@ -60,10 +62,10 @@ export async function addHost(
   const noted = note(place, root, given, program);
   if (!noted.ok) return noted;
   if (login !== undefined) {
+    say(`Sending the login ${login.name} ...`);
     const sent = await sendLogin(remote, found.value.root, login);
     if (!sent.ok) return sent;
   }
-  say(`Starting the agent on ${given.ssh} ...`);
   const words = [
     'host',
     'join',
@@ -76,11 +78,16 @@ export async function addHost(
   if (given.login !== undefined) words.push('--login', given.login);
   if (given.acceptClaude !== undefined) words.push('--accept-claude', given.acceptClaude);
   const command = [`${program}/bin/cca`, ...words].map(shellWord).join(' ');
-  const joined = await remote.run(`exec ${command}`, Buffer.from(`${line}\n`), joinMs);
+  const steps: ReadonlySet<string> = new Set(Object.values(joinSteps));
+  const sayStep = (line: string) => {
+    if (steps.has(line)) say(line);
+  };
+  const joined = await remote.run(`exec ${command}`, Buffer.from(`${line}\n`), joinMs, sayStep);
   if (!joined.ok) return joined;
   const { code, stdout, stderr } = joined.value;
   if (code !== 0) return there(given.ssh, stderr, 'Cure that there, then add the machine again.');
-  return ok(`${stdout}${stderr}`.trim().split('\n'));
+  const said = `${stdout}${stderr}`.trim().split('\n');
+  return ok(said.filter((line) => !steps.has(line)));
 }
 
 interface Asked {
@@ -194,7 +201,7 @@ interface Installing {
 async function install(place: Place, remote: Remote, { own, found, program, say }: Installing): Promise<Result<void>> {
   const name = `${program}-${place.world.random.uuid().slice(0, 8)}`;
   const [target, fresh] = [shellWord(program), shellWord(name)];
-  say(`Sending the program to ${remote.destination} ...`);
+  say(`Sending the program, ${megabytes(own.program)} ...`);
   const unpack = `set -e; mkdir -p ${fresh}; chmod 700 ${fresh}; cd ${fresh}; tar -xzf -`;
   const sent = await remote.run(unpack, own.program, sendMs);
   if (!sent.ok) return sent;
@@ -203,6 +210,7 @@ async function install(place: Place, remote: Remote, { own, found, program, say 
     const bun = await bringBun(place, remote, { own, found, program: name, say });
     if (!bun.ok) return bun;
   }
+  say('Trying whether it starts there ...');
   const tried = await remote.run(`fresh=${fresh}; target=${target}; ${switchScript}`);
   if (!tried.ok) return tried;
   if (tried.value.code === 0) return ok(undefined);
@@ -242,12 +250,16 @@ async function bringBun(place: Place, remote: Remote, { own, found, program, say
   const bun = await own.bun();
   if (!bun.ok) return bun;
   if (bun.value === undefined) return missing('none was found here that could be sent');
-  say(`Sending Bun to ${remote.destination} ...`);
+  say(`Sending Bun, ${megabytes(bun.value)} ...`);
   const sent = await remote.run(`cd ${shellWord(program)} && tar -xzf -`, bun.value, sendMs);
   if (!sent.ok) return sent;
   return sent.value.code === 0
     ? ok(undefined)
     : there(remote.destination, sent.value.stderr, 'Free some disk space there.');
+}
+
+function megabytes({ length }: Uint8Array): string {
+  return `${(length / 1024 / 1024).toFixed(1)} MB`;
 }
 
 function isNewEnough(version: string): boolean {

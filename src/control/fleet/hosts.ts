@@ -1,12 +1,14 @@
 /** The machines of a fleet, seen from where groups are run. */
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { describeHosts } from '../../hosts/fleet/known-hosts.ts';
 import * as registry from '../../hosts/fleet/registry.ts';
 import type { Place } from '../place.ts';
 import { knownFleet, withRedis } from './init.ts';
 
 export type FleetHost = registry.RegisteredHost;
 export const { isLost } = registry;
+export { describeHosts };
 
 /** Fails with `not-found` without a fleet, with `timeout` when Redis does not answer. */
 export async function listHosts(place: Place, root: string): Promise<Result<FleetHost[]>> {

@@ -74,6 +74,9 @@ export async function joinFleet(place: Place, root: string, given: JoinOptions):
   return written.ok ? ok({ host, redis: withoutPassword(host.redis) }) : written;
 }
 
+/** What takes a while, as it is told to people and to `host add`. */
+export const joinSteps = { start: 'Starting the agent ...', wait: 'Waiting until the fleet hears of it ...' } as const;
+
 /** The same with an agent that stays. */
 export async function joinAndServe(
   place: Place,
@@ -84,8 +87,10 @@ export async function joinAndServe(
   if (!joined.ok) return joined;
   const before = await withRedis(place.world, joined.value.host, (redis) => redis.nowMs());
   if (!before.ok) return before;
+  place.notes.line(joinSteps.start);
   const started = await startAgent(place, root);
   if (!started.ok) return started;
+  place.notes.line(joinSteps.wait);
   const listed = await untilListed(place, joined.value.host, before.value);
   if (listed?.refusal !== undefined) {
     const again = acceptIt(listed);

@@ -31,7 +31,12 @@ export class Remote {
    * Runs a script of sh there; what is secret goes by `input`, which is in no list of processes. Fails when ssh cannot
    * be run, does not come there, or takes too long.
    */
-  async run(script: string, input: Uint8Array = new Uint8Array(), timeoutMs = 60_000): Promise<Result<Ran>> {
+  async run(
+    script: string,
+    input: Uint8Array = new Uint8Array(),
+    timeoutMs = 60_000,
+    onStderrLine?: (line: string) => void,
+  ): Promise<Result<Ran>> {
     const { world, env } = this.#place;
     const given: Record<string, string> = {};
     for (const [name, value] of Object.entries(env)) if (value !== undefined) given[name] = value;
@@ -43,6 +48,7 @@ export class Remote {
       env: given,
       timeoutMs,
       input,
+      ...(onStderrLine === undefined ? {} : { onStderrLine }),
     });
     if (!ran.ok) {
       const isMissing = ran.failure.reason === 'not-found';

@@ -4,9 +4,11 @@ import { type Abilities, checkAbilities } from '../../claude/abilities.ts';
 import { chooseLogin } from '../../claude/launch/login.ts';
 import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
 import { list, object } from '../../claude/lenient.ts';
-import { adviceText } from '../../core/advice.ts';
-import type { Result } from '../../core/failure.ts';
+import { adviceText, see } from '../../core/advice.ts';
+import { describeFailure, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
+import type { HostsSaid } from '../../core/plan/decision.ts';
+import { lacksOf } from '../../core/plan/elsewhere.ts';
 import { historyOf } from '../../core/plan/forecast.ts';
 import { type Preview, previewOf } from '../../core/plan/preview.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
@@ -49,6 +51,8 @@ export interface RunPreview {
   readonly modes: ReadonlyMap<SessionId, string>;
   /** Sentences about what the config templates in use forbid, allow and start. */
   readonly notes: readonly string[];
+  /** Sentences about sessions that would wait for machines, with what helps. */
+  readonly warnings: readonly string[];
   /** What it costs to go on; null when nothing has begun. */
   readonly goingOn: string | null;
 }
@@ -70,7 +74,20 @@ export async function previewRun(
   const configs = configsFor(place, state, preview, store);
   const missing = await missingFor(place, root, { state, preview, configs }, options);
   const goingOn = resumeCostSentence(place.world, paths, state);
-  return { preview, missing, configs, modes: modesOf(state, configs), notes: powerNotes(state, configs), goingOn };
+  const warnings = options.rehearsal ? [] : await warningsFor(place, root, state);
+  const modes = modesOf(state, configs);
+  return { preview, missing, configs, modes, notes: powerNotes(state, configs), warnings, goingOn };
+}
+
+/** The fleet is asked only where a session has to work on one of its machines. */
+async function warningsFor(place: Place, root: string, state: GroupState): Promise<string[]> {
+  const unasked = (): HostsSaid => ({ text: 'it was not asked', cure: see('host', 'list') });
+  if (lacksOf(state, unasked).size === 0) return [];
+  const { describeHosts, listHosts } = await import('../fleet/hosts.ts');
+  const hosts = await listHosts(place, root);
+  if (!hosts.ok) return [describeFailure(hosts.failure)];
+  const lacks = lacksOf(state, (needs) => describeHosts(hosts.value, needs));
+  return [...lacks.values()].map(({ message, advice }) => `${message} ${adviceText(advice)}`);
 }
 
 export type Configs = ReadonlyMap<SessionId, Result<ResolvedConfig>>;

@@ -7,7 +7,7 @@ import { noTokens, roundUsd, type SessionId, type Tokens, type Usage } from '../
 import { isSlotCommand, type SlotUse, type SlotWait } from '../../core/plan/command-slot.ts';
 import { loggedContext, seenByRunner } from '../../core/plan/decision.ts';
 import { aboutToStart, verdictsAtRest, verdictsOf } from '../../core/plan/verdicts.ts';
-import type { ApiRetry, Denied, LiveSession, SessionProgress } from '../../core/progress.ts';
+import type { ApiRetry, Denied, FleetStanding, LiveSession, SessionProgress } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { Verdict, Verdicts } from '../../core/verdict.ts';
@@ -22,6 +22,8 @@ import { attemptUsages } from './attempt-usage.ts';
 export interface Seen {
   readonly live: LiveView;
   readonly verdicts: Verdicts;
+  /** Of the machines that the group may use, while a runner looks at them. */
+  readonly fleet?: FleetStanding;
 }
 
 export interface Standing extends Seen {
@@ -71,7 +73,8 @@ export function readProgress(world: World, progressFile: string, state: GroupSta
   }
   // One of an older version holds no verdicts, and does not say which event it was written after.
   const isKnown = typeof progress.seq === 'number';
-  return { live, verdicts: isKnown ? toldVerdicts(told, logged, progress.seq === state.lastSeq) : logged };
+  const verdicts = isKnown ? toldVerdicts(told, logged, progress.seq === state.lastSeq) : logged;
+  return { live, verdicts, ...fleetIn(progress.fleet) };
 }
 
 /** When something has happened since they were told, what only the runner can see still holds. */
@@ -143,6 +146,13 @@ function slotIn(told: unknown): { readonly slot?: SlotWait } {
     return [{ sessionId: use.sessionId, command: use.command }];
   });
   return { slot: { command: told.command, atOnce: amount(told.atOnce), heldBy } };
+}
+
+function fleetIn(told: unknown): { readonly fleet?: FleetStanding } {
+  if (!isObject(told)) return {};
+  const count = (name: keyof FleetStanding): number => amount(told[name]);
+  const alive = { up: count('up'), drained: count('drained'), refusing: count('refusing') };
+  return { fleet: { ...alive, lost: count('lost'), used: count('used'), slots: count('slots') } };
 }
 
 function tokensSince(now: Partial<Tokens> | undefined, before: Tokens): Tokens {

@@ -1,4 +1,5 @@
 /** What `decide` (schedule.ts) is told besides the state, and what it answers. */
+import type { Advice } from '../advice.ts';
 import type { AttemptKind, Place, StopReason } from '../event.ts';
 import type { GroupId, SessionDefinition, SessionId, SessionSet } from '../group.ts';
 import { type GroupState, isThrottled } from '../state.ts';
@@ -104,6 +105,16 @@ export interface OtherGroups {
   workingIn(repository: string): GroupId | undefined;
 }
 
+/** What is to be said of the machines that could serve a session. */
+export interface HostsSaid {
+  /** Completes a sentence that says what it waits for; without a full stop. */
+  readonly text: string;
+  /** There is none, or nobody can use it: what helps. */
+  readonly cure?: Advice;
+  /** Nobody knows yet which machines there are. */
+  readonly isUnknown?: true;
+}
+
 /** The machines of a fleet, as the run sees them. */
 export interface FleetView {
   /** Slots that wait to be used, by the session for which they were wished. */
@@ -112,8 +123,9 @@ export interface FleetView {
   readonly longWished: SessionSet;
   /** Sessions that may work here at once while others could go elsewhere. */
   readonly localSlots: number;
-  /** Completes a sentence that says what such a session waits for; without a full stop. */
-  describe(needs: Needs): string;
+  describe(needs: Needs): HostsSaid;
+  /** All machines that could serve such a session, when the login was refused on each of them; empty otherwise. */
+  withoutLogin(needs: Needs): readonly string[];
 }
 
 /** What the decision depends on besides the state: facts of the machine and the moment, gathered by the runner. */

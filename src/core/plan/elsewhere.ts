@@ -97,6 +97,8 @@ export class Spots {
     if (place !== undefined) return { at: 'elsewhere', place };
     // Where its files and caches lie it is first asked for a slot, for as long as others wait for it.
     const isAwaited = lastHost(record) !== undefined && !fleet.longWished.has(definition.id);
+    const refused = must ? fleet.withoutLogin(needsOf(definition)) : [];
+    if (refused.length > 0) return { at: 'nowhere', hold: noLogin(definition, refused) };
     if (must || isAwaited || this.#locals >= fleet.localSlots) return this.#wish(fleet, definition);
     return this.#here(() => this.#wish(fleet, definition));
   }
@@ -132,8 +134,11 @@ export function isElsewhere(record: SessionRecord | undefined): boolean {
 }
 
 function wish(fleet: FleetView, definition: SessionDefinition): Spot {
-  const message = `It waits for a slot ${wanted(definition)}: ${fleet.describe(needsOf(definition))}.`;
-  return { at: 'wish', hold: { reason: 'host', message } };
+  const { text, cure, isUnknown } = fleet.describe(needsOf(definition));
+  const message = `It waits for a slot ${wanted(definition)}: ${text}.`;
+  // What is waited for is told anew when it is known.
+  const reason = isUnknown ? 'starting' : 'host';
+  return { at: 'wish', hold: { reason, message, ...(cure === undefined ? {} : { advice: cure }) } };
 }
 
 function wanted({ requires = [], host }: Needs): string {
@@ -143,8 +148,30 @@ function wanted({ requires = [], host }: Needs): string {
 }
 
 function refusal(definition: SessionDefinition, why: string, advice: Advice): Hold {
-  const message = `Session ${sessionTitle(definition.id, definition.name)} is to work ${asked(definition)}, ${why}.`;
-  return { reason: 'no-host', message, advice };
+  return { reason: 'no-host', message: `${isToWork(definition)}, ${why}.`, advice };
+}
+
+function isToWork(definition: SessionDefinition): string {
+  return `Session ${sessionTitle(definition.id, definition.name)} is to work ${asked(definition)}`;
+}
+
+/** What no machine can give, by what is asked of it: of all sessions that are to be done and must go elsewhere. */
+export function lacksOf(
+  { group: { config }, sessions, only }: GroupState,
+  describe: FleetView['describe'],
+): ReadonlyMap<string, { readonly message: string; readonly advice: Advice }> {
+  const lacks = new Map<string, { readonly message: string; readonly advice: Advice }>();
+  const open = [...sessions.values()].filter(
+    ({ definition, state }) => state.status !== 'completed' && only?.has(definition.id) !== false,
+  );
+  const elsewhere = config.where === 'local' ? [] : open.filter(({ definition }) => mustGo(config, definition));
+  for (const [needs, alike] of Map.groupBy(elsewhere, ({ definition }) => JSON.stringify(needsOf(definition)))) {
+    const { definition } = alike[0] as SessionRecord;
+    const { text, cure } = describe(needsOf(definition));
+    const others = alike.length > 1 ? `, as ${alike.length - 1} more` : '';
+    if (cure !== undefined) lacks.set(needs, { message: `${isToWork(definition)}${others}: ${text}.`, advice: cure });
+  }
+  return lacks;
 }
 
 function asked(definition: SessionDefinition): string {
@@ -159,6 +186,14 @@ function noFleet(definition: SessionDefinition): Hold {
     'and no fleet is set up here',
     advise('Set one up with', ['fleet', 'init', '--redis', 'URL']),
   );
+}
+
+/** Once its login is another one, a machine takes sessions again by itself. */
+function noLogin(definition: SessionDefinition, hosts: readonly string[]): Hold {
+  const listed = hosts.length === 1 ? hosts[0] : `${hosts.slice(0, -1).join(', ')} and ${hosts.at(-1)}`;
+  const resumed = hosts.map((name) => ['host', 'resume', name]);
+  const advice = advise('Mend the login there, or try it once more with', ...resumed);
+  return refusal(definition, `and the login was refused on ${listed}`, advice);
 }
 
 function keptHere(definition: SessionDefinition): Hold {

@@ -8,7 +8,7 @@ import { isGroupId } from '../../core/id.ts';
 import type { World } from '../../world/world.ts';
 import type { Entry, Lease, SlotLeases } from '../fleet/engine.ts';
 import { hostLabel, toGroupStream, toHostStream } from '../fleet/keys.ts';
-import { isDrained, registerHost } from '../fleet/registry.ts';
+import { isDrained, isLoginRefused, registerHost } from '../fleet/registry.ts';
 import { Verifier } from '../fleet/seal.ts';
 import {
   type HostAbilities,
@@ -263,6 +263,8 @@ export class Agent {
   async #takeAll(): Promise<void> {
     this.#giveBackUnordered();
     await this.#completeGiven();
+    const { engine, config } = this.#context;
+    if (!this.#canTake() || (await isLoginRefused(engine, config.name, this.#able?.abilities))) return;
     while (!this.#isClosed && this.#canTake() && (await this.#takeOne()));
   }
 

@@ -1,7 +1,9 @@
 /** The environment of a session of somebody else: this machine's, with the login that the order names. */
 
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
 import { workerEnvironment } from '../../claude/launch/environment.ts';
-import { chooseLogin } from '../../claude/launch/login.ts';
+import { chooseLogin, loginIdentity } from '../../claude/launch/login.ts';
 import { loginVariables, managedVariables, proxyVariables, restatedVariables } from '../../claude/launch/variables.ts';
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -68,4 +70,26 @@ export function environmentWith(
     return fail('not-logged-in', `The machine has no login ${quoted(name)}.`, next);
   }
   return ok({ ...Object.fromEntries(Object.entries(env).filter(([key]) => !ofLogins.has(key))), ...login.value });
+}
+
+/** Names the login of orders that name none, by all that may be changed to make it work; `salt` hides what that is. */
+export function loginKey(
+  files: Files,
+  { root, agentEnv, ownLogin }: Pick<EnvironmentInput, 'root' | 'agentEnv' | 'ownLogin'>,
+  salt: string,
+): string {
+  const caller = environmentWith(files, root, agentEnv, ownLogin);
+  const what = caller.ok ? [loginIdentity(caller.value), ownStore(files, caller.value)] : [caller.failure.message];
+  return createHash('sha256')
+    .update([salt, ...what].join('\0'))
+    .digest('hex')
+    .slice(0, 32);
+}
+
+/** What `claude auth login` has kept. */
+function ownStore(files: Files, caller: Environment): string {
+  const { storeDir } = chooseLogin(caller);
+  if (storeDir === undefined) return '';
+  const folder = storeDir === '' ? join(caller.HOME ?? '/', '.claude') : storeDir;
+  return files.readText(join(folder, '.credentials.json')) ?? '';
 }

@@ -14,6 +14,7 @@ import { LocalHost } from '../local-host.ts';
 import { Agent, type AgentAbilities } from './agent.ts';
 import type { AgentContext, ChosenProgram } from './context.ts';
 import { isGuarded } from './lease-file.ts';
+import { loginKey } from './login.ts';
 import { uptimeMs } from './uptime.ts';
 
 export interface ServeOptions {
@@ -87,7 +88,7 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
   const agent = new Agent(context, {
     startGuard,
     checks: options.checks,
-    abilities: () => abilitiesOf(world, options),
+    abilities: () => abilitiesOf(world, options, { login: config.login, salt: holder.runId }),
   });
   const told = Promise.withResolvers<void>();
   onSignal(told.resolve);
@@ -119,8 +120,13 @@ export async function checkName(
   return fail('duplicate', `Another machine of the fleet is called ${name}, and works.`, next);
 }
 
-async function abilitiesOf(world: World, options: ServeOptions): Promise<AgentAbilities> {
-  const { root, version, claude } = options;
+/** `salt`: another one for each agent, so that a machine which has joined anew is tried anew. */
+async function abilitiesOf(
+  world: World,
+  options: ServeOptions,
+  { login, salt }: { readonly login: string | undefined; readonly salt: string },
+): Promise<AgentAbilities> {
+  const { root, version, claude, callerEnv: agentEnv } = options;
   const chosen = await claude();
   const { can } = chosen.ok ? chosen.value : nothing;
   const claudeVersion = chosen.ok ? chosen.value.version : await options.claudeVersion();
@@ -132,6 +138,7 @@ async function abilitiesOf(world: World, options: ServeOptions): Promise<AgentAb
     limitsUntrusted: can.untrusted === true,
     limitsMemory: can.toolMemory === true,
     logins: loginNames(world.files, root),
+    loginKey: loginKey(world.files, { root, agentEnv, ownLogin: login }, salt),
   };
   return { abilities, ...(chosen.ok ? {} : { refusal: chosen.failure.message }) };
 }

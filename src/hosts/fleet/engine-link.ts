@@ -5,9 +5,9 @@ import type { World } from '../../world/world.ts';
 import type { BlobStore, FleetEngine, OpenEngine, SlotLeases, WishPlace } from './engine.ts';
 import type { FleetConfig } from './fleet-files.ts';
 import { labelsOf, toGroupStream, toHostStream } from './keys.ts';
-import { hostsNow, type RegisteredHost } from './registry.ts';
+import { hostsNow, type RegisteredHost, refuseLogin } from './registry.ts';
 import { Signer } from './seal.ts';
-import { type ToGroup, type ToHost, unpacked, wireVersion } from './wire.ts';
+import { type RefusedLogin, type ToGroup, type ToHost, unpacked, wireVersion } from './wire.ts';
 
 const againMs = 500;
 const closeMsMax = 5_000;
@@ -39,6 +39,8 @@ export interface FleetLink {
   /** Null when the engine does not answer. */
   look(places: readonly WishPlace[]): Promise<LeaseLook | null>;
   hosts(): Promise<Result<readonly RegisteredHost[]>>;
+  /** Puts on record that the machine gets nothing more with that login. */
+  refuseLogin(host: string, refused: RefusedLogin): Promise<Result<void>>;
   /** Sends what is left to be sent, for a few seconds at most, and lets go. */
   close(): Promise<void>;
 }
@@ -155,6 +157,10 @@ class EngineLink implements FleetLink {
     const server = await this.#engine.runId();
     if (!left.ok || !server.ok) return null;
     return { left: left.value, server: server.value };
+  }
+
+  refuseLogin(host: string, refused: RefusedLogin): Promise<Result<void>> {
+    return refuseLogin(this.#engine, host, refused);
   }
 
   hosts(): Promise<Result<readonly RegisteredHost[]>> {

@@ -7,22 +7,22 @@ import type { Place } from '../../core/event.ts';
 import { assert } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { FleetView, Needs, Wish } from '../../core/plan/decision.ts';
+import type { FleetStanding } from '../../core/progress.ts';
 import type { Attempt } from '../../core/session-state.ts';
 import type { Git } from '../../git/git.ts';
 import type { World } from '../../world/world.ts';
 import type { WishPlace } from './engine.ts';
 import type { FleetLink, LeaseLook } from './engine-link.ts';
+import { describeHosts, KnownHosts, standingOf, withoutLogin } from './known-hosts.ts';
 import { LateAttempt, type LateOptions } from './late.ts';
 import { LossClock, type Seen } from './loss.ts';
 import { Mirror } from './mirror.ts';
 import { placesHere } from './order.ts';
-import type { RegisteredHost } from './registry.ts';
 import { RemoteAttempt } from './remote-attempt.ts';
 import type { RemoteSubject, Sender } from './remote-subject.ts';
 import { WorkShipper } from './ship-work.ts';
 import { type HostAbilities, type SlotCommand, type ToGroup, wireVersion } from './wire.ts';
 import { Wishes } from './wishes.ts';
-import { describeHosts } from './words.ts';
 
 const tickMs = 1_000;
 /** An offer that comes early is looked at again after this. */
@@ -85,9 +85,7 @@ export class Fleet {
   readonly #owed = new Map<string, string>();
   #whenNothingOwed = (): void => {};
   readonly #timers = new Set<() => void>();
-  /** Of machines, also of those that are on no list any more. */
-  readonly #leasesMs = new Map<string, number>();
-  #hosts: readonly RegisteredHost[] | null = null;
+  readonly #hosts: KnownHosts;
   /** Counted, so that neither a jump of the clock nor a machine that slept makes a lease seem over. */
   #nowMs = 0;
   #isLooking = false;
@@ -98,15 +96,16 @@ export class Fleet {
     this.#link = link;
     this.#asker = world.random.uuid();
     this.#options = options;
+    this.#hosts = new KnownHosts(link);
     this.#shipper = new WorkShipper(options.git, link.blobs);
     this.#wishes = new Wishes(link, {
       newId: () => world.random.uuid(),
       nowMs: () => this.#nowMs,
-      hosts: () => this.#list(),
+      hosts: () => this.#hosts.list(),
       onFailure: () => this.#later(tickMs, options.onChange),
     });
     link.listen((message, taken) => this.#hear(message, taken));
-    void this.#list();
+    void this.#hosts.list();
     this.#everyTick();
   }
 
@@ -115,8 +114,18 @@ export class Fleet {
   get view(): FleetView {
     const granted = new Map([...this.#offers].map(([id, { place }]) => [id, place] as const));
     const isLong = (id: SessionId): boolean => this.#wishes.isLong(id);
-    const describe = (needs: Needs): string => describeHosts(this.#hosts, needs);
-    return { granted, longWished: { has: isLong }, localSlots: this.#options.localSlots, describe };
+    const { all } = this.#hosts;
+    const told = {
+      describe: (needs: Needs) => describeHosts(all, needs),
+      withoutLogin: (needs: Needs) => withoutLogin(all, needs),
+    };
+    return { granted, longWished: { has: isLong }, localSlots: this.#options.localSlots, ...told };
+  }
+
+  /** Undefined until it is known which machines there are. */
+  get standing(): FleetStanding | undefined {
+    const { all } = this.#hosts;
+    return all === null ? undefined : standingOf(all);
   }
 
   /** These are all that are wanted now. Slots that nobody wants any more are given back. */
@@ -208,6 +217,11 @@ export class Fleet {
     this.#release(late.place);
   }
 
+  /** claude could do nothing with the login of that machine, so nobody gets anything more there. */
+  refuseLogin({ host, token }: Place, trouble: string): void {
+    this.#hosts.refuse(host, this.#abilities.get(token), trouble);
+  }
+
   /** Asks a machine what it has of the group. */
   hello(host: string): void {
     this.#link.send(host, { kind: 'hello', groupId: this.#options.groupId, asker: this.#asker });
@@ -288,6 +302,12 @@ export class Fleet {
       if (!this.#attempts.has(token)) this.#release(place);
       return;
     }
+    // It took the wish before it could know.
+    if (this.#hosts.isRefused(host, abilities)) {
+      this.#release(place);
+      this.#options.onChange();
+      return;
+    }
     this.#offers.set(sessionId, { place, abilities, sinceMs: this.#nowMs });
     this.#abilities.set(token, abilities);
     this.#options.onChange();
@@ -331,22 +351,14 @@ export class Fleet {
         if (this.#nowMs - offer.sinceMs >= offerMsMax) this.#giveBack(sessionId, offer);
       }
       // Its session may now work elsewhere, too.
-      if (this.#wishes.tick(this.#hosts)) this.#options.onChange();
+      if (this.#wishes.tick(this.#hosts.all)) this.#options.onChange();
       if (this.#nowMs % listMs === 0) {
-        void this.#list();
+        void this.#hosts.list();
         void this.#wishes.look();
       }
       void this.#look();
       this.#everyTick();
     });
-  }
-
-  async #list(): Promise<readonly RegisteredHost[] | null> {
-    const listed = await this.#link.hosts();
-    if (!listed.ok) return this.#hosts;
-    this.#hosts = listed.value;
-    for (const { name, leaseMs } of listed.value) this.#leasesMs.set(name, leaseMs);
-    return this.#hosts;
   }
 
   async #look(): Promise<void> {
@@ -371,7 +383,7 @@ export class Fleet {
 
   /** A machine that joined before the lease of the fleet became shorter works by the longer one. */
   #seenOf({ subject }: RemoteAttempt, { left, server }: LeaseLook, index: number): Seen {
-    const leaseMs = Math.max(this.#options.leaseMs, this.#leasesMs.get(subject.place.host) ?? 0);
+    const leaseMs = Math.max(this.#options.leaseMs, this.#hosts.leaseMsOf(subject.place.host));
     return { leftMs: left[index] ?? null, leaseMs, server };
   }
 

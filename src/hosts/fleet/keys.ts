@@ -10,6 +10,8 @@ export const labelSetsKey = 'cca:label-sets';
 export const hostsKey = 'cca:hosts';
 /** Set of the machines that are to take nothing new. */
 export const drainedKey = 'cca:drained';
+/** Hash: the name of a machine → its login that was refused, sealed. */
+export const refusedLoginsKey = 'cca:refused-logins';
 
 /** What runners say to a machine. */
 export const toHostStream = (host: string): string => `cca:h:${host}`;

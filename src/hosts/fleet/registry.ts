@@ -1,17 +1,20 @@
 /** Which machines there are: each says so itself as often as it renews its leases, and stays until it is forgotten. */
 import { ok, type Result } from '../../core/failure.ts';
 import type { FleetEngine } from './engine.ts';
-import { drainedKey, hostsKey, toHostStream } from './keys.ts';
+import { drainedKey, hostsKey, refusedLoginsKey, toHostStream } from './keys.ts';
 import type { FleetRedis } from './redis.ts';
-import { type HostEntry, hostEntry } from './wire.ts';
+import { type HostAbilities, type HostEntry, hostEntry, type RefusedLogin, refusedLogin } from './wire.ts';
 
 export interface RegisteredHost extends HostEntry {
   /** How long ago it said something, by the clock of Redis. */
   readonly silentMs: number;
+  /** Its login was refused, and it is the same still: what claude said. */
+  readonly loginTrouble?: string;
 }
 
 /** Each entry is sealed for the name under which it stands, so none can be put under another one. */
 const placeOf = (name: string): string => `${hostsKey}/${name}`;
+const refusedPlaceOf = (name: string): string => `${refusedLoginsKey}/${name}`;
 
 export function registerHost(engine: FleetEngine, entry: HostEntry): Promise<Result<void>> {
   const sealed = engine.seal.seal(placeOf(entry.name), Buffer.from(JSON.stringify(entry)));
@@ -24,9 +27,13 @@ export async function listHosts(engine: FleetEngine): Promise<Result<RegisteredH
   if (!now.ok) return now;
   const all = await engine.fields(hostsKey);
   if (!all.ok) return all;
+  const refused = await engine.fields(refusedLoginsKey);
+  if (!refused.ok) return refused;
   const hosts = Object.entries(all.value).flatMap(([name, sealed]) => {
-    const entry = parsed(engine.seal.open(placeOf(name), sealed));
-    return entry?.name === name ? [{ ...entry, silentMs: Math.max(0, now.value - entry.seenAt) }] : [];
+    const entry = parsed(hostEntry, engine.seal.open(placeOf(name), sealed));
+    if (entry?.name !== name) return [];
+    const host = { ...entry, silentMs: Math.max(0, now.value - entry.seenAt) };
+    return [withLogin(host, refusalIn(engine, refused.value, name))];
   });
   return ok(hosts.toSorted((a, b) => (a.name < b.name ? -1 : 1)));
 }
@@ -47,16 +54,52 @@ export function isLost({ silentMs, leaseMs }: RegisteredHost): boolean {
 
 /** It grants wishes as soon as it has a free slot. */
 export function takesNew(host: RegisteredHost): boolean {
-  return !isLost(host) && !host.isDrained && host.isGuarded && host.refusal === undefined && host.isFull !== true;
+  const isWell = host.refusal === undefined && host.loginTrouble === undefined && host.isFull !== true;
+  return !isLost(host) && !host.isDrained && host.isGuarded && isWell;
 }
 
-function parsed(bytes: Uint8Array | null): HostEntry | null {
+function parsed<T>(shape: { parse(value: unknown): T }, bytes: Uint8Array | null): T | null {
   if (bytes === null) return null;
   try {
-    return hostEntry.parse(JSON.parse(Buffer.from(bytes).toString()));
+    return shape.parse(JSON.parse(Buffer.from(bytes).toString()));
   } catch {
     return null;
   }
+}
+
+/** The machine as it stands by what is known of its login. */
+export function withLogin<H extends HostEntry>(host: H, refused: RefusedLogin | null): H & { loginTrouble?: string } {
+  return refused !== null && isRefused(refused, host.abilities) ? { ...host, loginTrouble: refused.trouble } : host;
+}
+
+export function isRefused({ key }: RefusedLogin, { loginKey }: Pick<HostAbilities, 'loginKey'>): boolean {
+  return key === undefined || key === loginKey;
+}
+
+function refusalIn(
+  { seal }: FleetEngine,
+  fields: Readonly<Record<string, Uint8Array>>,
+  name: string,
+): RefusedLogin | null {
+  const sealed = fields[name];
+  return sealed === undefined ? null : parsed(refusedLogin, seal.open(refusedPlaceOf(name), sealed));
+}
+
+/** Nothing more is given to the machine with that login. */
+export function refuseLogin(engine: FleetEngine, name: string, refused: RefusedLogin): Promise<Result<void>> {
+  const sealed = engine.seal.seal(refusedPlaceOf(name), Buffer.from(JSON.stringify(refused)));
+  return engine.setField(refusedLoginsKey, name, sealed);
+}
+
+/** Of the machine with that login; false as well when there is no answer. */
+export async function isLoginRefused(
+  engine: FleetEngine,
+  name: string,
+  abilities: HostAbilities | undefined,
+): Promise<boolean> {
+  const fields = await engine.fields(refusedLoginsKey);
+  const refused = fields.ok ? refusalIn(engine, fields.value, name) : null;
+  return refused !== null && abilities !== undefined && isRefused(refused, abilities);
 }
 
 /** What it runs is finished, and it takes nothing new until it is resumed. */
@@ -65,8 +108,12 @@ export async function drainHost(redis: FleetRedis, name: string): Promise<Result
   return added.ok ? ok(undefined) : added;
 }
 
+/** It takes sessions again, also with a login that was refused. */
 export async function resumeHost(redis: FleetRedis, name: string): Promise<Result<void>> {
-  const removed = await redis.ask((client) => client.srem(drainedKey, name));
+  const removed = await redis.ask(async (client) => {
+    await client.srem(drainedKey, name);
+    await client.hdel(refusedLoginsKey, name);
+  });
   return removed.ok ? ok(undefined) : removed;
 }
 
@@ -80,6 +127,7 @@ export async function forgetHost(redis: FleetRedis, name: string): Promise<Resul
   const removed = await redis.ask(async (client) => {
     await client.hdel(hostsKey, name);
     await client.srem(drainedKey, name);
+    await client.hdel(refusedLoginsKey, name);
     await client.unlink(toHostStream(name));
   });
   return removed.ok ? ok(undefined) : removed;

@@ -176,6 +176,8 @@ export const abilities = z.object({
   limitsUntrusted: z.boolean(),
   limitsMemory: z.boolean(),
   logins: z.array(text),
+  /** Another one as soon as its login is, or its agent was started anew; tells nothing of it. Absent = not known. */
+  loginKey: text.optional(),
 });
 export type HostAbilities = z.infer<typeof abilities>;
 
@@ -186,6 +188,10 @@ export const hostChecks = z.object({
   logins: z.array(z.object({ name: text.optional(), trouble: text.optional() })),
 });
 export type HostChecks = z.infer<typeof hostChecks>;
+
+/** A login with which claude could do nothing, as the runner saw it; without a key whichever the machine has. */
+export const refusedLogin = z.object({ key: text.optional(), trouble: text });
+export type RefusedLogin = z.infer<typeof refusedLogin>;
 
 /** What a machine says of itself to whoever asks which there are. Times are those of Redis, ms since 1970. */
 export const hostEntry = z.object({

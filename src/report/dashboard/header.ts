@@ -3,6 +3,7 @@
 import { commandText } from '../../core/advice.ts';
 import { addUsage, noUsage, type Usage } from '../../core/group.ts';
 import { groupAdvice, runCommand } from '../../core/plan/advice.ts';
+import type { FleetStanding } from '../../core/progress.ts';
 import { type GroupState, isThrottled } from '../../core/state.ts';
 import { formatDuration, formatMoney, formatTokens, plural, type Tone } from '../format.ts';
 import { statusTone, withAdvice, withLocalTimes } from '../wording.ts';
@@ -14,9 +15,10 @@ import { limitNow, momentIn, reasoned, type Terminal, type View } from './view.t
 const sentenceColumnsMax = 400;
 const heldRowsMax = 2;
 
-/** Two rows, and one or two more when something holds the group up. */
+/** Two rows, one for the machines of a fleet, and one or two more when something holds the group up. */
 export function headerRows(view: View, terminal: Terminal): Row[] {
-  const rows = [titleRow(view, terminal), moneyRow(view, terminal)];
+  const machines = view.fleet === undefined ? [] : [fleetRow(view.fleet, terminal)];
+  const rows = [titleRow(view, terminal), moneyRow(view, terminal), ...machines];
   const held = heldBy(view);
   if (held === null) return rows;
   const said = { ...held, text: foreign(held.text, sentenceColumnsMax) };
@@ -112,6 +114,20 @@ function paced(view: View, terminal: Terminal, { left, reserved, right }: MoneyP
 const roomyColumns = 100;
 /** A shorter line says nothing. */
 const sparkColumnsMin = 8;
+
+/** What is lost or takes nothing is told when there is such a machine. */
+function fleetRow({ up, drained, refusing, lost, used, slots }: FleetStanding, { columns }: Terminal): Row {
+  const one = (count: number, word: string, tone: Tone): Cell[] =>
+    count === 0 ? [] : [{ text: `  ${count} ${word}`, tone }];
+  const left: Cell[] = [
+    { text: ' fleet:' },
+    { text: ` ${up} up`, tone: up === 0 ? 'bad' : 'good' },
+    ...one(lost, 'lost', 'bad'),
+    ...one(refusing, 'refusing', 'bad'),
+    ...one(drained, 'drained', 'warn'),
+  ];
+  return rowBetween(left, [{ text: `${used}/${plural(slots, 'slot')} used `, tone: 'dim' }], columns);
+}
 
 /** How fast money goes and when it will be over, as far as `room` columns suffice; nothing while nothing runs. */
 function paceCells({ state, runner, pace, remainingMs }: View, { glyphs }: Terminal, room: number): Cell[] {

@@ -1,5 +1,6 @@
 /** What the dashboard shows, and the facts about single sessions that more than one part of it needs. */
 import type { SessionId } from '../../core/group.ts';
+import type { FleetStanding } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import { type GroupState, isThrottled } from '../../core/state.ts';
 import type { Verdicts } from '../../core/verdict.ts';
@@ -31,6 +32,8 @@ export interface View {
   readonly nowMs: number;
   readonly runner: Runner;
   readonly verdicts: Verdicts;
+  /** Absent where the group has nothing to do with a fleet. */
+  readonly fleet?: FleetStanding;
   /** The log of the set-up command that runs for a session; null when none does. */
   readonly setupLog?: (record: SessionRecord) => string | null;
   /** Of all sessions; absent where nothing is told of them. */

@@ -33,7 +33,7 @@ export async function runProgram(options: RunOptions): Promise<Result<RunOutput>
   }
   noteChild(child);
   const stdout = collect(child.stdout, options.encoding);
-  const stderr = collect(child.stderr);
+  const stderr = collect(child.stderr, 'utf8', options.onStderrLine);
   const timeout = setTimeout(() => killGroup(child.pid), options.timeoutMs);
   await child.exited;
   clearTimeout(timeout);
@@ -60,7 +60,13 @@ interface Collected {
   take(): string;
 }
 
-function collect(stream: ReadableStream<Uint8Array>, encoding: 'utf8' | 'latin1' = 'utf8'): Collected {
+function collect(
+  stream: ReadableStream<Uint8Array>,
+  encoding: 'utf8' | 'latin1' = 'utf8',
+  onLine?: (line: string) => void,
+): Collected {
+  const decoder = new TextDecoder();
+  let line = '';
   const reader = stream.getReader();
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -69,6 +75,10 @@ function collect(stream: ReadableStream<Uint8Array>, encoding: 'utf8' | 'latin1'
       const kept = next.value.subarray(0, keptBytes - size);
       if (kept.length > 0) chunks.push(kept);
       size += kept.length;
+      if (onLine === undefined) continue;
+      const lines = `${line}${decoder.decode(kept, { stream: true })}`.split('\n');
+      line = lines.pop() ?? '';
+      for (const whole of lines) onLine(whole);
     }
   };
   return {

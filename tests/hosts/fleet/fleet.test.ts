@@ -13,6 +13,7 @@ import type { RegisteredHost } from '../../../src/hosts/fleet/registry.ts';
 import {
   type AttemptNews,
   type HostAbilities,
+  type RefusedLogin,
   type ToGroup,
   type ToHost,
   wireVersion,
@@ -81,15 +82,21 @@ class VirtualLink implements FleetLink {
   async hosts() {
     return ok(this.machines);
   }
+  readonly refused: string[] = [];
+  async refuseLogin(host: string, { key = 'any', trouble }: RefusedLogin) {
+    this.refused.push(`${host} ${key}: ${trouble}`);
+    return ok(undefined);
+  }
   async close(): Promise<void> {}
 
   get open(): string[] {
     return [...this.wished.values()].map(({ sessionId, labels }) => [sessionId.slice(0, 3), ...labels].join(' '));
   }
 
-  offer(sessionId: string, job: string, token = `one:${job}`): void {
+  offer(sessionId: string, job: string, token = `one:${job}`, login?: string): void {
     this.wished.delete(job);
-    this.hear({ kind: 'offer', host: 'one', token, job, sessionId, abilities }, () => {});
+    const able = login === undefined ? abilities : { ...abilities, loginKey: login };
+    this.hear({ kind: 'offer', host: 'one', token, job, sessionId, abilities: able }, () => {});
   }
 }
 
@@ -186,6 +193,45 @@ test('one that is not used in 20 seconds is given back: its machine would take i
   link.offer(a, 'job1');
   await seconds(21);
   expect(link.said).toEqual(['one: one:job1 1 release']);
+});
+
+test('a machine whose login was refused is told of, and what it offers before it knows is given back', async () => {
+  const unanswered = Promise.withResolvers<void>();
+  const { refuseLogin } = link;
+  link.refuseLogin = async (...refused) => {
+    await unanswered.promise;
+    return refuseLogin.apply(link, refused);
+  };
+  fleet.want([wish(a)]);
+  await settled();
+  link.offer(a, 'job1', 'one:1', 'login');
+  fleet.take(a);
+  fleet.refuseLogin({ host: 'one', token: 'one:1', job: 'any/job1' }, 'Not logged in.');
+  fleet.want([wish(b)]);
+  await settled();
+  link.offer(b, 'job2', 'one:2', 'login');
+  expect(fleet.view.granted.size).toBe(0);
+  expect(link.said).toEqual(['one: one:2 1 release']);
+  fleet.want([wish(b)]);
+  await settled();
+  link.offer(b, 'job3', 'one:3', 'another login');
+  expect([...fleet.view.granted.keys()]).toEqual([b]);
+  unanswered.resolve();
+  await settled();
+  expect(link.refused).toEqual(['one login: Not logged in.']);
+});
+
+test('a machine of which three logins were refused gets nothing more, whatever it has next', async () => {
+  for (const login of ['first', 'second', 'third', 'third']) {
+    fleet.want([wish(a)]);
+    await settled();
+    const [job = ''] = link.wished.keys();
+    link.offer(a, job, `one:${login}`, login);
+    fleet.take(a);
+    fleet.refuseLogin({ host: 'one', token: `one:${login}`, job: `any/${job}` }, 'No.');
+    await settled();
+  }
+  expect(link.refused).toEqual(['one first: No.', 'one second: No.', 'one any: No.', 'one any: No.']);
 });
 
 test('others wait five seconds for a wish', async () => {

@@ -55,6 +55,18 @@ test('where another machine has to do with a group, each row says which', () => 
   expect(textOf(frame({ columns: 120 }))).not.toContain('HOST');
 });
 
+test('a line for the fleet says what is wrong with it first, where the group has one', () => {
+  const fleet = { up: 2, lost: 0, refusing: 0, drained: 0, used: 3, slots: 12 };
+  const line = (more: object, columns = 80): string =>
+    textOf(frame({ columns, view: { fleet: { ...fleet, ...more } } })).split('\n')[2] ?? '';
+  expect(line({})).toMatch(/^ fleet: 2 up +3\/12 slots used$/);
+  expect(line({ up: 0, lost: 1, refusing: 2, drained: 3 })).toMatch(
+    /^ fleet: 0 up {2}1 lost {2}2 refusing {2}3 drained +3\/12/,
+  );
+  expect(line({ lost: 1, drained: 1 }, 40)).toMatch(/^ fleet: 2 up {2}1 lost {2}1 drained/);
+  expect(textOf(frame())).not.toContain('fleet');
+});
+
 describe('golden frames', () => {
   test.each([60, 80, 120, 200])('%d columns', (columns) => {
     expectGolden(`list-${columns}`, timeless(textOf(frame({ columns, rows: 20 }))));
@@ -75,6 +87,7 @@ describe('golden frames', () => {
     ['help', { ui: { mode: { kind: 'help', top: 0 } } }],
     ['say', { ui: { mode: { kind: 'say', sessionId: worker, text: 'Use the staging database.' } } }],
     ['runner-gone', { view: { runner: 'none' } }],
+    ['fleet', { view: { fleet: { up: 2, lost: 1, refusing: 0, drained: 1, used: 5, slots: 12 } } }],
   ] as [string, Wanted][])('%s', (name, wanted) => {
     expectGolden(name, timeless(textOf(frame(wanted))));
   });

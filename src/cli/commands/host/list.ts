@@ -33,7 +33,10 @@ async function list(context: Context, json: boolean): Promise<Work> {
     context.stderr.line(`No machine has joined. Add one with: ${command}`);
   } else {
     for (const line of table(context, hosts.value)) context.stdout.line(line);
-    for (const { name, refusal } of hosts.value) if (refusal) context.stderr.line(safeLine(`${name}: ${refusal}`, 600));
+    for (const host of hosts.value) {
+      const why = whyRefusing(host);
+      if (why !== undefined) context.stderr.line(safeLine(`${host.name}: ${why}`, 600));
+    }
   }
   return ok(exitCode.done);
 }
@@ -43,8 +46,15 @@ function stateOf(host: FleetHost): 'ready' | 'draining' | 'lost' | 'unguarded' |
   if (isLost(host)) return 'lost';
   if (host.isDrained) return 'draining';
   if (!host.isGuarded) return 'unguarded';
-  if (host.refusal !== undefined) return 'refusing';
+  if (whyRefusing(host) !== undefined) return 'refusing';
   return host.isFull === true ? 'full' : 'ready';
+}
+
+/** Why nothing can be started there. */
+function whyRefusing({ name, refusal, loginTrouble }: FleetHost): string | undefined {
+  if (refusal !== undefined || loginTrouble === undefined) return refusal;
+  const again = commandText(['host', 'resume', name]);
+  return `Its login was refused, and it gets nothing more until that changes, or with: ${again}. ${loginTrouble}`;
 }
 
 const tones = { ready: 'good', draining: 'warn', lost: 'bad', unguarded: 'bad', refusing: 'bad', full: 'bad' } as const;
@@ -60,7 +70,7 @@ function plain(host: FleetHost): object {
     version,
     claudeVersion,
     leaseMs,
-    refusal: host.refusal ?? null,
+    refusal: whyRefusing(host) ?? null,
     since: at(since),
     heard: at(seenAt),
   };

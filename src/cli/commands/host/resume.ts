@@ -1,4 +1,4 @@
-/** `host resume`: a machine that was drained takes sessions again. */
+/** `host resume`: a machine that was drained, or whose login was refused, takes sessions again. */
 import type { Command } from '@commander-js/extra-typings';
 import type { Context } from '../../context.ts';
 import { drain } from './drain.ts';
@@ -9,7 +9,7 @@ Example:
 
 export function define(command: Command, context: Context): void {
   command
-    .description('Lets a machine that was drained take sessions again.')
+    .description('Lets a machine that was drained, or whose login was refused, take sessions again.')
     .argument('<name>', 'of the machine')
     .option('--json', 'one JSON document: {"host", "draining"}')
     .addHelpText('after', example)

@@ -1,0 +1,81 @@
+/** Promises: of the machines that could serve a session it is said how they stand, and what helps when none can. */
+import { expect, test } from 'bun:test';
+import { adviceText } from '../../../src/core/advice.ts';
+import type { Needs } from '../../../src/core/plan/decision.ts';
+import { describeHosts, withoutLogin } from '../../../src/hosts/fleet/known-hosts.ts';
+import type { RegisteredHost } from '../../../src/hosts/fleet/registry.ts';
+
+const host = (name: string, labels: readonly string[], more: Partial<RegisteredHost> = {}) =>
+  ({
+    ...{ name, labels, silentMs: 0, leaseMs: 60_000, isDrained: false, isGuarded: true, slots: 4, used: 1 },
+    ...more,
+  }) as RegisteredHost;
+const gpu = { requires: ['gpu'] };
+const [lost, drained, refused] = [{ silentMs: 61_000 }, { isDrained: true }, { loginTrouble: 'Not logged in.' }];
+
+test.each<[string, RegisteredHost[], Needs, string, string | undefined]>([
+  [
+    'free',
+    [host('a', ['gpu']), host('b', ['gpu'], { used: 4 }), host('c', [])],
+    gpu,
+    '2 machines, 8 slots, 3 free',
+    undefined,
+  ],
+  ['busy', [host('a', ['gpu'], { used: 4 })], gpu, '1 machine, 4 slots, all busy', undefined],
+  ['full', [host('a', ['gpu'], { isFull: true })], gpu, '1 such machine takes nothing new', undefined],
+  [
+    'refused',
+    [host('a', ['gpu'], { used: 4 }), host('b', ['gpu'], refused)],
+    gpu,
+    '1 machine, 4 slots, all busy; the login was refused on b',
+    undefined,
+  ],
+  [
+    'drained',
+    [host('a', ['gpu'], drained), host('b', ['gpu'], { ...lost, ...drained })],
+    gpu,
+    'a is drained',
+    'host resume a',
+  ],
+  ['lost', [host('a', ['gpu'], lost), host('b', ['gpu'], lost)], gpu, 'nothing is heard of a, b', 'host list'],
+  ['none', [], {}, 'no machine has joined the fleet', 'host add NAME --ssh USER@HOST'],
+  [
+    'no such label',
+    [host('a', ['gpu', 'big']), host('b', ['gpu'])],
+    { requires: ['tpu'] },
+    'no machine of the fleet has that; the labels there are: big, gpu',
+    'host add NAME --ssh USER@HOST --label tpu',
+  ],
+  [
+    'no such machine',
+    [host('a', []), host('b', [])],
+    { host: 'c' },
+    'no machine has that name; there is a, b',
+    'host add c --ssh USER@HOST',
+  ],
+  [
+    'a machine without it',
+    [host('a', [])],
+    { host: 'a', requires: ['gpu'] },
+    'that machine does not have it; none has any label',
+    'host add a --ssh USER@HOST --label gpu',
+  ],
+])('%s', (_, hosts, needs, text, command) => {
+  const said = describeHosts(hosts, needs);
+  expect(said.text).toBe(text);
+  if (command === undefined) expect(said.cure).toBeUndefined();
+  else expect(adviceText(said.cure ?? { sentence: '', commands: [] })).toEndWith(`: claude-code-agent ${command}`);
+});
+
+test('what is not known yet is said to be so', () => {
+  expect(describeHosts(null, gpu)).toMatchObject({ isUnknown: true });
+  expect(withoutLogin(null, gpu)).toEqual([]);
+});
+
+test('a login that was refused keeps a group waiting as long as another machine may serve, or come back', () => {
+  const broken = [host('a', ['gpu'], refused), host('b', ['gpu'], refused)];
+  expect(withoutLogin(broken, gpu)).toEqual(['a', 'b']);
+  expect(withoutLogin([...broken, host('c', ['gpu'], drained), host('d', [])], gpu)).toEqual(['a', 'b']);
+  expect(withoutLogin([...broken, host('c', ['gpu'], lost)], gpu)).toEqual([]);
+  expect(withoutLogin([host('c', [])], gpu)).toEqual([]);
+});

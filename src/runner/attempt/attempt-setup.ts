@@ -361,8 +361,9 @@ export function ownInstructions(
       if (!dependency) return [];
       const { name, projectPath } = dependency.definition;
       const { status } = dependency.state;
+      const worktree = dependency.workspace === undefined ? {} : { worktree: dependency.workspace };
       const result = dependency.state.status === 'completed' ? { result: dependency.state.result } : {};
-      return [{ name: sessionLabel(id, name), status, projectPath, ...result }];
+      return [{ name: sessionLabel(id, name), status, projectPath, ...worktree, ...result }];
     }),
   };
 }

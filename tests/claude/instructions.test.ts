@@ -12,7 +12,12 @@ describe('instructions', () => {
     const dependencies = [
       { name: 'lib', status: 'completed', projectPath: '/somewhere/lib', result: 'Version 2 is out.' },
       { name: 'docs', status: 'failed', projectPath: '/somewhere/docs' },
-      { name: 'web', status: 'completed', projectPath: '/somewhere/web', worktree: { folder: '/w', branch: 'cca/g/4' } },
+      {
+        name: 'web',
+        status: 'completed',
+        projectPath: '/somewhere/web',
+        worktree: { folder: '/w', branch: 'cca/g/4' },
+      },
     ];
     const text = instructions({
       group,

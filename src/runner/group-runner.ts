@@ -13,6 +13,7 @@ import { LocalHost } from '../hosts/local-host.ts';
 import type { Reporter } from '../report/reporter.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
+import { makeRequestsFolder } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
 import { leftEvents, TakeOverWatch } from './attach/watch.ts';
 import { Acceptances } from './attempt/acceptances.ts';
@@ -178,7 +179,7 @@ export class GroupRunner {
 
   #watchRequests(): void {
     const { requests } = this.#writer.paths;
-    this.#world.files.makeFolder(requests);
+    makeRequestsFolder(this.#world, this.#writer.paths);
     this.#unwatch = this.#world.files.watch(requests, () => this.enqueue({ kind: 'wake' }));
     this.enqueue({ kind: 'wake' });
     const tick = () => {

@@ -143,9 +143,16 @@ const shapes: Readonly<Record<RequestBody['kind'], Check>> = {
 const anId: Check = (value) => typeof value === 'string' && /^[A-Za-z0-9-]{1,64}$/.test(value);
 const anEnvelope = fields({ id: anId, runId: isText, at: isInstant, kind: isText });
 
+/** A session may have put a link or a file in its place: that is removed, never what it leads to. */
+export function makeRequestsFolder({ files }: World, { requests }: GroupPaths): void {
+  const kind = files.entryKind(requests);
+  if (kind !== null && kind !== 'folder') files.remove(requests);
+  files.makeFolder(requests);
+}
+
 /** Leaves a request for the runner. Throws the system's error when it cannot be written. */
 export function sendRequest(world: World, paths: GroupPaths, request: Request): void {
-  world.files.makeFolder(paths.requests);
+  makeRequestsFolder(world, paths);
   world.files.writeAtomic(requestPath(paths, request.id), `${JSON.stringify(request)}\n`);
 }
 
@@ -189,6 +196,7 @@ export function hasRequests(world: World, paths: GroupPaths): boolean {
 
 /** What lies there as a request, whoever it is from; all else is somebody else's and left alone. */
 function requestFiles({ files }: World, { requests }: GroupPaths): string[] {
+  if (files.entryKind(requests) === 'link') return [];
   return (
     listQuietly(files, requests)
       // Others are temporary files of a sender that is just writing.

@@ -50,11 +50,12 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
     // A deleted group must not come back as an empty shell.
     if (!group || world.files.info(paths.events) === null) return;
     try {
+      // A session may have put a link in place of its folder, or of the folder of all.
+      const areOurs = world.files.entryKind(paths.sessions) !== 'link';
       for (const id of [...changed, ...unseen.values().take(most)]) {
         const record = state.sessions.get(id);
         const { folder, meta } = sessionPaths(paths, id);
-        // A session may have put a link in place of its folder.
-        const isOurs = world.files.entryKind(folder) !== 'link';
+        const isOurs = areOurs && world.files.entryKind(folder) !== 'link';
         if (isOurs && record === undefined) files.remove(meta);
         if (isOurs && record !== undefined) files.write(meta, renderMeta(sessionMeta(record)));
         changed.delete(id);

@@ -12,6 +12,12 @@ describe('instructions', () => {
     const dependencies = [
       { name: 'lib', status: 'completed', projectPath: '/somewhere/lib', result: 'Version 2 is out.' },
       { name: 'docs', status: 'failed', projectPath: '/somewhere/docs' },
+      {
+        name: 'web',
+        status: 'completed',
+        projectPath: '/somewhere/web',
+        worktree: { folder: '/w', branch: 'cca/g/4' },
+      },
     ];
     const text = instructions({
       group,
@@ -28,6 +34,7 @@ describe('instructions', () => {
       'lib: completed, in `/somewhere/lib`',
       'Version 2 is out.',
       'docs: failed',
+      'web: completed, in `/w`, on the branch `cca/g/4` of `/somewhere/web`',
       'Write tests',
     ]) {
       expect(text).toContain(part);

@@ -76,7 +76,9 @@ test('S14: delete --force pauses a group that is running and deletes it; nothing
   const group = await user.group('auth', { api: [] });
   const pid = pidIn((await user.run('group', 'run', group, '--detach')).stderr);
   const api = await user.begun(group, 'api');
-  expect(await user.run('group', 'delete', group)).toMatchObject({ code: 4, stdout: '' });
+  const refused = await user.run('group', 'delete', group);
+  expect(refused).toMatchObject({ code: 4, stdout: '' });
+  expect(refused.stderr).toContain(`group pause ${group} · claude-code-agent group delete ${group} --force\n`);
   const pending = user.start('group', 'delete', group, '--force');
   await obeyInterrupt(api, 0.01);
   const deleted = await pending.finished;

@@ -3,7 +3,7 @@
  * resumed, tried again and spoken to while others go on; of each session it is told why it is not running.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { closeSync, constants, existsSync, openSync, readdirSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { untried } from '../../src/trial/claims.ts';
 import { until } from '../support/cli.ts';
@@ -55,6 +55,22 @@ test('a live runner pauses one session, the other goes on, and it is resumed', a
   await (await user.begun(group, 'api')).succeed(0.02);
   await web.succeed(0.03);
   expect((await run.finished).code).toBe(0);
+}, 60_000);
+
+test('of a worker on another machine nobody says that it has ended', async () => {
+  const group = await user.group('auth', { api: [] });
+  const [api] = await user.abandoned(group, 'api');
+  expect(await user.ok('group', 'why', group)).toContain('It works on by itself (process');
+  const path = join(user.data, 'session-groups', group, 'events.jsonl');
+  const log = readFileSync(path, 'utf8');
+  const elsewhere = log.replaceAll(/"host":"[^"]*","bootId":"[^"]*"/g, '"host":"far","bootId":"another"');
+  expect(elsewhere).not.toBe(log);
+  writeFileSync(path, elsewhere);
+  expect(await user.ok('group', 'why', group)).toContain(
+    'It was started on the machine far; whether it still works cannot be seen from here.',
+  );
+  writeFileSync(path, log);
+  await api?.succeed(0.01);
 }, 60_000);
 
 test('a session of a dead runner is paused and resumed alone, the other works on', async () => {

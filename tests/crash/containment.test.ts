@@ -122,7 +122,7 @@ test.skipIf(!isLinux).each([
 );
 
 test.skipIf(!mayUnshare)(
-  'F5: in another pid namespace a run, a delete and a stop are refused while the worker lives',
+  'F5: in another pid namespace a run, a delete and a stop are refused while the worker lives, and why says so',
   async () => {
     group = makeGroup([{ name: 'one' }]);
     const runners = new Runners(group, rig.env);
@@ -137,6 +137,9 @@ test.skipIf(!mayUnshare)(
     expect(refused.code).not.toBe(0);
     expect(group.events().filter(({ type }) => type === 'session_starting')).toHaveLength(1);
     expect(group.world.processes.identify(worker.hello.pid)).not.toBeNull();
+
+    const why = await startCommand([...alone, launcher, 'group', 'why', group.groupId], runners.env).finished;
+    expect(why.stdout).toContain('was started in another container (pid namespace) of this machine; whether');
 
     const log = readFileSync(group.paths.events, 'utf8');
     const damaged = log.replace('"seq":2', '"seq":');

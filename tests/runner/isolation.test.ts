@@ -139,6 +139,9 @@ test('dependents begin with the work of those before them, also through another 
   await work(group, 'lib', { 'lib.txt': 'lib' });
   const b = await work(group, 'b', { 'b.txt': 'b' });
   expect(existsSync(join(b.hello.cwd, 'a.txt'))).toBe(true);
+  // What was done in the other repository is not in its checkout.
+  const told = readFileSync(join(group.session('b').config, 'CLAUDE.md'), 'utf8');
+  expect(told).toContain(`### lib: completed, in \`${workspaceOf(group, 'lib')?.folder}\`, on the branch \`cca/`);
   const d = await begin(group, 'd');
   expect(files(d.hello.cwd).filter((path) => path.length === 5)).toEqual(['a.txt', 'b.txt', 'c.txt']);
   await d.succeed();

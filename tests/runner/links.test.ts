@@ -117,6 +117,25 @@ test.each(folders)(
   60_000,
 );
 
+test.each(['requests', 'sessions'] as const)(
+  'F6: while it works it replaces the %s of its group',
+  async (name) => {
+    writeFileSync(join(outside, 'package.json'), '{}');
+    const before = inventory(outside);
+    const run = runners.start();
+    const fake = await rig.nextFor(group.claudeId('one'));
+    await begin(fake);
+    await finish(fake);
+    renameSync(group.paths[name], `${group.paths[name]}.away`);
+    symlinkSync(outside, group.paths[name]);
+    await run.finished;
+    // The next one finds it so.
+    await runners.start().finished;
+    expect(inventory(outside)).toEqual(before);
+  },
+  60_000,
+);
+
 test('F6: a conversation that is reached by a link is not removed', () => {
   replace(join(paths.config, 'projects'), join(outside, 'projects'));
   const before = inventory(outside);

@@ -3,7 +3,7 @@
  * learns the answer or that nobody will give one.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createGroup, deleteGroup } from '../../src/store/group-store.ts';
 import { type GroupWriter, openGroupWriter } from '../../src/store/group-writer.ts';
@@ -52,6 +52,24 @@ describe('takeRequests', () => {
     expect(take().ids).toEqual(['b', 'c', 'a']);
     for (const { path } of pending) removeRequest(world, path);
     expect(readdirSync(paths.requests)).toEqual([]);
+  });
+
+  test('F6: a link in place of their folder is not followed, and whatever is there keeps nobody from asking', () => {
+    const outside = join(paths.folder, 'outside');
+    mkdirSync(outside);
+    writeFileSync(join(outside, 'package.json'), '{}');
+    for (const put of [
+      () => symlinkSync(outside, paths.requests),
+      () => symlinkSync('nowhere', paths.requests),
+      () => writeFileSync(paths.requests, ''),
+    ]) {
+      rmSync(paths.requests, { recursive: true });
+      put();
+      expect(take()).toEqual({ ids: [], refused: [] });
+      sendRequest(world, paths, request('a'));
+      expect(take()).toEqual({ ids: ['a'], refused: [] });
+      expect(readdirSync(outside)).toEqual(['package.json']);
+    }
   });
 
   test('drops requests to other runs in silence', () => {

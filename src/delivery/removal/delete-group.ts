@@ -4,6 +4,7 @@ import { changeGroup } from '../../control/change-group.ts';
 import { hiddenDamagedWorker, hiddenWorker, stopDamagedGroup, stopRehearsal } from '../../control/leftovers.ts';
 import type { Place } from '../../control/place.ts';
 import { type GroupReference, isHeld } from '../../control/resolve.ts';
+import { advise } from '../../core/advice.ts';
 import { thisMachine } from '../../core/event.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
@@ -46,7 +47,11 @@ export function clearLock({ files }: World, { paths: { lock } }: GroupReference)
 export async function refuseWhileRunning(place: Place, group: GroupReference): Promise<Result<void>> {
   if (!isHeld(place.world, group)) return ok(undefined);
   const taken = await changeGroup<void>(place, group, { direct: () => ok(undefined) });
-  return !taken.ok && taken.failure.reason === 'busy' ? taken : ok(undefined);
+  if (taken.ok || taken.failure.reason !== 'busy') return ok(undefined);
+  const pause = ['group', 'pause', group.groupId];
+  const force = ['group', 'delete', group.groupId, '--force'];
+  const next = advise('Pause it and then delete it, or both at once', pause, force);
+  return fail('busy', taken.failure.message, next);
 }
 
 async function deleteNow(

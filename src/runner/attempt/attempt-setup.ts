@@ -113,7 +113,8 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
       if (!limitable.ok) return limitable;
       const paths = sessionPaths(options.paths, record.definition.id);
       try {
-        const link = [paths.folder, paths.config, paths.tmp].find((path) => world.files.entryKind(path) === 'link');
+        const ours = [options.paths.sessions, paths.folder, paths.config, paths.tmp];
+        const link = ours.find((path) => world.files.entryKind(path) === 'link');
         if (link !== undefined) return { ok: false, failure: linkFailure(link) };
         const isNew = world.files.makeFolder(paths.config);
         const env = environment(world, options, paths, input);
@@ -360,8 +361,9 @@ export function ownInstructions(
       if (!dependency) return [];
       const { name, projectPath } = dependency.definition;
       const { status } = dependency.state;
+      const worktree = dependency.workspace === undefined ? {} : { worktree: dependency.workspace };
       const result = dependency.state.status === 'completed' ? { result: dependency.state.result } : {};
-      return [{ name: sessionLabel(id, name), status, projectPath, ...result }];
+      return [{ name: sessionLabel(id, name), status, projectPath, ...worktree, ...result }];
     }),
   };
 }

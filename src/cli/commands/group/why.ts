@@ -1,6 +1,7 @@
 /** `group why`: of each session, why it is not running, or what it does; told by the same rules that start sessions. */
 import type { Command } from '@commander-js/extra-typings';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../control/resolve.ts';
+import { leftWorker } from '../../../control/watch/left-worker.ts';
 import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
 import { runningSetup } from '../../../control/watch/set-up.ts';
 import { ok, type Result } from '../../../core/failure.ts';
@@ -9,6 +10,7 @@ import { slotReason, slotSentence } from '../../../core/plan/command-slot.ts';
 import { runnerGone } from '../../../core/plan/verdicts.ts';
 import { deniedSentence, type LiveSession } from '../../../core/progress.ts';
 import type { Attempt, SessionRecord } from '../../../core/session-state.ts';
+import type { GroupState } from '../../../core/state.ts';
 import { formatClock, formatTable } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import {
@@ -130,14 +132,12 @@ function whatItDoes(
   group: LoadedGroup,
   { isInterrupted, live }: Standing,
   record: SessionRecord,
-  { process, stopping, identified }: Attempt,
+  attempt: Attempt,
 ): Said {
+  const { stopping, identified } = attempt;
   if (isInterrupted) {
     const { reason, message, advice } = runnerGone(group.state);
-    const lives = process !== undefined && world.processes.isAlive(process);
-    const doing = group.state.frozenUntil === undefined ? 'works on by itself' : 'is halted where it stood';
-    const what = lives ? `It ${doing} (process ${process.pid}).` : 'Its process has ended.';
-    return { reason, message: withAdvice(`${what} ${message}`, advice) };
+    return { reason, message: withAdvice(`${whatIsLeft(world, group.state, attempt)} ${message}`, advice) };
   }
   if (stopping !== undefined) return { reason: 'stopping', message: `It is being stopped (${stopping}).` };
   const { frozenUntil } = group.state;
@@ -152,6 +152,14 @@ function whatItDoes(
     reason: identified ? 'working' : 'preparing',
     message: activity(now, identified),
   };
+}
+
+function whatIsLeft(world: Context['world'], { frozenUntil }: GroupState, attempt: Attempt): string {
+  const left = leftWorker(world, attempt);
+  if (left === 'ended') return 'Its process has ended.';
+  if (left !== 'alive') return `It was started ${left.elsewhere}; whether it still works cannot be seen from here.`;
+  const doing = frozenUntil === undefined ? 'works on by itself' : 'is halted where it stood';
+  return `It ${doing} (process ${attempt.process?.pid}).`;
 }
 
 function activity(now: LiveSession | undefined, identified: boolean): string {

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fail, ok } from '../../../src/core/failure.ts';
 import type { BlobStore } from '../../../src/hosts/fleet/engine.ts';
 import { Mirror } from '../../../src/hosts/fleet/mirror.ts';
-import { type Blob, hostEntry, type ParcelFile, toGroup, toHost } from '../../../src/hosts/fleet/wire.ts';
+import { type Blob, hostEntry, type ParcelFile, toGroup, toHost, unpacked } from '../../../src/hosts/fleet/wire.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/world/real-world.ts';
 import { groupId, sid } from '../../support/core-events.ts';
@@ -56,6 +56,20 @@ describe('what is no message', () => {
     expect(hostEntry.safeParse({ ...entry, labels: ['a+host=two'] }).success).toBe(false);
   });
 
+  test('a moment that is no date, and names longer than any', () => {
+    const abilities = { wire: 1, version: '1', claudeVersion: '2', logins: [] };
+    const can = { forwardsSubagents: true, limitsUntrusted: true, limitsMemory: true };
+    const times = { leaseMs: 1, since: 1, seenAt: 1, isDrained: false, isGuarded: true };
+    const entry = { name: 'one', labels: ['gpu'], slots: 1, used: 0, abilities: { ...abilities, ...can }, ...times };
+    expect(hostEntry.safeParse({ ...entry, since: 8.64e15 }).success).toBe(true);
+    const [late, long] = [8.64e15 + 1, 'x'.repeat(1_000)];
+    for (const bad of [{ since: late }, { seenAt: late }, { ownClockAt: late }, { login: long }])
+      expect(hostEntry.safeParse({ ...entry, ...bad }).success).toBe(false);
+    const process = { pid: 1, startTime: '1', host: 'one', bootId: 'b' };
+    expect(said({ say: 'started', process })).toBe(true);
+    expect(said({ say: 'started', process: { ...process, bootId: long } })).toBe(false);
+  });
+
   test('an order for an attempt whose id would lead elsewhere', () => {
     const work = { repository: 'abc', base: hash, baseBundle: blob, head: hash, snapshot: hash, branch: 'b' };
     const rest = { attempt: 1, groupId: 'g', sessionId: 's', args: [], cwd: '.', untrusted: false, files: blob, work };
@@ -65,6 +79,28 @@ describe('what is no message', () => {
     expect(says('4fd0-a')).toBe(true);
     for (const id of ['../../x', 'a/b', '.', '..', '', 'a\0']) expect(says(id)).toBe(false);
   });
+});
+
+test('of what a machine says in words no more than 64 KB is kept in the log', () => {
+  const long = 'x'.repeat(10_000_000);
+  const failure = { reason: 'usage', message: long, next: long };
+  const rest = {
+    leftover: false,
+    limitsHit: [],
+    lastStderrLine: long,
+    fenced: false,
+    unsent: { why: long, folder: '/' },
+  };
+  for (const news of [
+    { say: 'refused', failure },
+    { say: 'ran', id: '1', exitCode: 0, signal: null, timedOut: false, output: long },
+    { say: 'ended', status: { kind: 'exited', code: 0 }, ...rest },
+  ]) {
+    const message = { kind: 'attempt', host: 'one', token: 't', attemptId: 'a', n: 1, news };
+    const heard = unpacked(Buffer.from(JSON.stringify(message)));
+    expect(heard).not.toBeNull();
+    expect(JSON.stringify(heard).length).toBeLessThan(200_000);
+  }
 });
 
 describe('files of a checkpoint', () => {

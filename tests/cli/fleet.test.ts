@@ -210,6 +210,34 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       expect(hosts[0]).toMatchObject({ name: 'gpu1', state: 'ready', slots: 4, used: 1, free: 3, labels: ['gpu'] });
     });
 
+    test('that were stolen make no terminal obey them, no shell run anything, and hide no other', async () => {
+      await says('gpu1');
+      const evil = '\u001b[2J\u001b]0;owned\u0007\u009b1m\n::error::\u202e; touch /tmp/owned';
+      const can = { forwardsSubagents: true, limitsUntrusted: false, limitsMemory: false, logins: [evil] };
+      const abilities = { wire: wireVersion, version: evil, claudeVersion: evil, ...can };
+      const checks = { git: { version: evil, trouble: evil }, logins: [{ name: evil, trouble: evil }] };
+      await says('gpu2', { abilities, checks, login: evil, refusal: evil });
+      await says('gpu3', { since: 9_000_000_000_000_000 });
+      for (const words of [
+        ['host', 'list'],
+        ['host', 'list', '--json'],
+        ['doctor', '--hosts'],
+        ['doctor', '--hosts', '--json'],
+      ]) {
+        const { code, stdout, stderr } = await user.run(...words);
+        expect([words, code]).toEqual([words, words[0] === 'doctor' ? 1 : 0]);
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: none of them is to be there.
+        expect(stdout + stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]|^::/m);
+        expect(stdout).toContain('gpu1');
+        expect(stdout).toContain('gpu2');
+        expect(stdout).not.toContain('gpu3');
+      }
+      // What is to be typed holds it as one word.
+      expect(await user.run('doctor', '--hosts')).toMatchObject({
+        stdout: expect.stringMatching(/--accept-claude '[^']*; touch \/tmp\/owned'$/m),
+      });
+    });
+
     test('whose login was refused say so until they have another one or are resumed', async () => {
       const own = { ...(await claudeHere()), loginKey: 'first' };
       await says('gpu1', { abilities: own });

@@ -9,10 +9,13 @@ const own: ReadonlySet<string> = new Set([
   ...['workspace.json', 'setup.done', 'remote-worktree.json', 'login-check'],
 ]);
 
+/** Where claude keeps a login when a person logs in within the session; who works elsewhere has one of that machine. */
+const credentials = 'claude-config/.credentials.json';
+
 /** `path` is relative to the session's folder. */
 export function isOwn(path: string): boolean {
   const [top = ''] = path.split('/');
-  return own.has(top) || top === 'tmp' || /^\..*\.tmp$/.test(top);
+  return own.has(top) || top === 'tmp' || /^\..*\.tmp$/.test(top) || path === credentials;
 }
 
 /** Regular files below the folder, through no link, relative to it and sorted. */

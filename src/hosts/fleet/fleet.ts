@@ -290,6 +290,8 @@ export class Fleet {
 
   #onOffer(offer: Extract<ToGroup, { kind: 'offer' }>): void {
     const { host, token, job, sessionId, abilities } = offer;
+    // Said once more, or by a machine that was stolen: the slot has its session.
+    if (this.#isInUse(token)) return;
     // A machine may take a wish before the engine has told where it is.
     if (this.#wishes.isBeingPut(sessionId)) {
       this.#later(earlyMs, () => this.#onOffer(offer));
@@ -299,7 +301,7 @@ export class Fleet {
     const place: Place = { host, token, job: `${wished?.labelSet ?? ''}/${job}` };
     if (wished === undefined) {
       // It may be the answer to a wish of an earlier runner, or one that was taken back too late.
-      if (!this.#attempts.has(token)) this.#release(place);
+      this.#release(place);
       return;
     }
     // It took the wish before it could know.
@@ -311,6 +313,11 @@ export class Fleet {
     this.#offers.set(sessionId, { place, abilities, sinceMs: this.#nowMs });
     this.#abilities.set(token, abilities);
     this.#options.onChange();
+  }
+
+  #isInUse(token: string): boolean {
+    const isOffered = [...this.#offers.values()].some(({ place }) => place.token === token);
+    return isOffered || this.#attempts.has(token) || this.#late.has(token);
   }
 
   #onHere({ host, asker, attempts }: Extract<ToGroup, { kind: 'here' }>): void {

@@ -1,5 +1,6 @@
 /** The folder of a session as a parcel for another machine, with what differs between machines taken out. */
 import { join } from 'node:path';
+import { isObject } from '../../claude/lenient.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import type { Files } from '../../world/world.ts';
 import { type Places, takeOut } from '../agent/lay-out.ts';
@@ -7,6 +8,8 @@ import { filesIn, isOwn, textOf } from '../agent/own-files.ts';
 import { type Parcel, type ParcelFile, slugPlaceholder } from './wire.ts';
 
 const conversations = 'claude-config/projects/';
+const claudeState = 'claude-config/.claude.json';
+const ofLogin: ReadonlySet<string> = new Set(['customApiKeyResponses', 'primaryApiKey', 'oauthAccount']);
 
 /** Of no use elsewhere: what tells of this machine's folders, and what people read here. */
 const leftHere: ReadonlySet<string> = new Set([
@@ -33,10 +36,23 @@ function packFile(files: Files, folder: string, path: string, places: Places): P
   const bytes = bytesOf(files, join(folder, path));
   // A conversation stays as it is to the byte: the model has read it like that.
   const text = path.startsWith(conversations) ? null : textOf(bytes);
-  const data = text === null ? bytes : Buffer.from(takeOut(text, places));
+  const sent = text !== null && path === claudeState ? withoutLogin(text) : text;
+  const data = sent === null ? bytes : Buffer.from(takeOut(sent, places));
   const own = `${conversations}${places.slug}/`;
   const to = path.startsWith(own) ? `${conversations}${slugPlaceholder}/${path.slice(own.length)}` : path;
   return { path: to, mode: 0o600, isText: text !== null, data: data.toString('base64') };
+}
+
+/** What claude notes of keys that a person has let it use, and of who is logged in: a login never leaves its machine. */
+function withoutLogin(text: string): string {
+  try {
+    const state: unknown = JSON.parse(text);
+    if (!isObject(state)) return '{}';
+    const kept = Object.entries(state).filter(([name]) => !ofLogin.has(name));
+    return JSON.stringify(Object.fromEntries(kept), null, 2);
+  } catch {
+    return '{}';
+  }
 }
 
 function bytesOf(files: Files, path: string): Buffer {

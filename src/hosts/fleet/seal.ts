@@ -20,7 +20,8 @@ const cipher = 'aes-256-gcm';
 const format = 1;
 const nonceBytes = 12;
 const tagBytes = 16;
-const headBytes = 1 + nonceBytes + tagBytes;
+/** So much longer is what was sealed. */
+export const sealBytes = 1 + nonceBytes + tagBytes;
 const signatureBytes = 64;
 
 export interface FleetKeys {
@@ -62,13 +63,13 @@ export class Seal {
 
   /** Null when it was not sealed with this key for this place, or was changed since. */
   open(place: string, sealed: Uint8Array): Buffer | null {
-    if (sealed.length < headBytes || sealed[0] !== format) return null;
+    if (sealed.length < sealBytes || sealed[0] !== format) return null;
     const nonce = sealed.subarray(1, 1 + nonceBytes);
     const opened = createDecipheriv(cipher, this.#key, nonce, { authTagLength: tagBytes })
       .setAAD(Buffer.from(place))
-      .setAuthTag(sealed.subarray(1 + nonceBytes, headBytes));
+      .setAuthTag(sealed.subarray(1 + nonceBytes, sealBytes));
     try {
-      return Buffer.concat([opened.update(sealed.subarray(headBytes)), opened.final()]);
+      return Buffer.concat([opened.update(sealed.subarray(sealBytes)), opened.final()]);
     } catch {
       return null;
     }

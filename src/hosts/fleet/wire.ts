@@ -12,6 +12,12 @@ export const wireVersion = 2;
 const bytes = z.string().base64();
 const count = z.number().int().nonnegative();
 const text = z.string();
+/** What is kept and shown of a machine is no longer than that, whatever it says. */
+const name = z.string().max(400);
+/** Sentences, and the end of what a command printed: the log takes them in, and everything reads the log. */
+const told = text.transform((all) => all.slice(0, 64 * 1024));
+/** Ms since 1970, as far as there are dates. */
+const moment = count.max(8_640_000_000_000_000);
 /** A full id: it goes into what git is told line by line. */
 const commit = z.string().regex(/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/);
 /** Names folders and control groups where it runs. */
@@ -22,13 +28,13 @@ const hostName = z.string().regex(hostNamePattern);
 /** Of a program elsewhere; pids mean something on that machine alone. */
 export const processIdentity = z.object({
   pid: count,
-  startTime: text,
-  host: text,
-  bootId: text,
-  pidNamespace: text.optional(),
+  startTime: name,
+  host: name,
+  bootId: name,
+  pidNamespace: name.optional(),
 });
 
-const failure = z.object({ reason: z.string().regex(/^[a-z][a-z-]{0,63}$/), message: text, next: text });
+const failure = z.object({ reason: z.string().regex(/^[a-z][a-z-]{0,63}$/), message: told, next: told });
 
 /** Bytes that are too many for a message: `pieces` sealed values of at most 1 MB, `size` bytes in all. */
 export const blob = z.object({ id: z.string().regex(/^[\w-]{1,100}$/), pieces: count.max(1_000), size: count });
@@ -143,25 +149,25 @@ const attemptNews = z.discriminatedUnion('say', [
     say: z.literal('ended'),
     status: z.discriminatedUnion('kind', [
       z.object({ kind: z.literal('exited'), code: z.number().int() }),
-      z.object({ kind: z.literal('signalled'), signal: text }),
+      z.object({ kind: z.literal('signalled'), signal: name }),
       z.object({ kind: z.literal('unknown') }),
     ]),
     leftover: z.boolean(),
     limitsHit: z.array(z.enum(['memory', 'processes'])),
-    lastStderrLine: text,
+    lastStderrLine: told,
     /** The guard ended it, because its lease was over. */
     fenced: z.boolean(),
     /** Some of its files, or its work, cannot be sent: why, and the folder on the machine in which they lie. */
-    unsent: z.object({ why: text, folder: text }).optional(),
+    unsent: z.object({ why: told, folder: told }).optional(),
   }),
   z.object({
     say: z.literal('ran'),
-    id: text,
+    id: name,
     exitCode: z.number().int().nullable(),
-    signal: text.nullable(),
+    signal: name.nullable(),
     timedOut: z.boolean(),
     /** The end of what it printed. */
-    output: text,
+    output: told,
   }),
 ]);
 export type AttemptNews = z.infer<typeof attemptNews>;
@@ -170,22 +176,22 @@ export type AttemptNews = z.infer<typeof attemptNews>;
 export const abilities = z.object({
   wire: count,
   /** Of this package. */
-  version: text,
-  claudeVersion: text,
+  version: name,
+  claudeVersion: name,
   forwardsSubagents: z.boolean(),
   limitsUntrusted: z.boolean(),
   limitsMemory: z.boolean(),
-  logins: z.array(text),
+  logins: z.array(name),
   /** Another one as soon as its login is, or its agent was started anew; tells nothing of it. Absent = not known. */
-  loginKey: text.optional(),
+  loginKey: name.optional(),
 });
 export type HostAbilities = z.infer<typeof abilities>;
 
 /** What it found out about itself; `trouble`: a sentence, absent = it is well. */
 export const hostChecks = z.object({
-  git: z.object({ version: text.optional(), trouble: text.optional() }),
+  git: z.object({ version: name.optional(), trouble: told.optional() }),
   /** Without a name: that of its agent. */
-  logins: z.array(z.object({ name: text.optional(), trouble: text.optional() })),
+  logins: z.array(z.object({ name: name.optional(), trouble: told.optional() })),
 });
 export type HostChecks = z.infer<typeof hostChecks>;
 
@@ -203,25 +209,25 @@ export const hostEntry = z.object({
   abilities,
   leaseMs: count,
   /** When its agent was started, and when it last said something. */
-  since: count,
-  seenAt: count,
+  since: moment,
+  seenAt: moment,
   /** It takes nothing new. */
   isDrained: z.boolean(),
   /** Without a living guard it takes nothing new either. */
   isGuarded: z.boolean(),
   /** Why nothing can be started there: its claude is missing, or was tried and may not be used. */
-  refusal: text.optional(),
+  refusal: told.optional(),
   /** It takes nothing new while there is so little room on its disk. */
   isFull: z.boolean().optional(),
   /** Mean number of processes that want to run, and bytes. */
   load: z.number().optional(),
   freeDiskBytes: count.optional(),
   /** Tells machines apart that were given the same name. */
-  home: text.optional(),
+  home: told.optional(),
   /** The moment of `seenAt` by its own clock. */
-  ownClockAt: count.optional(),
+  ownClockAt: moment.optional(),
   /** The login of sessions that name none. */
-  login: text.optional(),
+  login: name.optional(),
   checks: hostChecks.optional(),
 });
 export type HostEntry = z.infer<typeof hostEntry>;
@@ -229,8 +235,8 @@ export type HostEntry = z.infer<typeof hostEntry>;
 /** From a machine to the runner of a group. */
 export const toGroup = z.discriminatedUnion('kind', [
   /** The wish got a slot, which is kept for 30 seconds unless an order comes. */
-  z.object({ kind: z.literal('offer'), host: hostName, token: text, job: text, sessionId: text, abilities }),
-  z.object({ kind: z.literal('attempt'), host: hostName, token: text, attemptId, n: count, news: attemptNews }),
+  z.object({ kind: z.literal('offer'), host: hostName, token: name, job: name, sessionId: name, abilities }),
+  z.object({ kind: z.literal('attempt'), host: hostName, token: name, attemptId, n: count, news: attemptNews }),
   /** The answer to the `hello` of this asker: the attempts of the group that are there. */
   z.object({
     kind: z.literal('here'),
@@ -238,9 +244,9 @@ export const toGroup = z.discriminatedUnion('kind', [
     asker: text,
     attempts: z.array(
       z.object({
-        token: text,
+        token: name,
         attemptId,
-        sessionId: text,
+        sessionId: name,
         isOver: z.boolean(),
         /** Number of the last command that was taken in, and of the last news that were acknowledged. */
         lastN: count,

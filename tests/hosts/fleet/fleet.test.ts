@@ -187,6 +187,22 @@ test('a slot that comes too late, or for an earlier runner, is given back', asyn
   expect(link.said).toEqual(['one: one:job-of-another-runner 1 release', 'one: one:job1 1 release']);
 });
 
+test('a slot that is offered again, also by another machine for another session, stays with its session', async () => {
+  fleet.want([wish(a), wish(b)]);
+  await settled();
+  link.offer(a, 'job1');
+  link.offer(a, 'job1');
+  expect(link.said).toEqual([]);
+  fleet.take(a);
+  const attempt = fleet.attempt(inputOf(false));
+  link.hear({ kind: 'offer', host: 'two', token: 'one:job1', job: 'job2', sessionId: b, abilities }, () => {});
+  expect([[...fleet.view.granted], link.said]).toEqual([[], []]);
+  link.hear({ kind: 'offer', host: 'two', token: 'two:job2', job: 'job2', sessionId: b, abilities }, () => {});
+  const place = fleet.view.granted.get(b);
+  expect(place?.host).toBe('two');
+  expect(fleet.attempt({ ...inputOf(false), sessionId: b, place: place as never })).not.toBe(attempt);
+});
+
 test('one that is not used in 20 seconds is given back: its machine would take it back as well', async () => {
   fleet.want([wish(a)]);
   await settled();

@@ -74,6 +74,22 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(await redis.client.exists('cca:b:large:0')).toBe(0);
   });
 
+  test('a piece that is longer than any is not loaded, whoever has sealed it', async () => {
+    const key = 'cca:b:long:0';
+    const put = async (bytes: number) => {
+      await redis.client.set(key, redis.seal.seal(key, Buffer.alloc(bytes)));
+      return redis.getBlob({ id: 'long', pieces: 1, size: bytes });
+    };
+    expect((await put(1_000_000)).ok).toBe(true);
+    expect((await put(0)).ok).toBe(true);
+    const read = redis.client.stream as unknown as { readonly bytesRead: number };
+    const before = read.bytesRead;
+    const got = await put(60_000_000);
+    expect(got.ok ? '' : got.failure.reason).toBe('gone');
+    expect(read.bytesRead - before).toBeLessThan(2_000_000);
+    await redis.client.del(key);
+  });
+
   test('what is larger than 200 MB is refused in one sentence, and nothing of it is sent', async () => {
     const put = await redis.putBlob('too-large', new Uint8Array(200 * 1024 * 1024 + 1));
     expect(put.ok ? '' : put.failure.message).toBe(

@@ -3,15 +3,17 @@
  * stolen, and who may run groups, can do and cannot. Not covered: other users of the same machine (files.test.ts).
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readHost } from '../../../src/hosts/fleet/fleet-files.ts';
 import { fleetPaths } from '../../../src/hosts/fleet/fleet-paths.ts';
 import { toGroupStream, toHostStream } from '../../../src/hosts/fleet/keys.ts';
+import { Leases } from '../../../src/hosts/fleet/leases.ts';
 import { FleetRedis } from '../../../src/hosts/fleet/redis.ts';
 import { newFleetKeys, Signer } from '../../../src/hosts/fleet/seal.ts';
-import { order } from '../../../src/hosts/fleet/wire.ts';
-import { FleetRig, world } from '../../support/fleet-rig.ts';
+import { order, wireVersion } from '../../../src/hosts/fleet/wire.ts';
+import { sid } from '../../support/core-events.ts';
+import { FleetRig, type Offer, world } from '../../support/fleet-rig.ts';
 import { hasRedis } from '../../support/redis-server.ts';
 import { until, unwrap } from '../../world/rig.ts';
 
@@ -78,12 +80,75 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.living(wanted.attemptId)).toEqual([]);
   });
 
-  test('whoever runs groups can read the logins', async () => {
-    const { logins } = fleetPaths(rig.root);
+  test('an order that was recorded starts nothing again, on that machine or another', async () => {
+    const stream = toHostStream('one');
+    const { token, attemptId, order: ordered } = await rig.start({ script: 'echo x >>../../starts' });
+    const starts = join(rig.paths().folder, '..', 'starts');
+    await rig.hear(attemptId, 'ended');
+    const message = { kind: 'slot', token, groupId: ordered.groupId, n: 1, command: { do: 'order', order: ordered } };
+    const thief = await stolen();
+    // As the runner signed it, which a thief of Redis and of the sealing key has seen.
+    const signed = new Signer(rig.keys.signingKey).sign(stream, JSON.stringify(message));
+    const replay = async (): Promise<void> => void unwrap(await thief.send(stream, [signed]));
+    await replay();
+    await rig.killAgent();
+    await replay();
+    rig.startAgent();
+    // With the slot still held it is a repetition; without it there is none.
+    await rig.say(token, { do: 'run', id: 'after', command: 'true', timeoutMs: 20_000 });
+    await rig.hear(attemptId, 'ran');
+    await rig.say(token, { do: 'release' });
+    await until(() => rig.slotFolders().length === 0);
+    await replay();
+    await until(() => rig.told().includes('it names no slot that this machine holds'));
+    // One that was signed for another machine is nothing here.
+    const other = new Signer(rig.keys.signingKey).sign(toHostStream('two'), JSON.stringify(message));
+    unwrap(await thief.send(stream, [other]));
+    await until(() => rig.told().includes('no runner that this machine accepts has signed it'));
+    thief.close();
+    expect(readFileSync(starts, 'utf8')).toBe('x\n');
+  });
+
+  test('an order of another group, or of another session, starts nothing in a slot', async () => {
+    const { token } = await rig.offer();
+    const wanted = await rig.makeOrder({ script: 'touch ../../started' });
+    const say = (groupId: string, n: number, change: object) =>
+      rig.sendSigned({ kind: 'slot', token, groupId, n, command: { do: 'order', order: { ...wanted, ...change } } });
+    await say('20260101-000000-other', 1, {});
+    await until(() => rig.told().includes('it names no slot that this machine holds'));
+    await say(wanted.groupId, 1, { groupId: '20260101-000000-other' });
+    await say(wanted.groupId, 2, { sessionId: sid(2) });
+    await until(() => rig.told().split('its slot is another').length === 3);
+    expect(rig.living(wanted.attemptId)).toEqual([]);
+    expect(existsSync(join(rig.paths().folder, '..', 'started'))).toBe(false);
+  });
+
+  test('who has only a password can take slots, and show a lease to one and not to the other', async () => {
+    const thief = unwrap(
+      await FleetRedis.open(world, { redis: rig.server.url, sealingKey: newFleetKeys().sealingKey }),
+    );
+    const wish = { groupId: rig.group, sessionId: sid(9), wire: wireVersion };
+    unwrap(await new Leases(world, thief, rig.leaseMs).wish(wish, { labels: ['gpu'], priority: 1 }));
+    const { token, job } = await until(
+      () => rig.heard.find((one) => one.kind === 'offer' && one.sessionId === sid(9)) as Offer | undefined,
+    );
+    const [lock, place] = [`cca:slots-gpu:${job}:lock`, { labelSet: 'gpu', job }];
+    expect(await thief.client.get(lock)).toBe(token);
+    await thief.client.del(lock);
+    expect(unwrap(await rig.leases.look([place]))).toEqual([null]);
+    await thief.client.set(lock, token, 'PX', rig.leaseMs);
+    expect(unwrap(await rig.leases.renew([{ ...place, token }])).size).toBe(0);
+    thief.close();
+  });
+
+  test('whoever runs groups can read the logins, as every session there can, and what its agent keeps', async () => {
+    const { logins, host } = fleetPaths(rig.root);
     mkdirSync(logins, { recursive: true });
     writeFileSync(join(logins, 'team-a.env'), 'ANTHROPIC_API_KEY=of-the-machine\n', { mode: 0o600 });
-    const { attemptId } = await rig.start({ script: `cat '${logins.replaceAll("'", "'\\''")}/team-a.env'` });
+    const quoted = [join(logins, 'team-a.env'), host].map((path) => `'${path.replaceAll("'", "'\\''")}'`);
+    const { attemptId } = await rig.start({ script: `cat ${quoted.join(' ')}` });
     await rig.hear(attemptId, 'ended');
     expect(rig.printed(attemptId)).toContain('of-the-machine');
+    expect(rig.printed(attemptId)).toContain(rig.keys.sealingKey);
   });
 });

@@ -2,9 +2,11 @@
  * Runs git in the user's own repository, where others may run it too: what they hold or have half done is waited for,
  * and every refusal comes with what the reader can do about it.
  */
+import { join } from 'node:path';
 import { type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import { askGit, type Git, type GitAnswer, reasonIn } from './git.ts';
+import { gitDirOf } from './repository.ts';
 
 /** A large repository takes its time to be checked out, merged or compared. */
 export const longTimeoutMs = 10 * 60_000;
@@ -17,7 +19,7 @@ export interface OwnCall {
   /** As in RunOptions. */
   readonly encoding?: 'latin1';
   /** As in GitCall. */
-  readonly input?: string;
+  readonly input?: string | Uint8Array;
 }
 
 /** Between two tries, milliseconds: other git commands keep their locks, and half of a worktree, for moments. */
@@ -136,6 +138,8 @@ export async function isAncestor(git: Git, cwd: string, commit: string, of: stri
 
 /** The branch that is checked out, without `refs/heads/`; null when none is. Fails with `worktree-failed`. */
 export async function currentBranch(git: Git, cwd: string): Promise<Result<string | null>> {
+  const read = readHead(git, cwd);
+  if (read !== undefined) return ok(read);
   const args = ['symbolic-ref', '--quiet', 'HEAD'];
   const asked = await askOwn(git, cwd, args);
   if (!asked.ok) return asked;
@@ -143,6 +147,17 @@ export async function currentBranch(git: Git, cwd: string): Promise<Result<strin
   if (exitCode !== 0 && exitCode !== 1) return refusal(args, asked.value);
   const ref = stdout.replace(/\n$/, '');
   return ok(ref.startsWith('refs/heads/') ? ref.slice('refs/heads/'.length) : null);
+}
+
+/** As the file tells that git keeps for it; undefined where it keeps it elsewhere. `top`: root of a worktree. */
+function readHead({ world: { files } }: Git, top: string): string | null | undefined {
+  const gitDir = gitDirOf(files, top);
+  const path = gitDir === null ? null : join(gitDir, 'HEAD');
+  const text = path !== null && files.entryKind(path) === 'file' ? (files.readText(path) ?? '') : '';
+  if (/^[0-9a-f]{40,64}\n?$/.test(text)) return null;
+  const branch = /^ref: refs\/heads\/([^\n]+)\n?$/.exec(text)?.[1];
+  // Of a repository that keeps its refs in tables.
+  return branch === '.invalid' ? undefined : branch;
 }
 
 const ownIdentity = { name: 'claude-code-agent', email: 'claude-code-agent@localhost' };

@@ -67,6 +67,9 @@ export async function makeBundle(
   return /empty bundle/.test(made.value.stderr) ? ok(null) : refusal(args, made.value);
 }
 
+/** Of so few objects each becomes a file, as after `git fetch`: every pack slows down each git from then on. */
+const unpackedMax = 100;
+
 /** Takes in the commits of a bundle; nothing refers to them yet. Fails with `worktree-failed`. */
 export async function takeBundle(
   git: Git,
@@ -74,6 +77,8 @@ export async function takeBundle(
   bytes: Uint8Array,
   folder: string,
 ): Promise<Result<void>> {
+  const bundle = readBundle(bytes);
+  if (bundle !== null && bundle.objects < unpackedMax) return takeFew(git, repository, bundle);
   const { files, random } = git.world;
   const path = join(folder, `incoming-${random.uuid()}.bundle`);
   try {
@@ -83,4 +88,37 @@ export async function takeBundle(
   } finally {
     files.remove(path);
   }
+}
+
+interface Bundle {
+  /** Commits in it, and those that it leans on. */
+  readonly tips: readonly string[];
+  readonly without: readonly string[];
+  readonly objects: number;
+  readonly pack: Uint8Array;
+}
+
+/** Null for one that only git understands. See gitformat-bundle and gitformat-pack. */
+function readBundle(bytes: Uint8Array): Bundle | null {
+  const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const end = all.indexOf('\n\n');
+  const [first, ...lines] = all.subarray(0, Math.max(0, end)).toString('latin1').split('\n');
+  const pack = all.subarray(end + 2);
+  if (first !== '# v2 git bundle' || pack.length < 12 || pack.toString('latin1', 0, 4) !== 'PACK') return null;
+  const named = lines.map((line) => /^(-?)([0-9a-f]{40}) /.exec(line));
+  const ids = (sign: string) => named.flatMap((found) => (found?.[1] === sign ? [found[2] as string] : []));
+  if (named.includes(null)) return null;
+  return { tips: ids(''), without: ids('-'), objects: pack.readUInt32BE(8), pack };
+}
+
+/** On the disk when it returns, as a pack would be. */
+const synced = ['-c', 'core.fsync=loose-object'];
+
+async function takeFew(git: Git, repository: string, { tips, without, pack }: Bundle): Promise<Result<void>> {
+  const taken = await runOwn(git, repository, [...synced, 'unpack-objects', '-q'], { ...long, input: pack });
+  if (!taken.ok) return taken;
+  // What it leans on must be there, and all that its commits hold.
+  const whole = ['rev-list', '--quiet', '--objects', ...tips, '--not', ...without];
+  const checked = await runOwn(git, repository, whole, long);
+  return checked.ok ? ok(undefined) : checked;
 }

@@ -145,7 +145,6 @@ export class Acceptance {
     const { carryBack, copiesOf } = await import('../place/handover.ts');
     const { commitWork } = await import('../../git/commit.ts');
     const { commitMessage } = await import('./commit-message.ts');
-    const { diffStat } = await import('../../git/diff.ts');
     const { settled, fresh, troubles, homeless } = await carryBack(git, copiesOf(record, paths, workspace));
     for (const message of [...troubles, ...homeless]) this.#warnings.push({ code: 'workspace', message });
     const leave = definition.noCommit === true;
@@ -157,11 +156,9 @@ export class Acceptance {
     if (!committed.ok) return committed;
     for (const message of committed.value.notes) this.#warnings.push({ code: 'workspace', message });
     await this.#sync(workspace);
-    const { commit } = committed.value;
-    const stat = await diffStat(git, workspace.path, workspace.base, commit);
-    if (!stat.ok) return stat;
-    if (definition.expectChanges && stat.value.files === 0) this.#warnings.push(noChanges);
-    return ok({ commit, ...stat.value });
+    const { commit, stat } = committed.value;
+    if (definition.expectChanges && stat.files === 0) this.#warnings.push(noChanges);
+    return ok({ commit, ...stat });
   }
 
   /**

@@ -149,7 +149,6 @@ export class VirtualGit {
     const last = args.at(-1) ?? '';
     switch (command) {
       case 'rev-parse': {
-        if (args.includes('--is-inside-work-tree')) return said('true\n');
         const wanted = args
           .filter((arg) => !arg.startsWith('--'))
           .map((revision) => [revision, resolve(revision)] as const);
@@ -158,7 +157,8 @@ export class VirtualGit {
         const shown = wanted.map(([revision, id]) =>
           revision.endsWith('^{tree}') ? treeId(this.#objects.get(id as string)?.tree as Tree) : id,
         );
-        return said(`${shown.join('\n')}\n`);
+        const inside = args.includes('--is-inside-work-tree') ? ['true'] : [];
+        return said(`${[...inside, ...shown].join('\n')}\n`);
       }
       case 'symbolic-ref':
         if (worktree === undefined) return refused('no worktree');
@@ -361,7 +361,9 @@ export class VirtualGit {
     const lines = names.map((name) =>
       headTree.has(name) ? `1 .M N... 100644 100644 100644 0 0 ${name}` : `? ${name}`,
     );
-    const branch = hasBranch ? [`# branch.oid ${head}`, `# branch.head ${worktree.ref}`] : [];
+    const branch = hasBranch
+      ? [`# branch.oid ${head}`, `# branch.head ${worktree.ref.slice('refs/heads/'.length)}`]
+      : [];
     return [...branch, ...lines].map((line) => `${line}\0`).join('');
   }
 

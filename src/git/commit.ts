@@ -1,4 +1,5 @@
 /** Puts what a session left in its worktree onto its branch. Whatever is not understood stays where it is. */
+import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Workspace } from '../core/group.ts';
 import { type DiffStat, differenceOf } from './diff.ts';
@@ -83,7 +84,11 @@ export async function commitWork(
   });
 }
 
-async function tipOf(git: Git, { path, branch }: Workspace): Promise<Result<string>> {
+async function tipOf(git: Git, { path, repository, branch }: Workspace): Promise<Result<string>> {
+  const file = join(repository, 'refs', 'heads', branch);
+  const text = git.world.files.entryKind(file) === 'file' ? git.world.files.readText(file) : null;
+  // A ref that was written just now is in a file of its own, unless the repository keeps its refs in tables.
+  if (text !== null && /^[0-9a-f]{40,64}\n$/.test(text)) return ok(text.trim());
   const tip = await runOwn(git, path, ['rev-parse', '--verify', `refs/heads/${branch}`]);
   return tip.ok ? ok(tip.value.trim()) : tip;
 }

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import { askGit, type Git, type GitAnswer, reasonIn } from './git.ts';
-import { gitDirOf } from './repository.ts';
+import { findRepository, gitDirOf } from './repository.ts';
+import { together } from './together.ts';
 
 /** A large repository takes its time to be checked out, merged or compared. */
 export const longTimeoutMs = 10 * 60_000;
@@ -166,7 +167,17 @@ const ownIdentity = { name: 'claude-code-agent', email: 'claude-code-agent@local
  * Options for git that say who makes a commit: whatever of name and address the user has not set. Git itself would
  * refuse, or guess from the name of the machine.
  */
-export async function identityOptions(git: Git, cwd: string): Promise<Result<readonly string[]>> {
+export function identityOptions(git: Git, cwd: string): Promise<Result<readonly string[]>> {
+  // All worktrees of a repository have the same settings.
+  return askIdentity(git, findRepository(git.world.files, cwd)?.repository ?? cwd, cwd);
+}
+
+const askIdentity = together(async (git, _, folders: readonly string[]) => {
+  const identity = await identityIn(git, folders[0] as string);
+  return folders.map(() => identity);
+});
+
+async function identityIn(git: Git, cwd: string): Promise<Result<readonly string[]>> {
   const asked = await askOwn(git, cwd, ['config', '-z', '--get-regexp', '^user\\.(name|email)$']);
   if (!asked.ok) return asked;
   const set = new Set(

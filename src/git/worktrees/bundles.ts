@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../git.ts';
 import { askOwn, longTimeoutMs, refusal, runOwn } from '../run-git.ts';
+import { together } from '../together.ts';
 
 const long = { timeoutMs: longTimeoutMs };
 
@@ -11,39 +12,43 @@ export function keepingRef(sessionId: string, name: string): string {
   return `refs/claude-code-agent/${sessionId}/${name}`;
 }
 
+export type RefChanges = readonly (readonly [ref: string, commit: string | null])[];
+
 /**
  * Sets the refs to these commits, null = the ref is to be gone: all of them or none. Fails with `worktree-failed`, also
  * when one of the commits is not there.
  */
-export async function setRefs(
-  git: Git,
-  repository: string,
-  refs: readonly (readonly [ref: string, commit: string | null])[],
-): Promise<Result<void>> {
-  const lines = refs.map(([ref, commit]) => (commit === null ? `delete ${ref}\n` : `update ${ref} ${commit}\n`));
+export const setRefs = together(async (git, repository, all: readonly RefChanges[]): Promise<Result<void>[]> => {
+  const [first, ...others] = all as [RefChanges, ...RefChanges[]];
+  const set = await changeRefs(git, repository, all.flat());
+  if (set.ok || others.length === 0) return all.map(() => set);
+  // Whose it is that is refused git does not say.
+  const each = [await changeRefs(git, repository, first)];
+  for (const changes of others) each.push(await changeRefs(git, repository, changes));
+  return each;
+});
+
+async function changeRefs(git: Git, repository: string, changes: RefChanges): Promise<Result<void>> {
+  const lines = changes.map(([ref, commit]) => (commit === null ? `delete ${ref}\n` : `update ${ref} ${commit}\n`));
   const set = await runOwn(git, repository, ['update-ref', '--stdin'], { input: lines.join('') });
   return set.ok ? ok(undefined) : set;
 }
 
 /** Commits of the session's refs, by what their names end with. Fails with `worktree-failed`. */
-export async function keptCommits(
-  git: Git,
-  repository: string,
-  sessionId: string,
-): Promise<Result<ReadonlyMap<string, string>>> {
-  const below = keepingRef(sessionId, '');
-  const listed = await runOwn(git, repository, ['for-each-ref', '--format=%(objectname) %(refname)', below]);
-  if (!listed.ok) return listed;
-  const lines = listed.value.split('\n').filter((line) => line !== '');
-  return ok(
-    new Map(
-      lines.map((line) => {
-        const [commit = '', ref = ''] = line.split(' ');
-        return [ref.slice(below.length), commit] as const;
-      }),
-    ),
-  );
-}
+export const keptCommits = together(
+  async (git, repository, sessionIds: readonly string[]): Promise<Result<ReadonlyMap<string, string>>[]> => {
+    const folders = sessionIds.map((sessionId) => keepingRef(sessionId, ''));
+    const args = ['for-each-ref', '--format=%(objectname) %(refname)', ...folders];
+    const listed = await runOwn(git, repository, args);
+    if (!listed.ok) return folders.map(() => listed);
+    const lines = listed.value.split('\n').map((line) => line.split(' '));
+    const below = (folder: string) =>
+      lines.flatMap(([commit = '', ref = '']) =>
+        ref.startsWith(folder) ? [[ref.slice(folder.length), commit] as const] : [],
+      );
+    return folders.map((folder) => ok(new Map(below(folder))));
+  },
+);
 
 /**
  * The commits of these refs without those that the other end has, as a file in `folder` that is the caller's to remove;

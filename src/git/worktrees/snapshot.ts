@@ -69,7 +69,7 @@ function snapshotIndex({ world }: Git, path: string): string | null {
 }
 
 export interface Applying {
-  readonly workspace: Pick<Workspace, 'path' | 'branch'>;
+  readonly workspace: Pick<Workspace, 'path' | 'branch' | 'repository'>;
   /** What it was when the other end got it. */
   readonly known: Snapshot;
   readonly wanted: Snapshot;
@@ -85,7 +85,7 @@ export interface Applying {
  */
 export async function applySnapshot(
   git: Git,
-  { workspace: { path, branch }, known, wanted, markRef, marked }: Applying,
+  { workspace: { path, branch, repository }, known, wanted, markRef, marked }: Applying,
 ): Promise<Result<void>> {
   if (marked !== wanted.snapshot) {
     const now = await snapshotOf(git, path);
@@ -98,7 +98,7 @@ export async function applySnapshot(
       return isDone.ok && !isDone.value ? changedMeanwhile(path, branch) : isDone.ok ? ok(undefined) : isDone;
     }
   }
-  const isMarked = await setRefs(git, path, [[markRef, wanted.snapshot]]);
+  const isMarked = await setRefs(git, repository, [[markRef, wanted.snapshot]]);
   if (!isMarked.ok) return isMarked;
   const steps = await stepsTo(git, path, { branch, known, wanted, isBegun: marked !== undefined });
   if (!steps.ok) return steps;

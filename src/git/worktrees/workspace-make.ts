@@ -97,18 +97,28 @@ async function lookAtOrigin(git: Git, plan: WorkspacePlan): Promise<Result<Origi
 }
 
 /** Every commit that is needed must be there before anything is made. */
-async function startOf(git: Git, { base, parents }: WorkspacePlan, top: string): Promise<Result<string>> {
+async function startOf(git: Git, plan: WorkspacePlan, top: string): Promise<Result<string>> {
+  const { base, parents } = plan;
   const wanted = parents.length > 0 ? parents : base === undefined ? [] : [base];
-  const inside = ['rev-parse', '--is-inside-work-tree'];
+  const { starts } = knownOf(git.world, plan);
+  // One that is gone since is no branch made of.
+  if (wanted.length === 1 && starts.has(wanted[0] as string)) return ok(wanted[0] as string);
   const revisions = wanted.length > 0 ? wanted : ['HEAD'];
-  const all = await askOwn(git, top, [...inside, ...revisions.map((revision) => `${revision}^{commit}`)]);
+  const all = await askOwn(git, top, [...inWorktree, ...revisions.map((revision) => `${revision}^{commit}`)]);
   if (!all.ok) return all;
   const [isInside, start = ''] = all.value.stdout.split('\n');
-  if (all.value.exitCode === 0 && isInside === 'true') return ok(start);
-  // What is wrong is asked one by one.
-  const asked = await askOwn(git, top, inside);
+  if (all.value.exitCode !== 0 || isInside !== 'true') return startByParts(git, wanted, top);
+  starts.add(start);
+  return ok(start);
+}
+
+const inWorktree = ['rev-parse', '--is-inside-work-tree'];
+
+/** The same, to say what is wrong. */
+async function startByParts(git: Git, wanted: readonly string[], top: string): Promise<Result<string>> {
+  const asked = await askOwn(git, top, inWorktree);
   if (!asked.ok) return asked;
-  if (asked.value.exitCode !== 0) return refusal(inside, asked.value);
+  if (asked.value.exitCode !== 0) return refusal(inWorktree, asked.value);
   if (asked.value.stdout.trim() !== 'true') {
     const message = `${top} is a bare repository: there are no files to work on.`;
     return fail(
@@ -124,8 +134,7 @@ async function startOf(git: Git, { base, parents }: WorkspacePlan, top: string):
     const message = `The commit ${commit.slice(0, 12)} to begin from is not in the repository of ${top}.`;
     return fail('worktree-failed', message, 'Bring it back (git fetch), or remove the session and add it again.');
   }
-  const [first] = wanted;
-  if (first !== undefined) return ok(first);
+  if (wanted[0] !== undefined) return ok(wanted[0]);
   const head = await commitOf(git, top, 'HEAD');
   if (!head.ok) return head;
   if (head.value !== null) return ok(head.value);
@@ -142,13 +151,13 @@ async function beginBranch(
 ): Promise<Result<WorkspaceIntent>> {
   const tried = new Set<string>();
   const prefix = plan.branch.split('/')[0] ?? '';
-  const known = knownBranches(git.world, `${plan.repository} ${prefix}`);
+  const known = knownOf(git.world, plan);
   for (;;) {
     // What is known may be old, which matters only where git refuses.
-    const isOld = known.names !== null && freeName(plan.branch, known.names) === plan.branch && tried.size === 0;
-    const listed = isOld ? ok(known.names as Set<string>) : await branchesBelow(git, top, prefix);
+    const isOld = known.branches !== null && freeName(plan.branch, known.branches) === plan.branch && tried.size === 0;
+    const listed = isOld ? ok(known.branches as Set<string>) : await branchesBelow(git, top, prefix);
     if (!listed.ok) return listed;
-    known.names = listed.value;
+    known.branches = listed.value;
     const branch = freeName(plan.branch, new Set([...listed.value, ...tried]));
     if (branch === null) {
       const next = `Remove some of them: git branch --list '${plan.branch}*'`;
@@ -162,7 +171,7 @@ async function beginBranch(
     const args = ['update-ref', '-m', 'branch: created by claude-code-agent', `refs/heads/${branch}`, draft.base, ''];
     const made = await askOwn(git, top, args);
     if (made.ok && made.value.exitCode === 0) {
-      known.names.add(branch.toLowerCase());
+      known.branches.add(branch.toLowerCase());
       return ok(intent);
     }
     git.world.files.remove(plan.intentFile);
@@ -173,20 +182,23 @@ async function beginBranch(
   }
 }
 
-interface KnownBranches {
-  /** As they were listed last, and what was made since; null = never. */
-  names: Set<string> | null;
+/** What was seen of a repository while worktrees were made there: thousands of them ask the same. */
+interface Known {
+  /** Commits that were there, in a repository that has files. */
+  readonly starts: Set<string>;
+  /** Names as they were listed last, and what was made since; null = never. In lower case. */
+  branches: Set<string> | null;
 }
 
 /** Of each process by its world. */
-const knownIn = new WeakMap<World, Map<string, KnownBranches>>();
+const knownIn = new WeakMap<World, Map<string, Known>>();
 
-/** A repository may have thousands of them, which are not to be listed for each worktree. */
-function knownBranches(world: World, below: string): KnownBranches {
-  const all = knownIn.get(world) ?? new Map<string, KnownBranches>();
+function knownOf(world: World, { repository, projectPath, branch }: WorkspacePlan): Known {
+  const all = knownIn.get(world) ?? new Map<string, Known>();
   knownIn.set(world, all);
-  const known = all.get(below) ?? { names: null };
-  all.set(below, known);
+  const key = [repository, projectPath, branch.split('/')[0]].join('\0');
+  const known = all.get(key) ?? { starts: new Set<string>(), branches: null };
+  all.set(key, known);
   return known;
 }
 

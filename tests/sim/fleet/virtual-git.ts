@@ -167,8 +167,9 @@ export class VirtualGit {
         return said();
       case 'for-each-ref': {
         const hasIds = args.some((arg) => arg.includes('objectname'));
-        const below = last.replace(/\/$/, '');
-        const found = [...refs].filter(([ref]) => ref === below || ref.startsWith(`${below}/`)).toSorted();
+        const below = args.flatMap((arg) => (arg.startsWith('--') ? [] : [arg.replace(/\/$/, '')]));
+        const isBelow = (ref: string) => below.some((folder) => ref === folder || ref.startsWith(`${folder}/`));
+        const found = [...refs].filter(([ref]) => isBelow(ref)).toSorted();
         return said(found.map(([ref, id]) => (hasIds ? `${id} ${ref}\n` : `${ref}\n`)).join(''));
       }
       case 'update-ref':

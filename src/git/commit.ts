@@ -1,18 +1,22 @@
 /** Puts what a session left in its worktree onto its branch. Whatever is not understood stays where it is. */
+import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Workspace } from '../core/group.ts';
+import { type DiffStat, differenceOf } from './diff.ts';
 import type { Git } from './git.ts';
 import { halfDoneSeries, openConflicts } from './half-done.ts';
 import { findRepository, gitDirOf } from './repository.ts';
 import { bringHome } from './restore-branch.ts';
-import { longTimeoutMs, nameFiles, runOwn } from './run-git.ts';
-import { commitAll, uncommittedIn } from './stage.ts';
+import { nameFiles, runOwn } from './run-git.ts';
+import { commitAll, type Uncommitted, uncommittedIn } from './stage.ts';
 
 export interface CommittedWork {
   /** Full id of the branch's last commit. */
   readonly commit: string;
   /** Whether this call made a commit. */
   readonly committed: boolean;
+  /** What the branch changes since its base. */
+  readonly stat: DiffStat;
   /** Sentences for people: what is not part of the branch. */
   readonly notes: readonly string[];
 }
@@ -50,57 +54,68 @@ export async function commitWork(
     const next = 'Try git worktree repair there, then retry the session.';
     return fail('worktree-failed', `${path} is no longer a worktree of ${repository}.`, next);
   }
-  const trouble = await checkHalfDone(git, path, gitDir);
+  const looked = await uncommittedIn(git, path);
+  if (!looked.ok) return looked;
+  const { head, branch: current } = looked.value;
+  const trouble = checkHalfDone(git, path, gitDir, looked.value);
   if (!trouble.ok && !leave) return trouble;
+  const isThere = current === branch && head !== null;
   // What is left as it is may be told of, but is no reason to fail.
-  const away = { isHome: false, notes: trouble.ok ? [] : [trouble.failure.message], committed: false };
-  const home = trouble.ok ? await bringHome(git, workspace, { gitDir, message, leave }) : ok(away);
+  const stays = { isHome: isThere && trouble.ok, notes: trouble.ok ? [] : [trouble.failure.message], committed: false };
+  const home =
+    isThere || !trouble.ok ? ok(stays) : await bringHome(git, workspace, looked.value, { gitDir, message, leave });
   if (!home.ok) return home;
+  const now = home.value === stays ? looked : await uncommittedIn(git, path);
+  if (!now.ok) return now;
   const scope = { base, fresh, apart, ...(target === undefined ? {} : { target }) };
-  const commit = home.value.isHome && !leave ? await commitAll(git, path, message, scope) : ok(null);
+  const commit = home.value.isHome && !leave ? await commitAll(git, path, message, scope, now.value) : ok(false);
   if (!commit.ok) return commit;
-  const tip = await runOwn(git, path, ['rev-parse', '--verify', `refs/heads/${branch}`]);
+  const isTip = home.value.isHome && !commit.value && now.value.head !== null;
+  const tip = isTip ? ok(now.value.head) : await tipOf(git, workspace);
   if (!tip.ok) return tip;
-  const within = await repositoriesApart(git, workspace);
-  if (!within.ok) return within;
+  const made = await differenceOf(git, path, base, tip.value);
+  if (!made.ok) return made;
+  const { links, ...stat } = made.value;
   return ok({
-    commit: tip.value.trim(),
-    committed: home.value.committed || commit.value !== null,
-    notes: [...home.value.notes, ...within.value],
+    commit: tip.value,
+    committed: home.value.committed || commit.value,
+    stat,
+    notes: [...home.value.notes, ...repositoriesApart(now.value.repositories, links)],
   });
 }
 
-async function checkHalfDone(git: Git, path: string, gitDir: string): Promise<Result<void>> {
+async function tipOf(git: Git, { path, repository, branch }: Workspace): Promise<Result<string>> {
+  const file = join(repository, 'refs', 'heads', branch);
+  const text = git.world.files.entryKind(file) === 'file' ? git.world.files.readText(file) : null;
+  // A ref that was written just now is in a file of its own, unless the repository keeps its refs in tables.
+  if (text !== null && /^[0-9a-f]{40,64}\n$/.test(text)) return ok(text.trim());
+  const tip = await runOwn(git, path, ['rev-parse', '--verify', `refs/heads/${branch}`]);
+  return tip.ok ? ok(tip.value.trim()) : tip;
+}
+
+function checkHalfDone(git: Git, path: string, gitDir: string, { unmerged }: Uncommitted): Result<void> {
   const series = halfDoneSeries(git, gitDir);
   if (series !== null) {
     const message = `The session left ${series.what} half done in ${path}.`;
     return fail('worktree-failed', message, `End it there (${series.cure}), then retry the session.`);
   }
-  const conflicts = await openConflicts(git, path);
-  if (!conflicts.ok || conflicts.value.length === 0) return conflicts.ok ? ok(undefined) : conflicts;
-  const message = `The session left conflicts of a merge in ${path}: ${nameFiles(conflicts.value)}.`;
+  const conflicts = openConflicts(git, path, unmerged);
+  if (conflicts.length === 0) return ok(undefined);
+  const message = `The session left conflicts of a merge in ${path}: ${nameFiles(conflicts)}.`;
   return fail('merge-conflict', message, 'Settle them there and git add them, then retry the session.');
 }
 
 /** Of a repository within the worktree git keeps at most the id of a commit, so its contents are nowhere else. */
-async function repositoriesApart(git: Git, { path, base, branch }: Workspace): Promise<Result<readonly string[]>> {
+function repositoriesApart(repositories: readonly string[], links: readonly string[]): readonly string[] {
   const notes: string[] = [];
-  const uncommitted = await uncommittedIn(git, path);
-  if (!uncommitted.ok) return uncommitted;
-  const { repositories } = uncommitted.value;
   if (repositories.length > 0) {
     notes.push(`Not committed, because git keeps no files of repositories within one: ${nameFiles(repositories)}.`);
   }
-  const args = ['diff', '--raw', '-z', '--no-renames', '--no-relative', '--no-ext-diff', '--ignore-submodules=none'];
-  const raw = await runOwn(git, path, [...args, base, `refs/heads/${branch}`], { timeoutMs: longTimeoutMs });
-  if (!raw.ok) return raw;
-  const fields = raw.value.split('\0');
-  const linked = fields.flatMap((field, index) => (/^:\d{6} 160000 /.test(field) ? [fields[index + 1] ?? ''] : []));
-  if (linked.length > 0) {
+  if (links.length > 0) {
     notes.push(
-      `The branch names commits of repositories within it (${nameFiles(linked)}), which may be in this worktree ` +
+      `The branch names commits of repositories within it (${nameFiles(links)}), which may be in this worktree ` +
         'alone: push them from there.',
     );
   }
-  return ok(notes);
+  return notes;
 }

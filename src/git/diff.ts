@@ -34,8 +34,28 @@ const readableNames = ['-c', 'core.quotePath=false'];
 
 /** Counts files, and lines where they are text. `folder` is in the repository. Fails with `worktree-failed`. */
 export async function diffStat(git: Git, folder: string, from: string, to: string): Promise<Result<DiffStat>> {
-  const printed = await runOwn(git, folder, ['diff', ...plain, '--shortstat', from, to, '--'], long);
-  return printed.ok ? ok(parseStat(printed.value)) : printed;
+  const found = await differenceOf(git, folder, from, to);
+  if (!found.ok) return found;
+  const { links: _, ...stat } = found.value;
+  return ok(stat);
+}
+
+/** The same, with `links`: paths from the top that are commits of repositories within this one. */
+export async function differenceOf(
+  git: Git,
+  folder: string,
+  from: string,
+  to: string,
+): Promise<Result<DiffStat & { readonly links: readonly string[] }>> {
+  if (from === to) return ok({ files: 0, insertions: 0, deletions: 0, links: [] });
+  const printed = await runOwn(git, folder, ['diff', ...plain, '--raw', '--shortstat', '-z', from, to, '--'], long);
+  if (!printed.ok) return printed;
+  const fields = printed.value.split('\0');
+  const links = fields.flatMap((field, index) => {
+    const isRenamed = / [RC]\d*$/.test(field);
+    return /^:\d{6} 160000 /.test(field) ? [fields[index + (isRenamed ? 2 : 1)] ?? ''] : [];
+  });
+  return ok({ ...parseStat(fields.at(-1) ?? ''), links });
 }
 
 const long = { timeoutMs: longTimeoutMs };

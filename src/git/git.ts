@@ -30,7 +30,7 @@ export interface GitCall {
   /** As in RunOptions. */
   readonly encoding?: 'latin1';
   /** What git reads on its standard input; absent = nothing. */
-  readonly input?: string;
+  readonly input?: string | Uint8Array;
 }
 
 /** For files of somebody else: a link must be seen as what it is, and bytes are compared later. */
@@ -117,7 +117,7 @@ export async function askGit({ world, env, mark }: Git, call: GitCall): Promise<
     env: { ...gitEnvironment(env, login, own), ...variables, ...mark },
     timeoutMs,
     ...(encoding === undefined ? {} : { encoding }),
-    ...(input === undefined ? {} : { input: Buffer.from(input) }),
+    ...(input === undefined ? {} : { input: typeof input === 'string' ? Buffer.from(input) : input }),
   });
   if (!ran.ok) {
     if (ran.failure.reason !== 'not-found') return ran;

@@ -1,8 +1,7 @@
 /** What a session may have begun in its worktree without ending it: a rebase, a conflict that stands in the files. */
 import { join } from 'node:path';
-import { ok, type Result } from '../core/failure.ts';
 import type { Git } from './git.ts';
-import { runOwn } from './run-git.ts';
+import type { Unmerged } from './stage.ts';
 
 /** Half of a rebase or of a series of commits is on no branch, so nobody but who began it can say what is wanted. */
 const series = [
@@ -28,22 +27,14 @@ const bytesMax = 32 * 1024 * 1024;
 const marker = /^(?:<{7,}|>{7,})(?: |\r?$)/m;
 
 /** Paths of open conflicts that nobody settled. A session often mends the files and forgets to tell git. */
-export async function openConflicts(git: Git, path: string): Promise<Result<readonly string[]>> {
-  const listed = await runOwn(git, path, ['ls-files', '--unmerged', '--full-name', '-z']);
-  if (!listed.ok) return listed;
-  const stages = new Map<string, string>();
-  for (const entry of listed.value.split('\0')) {
-    const [, stage, name] = /^\d+ [0-9a-f]+ (\d)\t([\s\S]+)$/.exec(entry) ?? [];
-    if (stage !== undefined && name !== undefined) stages.set(name, (stages.get(name) ?? '') + stage);
-  }
-  return ok([...stages].flatMap(([name, sides]) => (isSettled(git, join(path, name), sides) ? [] : [name])));
+export function openConflicts(git: Git, top: string, unmerged: readonly Unmerged[]): readonly string[] {
+  return unmerged.flatMap(({ path, hasBoth }) => (isSettled(git, join(top, path), hasBoth) ? [] : [path]));
 }
 
 /** What git left in the folder when it gave up looks like one side, unless both sides are text. */
-function isSettled({ world: { files } }: Git, path: string, sides: string): boolean {
+function isSettled({ world: { files } }: Git, path: string, hasBoth: boolean): boolean {
   const kind = files.entryKind(path);
   if (kind === null) return true;
-  const hasBoth = sides.includes('2') && sides.includes('3');
   const size = kind === 'file' ? (files.info(path)?.size ?? 0) : 0;
   if (kind !== 'file' || !hasBoth || size > bytesMax) return false;
   const bytes = files.readBytes(path, 0, size);

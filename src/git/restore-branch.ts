@@ -6,17 +6,8 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import type { Workspace } from '../core/group.ts';
 import type { Git } from './git.ts';
 import { readHeadLog } from './head-log.ts';
-import {
-  askOwn,
-  commitOf,
-  currentBranch,
-  identityOptions,
-  isAncestor,
-  longTimeoutMs,
-  nameFiles,
-  runOwn,
-} from './run-git.ts';
-import { commitAll, uncommittedIn } from './stage.ts';
+import { askOwn, commitOf, identityOptions, isAncestor, longTimeoutMs, nameFiles, runOwn } from './run-git.ts';
+import { commitAll, type Uncommitted, uncommittedIn } from './stage.ts';
 import { registeredWorktrees } from './worktrees/discard.ts';
 import { mergeCommit } from './worktrees/workspace-make.ts';
 
@@ -49,16 +40,19 @@ export interface HomeOptions {
 
 const ref = ({ branch }: Workspace): string => `refs/heads/${branch}`;
 
-/** Fails with `worktree-failed`, or with `merge-conflict` when both the branch and what was left elsewhere went on. */
-export async function bringHome(git: Git, workspace: Workspace, options: HomeOptions): Promise<Result<Home>> {
+/**
+ * Of a session that is not on its branch, or whose branch has no commit. Fails with `worktree-failed`, or with
+ * `merge-conflict` when both the branch and what was left elsewhere went on.
+ */
+export async function bringHome(
+  git: Git,
+  workspace: Workspace,
+  { head, branch: current }: Pick<Uncommitted, 'head' | 'branch'>,
+  options: HomeOptions,
+): Promise<Result<Home>> {
   const { path, branch } = workspace;
-  const current = await currentBranch(git, path);
-  if (!current.ok) return current;
-  const head = await commitOf(git, path, 'HEAD');
-  if (!head.ok) return head;
   const tip = await commitOf(git, path, ref(workspace));
   if (!tip.ok) return tip;
-  if (current.value === branch && tip.value !== null) return ok({ isHome: true, notes: [], committed: false });
   const free = await checkFree(git, workspace);
   if (!free.ok) return free;
   const restored = tip.value === null ? await restoreBranch(git, workspace, options.gitDir) : ok(tip.value);
@@ -66,9 +60,9 @@ export async function bringHome(git: Git, workspace: Workspace, options: HomeOpt
   const notes =
     tip.value === null ? [`The branch ${branch} was gone; it begins at ${restored.value.slice(0, 12)} again.`] : [];
   // Nothing is checked out on a branch without commits, so all files are as good as new on any branch.
-  const there = head.value ?? restored.value;
-  const place = { workspace, gitDir: options.gitDir, tip: restored.value, head: there, current: current.value };
-  const home = head.value === null ? await attach(git, place, there) : await decide(git, place, options);
+  const there = head ?? restored.value;
+  const place = { workspace, gitDir: options.gitDir, tip: restored.value, head: there, current };
+  const home = head === null ? await attach(git, place, there) : await decide(git, place, options);
   return home.ok ? ok({ ...home.value, notes: [...notes, ...home.value.notes] }) : home;
 }
 
@@ -208,7 +202,9 @@ async function mergeBack(git: Git, place: Place, { message }: HomeOptions): Prom
   const { path, branch, base } = workspace;
   const detached = await runOwn(git, path, ['checkout', '--quiet', '--detach']);
   if (!detached.ok) return detached;
-  const commit = await commitAll(git, path, message, { base });
+  const found = await uncommittedIn(git, path);
+  if (!found.ok) return found;
+  const commit = await commitAll(git, path, message, { base }, found.value);
   if (!commit.ok) return commit;
   const identity = await identityOptions(git, path);
   if (!identity.ok) return identity;

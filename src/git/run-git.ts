@@ -2,9 +2,12 @@
  * Runs git in the user's own repository, where others may run it too: what they hold or have half done is waited for,
  * and every refusal comes with what the reader can do about it.
  */
+import { join } from 'node:path';
 import { type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import { askGit, type Git, type GitAnswer, reasonIn } from './git.ts';
+import { findRepository, gitDirOf } from './repository.ts';
+import { together } from './together.ts';
 
 /** A large repository takes its time to be checked out, merged or compared. */
 export const longTimeoutMs = 10 * 60_000;
@@ -17,7 +20,7 @@ export interface OwnCall {
   /** As in RunOptions. */
   readonly encoding?: 'latin1';
   /** As in GitCall. */
-  readonly input?: string;
+  readonly input?: string | Uint8Array;
 }
 
 /** Between two tries, milliseconds: other git commands keep their locks, and half of a worktree, for moments. */
@@ -136,6 +139,8 @@ export async function isAncestor(git: Git, cwd: string, commit: string, of: stri
 
 /** The branch that is checked out, without `refs/heads/`; null when none is. Fails with `worktree-failed`. */
 export async function currentBranch(git: Git, cwd: string): Promise<Result<string | null>> {
+  const read = readHead(git, cwd);
+  if (read !== undefined) return ok(read);
   const args = ['symbolic-ref', '--quiet', 'HEAD'];
   const asked = await askOwn(git, cwd, args);
   if (!asked.ok) return asked;
@@ -145,13 +150,34 @@ export async function currentBranch(git: Git, cwd: string): Promise<Result<strin
   return ok(ref.startsWith('refs/heads/') ? ref.slice('refs/heads/'.length) : null);
 }
 
+/** As the file tells that git keeps for it; undefined where it keeps it elsewhere. `top`: root of a worktree. */
+function readHead({ world: { files } }: Git, top: string): string | null | undefined {
+  const gitDir = gitDirOf(files, top);
+  const path = gitDir === null ? null : join(gitDir, 'HEAD');
+  const text = path !== null && files.entryKind(path) === 'file' ? (files.readText(path) ?? '') : '';
+  if (/^[0-9a-f]{40,64}\n?$/.test(text)) return null;
+  const branch = /^ref: refs\/heads\/([^\n]+)\n?$/.exec(text)?.[1];
+  // Of a repository that keeps its refs in tables.
+  return branch === '.invalid' ? undefined : branch;
+}
+
 const ownIdentity = { name: 'claude-code-agent', email: 'claude-code-agent@localhost' };
 
 /**
  * Options for git that say who makes a commit: whatever of name and address the user has not set. Git itself would
  * refuse, or guess from the name of the machine.
  */
-export async function identityOptions(git: Git, cwd: string): Promise<Result<readonly string[]>> {
+export function identityOptions(git: Git, cwd: string): Promise<Result<readonly string[]>> {
+  // All worktrees of a repository have the same settings.
+  return askIdentity(git, findRepository(git.world.files, cwd)?.repository ?? cwd, cwd);
+}
+
+const askIdentity = together(async (git, _, folders: readonly string[]) => {
+  const identity = await identityIn(git, folders[0] as string);
+  return folders.map(() => identity);
+});
+
+async function identityIn(git: Git, cwd: string): Promise<Result<readonly string[]>> {
   const asked = await askOwn(git, cwd, ['config', '-z', '--get-regexp', '^user\\.(name|email)$']);
   if (!asked.ok) return asked;
   const set = new Set(

@@ -1,43 +1,84 @@
 /** Makes a commit of everything that is uncommitted in a worktree, except what is not the session's work. */
+import { join } from 'node:path';
 import { ok, type Result } from '../core/failure.ts';
 import type { Git } from './git.ts';
 import { type Apart, keepApart } from './git-exclude.ts';
 import { exceptOurs, isOurFile, isRunState } from './our-files.ts';
+import { gitDirOf } from './repository.ts';
 import { askOwn, identityOptions, longTimeoutMs, refusal, runOwn } from './run-git.ts';
 
 /** Arguments of one command are limited by the system. */
 const pathsAtOnce = 200;
 
+/** A path that both sides of a merge have changed. */
+export interface Unmerged {
+  readonly path: string;
+  /** Each of the sides has a file of that name. */
+  readonly hasBoth: boolean;
+}
+
+/** What lies in a worktree, by one look at it. */
 export interface Uncommitted {
+  /** Full id of the commit that is checked out; null when there is none yet. */
+  readonly head: string | null;
+  /** Without `refs/heads/`; null when a commit is checked out by itself. */
+  readonly branch: string | null;
   /** Changed, staged or new, by paths from the top; without our own and without what follows. */
   readonly files: readonly string[];
   /** Folders that are repositories of their own, and submodules that were changed: git would keep only their ids. */
   readonly repositories: readonly string[];
+  readonly unmerged: readonly Unmerged[];
+  /** Our own files that are staged, or unmerged. */
+  readonly oursStaged: readonly string[];
 }
+
+const statusArgs = [
+  ...['status', '--porcelain=v2', '--branch', '--no-ahead-behind', '-z', '--untracked-files=all', '--no-renames'],
+  '--ignore-submodules=none',
+];
 
 /** Fails with `worktree-failed`. */
 export async function uncommittedIn(git: Git, path: string): Promise<Result<Uncommitted>> {
-  const args = ['status', '--porcelain=v2', '-z', '--untracked-files=all', '--no-renames', '--ignore-submodules=none'];
-  const status = await runOwn(git, path, args, { timeoutMs: longTimeoutMs });
+  const status = await runOwn(git, path, statusArgs, { timeoutMs: longTimeoutMs });
   if (!status.ok) return status;
-  const files: string[] = [];
-  const repositories: string[] = [];
-  for (const line of status.value.split('\0')) {
-    const entry = parseLine(line);
-    if (entry === null) continue;
-    if (entry.isRepository) repositories.push(entry.path.replace(/\/$/, ''));
-    else if (!isOurFile(entry.path)) files.push(entry.path);
-  }
-  return ok({ files, repositories });
+  const lines = status.value.split('\0');
+  const entries = lines.flatMap((line) => parseLine(line) ?? []);
+  const ours = entries.filter((entry) => !entry.isRepository && isOurFile(entry.path));
+  const after = (start: string): string | undefined =>
+    lines.find((line) => line.startsWith(start))?.slice(start.length);
+  const head = after('# branch.oid ') ?? '';
+  const branch = after('# branch.head ') ?? '';
+  return ok({
+    head: /^[0-9a-f]+$/.test(head) ? head : null,
+    branch: branch === '' || branch === '(detached)' ? null : branch,
+    files: entries.flatMap((entry) => (entry.isRepository || ours.includes(entry) ? [] : [entry.path])),
+    repositories: entries.flatMap((entry) => (entry.isRepository ? [entry.path.replace(/\/$/, '')] : [])),
+    unmerged: entries.flatMap(({ path, hasBoth }) => (hasBoth === undefined ? [] : [{ path, hasBoth }])),
+    oursStaged: ours.flatMap(({ path, isStaged }) => (isStaged ? [path] : [])),
+  });
 }
 
-function parseLine(line: string): { readonly path: string; readonly isRepository: boolean } | null {
-  if (line.startsWith('? ')) return { path: line.slice(2), isRepository: line.endsWith('/') };
+interface Entry {
+  readonly path: string;
+  readonly isRepository: boolean;
+  readonly isStaged: boolean;
+  /** Of an unmerged path. */
+  readonly hasBoth?: boolean;
+}
+
+function parseLine(line: string): Entry | null {
+  if (line.startsWith('? ')) return { path: line.slice(2), isRepository: line.endsWith('/'), isStaged: false };
   // Kind, state, submodule, then modes and ids, then the path, which may hold blanks.
   const fields = line.startsWith('1 ') ? 8 : line.startsWith('u ') ? 10 : 0;
   if (fields === 0) return null;
   const words = line.split(' ');
-  return { path: words.slice(fields).join(' '), isRepository: words[2]?.startsWith('S') === true };
+  const isUnmerged = fields === 10;
+  return {
+    path: words.slice(fields).join(' '),
+    isRepository: words[2]?.startsWith('S') === true,
+    isStaged: isUnmerged || !words[1]?.startsWith('.'),
+    ...(isUnmerged ? { hasBoth: [words[4], words[5]].every((mode) => mode !== '000000') } : {}),
+  };
 }
 
 export interface CommitScope extends Apart {
@@ -45,42 +86,44 @@ export interface CommitScope extends Apart {
   readonly fresh?: readonly string[];
 }
 
-/** Null when there was nothing to commit, else the new commit. The caller has seen that no conflict is open. */
+/**
+ * False when there was nothing to commit. The caller has seen that no conflict is open, and `found` is what lies there
+ * now. Fails with `worktree-failed`.
+ */
 export async function commitAll(
   git: Git,
   path: string,
   message: string,
   scope: CommitScope,
-): Promise<Result<string | null>> {
-  const { base, fresh } = scope;
-  const staged = await stageAll(git, path, fresh);
+  found: Uncommitted,
+): Promise<Result<boolean>> {
+  const { base, fresh = [], apart: kept = [] } = scope;
+  const staged = await stageAll(git, path, found, fresh);
   if (!staged.ok) return staged;
   const apart = await keepApart(git, path, scope);
   if (!apart.ok) return apart;
-  const dropped = await dropRunState(git, path, base);
+  const dropped = base === found.head ? ok(0) : await dropRunState(git, path, base);
   if (!dropped.ok) return dropped;
-  const args = ['diff', '--cached', '--quiet', '--no-ext-diff'];
-  const same = await askOwn(git, path, args, { timeoutMs: longTimeoutMs });
-  if (!same.ok) return same;
-  if (same.value.exitCode > 1) return refusal(args, same.value);
-  const merging = await askOwn(git, path, ['rev-parse', '--verify', '--quiet', 'MERGE_HEAD']);
-  if (!merging.ok) return merging;
-  if (same.value.exitCode === 0 && merging.value.exitCode !== 0) return ok(null);
-  return commitIndex(git, path, message);
+  const { files, repositories, oursStaged } = found;
+  const touched = [files, repositories, oursStaged, fresh, kept].reduce((sum, { length }) => sum + length, 0);
+  return touched + dropped.value > 0 || isMerging(git, path) ? commitIndex(git, path, message) : ok(false);
 }
 
 /**
  * All that is uncommitted, but for repositories within this one and our own files; of these only those in `fresh`, by
  * paths from the top. Fails with `worktree-failed`.
  */
-export async function stageAll(git: Git, path: string, fresh: readonly string[] = []): Promise<Result<void>> {
-  const found = await uncommittedIn(git, path);
-  if (!found.ok) return found;
-  const apart = found.value.repositories.map((name) => `:(top,exclude,literal)${name}`);
-  const added = await runOwn(git, path, ['add', '--all', '--', '.', ...exceptOurs, ...apart], {
-    timeoutMs: longTimeoutMs,
-  });
-  const unstaged = added.ok ? await unstageOurs(git, path) : added;
+export async function stageAll(
+  git: Git,
+  path: string,
+  { files, repositories, oursStaged }: Uncommitted,
+  fresh: readonly string[] = [],
+): Promise<Result<void>> {
+  const apart = repositories.map((name) => `:(top,exclude,literal)${name}`);
+  const args = ['add', '--all', '--', '.', ...exceptOurs, ...apart];
+  const added = files.length === 0 ? ok('') : await runOwn(git, path, args, { timeoutMs: longTimeoutMs });
+  // What the session itself had staged of ours.
+  const unstaged = added.ok ? await inParts(git, path, ['reset', '--quiet', '--'], oursStaged) : added;
   if (!unstaged.ok) return unstaged;
   for (const name of fresh) {
     // Git refuses what it is told to ignore, and that stays out as all such files do.
@@ -90,22 +133,23 @@ export async function stageAll(git: Git, path: string, fresh: readonly string[] 
   return ok(undefined);
 }
 
-/** What the session itself had staged of ours. */
-async function unstageOurs(git: Git, path: string): Promise<Result<void>> {
-  const args = ['diff', '--cached', '--name-only', '--no-renames', '--no-relative', '--no-ext-diff', '-z'];
-  const staged = await runOwn(git, path, args, { timeoutMs: longTimeoutMs });
-  if (!staged.ok) return staged;
-  const ours = staged.value.split('\0').filter((name) => name !== '' && isOurFile(name));
-  return inParts(git, path, ['reset', '--quiet', '--'], ours);
+/** A merge is committed even when it changes nothing. */
+function isMerging({ world: { files } }: Git, path: string): boolean {
+  const gitDir = gitDirOf(files, path);
+  return gitDir !== null && files.entryKind(join(gitDir, 'MERGE_HEAD')) !== null;
 }
 
-/** What tells of a run and was committed since `base` by the session: its history keeps it, its result does not. */
-async function dropRunState(git: Git, path: string, base: string): Promise<Result<void>> {
+/**
+ * What tells of a run and was committed since `base` by the session: its history keeps it, its result does not. Returns
+ * how many files that are.
+ */
+async function dropRunState(git: Git, path: string, base: string): Promise<Result<number>> {
   const args = ['diff', '--name-only', '--no-renames', '--no-relative', '--diff-filter=A', '--no-ext-diff', '-z'];
   const added = await runOwn(git, path, [...args, base, 'HEAD'], { timeoutMs: longTimeoutMs });
   if (!added.ok) return added;
   const state = added.value.split('\0').filter((name) => name !== '' && isRunState(name));
-  return inParts(git, path, ['rm', '--cached', '--quiet', '--ignore-unmatch', '--'], state);
+  const dropped = await inParts(git, path, ['rm', '--cached', '--quiet', '--ignore-unmatch', '--'], state);
+  return dropped.ok ? ok(state.length) : dropped;
 }
 
 async function inParts(git: Git, path: string, args: readonly string[], names: readonly string[]) {
@@ -119,14 +163,17 @@ async function inParts(git: Git, path: string, args: readonly string[], names: r
 
 const messageMax = 10_000;
 
-async function commitIndex(git: Git, path: string, message: string): Promise<Result<string>> {
+async function commitIndex(git: Git, path: string, message: string): Promise<Result<boolean>> {
   const identity = await identityOptions(git, path);
   if (!identity.ok) return identity;
   const text = message.replaceAll('\0', '').slice(0, messageMax).trim() || 'Uncommitted work of a session';
   const flags = ['--quiet', '--no-verify', '--no-signoff', '--cleanup=whitespace', '--allow-empty-message'];
   const args = [...identity.value, 'commit', ...flags, `--message=${text}`];
-  const made = await runOwn(git, path, args, { timeoutMs: longTimeoutMs });
+  const made = await askOwn(git, path, args, { timeoutMs: longTimeoutMs });
   if (!made.ok) return made;
-  const head = await runOwn(git, path, ['rev-parse', '--verify', 'HEAD']);
-  return head.ok ? ok(head.value.trim()) : head;
+  if (made.value.exitCode === 0) return ok(true);
+  const same = await askOwn(git, path, ['diff', '--cached', '--quiet', '--no-ext-diff'], { timeoutMs: longTimeoutMs });
+  if (!same.ok) return same;
+  // So git refuses when all is as in the last commit.
+  return made.value.exitCode === 1 && same.value.exitCode === 0 ? ok(false) : refusal(args, made.value);
 }

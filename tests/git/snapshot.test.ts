@@ -34,14 +34,18 @@ async function taken(): Promise<Snapshot> {
 }
 
 /** As another machine would have left it: a commit, a changed, a new and a removed file. */
-async function workElsewhere(): Promise<{ known: Snapshot; wanted: Snapshot }> {
+async function workElsewhere(what = { commits: true, leaves: true }): Promise<{ known: Snapshot; wanted: Snapshot }> {
   const known = await taken();
-  write('committed.txt', 'committed\n');
-  git(path, 'add', 'committed.txt');
-  git(path, 'commit', '--quiet', '-m', 'elsewhere');
-  write('kept.txt', 'changed\n');
-  write('new.txt', 'new\n');
-  rmSync(join(path, 'gone.txt'));
+  if (what.commits) {
+    write('committed.txt', 'committed\n');
+    git(path, 'add', 'committed.txt');
+    git(path, 'commit', '--quiet', '-m', 'elsewhere');
+  }
+  if (what.leaves) {
+    write('kept.txt', 'changed\n');
+    write('new.txt', 'new\n');
+    rmSync(join(path, 'gone.txt'));
+  }
   const wanted = await taken();
   git(path, 'reset', '--quiet', '--hard', known.head);
   git(path, 'clean', '-fdq');
@@ -50,7 +54,13 @@ async function workElsewhere(): Promise<{ known: Snapshot; wanted: Snapshot }> {
 
 const marked = () => git(path, 'for-each-ref', '--format=%(objectname)', markRef) || undefined;
 const apply = (known: Snapshot, wanted: Snapshot) =>
-  applySnapshot(own, { workspace: { path, branch: 'work' }, known, wanted, markRef, marked: marked() });
+  applySnapshot(own, {
+    workspace: { path, branch: 'work', repository: join(project, '.git') },
+    known,
+    wanted,
+    markRef,
+    marked: marked(),
+  });
 
 test('of a clean worktree it is its commit', async () => {
   const { head, snapshot } = await taken();
@@ -82,6 +92,23 @@ test('is made again: commits on the branch, the rest uncommitted, ignored files 
   ]);
   // Once more changes nothing.
   expect((await apply(known, wanted)).ok).toBe(true);
+});
+
+test('is made again where nothing was committed elsewhere, and the index stays as it is', async () => {
+  const { known, wanted } = await workElsewhere({ commits: false, leaves: true });
+  const index = readFileSync(join(project, '.git', 'worktrees', 'worktree', 'index'));
+  expect((await apply(known, wanted)).ok).toBe(true);
+  expect(readFileSync(join(project, '.git', 'worktrees', 'worktree', 'index')).equals(index)).toBe(true);
+  expect(git(path, 'status', '--porcelain').split('\n')).toEqual(['D gone.txt', ' M kept.txt', '?? new.txt']);
+  expect(await taken()).toEqual(wanted);
+});
+
+test('is made again where all was committed elsewhere', async () => {
+  const { known, wanted } = await workElsewhere({ commits: true, leaves: false });
+  expect(wanted.snapshot).toBe(wanted.head);
+  expect((await apply(known, wanted)).ok).toBe(true);
+  expect([git(path, 'rev-parse', 'work'), git(path, 'status', '--porcelain')]).toEqual([wanted.head, '']);
+  expect(read('committed.txt')).toBe('committed\n');
 });
 
 test.each<[string, () => void]>([

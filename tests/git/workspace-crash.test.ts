@@ -79,7 +79,7 @@ test('git that is killed while it fills the folder', async () => {
 test('F7: what a git takes back itself, just while we take it back, is gone', async () => {
   begin();
   const plan = rig.plan();
-  const { world: crashing } = crashingWorld(rig.world, 8, 'before');
+  const { world: crashing } = crashingWorld(rig.world, 6, 'before');
   await expect(makeWorkspace(rig.gitOf(crashing), plan)).rejects.toThrow(Crash);
   expect(rig.worktrees()).toEqual([plan.path]);
   const { run } = rig.world.processes;

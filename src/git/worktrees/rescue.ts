@@ -7,7 +7,7 @@ import type { Git } from '../git.ts';
 import { halfDoneSeries } from '../half-done.ts';
 import { gitDirOf } from '../repository.ts';
 import { commitOf, identityOptions, longTimeoutMs, nameFiles, runOwn } from '../run-git.ts';
-import { stageAll } from '../stage.ts';
+import { stageAll, uncommittedIn } from '../stage.ts';
 import { type Doomed, type Standing, standingOf } from './discard.ts';
 import { repositoryDir } from './scratch.ts';
 
@@ -77,7 +77,8 @@ async function commitFiles(
   head: string | null,
   title: string,
 ): Promise<Result<string | null>> {
-  const staged = await stageAll(git, path, fresh);
+  const found = await uncommittedIn(git, path);
+  const staged = found.ok ? await stageAll(git, path, found.value, fresh) : found;
   if (!staged.ok) return staged;
   const tree = await runOwn(git, path, ['write-tree'], { timeoutMs: longTimeoutMs });
   if (!tree.ok) return tree;

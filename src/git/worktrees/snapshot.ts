@@ -7,7 +7,7 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Workspace } from '../../core/group.ts';
 import type { Git } from '../git.ts';
 import { gitDirOf } from '../repository.ts';
-import { askOwn, longTimeoutMs, runOwn } from '../run-git.ts';
+import { askOwn, currentBranch, longTimeoutMs, runOwn } from '../run-git.ts';
 import { setRefs } from './bundles.ts';
 
 const long = { timeoutMs: longTimeoutMs };
@@ -48,11 +48,10 @@ const maker = {
 
 /** Of all files but the ignored ones. */
 async function treeOf(git: Git, path: string, head: string): Promise<Result<string>> {
-  const gitDir = gitDirOf(git.world.files, path);
-  if (gitDir === null) return fail('worktree-failed', `${path} is no worktree.`, 'See git worktree list.');
-  // Kept from one snapshot to the next: what has not changed since is not read again.
-  const call = { ...long, variables: { GIT_INDEX_FILE: join(gitDir, 'cca-snapshot-index') } };
-  if (git.world.files.entryKind(call.variables.GIT_INDEX_FILE) === null) {
+  const index = snapshotIndex(git, path);
+  if (index === null) return fail('worktree-failed', `${path} is no worktree.`, 'See git worktree list.');
+  const call = { ...long, variables: { GIT_INDEX_FILE: index } };
+  if (git.world.files.entryKind(index) === null) {
     const read = await runOwn(git, path, ['read-tree', head], call);
     if (!read.ok) return read;
   }
@@ -63,8 +62,14 @@ async function treeOf(git: Git, path: string, head: string): Promise<Result<stri
   return tree.ok ? ok(tree.value.trim()) : tree;
 }
 
+/** Kept from one snapshot to the next: what has not changed since is not read again. */
+function snapshotIndex({ world }: Git, path: string): string | null {
+  const gitDir = gitDirOf(world.files, path);
+  return gitDir === null ? null : join(gitDir, 'cca-snapshot-index');
+}
+
 export interface Applying {
-  readonly workspace: Pick<Workspace, 'path' | 'branch'>;
+  readonly workspace: Pick<Workspace, 'path' | 'branch' | 'repository'>;
   /** What it was when the other end got it. */
   readonly known: Snapshot;
   readonly wanted: Snapshot;
@@ -80,43 +85,68 @@ export interface Applying {
  */
 export async function applySnapshot(
   git: Git,
-  { workspace: { path, branch }, known, wanted, markRef, marked }: Applying,
+  { workspace: { path, branch, repository }, known, wanted, markRef, marked }: Applying,
 ): Promise<Result<void>> {
   if (marked !== wanted.snapshot) {
     const now = await snapshotOf(git, path);
     if (!now.ok) return now;
-    const isDone = await areSame(git, path, now.value, wanted);
-    if (!isDone.ok || isDone.value) return isDone.ok ? ok(undefined) : isDone;
-    const isKnown = await areSame(git, path, now.value, known);
+    if (isSame(now.value, wanted)) return ok(undefined);
+    const isKnown = isSame(now.value, known) ? ok(true) : await areSame(git, path, now.value, known);
     if (!isKnown.ok) return isKnown;
-    if (!isKnown.value) return changedMeanwhile(path, branch);
+    if (!isKnown.value) {
+      const isDone = await areSame(git, path, now.value, wanted);
+      return isDone.ok && !isDone.value ? changedMeanwhile(path, branch) : isDone.ok ? ok(undefined) : isDone;
+    }
   }
-  const isMarked = await setRefs(git, path, [[markRef, wanted.snapshot]]);
+  const isMarked = await setRefs(git, repository, [[markRef, wanted.snapshot]]);
   if (!isMarked.ok) return isMarked;
-  const isClean = known.head === known.snapshot && marked === undefined;
-  const steps = [
-    ...(isOnBranch(git, path, branch) ? [] : [['symbolic-ref', 'HEAD', `refs/heads/${branch}`]]),
-    ['read-tree', '--reset', '-u', wanted.snapshot],
-    // Where all was committed nothing is left that the snapshot does not know.
-    ...(isClean ? [] : [['clean', '-ffd', '--quiet']]),
-    ['reset', '--mixed', '--quiet', wanted.head],
-  ];
-  for (const args of steps) {
+  const steps = await stepsTo(git, path, { branch, known, wanted, isBegun: marked !== undefined });
+  if (!steps.ok) return steps;
+  for (const args of steps.value) {
     const done = await runOwn(git, path, args, long);
     if (!done.ok) return done;
   }
   return ok(undefined);
 }
 
-function isOnBranch({ world: { files } }: Git, path: string, branch: string): boolean {
-  const gitDir = gitDirOf(files, path);
-  return gitDir !== null && files.readText(join(gitDir, 'HEAD'))?.trim() === `ref: refs/heads/${branch}`;
+interface Way extends Pick<Applying, 'known' | 'wanted'> {
+  readonly branch: string;
+  /** A crash may have left it anywhere between the two. */
+  readonly isBegun: boolean;
+}
+
+/** What git is to do one after another. */
+async function stepsTo(
+  git: Git,
+  path: string,
+  { branch, known, wanted: { head, snapshot }, isBegun }: Way,
+): Promise<Result<readonly (readonly string[])[]>> {
+  const current = await currentBranch(git, path);
+  if (!current.ok) return current;
+  const files = ['read-tree', '--reset', '-u'];
+  const isOnBranch = current.value === branch;
+  // Where all was committed nothing is left that the snapshot does not know, and the index is as the commit is.
+  const isClean = known.head === known.snapshot && !isBegun;
+  const aside = snapshotIndex(git, path);
+  if (isOnBranch && isClean && head === known.head && aside !== null) {
+    return ok([[...files, `--index-output=${aside}`, snapshot]]);
+  }
+  if (isOnBranch && isClean && head === snapshot) return ok([['reset', '--hard', '--quiet', head]]);
+  return ok([
+    ...(isOnBranch ? [] : [['symbolic-ref', 'HEAD', `refs/heads/${branch}`]]),
+    [...files, snapshot],
+    ...(isClean ? [] : [['clean', '-ffd', '--quiet']]),
+    ['reset', '--mixed', '--quiet', head],
+  ]);
+}
+
+export function isSame(one: Snapshot, other: Snapshot): boolean {
+  return one.head === other.head && one.snapshot === other.snapshot;
 }
 
 /** The same commit below, and the same files. Fails with `worktree-failed`. */
-export async function areSame(git: Git, path: string, one: Snapshot, other: Snapshot): Promise<Result<boolean>> {
+async function areSame(git: Git, path: string, one: Snapshot, other: Snapshot): Promise<Result<boolean>> {
   if (one.head !== other.head) return ok(false);
-  if (one.snapshot === other.snapshot) return ok(true);
   const trees = await runOwn(git, path, ['rev-parse', `${one.snapshot}^{tree}`, `${other.snapshot}^{tree}`]);
   if (!trees.ok) return trees;
   const [first, second] = trees.value.trim().split('\n');

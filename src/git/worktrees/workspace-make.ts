@@ -1,6 +1,7 @@
 /** Makes the worktree of a session step by step, and takes back what a step that failed or a crash left of it. */
 import { join, relative } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import type { World } from '../../world/world.ts';
 import type { Git } from '../git.ts';
 import { isOurFile } from '../our-files.ts';
 import { findRepository } from '../repository.ts';
@@ -88,18 +89,6 @@ async function lookAtOrigin(git: Git, plan: WorkspacePlan): Promise<Result<Origi
     return fail('worktree-failed', message, 'Remove the session and add it again.');
   }
   const { top } = found;
-  const args = ['rev-parse', '--is-inside-work-tree'];
-  const asked = await askOwn(git, top, args);
-  if (!asked.ok) return asked;
-  if (asked.value.exitCode !== 0) return refusal(args, asked.value);
-  if (asked.value.stdout.trim() !== 'true') {
-    const message = `${top} is a bare repository: there are no files to work on.`;
-    return fail(
-      'worktree-failed',
-      message,
-      'Make a checkout with git worktree add, and add the session with the folder of that.',
-    );
-  }
   const start = await startOf(git, plan, top);
   if (!start.ok) return start;
   const target = await currentBranch(git, top);
@@ -108,8 +97,36 @@ async function lookAtOrigin(git: Git, plan: WorkspacePlan): Promise<Result<Origi
 }
 
 /** Every commit that is needed must be there before anything is made. */
-async function startOf(git: Git, { base, parents }: WorkspacePlan, top: string): Promise<Result<string>> {
+async function startOf(git: Git, plan: WorkspacePlan, top: string): Promise<Result<string>> {
+  const { base, parents } = plan;
   const wanted = parents.length > 0 ? parents : base === undefined ? [] : [base];
+  const { starts } = knownOf(git.world, plan);
+  // One that is gone since is no branch made of.
+  if (wanted.length === 1 && starts.has(wanted[0] as string)) return ok(wanted[0] as string);
+  const revisions = wanted.length > 0 ? wanted : ['HEAD'];
+  const all = await askOwn(git, top, [...inWorktree, ...revisions.map((revision) => `${revision}^{commit}`)]);
+  if (!all.ok) return all;
+  const [isInside, start = ''] = all.value.stdout.split('\n');
+  if (all.value.exitCode !== 0 || isInside !== 'true') return startByParts(git, wanted, top);
+  starts.add(start);
+  return ok(start);
+}
+
+const inWorktree = ['rev-parse', '--is-inside-work-tree'];
+
+/** The same, to say what is wrong. */
+async function startByParts(git: Git, wanted: readonly string[], top: string): Promise<Result<string>> {
+  const asked = await askOwn(git, top, inWorktree);
+  if (!asked.ok) return asked;
+  if (asked.value.exitCode !== 0) return refusal(inWorktree, asked.value);
+  if (asked.value.stdout.trim() !== 'true') {
+    const message = `${top} is a bare repository: there are no files to work on.`;
+    return fail(
+      'worktree-failed',
+      message,
+      'Make a checkout with git worktree add, and add the session with the folder of that.',
+    );
+  }
   for (const commit of wanted) {
     const there = await commitOf(git, top, commit);
     if (!there.ok) return there;
@@ -117,8 +134,7 @@ async function startOf(git: Git, { base, parents }: WorkspacePlan, top: string):
     const message = `The commit ${commit.slice(0, 12)} to begin from is not in the repository of ${top}.`;
     return fail('worktree-failed', message, 'Bring it back (git fetch), or remove the session and add it again.');
   }
-  const [first] = wanted;
-  if (first !== undefined) return ok(first);
+  if (wanted[0] !== undefined) return ok(wanted[0]);
   const head = await commitOf(git, top, 'HEAD');
   if (!head.ok) return head;
   if (head.value !== null) return ok(head.value);
@@ -134,10 +150,15 @@ async function beginBranch(
   top: string,
 ): Promise<Result<WorkspaceIntent>> {
   const tried = new Set<string>();
+  const prefix = plan.branch.split('/')[0] ?? '';
+  const known = knownOf(git.world, plan);
   for (;;) {
-    const taken = await branchesBelow(git, top, plan.branch.split('/')[0] ?? '');
-    if (!taken.ok) return taken;
-    const branch = freeName(plan.branch, new Set([...taken.value, ...tried]));
+    // What is known may be old, which matters only where git refuses.
+    const isOld = known.branches !== null && freeName(plan.branch, known.branches) === plan.branch && tried.size === 0;
+    const listed = isOld ? ok(known.branches as Set<string>) : await branchesBelow(git, top, prefix);
+    if (!listed.ok) return listed;
+    known.branches = listed.value;
+    const branch = freeName(plan.branch, new Set([...listed.value, ...tried]));
     if (branch === null) {
       const next = `Remove some of them: git branch --list '${plan.branch}*'`;
       return fail('worktree-failed', `All names of branches like ${plan.branch} are taken.`, next);
@@ -149,17 +170,40 @@ async function beginBranch(
     // The empty old value makes it an error when the branch exists.
     const args = ['update-ref', '-m', 'branch: created by claude-code-agent', `refs/heads/${branch}`, draft.base, ''];
     const made = await askOwn(git, top, args);
-    if (made.ok && made.value.exitCode === 0) return ok(intent);
+    if (made.ok && made.value.exitCode === 0) {
+      known.branches.add(branch.toLowerCase());
+      return ok(intent);
+    }
     git.world.files.remove(plan.intentFile);
     if (!made.ok) return made;
     // Somebody else was faster.
-    if (/reference already exists/.test(made.value.stderr)) continue;
+    if (isOld || /reference already exists/.test(made.value.stderr)) continue;
     return refusal(args, made.value);
   }
 }
 
+/** What was seen of a repository while worktrees were made there: thousands of them ask the same. */
+interface Known {
+  /** Commits that were there, in a repository that has files. */
+  readonly starts: Set<string>;
+  /** Names as they were listed last, and what was made since; null = never. In lower case. */
+  branches: Set<string> | null;
+}
+
+/** Of each process by its world. */
+const knownIn = new WeakMap<World, Map<string, Known>>();
+
+function knownOf(world: World, { repository, projectPath, branch }: WorkspacePlan): Known {
+  const all = knownIn.get(world) ?? new Map<string, Known>();
+  knownIn.set(world, all);
+  const key = [repository, projectPath, branch.split('/')[0]].join('\0');
+  const known = all.get(key) ?? { starts: new Set<string>(), branches: null };
+  all.set(key, known);
+  return known;
+}
+
 /** In lower case: some disks make no difference. */
-async function branchesBelow(git: Git, top: string, prefix: string): Promise<Result<ReadonlySet<string>>> {
+async function branchesBelow(git: Git, top: string, prefix: string): Promise<Result<Set<string>>> {
   const listed = await runOwn(git, top, ['for-each-ref', '--format=%(refname)', `refs/heads/${prefix}`]);
   if (!listed.ok) return listed;
   const names = listed.value.split('\n').map((ref) => ref.slice('refs/heads/'.length).toLowerCase());

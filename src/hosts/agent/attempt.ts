@@ -26,6 +26,8 @@ import { uptimeMs } from './uptime.ts';
 
 /** Between two checkpoints; a large repository takes its time for one. */
 const checkpointGapMs = 10_000;
+/** From the start to the first one: what is over so soon needs no other than the last. */
+const firstCheckpointMs = 3_000;
 /** A hint tells of most of what is printed. */
 const lookMs = 250;
 const toolResult = '"tool_result"';
@@ -126,6 +128,7 @@ export class OrderedAttempt {
     if (!started.ok) return this.#refuse(started.failure);
     slot.note({ process: started.value });
     this.#outbox.add({ say: 'started', process: started.value });
+    this.#lastCheckpointMs = world.clock.now() - checkpointGapMs + firstCheckpointMs;
     this.#follow();
   }
 

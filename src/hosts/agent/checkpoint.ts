@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../../git/git.ts';
 import { keepingRef, makeBundle, setRefs } from '../../git/worktrees/bundles.ts';
-import { areSame, type Snapshot, snapshotOf } from '../../git/worktrees/snapshot.ts';
+import { isSame, type Snapshot, snapshotOf } from '../../git/worktrees/snapshot.ts';
 import type { Files } from '../../world/world.ts';
 import { type Parcel, type ParcelFile, slugPlaceholder } from '../fleet/wire.ts';
 import { type Places, takeOut } from './lay-out.ts';
@@ -105,8 +105,7 @@ export async function snapshotWork(
   const made = await snapshotOf(git, path);
   if (!made.ok) return made;
   const { head, snapshot } = made.value;
-  const isTold = await areSame(git, path, made.value, told);
-  if (!isTold.ok || isTold.value) return isTold.ok ? ok(null) : isTold;
+  if (isSame(made.value, told)) return ok(null);
   const refs = [keepingRef(sessionId, 'head'), keepingRef(sessionId, 'snapshot')] as const;
   const kept = await setRefs(git, repository, [
     [refs[0], head],

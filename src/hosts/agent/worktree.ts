@@ -30,11 +30,20 @@ interface Note {
 const isNote = fields({ repository: isText, isSetUp: isFlag });
 const long = { timeoutMs: longTimeoutMs };
 
-/**
- * One after another in a repository: while a worktree is made it has no HEAD, and git takes no bundle in. Of each
- * process by its world.
- */
+/** Of each process by its world; by repository. */
 const busyIn = new WeakMap<World, Map<string, Promise<unknown>>>();
+
+/** One after another in a repository: while a worktree is made it has no HEAD, and git takes no bundle in. */
+function alone<T>({ world }: Git, repository: string, work: () => Promise<T>): Promise<T> {
+  const busy = busyIn.get(world) ?? new Map<string, Promise<unknown>>();
+  busyIn.set(world, busy);
+  const doing = (busy.get(repository) ?? Promise.resolve()).then(work);
+  busy.set(
+    repository,
+    doing.catch(() => {}),
+  );
+  return doing;
+}
 
 /** Fails with `worktree-failed`, with `usage` for an order that is none, and as `getBlob`. */
 export async function layOutWork(
@@ -48,19 +57,16 @@ export async function layOutWork(
   const problem = problemWith(work);
   if (problem !== null) return fail('usage', `The order ${problem}.`, 'Whoever made it is broken: retry the session.');
   const repository = join(fleet.repositories, `${work.repository}-${order.groupId}`);
-  const busy = busyIn.get(git.world) ?? new Map<string, Promise<unknown>>();
-  busyIn.set(git.world, busy);
-  const before = busy.get(repository);
-  const making = (async () => {
-    await before;
+  const place = { repository, path: paths.worktree };
+  const found = await alone(git, repository, async () => {
     const fetched = await fetchWork(git, engine, repository, order);
-    return fetched.ok ? checkOut(git, repository, order, paths) : fetched;
-  })();
-  busy.set(
-    repository,
-    making.catch(() => {}),
-  );
-  return making;
+    return fetched.ok ? findFolder(git, place, order, paths) : fetched;
+  });
+  if (!found.ok) return found;
+  const filled = await checkOut(git, place.path, work, found.value);
+  if (!filled.ok) return filled;
+  if (found.value === 'new') noteWorktree(git, paths, { repository, isSetUp: false });
+  return ok({ ...place, isNew: found.value !== 'set up' });
 }
 
 function problemWith({ repository, base, head, snapshot, branch }: ShippedWork): string | null {
@@ -101,40 +107,49 @@ async function fetchWork(git: Git, engine: FleetEngine, repository: string, orde
   return fail('worktree-failed', 'The bundles of the order do not hold its commits.', 'Retry the session.');
 }
 
+type Found = 'new' | 'not set up' | 'set up';
+
+/** The session's worktree as it lies there, or a new one without files. */
+async function findFolder(
+  git: Git,
+  { repository, path }: Pick<RemoteWorktree, 'repository' | 'path'>,
+  { work: { branch, snapshot } }: Order,
+  paths: SessionPaths,
+): Promise<Result<Found>> {
+  const { files } = git.world;
+  const known = readNote(git, paths);
+  if (known?.repository === repository && files.entryKind(path) === 'folder') {
+    unlock(git, repository, path, branch);
+    return ok(known.isSetUp ? 'set up' : 'not set up');
+  }
+  files.remove(path);
+  files.remove(notePath(paths));
+  // By force: one of that path may have been there once, and nobody else works on the branch here.
+  const args = ['worktree', 'add', '--quiet', '--no-checkout', '--force', '-B', branch, path, snapshot];
+  const made = await runOwn(git, repository, args, long);
+  return made.ok ? ok('new') : made;
+}
+
 async function checkOut(
   git: Git,
-  repository: string,
-  order: Order,
-  paths: SessionPaths,
-): Promise<Result<RemoteWorktree>> {
-  const { branch, head, snapshot } = order.work;
-  const { files } = git.world;
-  const path = paths.worktree;
-  const known = readNote(git, paths);
-  const isThere = known?.repository === repository && files.entryKind(path) === 'folder';
-  if (isThere) {
-    unlock(git, repository, path, branch);
-    const steps = [
-      ['symbolic-ref', 'HEAD', `refs/heads/${branch}`],
-      ['reset', '--hard', '--quiet', snapshot],
-      // Ignored files stay: what `setup` has made is there still.
-      ['clean', '-ffd', '--quiet'],
-    ];
-    const reset = await runAll(git, path, steps);
-    if (!reset.ok) return reset;
-  } else {
-    files.remove(path);
-    files.remove(notePath(paths));
-    // By force: one of that path may have been there once, and nobody else works on the branch here.
-    const args = ['worktree', 'add', '--quiet', '--force', '-B', branch, path, snapshot];
-    const made = await runOwn(git, repository, args, long);
-    if (!made.ok) return made;
-    noteWorktree(git, paths, { repository, isSetUp: false });
+  path: string,
+  { branch, head, snapshot }: ShippedWork,
+  found: Found,
+): Promise<Result<void>> {
+  const reset = ['reset', '--hard', '--quiet', snapshot];
+  const steps = [
+    // Ignored files stay: what `setup` has made is there still.
+    ...(found === 'new'
+      ? [reset]
+      : [['symbolic-ref', 'HEAD', `refs/heads/${branch}`], reset, ['clean', '-ffd', '--quiet']]),
+    // What was not committed there is not committed here.
+    ...(head === snapshot ? [] : [['reset', '--mixed', '--quiet', head]]),
+  ];
+  for (const args of steps) {
+    const done = await runOwn(git, path, args, long);
+    if (!done.ok) return done;
   }
-  // What was not committed there is not committed here.
-  const moved = head === snapshot ? ok('') : await runOwn(git, path, ['reset', '--mixed', '--quiet', head], long);
-  if (!moved.ok) return moved;
-  return ok({ repository, path, isNew: !isThere || known?.isSetUp !== true });
+  return ok(undefined);
 }
 
 /** Nothing of the session works any more, but a git that was killed in the middle may have left its locks. */
@@ -145,14 +160,6 @@ function unlock({ world: { files } }: Git, repository: string, path: string, bra
   if (own?.startsWith(worktrees) === true)
     for (const name of ['index', 'HEAD']) files.remove(join(own, `${name}.lock`));
   files.remove(join(repository, 'refs', 'heads', `${branch}.lock`));
-}
-
-async function runAll(git: Git, cwd: string, steps: readonly (readonly string[])[]): Promise<Result<void>> {
-  for (const args of steps) {
-    const done = await runOwn(git, cwd, args, long);
-    if (!done.ok) return done;
-  }
-  return ok(undefined);
 }
 
 const notePath = ({ folder }: SessionPaths): string => join(folder, 'remote-worktree.json');

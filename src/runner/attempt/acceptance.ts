@@ -144,8 +144,8 @@ export class Acceptance {
     const { definition } = record;
     const { carryBack, copiesOf } = await import('../place/handover.ts');
     const { commitWork } = await import('../../git/commit.ts');
+    const { syncDisks } = await import('../../git/sync-disks.ts');
     const { commitMessage } = await import('./commit-message.ts');
-    const { diffStat } = await import('../../git/diff.ts');
     const { settled, fresh, troubles, homeless } = await carryBack(git, copiesOf(record, paths, workspace));
     for (const message of [...troubles, ...homeless]) this.#warnings.push({ code: 'workspace', message });
     const leave = definition.noCommit === true;
@@ -156,27 +156,10 @@ export class Acceptance {
     });
     if (!committed.ok) return committed;
     for (const message of committed.value.notes) this.#warnings.push({ code: 'workspace', message });
-    await this.#sync(workspace);
-    const { commit } = committed.value;
-    const stat = await diffStat(git, workspace.path, workspace.base, commit);
-    if (!stat.ok) return stat;
-    if (definition.expectChanges && stat.value.files === 0) this.#warnings.push(noChanges);
-    return ok({ commit, ...stat.value });
-  }
-
-  /**
-   * Neither git nor the tools of a session wait for the disk, and what is completed is never done again. Where there is
-   * no such program, or it takes too long, the system writes it by itself some seconds later.
-   */
-  async #sync({ repository, path }: Workspace): Promise<void> {
-    const { env } = this.#options;
-    await this.#world.processes.run({
-      program: 'sync',
-      args: ['-f', repository, path],
-      cwd: path,
-      env,
-      timeoutMs: syncTimeoutMs,
-    });
+    await syncDisks(git, workspace.repository, workspace.path);
+    const { commit, stat } = committed.value;
+    if (definition.expectChanges && stat.files === 0) this.#warnings.push(noChanges);
+    return ok({ commit, ...stat });
   }
 
   /** For a session that works in the project folder itself. */
@@ -274,6 +257,5 @@ export class Acceptance {
 }
 
 const namesShown = 5;
-const syncTimeoutMs = 10_000;
 
 const leavings = () => import('../../git/leftover-files.ts');

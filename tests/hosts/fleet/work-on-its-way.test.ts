@@ -113,6 +113,9 @@ test('no bundle is taken in where a worktree is just being made', async () => {
     ...own,
     world: { ...world, processes: Object.assign(Object.create(world.processes), { run }) },
   };
+  // So many that they stay together as they come.
+  const files = Array.from({ length: 120 }, (_, index) => [`file ${index}`, `${index}\n`]);
+  base = repository.commit(Object.fromEntries(files));
   const whole = join(temp.path, 'base');
   git(repository.folder, 'bundle', 'create', '--quiet', whole, 'main');
   blobs.set('base', Promise.resolve(new Uint8Array(readFileSync(whole))));

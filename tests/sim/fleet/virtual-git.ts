@@ -149,7 +149,6 @@ export class VirtualGit {
     const last = args.at(-1) ?? '';
     switch (command) {
       case 'rev-parse': {
-        if (args.includes('--is-inside-work-tree')) return said('true\n');
         const wanted = args
           .filter((arg) => !arg.startsWith('--'))
           .map((revision) => [revision, resolve(revision)] as const);
@@ -158,7 +157,8 @@ export class VirtualGit {
         const shown = wanted.map(([revision, id]) =>
           revision.endsWith('^{tree}') ? treeId(this.#objects.get(id as string)?.tree as Tree) : id,
         );
-        return said(`${shown.join('\n')}\n`);
+        const inside = args.includes('--is-inside-work-tree') ? ['true'] : [];
+        return said(`${[...inside, ...shown].join('\n')}\n`);
       }
       case 'symbolic-ref':
         if (worktree === undefined) return refused('no worktree');
@@ -167,8 +167,9 @@ export class VirtualGit {
         return said();
       case 'for-each-ref': {
         const hasIds = args.some((arg) => arg.includes('objectname'));
-        const below = last.replace(/\/$/, '');
-        const found = [...refs].filter(([ref]) => ref === below || ref.startsWith(`${below}/`)).toSorted();
+        const below = args.flatMap((arg) => (arg.startsWith('--') ? [] : [arg.replace(/\/$/, '')]));
+        const isBelow = (ref: string) => below.some((folder) => ref === folder || ref.startsWith(`${folder}/`));
+        const found = [...refs].filter(([ref]) => isBelow(ref)).toSorted();
         return said(found.map(([ref, id]) => (hasIds ? `${id} ${ref}\n` : `${ref}\n`)).join(''));
       }
       case 'update-ref':
@@ -361,7 +362,9 @@ export class VirtualGit {
     const lines = names.map((name) =>
       headTree.has(name) ? `1 .M N... 100644 100644 100644 0 0 ${name}` : `? ${name}`,
     );
-    const branch = hasBranch ? [`# branch.oid ${head}`, `# branch.head ${worktree.ref}`] : [];
+    const branch = hasBranch
+      ? [`# branch.oid ${head}`, `# branch.head ${worktree.ref.slice('refs/heads/'.length)}`]
+      : [];
     return [...branch, ...lines].map((line) => `${line}\0`).join('');
   }
 

@@ -23,7 +23,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   template: ['core', 'world', 'store'],
   context: ['core', 'world', 'store'],
   git: ['core', 'world', 'store'],
-  hosts: ['core', 'world', 'store', 'claude', 'git'],
+  hosts: ['core', 'world', 'store', 'claude', 'git', 'context'],
   runner: ['core', 'world', 'store', 'claude', 'template', 'context', 'git', 'hosts'],
   report: ['core'],
   rehearsal: ['core', 'world', 'store', 'claude'],

@@ -3,7 +3,9 @@
  * project, and whatever lies below the folders named in `.claude-code-agent/handover.json`.
  */
 import { basename, dirname, join, relative, resolve } from 'node:path';
+import type { SessionDefinition } from '../../core/group.ts';
 import { isObject, parseJson } from '../../store/shape.ts';
+import type { Files } from '../../world/world.ts';
 import { type ContextFiles, readProjectText } from '../hook-call.ts';
 import type { ResumeFacts } from './resume-file.ts';
 
@@ -53,6 +55,20 @@ export function findProjects(files: ContextFiles, root: string): Discovery {
   if (trouble !== null) search.troubles.push(trouble);
   for (const folder of folders) search.below(resolve(root, folder));
   return { projects: search.projects, troubles: search.troubles };
+}
+
+/** A session without the system does with these files what it likes, as with all others. */
+export function takesPart({ context }: Pick<SessionDefinition, 'context'>): boolean {
+  return context?.includes('handover') ?? true;
+}
+
+/**
+ * All resume files below the folder, as what links lead to. One of another name, to which a link leads, is work like
+ * any other file.
+ */
+export function resumeFilesIn(files: Files, folder: string): readonly string[] {
+  const found = findProjects(files, folder).projects.flatMap(({ file }) => files.realPath(file) ?? []);
+  return [...new Set(found)].filter((file) => basename(file) === resumeFileName);
 }
 
 export interface ConfiguredFolders {

@@ -8,7 +8,7 @@ import { isGroupId } from '../../core/id.ts';
 import type { World } from '../../world/world.ts';
 import type { Entry, Lease, SlotLeases } from '../fleet/engine.ts';
 import { hostLabel, toGroupStream, toHostStream } from '../fleet/keys.ts';
-import { isDrained, isLoginRefused, registerHost } from '../fleet/registry.ts';
+import { registerHost } from '../fleet/registry.ts';
 import { Verifier } from '../fleet/seal.ts';
 import {
   type HostAbilities,
@@ -25,6 +25,7 @@ import { burdenOf, isFull } from './burden.ts';
 import type { AgentContext } from './context.ts';
 import { Fence } from './guard.ts';
 import { readLeases, writeLeases } from './lease-file.ts';
+import { SaidOfHost } from './said-of-host.ts';
 import { Slot, type SlotRecord } from './slot.ts';
 import { removeGroup, sweep } from './sweep.ts';
 import { uptimeMs } from './uptime.ts';
@@ -68,6 +69,7 @@ export class Agent {
   readonly #verifier: Verifier;
   readonly #fence: Fence;
   readonly #labels: readonly string[];
+  readonly #said: SaidOfHost;
   readonly #held = new Map<string, Held>();
   /** Slots that are free again, and the engine has not answered that it knows. */
   readonly #given = new Set<Lease>();
@@ -75,7 +77,6 @@ export class Agent {
   #able: AgentAbilities | null = null;
   #checks: HostChecks | null = null;
   #startedAtMs = 0;
-  #isDrained = false;
   #taking: Promise<void> | null = null;
   #isClosed = false;
 
@@ -87,6 +88,7 @@ export class Agent {
     this.#leases = engine.leases(config.leaseMs);
     this.#verifier = new Verifier(config.runnerKeys);
     this.#fence = new Fence(context.world, context.paths, context.tell);
+    this.#said = new SaidOfHost(engine, config.name);
     this.#labels = [...config.labels, hostLabel(config.name)];
   }
 
@@ -219,8 +221,7 @@ export class Agent {
     const { engine, config } = this.#context;
     if (this.#able === null) return;
     const { abilities, refusal } = this.#able;
-    const drained = await isDrained(engine, config.name);
-    if (drained.ok) this.#isDrained = drained.value;
+    await this.#said.ask(abilities);
     const now = await engine.nowMs();
     if (!now.ok || this.#isClosed) return;
     this.#startedAtMs ||= now.value;
@@ -234,7 +235,7 @@ export class Agent {
       leaseMs: config.leaseMs,
       since: this.#startedAtMs,
       seenAt: now.value,
-      isDrained: this.#isDrained,
+      isDrained: this.#said.isDrained,
       isGuarded: this.#context.isGuarded(),
       ...burdenOf(this.#world.files, this.#context.paths),
       home: this.#context.home,
@@ -263,15 +264,14 @@ export class Agent {
   async #takeAll(): Promise<void> {
     this.#giveBackUnordered();
     await this.#completeGiven();
-    const { engine, config } = this.#context;
-    if (!this.#canTake() || (await isLoginRefused(engine, config.name, this.#able?.abilities))) return;
+    await this.#said.askInDoubt(this.#able?.abilities);
     while (!this.#isClosed && this.#canTake() && (await this.#takeOne()));
   }
 
   #canTake(): boolean {
-    const isAble =
-      this.#able !== null && this.#able.refusal === undefined && !isFull(this.#world.files, this.#context.paths);
-    return isAble && !this.#isDrained && this.#context.isGuarded() && this.#used < this.#context.config.slots;
+    const { isGuarded, config, paths } = this.#context;
+    const isAble = this.#able !== null && this.#able.refusal === undefined && !isFull(this.#world.files, paths);
+    return isAble && this.#said.takesNew && isGuarded() && this.#used < config.slots;
   }
 
   async #takeOne(): Promise<boolean> {
@@ -463,6 +463,8 @@ export class Agent {
   /** What still runs of it is ended first. */
   async #release({ slot, attempt }: Held): Promise<void> {
     if (attempt !== null && !attempt.isOver) await attempt.end();
+    // It may have been released because its login was refused.
+    this.#said.doubt();
     await this.#free(slot);
   }
 }

@@ -21,6 +21,7 @@ import { fencedNote } from './guard.ts';
 import { isOver } from './lease-file.ts';
 import { chunkBytes, Outbox } from './outbox.ts';
 import { type AttemptWork, prepareAttempt, recallWork } from './prepare.ts';
+import { ignoredResumeFiles } from './resume-files.ts';
 import type { Slot } from './slot.ts';
 import { uptimeMs } from './uptime.ts';
 
@@ -298,7 +299,10 @@ export class OrderedAttempt {
     if (work === null || this.#isClosed) return;
     const { tell, git } = this.#context;
     const prints = this.#outbox.printed;
-    const changed = work.files.changed();
+    const { handover } = this.#slot.order;
+    const top = join(work.places.session, 'worktree');
+    const resumeFiles = handover ? await ignoredResumeFiles(git, top, work.folder) : [];
+    const changed = work.files.changed(resumeFiles);
     const packed = changed === null ? null : this.#keepBlob(Buffer.from(JSON.stringify(changed)));
     if (packed?.ok === false) this.#unsentFiles = packed.failure.message;
     const files = packed?.ok ? packed.value : undefined;

@@ -11,6 +11,7 @@ import type { Files } from '../../world/world.ts';
 import { type Parcel, type ParcelFile, slugPlaceholder } from '../fleet/wire.ts';
 import { type Places, takeOut } from './lay-out.ts';
 import { filesIn, isOwn, textOf } from './own-files.ts';
+import { inWorktree } from './resume-files.ts';
 
 const conversations = 'claude-config/projects/';
 
@@ -42,9 +43,12 @@ export class SessionFiles {
     }
   }
 
-  /** What is new since, as it is now. Null when nothing is. A conversation ends with a whole line. */
-  changed(): Parcel | null {
-    const files = this.#paths().flatMap((path) => this.#change(path) ?? []);
+  /**
+   * What is new since, as it is now. Null when nothing is. A conversation ends with a whole line. `resumeFiles`: paths
+   * from the top of the worktree, of which nothing else is told here.
+   */
+  changed(resumeFiles: readonly string[] = []): Parcel | null {
+    const files = [...this.#paths(), ...resumeFiles.map(inWorktree)].flatMap((path) => this.#change(path) ?? []);
     return files.length === 0 ? null : { files };
   }
 
@@ -55,8 +59,9 @@ export class SessionFiles {
     const seen = this.#seen.get(path);
     if (info?.kind !== 'file') return null;
     if (seen?.size === info.size && seen.mtimeMs === info.mtimeMs && seen.inode === info.inode) return null;
-    const isKept = path.startsWith(conversations);
-    const isAppended = isKept && path.endsWith('.jsonl');
+    const isTalk = path.startsWith(conversations);
+    const isKept = isTalk || path.startsWith('worktree/');
+    const isAppended = isTalk && path.endsWith('.jsonl');
     const offset = isAppended && seen?.inode === info.inode && info.size >= seen.told ? seen.told : 0;
     const bytes = this.#read(full, offset, info.size);
     const whole = isAppended ? bytes.subarray(0, bytes.lastIndexOf(10) + 1) : bytes;
@@ -66,7 +71,8 @@ export class SessionFiles {
       path: path.replace(`${conversations}${slug}/`, `${conversations}${slugPlaceholder}/`),
       mode: 0o600,
     };
-    // A conversation stays as it is to the byte; of other texts only paths of this machine are taken out.
+    // A conversation stays as it is to the byte, and so does what belongs to the project; of other texts only paths
+    // of this machine are taken out.
     const text = isKept ? null : textOf(whole);
     const data = text === null ? Buffer.from(whole) : Buffer.from(takeOut(text, this.#places));
     return {

@@ -10,13 +10,14 @@ import type { SessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Files, SpawnOptions } from '../../world/world.ts';
 import { linkFailure } from '../../world/write-failure.ts';
-import { type Order, parcel, projectSlug } from '../fleet/wire.ts';
+import { type Order, type ParcelFile, parcel, projectSlug } from '../fleet/wire.ts';
 import { checkLimits, limitsOf } from '../limits.ts';
 import { commandFailure, runShellCommand } from '../shell-command.ts';
 import { SessionFiles } from './checkpoint.ts';
 import type { AgentContext } from './context.ts';
 import { fillIn, layOut, type Places, removeOtherConversations } from './lay-out.ts';
 import { environmentFor } from './login.ts';
+import { isSent, takeSent } from './resume-files.ts';
 import type { Slot } from './slot.ts';
 import { layOutWork, noteSetUp, type RemoteWorktree } from './worktree.ts';
 
@@ -90,15 +91,8 @@ async function prepare(
   const work = workOf(context, slot, made.value);
   if (!work.ok) return work;
   const { places, folder } = work.value;
-  const [inWorktree, others] = [true, false].map((isIn) =>
-    sent.value.files.filter(({ path }) => path.startsWith('worktree/') === isIn),
-  ) as [typeof sent.value.files, typeof sent.value.files];
-  removeOtherConversations(world.files, { files: others }, places);
-  const laidOut = layOut(world.files, { files: others }, places);
+  const laidOut = layOutFiles(world.files, sent.value.files, places);
   if (!laidOut.ok) return laidOut;
-  // Those that git ignores: what lies there is the session's own already.
-  const included = layOut(world.files, { files: inWorktree }, places, { keep: true });
-  if (!included.ok) return included;
   restateEnvironment(world.files, paths, env.value);
   restateHooks(context, paths, env.value, folder);
   work.value.files.noteAll();
@@ -120,6 +114,18 @@ async function prepare(
     ...(limits === undefined ? {} : { limits }),
   };
   return ok(spawn);
+}
+
+function layOutFiles(files: Files, all: readonly ParcelFile[], places: Places): Result<void> {
+  const [inWorktree, others] = [true, false].map((isIn) =>
+    all.filter((file) => !isSent(file) && file.path.startsWith('worktree/') === isIn),
+  ) as [ParcelFile[], ParcelFile[]];
+  removeOtherConversations(files, { files: others }, places);
+  const laidOut = layOut(files, { files: others }, places);
+  if (!laidOut.ok) return laidOut;
+  // Those that git ignores: what lies there is the session's own already.
+  const included = layOut(files, { files: inWorktree }, places, { keep: true });
+  return included.ok ? layOut(files, { files: takeSent(all) }, places) : included;
 }
 
 /** What beats a project's settings states the environment of the machine on which it was written. */

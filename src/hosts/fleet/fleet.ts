@@ -3,6 +3,7 @@
  * that are there. Nothing here decides; whoever does is told whenever something has changed.
  */
 import type { Abilities } from '../../claude/abilities.ts';
+import { takesPart } from '../../context/handover/projects.ts';
 import type { Place } from '../../core/event.ts';
 import { assert } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
@@ -168,7 +169,7 @@ export class Fleet {
       const workspace = input.workspace();
       return workspace === undefined ? undefined : placesHere(this.#world.files, subject, workspace.folder);
     };
-    const mirror = new Mirror(git, blobs, { ...input, places });
+    const mirror = new Mirror(git, blobs, { ...input, places, takesHandover: takesPart(input.definition) });
     const attempt = new RemoteAttempt(subject, this.#senderFor(input.place), mirror);
     this.#attempts.set(token, { attempt, clock: new LossClock() });
     return attempt;

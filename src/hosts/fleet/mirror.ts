@@ -10,6 +10,7 @@ import { keptCommits, setRefs, takeBundle } from '../../git/worktrees/bundles.ts
 import { applySnapshot } from '../../git/worktrees/snapshot.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { layOut, type Places } from '../agent/lay-out.ts';
+import { comeBack } from '../agent/resume-files.ts';
 import type { BlobStore } from './engine.ts';
 import { workRefs } from './ship-work.ts';
 import { type AttemptNews, type Blob, type Parcel, parcel, slugPlaceholder } from './wire.ts';
@@ -24,6 +25,8 @@ export interface MirrorOptions {
   /** Of this machine; absent while it has no worktree. */
   readonly places: () => Places | undefined;
   readonly workspace: () => Workspace | undefined;
+  /** Resume files that git ignores are taken in. */
+  readonly takesHandover?: boolean;
 }
 
 /** Appends what comes of a transcript to a file, each byte once. */
@@ -104,7 +107,10 @@ export class Mirror {
     const places = this.#options.places();
     if (places === undefined) return ok(undefined);
     const { files } = this.#git.world;
-    const own = sent.value.files.filter(({ path }) => comesBack(path));
+    const { workspace, takesHandover } = this.#options;
+    const { path: top } = workspace() ?? {};
+    const resumed = takesHandover && top !== undefined ? await comeBack(this.#git, top, sent.value.files) : [];
+    const own = [...sent.value.files.filter(({ path }) => comesBack(path)), ...resumed];
     const laidOut = layOut(files, { files: own }, places);
     if (!laidOut.ok) return laidOut;
     for (const { path } of own) {

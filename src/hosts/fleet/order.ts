@@ -1,11 +1,13 @@
 /** All that another machine needs to start an attempt which was prepared here as if it were to run here. */
 import { basename, join, relative } from 'node:path';
+import { takesPart } from '../../context/handover/projects.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { defaultCommandTimeoutMs } from '../../core/group.ts';
 import { namedByProject } from '../../git/include.ts';
 import { ownCommand } from '../../world/own-program.ts';
 import type { Files, SpawnOptions } from '../../world/world.ts';
 import { type Places, takeOut } from '../agent/lay-out.ts';
+import { ignoredResumeFiles, sentResumeFiles } from '../agent/resume-files.ts';
 import { packSession } from './pack.ts';
 import type { RemoteSubject } from './remote-subject.ts';
 import { type Order, projectSlug } from './wire.ts';
@@ -23,7 +25,15 @@ export async function makeOrder(subject: RemoteSubject, spawn: SpawnOptions): Pr
   if (!included.ok) return included;
   const work = await shipper.ship(subject.sessionId, workspace, paths.tmp);
   if (!work.ok) return work;
-  const parcel = packSession(files, paths, places, included.value);
+  const hasHandover = takesPart(definition);
+  const resumeFiles = hasHandover ? await ignoredResumeFiles(git, workspace.path, spawn.cwd) : [];
+  const read = (path: string): Uint8Array => {
+    const full = join(workspace.path, path);
+    return files.readBytes(full, 0, files.info(full)?.size ?? 0);
+  };
+  const parcel = {
+    files: [...packSession(files, paths, places, included.value).files, ...sentResumeFiles(resumeFiles, read)],
+  };
   const sent = await blobs.putBlob(random.uuid(), Buffer.from(JSON.stringify(parcel)));
   if (!sent.ok) return sent;
   const { setup, setupTimeoutMs = defaultCommandTimeoutMs, untrusted = false, memoryBytes, maxProcesses } = definition;
@@ -41,6 +51,7 @@ export async function makeOrder(subject: RemoteSubject, spawn: SpawnOptions): Pr
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
     ...(maxProcesses === undefined ? {} : { processesMax: maxProcesses }),
     ...(subject.waits ? { waits: true } : {}),
+    ...(hasHandover ? { handover: true } : {}),
   });
 }
 

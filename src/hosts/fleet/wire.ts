@@ -93,6 +93,8 @@ export const order = z.object({
   processesMax: count.optional(),
   /** It is not ended when its lease is over: its runner waits for it however long that takes. */
   waits: z.boolean().optional(),
+  /** Resume files that git ignores go with it, and come back. */
+  handover: z.boolean().optional(),
 });
 export type Order = z.infer<typeof order>;
 

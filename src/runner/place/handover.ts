@@ -2,12 +2,11 @@
  * Resume files of the handover system belong to the user's own checkout, and a session in a worktree works on copies of
  * them: they are brought up to date before it starts, and what it wrote goes back when its work is done.
  */
-import { basename, dirname, join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { updateExclusively } from '../../context/exclusive-update.ts';
 import { mergeResume, nearestBase } from '../../context/handover/merge.ts';
-import { findProjects, resumeFileName } from '../../context/handover/projects.ts';
+import { resumeFilesIn, takesPart } from '../../context/handover/projects.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
-import type { SessionDefinition } from '../../core/group.ts';
 import { sessionLabel, sessionUuid } from '../../core/id.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Git } from '../../git/git.ts';
@@ -46,11 +45,6 @@ export function copiesOf(
   const { path: top, folder, base } = workspace;
   const who = `session ${sessionLabel(id, name)} (${claudeSessionIds.at(-1) ?? sessionUuid(id)})`;
   return { takesPart: takesPart(definition), home: projectPath, folder, top, base, memory: paths.handoverCopies, who };
-}
-
-/** A session without the system does with these files what it likes, as with all others. */
-function takesPart({ context }: SessionDefinition): boolean {
-  return context?.includes('handover') ?? true;
 }
 
 /** Before an attempt in a worktree: it gets the state of its project. */
@@ -112,8 +106,8 @@ export function freshFiles(git: Git, copies: HandoverCopies): string[] {
 
 /** Names of those that the session began, and of others that it changed. */
 function withoutHome(git: Git, copies: HandoverCopies, memory: Memory): readonly [string[], string[]] {
-  const known = new Set(resumeFilesIn(git, copies.home));
-  const alone = resumeFilesIn(git, copies.folder).filter((name) => !known.has(name));
+  const known = new Set(namesIn(git, copies.home));
+  const alone = namesIn(git, copies.folder).filter((name) => !known.has(name));
   const changed = alone.filter((name) => {
     const before = memory.texts.get(name);
     // A project that somebody moved, or that another branch does not have, was not begun by the session.
@@ -145,21 +139,17 @@ async function isDeleted(git: Git, copies: HandoverCopies, name: string, memory:
   return committed.ok && committed.value.length > 0;
 }
 
-/**
- * All resume files in the folder, by the paths below it of what links lead to. One of another name, to which a link
- * leads, is work like any other file.
- */
-function resumeFilesIn({ world: { files } }: Git, folder: string): string[] {
+/** All resume files in the folder, by their paths below it. */
+function namesIn({ world: { files } }: Git, folder: string): string[] {
   const root = files.realPath(folder) ?? folder;
-  const found = findProjects(files, folder).projects.flatMap(({ file }) => files.realPath(file) ?? []);
-  return [...new Set(found)].filter((file) => basename(file) === resumeFileName).map((file) => relative(root, file));
+  return resumeFilesIn(files, folder).map((file) => relative(root, file));
 }
 
 /** Those which a worktree can hold: a submodule, or another repository within, is filled by git alone. */
 function namesAt(git: Git, home: string): string[] {
   const { files } = git.world;
   const own = findRepository(files, home)?.top;
-  return resumeFilesIn(git, home).filter((name) => findRepository(files, dirname(join(home, name)))?.top === own);
+  return namesIn(git, home).filter((name) => findRepository(files, dirname(join(home, name)))?.top === own);
 }
 
 function fromTop({ folder, top }: HandoverCopies, name: string): string {

@@ -2,7 +2,7 @@
 import { assert } from '../../core/failure.ts';
 import { isSessionId, progressFolder, progressName } from './state.ts';
 
-/** Markdown for CLAUDE.md, or the end of the system prompt where there is none. `sessionId` is claude's id, chosen by us. */
+/** For CLAUDE.md; where there is none, for the end of the system prompt. `sessionId` is claude's id, chosen by us. */
 export function cpmInstructions(sessionId: string): string {
   assert(isSessionId(sessionId), 'a session id is part of a file name');
   const path = `${progressFolder}/${progressName(sessionId)}`;

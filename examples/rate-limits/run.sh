@@ -16,7 +16,7 @@ group=$("$cca" group create rate-limits --from "$here/workflow.yaml" --var "dir=
 echo
 "$cca" group diff "$group" --stat
 echo
-"$cca" group merge "$group"
+"$cca" group merge "$group" --yes
 
 for project in api web; do
   echo

@@ -21,6 +21,11 @@ export function rulesFor({ tool, input, message = '' }: DeniedCall): string[] {
   return rules.every((rule) => permissionRules(rule)?.length === 1) ? [...new Set(rules)] : [];
 }
 
+/** Lets a session read all that lies in the folder; no rule for a name in which a rule would see a pattern. */
+export function readRules(folder: string): string[] {
+  return /^\/[^*?[\]\\!{}()\p{Cc}]+$/u.test(folder) ? [`Read(/${folder}/**)`] : [];
+}
+
 function wantedRules(tool: string, input: JsonObject): string[] {
   switch (tool) {
     case 'Bash':

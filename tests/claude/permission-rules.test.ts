@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { userMessage } from '../../src/claude/control.ts';
-import { rulesFor } from '../../src/claude/permission-rules.ts';
+import { readRules, rulesFor } from '../../src/claude/permission-rules.ts';
 import { isPermissionRule, permissionRules } from '../../src/core/values.ts';
 import { longTest } from '../support/long.ts';
 import { claudeBinary, openRig, prepareSession, startClaude } from './rig.ts';
@@ -151,3 +151,8 @@ if (claudeBinary !== undefined) {
     });
   }
 }
+
+test('a folder is read by one rule, and by none when its name would be a pattern', () => {
+  expect(readRules('/home/me/my app')).toEqual(['Read(//home/me/my app/**)']);
+  for (const folder of ['/', '/a*', '/a (1)', '/a[b]', '/a\\b', '/a\nb', 'a']) expect(readRules(folder)).toEqual([]);
+});

@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findRehearsal } from '../../src/rehearsal/serve.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
+import { git, Repository } from '../git/repository.ts';
 import { TestTerminal } from '../support/terminal.ts';
 import { launcher, User } from './user.ts';
 
@@ -53,6 +54,27 @@ test('a rehearsed group runs in dependency order, and its transcript can be read
   expect(again.stderr).toContain('completed already');
   const folder = join(user.data, 'session-groups', group);
   expect(createRealWorld().files.info(join(folder, 'rehearsal.json'))).toBeNull();
+}, 120_000);
+
+test('U4: the work of a rehearsal is merged only by who said so', async () => {
+  const repository = new Repository(user.project('api'));
+  repository.commit({ 'base.txt': 'base\n' });
+  const script = join(user.folder, 'script.yaml');
+  const step = `tool: Write, input: { file_path: "{{project}}/new.txt", content: x }`;
+  await Bun.write(script, `version: 1\nsessions:\n  "*":\n    steps:\n      - { ${step} }\n      - text: done\n`);
+  const group = await user.ok('group', 'create', 'auth');
+  await user.ok('session', 'add', group, '--project', user.project('api'), '--isolate', 'worktree', '--prompt', 'x');
+  await user.ok('group', 'run', group, '--rehearse', script, '--output', 'quiet');
+  const before = git(user.project('api'), 'rev-parse', 'main');
+  const refused = await user.run('group', 'merge', group);
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toContain(
+    'is a rehearsal: a script said what to do, no model. Merge it all the same? Give --yes',
+  );
+  expect((await user.run('group', 'merge', group, '--dry-run')).code).toBe(0);
+  expect(git(user.project('api'), 'rev-parse', 'main')).toBe(before);
+  await user.ok('group', 'merge', group, '--yes');
+  expect(git(user.project('api'), 'rev-parse', 'main')).not.toBe(before);
 }, 120_000);
 
 test('in GitHub Actions ends are folded, failures annotated, and the table closes', async () => {

@@ -104,6 +104,33 @@ test('three sessions for each of many projects: planned and rehearsed, each told
   expect(readFileSync(join(folder, 'workflow.yaml'), 'utf8')).toBe(threeStages);
 }, 180_000);
 
+test('a session reads what the one does that it builds on, and changes nothing there', async () => {
+  const sessions: RehearsalScript['sessions'] = { api: { steps: [{ text: 'done' }] } };
+  serve(sessions);
+  for (const name of ['api', 'web', 'other']) write(`${name}/README.md`, `this is ${name}`);
+  const text = `
+version: 1
+sessions:
+  api: { project: api, prompt: "Add verifyToken" }
+  web: { project: web, dependsOn: api, prompt: "Use verifyToken of ../api" }
+`;
+  const group = await user.ok('group', 'create', 'auth', '--from', write('auth.yaml', text));
+  await learnNames(group);
+  const at = (path: string) => join(user.folder, path);
+  const tools = [
+    { tool: 'Read', input: { file_path: at('api/README.md') } },
+    { tool: 'Bash', input: { command: 'grep -c "this is" ../api/README.md && echo FOUND' } },
+    { tool: 'Write', input: { file_path: at('api/mine.txt'), content: 'x' } },
+    { tool: 'Read', input: { file_path: at('other/README.md') } },
+  ];
+  sessions.web = { steps: [{ tools }, { text: 'used' }] };
+  await user.run('group', 'run', group, '--output', 'quiet');
+  const heard = said(requestsOf('web').at(-1));
+  for (const part of ['this is api', 'FOUND']) expect(heard).toContain(part);
+  expect(heard).not.toContain('this is other');
+  expect(readdirSync(at('api'))).toEqual(['README.md']);
+}, 60_000);
+
 test('a later request holds an earlier result, its structured parts, and the path of what is too long', async () => {
   const long = `BEGIN ${'much to say. '.repeat(1_000)}END`;
   const sessions: RehearsalScript['sessions'] = {

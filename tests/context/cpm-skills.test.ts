@@ -257,6 +257,9 @@ describe('the shared section', () => {
   test('S3: what every session of a group is told names the same three', () => {
     expect(cpmRules).toMatch(/`\/clear`, a fork or a resume may change the id/);
   });
+  test('S12: it names no CLAUDE.md, which a session may be without', () => {
+    expect(cpmRules).not.toContain('CLAUDE.md');
+  });
   test('says where, when, adoption, the end, and what to do when nobody can answer', () => {
     for (const word of [
       'CPM_SESSION_ID',

@@ -2,7 +2,7 @@
 import { assert } from '../../core/failure.ts';
 import { isSessionId, progressFolder, progressName } from './state.ts';
 
-/** Markdown for CLAUDE.md. `sessionId` is claude's id, chosen by us. */
+/** For CLAUDE.md; where there is none, for the end of the system prompt. `sessionId` is claude's id, chosen by us. */
 export function cpmInstructions(sessionId: string): string {
   assert(isSessionId(sessionId), 'a session id is part of a file name');
   const path = `${progressFolder}/${progressName(sessionId)}`;
@@ -12,8 +12,8 @@ export function cpmInstructions(sessionId: string): string {
 /** Markdown for the system prompt: the same for every session. */
 export const cpmRules = `## State Management
 
-For work of several phases, keep your state in your progress file, which CLAUDE.md names, so that a compaction, a pause
-or a crash costs nothing. It is \`${progressFolder}/.cpm-progress-<session id>.md\` of the project.
+For work of several phases, keep your state in your own progress file, so that a compaction, a pause or a crash costs
+nothing. It is \`${progressFolder}/.cpm-progress-<session id>.md\` of the project.
 
 - **When**: before the first phase (make \`${progressFolder}\` if it is missing), before and after each phase, and
   before anything that takes long (a build, a test run, sub-agents). Replace the whole file with the Write tool.

@@ -18,6 +18,7 @@ import { type ResumePromptInput, repeatPrompt, resumePrompt } from '../../claude
 import type { Environment } from '../../claude/launch/variables.ts';
 import type { JsonObject } from '../../claude/lenient.ts';
 import { contextLostCode, cutOffCode } from '../../claude/outcome.ts';
+import { readRules } from '../../claude/permission-rules.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { ContextName, SessionDefinition } from '../../core/group.ts';
 import { sessionLabel, sessionUuid } from '../../core/id.ts';
@@ -259,16 +260,17 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const filled = fillPrompt(definition, state, paths.inputs);
   if (!isNew || filled.files.length > 0) writeInputs(world, paths, filled.files);
   const hooks = ownHooks(options.packageRoot, systems, subject.elsewhere !== undefined);
+  const own = ownInstructions(state, { ...record, definition }, filled.prompt, base);
   const config = prepareConfigDir(world, {
     paths,
     isNew,
     env,
     instructions: {
-      ...ownInstructions(state, { ...record, definition }, filled.prompt, base),
+      ...own,
       shared: [...claudeMd.map(({ text }) => text), ...contextInstructions(systems, claudeSessionId)],
       rules: contextRules(systems),
     },
-    settings: { base, hooks, allow: ownPermissions(systems) },
+    settings: { base, hooks, allow: [...ownPermissions(systems), ...readsOf(own, subject)] },
     files,
     mcp,
   });
@@ -313,6 +315,14 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     rehearsal: options.rehearsalUrl !== undefined,
   });
   return ok({ spawn: { program, args, cwd: folder, env, ...heldBy(world, options, subject) }, prompt });
+}
+
+/** It is told to build on what others do, and nobody is there to let it look. Elsewhere those folders are not. */
+function readsOf({ dependencies }: InstructionsInput, { folder, elsewhere }: Subject): string[] {
+  if (elsewhere !== undefined) return [];
+  const others = new Set(dependencies.map(({ projectPath, worktree }) => worktree?.folder ?? projectPath));
+  others.delete(folder);
+  return [...others].flatMap(readRules);
 }
 
 /** Where its process reads and writes, and what holds it. */

@@ -1,10 +1,11 @@
 /** `group merge`: hands the work of a group over to the branches it came from, in every repository or in none. */
 import type { Command } from '@commander-js/extra-typings';
 import { changeGroup } from '../../../control/change-group.ts';
-import { resolveGroup } from '../../../control/resolve.ts';
+import { type GroupReference, loadWithRunner, resolveGroup } from '../../../control/resolve.ts';
 import { ok } from '../../../core/failure.ts';
 import { type MergeOptions, mergeGroup } from '../../../delivery/merge.ts';
 import { isIncomplete } from '../../../delivery/plan.ts';
+import { confirmed } from '../../confirm.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { showMerge } from '../../merge-report.ts';
@@ -25,23 +26,37 @@ export function define(command: Command, context: Context): void {
     .option('--into <branch>', 'branch that takes the work in every repository; else the one it began from')
     .option('--partial', 'merge what is completed although other sessions are not')
     .option('--dry-run', 'say what would be merged into what, and do nothing')
+    .option('-y, --yes', 'merge the work of a rehearsal, which no model has done, without being asked')
     .option('--json', 'one JSON document')
     .addHelpText('after', example)
-    .action((reference, { into, partial, dryRun, json }) =>
+    .action((reference, { into, partial, dryRun, yes, json }) =>
       context.run(() =>
         merge(
           context,
           reference,
           { ...(into === undefined ? {} : { into }), partial: partial === true, dryRun: dryRun === true },
-          json === true,
+          { yes: yes === true, json: json === true },
         ),
       ),
     );
 }
 
-async function merge(context: Context, reference: string, options: MergeOptions, json: boolean): Promise<Work> {
+interface Manner {
+  readonly yes: boolean;
+  readonly json: boolean;
+}
+
+async function merge(context: Context, reference: string, options: MergeOptions, manner: Manner): Promise<Work> {
+  const { yes, json } = manner;
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
+  const isSure = yes || !asks(context, group.value, options);
+  const sure = await confirmed(context, rehearsalQuestion(group.value), isSure, '--yes');
+  if (!sure.ok) return sure;
+  if (!sure.value) {
+    context.stderr.line('Nothing was merged.');
+    return ok(exitCode.done);
+  }
   const report = await changeGroup(context, group.value, {
     direct: (writer) => mergeGroup(context, writer, options),
   });
@@ -50,4 +65,16 @@ async function merge(context: Context, reference: string, options: MergeOptions,
   const { outcome, mergePlan } = report.value;
   if (outcome === 'interrupted') return ok(exitCode.interrupted);
   return ok(isIncomplete(mergePlan, outcome !== 'nothing') ? exitCode.failed : exitCode.done);
+}
+
+/** Nobody is asked about what will be refused anyway. */
+function asks({ world }: Context, group: GroupReference, { dryRun, partial }: MergeOptions): boolean {
+  const loaded = loadWithRunner(world, group);
+  if (dryRun || !loaded.ok || loaded.value.state.run?.rehearsal === undefined) return false;
+  const records = [...loaded.value.state.sessions.values()];
+  return partial || records.every(({ state }) => state.status === 'completed');
+}
+
+function rehearsalQuestion({ groupId }: GroupReference): string {
+  return `Group ${groupId} is a rehearsal: a script said what to do, no model. Merge it all the same?`;
 }

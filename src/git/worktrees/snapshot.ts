@@ -87,20 +87,21 @@ export async function applySnapshot(
   git: Git,
   { workspace: { path, branch, repository }, known, wanted, markRef, marked }: Applying,
 ): Promise<Result<void>> {
+  let isUntouched = false;
   if (marked !== wanted.snapshot) {
     const now = await snapshotOf(git, path);
     if (!now.ok) return now;
     if (isSame(now.value, wanted)) return ok(undefined);
-    const isKnown = isSame(now.value, known) ? ok(true) : await areSame(git, path, now.value, known);
+    isUntouched = marked === undefined && isSame(now.value, known);
+    const isDone = isUntouched ? ok(false) : await areSame(git, path, now.value, wanted);
+    if (!isDone.ok || isDone.value) return isDone.ok ? ok(undefined) : isDone;
+    const isKnown = isUntouched ? ok(true) : await areSame(git, path, now.value, known);
     if (!isKnown.ok) return isKnown;
-    if (!isKnown.value) {
-      const isDone = await areSame(git, path, now.value, wanted);
-      return isDone.ok && !isDone.value ? changedMeanwhile(path, branch) : isDone.ok ? ok(undefined) : isDone;
-    }
+    if (!isKnown.value) return changedMeanwhile(path, branch);
   }
   const isMarked = await setRefs(git, repository, [[markRef, wanted.snapshot]]);
   if (!isMarked.ok) return isMarked;
-  const steps = await stepsTo(git, path, { branch, known, wanted, isBegun: marked !== undefined });
+  const steps = await stepsTo(git, path, { branch, known, wanted, isUntouched });
   if (!steps.ok) return steps;
   for (const args of steps.value) {
     const done = await runOwn(git, path, args, long);
@@ -111,22 +112,22 @@ export async function applySnapshot(
 
 interface Way extends Pick<Applying, 'known' | 'wanted'> {
   readonly branch: string;
-  /** A crash may have left it anywhere between the two. */
-  readonly isBegun: boolean;
+  /** It is as it is known; else a crash may have left it anywhere between the two. */
+  readonly isUntouched: boolean;
 }
 
 /** What git is to do one after another. */
 async function stepsTo(
   git: Git,
   path: string,
-  { branch, known, wanted: { head, snapshot }, isBegun }: Way,
+  { branch, known, wanted: { head, snapshot }, isUntouched }: Way,
 ): Promise<Result<readonly (readonly string[])[]>> {
   const current = await currentBranch(git, path);
   if (!current.ok) return current;
   const files = ['read-tree', '--reset', '-u'];
   const isOnBranch = current.value === branch;
   // Where all was committed nothing is left that the snapshot does not know, and the index is as the commit is.
-  const isClean = known.head === known.snapshot && !isBegun;
+  const isClean = known.head === known.snapshot && isUntouched;
   const aside = snapshotIndex(git, path);
   if (isOnBranch && isClean && head === known.head && aside !== null) {
     return ok([[...files, `--index-output=${aside}`, snapshot]]);

@@ -123,6 +123,16 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(existsSync(join(rig.paths().folder, '..', 'started'))).toBe(false);
   });
 
+  test('a wish in an older or newer language gets no slot, whoever has put it there', async () => {
+    for (const wire of [wireVersion - 1, wireVersion + 1]) {
+      const wish = { groupId: rig.group, sessionId: sid(1), wire };
+      const place = unwrap(await rig.leases.wish(wish, { labels: ['gpu'], priority: 1 }));
+      while (unwrap(await rig.leases.stateOf(place)) !== 'gone') await Bun.sleep(5);
+    }
+    await rig.offer(sid(2));
+    expect(rig.heard.map((one) => one.kind === 'offer' && one.sessionId)).toEqual([sid(2)]);
+  });
+
   test('who has only a password can take slots, and show a lease to one and not to the other', async () => {
     const thief = unwrap(
       await FleetRedis.open(world, { redis: rig.server.url, sealingKey: newFleetKeys().sealingKey }),

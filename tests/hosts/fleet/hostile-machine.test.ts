@@ -19,7 +19,7 @@ import { groupId, sid } from '../../support/core-events.ts';
 import { basePath, makeTempFolder, unwrap } from '../../world/rig.ts';
 
 const hash = 'a'.repeat(40);
-const blob: Blob = { id: 'files', pieces: 1, size: 1 };
+const blob: Blob = { id: 'files', pieces: 1, size: 1, digest: 'a'.repeat(64) };
 const said = (news: object, host = 'one') =>
   toGroup.safeParse({ kind: 'attempt', host, token: 't', attemptId: 'a', n: 1, news }).success;
 

@@ -257,7 +257,7 @@ describe('commits', () => {
   };
   const commitOf = (there: string, id: string): string => git(there, 'commit-tree', '-p', 'HEAD', '-m', 'made', id);
 
-  test('that come with refs of other branches, tags and sessions change the branch of their session alone', async () => {
+  test('that come with refs of other branches, tags and sessions change that of their session alone', async () => {
     const before = goesBy();
     const { head, settled } = await comes((there) => {
       writeFileSync(join(there, 'made.txt'), 'made\n');

@@ -212,7 +212,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
 
     test('that were stolen make no terminal obey them, no shell run anything, and hide no other', async () => {
       await says('gpu1');
-      const evil = '\u001b[2J\u001b]0;owned\u0007\u009b1m\n::error::\u202e; touch /tmp/owned';
+      const evil = '\u001b[2J\u001b]0;owned\u0007\u009b1m\n::error::\u202e; touch owned';
       const can = { forwardsSubagents: true, limitsUntrusted: false, limitsMemory: false, logins: [evil] };
       const abilities = { wire: wireVersion, version: evil, claudeVersion: evil, ...can };
       const checks = { git: { version: evil, trouble: evil }, logins: [{ name: evil, trouble: evil }] };
@@ -234,7 +234,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       }
       // What is to be typed holds it as one word.
       expect(await user.run('doctor', '--hosts')).toMatchObject({
-        stdout: expect.stringMatching(/--accept-claude '[^']*; touch \/tmp\/owned'$/m),
+        stdout: expect.stringMatching(/--accept-claude '[^']*; touch owned'$/m),
       });
     });
 

@@ -27,6 +27,7 @@ test('the table has all who may come into question', () => {
     'the password of Redis',
     'no password',
     'a machine',
+    'a session on a machine',
     'a join line',
     'a runner',
     'another user of a machine',

@@ -338,7 +338,7 @@ export class OrderedAttempt {
   /** Fails when it is too large to be sent, which is told to whoever looks after this machine as well. */
   #keepBlob(bytes: Uint8Array): Result<Blob> {
     const { world, tell } = this.#context;
-    const blob = blobOf(world.random.uuid(), bytes.length);
+    const blob = blobOf(world.random.uuid(), bytes);
     if (blob.ok) world.files.writeBytes(this.#outbox.blobPath(blob.value.id), bytes, { durable: true });
     else tell(`A checkpoint of attempt ${this.#slot.order.attemptId} is not sent: ${blob.failure.message}`);
     return blob;

@@ -43,7 +43,7 @@ function packFile(files: Files, folder: string, path: string, places: Places): P
   return { path: to, mode: 0o600, isText: text !== null, data: data.toString('base64') };
 }
 
-/** What claude notes of keys that a person has let it use, and of who is logged in: a login never leaves its machine. */
+/** What claude notes of keys that a person has let it use, and of who is logged in. It stays. */
 function withoutLogin(text: string): string {
   try {
     const state: unknown = JSON.parse(text);

@@ -3,6 +3,7 @@
  * the first one, so nobody without a fleet waits for it. Every call answers or fails within seconds: nothing is kept
  * to be sent later, because only whoever asks knows whether it is still wanted then.
  */
+import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Clock, World } from '../../world/world.ts';
@@ -205,7 +206,7 @@ export class FleetRedis implements FleetEngine {
    * large, else as `ask`.
    */
   async putBlob(id: string, bytes: Uint8Array): Promise<Result<Blob>> {
-    const blob = blobOf(id, bytes.length);
+    const blob = blobOf(id, bytes);
     if (!blob.ok) return blob;
     for (let piece = 0; piece < blob.value.pieces; piece += 1) {
       const key = pieceKey(id, piece);
@@ -217,7 +218,8 @@ export class FleetRedis implements FleetEngine {
   }
 
   /** Fails with `gone` when it is not there any more, else as `ask`. */
-  async getBlob({ id, pieces, size }: Blob): Promise<Result<Uint8Array>> {
+  async getBlob(blob: Blob): Promise<Result<Uint8Array>> {
+    const { id, pieces, size } = blob;
     const gone = fail('gone', 'What was sent with an order is not in Redis any more.', 'Retry the session.');
     if (size > blobBytesMax || pieces > Math.ceil(blobBytesMax / pieceBytes)) return gone;
     const parts: Uint8Array[] = [];
@@ -230,7 +232,7 @@ export class FleetRedis implements FleetEngine {
       parts.push(part);
     }
     const bytes = Buffer.concat(parts);
-    return bytes.length === size ? ok(bytes) : gone;
+    return isBlob(blob, bytes) ? ok(bytes) : gone;
   }
 
   async dropBlob({ id, pieces }: Blob): Promise<void> {
@@ -294,11 +296,23 @@ export class FleetRedis implements FleetEngine {
 }
 
 /** What bytes of that size are as a blob. Fails with `usage` when they are too many. */
-export function blobOf(id: string, size: number): Result<Blob> {
-  if (size <= blobBytesMax) return ok({ id, pieces: Math.max(1, Math.ceil(size / pieceBytes)), size });
+export function blobOf(id: string, bytes: Uint8Array): Result<Blob> {
+  const size = bytes.length;
+  if (size <= blobBytesMax) {
+    return ok({ id, pieces: Math.max(1, Math.ceil(size / pieceBytes)), size, digest: digestOf(bytes) });
+  }
   const megabytes = Math.ceil(size / 1024 / 1024);
   const message = `${megabytes} MB would have to be sent to another machine; at most 200 MB can be.`;
   return fail('usage', message, 'Run the session on this machine, or make what it needs smaller.');
+}
+
+/** Whether these are its bytes, and not others that somebody has put in their place. */
+export function isBlob({ size, digest }: Blob, bytes: Uint8Array): boolean {
+  return bytes.length === size && (digest === undefined || digest === digestOf(bytes));
+}
+
+function digestOf(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
 }
 
 /** Throws the first error among them. */

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { hostNamePattern, labelPattern } from '../../core/values.ts';
 
 /** Both ends say it; a machine with another one is offered nothing. */
-export const wireVersion = 2;
+export const wireVersion = 3;
 
 const bytes = z.string().base64();
 const count = z.number().int().nonnegative();
@@ -36,8 +36,19 @@ export const processIdentity = z.object({
 
 const failure = z.object({ reason: z.string().regex(/^[a-z][a-z-]{0,63}$/), message: told, next: told });
 
-/** Bytes that are too many for a message: `pieces` sealed values of at most 1 MB, `size` bytes in all. */
-export const blob = z.object({ id: z.string().regex(/^[\w-]{1,100}$/), pieces: count.max(1_000), size: count });
+/**
+ * Bytes that are too many for a message: `pieces` sealed values of at most 1 MB, `size` bytes in all. `digest`: their
+ * SHA-256. Every machine has the key with which they are sealed, so that a signed order holds for them only by that.
+ */
+export const blob = z.object({
+  id: z.string().regex(/^[\w-]{1,100}$/),
+  pieces: count.max(1_000),
+  size: count,
+  digest: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
+});
 export type Blob = z.infer<typeof blob>;
 
 /** One file of a parcel; `path` is relative to the session's folder and never leads out of it. */
@@ -98,9 +109,13 @@ export const order = z.object({
 });
 export type Order = z.infer<typeof order>;
 
+/** What is done by an order is what its signature holds for. */
+const isWholeSigned = ({ files, work: { baseBundle, bundle } }: Order): boolean =>
+  [files, baseBundle, bundle].every((one) => one === undefined || one.digest !== undefined);
+
 /** What a runner says about one slot. `n` counts from 1 for each token; what is not above the last is a repetition. */
 const slotCommand = z.discriminatedUnion('do', [
-  z.object({ do: z.literal('order'), order }),
+  z.object({ do: z.literal('order'), order: order.refine(isWholeSigned) }),
   /** Nothing is wanted of the slot any more, and what was told by it is here: it is free. */
   z.object({ do: z.literal('release') }),
   z.object({ do: z.literal('write'), lines: text }),

@@ -203,6 +203,17 @@ test('a slot that is offered again, also by another machine for another session,
   expect(fleet.attempt({ ...inputOf(false), sessionId: b, place: place as never })).not.toBe(attempt);
 });
 
+test('a slot of a machine that speaks an older or newer language is given back', async () => {
+  fleet.want([wish(a)]);
+  await settled();
+  for (const wire of [wireVersion - 1, wireVersion + 1]) {
+    const offer = { host: 'one', token: `one:${wire}`, job: 'job1', sessionId: a, abilities: { ...abilities, wire } };
+    link.hear({ kind: 'offer', ...offer }, () => {});
+  }
+  expect(link.said).toEqual([`one: one:${wireVersion - 1} 1 release`, `one: one:${wireVersion + 1} 1 release`]);
+  expect(fleet.view.granted.size).toBe(0);
+});
+
 test('one that is not used in 20 seconds is given back: its machine would take it back as well', async () => {
   fleet.want([wish(a)]);
   await settled();

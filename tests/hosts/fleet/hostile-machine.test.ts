@@ -19,7 +19,7 @@ import { groupId, sid } from '../../support/core-events.ts';
 import { basePath, makeTempFolder, unwrap } from '../../world/rig.ts';
 
 const hash = 'a'.repeat(40);
-const blob: Blob = { id: 'files', pieces: 1, size: 1 };
+const blob: Blob = { id: 'files', pieces: 1, size: 1, digest: 'a'.repeat(64) };
 const said = (news: object, host = 'one') =>
   toGroup.safeParse({ kind: 'attempt', host, token: 't', attemptId: 'a', n: 1, news }).success;
 
@@ -257,7 +257,7 @@ describe('commits', () => {
   };
   const commitOf = (there: string, id: string): string => git(there, 'commit-tree', '-p', 'HEAD', '-m', 'made', id);
 
-  test('that come with refs of other branches, tags and sessions change the branch of their session alone', async () => {
+  test('that come with refs of other branches, tags and sessions change that of their session alone', async () => {
     const before = goesBy();
     const { head, settled } = await comes((there) => {
       writeFileSync(join(there, 'made.txt'), 'made\n');

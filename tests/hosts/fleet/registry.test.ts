@@ -9,7 +9,7 @@ import {
   registerHost,
   resumeHost,
 } from '../../../src/hosts/fleet/registry.ts';
-import { newFleetKeys } from '../../../src/hosts/fleet/seal.ts';
+import { newFleetKeys, Seal } from '../../../src/hosts/fleet/seal.ts';
 import type { HostEntry } from '../../../src/hosts/fleet/wire.ts';
 import { createRealWorld } from '../../../src/world/real-world.ts';
 import { hasRedis, type RedisServer, startRedis } from '../../support/redis-server.ts';
@@ -55,9 +55,13 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   test('an entry that was made up, or moved to another name, is passed over', async () => {
     unwrap(await registerHost(redis, await entry('a')));
     await redis.client.hset('cca:hosts', 'c', (await redis.client.hgetBuffer('cca:hosts', 'a')) ?? '');
-    await redis.client.hset('cca:hosts', 'd', '{"name":"d"}');
-    expect(unwrap(await listHosts(redis)).map(({ name }) => name)).not.toContain('c');
-    expect(unwrap(await listHosts(redis)).map(({ name }) => name)).not.toContain('d');
+    // All that a machine would say, but not sealed, or with a key that is not the fleet's, or for another place.
+    const made = Buffer.from(JSON.stringify(await entry('d')));
+    const strangers = new Seal(newFleetKeys().sealingKey, world.random);
+    for (const bytes of [made, strangers.seal('cca:hosts/d', made), redis.seal.seal('cca:hosts/a', made)]) {
+      await redis.client.hset('cca:hosts', 'd', Buffer.from(bytes));
+      expect(unwrap(await listHosts(redis)).map(({ name }) => name)).toEqual(['a', 'b']);
+    }
   });
 
   test('it is drained, resumed and forgotten', async () => {

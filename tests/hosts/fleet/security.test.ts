@@ -80,6 +80,35 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.living(wanted.attemptId)).toEqual([]);
   });
 
+  test('what an order brings along cannot be exchanged by another machine', async () => {
+    const ordered = (prompt: string) =>
+      rig.makeOrder({
+        script: 'cat ../prompt.md',
+        files: [{ path: 'prompt.md', mode: 0o600, isText: true, data: Buffer.from(prompt).toString('base64') }],
+      });
+    const [mine, evil] = [await ordered('of the runner'), await ordered('of the thief!')];
+    expect(evil.files.size).toBe(mine.files.size);
+    const thief = await stolen();
+    const bytes = Buffer.from(unwrap(await thief.getBlob(evil.files)));
+    const key = `cca:b:${mine.files.id}:0`;
+    await thief.client.set(key, thief.seal.seal(key, bytes));
+    thief.close();
+    const { token } = await rig.offer();
+    await rig.say(token, { do: 'order', order: mine });
+    expect(await rig.hear(mine.attemptId, 'refused')).toMatchObject({ failure: { reason: 'gone' } });
+    expect(rig.printed(mine.attemptId)).toBe('');
+    expect(existsSync(rig.paths().prompt)).toBe(false);
+
+    const second = await rig.offer();
+    for (const blob of ['files', 'baseBundle'] as const) {
+      const { digest: _, ...unsealed } = blob === 'files' ? evil.files : evil.work.baseBundle;
+      const changed = blob === 'files' ? { files: unsealed } : { work: { ...evil.work, baseBundle: unsealed } };
+      await rig.say(second.token, { do: 'order', order: { ...evil, ...changed } });
+    }
+    await until(() => rig.told().split('this version does not understand it').length === 3);
+    expect(rig.living(evil.attemptId)).toEqual([]);
+  });
+
   test('an order that was recorded starts nothing again, on that machine or another', async () => {
     const stream = toHostStream('one');
     const { token, attemptId, order: ordered } = await rig.start({ script: 'echo x >>../../starts' });
@@ -121,6 +150,16 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await until(() => rig.told().split('its slot is another').length === 3);
     expect(rig.living(wanted.attemptId)).toEqual([]);
     expect(existsSync(join(rig.paths().folder, '..', 'started'))).toBe(false);
+  });
+
+  test('a wish in an older or newer language gets no slot, whoever has put it there', async () => {
+    for (const wire of [wireVersion - 1, wireVersion + 1]) {
+      const wish = { groupId: rig.group, sessionId: sid(1), wire };
+      const place = unwrap(await rig.leases.wish(wish, { labels: ['gpu'], priority: 1 }));
+      while (unwrap(await rig.leases.stateOf(place)) !== 'gone') await Bun.sleep(5);
+    }
+    await rig.offer(sid(2));
+    expect(rig.heard.map((one) => one.kind === 'offer' && one.sessionId)).toEqual([sid(2)]);
   });
 
   test('who has only a password can take slots, and show a lease to one and not to the other', async () => {

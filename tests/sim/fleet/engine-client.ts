@@ -5,7 +5,7 @@
 import { fail, ok, type Result } from '../../../src/core/failure.ts';
 import type { Entry, FleetEngine, Lease, SlotLeases } from '../../../src/hosts/fleet/engine.ts';
 import { labelSetOf } from '../../../src/hosts/fleet/keys.ts';
-import { blobOf } from '../../../src/hosts/fleet/redis.ts';
+import { blobOf, isBlob } from '../../../src/hosts/fleet/redis.ts';
 import { Seal } from '../../../src/hosts/fleet/seal.ts';
 import type { Blob } from '../../../src/hosts/fleet/wire.ts';
 import type { World } from '../../../src/world/world.ts';
@@ -207,7 +207,7 @@ export class EngineClient implements FleetEngine {
   }
 
   putBlob(id: string, bytes: Uint8Array): Promise<Result<Blob>> {
-    const blob = blobOf(id, bytes.length);
+    const blob = blobOf(id, bytes);
     if (!blob.ok) return Promise.resolve(blob);
     const sealed = this.seal.seal(id, bytes);
     return this.#ask(() => {
@@ -220,11 +220,13 @@ export class EngineClient implements FleetEngine {
     return this.#ask(() => this.#engine.blob(id) !== null);
   }
 
-  async getBlob({ id }: Blob): Promise<Result<Uint8Array>> {
+  async getBlob(blob: Blob): Promise<Result<Uint8Array>> {
+    const { id } = blob;
     const got = await this.#ask(() => this.#engine.blob(id));
     if (!got.ok) return got;
     const opened = got.value === null ? null : this.seal.open(id, got.value);
-    return opened === null ? fail('gone', 'What was sent is not there any more.', 'Retry the session.') : ok(opened);
+    if (opened !== null && isBlob(blob, opened)) return ok(opened);
+    return fail('gone', 'What was sent is not there any more.', 'Retry the session.');
   }
 
   async dropBlob({ id }: Blob): Promise<void> {

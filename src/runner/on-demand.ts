@@ -16,6 +16,7 @@ export async function preloadModules(): Promise<void> {
     import('../git/diff.ts'),
     import('../git/fingerprint.ts'),
     import('../git/leftover-files.ts'),
+    import('../git/sync-disks.ts'),
     import('../template/config-template.ts'),
     import('./attempt/commit-message.ts'),
     import('./place/handover.ts'),

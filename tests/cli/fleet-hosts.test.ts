@@ -3,7 +3,7 @@
  * login and this very program, and one command undoes all of it. What is missing there, or in the way, is said in one
  * sentence, and a login stands in no command line and no message. Not covered: other systems than this one, systemd.
  */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import {
   copyFileSync,
   existsSync,
@@ -28,6 +28,8 @@ import { sentThrough } from '../support/sent-through-redis.ts';
 import { hasSshd, type SshServer, startSshd } from '../support/ssh-server.ts';
 import { noteTried } from '../support/tried.ts';
 import { User } from './user.ts';
+
+setDefaultTimeout(120_000);
 
 const { locks, processes } = createRealWorld();
 const secret = 'test-key-of-team-a';
@@ -146,7 +148,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
     const files = left.filter((name) => statSync(join(there.home, name)).isFile());
     expect(files).toEqual([]);
     expect((await user.run('host', 'forget', 'one', '--yes')).stderr).toContain('There is no machine "one"');
-  }, 120_000);
+  });
 
   test.skipIf(claudeBinary === undefined)(
     'a group runs on a machine that was added, with the login that was sent to it once and goes nowhere else',
@@ -189,7 +191,6 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
         await api.stop();
       }
     },
-    120_000,
   );
 
   function newProject(): string {
@@ -203,58 +204,50 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
     return project;
   }
 
-  longTest(
-    'done again it puts this version there, beside what is in use, and keeps one agent',
-    async () => {
-      await open(pathWith('git', 'claude', 'bun'));
-      expect((await add('--slots', '1')).code).toBe(0);
-      const programs = join(there.home, '.local/share/claude-code-agent');
-      const program = realpathSync(join(programs, 'host'));
-      expect(await user.ok('complete', '--', 'host', 'forget', '')).toContain('one\t');
-      const [lock = ''] = locksOf(machineRoot());
-      const before = locks.holder(lock)?.identity;
-      const again = await add('--slots', '3');
-      expect([again.code, again.stderr.includes('Sending Bun')]).toEqual([0, false]);
-      expect(before && processes.isAlive(before)).toBe(false);
-      const { hosts } = await user.json<{ hosts: object[] }>('host', 'list');
-      expect(hosts).toMatchObject([{ name: 'one', slots: 3 }]);
-      // What is not given stays, and what nothing uses any more is gone.
-      const worker = Bun.spawn([Bun.which('sleep') ?? 'sleep', '1000'], { env: { PATH: `${program}/bin` } });
-      expect((await add('--label', 'gpu')).code).toBe(0);
-      expect((await add()).code).toBe(0);
-      worker.kill();
-      const kept = readdirSync(programs).map((name) => join(programs, name));
-      expect([kept.includes(program), kept.length]).toEqual([true, 4]);
-      expect(realpathSync(join(programs, 'host'))).not.toBe(program);
-      expect(await user.json('host', 'list')).toMatchObject({ hosts: [{ name: 'one', slots: 3, labels: ['gpu'] }] });
-      const other = await user.run('host', 'add', 'one', '--ssh', 'me@elsewhere');
-      expect(other.stderr).toContain(`There is a machine one already, at ${there.destination}.`);
+  longTest('done again it puts this version there, beside what is in use, and keeps one agent', async () => {
+    await open(pathWith('git', 'claude', 'bun'));
+    expect((await add('--slots', '1')).code).toBe(0);
+    const programs = join(there.home, '.local/share/claude-code-agent');
+    const program = realpathSync(join(programs, 'host'));
+    expect(await user.ok('complete', '--', 'host', 'forget', '')).toContain('one\t');
+    const [lock = ''] = locksOf(machineRoot());
+    const before = locks.holder(lock)?.identity;
+    const again = await add('--slots', '3');
+    expect([again.code, again.stderr.includes('Sending Bun')]).toEqual([0, false]);
+    expect(before && processes.isAlive(before)).toBe(false);
+    const { hosts } = await user.json<{ hosts: object[] }>('host', 'list');
+    expect(hosts).toMatchObject([{ name: 'one', slots: 3 }]);
+    // What is not given stays, and what nothing uses any more is gone.
+    const worker = Bun.spawn([Bun.which('sleep') ?? 'sleep', '1000'], { env: { PATH: `${program}/bin` } });
+    expect((await add('--label', 'gpu')).code).toBe(0);
+    expect((await add()).code).toBe(0);
+    worker.kill();
+    const kept = readdirSync(programs).map((name) => join(programs, name));
+    expect([kept.includes(program), kept.length]).toEqual([true, 4]);
+    expect(realpathSync(join(programs, 'host'))).not.toBe(program);
+    expect(await user.json('host', 'list')).toMatchObject({ hosts: [{ name: 'one', slots: 3, labels: ['gpu'] }] });
+    const other = await user.run('host', 'add', 'one', '--ssh', 'me@elsewhere');
+    expect(other.stderr).toContain(`There is a machine one already, at ${there.destination}.`);
 
-      // Its agent and guard are ended; what is there no more is no hindrance.
-      await there.stop();
-      const gone = await user.run('host', 'forget', 'one', '-y');
-      expect(gone.stderr).toContain(`ssh did not come to ${there.destination}`);
-      expect([gone.code, gone.stdout]).toEqual([0, 'one is out of the fleet.\n']);
-    },
-    120_000,
-  );
+    // Its agent and guard are ended; what is there no more is no hindrance.
+    await there.stop();
+    const gone = await user.run('host', 'forget', 'one', '-y');
+    expect(gone.stderr).toContain(`ssh did not come to ${there.destination}`);
+    expect([gone.code, gone.stdout]).toEqual([0, 'one is out of the fleet.\n']);
+  });
 
-  longTest(
-    'host add says what join has against it there',
-    async () => {
-      await open(pathWith('git', 'claude', 'bun'));
-      await user.ok('fleet', 'init', '--redis', server.url);
-      await server.kill();
-      const { code, stdout, stderr } = await add();
-      expect([code, stdout]).toEqual([2, '']);
-      expect(stderr.trim().split('\n').at(-1)).toMatch(
-        /^claude-code-agent: On \S+: Redis at \S+ refuses the connection\./,
-      );
-      expect(existsSync(fleetPaths(machineRoot()).host)).toBe(false);
-      await server.restart();
-    },
-    120_000,
-  );
+  longTest('host add says what join has against it there', async () => {
+    await open(pathWith('git', 'claude', 'bun'));
+    await user.ok('fleet', 'init', '--redis', server.url);
+    await server.kill();
+    const { code, stdout, stderr } = await add();
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr.trim().split('\n').at(-1)).toMatch(
+      /^claude-code-agent: On \S+: Redis at \S+ refuses the connection\./,
+    );
+    expect(existsSync(fleetPaths(machineRoot()).host)).toBe(false);
+    await server.restart();
+  });
 });
 
 describe.skipIf(!hasRedis)('with redis-server', () => {

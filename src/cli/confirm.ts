@@ -3,16 +3,11 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import type { Context } from './context.ts';
 
 /** True = go on, false = the user said no. Fails with `usage` when nobody can be asked. */
-export async function confirmed(
-  context: Context,
-  question: string,
-  isAnswered: boolean,
-  answers = '--force or --yes',
-): Promise<Result<boolean>> {
+export async function confirmed(context: Context, question: string, isAnswered: boolean): Promise<Result<boolean>> {
   if (isAnswered) return ok(true);
   if (!context.stdinIsTerminal || !context.stdout.isTerminal) {
     const message = `There is no terminal on which to ask: ${question}`;
-    return fail('usage', message, `Give ${answers} to do it without being asked.`);
+    return fail('usage', message, 'Give --force or --yes to do it without being asked.');
   }
   // The question goes out through the system's own call, after what was said before.
   await context.stdout.flush();

@@ -79,7 +79,7 @@ test('separate worktrees; dependents begin with the work before them; both main 
   for (const file of ['a.txt', 'b.txt', 'c.txt', 'd.txt']) expect(stat).toContain(file);
   expect(await user.ok('session', 'diff', `${group}/b`)).toContain('+and b');
 
-  expect((await user.run('group', 'merge', group, '--yes')).code).toBe(0);
+  expect((await user.run('group', 'merge', group)).code).toBe(0);
   expect(readFileSync(join(app, 'b.txt'), 'utf8')).toBe('from a\nand b\n');
   expect(readFileSync(join(app, 'c.txt'), 'utf8')).toBe('from a\n');
   expect(readFileSync(join(library, 'd.txt'), 'utf8')).toBe('from d\n');
@@ -100,7 +100,7 @@ longTest(
     const group = await makeGroup({ c: ['--accept', 'test ! -e b.txt'] });
     expect((await rehearse(group)).code).toBe(0);
     const before = [standing(app), standing(library)];
-    const merge = await user.run('group', 'merge', group, '--yes');
+    const merge = await user.run('group', 'merge', group);
     expect(merge.code).toBe(1);
     expect(merge.stderr).toContain('c');
     expect([standing(app), standing(library)]).toEqual(before);

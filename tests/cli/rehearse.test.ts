@@ -56,7 +56,7 @@ test('a rehearsed group runs in dependency order, and its transcript can be read
   expect(createRealWorld().files.info(join(folder, 'rehearsal.json'))).toBeNull();
 }, 120_000);
 
-test('U4: the work of a rehearsal is merged only by who said so', async () => {
+test('U4: whoever merges the work of a rehearsal is asked, and a script is told', async () => {
   const repository = new Repository(user.project('api'));
   repository.commit({ 'base.txt': 'base\n' });
   const script = join(user.folder, 'script.yaml');
@@ -65,16 +65,26 @@ test('U4: the work of a rehearsal is merged only by who said so', async () => {
   const group = await user.ok('group', 'create', 'auth');
   await user.ok('session', 'add', group, '--project', user.project('api'), '--isolate', 'worktree', '--prompt', 'x');
   await user.ok('group', 'run', group, '--rehearse', script, '--output', 'quiet');
-  const before = git(user.project('api'), 'rev-parse', 'main');
-  const refused = await user.run('group', 'merge', group);
-  expect(refused).toMatchObject({ code: 2, stdout: '' });
-  expect(refused.stderr).toContain(
-    'is a rehearsal: a script said what to do, no model. Merge it all the same? Give --yes',
-  );
-  expect((await user.run('group', 'merge', group, '--dry-run')).code).toBe(0);
-  expect(git(user.project('api'), 'rev-parse', 'main')).toBe(before);
-  await user.ok('group', 'merge', group, '--yes');
-  expect(git(user.project('api'), 'rev-parse', 'main')).not.toBe(before);
+  const main = () => git(user.project('api'), 'rev-parse', 'main');
+  const before = main();
+  const fact = `Group ${group} is a rehearsal: a script said what to do, no model.`;
+  const wish = { cwd: user.folder, env: user.env, columns: 300 };
+  for (const command of ['merge', 'pr']) {
+    const terminal = new TestTerminal([launcher, 'group', command, group], wish);
+    await terminal.until((screen) =>
+      screen.includes(`${fact} ${command === 'pr' ? 'Propose' : 'Merge'} it all the same?`),
+    );
+    terminal.type('n\r');
+    expect(await terminal.exited).toBe(0);
+    terminal.close();
+    expect(main()).toBe(before);
+  }
+  expect((await user.run('group', 'merge', group, '--dry-run')).stderr).not.toContain(fact);
+  expect(await user.run('group', 'merge', group)).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining(`${fact}\n`),
+  });
+  expect(main()).not.toBe(before);
 }, 120_000);
 
 test('in GitHub Actions ends are folded, failures annotated, and the table closes', async () => {

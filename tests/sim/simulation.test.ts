@@ -44,6 +44,7 @@ usually.each([
   [1_310_013_688, 'a child of a frozen acceptance command, whose runner was killed, and the next one as well'],
   [427_473_441, 'a clock that is set back after a limit was lifted'],
   [1_777_201_343, 'a clock that is set back in an outage, after the last answer'],
+  [756_944, 'what is said, without a runner, to a claude that was started and is not on record'],
   [1_500_006_123, 'a power cut between the end of an attempt and the line with what it had not read'],
 ])('seed %d, which once broke a promise: %s', (seed) => {
   expect(simulate(scenarioOf(seed)).violation).toBeNull();

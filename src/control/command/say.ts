@@ -43,8 +43,9 @@ async function sayDirectly(world: World, writer: GroupWriter, command: CommandOf
     const foreign = foreignWorker(world, writer, [sessionId]);
     if (foreign) return foreign;
     const { process } = record.state.attempt;
-    // One of several threads that a killed worker has left may still hold the other end for a moment.
-    const isListening = process === undefined || world.processes.isAlive(process);
+    // One that was not put on record was not told its task either. One of several threads that a killed worker has left
+    // may still hold the other end for a moment.
+    const isListening = process !== undefined && world.processes.isAlive(process);
     const { fifo: path } = sessionPaths(writer.paths, sessionId);
     const fifo = isListening ? world.fifos.openWriter(path) : null;
     if (fifo !== null) {

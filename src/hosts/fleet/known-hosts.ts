@@ -64,9 +64,12 @@ export class KnownHosts {
     this.#telling.delete(refused);
   }
 
+  /** Also when the machine, which has offered a slot with these abilities, has not heard of it yet. */
   isRefused(host: string, abilities: HostAbilities): boolean {
     const refused = this.#refused.get(host);
-    return refused !== undefined && isRefused(refused, abilities);
+    if (refused !== undefined) return isRefused(refused, abilities);
+    const listed = this.#listed?.find(({ name }) => name === host);
+    return listed?.loginTrouble !== undefined && listed.abilities.loginKey === abilities.loginKey;
   }
 }
 

@@ -1,9 +1,11 @@
 /** Promises: of the machines that could serve a session it is said how they stand, and what helps when none can. */
 import { expect, test } from 'bun:test';
 import { adviceText } from '../../../src/core/advice.ts';
+import { ok } from '../../../src/core/failure.ts';
 import type { Needs } from '../../../src/core/plan/decision.ts';
-import { describeHosts, withoutLogin } from '../../../src/hosts/fleet/known-hosts.ts';
-import type { RegisteredHost } from '../../../src/hosts/fleet/registry.ts';
+import { describeHosts, KnownHosts, withoutLogin } from '../../../src/hosts/fleet/known-hosts.ts';
+import { type RegisteredHost, withLogin } from '../../../src/hosts/fleet/registry.ts';
+import type { HostAbilities, RefusedLogin } from '../../../src/hosts/fleet/wire.ts';
 
 const host = (name: string, labels: readonly string[], more: Partial<RegisteredHost> = {}) =>
   ({
@@ -78,4 +80,27 @@ test('a login that was refused keeps a group waiting as long as another machine 
   expect(withoutLogin([...broken, host('c', ['gpu'], drained), host('d', [])], gpu)).toEqual(['a', 'b']);
   expect(withoutLogin([...broken, host('c', ['gpu'], lost)], gpu)).toEqual([]);
   expect(withoutLogin([host('c', [])], gpu)).toEqual([]);
+});
+
+test('a refused login is known in an offer, before and after that is on record; another one is taken', async () => {
+  const abilities = (loginKey: string) => ({ loginKey }) as HostAbilities;
+  let onRecord: RefusedLogin | null = null;
+  const hosts = new KnownHosts({
+    hosts: async () => ok([withLogin(host('a', [], { abilities: abilities('first') }), onRecord)]),
+    refuseLogin: async (_host, refused) => {
+      onRecord = refused;
+      return ok(undefined);
+    },
+  });
+  await hosts.list();
+  const seen = () => ['first', 'second'].map((key) => hosts.isRefused('a', abilities(key)));
+  expect(seen()).toEqual([false, false]);
+  hosts.refuse('a', abilities('first'), 'Not logged in.');
+  expect(seen()).toEqual([true, false]);
+  await hosts.list();
+  expect(onRecord).toMatchObject({ key: 'first' });
+  expect(seen()).toEqual([true, false]);
+  onRecord = null;
+  await hosts.list();
+  expect(seen()).toEqual([false, false]);
 });

@@ -1,14 +1,14 @@
 /** `group merge`: hands the work of a group over to the branches it came from, in every repository or in none. */
 import type { Command } from '@commander-js/extra-typings';
 import { changeGroup } from '../../../control/change-group.ts';
-import { type GroupReference, loadWithRunner, resolveGroup } from '../../../control/resolve.ts';
+import { resolveGroup } from '../../../control/resolve.ts';
 import { ok } from '../../../core/failure.ts';
 import { type MergeOptions, mergeGroup } from '../../../delivery/merge.ts';
 import { isIncomplete } from '../../../delivery/plan.ts';
-import { confirmed } from '../../confirm.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { showMerge } from '../../merge-report.ts';
+import { mayHandOver } from '../../rehearsed-work.ts';
 
 const example = `
 Everything is merged in scratch worktrees first, and each session's acceptance command is run there. Only if all of
@@ -50,8 +50,8 @@ async function merge(context: Context, reference: string, options: MergeOptions,
   const { yes, json } = manner;
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
-  const isSure = yes || !asks(context, group.value, options);
-  const sure = await confirmed(context, rehearsalQuestion(group.value), isSure, '--yes');
+  const { dryRun, partial } = options;
+  const sure = await mayHandOver(context, group.value, { what: 'Merge', dryRun, partial, yes });
   if (!sure.ok) return sure;
   if (!sure.value) {
     context.stderr.line('Nothing was merged.');
@@ -65,16 +65,4 @@ async function merge(context: Context, reference: string, options: MergeOptions,
   const { outcome, mergePlan } = report.value;
   if (outcome === 'interrupted') return ok(exitCode.interrupted);
   return ok(isIncomplete(mergePlan, outcome !== 'nothing') ? exitCode.failed : exitCode.done);
-}
-
-/** Nobody is asked about what will be refused anyway. */
-function asks({ world }: Context, group: GroupReference, { dryRun, partial }: MergeOptions): boolean {
-  const loaded = loadWithRunner(world, group);
-  if (dryRun || !loaded.ok || loaded.value.state.run?.rehearsal === undefined) return false;
-  const records = [...loaded.value.state.sessions.values()];
-  return partial || records.every(({ state }) => state.status === 'completed');
-}
-
-function rehearsalQuestion({ groupId }: GroupReference): string {
-  return `Group ${groupId} is a rehearsal: a script said what to do, no model. Merge it all the same?`;
 }

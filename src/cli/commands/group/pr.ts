@@ -8,6 +8,7 @@ import { type ProposalOptions, proposeGroup } from '../../../delivery/pull-reque
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { showCommands, showProposal } from '../../proposal-report.ts';
+import { mayHandOver } from '../../rehearsed-work.ts';
 
 const example = `
 The work is merged and accepted in a scratch worktree, as group merge does it, and pushed to the branch cca/<slug>. No
@@ -25,9 +26,10 @@ export function define(command: Command, context: Context): void {
     .option('--into <branch>', 'branch for which it is proposed in every repository; else the one it began from')
     .option('--partial', 'propose what is completed although other sessions are not')
     .option('--dry-run', 'print the commands and do nothing')
+    .option('-y, --yes', 'propose the work of a rehearsal, which no model has done, without being asked')
     .option('--json', 'one JSON document')
     .addHelpText('after', example)
-    .action((reference, { draft, into, partial, dryRun, json }) =>
+    .action((reference, { draft, into, partial, dryRun, yes, json }) =>
       context.run(() =>
         propose(
           context,
@@ -38,15 +40,28 @@ export function define(command: Command, context: Context): void {
             dryRun: dryRun === true,
             draft: draft === true,
           },
-          json === true,
+          { yes: yes === true, json: json === true },
         ),
       ),
     );
 }
 
-async function propose(context: Context, reference: string, options: ProposalOptions, json: boolean): Promise<Work> {
+interface Manner {
+  readonly yes: boolean;
+  readonly json: boolean;
+}
+
+async function propose(context: Context, reference: string, options: ProposalOptions, manner: Manner): Promise<Work> {
+  const { yes, json } = manner;
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
+  const { dryRun, partial } = options;
+  const sure = await mayHandOver(context, group.value, { what: 'Propose', dryRun, partial, yes });
+  if (!sure.ok) return sure;
+  if (!sure.value) {
+    context.stderr.line('Nothing was pushed.');
+    return ok(exitCode.done);
+  }
   return changeGroup(context, group.value, {
     direct: async (writer): Promise<Work> => {
       const report = await proposeGroup(context, writer, options);

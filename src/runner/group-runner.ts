@@ -373,8 +373,12 @@ export class GroupRunner {
 
   /** Attempts that an earlier runner logged as running: follow, start again, or read what they left. */
   async #takeOverUnfinished(): Promise<void> {
-    for (const sessionId of [...this.#writer.state.running]) {
-      const attempt = runningAttempt(this.#writer.state, sessionId);
+    const { state } = this.#writer;
+    const isElsewhere = (id: SessionId): boolean => runningAttempt(state, id).place !== undefined;
+    const running = [...state.running];
+    // Those first, without a pause: what a machine has, and nobody here has asked for by then, is ended there.
+    for (const sessionId of [...running.filter(isElsewhere), ...running.filter((id) => !isElsewhere(id))]) {
+      const attempt = runningAttempt(state, sessionId);
       const { place } = attempt;
       const remote = place === undefined ? null : this.#elsewhere.attempt(sessionId, attempt, place, true);
       if (attempt.accepting !== undefined) {

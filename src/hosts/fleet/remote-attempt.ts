@@ -102,7 +102,7 @@ export class RemoteAttempt implements HostedAttempt {
     // The runner may have been gone before that it was started was logged.
     const process = attempt.process ?? this.#process;
     // That it is there is logged before it is told its task, so it may wait for that in vain.
-    if (process !== undefined && (await this.#printsSoon())) return this.#adopted(process);
+    if (process !== undefined && (await this.#printsSoon()) && !this.#wasEndedUnbegun) return this.#adopted(process);
     await this.endNow();
     if (!this.#speaks) return { do: 'restart' };
     return { do: 'finalizeDead', signalled: true, wasInterrupted: true };
@@ -117,6 +117,11 @@ export class RemoteAttempt implements HostedAttempt {
   get #speaks(): boolean {
     const { git, paths } = this.subject;
     return speaks(git.world, this.subject, paths.transcript);
+  }
+
+  /** An earlier runner, too, may have waited for it to begin, ended it, and not lived to put that on record. */
+  get #wasEndedUnbegun(): boolean {
+    return !this.#speaks && this.#end?.status.kind === 'signalled';
   }
 
   /** Whether it says something within a moment, or is over. */

@@ -357,6 +357,25 @@ test('what an earlier runner was answered says nothing of what it began after th
   expect(await found).toEqual({ do: 'restart' });
 });
 
+test.each([
+  [
+    'by a signal: the earlier runner did that, and it is begun again',
+    { kind: 'signalled', signal: 'SIGTERM' },
+    'restart',
+  ],
+  ['by itself: why it failed is told', { kind: 'exited', code: 1 }, 'adopt'],
+] as const)('one that was never told its task and has ended %s', async (_, status, then) => {
+  const attempt = fleet.recall(inputOf(false));
+  const process = { pid: 7, startTime: '1', host: 'one', bootId: 'boot' };
+  const found = attempt.takeOver({ id: 'attempt', number: 1, kind: 'start', offset: 0, process } as never);
+  const place = { host: 'one', token: 'one:job1', attemptId: 'attempt' };
+  const told = { leftover: false, limitsHit: [], lastStderrLine: '', fenced: false };
+  answerHello([{ ...place, sessionId: a, isOver: true, lastN: 1, acknowledged: 0, process }]);
+  link.hear({ kind: 'attempt', ...place, n: 1, news: { say: 'ended', status, ...told } }, () => {});
+  for (let looks = 0; looks < 20; looks += 1) await seconds(1);
+  expect(await found).toMatchObject({ do: then });
+});
+
 test('after an earlier runner nothing is said before it is known what the machine has heard', () => {
   const attempt = fleet.recall(inputOf(false));
   attempt.halt(false);

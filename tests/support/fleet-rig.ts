@@ -292,7 +292,7 @@ export class FleetRig {
   async sendSigned(message: unknown, signer = new Signer(this.keys.signingKey)): Promise<void> {
     const stream = toHostStream('one');
     // A server that is just away is asked again; what was said twice is taken in once.
-    for (;;) {
+    while (this.#isOpen) {
       const sent = await this.redis.send(stream, [signer.sign(stream, JSON.stringify(message))]);
       if (sent.ok) return;
       await Bun.sleep(20);

@@ -2,6 +2,7 @@
  * F7: a runner that is killed while its git makes a worktree, with that git or without it: the next run makes it anew,
  * and no git of the former goes on making, or taking back, beside it.
  */
+
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,6 +10,7 @@ import { git, Repository } from '../git/repository.ts';
 import { begin, finish, Runners, removeGroup } from '../support/crash-rig.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
+import { kill } from '../support/kill.ts';
 
 let rig: Rig;
 let group: GroupFixture;
@@ -64,7 +66,7 @@ test.skipIf(process.platform !== 'linux').each([
     expect(gits.length).toBeGreaterThan(1);
     first.kill('SIGKILL');
     await first.finished;
-    if (signal !== null) for (const pid of gits.toReversed()) process.kill(pid, signal);
+    if (signal !== null) for (const pid of gits.toReversed()) kill(pid, signal);
 
     const second = runners.start();
     const fake = await rig.nextFor(group.claudeId('one'));

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { runShellCommand, type ShellCommand } from '../../src/hosts/shell-command.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { until } from '../support/cli.ts';
+import { kill } from '../support/kill.ts';
 import { isLongRun } from '../support/long.ts';
 
 const world = createRealWorld();
@@ -76,7 +77,7 @@ const sleeper = () => {
 /** A process that escaped would otherwise outlive the tests. */
 const expectNone = (text: string): void => {
   const left = withText(text);
-  for (const pid of left) process.kill(pid, 'SIGKILL');
+  for (const pid of left) kill(pid);
   expect(left).toEqual([]);
 };
 const untilThere = 'until [ -e there ]; do sleep 0.01; done';

@@ -2,6 +2,7 @@
  * What tests of crashes share: a group on disk run by real processes of the program, which end where a test says;
  * fakes that answer by themselves; and what must hold whatever happened.
  */
+
 import { expect } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,6 +13,7 @@ import type { Alteration } from './altered-world.ts';
 import { pinnedClaude, type Started } from './cli.ts';
 import type { Invocation, Rig } from './fake-claude-rig.ts';
 import { type GroupFixture, packageRoot } from './group-fixture.ts';
+import { kill } from './kill.ts';
 import { noteTried } from './tried.ts';
 
 export const launcher = join(packageRoot, 'bin', 'claude-code-agent');
@@ -139,7 +141,7 @@ export function expectSettled(group: GroupFixture): void {
 
 /** Removes a group and what still lives of it: after a failed test a worker that was stopped cannot end by itself. */
 export function removeGroup(group: GroupFixture): void {
-  for (const pid of markedProcesses(group)) process.kill(pid, 'SIGKILL');
+  for (const pid of markedProcesses(group)) kill(pid);
   group.remove();
 }
 

@@ -2,6 +2,7 @@
  * A group that runs with a fleet: a real redis-server, and machines that are an agent and a guard each, processes of
  * their own with data roots of their own. The claude on them is what the environment says.
  */
+
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { attemptMark } from '../../src/claude/launch/environment.ts';
@@ -15,6 +16,7 @@ import { createRealWorld } from '../../src/world/real-world.ts';
 import { Repository } from '../git/repository.ts';
 import { until } from './cli.ts';
 import { type GroupFixture, makeGroup, type SessionSketch } from './group-fixture.ts';
+import { kill } from './kill.ts';
 import { type RedisServer, startRedis } from './redis-server.ts';
 
 const world = createRealWorld();
@@ -72,7 +74,7 @@ export class Machine {
   async killGuard(): Promise<void> {
     const pid = this.#guard;
     if (pid === null) return;
-    process.kill(pid, 'SIGKILL');
+    kill(pid);
     await until(() => this.#guard !== pid);
   }
 
@@ -86,10 +88,8 @@ export class Machine {
   async burn(attemptIds: readonly string[]): Promise<void> {
     this.#agent?.kill('SIGKILL');
     const guard = this.#guard;
-    if (guard !== null) process.kill(guard, 'SIGKILL');
-    for (const id of attemptIds) {
-      for (const { pid } of world.processes.findMarked(attemptMark, id)) process.kill(pid, 'SIGKILL');
-    }
+    if (guard !== null) kill(guard);
+    for (const id of attemptIds) for (const { pid } of world.processes.findMarked(attemptMark, id)) kill(pid);
     await this.#agent?.exited;
   }
 }

@@ -2,6 +2,7 @@
  * A fleet of one machine on this one: a real redis-server, an agent and a guard as processes of their own with a data
  * root of their own, and a runner that says and hears exactly what a test wants, signed and sealed as a real one.
  */
+
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { attemptMark } from '../../src/claude/launch/environment.ts';
@@ -26,6 +27,7 @@ import { groupPaths, type SessionPaths, sessionPaths } from '../../src/store/pat
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { basePath, makeTempFolder, until, unwrap } from '../world/rig.ts';
 import { groupId, sid } from './core-events.ts';
+import { kill } from './kill.ts';
 import { type RedisServer, startRedis } from './redis-server.ts';
 
 export const world = createRealWorld();
@@ -162,7 +164,7 @@ export class FleetRig {
   async killGuard(): Promise<void> {
     const pid = this.guardPid();
     if (pid === null) return;
-    process.kill(pid, 'SIGKILL');
+    kill(pid);
     // Another that was started meanwhile may have its place at once.
     await until(() => this.guardPid() !== pid);
   }
@@ -369,14 +371,6 @@ export class FleetRig {
     await this.#listening;
     await this.server.kill();
     this.temp.remove();
-  }
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It has ended.
   }
 }
 

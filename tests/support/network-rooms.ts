@@ -2,7 +2,9 @@
  * Machines that only the network joins: network namespaces at a bridge, so that a link can go down and a route can be
  * taken away. That takes root; names bear the pid of the test, so that the next one removes what a killed one left.
  */
+
 import { existsSync } from 'node:fs';
+import { kill } from './kill.ts';
 import { orFailure } from './redis-server.ts';
 
 function ip(...args: string[]): string {
@@ -36,14 +38,6 @@ function sweep(isOver: (pid: number) => boolean): void {
   for (const [, name = '', pid] of ip('-o', 'link', 'show').matchAll(/^\d+: (ccab(\d+)(?:o\d+)?)[@:]/gm)) {
     // A cable goes by itself when its other end is gone, which may be just now.
     if (isOver(Number(pid))) Bun.spawnSync(['ip', 'link', 'delete', name], { stderr: 'ignore' });
-  }
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It has ended.
   }
 }
 

@@ -2,6 +2,7 @@
  * F4: nothing of an attempt survives its end, whatever it did to get away, however it ended, and whether the runner
  * that started it still lives: below a keeper alone, and in a control group where this machine lets us make one.
  */
+
 import { afterAll, afterEach, describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,6 +12,7 @@ import { keeperName } from '../../src/world/processes/keeper.ts';
 import { createProcTable } from '../../src/world/processes/proc-system.ts';
 import { createProcesses } from '../../src/world/processes/processes.ts';
 import type { Processes, RunningProcess } from '../../src/world/world.ts';
+import { kill } from '../support/kill.ts';
 import { isLongRun } from '../support/long.ts';
 import { basePath, exitOf, makeTempFolder, sourceFolder, until, unwrap } from './rig.ts';
 
@@ -26,7 +28,7 @@ const rounds = isLongRun ? 10 : 1;
 let names: string[] = [];
 
 afterEach(() => {
-  for (const pid of names.flatMap(bearing)) process.kill(pid, 'SIGKILL');
+  for (const pid of names.flatMap(bearing)) kill(pid);
   names = [];
 });
 afterAll(() => temp.remove());

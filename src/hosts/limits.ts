@@ -1,6 +1,7 @@
 /** What a session may take, as far as the machine can hold it to that. */
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionDefinition } from '../core/group.ts';
+import { programName } from '../core/program-name.ts';
 import type { Limits, Processes } from '../world/world.ts';
 
 type Machine = Pick<Processes, 'limits'>;
@@ -28,8 +29,8 @@ export function limitsOf(
 /** Refuses a session whose processes cannot be limited here as it asks. Fails with `spawn-failed`. */
 export function checkLimits({ maxProcesses }: Pick<SessionDefinition, 'maxProcesses'>, machine: Machine): Result<void> {
   if (maxProcesses === undefined || machine.limits().has('processes')) return ok(undefined);
-  return fail('spawn-failed', 'The number of its processes cannot be limited here.', limitsAdvice);
+  return fail('spawn-failed', 'The number of its processes cannot be limited here.', limitsAdvice());
 }
 
-const limitsAdvice =
-  'Run it under `systemd-run --user --scope -p Delegate=yes claude-code-agent …`, or leave out --max-processes.';
+const limitsAdvice = (): string =>
+  `Run it under \`systemd-run --user --scope -p Delegate=yes ${programName} …\`, or leave out --max-processes.`;

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { limitText } from '../../src/control/check/machine.ts';
+import { programName, startedAs } from '../../src/core/program-name.ts';
 import { makeFifo } from '../../src/world/libc.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { User } from './user.ts';
@@ -79,6 +80,10 @@ test('F4: which limits a session can be given is told, as it is tried here', asy
   const none = limitText(new Set());
   expect(none).toContain('of its commands only');
   expect(none).toContain('--max-processes is refused); start with "systemd-run --user --scope -p Delegate=yes');
+  const before = programName;
+  startedAs('cca');
+  expect(limitText(new Set())).toContain('-p Delegate=yes cca ..." to have it');
+  startedAs(before);
   const all = limitText(new Set(['memory', 'processes']));
   expect(all).toContain('of all of a session');
   expect(all).not.toContain('systemd-run');

@@ -4,7 +4,7 @@
  * that git cannot keep; and git remembers no worktree that is gone.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { leftoversOf, releaseWorktrees } from '../../src/delivery/worktree-cleanup.ts';
 import { groupPaths } from '../../src/store/paths.ts';
@@ -163,6 +163,16 @@ test('a damaged group is deleted with its worktrees', async () => {
   expect(existsSync(group.folder)).toBe(false);
   // Of the second one nothing said which branch is its own.
   expect(user.branches()).toEqual([group.branch('api'), group.branch('web'), 'main']);
+});
+
+test('a folder that is a link: the link goes, and what it led to is named', async () => {
+  const group = user.group('auth', ['api']);
+  const [folder, moved] = [groupPaths(user.data, group.id).folder, join(user.folder, 'moved')];
+  renameSync(folder, moved);
+  symlinkSync(moved, folder);
+  const { stderr } = await user.run('group', 'delete', group.id, '--force');
+  expect(stderr).toContain(`what it led to stays: ${moved}`);
+  expect([existsSync(folder), existsSync(moved)]).toEqual([false, true]);
 });
 
 test('a folder of a session that is not in the log any more goes through git as well', async () => {

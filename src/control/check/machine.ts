@@ -5,6 +5,7 @@ import { type ClaudeProgram, findClaude } from '../../claude/launch/program.ts';
 import { versionOf } from '../../claude/launch/program-file.ts';
 import { adviceText, advise } from '../../core/advice.ts';
 import type { Failure, Result } from '../../core/failure.ts';
+import { programName } from '../../core/program-name.ts';
 import { groupsFolder } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { isBundled, isCompiled, ownCommand } from '../../world/own-program.ts';
@@ -30,7 +31,7 @@ export async function checkMachine(place: Place, root: Result<string>): Promise<
     await checkClaude(place, claude),
     ...(claude.ok ? [await checkClaudeLogin(place, claude.value)] : []),
     await checkGit(place),
-    fine('cgroup', containments[world.processes.containment()]),
+    fine('cgroup', containmentText(world.processes.containment())),
     fine('limits', limitText(world.processes.limits())),
     ...(await checkUserConfig(place)),
     ...data,
@@ -38,13 +39,16 @@ export async function checkMachine(place: Place, root: Result<string>): Promise<
 }
 
 /** What becomes of processes that a session leaves. */
-const containments: Readonly<Record<Containment, string>> = {
-  cgroup: 'each session has a control group (cgroup v2) of its own; the kernel ends all of it',
-  keeper:
-    'a keeper above each session ends what it leaves. No control group can be made here; start with ' +
-    '"systemd-run --user --scope claude-code-agent ..." to have one for each session',
-  none: 'what a session leaves is found by its mark or its parent, and ended',
-};
+function containmentText(containment: Containment): string {
+  const texts: Readonly<Record<Containment, string>> = {
+    cgroup: 'each session has a control group (cgroup v2) of its own; the kernel ends all of it',
+    keeper:
+      'a keeper above each session ends what it leaves. No control group can be made here; start with ' +
+      `"systemd-run --user --scope ${programName} ..." to have one for each session`,
+    none: 'what a session leaves is found by its mark or its parent, and ended',
+  };
+  return texts[containment];
+}
 
 /** Which limits a session can be given. */
 export function limitText(limits: ReadonlySet<LimitKind>): string {
@@ -54,7 +58,7 @@ export function limitText(limits: ReadonlySet<LimitKind>): string {
   const processes = limits.has('processes')
     ? 'processes: at most as many as --max-processes says'
     : 'processes: none (--max-processes is refused); start with "systemd-run --user --scope -p Delegate=yes ' +
-      'claude-code-agent ..." to have it';
+      `${programName} ..." to have it`;
   return `${memory}; ${processes}`;
 }
 

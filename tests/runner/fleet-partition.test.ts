@@ -11,16 +11,20 @@ import type { Step } from '../../src/rehearsal/script.ts';
 import { type CapturedRequest, type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { modelOfKnownPrice } from '../claude/rig.ts';
 import { git } from '../git/repository.ts';
-import { pinnedClaude, until } from '../support/cli.ts';
+import { pinnedClaude } from '../support/cli.ts';
 import { type CuttableProxy, startProxy } from '../support/cuttable-proxy.ts';
 import { type FleetGround, openGround } from '../support/fleet-ground.ts';
 import type { RunningGroup } from '../support/group-fixture.ts';
 import { longTestIf } from '../support/long.ts';
 import { hasRedis } from '../support/redis-server.ts';
+import { until } from '../world/rig.ts';
 
 const partitionTest: typeof test = longTestIf(hasRedis);
 const cap = 5;
-const leaseMs = 3_000;
+/** Longer than a busy machine may stand still before it is cut off. */
+const leaseMs = 6_000;
+/** Of a machine that keeps its lease while Redis is out of reach. */
+const longLeaseMs = 15_000;
 const stepsMax = 300;
 
 interface Asked {
@@ -45,7 +49,7 @@ afterEach(async () => {
 });
 
 /** One session, which calls a tool twice a second, on a machine that can be cut off; another machine waits. */
-async function begin(): Promise<RunningGroup> {
+async function begin(lease = leaseMs): Promise<RunningGroup> {
   [asked, mostUsd, isEnough] = [[], 0, false];
   let from = '';
   const call: Step = { text: 'On.', tool: 'Bash', input: { command: 'echo once >> work.txt; sleep 0.5' } };
@@ -63,7 +67,7 @@ async function begin(): Promise<RunningGroup> {
   const common = { ANTHROPIC_API_KEY: 'test-key', CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude() };
   const fields = { allowedTools: ['Bash'], model: modelOfKnownPrice };
   ground = await openGround([{ name: 'a', fields }], {
-    leaseMs,
+    leaseMs: lease,
     machines: {},
     env: common,
     redis: ['appendonly yes', 'appendfsync everysec'],
@@ -145,7 +149,7 @@ partitionTest(
 partitionTest(
   'cut off for less than its lease nothing happens to it',
   async () => {
-    const run = await begin();
+    const run = await begin(longLeaseMs);
     const count = of('one').length;
     proxy.cut();
     await until(() => of('one').length >= count + 2);
@@ -161,7 +165,7 @@ partitionTest(
 partitionTest(
   'Redis is killed and started again at once: nothing happens to the session',
   async () => {
-    const run = await begin();
+    const run = await begin(longLeaseMs);
     const count = of('one').length;
     await ground.server.kill();
     await ground.server.restart();

@@ -61,7 +61,7 @@ longTestIf(hasRedis)(
       {
         machines: {},
         env: claude,
-        leaseMs: 3_000,
+        leaseMs: 6_000,
         login: { ANTHROPIC_BASE_URL: api.url, ANTHROPIC_API_KEY: 'test-key' },
         config: { where: 'fleet', maxBudgetUsd: 50, maxConcurrentSessions: 5 },
       },

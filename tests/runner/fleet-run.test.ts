@@ -103,7 +103,7 @@ const attemptOf = (name: string): Attempt => {
 longFleetTest(
   'a machine that burns is told of, and the session goes on elsewhere with what it had',
   async () => {
-    await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 2_000 });
+    await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 5_000 });
     const run = ground.group.run(rig.env);
     const first = await inMidTool('a');
     const { id } = attemptOf('a');
@@ -131,7 +131,7 @@ longFleetTest(
 longFleetTest(
   'late books: what a machine that is there again tells replaces what was held',
   async () => {
-    await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 2_000 });
+    await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 5_000 });
     const run = ground.group.run(rig.env);
     const first = await inMidTool('a');
     const { id } = attemptOf('a');
@@ -155,7 +155,7 @@ longFleetTest(
 longFleetTest(
   'late books of a group that has failed meanwhile are asked for by the next run, which is refused as ever',
   async () => {
-    await open([{ name: 'a' }, { name: 'b', after: ['a'] }], { machines: { one: {} }, leaseMs: 2_000 });
+    await open([{ name: 'a' }, { name: 'b', after: ['a'] }], { machines: { one: {} }, leaseMs: 5_000 });
     const run = ground.group.run(rig.env);
     await inMidTool('a');
     const { id } = attemptOf('a');
@@ -180,7 +180,7 @@ longFleetTest(
 fleetTest(
   'one that is to be waited for works on however long its machine is out of reach',
   async () => {
-    await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 2_000, config: { onLost: 'wait' } });
+    await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 5_000, config: { onLost: 'wait' } });
     const run = ground.group.run(rig.env);
     const fake = await inMidTool('a');
     const [labelSet = '', job = ''] = attemptOf('a').place?.job.split('/') ?? [];

@@ -130,6 +130,7 @@ export interface GroundOptions {
   readonly claude?: (folder: string) => string;
   /** Variables of a login that each machine holds; absent = that of the environment. */
   readonly login?: Readonly<Record<string, string>>;
+  /** Absent = so long that a busy machine does not lose it. */
   readonly leaseMs?: number;
   readonly config?: Partial<GroupConfig>;
   readonly files?: Readonly<Record<string, string>>;
@@ -139,7 +140,7 @@ export interface GroundOptions {
 
 /** Sessions work in the repositories of their projects, `app` unless they name one. The agents are started. */
 export async function openGround(sketches: readonly SessionSketch[], options: GroundOptions): Promise<FleetGround> {
-  const { leaseMs = 3_000, env, config = {}, files = {}, login } = options;
+  const { leaseMs = 10_000, env, config = {}, files = {}, login } = options;
   let projects = '';
   const all = sketches.map((sketch) => {
     const { project = 'app' } = sketch;

@@ -13,6 +13,7 @@ import {
   installedMark,
 } from './context/hook-call.ts';
 import { parseHookInput } from './context/hook-input.ts';
+import { defined } from './core/defined.ts';
 import { createClock } from './world/clock.ts';
 import { createFiles } from './world/files.ts';
 import { hostName } from './world/host-name.ts';
@@ -48,10 +49,7 @@ async function main([system = '', event = '', ...options]: readonly string[]): P
   const source = (at < 0 ? undefined : options[at + 1]) ?? input.source;
   const call: HookCall = {
     event: event as HookEvent,
-    ...(source === undefined ? {} : { source }),
-    ...(input.sessionId === undefined ? {} : { sessionId: input.sessionId }),
-    ...(input.transcriptPath === undefined ? {} : { transcriptPath: input.transcriptPath }),
-    ...(input.resumed === undefined ? {} : { resumed: input.resumed }),
+    ...defined({ source, sessionId: input.sessionId, transcriptPath: input.transcriptPath, resumed: input.resumed }),
     projectFolder: env.CLAUDE_PROJECT_DIR || input.cwd || process.cwd(),
     isWorker,
     ...(sessionFolder === null ? {} : { sessionFolder }),

@@ -1,4 +1,5 @@
 /** What a tool did to a file, as hunks: from what claude says it changed, else from what the model asked for. */
+import { defined } from '../core/defined.ts';
 import type { DiffHunk, FileEdit } from '../core/transcript.ts';
 import { type JsonObject, number, objects, text } from './lenient.ts';
 
@@ -28,8 +29,7 @@ function patched(details: JsonObject | undefined): Change | undefined {
   const hunks = objects(details?.structuredPatch).map((hunk): DiffHunk => {
     const [oldStart, newStart] = [number(hunk.oldStart), number(hunk.newStart)];
     return {
-      ...(oldStart === undefined ? {} : { oldStart }),
-      ...(newStart === undefined ? {} : { newStart }),
+      ...defined({ oldStart, newStart }),
       lines: (Array.isArray(hunk.lines) ? hunk.lines : []).filter((line) => typeof line === 'string'),
     };
   });

@@ -3,6 +3,7 @@
  * said so far, the fold over its stream. It costs the same for every line however long the stream is, and the same
  * lines always give the same state, so a later runner knows what an earlier one knew.
  */
+import { defined } from '../core/defined.ts';
 import {
   addUsage,
   figureMax,
@@ -162,7 +163,7 @@ export function emptyStream(prices: PriceTable = {}, findBase?: () => Claim): At
     beganWithoutHook: false,
     spending: emptySpending(),
     isNewConversation: false,
-    ...(findBase === undefined ? {} : { findBase }),
+    ...defined({ findBase }),
     prices,
     costUsd: 0,
     tokens: noTokens,

@@ -2,6 +2,7 @@
  * Turns the lines of a transcript into what people want to read. Control traffic, hooks, the progress of tasks and
  * whatever is said twice are left out. No line can make this throw, and what it remembers is bounded.
  */
+import { defined } from '../core/defined.ts';
 import type { FileEdit, TranscriptEntry } from '../core/transcript.ts';
 import { editOf } from './file-edits.ts';
 import { isObject, type JsonObject, number, object, objects, text } from './lenient.ts';
@@ -62,7 +63,7 @@ export class TranscriptReader {
       case 'init': {
         this.#cwd = message.cwd ?? this.#cwd;
         const { model, claudeVersion: version } = message;
-        return [{ kind: 'claude', ...(model === undefined ? {} : { model }), ...(version ? { version } : {}) }];
+        return [{ kind: 'claude', ...defined({ model }), ...(version ? { version } : {}) }];
       }
       case 'assistant':
         return this.#assistant(value);
@@ -153,7 +154,7 @@ export class TranscriptReader {
       isError,
       text: clip(answer, outcomeChars),
       lines: countLines(answer),
-      ...(edit === undefined ? {} : { edit }),
+      ...defined({ edit }),
     };
   }
 
@@ -201,9 +202,7 @@ function compaction(value: JsonObject): TranscriptEntry {
   const [how, before, after] = [text(trigger), number(pre_tokens), number(post_tokens)];
   return {
     kind: 'compaction',
-    ...(how === undefined ? {} : { trigger: how }),
-    ...(before === undefined ? {} : { tokensBefore: before }),
-    ...(after === undefined ? {} : { tokensAfter: after }),
+    ...defined({ trigger: how, tokensBefore: before, tokensAfter: after }),
   };
 }
 

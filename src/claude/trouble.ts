@@ -1,10 +1,11 @@
 /**
  * What a result that is no success means: whose trouble it is, and what cures it.
  */
+import { defined } from '../core/defined.ts';
 import type { PauseReason } from '../core/event.ts';
 import type { SessionFailureReason } from '../core/failure.ts';
-import { momentText } from '../core/moment.ts';
 import { throttled } from '../core/state.ts';
+import { momentText } from '../core/text/moment.ts';
 import { isAborted, type ResultMessage } from './messages.ts';
 import type { AttemptStream } from './stream.ts';
 import { oneLine } from './text.ts';
@@ -145,8 +146,7 @@ function limited(stream: AttemptStream, said: string): Verdict {
     status: 'paused',
     reason: 'limit',
     message: `${sentence('A usage or rate limit was reached', said)}${rest}`,
-    ...(resetsAtMs === undefined ? {} : { resetsAtMs }),
-    ...(limit?.limitType === undefined ? {} : { limitType: limit.limitType }),
+    ...defined({ resetsAtMs, limitType: limit?.limitType }),
   };
 }
 

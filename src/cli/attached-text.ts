@@ -2,11 +2,11 @@
 import type { Attached } from '../control/attach/attach-session.ts';
 import { adviceText, advise } from '../core/advice.ts';
 import type { SessionId } from '../core/group.ts';
-import { formatMoney } from '../core/money.ts';
 import { raiseAdvice, resumeSessionCommand, sessionReference } from '../core/plan/advice.ts';
 import { isBudgetExhausted } from '../core/plan/budget.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
+import { formatMoney } from '../core/text/money.ts';
 import { titleOf } from '../report/wording.ts';
 
 export function mayspendText(reservedUsd: number | undefined): string {

@@ -1,5 +1,6 @@
 /** What a merge did, or would do, for people and as JSON. */
 
+import { defined } from '../core/defined.ts';
 import type { MergeReport } from '../delivery/merge.ts';
 import { type MergeItem, titleOfItem } from '../delivery/merge-items.ts';
 import { leftOutLines, placeName } from '../delivery/plan.ts';
@@ -33,7 +34,7 @@ function mergeDocument(
         checkouts: move?.checkouts ?? target.checkouts,
         sessions: plan.items.map((item) => ({
           id: item.record.definition.id,
-          ...(item.record.definition.name === undefined ? {} : { name: item.record.definition.name }),
+          ...defined({ name: item.record.definition.name }),
           branch: item.workspace.branch,
           commit: item.source,
           ...(move === undefined ? {} : { contained: contained.has(item.record.definition.id) }),

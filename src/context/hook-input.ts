@@ -1,4 +1,5 @@
 /** What claude tells a hook on its standard input, read leniently: whatever cannot be used is left out. */
+import { defined } from '../core/defined.ts';
 
 export interface HookInput {
   readonly sessionId?: string;
@@ -39,10 +40,7 @@ export function parseHookInput(text: string): HookInput {
   const resumed = resumeNote(fields);
   return {
     ...(sessionId !== undefined && idPattern.test(sessionId) ? { sessionId } : {}),
-    ...(source === undefined ? {} : { source }),
-    ...(transcriptPath === undefined ? {} : { transcriptPath }),
-    ...(cwd === undefined ? {} : { cwd }),
-    ...(resumed === undefined ? {} : { resumed }),
+    ...defined({ source, transcriptPath, cwd, resumed }),
   };
 }
 

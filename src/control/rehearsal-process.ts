@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import { findClaude, forRehearsal } from '../claude/launch/program.ts';
+import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { findRehearsal, loadScript } from '../rehearsal/serve.ts';
 import type { Rehearsal } from '../runner/run-group.ts';
@@ -39,7 +40,7 @@ export function createRehearsal(world: World, options: RehearsalProcessOptions):
   if (!script.ok) return script;
   const { scriptFile } = options;
   return ok({
-    ...(scriptFile === undefined ? {} : { scriptFile }),
+    ...defined({ scriptFile }),
     start: (paths) => start(world, paths, options),
     stop: async (paths) => {
       const server = findRehearsal(world, paths.folder);

@@ -13,9 +13,9 @@ import {
   type Usage,
   whereModes,
 } from './group.ts';
-import { formatMoney } from './money.ts';
 import { moneyProblem } from './session-values.ts';
 import type { GroupState } from './state.ts';
+import { formatMoney } from './text/money.ts';
 import { commandProblem, concurrentMax, isWhole, lineProblem, thresholdMax, wordPattern, wordRule } from './values.ts';
 
 export function descriptionOf({ group }: Pick<GroupState, 'group'>): GroupDescription {

@@ -1,6 +1,7 @@
 /** GroupProgress of the seed (§11), made from the state and from what running workers said last. */
 
 import { adviceText } from './advice.ts';
+import { defined } from './defined.ts';
 import { addUsage, noUsage, type SessionId, type Tokens, type Usage } from './group.ts';
 import { type SlotWait, slotReason, slotSentence } from './plan/command-slot.ts';
 import { loggedContext } from './plan/decision.ts';
@@ -171,7 +172,7 @@ function sessionProgress(
   const now = record.state.status === 'running' ? live.get(definition.id) : undefined;
   return {
     id: definition.id,
-    ...(definition.name === undefined ? {} : { name: definition.name }),
+    ...defined({ name: definition.name }),
     projectPath: definition.projectPath,
     status: record.state.status,
     ...(record.state.status === 'running'
@@ -179,14 +180,15 @@ function sessionProgress(
       : verdictFields(state, record, verdicts(record))),
     ...(now?.slot === undefined ? {} : slotExplanation(state, now.slot)),
     ...(definition.dependsOn.length > 0 ? { dependsOn: definition.dependsOn } : {}),
-    ...(record.host === undefined ? {} : { host: record.host }),
-    ...(now?.currentTool === undefined ? {} : { currentTool: now.currentTool }),
-    ...(now?.lastText === undefined ? {} : { lastText: now.lastText }),
-    ...(now?.retry === undefined ? {} : { retry: now.retry }),
-    ...(now?.denied === undefined ? {} : { denied: now.denied }),
+    ...defined({
+      host: record.host,
+      currentTool: now?.currentTool,
+      lastText: now?.lastText,
+      retry: now?.retry,
+      denied: now?.denied,
+    }),
     ...sessionFigures(record, now?.usage),
-    ...(record.startedAt === undefined ? {} : { startedAt: record.startedAt }),
-    ...(record.endedAt === undefined ? {} : { endedAt: record.endedAt }),
+    ...defined({ startedAt: record.startedAt, endedAt: record.endedAt }),
   };
 }
 

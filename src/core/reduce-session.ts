@@ -1,4 +1,5 @@
 /** What an event that names a session does to it and to the group's sums; called by reduce, see state.ts for errors. */
+import { defined } from './defined.ts';
 import type { AttemptIntent, GroupEvent, StopReason } from './event.ts';
 import { addUsage, noUsage, type SessionDefinition, type SessionId, type Usage, type Workspace } from './group.ts';
 import { isPlaceEvent, noteLost, notePlace, settleLost } from './plan/lost-attempts.ts';
@@ -247,7 +248,7 @@ function inherit(
   event: Extract<SessionEvent, { type: 'session_inherited' }>,
 ): void {
   const { from, isolated, workspace, mergedInto, work } = event;
-  record.state = { status: 'completed', ...answerOf(event), ...(work === undefined ? {} : { work }) };
+  record.state = { status: 'completed', ...answerOf(event), ...defined({ work }) };
   record.queued = false;
   record.inherited = from;
   record.isolated = isolated;
@@ -272,7 +273,7 @@ function isolate(
 function noteBase(state: GroupState, workspace: Workspace): void {
   const { repository, target, checkout = repository, origin = workspace.base } = workspace;
   if (state.bases.has(checkout)) return;
-  state.bases.set(checkout, { repository, base: origin, ...(target === undefined ? {} : { target }) });
+  state.bases.set(checkout, { repository, base: origin, ...defined({ target }) });
 }
 
 /** The worker is gone and paid; its answer stays whatever becomes of the acceptance. */
@@ -288,7 +289,7 @@ function accept(
 }
 
 function answerOf({ result, structured }: Answer): Answer {
-  return { result, ...(structured === undefined ? {} : { structured }) };
+  return { result, ...defined({ structured }) };
 }
 
 function identify(record: SessionRecord, event: Extract<SessionEvent, { type: 'session_identified' }>): void {
@@ -403,7 +404,7 @@ function reject(
   const { finished: answer } = record;
   delete record.finished;
   noteCommitted(record);
-  record.rejection = { message, output, ...(answer === undefined ? {} : { answer }) };
+  record.rejection = { message, output, ...defined({ answer }) };
 }
 
 /** Work is committed before it is judged. */

@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import type { Place } from '../control/place.ts';
+import { defined } from '../core/defined.ts';
 import { describeFailure, fail, ok, type Result } from '../core/failure.ts';
 import { fetchBranch, pushHead, type Remote, remoteOf, remoteTip } from '../git/push.ts';
 import { readTarget, type Target } from '../git/target.ts';
@@ -121,7 +122,7 @@ async function choosePlaces(
       branch: branch.value.branch,
       start: tip ?? target.value.commit,
       isPushed: tip !== null,
-      ...(before?.url === undefined ? {} : { url: before.url }),
+      ...defined({ url: before?.url }),
     });
   }
   return ok(destinations);

@@ -4,6 +4,7 @@ import { briefPath, shellWord } from '../control/path-argument.ts';
 import type { Place } from '../control/place.ts';
 import type { LoadedGroup, LoadedSession } from '../control/resolve.ts';
 import { advise } from '../core/advice.ts';
+import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
 import { runCommand } from '../core/plan/advice.ts';
@@ -72,8 +73,7 @@ export async function diffOf(
   if (!stat.ok) return stat;
   const options = {
     from: base,
-    ...(to === undefined ? {} : { to }),
-    ...(form.stat === undefined ? {} : { stat: form.stat }),
+    ...defined({ to, stat: form.stat }),
   };
   const text = form.numbers ? ok(undefined) : await diffText(place, folder, options);
   if (!text.ok) return text;
@@ -81,13 +81,12 @@ export async function diffOf(
   const { name } = record.definition;
   return ok({
     sessionId,
-    ...(name === undefined ? {} : { name }),
+    ...defined({ name }),
     status: record.state.status,
     ...{ repository, branch, base },
-    ...(to === undefined ? {} : { commit: to }),
+    ...defined({ commit: to }),
     stat: stat.value,
-    ...(gone === undefined ? {} : { gone }),
-    ...(text.value === undefined ? {} : { text: text.value }),
+    ...defined({ gone, text: text.value }),
   });
 }
 

@@ -8,6 +8,7 @@ import { whileBusy } from '../control/busy.ts';
 import { briefPath, shellWord, tryPath } from '../control/path-argument.ts';
 import type { Place } from '../control/place.ts';
 import { advise, type CommandLine } from '../core/advice.ts';
+import { defined } from '../core/defined.ts';
 import { describeFailure, fail, ok, type Result } from '../core/failure.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
 import { isSessionId } from '../core/id.ts';
@@ -220,7 +221,7 @@ export async function leftoverOf(
     sessionId,
     title: sessionTitle(sessionId, record?.definition.name),
     doomed,
-    ...(record === undefined ? {} : { record }),
+    ...defined({ record }),
     isUncertain: record?.workspace === undefined && intentOf(place, paths, sessionId)?.state === 'making',
     standing: isGone ? null : await standingOf(place, doomed),
   };

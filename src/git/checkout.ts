@@ -1,4 +1,5 @@
 /** Gets the files of a repository at one commit: no history, no submodules, nothing that stays connected. */
+import { defined } from '../core/defined.ts';
 import { type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { type Git, runGit } from './git.ts';
 import type { Login } from './source.ts';
@@ -33,7 +34,7 @@ export async function checkOut(git: Git, input: CheckoutInput): Promise<Result<C
     cwd: folder,
     timeoutMs: fetchTimeoutMs,
     args: ['fetch', '--quiet', '--depth=1', '--no-tags', '--no-recurse-submodules', '--', repository, ref ?? 'HEAD'],
-    ...(login === undefined ? {} : { login }),
+    ...defined({ login }),
   });
   if (!fetched.ok) return withNext(fetched.failure, ref);
   const found = await runGit(git, { ...local, args: ['rev-parse', '--verify', '--quiet', 'FETCH_HEAD^{commit}'] });

@@ -1,5 +1,6 @@
 /** Puts what a session left in its worktree onto its branch. Whatever is not understood stays where it is. */
 import { join } from 'node:path';
+import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Workspace } from '../core/group.ts';
 import { type DiffStat, differenceOf } from './diff.ts';
@@ -67,7 +68,7 @@ export async function commitWork(
   if (!home.ok) return home;
   const now = home.value === stays ? looked : await uncommittedIn(git, path);
   if (!now.ok) return now;
-  const scope = { base, fresh, apart, ...(target === undefined ? {} : { target }) };
+  const scope = { base, fresh, apart, ...defined({ target }) };
   const commit = home.value.isHome && !leave ? await commitAll(git, path, message, scope, now.value) : ok(false);
   if (!commit.ok) return commit;
   const isTip = home.value.isHome && !commit.value && now.value.head !== null;

@@ -3,6 +3,7 @@
  * nothing in a repository start a program: no hooks, no file system monitor, no transport helpers. The user's own
  * configuration counts, because it says how to log in.
  */
+import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { RunOutput, World } from '../world/world.ts';
 import type { Login } from './source.ts';
@@ -116,7 +117,7 @@ export async function askGit({ world, env, mark }: Git, call: GitCall): Promise<
     cwd,
     env: { ...gitEnvironment(env, login, own), ...variables, ...mark },
     timeoutMs,
-    ...(encoding === undefined ? {} : { encoding }),
+    ...defined({ encoding }),
     ...(input === undefined ? {} : { input: typeof input === 'string' ? Buffer.from(input) : input }),
   });
   if (!ran.ok) {

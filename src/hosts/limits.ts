@@ -1,4 +1,5 @@
 /** What a session may take, as far as the machine can hold it to that. */
+import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionDefinition } from '../core/group.ts';
 import { programName } from '../core/program-name.ts';
@@ -21,8 +22,7 @@ export function limitsOf(
     memoryBytes !== undefined && machine.limits().has('memory') ? memoryBytes + claudeMemoryBytes : undefined;
   if (memory === undefined && maxProcesses === undefined) return undefined;
   return {
-    ...(memory === undefined ? {} : { memory }),
-    ...(maxProcesses === undefined ? {} : { processes: maxProcesses }),
+    ...defined({ memory, processes: maxProcesses }),
   };
 }
 

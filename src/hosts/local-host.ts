@@ -1,4 +1,5 @@
 /** The machine on which this program runs. */
+import { defined } from '../core/defined.ts';
 import type { SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
 import type { World } from '../world/world.ts';
@@ -26,7 +27,7 @@ export class LocalHost implements Host {
   attempt(subject: AttemptSubject): LocalAttempt {
     const late = this.#late;
     const searchLater = late === null ? undefined : (id: string) => late.add(subject.sessionId, id);
-    return new LocalAttempt(this.#world, { ...subject, ...(searchLater === undefined ? {} : { searchLater }) });
+    return new LocalAttempt(this.#world, { ...subject, ...defined({ searchLater }) });
   }
 
   get isIdle(): boolean {

@@ -7,6 +7,7 @@ import type { RunConfig } from '../control/run/run-options.ts';
 import { submit } from '../control/submit.ts';
 import { progressOf } from '../control/watch/group-view.ts';
 import { configProblem } from '../core/config-values.ts';
+import { defined } from '../core/defined.ts';
 import type { GroupEvent } from '../core/event.ts';
 import { fail, ok } from '../core/failure.ts';
 import { finishInterruptedMerge } from '../delivery/finish.ts';
@@ -92,8 +93,7 @@ export class SessionGroupRunner {
     const { maxConcurrent, ...same } = settings;
     const config: RunConfig = {
       ...same,
-      ...(maxConcurrent === undefined ? {} : { maxConcurrentSessions: maxConcurrent }),
-      ...(acceptClaude === undefined ? {} : { acceptClaude }),
+      ...defined({ maxConcurrentSessions: maxConcurrent, acceptClaude }),
     };
     const problem = configProblem(config);
     if (problem !== null) unwrap(fail('usage', `${problem}.`, ''));

@@ -17,6 +17,7 @@ import { submit } from '../control/submit.ts';
 import { followGroup } from '../control/watch/follow-group.ts';
 import { progressOf } from '../control/watch/group-view.ts';
 import { configProblem } from '../core/config-values.ts';
+import { defined } from '../core/defined.ts';
 import type { GroupEvent } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { defaultGroupConfig } from '../core/group.ts';
@@ -103,7 +104,7 @@ export class SessionGroup {
       var: pairsOf(variables),
       dependsOn: dependsOn.map(idOf),
       work: { isolate, accept, acceptRetries, acceptTimeoutMs, setup, setupTimeoutMs, expectChanges, commit },
-      ...(config === undefined ? {} : { config }),
+      ...defined({ config }),
     });
     const { sessionId, notes } = unwrap(added);
     for (const note of notes) place.notes.line(note);

@@ -3,6 +3,7 @@
  * they must find their model where it was. What was served is kept in a ledger, so that totals can be compared.
  */
 import { join } from 'node:path';
+import { defined } from '../core/defined.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { addTokens, noTokens, type Tokens } from '../core/group.ts';
@@ -180,8 +181,7 @@ function servedLine(world: World, request: CapturedRequest, served: Served): Led
     type: 'served',
     at: timestamp(world),
     session: request.session,
-    ...(request.name === undefined ? {} : { name: request.name }),
-    ...(request.agentId === undefined ? {} : { agentId: request.agentId }),
+    ...defined({ name: request.name, agentId: request.agentId }),
     kind: request.kind,
     step: request.step,
     costUsd: served.costUsd,

@@ -6,6 +6,7 @@
 import { join } from 'node:path';
 import { isObject, type JsonObject, list, object, objects, text, usd } from '../claude/lenient.ts';
 import { estimateCost, shippedPrices } from '../claude/pricing.ts';
+import { defined } from '../core/defined.ts';
 import { addTokens, noTokens, type Tokens } from '../core/group.ts';
 import type { World } from '../world/world.ts';
 import { type Block, blocksOf, type Message } from './conversation.ts';
@@ -319,7 +320,7 @@ export class StandIn {
   }
 
   #answer(requestId: string, response?: object): Promise<void> {
-    const answered = { subtype: 'success', request_id: requestId, ...(response === undefined ? {} : { response }) };
+    const answered = { subtype: 'success', request_id: requestId, ...defined({ response }) };
     return this.#print({ type: 'control_response', response: answered });
   }
 

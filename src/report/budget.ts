@@ -1,5 +1,6 @@
 /** Money of a group: spent, reserved and left, by session and by model. Estimates are marked. */
 import { commandText } from '../core/advice.ts';
+import { defined } from '../core/defined.ts';
 import {
   addTokens,
   addUsage,
@@ -93,7 +94,7 @@ function spentOf(usage: Usage): Spent {
   return {
     spentUsd: costUsd,
     ...(estimated ? { estimated: true as const } : {}),
-    ...(heldUsd === undefined ? {} : { heldUsd }),
+    ...defined({ heldUsd }),
   };
 }
 
@@ -107,11 +108,11 @@ function sessionBudget(record: SessionRecord, now: Usage): SessionBudget {
   const { id, name, maxBudgetUsd } = record.definition;
   return {
     id,
-    ...(name === undefined ? {} : { name }),
+    ...defined({ name }),
     status: record.state.status,
     ...spentOf(addUsage(record.usage, now)),
     reservedUsd: roundUsd(heldBy(record, now)),
-    ...(maxBudgetUsd === undefined ? {} : { limitUsd: maxBudgetUsd }),
+    ...defined({ limitUsd: maxBudgetUsd }),
     ...(record.lost === undefined ? {} : { lostHosts: lostHosts(record) }),
   };
 }

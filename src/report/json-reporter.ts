@@ -1,6 +1,7 @@
 /** `--output json` (CLI.md): a header line, then one public event a line. Scripts rely on the names used here. */
 
 import { adviceText } from '../core/advice.ts';
+import { defined } from '../core/defined.ts';
 import { type GroupEvent, publicEventTypes } from '../core/event.ts';
 import type { GroupId, SessionId, Usage } from '../core/group.ts';
 import { eventAdvice } from '../core/plan/advice.ts';
@@ -102,9 +103,7 @@ function shown(now: LiveSession, record: SessionRecord, state: GroupState): obje
   const { currentTool, lastText, denied, slot, usage } = now;
   return {
     ...(slot === undefined ? {} : { reason: slotReason, message: slotSentence(state, slot) }),
-    ...(currentTool === undefined ? {} : { currentTool }),
-    ...(lastText === undefined ? {} : { lastText }),
-    ...(denied === undefined ? {} : { denied }),
+    ...defined({ currentTool, lastText, denied }),
     ...sessionFigures(record, usage),
   };
 }
@@ -148,7 +147,7 @@ export function publicEvent(event: GroupEvent, state: GroupState): PublicEvent {
       return {
         ...head,
         result: event.result,
-        ...(event.structured === undefined ? {} : { structured: event.structured }),
+        ...defined({ structured: event.structured }),
         ...publicUsage(event.usage),
       };
     case 'session_failed': {
@@ -161,9 +160,9 @@ export function publicEvent(event: GroupEvent, state: GroupState): PublicEvent {
     }
     case 'group_changed':
     case 'group_redefined':
-      return { ...head, type: 'group_edited', ...(event.changed === undefined ? {} : { changed: event.changed }) };
+      return { ...head, type: 'group_edited', ...defined({ changed: event.changed }) };
     case 'session_changed':
-      return { ...head, type: 'session_edited', ...(event.changed === undefined ? {} : { changed: event.changed }) };
+      return { ...head, type: 'session_edited', ...defined({ changed: event.changed }) };
     case 'budget_warning':
       return { ...head, scope: 'group', usage: event.usage, limit: event.limit };
     case 'budget_exceeded':
@@ -180,7 +179,7 @@ export function publicEvent(event: GroupEvent, state: GroupState): PublicEvent {
     case 'session_host_lost':
       return { ...head, host: event.host, held: event.held };
     case 'session_moved':
-      return { ...head, ...(event.from === undefined ? {} : { from: event.from }), to: event.to };
+      return { ...head, ...defined({ from: event.from }), to: event.to };
     case 'session_booked':
       return { ...head, ...publicUsage(event.usage) };
     case 'limit_reached':

@@ -1,5 +1,6 @@
 /** What decisions become in the log, before anything is done about them. */
 
+import { defined } from '../core/defined.ts';
 import { type EventBody, thisMachine } from '../core/event.ts';
 import { unreachable } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
@@ -62,7 +63,7 @@ function movedEvents(state: GroupState, { sessionId, place }: Start): EventBody[
   const from = record.host ?? (record.attempts > 0 ? thisMachine : undefined);
   const to = place?.host ?? thisMachine;
   if (to === (from ?? thisMachine)) return [];
-  return [{ type: 'session_moved', sessionId, ...(from === undefined ? {} : { from }), to }];
+  return [{ type: 'session_moved', sessionId, ...defined({ from }), to }];
 }
 
 function startingEvent(world: World, paths: GroupPaths, state: GroupState, decision: Start): EventBody {
@@ -73,9 +74,7 @@ function startingEvent(world: World, paths: GroupPaths, state: GroupState, decis
     number: record.attempts + 1,
     kind,
     offset: closeHalfLine(world, sessionPaths(paths, sessionId)),
-    ...(reserveUsd === undefined ? {} : { reservedUsd: reserveUsd }),
-    ...(isolated === undefined ? {} : { isolated }),
-    ...(place === undefined ? {} : { place }),
+    ...defined({ reservedUsd: reserveUsd, isolated, place }),
   };
   return { type: 'session_starting', sessionId, attempt };
 }

@@ -1,4 +1,5 @@
 /** Pure: what a fact means for the log. */
+import { defined } from '../core/defined.ts';
 import type { EventBody, PauseReason, Warning } from '../core/event.ts';
 import type { SessionFailureReason } from '../core/failure.ts';
 import { defaultAcceptRetries, defaultRetries, noUsage, type SessionId, type Usage } from '../core/group.ts';
@@ -80,8 +81,7 @@ function identifiedEvents(
       sessionId,
       attemptId,
       claudeSessionId,
-      ...(model === undefined ? {} : { model }),
-      ...(claudeVersion === undefined ? {} : { claudeVersion }),
+      ...defined({ model, claudeVersion }),
     },
   ];
 }
@@ -211,7 +211,7 @@ function completedEvent(
 ): EventBody {
   const { result, structured } = outcome;
   const type = needsAcceptance(record) ? 'session_accepting' : 'session_completed';
-  return { type, ...of, result, ...(structured === undefined ? {} : { structured }), usage };
+  return { type, ...of, result, ...defined({ structured }), usage };
 }
 
 /** The end of an attempt that has cost nothing and is not to be begun again now, because a usage limit holds. */

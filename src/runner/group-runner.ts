@@ -3,6 +3,7 @@
  * decide, act. Logged before reduced, reduced before shown.
  */
 
+import { defined } from '../core/defined.ts';
 import type { EventBody, GroupEvent, RunInfo } from '../core/event.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
 import type { Decision } from '../core/plan/decision.ts';
@@ -95,7 +96,7 @@ export class GroupRunner {
       this.enqueue({ kind: 'leftover', sessionId, attemptId });
     this.#host = new LocalHost(world, { log: options.writer, onLeftover });
     this.#elsewhere = new Elsewhere(world, {
-      ...(options.openFleet === undefined ? {} : { openFleet: options.openFleet }),
+      ...defined({ openFleet: options.openFleet }),
       ...{ paths, workers: this.#workers, enqueue: this.enqueue, state: () => writer.state },
     });
     this.#takeOvers = new TakeOverWatch(world, options.writer, this.enqueue);
@@ -418,7 +419,7 @@ export class GroupRunner {
   /** Begins the same attempt once more: so far it has cost nothing. */
   #startAgain(sessionId: SessionId, { id, number, kind, reservedUsd }: Attempt): void {
     const offset = closeHalfLine(this.#world, sessionPaths(this.#writer.paths, sessionId));
-    const attempt = { id, number, kind, offset, ...(reservedUsd === undefined ? {} : { reservedUsd }) };
+    const attempt = { id, number, kind, offset, ...defined({ reservedUsd }) };
     this.#recordAndAct([{ type: 'session_starting', sessionId, attempt }]);
   }
 

@@ -3,6 +3,7 @@ import { type KeptMessage, keptMessages } from '../claude/conversation.ts';
 import { parseLine } from '../claude/messages.ts';
 import { emptyStream, foldMessage } from '../claude/stream.ts';
 import { usageWithUnseen } from '../claude/unseen-cost.ts';
+import { defined } from '../core/defined.ts';
 import type { PriceTable, Usage } from '../core/group.ts';
 import { LineSplitter } from '../core/line-splitter.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
@@ -51,7 +52,7 @@ export function lateUsage(world: World, { record, attempt, paths, path, prices }
   return usageWithUnseen(
     {
       ...{ stream, isInTurn, isIdentified, startedAtMs, kept, machineWentDown: false },
-      ...(reservedUsd === undefined ? {} : { reservedUsd }),
+      ...defined({ reservedUsd }),
     },
     durationMs,
   );

@@ -5,6 +5,7 @@
  */
 import { join } from 'node:path';
 import { chooseLogin, loginIdentity } from '../claude/launch/login.ts';
+import { defined } from '../core/defined.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
 import { isRegularFile } from '../store/regular-file.ts';
@@ -102,8 +103,7 @@ function closed(file: GateFile | null, { nowMs, resetsAtMs: named = 0, limitType
   return {
     untilMs,
     guesses,
-    ...(limitType === undefined ? {} : { limitType }),
-    ...(nearUntilMs === undefined ? {} : { nearUntilMs }),
+    ...defined({ limitType, nearUntilMs }),
   };
 }
 

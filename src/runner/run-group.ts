@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import { attemptMark } from '../claude/launch/attempt-mark.ts';
+import { defined } from '../core/defined.ts';
 import type { ProcessIdentity, RunInfo } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { GroupConfig, GroupId, SessionId } from '../core/group.ts';
@@ -100,7 +101,7 @@ async function runOpened(
     runner: identityOnly(world.machine.self),
     asksBase: true,
     ...(options.rehearsal ? { rehearsal: true as const } : {}),
-    ...(options.rehearsal?.scriptFile === undefined ? {} : { script: options.rehearsal.scriptFile }),
+    ...defined({ script: options.rehearsal?.scriptFile }),
   };
   await recoverTakeOvers(world, writer);
   const { overrides, retryFailed, only } = options;
@@ -193,5 +194,5 @@ function settledResult(state: GroupState): RunResult {
 
 function identityOnly(self: ProcessIdentity): ProcessIdentity {
   const { pid, startTime, host, bootId, pidNamespace } = self;
-  return { pid, startTime, host, bootId, ...(pidNamespace === undefined ? {} : { pidNamespace }) };
+  return { pid, startTime, host, bootId, ...defined({ pidNamespace }) };
 }

@@ -1,5 +1,6 @@
 /** What `decide` must know besides the state: costs so far, the gate of the login, room on the machine, the time. */
 
+import { defined } from '../core/defined.ts';
 import type { EventBody } from '../core/event.ts';
 import type { SessionId, SessionSet } from '../core/group.ts';
 import {
@@ -164,7 +165,7 @@ export class SchedulerInputs {
       ...(this.#servedAtMs > 0 ? { servedAtMs: this.#servedAtMs } : {}),
       ...(gate === null ? {} : { gate }),
       ...(this.#gate.isNear() ? { slotsMax: 1 } : {}),
-      ...(room === undefined ? {} : { room }),
+      ...defined({ room }),
       ...(state.running.size > 0 && this.#room.isDiskLow() ? { isDiskLow: true } : {}),
       others: this.#checkouts.others,
       ...(this.#fleet === undefined ? {} : { fleet: this.#fleet() }),

@@ -1,6 +1,7 @@
 /** What `init` writes: a workflow over some projects, with comments that say how it is made one's own. */
 import { Document, isMap, isScalar } from 'yaml';
 import { commandText } from '../core/advice.ts';
+import { defined } from '../core/defined.ts';
 
 export interface FirstProject {
   /** Unique among them, a name that sessions may have. */
@@ -23,7 +24,7 @@ export interface FirstWorkflow {
 export function renderFirstWorkflow({ name, task, maxBudgetUsd, projects, commands }: FirstWorkflow): string {
   const document = new Document({
     version: 1,
-    ...(name === undefined ? {} : { name }),
+    ...defined({ name }),
     vars: { task: { default: task } },
     group: { maxBudgetUsd, concurrent: 3 },
     sessions: Object.fromEntries(
@@ -32,7 +33,7 @@ export function renderFirstWorkflow({ name, task, maxBudgetUsd, projects, comman
         {
           project: plain(project.path),
           prompt: '{{task}}',
-          ...(project.accept === undefined ? {} : { accept: project.accept }),
+          ...defined({ accept: project.accept }),
         },
       ]),
     ),

@@ -1,6 +1,7 @@
 /** Variables of templates and workflows: how they are declared, given on the command line and turned into texts. */
 import { resolve } from 'node:path';
 import type { z } from 'zod';
+import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { plainNamePattern, plainNameRule } from '../core/values.ts';
 import { schema } from '../store/schema.ts';
@@ -138,7 +139,7 @@ function checkDeclared(declared: Declared, report: Report): void {
 function specOf(name: string, { description, required, type, values, default: fallback }: Declared): VariableSpec {
   return {
     name,
-    ...(description === undefined ? {} : { description }),
+    ...defined({ description }),
     required: required === true,
     type: type ?? 'string',
     ...(values === undefined ? {} : { values: values.map(String) }),

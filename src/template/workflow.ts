@@ -5,6 +5,7 @@
  */
 
 import { resolve } from 'node:path';
+import { defined } from '../core/defined.ts';
 import type { GroupConfig } from '../core/group.ts';
 import { quoted, slugify } from '../core/id.ts';
 import { hasControl } from '../core/values.ts';
@@ -123,7 +124,7 @@ function draftOf(
     ...about,
     config: { ...configOf(group), ...eventCommandOf(group, problems) },
     ...(group.template === undefined ? {} : { template: shelf.reference(group.template) }),
-    ...(groupConfigTemplate === undefined ? {} : { configTemplate: groupConfigTemplate }),
+    ...defined({ configTemplate: groupConfigTemplate }),
     variables: values,
     sessions,
     workflow: { name: form.name ?? input.name, origin: input.file, digest: digestOf(input.text) },
@@ -166,7 +167,7 @@ function valuesOf(
   problems: Problems,
 ): { readonly values: Readonly<Record<string, string>>; readonly looksUp: boolean } {
   const { world, baseFolder, givenFolder, alsoKnown = [] } = input;
-  const context = { world, folder: baseFolder, ...(givenFolder === undefined ? {} : { givenFolder }) };
+  const context = { world, folder: baseFolder, ...defined({ givenFolder }) };
   const standIns = Object.fromEntries(specs.map((spec) => [spec.name, standInFor(spec, baseFolder)]));
   if (given === null) {
     const known = specs.filter((spec) => !spec.required && spec.type !== 'file');

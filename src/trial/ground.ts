@@ -10,6 +10,7 @@ import type { Environment } from '../claude/launch/variables.ts';
 import { loaderVariables } from '../claude/launch/variables.ts';
 import type { JsonObject } from '../claude/lenient.ts';
 import { type Claim, noClaim } from '../claude/spending.ts';
+import { defined } from '../core/defined.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import { addTokens, noTokens, type Tokens } from '../core/group.ts';
 import type { RehearsalScript } from '../rehearsal/script.ts';
@@ -183,7 +184,7 @@ export class Ground {
       settingsFile: paths.workerSettings,
       systemPromptFile: paths.systemPrompt,
       allowedTools: ['Bash'],
-      ...(options.reservedUsd === undefined ? {} : { reservedUsd: options.reservedUsd }),
+      ...defined({ reservedUsd: options.reservedUsd }),
       rehearsal: false,
     });
     const whole = [...args, ...(options.fork ? ['--fork-session'] : [])];

@@ -5,6 +5,7 @@
 import { join } from 'node:path';
 import type { Abilities } from '../claude/abilities.ts';
 import { isSameFile, isWholeProgram, type ProgramFile, programFile, versionOf } from '../claude/launch/program-file.ts';
+import { defined } from '../core/defined.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { fields, isFlag, isInstant, isNumber, isText, listOf, oneOf, optional, parseJson } from '../store/shape.ts';
 import { systemFailure } from '../store/system-failure.ts';
@@ -81,9 +82,7 @@ export function abilitiesOf(tried: Pick<Tried, 'seen'>): Abilities {
   const [untrusted, toolMemory] = [hasShown(tried, 'untrusted'), hasShown(tried, 'memory')];
   const forwardsSubagents = hasShown(tried, 'subagents');
   return {
-    ...(untrusted === undefined ? {} : { untrusted }),
-    ...(toolMemory === undefined ? {} : { toolMemory }),
-    ...(forwardsSubagents === undefined ? {} : { forwardsSubagents }),
+    ...defined({ untrusted, toolMemory, forwardsSubagents }),
   };
 }
 

@@ -9,6 +9,7 @@ import { conversationExists } from '../claude/conversation.ts';
 import { attemptMark } from '../claude/launch/attempt-mark.ts';
 import type { JsonObject } from '../claude/lenient.ts';
 import type { ClaudeMessage, InitMessage, ResultMessage } from '../claude/messages.ts';
+import { defined } from '../core/defined.ts';
 import { noTokens, type Tokens } from '../core/group.ts';
 import type { RehearsalScript, Step } from '../rehearsal/script.ts';
 import { broken, type ClaimId, holds, type Seen, seenIf, untried } from './claims.ts';
@@ -33,7 +34,7 @@ const task = 'Follow the script of this trial.';
 const bash = (command: string, usage?: Step['usage']): Step => ({
   tool: 'Bash',
   input: { command },
-  ...(usage === undefined ? {} : { usage }),
+  ...defined({ usage }),
 });
 const done: Step = { text: 'The trial is done.' };
 

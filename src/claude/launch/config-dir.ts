@@ -3,6 +3,7 @@
  * may have finished, and the worker itself could write there. The folder itself must be there.
  */
 import { dirname, join } from 'node:path';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
@@ -50,7 +51,7 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
   const settled = own && git !== null ? { ...withoutOwnGitWords, ...base } : { ...base };
   const files: readonly (readonly [string, JsonObject])[] = [
     [join(paths.config, 'settings.json'), configSettings({ ...input.settings, base: settled, hooks: clean })],
-    [paths.workerSettings, workerSettings(env, { deny, ...(base === undefined ? {} : { base }) })],
+    [paths.workerSettings, workerSettings(env, { deny, ...defined({ base }) })],
   ];
   // In a folder that was just made there is nothing to be replaced; after a crash it is none any more.
   const write = (file: string, text: string): void => {

@@ -7,6 +7,7 @@ import { sessionPaths } from '../../control/groups.ts';
 import type { GroupReference } from '../../control/resolve.ts';
 import type { RunnerSignal } from '../../control/signals.ts';
 import { runningSetup } from '../../control/watch/set-up.ts';
+import { defined } from '../../core/defined.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Painted } from '../../report/dashboard/app.ts';
@@ -193,7 +194,7 @@ export class Dashboard {
       ...(remainingMs === null ? {} : { remainingMs }),
       setupLog: (record: SessionRecord) => runningSetup(this.#world, group.paths, record),
       notices: this.#toasts.of(state),
-      ...(material === undefined ? {} : { material }),
+      ...defined({ material }),
     };
     return frameOf(view, this.#ui, { columns, rows, glyphs });
   }
@@ -209,7 +210,7 @@ export class Dashboard {
 
   #paint(): Painted {
     const { rows, cursor } = this.#frame;
-    return { lines: rows.map((row) => paintRow(row, this.#paintFor)), ...(cursor === undefined ? {} : { cursor }) };
+    return { lines: rows.map((row) => paintRow(row, this.#paintFor)), ...defined({ cursor }) };
   }
 
   /** What the pane needs from files, read only while it is open. */
@@ -231,7 +232,7 @@ export class Dashboard {
       sessionId: selected,
       log: this.#tail?.sessionId === selected ? this.#tail.lines : [],
       attempts: source.notes.attempts.get(selected) ?? [],
-      ...(diff === undefined ? {} : { diff }),
+      ...defined({ diff }),
     };
   }
 

@@ -5,6 +5,7 @@ import type { LoadedGroup } from '../../control/resolve.ts';
 import { AttemptUsages } from '../../control/watch/attempt-usage.ts';
 import { followGroup, type GroupFollower } from '../../control/watch/follow-group.ts';
 import { readProgress, type Seen, withoutRunner } from '../../control/watch/live-view.ts';
+import { defined } from '../../core/defined.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import type { Failure } from '../../core/failure.ts';
 import type { SessionId, Workspace } from '../../core/group.ts';
@@ -202,7 +203,7 @@ export class RunnerSource implements Source, Reporter {
   get seen(): Seen {
     const { state } = this;
     const verdicts = this.#verdicts ?? verdictsOf(state, loggedContext(state, Date.parse(state.updatedAt)));
-    return { live: this.#live, verdicts, ...(this.#fleet === undefined ? {} : { fleet: this.#fleet }) };
+    return { live: this.#live, verdicts, ...defined({ fleet: this.#fleet }) };
   }
 
   event(event: GroupEvent, state: GroupState, live: LiveView): void {

@@ -4,6 +4,7 @@
  */
 import { onSignal, type RunnerSignal } from '../../control/signals.ts';
 import { homeGroups, homeWorkflows } from '../../control/watch/overview.ts';
+import { defined } from '../../core/defined.ts';
 import { programName } from '../../core/program-name.ts';
 import type { Press } from '../../report/dashboard/keys.ts';
 import { type Paint, paintRow } from '../../report/dashboard/paint.ts';
@@ -133,7 +134,7 @@ class Home {
       workflows: this.#workflows,
       programName,
       nowMs: this.#options.context.world.clock.now(),
-      ...(this.#notice === undefined ? {} : { notice: this.#notice }),
+      ...defined({ notice: this.#notice }),
     };
     const frame = homeFrame(view, this.ui, { columns, rows, glyphs: this.#look.glyphs });
     this.ui = frame.ui;

@@ -6,6 +6,7 @@ import { referenceTo } from '../../control/groups.ts';
 import { loadReferredGroup } from '../../control/resolve.ts';
 import { startDetached } from '../../control/run/detach.ts';
 import { endOf } from '../../control/signals.ts';
+import { defined } from '../../core/defined.ts';
 import { describeFailure, type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import type { Notice } from '../../report/dashboard/view.ts';
@@ -39,7 +40,7 @@ export async function runHome(context: Context): Promise<Work> {
     if (came.signalled) return ok(exitCode.failed);
     memory = {
       ui: came.selected === undefined ? shown.memory.ui : { ...shown.memory.ui, selected: came.selected },
-      ...(came.notice === undefined ? {} : { notice: came.notice }),
+      ...defined({ notice: came.notice }),
     };
   }
 }

@@ -1,5 +1,6 @@
 /** Options that set a group's configuration; the same names in `group create` and `group run`. */
 import { type Command, Option } from '@commander-js/extra-typings';
+import { defined } from '../../core/defined.ts';
 import {
   type BudgetAction,
   budgetActions,
@@ -123,20 +124,22 @@ export function configOf(given: ConfigOptions): Partial<GroupConfig> {
   const { pauseOnError, respectDependencies, onLimit, warmCache, minFreeMemory, shareCheckouts, acceptClaude } = given;
   const { commandsAtOnce, where } = given;
   return {
-    ...(model === undefined ? {} : { model }),
-    ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),
-    ...(onBudgetExceeded === undefined ? {} : { onBudgetExceeded }),
-    ...(warningThreshold === undefined ? {} : { warningThreshold }),
-    ...(concurrent === undefined ? {} : { maxConcurrentSessions: concurrent }),
-    ...(commandsAtOnce === undefined ? {} : { commandsAtOnce }),
-    ...(errorThreshold === undefined ? {} : { errorThreshold }),
-    ...(onLimit === undefined ? {} : { onLimit }),
-    ...(warmCache === undefined ? {} : { warmCache }),
-    ...(minFreeMemory === undefined ? {} : { minFreeMemoryBytes: minFreeMemory }),
-    ...(pauseOnError === undefined ? {} : { pauseOnError }),
-    ...(respectDependencies === undefined ? {} : { respectDependencies }),
-    ...(shareCheckouts === undefined ? {} : { shareCheckouts }),
-    ...(acceptClaude === undefined ? {} : { acceptClaude }),
-    ...(where === undefined ? {} : { where }),
+    ...defined({
+      model,
+      maxBudgetUsd,
+      onBudgetExceeded,
+      warningThreshold,
+      maxConcurrentSessions: concurrent,
+      commandsAtOnce,
+      errorThreshold,
+      onLimit,
+      warmCache,
+      minFreeMemoryBytes: minFreeMemory,
+      pauseOnError,
+      respectDependencies,
+      shareCheckouts,
+      acceptClaude,
+      where,
+    }),
   };
 }

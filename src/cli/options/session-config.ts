@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { briefPath } from '../../control/path-argument.ts';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionConfig } from '../../core/group.ts';
 import { findObjectFault } from '../../store/json-places.ts';
@@ -47,13 +48,15 @@ export function configOf(context: Context, given: ConfigOptions): Result<Session
   const override = typed === undefined ? ok(undefined) : settingsIn(context, typed);
   if (!override.ok) return override;
   return ok({
-    ...(generateClaudeMd === undefined ? {} : { generateClaudeMd }),
-    ...(generateSettings === undefined ? {} : { generateSettings }),
-    ...(generateCommands === undefined ? {} : { generateCommands }),
-    ...(generateMcp === undefined ? {} : { generateMcpConfig: generateMcp }),
-    ...(inheritFromGroup === undefined ? {} : { inheritFromGroup }),
-    ...(claudeMdTemplate === undefined ? {} : { claudeMdTemplate }),
-    ...(override.value === undefined ? {} : { settingsOverride: override.value }),
+    ...defined({
+      generateClaudeMd,
+      generateSettings,
+      generateCommands,
+      generateMcpConfig: generateMcp,
+      inheritFromGroup,
+      claudeMdTemplate,
+      settingsOverride: override.value,
+    }),
   });
 }
 

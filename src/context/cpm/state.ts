@@ -2,6 +2,7 @@
  * The progress file of a CPM session: its name, what its header says, how old it may be, and how much of it is shown.
  * The format is Markdown of people's own skills, so everything here is lenient: what is missing is simply not known.
  */
+import { defined } from '../../core/defined.ts';
 
 /** The folder of progress files, relative to the project. */
 export const progressFolder = 'docs/plans';
@@ -72,9 +73,7 @@ export function parseHeader(text: string): ProgressHeader {
   const phase = [...values].find(([key]) => phaseKeys.includes(key))?.[1];
   const artifact = artifactKeys.map((key) => values.get(key)).find((value) => value !== undefined);
   return {
-    ...(skill === undefined ? {} : { skill }),
-    ...(phase === undefined ? {} : { phase }),
-    ...(artifact === undefined ? {} : { artifact }),
+    ...defined({ skill, phase, artifact }),
   };
 }
 

@@ -3,6 +3,7 @@
  * run is in progress gets the run's critical artifacts back at every start, resume, clear and compaction, and its end
  * is recorded in the run's state.
  */
+import { defined } from '../../core/defined.ts';
 import { ok } from '../../core/failure.ts';
 import { type ContextSystem, charactersMax, type HookAnswer, type HookCall } from '../hook-call.ts';
 import { oneLine } from './artifacts.ts';
@@ -96,9 +97,7 @@ function sessionEnd(call: HookCall, project: FaberProject, { runId }: Run): Hook
 function whoOf(call: HookCall, project: FaberProject): Who {
   const commit = readGitHead(call.files, project.top)?.commit;
   return {
-    ...(call.sessionId === undefined ? {} : { sessionId: call.sessionId }),
-    ...(call.platform === undefined ? {} : { platform: call.platform }),
-    ...(commit === undefined ? {} : { gitCommit: commit }),
+    ...defined({ sessionId: call.sessionId, platform: call.platform, gitCommit: commit }),
     host: call.host,
     cwd: call.projectFolder,
     nowMs: call.nowMs,

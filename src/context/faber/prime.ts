@@ -1,4 +1,5 @@
 /** Brings a run's critical artifacts into a session: the algorithm behind `faber prime-context` and the hook. */
+import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import { type ContextFiles, fitted } from '../hook-call.ts';
 import {
@@ -81,7 +82,7 @@ export function primeContext(files: ContextFiles, options: PrimeOptions): Result
   const artifacts = config.value.artifacts.map((artifact): PrimedArtifact => {
     const due = dueNow(artifact, state.value, {
       trigger: options.trigger,
-      ...(options.only === undefined ? {} : { only: options.only }),
+      ...defined({ only: options.only }),
       force: options.force,
       nowMs: who.nowMs,
       sessionId: begun.sessionId,

@@ -2,6 +2,7 @@
  * What stands in a run's state.json, as functions from one state to the next. Other tools write that file too, so every
  * field that is not named here stays as it is, and a field of an unexpected form counts as missing.
  */
+import { defined } from '../../core/defined.ts';
 import { isObject, type JsonObject, listOf, objectOf, textOf } from './json-text.ts';
 
 /** Who asks for something, and when. */
@@ -85,7 +86,7 @@ export function finishPhase(
   { nowMs, sessionId }: Pick<Who, 'nowMs' | 'sessionId'>,
 ): JsonObject {
   const at = isoTime(nowMs);
-  const mark = { status: 'completed', completed_at: at, ...(sessionId === undefined ? {} : { session_id: sessionId }) };
+  const mark = { status: 'completed', completed_at: at, ...defined({ session_id: sessionId }) };
   const phases = Array.isArray(state.phases)
     ? markInList(state.phases, phase, mark)
     : { ...objectOf(state.phases), [phase]: { ...objectOf(objectOf(state.phases)[phase]), ...mark } };
@@ -206,9 +207,9 @@ function freshRecord(sessionId: string, who: Who): JsonObject {
     phases_completed: [],
     environment: {
       hostname: who.host,
-      ...(who.platform === undefined ? {} : { platform: who.platform }),
+      ...defined({ platform: who.platform }),
       cwd: who.cwd,
-      ...(who.gitCommit === undefined ? {} : { git_commit: who.gitCommit }),
+      ...defined({ git_commit: who.gitCommit }),
     },
     artifacts_loaded: [],
   };

@@ -3,6 +3,7 @@
  * artifacts without a problem are usable all the same, so that a hook still brings back what it can.
  */
 import { basename, join } from 'node:path';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { JsonPath } from '../../store/json-places.ts';
 import { type ContextFiles, readProjectText } from '../hook-call.ts';
@@ -213,7 +214,7 @@ class Reader {
       required: required === true,
       triggers: triggers as string[],
       ...from,
-      ...(condition === undefined ? {} : { condition }),
+      ...defined({ condition }),
     };
   }
 

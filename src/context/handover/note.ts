@@ -1,5 +1,6 @@
 /** Writes into a project's resume file that a session works on it. */
 import { advise } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { updateExclusively } from '../exclusive-update.ts';
 import type { ContextFiles } from '../hook-call.ts';
@@ -58,7 +59,7 @@ export function noteInProject(
       nowMs,
       bytesMax,
       change: (before) => (before === null ? gone(file) : changed(file, before, sessionId, timestamp)),
-      ...(pause === undefined ? {} : { pause }),
+      ...defined({ pause }),
     });
     return updated.ok ? ok({ projectId, file }) : updated;
   } catch (error) {

@@ -6,6 +6,7 @@
 import { conversationExists } from '../../claude/conversation.ts';
 import { openMeter } from '../../claude/spoken-cost.ts';
 import { advise } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
 import type { Conversed, ProcessIdentity } from '../../core/event.ts';
 import { errorText, fail, ok, type Result } from '../../core/failure.ts';
 import { noUsage } from '../../core/group.ts';
@@ -104,7 +105,7 @@ async function standInProblem(place: Place): Promise<Result<never> | null> {
 }
 
 function identityOnly({ pid, startTime, host, bootId, pidNamespace }: ProcessIdentity): ProcessIdentity {
-  return { pid, startTime, host, bootId, ...(pidNamespace === undefined ? {} : { pidNamespace }) };
+  return { pid, startTime, host, bootId, ...defined({ pidNamespace }) };
 }
 
 type Visited = Pick<Attached, 'isSpent' | 'reservedUsd'>;
@@ -196,7 +197,7 @@ class Visit {
       slots,
       isAttended: true,
       ...(url === undefined ? {} : { rehearsalUrl: url.value }),
-      ...(gate.value === undefined ? {} : { claude: gate.value }),
+      ...defined({ claude: gate.value }),
     });
     const startedAt = new Date(world.clock.now()).toISOString();
     const attempt = {
@@ -293,7 +294,7 @@ class Visit {
     meter.look();
     tell(meter.conversed(clock.now(), record.claudeSessionIds.at(-1)));
     if (trouble !== undefined) return fail('spawn-failed', `claude cannot be started: ${errorText(trouble)}.`, '');
-    return ok({ isSpent, ...(reservedUsd === undefined ? {} : { reservedUsd }) });
+    return ok({ isSpent, ...defined({ reservedUsd }) });
   }
 }
 

@@ -1,5 +1,6 @@
 /** `config.yaml` of the user: what holds for every group without being typed. Absent = nothing. */
 import { join } from 'node:path';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupConfig } from '../../core/group.ts';
 import { configRoot } from '../../store/paths.ts';
@@ -33,5 +34,5 @@ export async function readUserConfig({ world, env }: Place): Promise<Result<User
   const parsed = parseUserConfig(text.value, path);
   if (!parsed.ok) return parsed;
   const { prices, onEvent } = parsed.value;
-  return ok({ config: prices === undefined ? {} : { prices }, ...(onEvent === undefined ? {} : { onEvent }) });
+  return ok({ config: prices === undefined ? {} : { prices }, ...defined({ onEvent }) });
 }

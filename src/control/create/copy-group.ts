@@ -1,6 +1,7 @@
 /** The same group again: its sessions anew, or from one of them on with what those before it have done. */
 import { resolve } from 'node:path';
 import { advise } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
 import type { EventBody, InheritedFrom } from '../../core/event.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { allDependentsOf } from '../../core/graph.ts';
@@ -71,7 +72,7 @@ async function copyNow(
   );
   const { id: _id, createdAt: _createdAt, ...definition } = state.group;
   const copy: NewGroup = {
-    definition: { ...definition, ...(name === undefined ? {} : { name }) },
+    definition: { ...definition, ...defined({ name }) },
     sessions: [...state.sessions.values()].map(({ definition }) => renamed(place, definition, ids)),
     configTemplates: templates.value,
     sharedConfig: paths.sharedConfig,
@@ -104,7 +105,7 @@ async function rehearsalOf(
     return ok({ type: 'rehearsal_chosen', script: resolve(place.cwd, rehearse) });
   }
   const script = (state.run ?? state.rehearsal)?.script;
-  return ok({ type: 'rehearsal_chosen', ...(script === undefined ? {} : { script }) });
+  return ok({ type: 'rehearsal_chosen', ...defined({ script }) });
 }
 
 /** All that is completed, and neither the session nor after anything that is done anew. */
@@ -136,8 +137,7 @@ function inherited(groupId: GroupId, record: SessionRecord, ids: ReadonlyMap<Ses
     from,
     ...answer,
     isolated: isolated === true,
-    ...(workspace === undefined ? {} : { workspace }),
-    ...(mergedInto === undefined ? {} : { mergedInto }),
+    ...defined({ workspace, mergedInto }),
   };
 }
 

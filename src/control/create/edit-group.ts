@@ -1,4 +1,5 @@
 /** A group that is changed after it was made: its settings, what it is, and the sessions that a workflow describes. */
+import { defined } from '../../core/defined.ts';
 import { changed, changesOf, type SessionChanges } from '../../core/edit.ts';
 import { descriptionOf, type GroupChanges } from '../../core/edit-group.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -102,11 +103,10 @@ function describe(
   const ofWorkflow = workflow?.definition.workflow;
   const after: GroupDescription = {
     ...before,
-    ...(name === undefined ? {} : { name }),
-    ...(description === undefined ? {} : { description }),
+    ...defined({ name, description }),
     ...templates,
     ...(Object.keys(variables).length === 0 ? {} : { variables }),
-    ...(ofWorkflow === undefined ? {} : { workflow: ofWorkflow }),
+    ...defined({ workflow: ofWorkflow }),
   };
   return changesOf(before, after);
 }

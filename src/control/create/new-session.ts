@@ -2,6 +2,7 @@
 
 import { resolve } from 'node:path';
 import { see } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type {
   ConfigTemplateRef,
@@ -135,7 +136,7 @@ export async function draftOf(
   const task = await readTask(place, surroundings, { name: kept?.name, ...given, claudeMdTemplate });
   if (!task.ok) return task;
   const { claudeMdText } = task.value;
-  const config: SessionConfig = { ...wanted, ...(claudeMdText === undefined ? {} : { claudeMdText }) };
+  const config: SessionConfig = { ...wanted, ...defined({ claudeMdText }) };
   if (config.generateSettings === false && config.settingsOverride !== undefined) {
     return fail('usage', '--settings-override has no effect with --no-generate-settings.', 'Leave one of them out.');
   }
@@ -143,30 +144,31 @@ export async function draftOf(
   const { retries, timeoutMs, stallTimeoutMs, untrusted, memoryBytes, maxProcesses, requires, host } = given;
   const definition = {
     ...(kept === undefined ? {} : omit(kept, [...saidAnew, ...(isWorkKept ? [] : workKeys)])),
-    ...(name === undefined ? {} : { name }),
+    ...defined({ name }),
     description: given.description ?? kept?.description ?? '',
     projectPath: projectPath.value,
     ...task.value.definition,
     ...(Object.keys(config).length === 0 ? {} : { config }),
-    ...(model === undefined ? {} : { model }),
-    ...(permissionMode === undefined ? {} : { permissionMode }),
-    ...(allowedTools === undefined ? {} : { allowedTools }),
-    ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),
-    ...(systems === undefined ? {} : { context: systems }),
-    ...(retries === undefined ? {} : { retries }),
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    ...(stallTimeoutMs === undefined ? {} : { stallTimeoutMs }),
+    ...defined({
+      model,
+      permissionMode,
+      allowedTools,
+      maxBudgetUsd,
+      context: systems,
+      retries,
+      timeoutMs,
+      stallTimeoutMs,
+    }),
     ...(untrusted === true ? { untrusted: true as const } : {}),
-    ...(memoryBytes === undefined ? {} : { memoryBytes }),
-    ...(maxProcesses === undefined ? {} : { maxProcesses }),
+    ...defined({ memoryBytes, maxProcesses }),
     ...(requires === undefined ? {} : { requires: [...new Set(requires)] }),
-    ...(host === undefined ? {} : { host }),
+    ...defined({ host }),
     ...work.value.settings,
     createdAt: kept?.createdAt ?? new Date(place.world.clock.now()).toISOString(),
   };
   const { later, configTemplate } = task.value;
   const { notes } = work.value;
-  return ok({ definition, later, notes, ...(configTemplate === undefined ? {} : { configTemplate }) });
+  return ok({ definition, later, notes, ...defined({ configTemplate }) });
 }
 
 function isAnyGiven(given: GivenWork): boolean {

@@ -3,6 +3,7 @@
  * the config template it names. Nothing is written here.
  */
 
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupDefinition, SessionDefinition } from '../../core/group.ts';
 import { problemsFailure } from '../../store/yaml-text.ts';
@@ -121,7 +122,7 @@ export async function readTask(
       ...(config === undefined ? {} : { configTemplate: referenceTo(config) }),
     },
     later: rendered.later,
-    ...(config === undefined ? {} : { configTemplate: config }),
+    ...defined({ configTemplate: config }),
   });
 }
 

@@ -2,6 +2,7 @@
 
 import { extname, resolve } from 'node:path';
 import { see } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupDefinition } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
@@ -117,7 +118,7 @@ export function groupTemplates(place: Place, given: TemplateOptions): Result<Gro
   const { promptReference, config } = chosen.value;
   return ok({
     definition: {
-      ...(promptReference === undefined ? {} : { template: promptReference }),
+      ...defined({ template: promptReference }),
       ...(config === undefined ? {} : { configTemplate: referenceTo(config) }),
     },
     configTemplates: config === undefined ? [] : [config],

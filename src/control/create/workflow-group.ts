@@ -2,6 +2,7 @@
 
 import { basename, dirname, extname, resolve } from 'node:path';
 import { advise } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { defaultGroupConfig, type SessionDefinition, type SessionId } from '../../core/group.ts';
 import { makeSessionId, quoted } from '../../core/id.ts';
@@ -141,7 +142,7 @@ function groupOf(place: Place, draft: WorkflowDraft, text: string): NewGroup {
       name,
       description,
       config: { ...defaultGroupConfig, ...config },
-      ...(template === undefined ? {} : { template }),
+      ...defined({ template }),
       ...(configTemplate === undefined ? {} : { configTemplate: referenceTo(configTemplate) }),
       variables,
       workflow,

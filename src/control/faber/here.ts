@@ -20,6 +20,7 @@ import { inProgress, type Who } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { loadWorkflowConfig, type WorkflowConfig } from '../../context/faber/workflow-config.ts';
 import { advise } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { ignoredFiles } from '../../git/worktrees/worktree.ts';
 import { safeLine } from '../../report/terminal-text.ts';
@@ -54,7 +55,7 @@ export function whoAsks(place: Place, project: FaberProject): Who {
     host: world.machine.host,
     platform,
     cwd: project.root,
-    ...(commit === undefined ? {} : { gitCommit: commit }),
+    ...defined({ gitCommit: commit }),
     nowMs: world.clock.now(),
   };
 }

@@ -1,5 +1,6 @@
 /** `host add`: another machine joins, by ssh and in one command: checked, installed, given its login, and started. */
 import { chooseLogin } from '../../claude/launch/login.ts';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { plainNamePattern, plainNameRule } from '../../core/values.ts';
 import { readAdded, ticketOf, writeAdded } from '../../hosts/fleet/fleet-files.ts';
@@ -288,6 +289,6 @@ function note({ world }: Place, root: string, { name, ssh, login }: AddOptions, 
   const added = readAdded(world.files, root);
   if (!added.ok) return added;
   const sent = login ?? added.value[name]?.login;
-  const host = { ssh, program, ...(sent === undefined ? {} : { login: sent }) };
+  const host = { ssh, program, ...defined({ login: sent }) };
   return writeAdded(world.files, root, { ...added.value, [name]: host });
 }

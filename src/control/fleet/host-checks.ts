@@ -1,5 +1,6 @@
 /** What a machine that works for others says of its git and logins to `doctor --hosts`: each is tried, at no cost. */
 import { join } from 'node:path';
+import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import { runOwn } from '../../git/run-git.ts';
 import type { ChosenProgram } from '../../hosts/agent/context.ts';
@@ -71,7 +72,7 @@ async function tryLogins(
     const paying = environmentWith(world.files, root, env, name);
     const asked = paying.ok ? await askLogin({ world, env: paying.value }, program) : paying;
     const trouble = asked.ok ? {} : { trouble: asked.failure.message };
-    logins.push({ ...(name === undefined ? {} : { name }), ...trouble });
+    logins.push({ ...defined({ name }), ...trouble });
   }
   return logins;
 }

@@ -1,6 +1,7 @@
 /** The claude of a machine that works for others: tried as a run here would do it, and looked at again and again. */
 import { findClaude } from '../../claude/launch/program.ts';
 import { isSameFile, type ProgramFile, programFile } from '../../claude/launch/program-file.ts';
+import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { ChosenProgram } from '../../hosts/agent/context.ts';
 import { environmentWith } from '../../hosts/agent/login.ts';
@@ -40,7 +41,7 @@ export function hostClaude(place: Place, root: string, trial?: GateOptions['tria
   const gate = new TrialGate(world, {
     ...{ root: fleetPaths(root).folder, caller, packageRoot, stop: interruption.signal },
     say: (line) => notes.line(line),
-    ...(trial === undefined ? {} : { trial }),
+    ...defined({ trial }),
   });
   let refused: Refused | null = null;
   // It may be accepted while the agent runs.

@@ -2,6 +2,7 @@
  * control/fleet/: machines that work together: how a fleet is made, joined, looked at and left. This file: `fleet
  * init`, on the machine of whoever runs groups.
  */
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { FleetAddress } from '../../hosts/fleet/engine.ts';
 import { type FleetConfig, readFleet, ticketOf, writeFleet } from '../../hosts/fleet/fleet-files.ts';
@@ -52,12 +53,12 @@ export async function makeFleet(place: Place, root: string, given: FleetOptions)
   if (!hostUrl.ok) return hostUrl;
   const ca = given.ca === undefined ? ok(before.value?.ca) : readCertificate(place, given.ca);
   if (!ca.ok) return ca;
-  const trust = { ...(ca.value === undefined ? {} : { ca: ca.value }), ...(insecure ? { insecure } : {}) };
+  const trust = { ...defined({ ca: ca.value }), ...(insecure ? { insecure } : {}) };
   const { sealingKey, signingKey, publicKey } = before.value ?? newFleetKeys();
   const config: FleetConfig = {
     version: 1,
     redis: given.redis,
-    ...(given.hostRedis === undefined ? {} : { hostRedis: given.hostRedis }),
+    ...defined({ hostRedis: given.hostRedis }),
     sealingKey,
     signingKey,
     publicKey,

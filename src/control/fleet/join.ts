@@ -1,6 +1,7 @@
 /** `host join`: this machine works for a fleet from now on. */
 import { findClaude } from '../../claude/launch/program.ts';
 import { versionOf } from '../../claude/launch/program-file.ts';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { hostNamePattern, hostNameRule, labelPattern, labelRule, slotsMax } from '../../core/values.ts';
 import { checkName, homeOf } from '../../hosts/agent/serve.ts';
@@ -67,8 +68,7 @@ export async function joinFleet(place: Place, root: string, given: JoinOptions):
     name: name.value,
     slots,
     labels: labels.value,
-    ...(loginName === undefined ? {} : { login: loginName }),
-    ...(acceptClaude === undefined ? {} : { acceptClaude }),
+    ...defined({ login: loginName, acceptClaude }),
   };
   const written = writeHost(world.files, root, host);
   return written.ok ? ok({ host, redis: withoutPassword(host.redis) }) : written;

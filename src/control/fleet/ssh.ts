@@ -1,4 +1,5 @@
 /** Another machine by the system's ssh, which asks nobody anything: whoever may log in by a key may do what is here. */
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { shellWord } from '../path-argument.ts';
 import type { Place } from '../place.ts';
@@ -48,7 +49,7 @@ export class Remote {
       env: given,
       timeoutMs,
       input,
-      ...(onStderrLine === undefined ? {} : { onStderrLine }),
+      ...defined({ onStderrLine }),
     });
     if (!ran.ok) {
       const isMissing = ran.failure.reason === 'not-found';

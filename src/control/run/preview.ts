@@ -5,6 +5,7 @@ import { chooseLogin } from '../../claude/launch/login.ts';
 import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
 import { list, object } from '../../claude/lenient.ts';
 import { adviceText, see } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
 import { describeFailure, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { HostsSaid } from '../../core/plan/decision.ts';
@@ -143,7 +144,7 @@ async function missingFor(
     if (result.ok) return;
     const { message } = result.failure;
     const next = adviceText(result.failure.next);
-    missing.push({ ...(sessionId === undefined ? {} : { sessionId }), message, next });
+    missing.push({ ...defined({ sessionId }), message, next });
   };
   for (const id of preview.waves.flat()) {
     const { definition } = state.sessions.get(id) as SessionRecord;

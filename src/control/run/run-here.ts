@@ -1,5 +1,6 @@
 /** This process becomes the runner of a group until it is settled: everything that is looked at before, and the run. */
 import { resolve } from 'node:path';
+import { defined } from '../../core/defined.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -80,9 +81,7 @@ export async function runHere(
       reporter: hooks.around(display.reporter),
       overrides: { ...ofUser.value.config, ...options.config },
       retryFailed: options.retryFailed,
-      ...(options.only === undefined ? {} : { only: options.only }),
-      ...(rehearsal.value === undefined ? {} : { rehearsal: rehearsal.value }),
-      ...(claude === undefined ? {} : { claude }),
+      ...defined({ only: options.only, rehearsal: rehearsal.value, claude }),
       warn: (message) => warnings.push(`warning: ${safeLine(message, warningColumnsMax)}`),
       onSignal: display.onSignal,
     });

@@ -3,6 +3,7 @@
  * where a user says it is: a git repository or a folder.
  */
 import { join, resolve } from 'node:path';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { checkOut, commitIn } from '../../git/checkout.ts';
 import { type Login, parseRef, parseRepository } from '../../git/source.ts';
@@ -46,7 +47,7 @@ export function packSource(place: Place, address: string, ref: string | undefine
   const more = wanted.value === undefined ? {} : { ref: wanted.value };
   if (repository.value !== null) {
     const { url, login } = repository.value;
-    return ok({ source: url, kind: 'repository', ...more, ...(login === undefined ? {} : { login }) });
+    return ok({ source: url, kind: 'repository', ...more, ...defined({ login }) });
   }
   const path = resolve(place.cwd, address);
   const found = lookAt(place.world.files, path);
@@ -77,7 +78,7 @@ export async function fetchPack(place: Place, packs: string, from: PackSource): 
   const folder = makeFetchFolder(world, packs);
   try {
     const wanted = ref === undefined ? {} : { ref };
-    const input = { repository: source, folder, ...wanted, ...(login === undefined ? {} : { login }) };
+    const input = { repository: source, folder, ...wanted, ...defined({ login }) };
     const checkedOut = await whileBusy(place, `Fetching ${source}`, () => checkOut(git, input));
     if (!checkedOut.ok) return checkedOut;
     const pack = gather(place, folder, '');

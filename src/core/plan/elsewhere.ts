@@ -1,5 +1,6 @@
 /** Which sessions may work on other machines, which must, and where the next attempt of one is made. */
 import { type Advice, advise } from '../advice.ts';
+import { defined } from '../defined.ts';
 import { type Place, thisMachine } from '../event.ts';
 import type { GroupConfig, SessionDefinition } from '../group.ts';
 import { sessionTitle } from '../id.ts';
@@ -8,7 +9,7 @@ import type { GroupState } from '../state.ts';
 import type { FleetView, Hold, Needs, Wish } from './decision.ts';
 
 function needsOf({ requires, host }: SessionDefinition): Needs {
-  return { ...(requires === undefined ? {} : { requires }), ...(host === undefined ? {} : { host }) };
+  return defined({ requires, host });
 }
 
 /** The slot that the session wants for its next attempt. */
@@ -19,7 +20,7 @@ export function wishOf(record: SessionRecord): Wish {
     do: 'wish',
     sessionId: definition.id,
     needs: needsOf(definition),
-    ...(prefer === undefined ? {} : { prefer }),
+    ...defined({ prefer }),
   };
 }
 
@@ -138,7 +139,7 @@ function wish(fleet: FleetView, definition: SessionDefinition): Spot {
   const message = `It waits for a slot ${wanted(definition)}: ${text}.`;
   // What is waited for is told anew when it is known.
   const reason = isUnknown ? 'starting' : 'host';
-  return { at: 'wish', hold: { reason, message, ...(cure === undefined ? {} : { advice: cure }) } };
+  return { at: 'wish', hold: { reason, message, ...defined({ advice: cure }) } };
 }
 
 function wanted({ requires = [], host }: Needs): string {

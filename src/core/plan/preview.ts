@@ -3,6 +3,7 @@
  * and what it may cost. Pure; nothing here starts or writes.
  */
 
+import { defined } from '../defined.ts';
 import type { SessionDefinition, SessionId } from '../group.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
@@ -69,7 +70,7 @@ export function previewOf(state: GroupState, history: History): Preview {
 /** What makes two sessions comparable: the template that made the task, and the model that was asked for. */
 export function kindOf({ template, model }: SessionDefinition, state: GroupState): Kind {
   const asked = model ?? state.group.config.model;
-  return { ...(template === undefined ? {} : { template }), ...(asked === undefined ? {} : { model: asked }) };
+  return defined({ template, model: asked });
 }
 
 function wavesOf(state: GroupState, open: readonly SessionId[]): SessionId[][] {

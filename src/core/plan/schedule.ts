@@ -6,9 +6,9 @@
 import { advise } from '../advice.ts';
 import type { AttemptKind, StopReason } from '../event.ts';
 import { defaultRetries, type SessionId } from '../group.ts';
-import { momentText } from '../moment.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
+import { momentText } from '../text/moment.ts';
 import type { Verdict } from '../verdict.ts';
 import { groupAdvice, resumeCommand } from './advice.ts';
 import {

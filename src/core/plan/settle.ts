@@ -3,9 +3,9 @@
 import { needsPerson } from '../failure.ts';
 import type { SessionId } from '../group.ts';
 import { sessionLabel } from '../id.ts';
-import { momentText } from '../moment.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
+import { momentText } from '../text/moment.ts';
 import { endingText, type Verdict } from '../verdict.ts';
 import { grantFor, isBudgetExhausted } from './budget.ts';
 import type { Decision } from './decision.ts';

@@ -2,9 +2,9 @@
 import { type Advice, advise } from '../advice.ts';
 import type { SessionId } from '../group.ts';
 import { sessionLabel } from '../id.ts';
-import { momentText } from '../moment.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
+import { momentText } from '../text/moment.ts';
 import type { Verdict, Verdicts } from '../verdict.ts';
 import {
   failureAdvice,

@@ -1,4 +1,5 @@
 /** The folder of a worktree and what the repository knows of it: added, found, forgotten without losing a commit. */
+import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../git.ts';
 import { askOwn, commitOf, longTimeoutMs, refusal, runOwn } from '../run-git.ts';
@@ -42,7 +43,7 @@ export async function registrationOf(git: Git, cwd: string, path: string): Promi
   const lock = fields.includes('locked') ? '' : after('locked ');
   return ok({
     ...(head === undefined || /^0+$/.test(head) ? {} : { head }),
-    ...(branch === undefined ? {} : { branch }),
+    ...defined({ branch }),
     // So git itself locks what it is making; it stays when that git was killed.
     ...(lock === undefined || lock === 'initializing' ? {} : { lock }),
   });

@@ -2,6 +2,7 @@
  * What a worktree is to be, and the file that says which one a session has or is about to get: by it what a crash left
  * is put right.
  */
+import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { Remade, Workspace } from '../../core/group.ts';
 import { fields, isText, listOf, oneOf, optional, parseJson } from '../../store/shape.ts';
@@ -90,7 +91,7 @@ export function writeIntent(files: Files, path: string, intent: WorkspaceIntent)
 
 export function workspaceOf(intent: WorkspaceIntent): Workspace {
   const { path, folder, repository, branch, base, target, remade } = intent;
-  const optionalFields = { ...(target === undefined ? {} : { target }), ...(remade === undefined ? {} : { remade }) };
+  const optionalFields = defined({ target, remade });
   return { path, folder, repository, branch, base, ...optionalFields };
 }
 

@@ -1,4 +1,5 @@
 /** Work trees of a repository: made, listed and removed; and what git thinks of the files in them. */
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { type Git, runGit } from '../git.ts';
 
@@ -21,7 +22,7 @@ export async function listWorktrees(git: Git, folder: string): Promise<Result<re
     const fields = entry.split('\0');
     const path = fieldOf(fields, 'worktree ');
     const branch = fieldOf(fields, 'branch refs/heads/');
-    return path === undefined ? [] : [{ path, ...(branch === undefined ? {} : { branch }) }];
+    return path === undefined ? [] : [{ path, ...defined({ branch }) }];
   });
   return ok(worktrees);
 }

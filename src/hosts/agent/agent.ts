@@ -2,6 +2,7 @@
  * The agent of a machine: takes wishes for its free slots, does what signed orders say, tells of it, and renews its
  * leases. It may be killed at any moment: what it needs to go on lies on the disk, and the guard watches meanwhile.
  */
+import { defined } from '../../core/defined.ts';
 import { errorText, fail, publicFailure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { isGroupId } from '../../core/id.ts';
@@ -231,7 +232,6 @@ export class Agent {
       slots: config.slots,
       used: this.#used,
       abilities,
-      ...(refusal === undefined ? {} : { refusal }),
       leaseMs: config.leaseMs,
       since: this.#startedAtMs,
       seenAt: now.value,
@@ -240,7 +240,7 @@ export class Agent {
       ...burdenOf(this.#world.files, this.#context.paths),
       home: this.#context.home,
       ownClockAt: this.#world.clock.now(),
-      ...(config.login === undefined ? {} : { login: config.login }),
+      ...defined({ refusal, login: config.login }),
       ...(this.#checks === null ? {} : { checks: this.#checks }),
     });
   }

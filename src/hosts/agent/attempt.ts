@@ -4,6 +4,7 @@
 import { join } from 'node:path';
 import { commandEnvironment } from '../../claude/launch/environment.ts';
 import { advise } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
 import type { ProcessIdentity } from '../../core/event.ts';
 import { errorText, type Failure, fail, publicFailure, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
@@ -320,9 +321,9 @@ export class OrderedAttempt {
     this.#outbox.add({
       say: 'checkpoint',
       prints,
-      ...(files === undefined ? {} : { files }),
+      ...defined({ files }),
       ...(snapshot === null ? {} : { head: snapshot.head, snapshot: snapshot.snapshot }),
-      ...(bundle === undefined ? {} : { bundle }),
+      ...defined({ bundle }),
     });
   }
 

@@ -6,6 +6,7 @@ import { workerEnvironment } from '../../claude/launch/environment.ts';
 import { chooseLogin, loginIdentity } from '../../claude/launch/login.ts';
 import { loginVariables, managedVariables, proxyVariables, restatedVariables } from '../../claude/launch/variables.ts';
 import { advise } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { quoted } from '../../core/id.ts';
 import type { SessionPaths } from '../../store/paths.ts';
@@ -50,7 +51,7 @@ export function environmentFor(files: Files, input: EnvironmentInput): Result<Re
     tmpDir: paths.tmp,
     login: chooseLogin(caller.value),
     ...(order.untrusted ? { untrusted: true } : {}),
-    ...(order.memoryBytes === undefined ? {} : { memoryBytes: order.memoryBytes }),
+    ...defined({ memoryBytes: order.memoryBytes }),
   });
   return ok({ ...env, PATH: `${env.PATH ?? '/usr/bin:/bin'}:${programs}` });
 }

@@ -4,6 +4,7 @@ import { checkAbilities } from '../../claude/abilities.ts';
 import { commandEnvironment } from '../../claude/launch/environment.ts';
 import { inCleanEnvironment, withHooksHere, workerSettings } from '../../claude/launch/settings.ts';
 import type { JsonObject } from '../../claude/lenient.ts';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Snapshot } from '../../git/worktrees/snapshot.ts';
 import type { SessionPaths } from '../../store/paths.ts';
@@ -65,8 +66,7 @@ async function prepare(
   const { processesMax: maxProcesses, memoryBytes } = order;
   const wanted = {
     ...(order.untrusted ? { untrusted: true as const } : {}),
-    ...(maxProcesses === undefined ? {} : { maxProcesses }),
-    ...(memoryBytes === undefined ? {} : { memoryBytes }),
+    ...defined({ maxProcesses, memoryBytes }),
   };
   const able = checkAbilities(wanted, claude.value.can);
   if (!able.ok) return able;
@@ -111,7 +111,7 @@ async function prepare(
     ...{ stdinFifo, stdoutFile, stderrFile, syncsStdout: true as const },
     keeper: paths.subreaper,
     contained: order.attemptId,
-    ...(limits === undefined ? {} : { limits }),
+    ...defined({ limits }),
   };
   return ok(spawn);
 }

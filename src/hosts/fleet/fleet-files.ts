@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { advise, shellWord } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Files } from '../../world/world.ts';
@@ -98,7 +99,7 @@ export function writeAdded(files: Files, root: string, hosts: Readonly<Record<st
 
 export function ticketOf(config: FleetConfig): JoinTicket {
   const { version, sealingKey, leaseMs, publicKey, redis, hostRedis = redis, ca, insecure } = config;
-  const trust = { ...(ca === undefined ? {} : { ca }), ...(insecure === undefined ? {} : { insecure }) };
+  const trust = defined({ ca, insecure });
   return { version, redis: hostRedis, sealingKey, leaseMs, runnerKeys: [publicKey], ...trust };
 }
 

@@ -4,6 +4,7 @@
  */
 import type { Abilities } from '../../claude/abilities.ts';
 import { takesPart } from '../../context/handover/projects.ts';
+import { defined } from '../../core/defined.ts';
 import type { Place } from '../../core/event.ts';
 import { assert } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
@@ -149,9 +150,7 @@ export class Fleet {
   abilitiesOf({ token }: Place): Abilities {
     const { forwardsSubagents, limitsUntrusted, limitsMemory } = this.#abilities.get(token) ?? {};
     return {
-      ...(forwardsSubagents === undefined ? {} : { forwardsSubagents }),
-      ...(limitsUntrusted === undefined ? {} : { untrusted: limitsUntrusted }),
-      ...(limitsMemory === undefined ? {} : { toolMemory: limitsMemory }),
+      ...defined({ forwardsSubagents, untrusted: limitsUntrusted, toolMemory: limitsMemory }),
     };
   }
 

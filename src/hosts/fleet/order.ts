@@ -1,6 +1,7 @@
 /** All that another machine needs to start an attempt which was prepared here as if it were to run here. */
 import { basename, join, relative } from 'node:path';
 import { takesPart } from '../../context/handover/projects.ts';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { defaultCommandTimeoutMs } from '../../core/group.ts';
 import { namedByProject } from '../../git/include.ts';
@@ -48,8 +49,7 @@ export async function makeOrder(subject: RemoteSubject, spawn: SpawnOptions): Pr
     work: work.value,
     ...(setup === undefined ? {} : { setup: { command: setup, timeoutMs: setupTimeoutMs } }),
     untrusted,
-    ...(memoryBytes === undefined ? {} : { memoryBytes }),
-    ...(maxProcesses === undefined ? {} : { processesMax: maxProcesses }),
+    ...defined({ memoryBytes, processesMax: maxProcesses }),
     ...(subject.waits ? { waits: true } : {}),
     ...(hasHandover ? { handover: true } : {}),
   });

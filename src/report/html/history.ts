@@ -4,6 +4,7 @@
  * after each event. Times are ms since 1970 and never run backwards, whatever the machine's clock did.
  */
 
+import { defined } from '../../core/defined.ts';
 import type { AttemptKind, GroupEvent } from '../../core/event.ts';
 import { noUsage, type SessionId, type Usage } from '../../core/group.ts';
 import { reduce } from '../../core/reduce.ts';
@@ -148,7 +149,7 @@ class Historian {
       waits: this.waits.finish(to),
       spendings: this.spendings,
       notes: this.notes,
-      ...(this.from === undefined ? {} : { from: this.from }),
+      ...defined({ from: this.from }),
       to,
     };
   }

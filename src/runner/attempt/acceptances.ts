@@ -1,4 +1,5 @@
 /** The work that is being accepted right now, by session. */
+import { defined } from '../../core/defined.ts';
 import type { StopReason } from '../../core/event.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -45,7 +46,7 @@ export class Acceptances {
       task: () => fillPrompt(record.definition, state, sessionPaths(paths, sessionId).inputs).prompt,
       paths: sessionPaths(paths, sessionId),
       ...needs,
-      ...(elsewhere === undefined ? {} : { elsewhere }),
+      ...defined({ elsewhere }),
       report: (verdict) => {
         this.#running.delete(sessionId);
         enqueue({ kind: 'judged', sessionId, attemptId, verdict });

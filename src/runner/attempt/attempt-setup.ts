@@ -19,6 +19,7 @@ import type { Environment } from '../../claude/launch/variables.ts';
 import type { JsonObject } from '../../claude/lenient.ts';
 import { contextLostCode, cutOffCode } from '../../claude/outcome.ts';
 import { readRules } from '../../claude/permission-rules.ts';
+import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { ContextName, SessionDefinition } from '../../core/group.ts';
 import { sessionLabel, sessionUuid } from '../../core/id.ts';
@@ -135,7 +136,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         if (asks) login ??= askLogin(world, options, { program, env, folder });
         const known = asks ? (login as Promise<Result<unknown>>) : Promise.resolve(ok(null));
         const systems = contextOf(record.definition);
-        const place = { folder, ...(loss === undefined ? {} : { loss }) };
+        const place = { folder, ...defined({ loss }) };
         const subject: Subject = { ...input, ...place, systems, paths, program, can, env, templates, isNew };
         const launch = prepareFiles(world, options, subject);
         // What was written by now is the session's own; its project is told of it when it can be started.
@@ -203,7 +204,7 @@ function wantedOf(
   { definition: { untrusted, memoryBytes } }: SessionRecord,
 ): Pick<SessionDefinition, 'untrusted' | 'memoryBytes'> {
   if (rehearsalUrl !== undefined) return {};
-  return { ...(untrusted ? { untrusted } : {}), ...(memoryBytes === undefined ? {} : { memoryBytes }) };
+  return { ...(untrusted ? { untrusted } : {}), ...defined({ memoryBytes }) };
 }
 
 function environment(
@@ -285,11 +286,10 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     continues: continues && record.cleared !== true,
     spokenWith: record.spokenWith === true,
     isTaskChanged: record.taskChanged === true,
-    ...(failure === undefined ? {} : { failure }),
+    ...defined({ failure }),
     contextLost: record.warnings.some(({ code }) => code === contextLostCode),
     isCutOff: record.warnings.some(({ code }) => code === cutOffCode),
-    ...(record.rejection === undefined ? {} : { rejection: record.rejection }),
-    ...(loss === undefined ? {} : { loss }),
+    ...defined({ rejection: record.rejection, loss }),
     messages: record.messages,
   };
   // Its hooks tell the session from this file what it has to do, whatever is said now.
@@ -300,17 +300,16 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const model = chosen ?? modelOfSettings(world, base, { projectPath: folder, env });
   const { allowedTools, outputSchema } = definition;
   const args = (options.isAttended === true ? attendedArgs : workerArgs)({
-    ...(model === undefined ? {} : { model }),
+    ...defined({ model }),
     conversation: { kind: continues ? 'resume' : 'new', claudeSessionId },
     name: `${state.group.slug}/${sessionLabel(definition.id, definition.name)}`,
     permissionMode: permissionModeOf(definition, generated.value),
     settingsFile: paths.workerSettings,
     systemPromptFile: paths.systemPrompt,
-    ...(allowedTools === undefined ? {} : { allowedTools }),
-    ...(outputSchema === undefined ? {} : { outputSchema }),
+    ...defined({ allowedTools, outputSchema }),
     ...(mcp === null ? {} : { mcpConfigFile: paths.mcpConfig }),
     ...(filled.files.length === 0 ? {} : { addedFolders: [paths.inputs] }),
-    ...(attempt.reservedUsd === undefined ? {} : { reservedUsd: attempt.reservedUsd }),
+    ...defined({ reservedUsd: attempt.reservedUsd }),
     ...(can.forwardsSubagents ? { forwardsSubagents: true } : {}),
     rehearsal: options.rehearsalUrl !== undefined,
   });
@@ -335,7 +334,7 @@ function heldBy(
   // Before claude asks the model anything more, it is on the disk what the last answer cost.
   const streams = { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr, syncsStdout: true as const };
   const limits = limitsOf(record.definition, world.processes);
-  const held = { keeper: options.paths.subreaper, contained: attempt.id, ...(limits === undefined ? {} : { limits }) };
+  const held = { keeper: options.paths.subreaper, contained: attempt.id, ...defined({ limits }) };
   return { ...streams, ...held };
 }
 

@@ -1,6 +1,7 @@
 /** What a running attempt looks like to people, taken from its worker. */
 import { deniedOf } from '../../claude/denials.ts';
 import { usageOf } from '../../claude/stream.ts';
+import { defined } from '../../core/defined.ts';
 import { noUsage } from '../../core/group.ts';
 import type { SlotWait } from '../../core/plan/command-slot.ts';
 import type { LiveSession } from '../../core/progress.ts';
@@ -26,10 +27,8 @@ export function liveSession(worker: Worker, durationMs: number): LiveSession {
   const denied = deniedOf(stream);
   return {
     usage: usageOf(stream, durationMs),
-    ...(stream.currentTool === undefined ? {} : { currentTool: stream.currentTool }),
+    ...defined({ currentTool: stream.currentTool }),
     ...(recentTools.length === 0 ? {} : { recentTools }),
-    ...(stream.lastText === undefined ? {} : { lastText: stream.lastText }),
-    ...(stream.lastRetry === undefined ? {} : { retry: stream.lastRetry }),
-    ...(denied === undefined ? {} : { denied }),
+    ...defined({ lastText: stream.lastText, retry: stream.lastRetry, denied }),
   };
 }

@@ -3,6 +3,7 @@
 import { keptMessages, totalsBefore } from '../../claude/conversation.ts';
 import { type Claim, noClaim } from '../../claude/spending.ts';
 import type { BrokenOff } from '../../claude/unseen-cost.ts';
+import { defined } from '../../core/defined.ts';
 import type { PriceTable, SessionId } from '../../core/group.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -58,7 +59,7 @@ export function workerOptions(
     sessionId: definition.id,
     attemptId: attempt.id,
     paths: ours,
-    ...(findBase === undefined ? {} : { findBase }),
+    ...defined({ findBase }),
     offset: attempt.offset,
     startedAtMs: Date.parse(attempt.startedAt),
     expectStructured: definition.outputSchema !== undefined,
@@ -66,7 +67,7 @@ export function workerOptions(
     prices,
     machineWentDown: process !== undefined && process.bootId !== world.machine.bootId,
     isIdentified: attempt.identified,
-    ...(reservedUsd === undefined ? {} : { reservedUsd }),
+    ...defined({ reservedUsd }),
     kept: (ids) => keptMessages(world, ours.config, new Set([...record.claudeSessionIds, ...ids]), prices),
   };
 }

@@ -12,6 +12,7 @@ import { parseLine } from '../../claude/messages.ts';
 import { judge, type Outcome } from '../../claude/outcome.ts';
 import { type AttemptStream, emptyStream, foldMessage, isSuccess } from '../../claude/stream.ts';
 import { usageWithUnseen } from '../../claude/unseen-cost.ts';
+import { defined } from '../../core/defined.ts';
 import type { ProcessIdentity, StopReason } from '../../core/event.ts';
 import type { AttemptEnd, HostedAttempt } from '../../hosts/host.ts';
 import { patiently } from '../../hosts/reap.ts';
@@ -284,8 +285,7 @@ export class Worker {
     this.#emit({
       kind: 'identified',
       claudeSessionId,
-      ...(model === undefined ? {} : { model }),
-      ...(claudeVersion === undefined ? {} : { claudeVersion }),
+      ...defined({ model, claudeVersion }),
     });
   }
 

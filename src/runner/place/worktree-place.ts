@@ -4,6 +4,7 @@
  */
 import { isFaberRunning } from '../../context/faber/is-running.ts';
 import { noteSessionWorktree } from '../../context/faber/worktrees.ts';
+import { defined } from '../../core/defined.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
 import { defaultCommandTimeoutMs, type Workspace } from '../../core/group.ts';
 import { baseSessionsOf } from '../../core/plan/isolation.ts';
@@ -59,9 +60,8 @@ export async function isolate(
   const { target: found, ...rest } = made.value.workspace;
   const target = known === undefined ? found : known.target;
   const origin = known?.base ?? own.value[0] ?? rest.base;
-  const workspace: Workspace = { ...rest, ...(target === undefined ? {} : { target }), checkout, origin };
-  if (known === undefined)
-    bases.set(checkout, { repository, base: origin, ...(target === undefined ? {} : { target }) });
+  const workspace: Workspace = { ...rest, ...defined({ target }), checkout, origin };
+  if (known === undefined) bases.set(checkout, { repository, base: origin, ...defined({ target }) });
   return ok({ workspace, isNew, notes: [...notes, ...tellFaber(git, record, workspace)] });
 }
 
@@ -104,7 +104,7 @@ export async function setUp(
   const lost = loss === undefined ? [] : [describeLoss(loss)];
   // It exists, also when it cannot be filled.
   if (isNews) isolated(workspace, [...notes, ...lost, ...(copied.ok ? copied.value.notes : [])]);
-  const place = { folder: workspace.folder, ...(loss === undefined ? {} : { loss }) };
+  const place = { folder: workspace.folder, ...defined({ loss }) };
   if (isSetUp) return ok(place);
   if (!copied.ok) return copied;
   if (isElsewhere) return ok(place);

@@ -6,6 +6,7 @@
 
 import { dirname, join } from 'node:path';
 import { advise } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Checked, Problem } from '../../store/yaml-text.ts';
@@ -163,7 +164,7 @@ function newNote(
     name,
     ...origin,
     addedAt: before?.addedAt ?? now,
-    ...(updatedAt === undefined ? {} : { updatedAt }),
+    ...defined({ updatedAt }),
     files,
     digest,
   };

@@ -3,6 +3,7 @@
  * its project, task, templates and settings all filled in.
  */
 
+import { defined } from '../../core/defined.ts';
 import type { SessionConfig, SessionDefinition } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
 import { durationMs, hasControl, permissionRules } from '../../core/values.ts';
@@ -64,9 +65,9 @@ export function draftSession(instance: Instance, context: SessionContext): Sessi
     description: descriptionOf(view, context),
     projectPath,
     prompt: task.filled.text,
-    ...(task.template === undefined ? {} : { template: task.template }),
+    ...defined({ template: task.template }),
     ...(Object.keys(variables).length === 0 ? {} : { variables }),
-    ...(config === undefined ? {} : { config }),
+    ...defined({ config }),
     ...settingsOf(spec),
     ...boundsOf(spec, context.group),
     ...work,
@@ -141,7 +142,7 @@ function configOf(spec: SessionSpec, claudeMdText: string | undefined): SessionC
   const { config } = spec;
   if (config === undefined) return undefined;
   const given = Object.entries(config).filter(([, value]) => value !== undefined);
-  return { ...(Object.fromEntries(given) as SessionConfig), ...(claudeMdText === undefined ? {} : { claudeMdText }) };
+  return { ...(Object.fromEntries(given) as SessionConfig), ...defined({ claudeMdText }) };
 }
 
 /** Renders the config once for each session of the file: what is wrong with one of its sessions is wrong with all. */
@@ -203,13 +204,9 @@ function settingsOf(spec: SessionSpec): Settings {
   const timeoutMs = timeout === undefined ? null : durationMs(timeout);
   const stallTimeoutMs = stallTimeout === undefined ? null : durationMs(stallTimeout);
   return {
-    ...(outputSchema === undefined ? {} : { outputSchema }),
-    ...(model === undefined ? {} : { model }),
-    ...(permissionMode === undefined ? {} : { permissionMode }),
-    ...(rules === undefined ? {} : { allowedTools: rules }),
+    ...defined({ outputSchema, model, permissionMode, allowedTools: rules }),
     ...(context === undefined ? {} : { context: context === 'none' ? [] : context }),
-    ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),
-    ...(retries === undefined ? {} : { retries }),
+    ...defined({ maxBudgetUsd, retries }),
     ...(timeoutMs === null ? {} : { timeoutMs }),
     ...(stallTimeoutMs === null ? {} : { stallTimeoutMs }),
   };
@@ -230,8 +227,8 @@ function boundsOf(
   return {
     ...(untrusted === true ? { untrusted } : {}),
     ...(memory === undefined ? {} : { memoryBytes: memory * 1_000_000 }),
-    ...(maxProcesses === undefined ? {} : { maxProcesses }),
+    ...defined({ maxProcesses }),
     ...(requires === undefined || requires.length === 0 ? {} : { requires }),
-    ...(host === undefined ? {} : { host }),
+    ...defined({ host }),
   };
 }

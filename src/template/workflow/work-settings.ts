@@ -2,6 +2,7 @@
  * Where a session works and how its work is checked: what the session, its group and its project say about it, and
  * what comes of that. Whoever is nearer to the session counts.
  */
+import { defined } from '../../core/defined.ts';
 import type { IsolationMode, SessionDefinition } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
 
@@ -47,11 +48,10 @@ export function workSettings(given: readonly GivenWork[], repository: Repository
   const acceptRetries = first('acceptRetries');
   return {
     ...(typeof repository === 'string' ? { repository } : {}),
-    ...(isolate === undefined ? {} : { isolate }),
-    ...(accept === undefined ? {} : { accept }),
+    ...defined({ isolate, accept }),
     ...(accept === undefined || acceptRetries === undefined ? {} : { acceptRetries }),
     ...(accept === undefined || timeouts.accept === undefined ? {} : { acceptTimeoutMs: timeouts.accept }),
-    ...(setup === undefined ? {} : { setup }),
+    ...defined({ setup }),
     ...(setup === undefined || timeouts.setup === undefined ? {} : { setupTimeoutMs: timeouts.setup }),
     ...(first('expectChanges') === true ? { expectChanges: true } : {}),
     ...(mayHaveWorktree && first('commit') === false ? { noCommit: true } : {}),

@@ -3,6 +3,7 @@
  * and those an earlier runner left behind.
  */
 import { accessSync, closeSync, constants, lstatSync, openSync } from 'node:fs';
+import { defined } from '../../core/defined.ts';
 import type { ProcessIdentity } from '../../core/event.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { hostName } from '../host-name.ts';
@@ -334,7 +335,7 @@ class SystemProcesses implements Processes {
       pid,
       startTime,
       ...here,
-      ...(this.#pidNamespace === undefined ? {} : { pidNamespace: this.#pidNamespace }),
+      ...defined({ pidNamespace: this.#pidNamespace }),
     };
   }
 }

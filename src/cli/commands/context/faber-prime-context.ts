@@ -15,6 +15,7 @@ import {
   whoAsks,
 } from '../../../control/faber/here.ts';
 import { bashCharactersMax } from '../../../control/faber/pre-steps.ts';
+import { defined } from '../../../core/defined.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { nearest } from '../../../template/nearest.ts';
@@ -90,7 +91,7 @@ function prime(context: Context, given: Given): Work {
     runId: run.value.runId,
     who: whoAsks(context, project.value),
     trigger: given.trigger,
-    ...(given.artifacts === undefined ? {} : { only: given.artifacts }),
+    ...defined({ only: given.artifacts }),
     force: given.force === true,
     dryRun: given.dryRun === true,
     isCompacted: isHook && isCompactionDue(run.value.state),

@@ -2,6 +2,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { createNewGroup, type NewGroup } from '../../../control/create/new-group.ts';
 import { type GroupTemplates, groupTemplates } from '../../../control/create/template-choice.ts';
+import { defined } from '../../../core/defined.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { defaultGroupConfig, type GroupConfig } from '../../../core/group.ts';
 import { checkSlug } from '../../../core/id.ts';
@@ -64,8 +65,7 @@ async function create(context: Context, wanted: Wanted, json: boolean): Promise<
     definition: {
       ...definition,
       slug: slug.value,
-      ...(wanted.name === undefined ? {} : { name: wanted.name }),
-      ...(wanted.description === undefined ? {} : { description: wanted.description }),
+      ...defined({ name: wanted.name, description: wanted.description }),
       config: { ...definition.config, ...wanted.config },
       ...templates.value.definition,
     },

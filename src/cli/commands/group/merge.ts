@@ -2,6 +2,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { changeGroup } from '../../../control/change-group.ts';
 import { resolveGroup } from '../../../control/resolve.ts';
+import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
 import { type MergeOptions, mergeGroup } from '../../../delivery/merge.ts';
 import { isIncomplete } from '../../../delivery/plan.ts';
@@ -34,7 +35,7 @@ export function define(command: Command, context: Context): void {
         merge(
           context,
           reference,
-          { ...(into === undefined ? {} : { into }), partial: partial === true, dryRun: dryRun === true },
+          { ...defined({ into }), partial: partial === true, dryRun: dryRun === true },
           { yes: yes === true, json: json === true },
         ),
       ),

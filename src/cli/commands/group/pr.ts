@@ -2,6 +2,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { changeGroup } from '../../../control/change-group.ts';
 import { resolveGroup } from '../../../control/resolve.ts';
+import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
 import { isIncomplete } from '../../../delivery/plan.ts';
 import { type ProposalOptions, proposeGroup } from '../../../delivery/pull-request.ts';
@@ -35,7 +36,7 @@ export function define(command: Command, context: Context): void {
           context,
           reference,
           {
-            ...(into === undefined ? {} : { into }),
+            ...defined({ into }),
             partial: partial === true,
             dryRun: dryRun === true,
             draft: draft === true,

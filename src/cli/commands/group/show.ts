@@ -8,6 +8,7 @@ import { type LoadedGroup, loadReferredGroup } from '../../../control/resolve.ts
 import { progressOf } from '../../../control/watch/group-view.ts';
 import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
 import { resumeCostSentence } from '../../../control/watch/resume-cost.ts';
+import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
 import { planOf } from '../../../core/plan/plan.ts';
 import { formatDate, formatMoney, plural } from '../../../report/format.ts';
@@ -76,9 +77,7 @@ function conditions(state: LoadedGroup['state']): object {
   const { pausing, draining, frozenUntil, limitResetsAt, limitType } = state;
   return {
     ...(pausing === undefined ? {} : { pausing: draining ? 'drain' : pausing }),
-    ...(frozenUntil === undefined ? {} : { frozenUntil }),
-    ...(limitResetsAt === undefined ? {} : { limitResetsAt }),
-    ...(limitType === undefined ? {} : { limitType }),
+    ...defined({ frozenUntil, limitResetsAt, limitType }),
   };
 }
 

@@ -4,6 +4,7 @@ import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../control
 import { leftWorker } from '../../../control/watch/left-worker.ts';
 import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
 import { runningSetup } from '../../../control/watch/set-up.ts';
+import { defined } from '../../../core/defined.ts';
 import { ok, type Result } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
 import { slotReason, slotSentence } from '../../../core/plan/command-slot.ts';
@@ -114,7 +115,7 @@ function answersFor(context: Context, group: LoadedGroup): Answer[] {
   const standing = standingOf(context.world, group);
   return [...state.sessions.values()].map((record): Answer => {
     const { id, name } = record.definition;
-    const head = { id, ...(name === undefined ? {} : { name }), status: record.state.status };
+    const head = { id, ...defined({ name }), status: record.state.status };
     if (record.state.status === 'running') {
       return { ...head, ...whatItDoes(context, group, standing, record, record.state.attempt) };
     }

@@ -5,6 +5,7 @@ import { type LoadedSession, loadReferredSession } from '../../../control/resolv
 import { submit } from '../../../control/submit.ts';
 import { type Denial, denialsOf } from '../../../control/watch/denied-calls.ts';
 import { adviceText, advise } from '../../../core/advice.ts';
+import { defined } from '../../../core/defined.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { resumeSessionCommand, sessionReference } from '../../../core/plan/advice.ts';
 import { permissionRules, rulesRule } from '../../../core/values.ts';
@@ -151,7 +152,7 @@ function nothingHelps({ state, sessionId, record }: LoadedSession, denials: read
 }
 
 function forScripts({ tool, input, message, rules, isAllowed }: Shown): object {
-  return { tool, input, ...(message === undefined ? {} : { message }), rules, allowed: isAllowed };
+  return { tool, input, ...defined({ message }), rules, allowed: isAllowed };
 }
 
 function say(

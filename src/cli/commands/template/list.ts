@@ -3,6 +3,7 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import { placesHere } from '../../../control/create/named-template.ts';
 import { commandText } from '../../../core/advice.ts';
+import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
 import { type Cell, formatTable } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
@@ -75,7 +76,7 @@ function plain({ listed: { template, hides }, description, aliases, problems }: 
 }
 
 function plainTemplate({ kind, name, path, place }: FoundTemplate): object {
-  return { kind, name, origin: place.origin, ...(place.pack === undefined ? {} : { pack: place.pack }), path };
+  return { kind, name, origin: place.origin, ...defined({ pack: place.pack }), path };
 }
 
 function table(context: Context, rows: readonly Row[]): string[] {

@@ -4,6 +4,7 @@
  */
 import { type Command, Option } from '@commander-js/extra-typings';
 import { findNamed, type NamedTemplate, placesHere } from '../../../control/create/named-template.ts';
+import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
 import { safeJson, safeLine, safeText } from '../../../report/terminal-text.ts';
 import { problemsFailure } from '../../../store/yaml-text.ts';
@@ -78,7 +79,7 @@ function plain({ kind, name, path, place }: NamedTemplate, { description, variab
     kind,
     name,
     ...(place === undefined ? {} : { origin: place.origin }),
-    ...(place?.pack === undefined ? {} : { pack: place.pack }),
+    ...defined({ pack: place?.pack }),
     path,
     description,
     variables,

@@ -1,4 +1,7 @@
-/** The characters of a foreign text that nobody may be shown as they are: one list for all who take them out. */
+/**
+ * core/text/: how values and foreign texts are shown. This file: the characters that nobody may be shown as they are,
+ * one list for all who take them out.
+ */
 
 /** C0, DEL, C1 and the Unicode line separators; newline and tab are not among them. */
 const controls = '\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u2028\\u2029';

@@ -2,6 +2,7 @@
 import { userMessage } from '../../claude/control.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
+import { speaks } from '../../hosts/adopt.ts';
 import { type CommandOf, messageEvent } from '../../runner/request-answers.ts';
 import { stopSession } from '../../runner/stop-group.ts';
 import { loadGroup } from '../../store/group-store.ts';
@@ -42,15 +43,16 @@ async function sayDirectly(world: World, writer: GroupWriter, command: CommandOf
   if (record?.state.status === 'running' && record.state.attempt.stopping === undefined) {
     const foreign = foreignWorker(world, writer, [sessionId]);
     if (foreign) return foreign;
-    const { process } = record.state.attempt;
-    // One that was not put on record was not told its task either. One of several threads that a killed worker has left
-    // may still hold the other end for a moment.
-    const isListening = process !== undefined && world.processes.isAlive(process);
-    const { fifo: path } = sessionPaths(writer.paths, sessionId);
-    const fifo = isListening ? world.fifos.openWriter(path) : null;
+    const { attempt } = record.state;
+    const { process } = attempt;
+    const { fifo: path, transcript } = sessionPaths(writer.paths, sessionId);
+    // One of several threads that a killed worker has left may still hold the other end for a moment.
+    const isAlive = process !== undefined && world.processes.isAlive(process);
+    // A worker that its runner did not live to tell its task would take this for it.
+    const fifo = isAlive && speaks(world, attempt, transcript) ? world.fifos.openWriter(path) : null;
     if (fifo !== null) {
       try {
-        const line = userMessage(text, record.state.attempt.id, record.told?.length ?? 0);
+        const line = userMessage(text, attempt.id, record.told?.length ?? 0);
         if (Buffer.byteLength(line) > lineBytesMax) return tooLong();
         writer.record([messageEvent(world, writer, sessionId, text)]);
         fifo.writeLine(line);
@@ -59,7 +61,7 @@ async function sayDirectly(world: World, writer: GroupWriter, command: CommandOf
         fifo.close();
       }
     }
-    // The worker has ended while nobody watched; how it ended decides whether there is a next attempt.
+    // It has ended while nobody watched, and how decides whether there is a next attempt; or it begins anew.
     await stopSession(world, writer, sessionId, 'user');
   }
   const recorded = recordCommand(world, writer, command);

@@ -58,7 +58,7 @@ test(
       web: { project: './group/web', prompt: '{{task}}' },
     });
     expect(await user.runWith({ cwd: here }, 'template', 'validate', 'workflow.yaml')).toMatchObject({ code: 0 });
-    const ran = await user.runWith({ cwd: here }, 'run', 'workflow.yaml', '--rehearse', '--output', 'quiet');
+    const ran = await user.runWith({ cwd: here }, 'run', '--rehearse', '--output', 'quiet');
     expect(ran).toMatchObject({ code: 0 });
     const sessions = await user.json<{ projectPath: string }[]>('session', 'list', '@');
     expect(await user.json('show', '@')).toMatchObject({ status: 'completed', sessions: [{}, {}] });

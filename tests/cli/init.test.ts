@@ -47,6 +47,8 @@ test(
     repository('.hidden/other');
     repository('too/far/down/below');
     symlinkSync(here, join(here, 'round'));
+    const early = await user.runWith({ cwd: here }, 'run');
+    expect(early).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/workflow\.yaml.* init\n$/) });
     const made = await init('--yes');
     expect(made).toMatchObject({ code: 0, stderr: '' });
     expect(made.stdout).toBe(

@@ -43,7 +43,7 @@ export function readWorkflow(
     return fail(
       'usage',
       message,
-      advise('Give the path of a YAML file, write one, or take a name of', ['init'], ['template', 'list']),
+      advise('Give the path of one or the name of a template, or write one', ['template', 'list'], ['init']),
     );
   }
   const name = basename(path, extname(path));

@@ -25,11 +25,18 @@ try {
     metafile: true,
   });
   checkBuilt(built);
+  for (const name of readdirSync(made).filter((file) => file.endsWith('.map'))) leaveOutTexts(join(made, name));
   writeFileSync(join(made, 'licenses.txt'), licensesOf(Object.keys(built.metafile?.inputs ?? {})));
   rmSync(target, { recursive: true, force: true });
   renameSync(made, target);
 } finally {
   rmSync(made, { recursive: true, force: true });
+}
+
+/** The lines of a stack need no text of the sources, most of a map; without the member Bun reads nothing of it. */
+function leaveOutTexts(path: string): void {
+  const map: { readonly sources: readonly string[] } = JSON.parse(readFileSync(path, 'utf8'));
+  writeFileSync(path, JSON.stringify({ ...map, sourcesContent: map.sources.map(() => '') }));
 }
 
 /** The licences of the packages that these files are of, as most of them ask for. */

@@ -1,6 +1,6 @@
 /** cli/: what a user types, and what it does. This file: the tree of the commands that entries.ts lists. */
 
-import { Command, CommanderError } from '@commander-js/extra-typings';
+import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings';
 import { programName } from '../core/program-name.ts';
 import { type Context, finishOutput, sayException } from './context.ts';
 import { type CommandModule, type Entry, listed } from './entries.ts';
@@ -68,12 +68,28 @@ function newProgram(context: Context, version: string) {
     .helpCommand('help [command...]', 'show help of a command')
     .addHelpText('after', example)
     .exitOverride()
+    .hook('preAction', (_, command) => takePipedScript(context, command))
     .configureOutput({
       writeOut: (text) => context.stdout.write(asTyped(text)),
       writeErr: (text) => context.stderr.write(asTyped(text)),
       // Said once, as one sentence, by explainUsage.
       outputError: () => {},
     });
+}
+
+/** `--rehearse -`, of whatever command; a short form leaves it to the long one. */
+async function takePipedScript(context: Context, command: CommandUnknownOpts): Promise<void> {
+  const isShort = shortForms.some(({ word }) => word === command.name()) && command.parent?.parent === null;
+  if (isShort || command.getOptionValue('rehearse') !== '-') return;
+  const { readPipedYaml } = await import('./options/standard-input.ts');
+  const text = await readPipedYaml(context, 'The rehearsal script');
+  const { keepScript } = await import('../control/rehearsal-process.ts');
+  const kept = text.ok ? keepScript(context, text.value) : text;
+  if (kept.ok) command.setOptionValue('rehearse', kept.value);
+  else {
+    await context.run(() => kept);
+    throw new CommanderError(context.code, 'commander.help', '');
+  }
 }
 
 function moduleOf(path: readonly string[]): Promise<CommandModule> {

@@ -2,15 +2,17 @@
  * Starts and ends the scripted API of a rehearsal. It is a process of its own, so that workers keep their API when
  * the runner is killed.
  */
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { findClaude, forRehearsal } from '../claude/launch/program.ts';
 import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
+import { parseScript } from '../rehearsal/script.ts';
 import { findRehearsal, loadScript } from '../rehearsal/serve.ts';
 import type { Rehearsal } from '../runner/run-group.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import { ownCommand } from '../world/own-program.ts';
 import type { ExitStatus, World } from '../world/world.ts';
+import { tryPath } from './path-argument.ts';
 import type { Place } from './place.ts';
 
 export interface RehearsalProcessOptions {
@@ -32,6 +34,24 @@ export function standInNote({ world, env, packageRoot }: Pick<Place, 'world' | '
     ? 'No claude is installed, so a stand-in plays it and does what the script says. Install Claude Code ' +
         '(https://claude.com/claude-code), and the same rehearses the real one.'
     : null;
+}
+
+/** A script that was piped in, as a file by its content: whoever goes on with the rehearsal reads it again. */
+export function keepScript(place: Pick<Place, 'world' | 'root'>, text: string): Result<string> {
+  const script = parseScript(text, 'standard input');
+  if (!script.ok) return script;
+  const data = place.root();
+  if (!data.ok) return data;
+  const digest = new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 16);
+  const file = join(data.value, 'rehearsal-scripts', `${digest}.yaml`);
+  const { files } = place.world;
+  const kept = tryPath(() => {
+    files.makeFolder(dirname(file));
+    files.writeAtomic(file, text, { durable: true });
+  });
+  return kept.ok
+    ? ok(file)
+    : fail('write-failed', `The rehearsal script ${file} ${kept.trouble}.`, 'Give it as a file.');
 }
 
 /** The handle that the runner is given for `--rehearse`. Fails with `usage` when the script is not usable. */

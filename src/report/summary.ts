@@ -6,7 +6,7 @@ import { addUsage, noUsage, type SessionId, type Usage } from '../core/group.ts'
 import { goOnCommand, heldRecord, runCommand, sessionReference, settleCommands } from '../core/plan/advice.ts';
 import { verdictsAtRest } from '../core/plan/verdicts.ts';
 import type { SessionRecord } from '../core/session-state.ts';
-import type { GroupState } from '../core/state.ts';
+import { type GroupState, isRehearsal } from '../core/state.ts';
 import type { Verdicts } from '../core/verdict.ts';
 import {
   type Cell,
@@ -50,6 +50,8 @@ const columns: readonly Column[] = [
 ];
 
 const sentenceColumnsMax = 1_000;
+/** Of sessions to each of which something is to be done. */
+const namedMax = 3;
 
 export interface SummaryOptions {
   readonly style: Style;
@@ -205,13 +207,10 @@ export function nextAdvice(state: GroupState, hasRunner: boolean): Advice[] {
     case 'paused':
     case 'failed':
       return [...(state.message ? [advise(state.message)] : []), ...goOnSteps(state)];
-    case 'completed': {
-      if (hasWorkToMerge(state)) {
-        return [advise('Next', ['group', 'diff', id]), advise('Then', ['group', 'merge', id])];
-      }
-      const first = state.sessions.values().next().value;
-      return first ? [advise('Next', ['session', 'logs', sessionReference(state, first)])] : [];
-    }
+    case 'completed':
+      return isRehearsal(state)
+        ? [...lookSteps(state), advise('For real', ['group', 'copy', id, '--real'], ['group', 'run', '@'])]
+        : [...lookSteps(state), ...(hasWorkToMerge(state) ? [advise('Then', ['group', 'merge', id])] : [])];
     case 'archived':
       return [];
   }
@@ -220,10 +219,26 @@ export function nextAdvice(state: GroupState, hasRunner: boolean): Advice[] {
 /** Before the cap is raised for want of money that may not be spent at all, that is to be settled. */
 function goOnSteps(state: GroupState): Advice[] {
   const held = heldRecord(state);
-  if (held === undefined) return [advise('Next', goOnCommand(state))];
+  if (held === undefined) {
+    const denied = [...state.sessions.values()].filter(isDenied).slice(0, namedMax);
+    if (denied.length === 0) return [advise('Next', goOnCommand(state))];
+    const allow = denied.map((record) => ['session', 'allow', sessionReference(state, record), '--denied']);
+    return [advise('Next', ...allow), advise('Then', goOnCommand(state))];
+  }
   const { free, book } = settleCommands(state.group.id, held.definition.id);
   const raise = advise('Or raise it and go on with', goOnCommand(state));
   return [advise('Next', free), advise('Or, if it is spent', book), raise];
+}
+
+/** The same again would be denied again, for the same money. */
+function isDenied({ state }: SessionRecord): boolean {
+  return state.status === 'failed' && state.failure.reason === 'permission';
+}
+
+function lookSteps(state: GroupState): Advice[] {
+  if (hasWorkToMerge(state)) return [advise('Next', ['group', 'diff', state.group.id])];
+  const first = state.sessions.values().next().value;
+  return first ? [advise('Next', ['session', 'logs', sessionReference(state, first)])] : [];
 }
 
 /** The worktree of what was merged is gone. */

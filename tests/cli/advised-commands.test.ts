@@ -142,8 +142,14 @@ describe('U8: of a rehearsed group that failed', () => {
     expect(await next()).toEqual([`claude-code-agent group resume ${group} --rehearse`]);
     for (const line of await next()) await type(line);
     expect(await user.json('group', 'show', group)).toMatchObject({ status: 'completed' });
-    expect(await next()).toEqual([`claude-code-agent session logs ${group}/api`]);
-    for (const line of await next()) await type(line);
+    const [look = '', copy = '', ...more] = await next();
+    expect([look, copy]).toEqual([
+      `claude-code-agent session logs ${group}/api`,
+      `claude-code-agent group copy ${group} --real`,
+    ]);
+    for (const line of [look, copy]) await type(line);
+    expect(more).toEqual(['claude-code-agent group run @']);
+    expect(await user.json('show', '@')).toMatchObject({ status: 'created', slug: 'auth' });
   }, 120_000);
 });
 

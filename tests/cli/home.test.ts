@@ -127,8 +127,8 @@ test(
     await home.shows('A new group from', 'mine.yaml', 'template, shipped');
     expect(home.text()).not.toContain('other.yaml');
     home.type(key.enter);
-    await home.shows('Rehearse mine.yaml at no cost (r), or run it for real (y)?');
-    home.type('r');
+    await home.shows('Rehearse mine.yaml at no cost (enter, r), or run it for real (y)?');
+    home.type(key.enter);
     await home.shows('rehearsal', '001 api');
     home.type('q');
     await home.shows('1 group', 'play');

@@ -56,6 +56,27 @@ test('a rehearsed group runs in dependency order, and its transcript can be read
   expect(createRealWorld().files.info(join(folder, 'rehearsal.json'))).toBeNull();
 }, 120_000);
 
+test('a script that is piped in is kept: the rehearsal goes on with it', async () => {
+  const group = await user.makeGroup();
+  const piped = (stdin: string, ...args: string[]) => user.runWith({ stdin }, ...args);
+  const faulty = await piped(
+    'version: 1\nsessions: { api: { steps: [{ say: x }] } }\n',
+    'resume',
+    group,
+    '--rehearse',
+    '-',
+  );
+  expect(faulty).toMatchObject({ code: 2, stdout: '' });
+  expect(faulty.stderr).toContain('standard input:2:');
+  const script = 'version: 1\nsessions: { "*": { steps: [{ text: Piped. }, { text: Piped again. }] } }\n';
+  const copied = await piped(script, 'group', 'copy', group, '--rehearse', '-');
+  expect(copied).toMatchObject({ code: 0, stderr: '' });
+  await user.ok('group', 'run', '@', '--output', 'quiet');
+  expect(await user.json('show', '@/api')).toMatchObject({ result: 'Piped.' });
+  await piped(script, 'resume', group, '--rehearse', '-', '--output', 'quiet');
+  expect(await user.json('show', `${group}/api`)).toMatchObject({ result: 'Piped.' });
+}, 120_000);
+
 test('U4: whoever merges the work of a rehearsal is asked, and a script is told', async () => {
   const repository = new Repository(user.project('api'));
   repository.commit({ 'base.txt': 'base\n' });

@@ -293,6 +293,11 @@ sessions:
     expect((await viewOfAdded('--settings-override', '{"model":"haiku"}')).settings.model).toBe('haiku');
     write('own.json', '{"model":"sonnet"}', user.folder);
     expect((await viewOfAdded('--settings-override', 'own.json')).settings.model).toBe('sonnet');
+    const piped = { cwd: user.folder, stdin: '{"model":"opus"}' };
+    const edited = await user.runWith(piped, 'session', 'edit', `${made}/bare`, '--settings-override', '-');
+    expect(edited).toMatchObject({ code: 0, stderr: '' });
+    const bare = await user.json<View>('session', 'show', `${made}/bare`, '--config');
+    expect(bare.settings.model).toBe('opus');
     const ofTemplate = await viewOfAdded('--claude-md-template', 'review', '--var', 'file=a.ts');
     expect(ofTemplate.claudeMd.at(-1)).toMatchObject({
       layer: 'session settings',

@@ -8,7 +8,7 @@ import { verdictsAtRest, verdictsOf } from '../../src/core/plan/verdicts.ts';
 import type { Verdicts } from '../../src/core/verdict.ts';
 import { formatClock, plainStyle } from '../../src/report/format.ts';
 import { nextSteps, sessionTable } from '../../src/report/summary.ts';
-import { attemptId, CoreLog, groupId, sessionDefinition, sid, usage } from '../support/core-events.ts';
+import { attemptId, CoreLog, groupId, processIdentity, sessionDefinition, sid, usage } from '../support/core-events.ts';
 
 test.each([
   { cap: 3, spent: 27.5, advised: '30.5' },
@@ -44,6 +44,30 @@ test('work in worktrees is to be looked at and merged, until that was done', () 
   expect(nextSteps(log.state)).toEqual([`Next: claude-code-agent group diff ${groupId}`, merge]);
   log.add({ type: 'session_cleaned', sessionId: sid(1) });
   expect(nextSteps(log.state)).toEqual([expect.stringContaining('session logs')]);
+});
+
+test('what was denied is to be allowed before what failed is tried again', () => {
+  const log = new CoreLog();
+  for (const number of [1, 2, 3]) log.addSession(sessionDefinition(number));
+  log.run().start(sid(1)).start(sid(2)).start(sid(3)).fail(sid(1), usage(1), 'permission').fail(sid(2), usage(1));
+  log.fail(sid(3), usage(1), 'permission');
+  log.add({ type: 'group_failed', reason: 'sessions-failed', message: '3 sessions failed.' });
+  const allow = (number: string) => `claude-code-agent session allow ${groupId}/${number} --denied`;
+  expect(nextSteps(log.state)).toEqual([
+    '3 sessions failed.',
+    `Next: ${allow('001')} · ${allow('003')}`,
+    `Then: claude-code-agent group run ${groupId} --retry-failed`,
+  ]);
+});
+
+test('a rehearsal that is completed is to be read, and done again for real', () => {
+  const log = new CoreLog().addSession(sessionDefinition(1));
+  log.add({ type: 'group_started', run: { id: 'run', runner: processIdentity, rehearsal: true } });
+  log.start(sid(1)).complete(sid(1), usage(1)).add({ type: 'group_completed' });
+  expect(nextSteps(log.state)).toEqual([
+    expect.stringMatching(/^Next: claude-code-agent session logs /),
+    `For real: claude-code-agent group copy ${groupId} --real · claude-code-agent group run @`,
+  ]);
 });
 
 test('the closing table fits on a terminal of 80 columns, and is whole where there is none', () => {

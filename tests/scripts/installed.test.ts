@@ -5,7 +5,16 @@
  * file does the same. It asks the npm registry.
  */
 import { afterAll, beforeAll, expect } from 'bun:test';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import manifest from '../../package.json' with { type: 'json' };
@@ -98,9 +107,12 @@ longTest.each([20, 22, 24])(
 
     const prefix = join(user.folder, 'prefix');
     await user.run('npm', 'i', '-g', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', prefix, tarball);
-    const installed = await run(['du', '-sb', prefix], folder, process.env);
-    expect(Number.parseInt(installed, 10)).toBeLessThan(bytesMax);
-    expect(Number.parseInt(installed, 10)).toBeGreaterThan(bytesMax / 2);
+    const bytes = Number.parseInt(await run(['du', '-sb', prefix], folder, process.env), 10);
+    expect(bytes).toBeLessThan(bytesMax);
+    for (const text of ['README.md', join('docs', 'install.md')]) {
+      const said = /(\d+) MB/.exec(readFileSync(join(packageRoot, text), 'utf8'))?.[1];
+      expect({ text, isRight: Math.abs(Number(said) - bytes / 1e6) < 3 }).toEqual({ text, isRight: true });
+    }
     for (const name of ['cca', 'claude-code-agent']) user.has(name, join(prefix, 'bin', name));
     await user.looksAround();
   },

@@ -8,6 +8,7 @@ import type { SessionConfig } from '../../core/group.ts';
 import { findObjectFault } from '../../store/json-places.ts';
 import { readTextFile } from '../../template/text-file.ts';
 import type { Context } from '../context.ts';
+import { readStandardInput, standardInput } from './standard-input.ts';
 
 const overrideBytesMax = 1024 * 1024;
 
@@ -37,15 +38,15 @@ export function withConfigOptions<Args extends unknown[], Given extends Record<s
     .option('--no-generate-mcp', 'they are not')
     .option('--inherit-from-group', "shared-config and the group's config template count (default)")
     .option('--no-inherit-from-group', 'they do not')
-    .option('--settings-override <json>', 'settings merged over those of the templates; JSON, or a file with it')
+    .option('--settings-override <json>', 'settings merged over those of the templates; JSON, a file with it, or "-"')
     .option('--claude-md-template <name>', "prompt template or file that replaces the config template's CLAUDE.md");
 }
 
 /** What the options come to; empty when none was given. Reads only. Fails with `usage`. */
-export function configOf(context: Context, given: ConfigOptions): Result<SessionConfig> {
+export async function configOf(context: Context, given: ConfigOptions): Promise<Result<SessionConfig>> {
   const { generateClaudeMd, generateSettings, generateCommands, generateMcp, inheritFromGroup } = given;
   const { settingsOverride: typed, claudeMdTemplate } = given;
-  const override = typed === undefined ? ok(undefined) : settingsIn(context, typed);
+  const override = typed === undefined ? ok(undefined) : await settingsIn(context, typed);
   if (!override.ok) return override;
   return ok({
     ...defined({
@@ -60,13 +61,17 @@ export function configOf(context: Context, given: ConfigOptions): Result<Session
   });
 }
 
-/** A text that begins with "{" is JSON itself, any other is the path of a file. */
-function settingsIn({ world, cwd }: Context, typed: string): Result<Readonly<Record<string, unknown>>> {
+/** A text that begins with "{" is JSON itself, any other but "-" is the path of a file. */
+async function settingsIn(context: Context, typed: string): Promise<Result<Readonly<Record<string, unknown>>>> {
   const next =
     'Give a JSON object such as \'{"permissions": {"deny": ["WebFetch"]}}\', or the path of a file with one.';
   if (typed.trimStart().startsWith('{')) return objectIn(typed, 'The JSON of --settings-override', next);
-  const path = resolve(cwd, typed);
-  const read = readTextFile(world, path, overrideBytesMax);
+  if (typed === standardInput) {
+    const bytes = await readStandardInput(context, 'The settings', overrideBytesMax);
+    return bytes.ok ? objectIn(Buffer.from(bytes.value).toString(), 'The JSON on standard input', next) : bytes;
+  }
+  const path = resolve(context.cwd, typed);
+  const read = readTextFile(context.world, path, overrideBytesMax);
   if (!read.ok) return fail('usage', `The file of --settings-override ${briefPath(path)} ${read.trouble}.`, next);
   return objectIn(read.text, `The file of --settings-override ${briefPath(path)}`, next);
 }

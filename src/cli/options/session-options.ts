@@ -86,8 +86,11 @@ export interface SessionOptions extends SameForBoth, PromptOptions, WorkOptions,
 }
 
 /** What the options come to. Reads only. Fails with `usage`. */
-export function sessionFrom(context: Context, given: SessionOptions): Result<Omit<NewSessionOptions, 'project'>> {
-  const config = configOf(context, given);
+export async function sessionFrom(
+  context: Context,
+  given: SessionOptions,
+): Promise<Result<Omit<NewSessionOptions, 'project'>>> {
+  const config = await configOf(context, given);
   if (!config.ok) return config;
   const { timeout, stallTimeout, memory, prompt, promptFile, ...same } = given;
   return ok({

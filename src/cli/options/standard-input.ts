@@ -1,5 +1,6 @@
 /** What is piped in where the name of a file could stand: `-`. */
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { yamlBytesMax } from '../../store/yaml-text.ts';
 import { sizeText, textOf } from '../../template/text-file.ts';
 import type { Context } from '../context.ts';
 
@@ -22,11 +23,11 @@ export async function readStandardInput(context: Context, what: string, bytesMax
   return ok(Buffer.concat(parts));
 }
 
-/** A workflow from there; YAML files are text without NUL characters. */
-export async function readWorkflowText(context: Context, bytesMax: number): Promise<Result<string>> {
-  const bytes = await readStandardInput(context, 'The workflow', bytesMax);
+/** A workflow, or a script, from there; YAML files are text without NUL characters. */
+export async function readPipedYaml(context: Context, what = 'The workflow'): Promise<Result<string>> {
+  const bytes = await readStandardInput(context, what, yamlBytesMax);
   if (!bytes.ok) return bytes;
   const text = textOf(bytes.value);
   const isText = text !== null && !text.includes('\0');
-  return isText ? ok(text) : fail('usage', 'The workflow on standard input is no text in UTF-8.', 'Give a YAML file.');
+  return isText ? ok(text) : fail('usage', `${what} on standard input is no text in UTF-8.`, 'Give a YAML file.');
 }

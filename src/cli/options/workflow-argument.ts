@@ -2,9 +2,8 @@
 import type { NewGroup } from '../../control/create/new-group.ts';
 import { readPipedWorkflow, readWorkflow } from '../../control/create/workflow-group.ts';
 import type { Result } from '../../core/failure.ts';
-import { yamlBytesMax } from '../../store/yaml-text.ts';
 import type { Context } from '../context.ts';
-import { readWorkflowText, standardInput } from './standard-input.ts';
+import { readPipedYaml, standardInput } from './standard-input.ts';
 
 /** `pairs` are the values of `--var`, `alsoKnown` names among them that are for others. */
 export async function readNamedWorkflow(
@@ -14,6 +13,6 @@ export async function readNamedWorkflow(
   alsoKnown: readonly string[] = [],
 ): Promise<Result<NewGroup>> {
   if (reference !== standardInput) return readWorkflow(context, reference, pairs, alsoKnown);
-  const text = await readWorkflowText(context, yamlBytesMax);
+  const text = await readPipedYaml(context);
   return text.ok ? readPipedWorkflow(context, text.value, pairs, alsoKnown) : text;
 }

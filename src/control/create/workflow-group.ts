@@ -41,7 +41,11 @@ export function readWorkflow(
   const read = readTextFile(place.world, path, yamlBytesMax);
   if (!read.ok) {
     const message = `The workflow ${briefPath(path)} ${read.trouble}.`;
-    return fail('usage', message, advise('Give the path of a YAML file, or a name of', ['template', 'list']));
+    return fail(
+      'usage',
+      message,
+      advise('Give the path of one or the name of a template, or write one', ['template', 'list'], ['init']),
+    );
   }
   const name = basename(path, extname(path));
   return load(place, { ...file.value, name, text: read.text }, given.value, alsoKnown);

@@ -219,7 +219,10 @@ function footerRow({ mode }: HomeUi, groups: readonly HomeGroup[], place: Place)
       return say(`Delete ${name} with its transcripts (y)? Any other key: no.`, 'warn');
     }
     case 'ask-start':
-      return say(`Rehearse ${mode.reference} at no cost (r), or run it for real (y)? Any other key: no.`, 'warn');
+      return say(
+        `Rehearse ${mode.reference} at no cost (enter, r), or run it for real (y)? Any other key: no.`,
+        'warn',
+      );
     default:
       return hintRow(mode.kind === 'choose' ? choosing : browsing, groups.length, place);
   }

@@ -9,12 +9,11 @@ import type { GroupConfig, GroupId, SessionDefinition } from '../../../core/grou
 import { plural } from '../../../report/format.ts';
 import { safeJson } from '../../../report/terminal-text.ts';
 import { sessionTitle, settingWords } from '../../../report/wording.ts';
-import { yamlBytesMax } from '../../../store/yaml-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { type ConfigOptions, configOf, withGroupOptions } from '../../options/group-options.ts';
 import { collect } from '../../options/option-values.ts';
-import { readWorkflowText, standardInput } from '../../options/standard-input.ts';
+import { readPipedYaml, standardInput } from '../../options/standard-input.ts';
 
 const example = `
 Example:
@@ -89,7 +88,7 @@ async function edit(context: Context, reference: string, given: Given & object):
 }
 
 async function readPiped(context: Context): Promise<Result<{ readonly text: string }>> {
-  const text = await readWorkflowText(context, yamlBytesMax);
+  const text = await readPipedYaml(context);
   return text.ok ? ok({ text: text.value }) : text;
 }
 

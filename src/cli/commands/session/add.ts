@@ -38,7 +38,7 @@ interface Given extends SessionOptions {
 async function add(context: Context, reference: string, given: Given): Promise<Work> {
   const group = loadReferredGroup(context, reference);
   if (!group.ok) return group;
-  const asked = sessionFrom(context, given);
+  const asked = await sessionFrom(context, given);
   if (!asked.ok) return asked;
   const adding = addSession(context, group.value, { ...asked.value, project: given.project });
   const added = await whileWaiting(context, group.value, adding);

@@ -64,7 +64,7 @@ interface Given extends SessionOptions {
 async function edit(context: Context, reference: string, given: Given): Promise<Work> {
   const session = loadReferredSession(context, reference);
   if (!session.ok) return session;
-  const edit = editFrom(context, given);
+  const edit = await editFrom(context, given);
   if (!edit.ok) return edit;
   const edited = await whileWaiting(context, session.value, editSession(context, session.value, edit.value));
   if (!edited.ok) return edited;
@@ -82,7 +82,7 @@ async function edit(context: Context, reference: string, given: Given): Promise<
 }
 
 /** `--no-model` gives false for `model`. */
-function editFrom(context: Context, given: Given) {
+async function editFrom(context: Context, given: Given) {
   const keys = new Map<string, Removable | 'dependsOn'>(
     Object.entries(without).map(([option, [name]]) => [camelCase(option), name]),
   );
@@ -93,7 +93,7 @@ function editFrom(context: Context, given: Given) {
   }
   const taken = isGiven.flatMap(([key, value]) => (value === false ? (keys.get(key) ?? []) : []));
   const kept = Object.fromEntries(isGiven.filter(([key, value]) => value !== false || !keys.has(key)));
-  const edit = sessionFrom(context, kept);
+  const edit = await sessionFrom(context, kept);
   if (!edit.ok) return edit;
   const whole: EditOptions = {
     ...edit.value,

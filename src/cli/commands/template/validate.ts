@@ -6,10 +6,10 @@ import { type Checked, checkTemplates, workflowTextProblems } from '../../../con
 import { ok } from '../../../core/failure.ts';
 import { plural } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
-import { inOrder, problemsFailure, yamlBytesMax } from '../../../store/yaml-text.ts';
+import { inOrder, problemsFailure } from '../../../store/yaml-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { readWorkflowText, standardInput } from '../../options/standard-input.ts';
+import { readPipedYaml, standardInput } from '../../options/standard-input.ts';
 
 const example = `
 Example:
@@ -42,7 +42,7 @@ async function validate(context: Context, typed: string, json: boolean): Promise
 }
 
 async function validatePiped(context: Context, json: boolean): Promise<Work> {
-  const text = await readWorkflowText(context, yamlBytesMax);
+  const text = await readPipedYaml(context);
   if (!text.ok) return text;
   const source = 'standard input';
   const file = { file: source, name: 'workflow', baseFolder: context.cwd };

@@ -47,7 +47,7 @@ test(
     repository('.hidden/other');
     repository('too/far/down/below');
     symlinkSync(here, join(here, 'round'));
-    const early = await user.runWith({ cwd: here }, 'run');
+    const early = await user.runWith({ cwd: here }, 'run', 'workflow.yaml');
     expect(early).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/workflow\.yaml.* init\n$/) });
     const made = await init('--yes');
     expect(made).toMatchObject({ code: 0, stderr: '' });
@@ -60,7 +60,7 @@ test(
       web: { project: './group/web', prompt: '{{task}}' },
     });
     expect(await user.runWith({ cwd: here }, 'template', 'validate', 'workflow.yaml')).toMatchObject({ code: 0 });
-    const ran = await user.runWith({ cwd: here }, 'run', '--rehearse', '--output', 'quiet');
+    const ran = await user.runWith({ cwd: here }, 'run', 'workflow.yaml', '--rehearse', '--output', 'quiet');
     expect(ran).toMatchObject({ code: 0 });
     const sessions = await user.json<{ projectPath: string }[]>('session', 'list', '@');
     expect(await user.json('show', '@')).toMatchObject({ status: 'completed', sessions: [{}, {}] });

@@ -28,7 +28,7 @@ export function define(command: Command, context: Context): void {
   withRunOptions(
     command
       .description(description)
-      .argument('[workflow]', 'path of a YAML file, "-" for standard input, or a template name', 'workflow.yaml'),
+      .argument('<workflow>', 'path of a YAML file, "-" for standard input, or a template name'),
   )
     .option('--var <name=value>', 'value for a variable of the workflow; may be repeated', collect)
     // Whoever passes the same options to every run may: in a new group nothing has failed.

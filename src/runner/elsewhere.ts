@@ -28,6 +28,8 @@ export interface ElsewhereOptions {
   readonly workers: ReadonlyMap<SessionId, { readonly worker: Worker }>;
   /** Contract: only enqueues. */
   readonly enqueue: (fact: Fact) => void;
+  /** Contract: only tells people. */
+  readonly warn: (message: string) => void;
 }
 
 export class Elsewhere {
@@ -182,7 +184,7 @@ export class Elsewhere {
       const usage = lateUsage(this.#world, { record, attempt, paths, path, prices: config.prices ?? {} });
       this.#options.enqueue({ kind: 'booked', sessionId, attemptId, usage });
     };
-    this.#fleet?.awaitLate({ attemptId, place, paths, offset, onEnd });
+    this.#fleet?.awaitLate({ attemptId, place, paths, offset, onEnd, onRefused: this.#options.warn });
   }
 
   /** Gives back what was not used; what runs works on. */

@@ -97,6 +97,7 @@ export class GroupRunner {
     this.#elsewhere = new Elsewhere(world, {
       ...(options.openFleet === undefined ? {} : { openFleet: options.openFleet }),
       ...{ paths, workers: this.#workers, enqueue: this.enqueue, state: () => writer.state },
+      warn: (message) => this.#reporter.warning?.(message, writer.state),
     });
     this.#takeOvers = new TakeOverWatch(world, options.writer, this.enqueue);
     this.#surroundings = new SchedulerInputs(world, options, this.#workers, this.#elsewhere.sight);

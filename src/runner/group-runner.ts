@@ -210,7 +210,9 @@ export class GroupRunner {
     const bodies: EventBody[] = this.#surroundings.gateEvents(this.#writer.state);
     const { clock, random } = this.#world;
     const { isUnserved } = this.#surroundings;
-    const context = { adopted: this.#adopted, nowMs: clock.now(), jitter: random.fraction(), isUnserved };
+    const { isRefusedHere } = this.#elsewhere;
+    const [nowMs, jitter] = [clock.now(), random.fraction()];
+    const context = { adopted: this.#adopted, nowMs, jitter, isUnserved, isRefusedHere };
     for (const fact of facts) {
       if (fact.kind === 'signal') this.#onSignal(fact.signal, bodies);
       else if (fact.kind === 'tick') this.#onTick();

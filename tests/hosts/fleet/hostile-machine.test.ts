@@ -167,7 +167,7 @@ describe('files of a checkpoint', () => {
     unwrap(taken);
   });
 
-  test('paths that lead out, or into a repository, or that no system takes, are refused with all that comes with them', async () => {
+  test('paths that lead out, into a repository, or are too long, are refused with all that comes along', async () => {
     for (const path of [
       ...['claude-config/projects/../../../x', 'claude-config/projects/.git/hooks/post-checkout'],
       ...['claude-config/projects/.GIT/config', 'claude-config/projects/a\\b', 'claude-config/projects/a\0b'],

@@ -84,6 +84,8 @@ export class Fleet {
   readonly #speeches = new Map<string, Speech>();
   /** Slots to be released as soon as it is known what their machines have heard; by token, the machine. */
   readonly #owed = new Map<string, string>();
+  /** Machines that were told something in this run. */
+  readonly #spokenTo = new Set<string>();
   #whenNothingOwed = (): void => {};
   readonly #timers = new Set<() => void>();
   readonly #hosts: KnownHosts;
@@ -106,6 +108,10 @@ export class Fleet {
       onFailure: () => this.#later(tickMs, options.onChange),
     });
     link.listen((message, taken) => this.#hear(message, taken));
+    // Of a slot that they have still it may not be known there that it is free.
+    link.onConnect(() => {
+      for (const host of this.#spokenTo) this.hello(host);
+    });
     void this.#hosts.list();
     this.#everyTick();
   }
@@ -246,6 +252,7 @@ export class Fleet {
       return;
     }
     speech.n += 1;
+    this.#spokenTo.add(host);
     const { groupId } = this.#options;
     this.#link.send(host, { kind: 'slot', token, groupId, n: speech.n, command });
   }

@@ -60,6 +60,7 @@ usually.each([
   [1_148, 'a wish that was for one machine alone was forgotten by the engine, and never put again'],
   [1_556, 'a wish was forgotten by the engine, and never put again'],
   [1_887, 'a runner that was cut off when its group was completed never said that a slot is free'],
+  [3_610, 'an engine forgot that a slot is free, and nobody said it again'],
 ])('seed %d, which once broke a promise: %s', (seed) => {
   expect(simulateFleet(fleetScenarioOf(seed)).violation).toBeNull();
 });

@@ -11,7 +11,12 @@ import type { LinkFleet } from './open-fleet.ts';
 const waitMs = 10_000;
 
 /** Asks the machines and books what they tell within a moment; returns how many attempts were booked. */
-export async function bookLate(world: World, writer: GroupWriter, link: LinkFleet): Promise<number> {
+export async function bookLate(
+  world: World,
+  writer: GroupWriter,
+  link: LinkFleet,
+  warn: ElsewhereOptions['warn'],
+): Promise<number> {
   const { state, paths } = writer;
   const before = lostIn(state);
   const linked = before === 0 ? null : await link(state.group.id);
@@ -28,7 +33,7 @@ export async function bookLate(world: World, writer: GroupWriter, link: LinkFlee
     paths,
     state: () => state,
     workers: none,
-    enqueue,
+    ...{ enqueue, warn },
   });
   const cancel = world.clock.after(waitMs, () => {
     isOver = true;

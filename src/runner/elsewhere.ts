@@ -5,6 +5,7 @@ import { type GroupEvent, type Place, thisMachine } from '../core/event.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
 import type { Decision, FleetView, Wish } from '../core/plan/decision.ts';
 import { lacksOf } from '../core/plan/elsewhere.ts';
+import { isolationOf } from '../core/plan/isolation.ts';
 import type { FleetStanding } from '../core/progress.ts';
 import type { Attempt, LostAttempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
@@ -28,6 +29,8 @@ export interface ElsewhereOptions {
   readonly workers: ReadonlyMap<SessionId, { readonly worker: Worker }>;
   /** Contract: only enqueues. */
   readonly enqueue: (fact: Fact) => void;
+  /** Contract: only tells people. */
+  readonly warn: (message: string) => void;
 }
 
 export class Elsewhere {
@@ -41,6 +44,8 @@ export class Elsewhere {
   /** Attempts that have or had a slot, by their ids. */
   readonly #placed = new Map<string, Attempt>();
 
+  /** See FleetView. */
+  #refusedHere: string | undefined;
   /** Version of the definitions by which it was looked for what is lacking. */
   #lacksOf = -1;
   /** What is asked of machines, and was told to be lacking. */
@@ -57,7 +62,12 @@ export class Elsewhere {
     };
     const fleet = openFleet ? openFleet({ onChange, onLost }) : null;
     this.#fleet = fleet;
-    this.sight = openFleet === undefined ? undefined : () => fleet?.view ?? null;
+    this.sight = openFleet === undefined ? undefined : () => this.#view;
+  }
+
+  get #view(): FleetView | null {
+    const refusedHere = this.#refusedHere;
+    return this.#fleet && { ...this.#fleet.view, ...(refusedHere === undefined ? {} : { refusedHere }) };
   }
 
   /** Asks the machines on which sessions have worked what is there still. */
@@ -112,7 +122,23 @@ export class Elsewhere {
       if (fact.kind !== 'ended' || !isRefusedLogin(fact.outcome)) continue;
       const place = this.#placed.get(fact.attemptId)?.place;
       if (place !== undefined) this.#fleet?.refuseLogin(place, fact.outcome.message);
+      else if (this.#mayGoOn) this.#refusedHere = fact.outcome.message;
     }
+  }
+
+  /** The login of this machine was refused in this run, and others go on. */
+  get isRefusedHere(): boolean {
+    return this.#refusedHere !== undefined;
+  }
+
+  /** Something of the group could be done elsewhere now. */
+  get #mayGoOn(): boolean {
+    const state = this.#options.state();
+    const isOpen = ({ state: { status } }: SessionRecord) => status !== 'completed';
+    const hasMachine = (this.standing?.up ?? 0) > 0;
+    return (
+      hasMachine && [...state.sessions].some(([id, record]) => isOpen(record) && isolationOf(state, id) === 'worktree')
+    );
   }
 
   /** What is lacking for sessions of this run, each once; nothing before it is known which machines there are. */
@@ -182,7 +208,7 @@ export class Elsewhere {
       const usage = lateUsage(this.#world, { record, attempt, paths, path, prices: config.prices ?? {} });
       this.#options.enqueue({ kind: 'booked', sessionId, attemptId, usage });
     };
-    this.#fleet?.awaitLate({ attemptId, place, paths, offset, onEnd });
+    this.#fleet?.awaitLate({ attemptId, place, paths, offset, onEnd, onRefused: this.#options.warn });
   }
 
   /** Gives back what was not used; what runs works on. */

@@ -23,6 +23,8 @@ export interface FactContext {
   readonly jitter: number;
   /** The model has answered no session of this run for as long as this one's attempt has lasted. */
   readonly isUnserved: (sessionId: SessionId) => boolean;
+  /** The login of this machine was refused, and others go on; absent = not so. */
+  readonly isRefusedHere?: boolean;
 }
 
 /** None when nobody waits for it any more. */
@@ -171,8 +173,10 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
     case 'failed': {
       const { place } = attempt;
       // Another machine has another login.
-      if (place !== undefined && isRefusedLogin(outcome)) {
-        const message = `${outcome.message} The machine ${place.host} gets nothing more until its login changes.`;
+      if (isRefusedLogin(outcome) && (place !== undefined || context.isRefusedHere === true)) {
+        const machine = place === undefined ? 'This machine' : `The machine ${place.host}`;
+        const until = place === undefined ? 'in this run' : 'until its login changes';
+        const message = `${outcome.message} ${machine} gets nothing more ${until}.`;
         return paused(attempt.stopping === 'user' ? 'user' : 'interrupted', message);
       }
       if (!outcome.transient) return failed(outcome.reason, outcome.message, outcome.next);

@@ -98,6 +98,7 @@ export class GroupRunner {
     this.#elsewhere = new Elsewhere(world, {
       ...defined({ openFleet: options.openFleet }),
       ...{ paths, workers: this.#workers, enqueue: this.enqueue, state: () => writer.state },
+      warn: (message) => this.#reporter.warning?.(message, writer.state),
     });
     this.#takeOvers = new TakeOverWatch(world, options.writer, this.enqueue);
     this.#surroundings = new SchedulerInputs(world, options, this.#workers, this.#elsewhere.sight);
@@ -210,7 +211,9 @@ export class GroupRunner {
     const bodies: EventBody[] = this.#surroundings.gateEvents(this.#writer.state);
     const { clock, random } = this.#world;
     const { isUnserved } = this.#surroundings;
-    const context = { adopted: this.#adopted, nowMs: clock.now(), jitter: random.fraction(), isUnserved };
+    const { isRefusedHere } = this.#elsewhere;
+    const [nowMs, jitter] = [clock.now(), random.fraction()];
+    const context = { adopted: this.#adopted, nowMs, jitter, isUnserved, isRefusedHere };
     for (const fact of facts) {
       if (fact.kind === 'signal') this.#onSignal(fact.signal, bodies);
       else if (fact.kind === 'tick') this.#onTick();

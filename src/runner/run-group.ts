@@ -110,7 +110,7 @@ async function runOpened(
   if (!fleet.ok) return { kind: 'refused', failure: fleet.failure };
   const hasFleet = fleet.value !== null;
   const start = { run, overrides, retryFailed, sight, hasFleet, ...(only ? { only } : {}) };
-  const { events, booked } = await startOrBook(world, writer, start, fleet.value);
+  const { events, booked } = await startOrBook(world, writer, start, fleet.value, options.reporter);
   if (!events.ok) return { kind: 'refused', failure: events.failure, booked };
   if (events.value.length === 0) return { kind: 'already-completed', state: writer.state, booked };
   const corrected = correctUsage(world, writer, true);
@@ -164,12 +164,14 @@ async function startOrBook(
   writer: GroupWriter,
   options: StartOptions,
   link: LinkFleet | null,
+  reporter: Reporter,
 ): Promise<{ readonly events: ReturnType<typeof startEvents>; readonly booked: number }> {
   const events = startEvents(writer.state, options);
   // Of a later run nobody knows whether there will be one.
   const isOver = events.ok ? events.value.length === 0 : writer.state.status === 'failed';
   if (!isOver || link === null) return { events, booked: 0 };
-  const booked = await (await import('./book-late.ts')).bookLate(world, writer, link);
+  const warn = (message: string) => reporter.warning?.(message, writer.state);
+  const booked = await (await import('./book-late.ts')).bookLate(world, writer, link, warn);
   // What helps may be something else by now.
   return { events: startEvents(writer.state, options), booked };
 }

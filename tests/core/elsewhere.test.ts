@@ -85,6 +85,32 @@ describe('where sessions work', () => {
     expect(decided(group({}, {}, {}, {}), { fleet: refused }).at(-1)).toBe('wish 003');
   });
 
+  test('where the login of this machine was refused, who may goes elsewhere; who may not waits for no machine', () => {
+    const view = { fleet: fleet({ refusedHere: 'Not logged in.' }) };
+    const log = group({}, {}, { isolate: 'none' });
+    expect(decided(log, view)).toEqual(['wish 001', 'wait host']);
+    expect(verdict(log, view, a)).toMatchObject({
+      reason: 'host',
+      message: 'It waits for a slot of another machine: all are busy; the login of this machine was refused.',
+    });
+    expect(verdict(log, view, b)).toMatchObject({
+      reason: 'no-host',
+      message: 'Session 002 works here only, where the login was refused. Not logged in.',
+    });
+    expect(decided(log, { fleet: fleet({ refusedHere: 'No.', granted: granted(a) }) })).toEqual(['start 001 one']);
+    // What is only to be accepted costs nothing.
+    const made = group({}, { isolate: 'none' }).start(a);
+    made.add({ type: 'session_accepting', sessionId: a, attemptId: attemptId(a, 1), result: 'Done.', usage: noUsage });
+    made.pause(a, noUsage, 'interrupted');
+    expect(decided(made, view)).toEqual(['start 001 here']);
+    expect(decided(group({}, { isolate: 'none' }), view)).toEqual(['settle no-host']);
+    const nowhere = { fleet: fleet({ refusedHere: 'No.', withoutLogin: () => ['one', 'two'] }) };
+    expect(decided(group({}, {}), nowhere)).toEqual(['settle no-host']);
+    expect(verdict(log, nowhere, a)?.message).toBe(
+      'Session 001 is to work on another machine, and the login was refused on this machine, one and two.',
+    );
+  });
+
   test('a slot that was granted is used, also when there is room here by now', () => {
     expect(decided(group({}, {}), { fleet: fleet({ granted: granted(a) }) })).toEqual(['start 001 one']);
   });

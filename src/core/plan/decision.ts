@@ -126,6 +126,8 @@ export interface FleetView {
   describe(needs: Needs): HostsSaid;
   /** All machines that could serve such a session, when the login was refused on each of them; empty otherwise. */
   withoutLogin(needs: Needs): readonly string[];
+  /** What claude said of the login of this machine, which was refused: whoever can works elsewhere. */
+  readonly refusedHere?: string;
 }
 
 /** What the decision depends on besides the state: facts of the machine and the moment, gathered by the runner. */

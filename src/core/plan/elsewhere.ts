@@ -93,14 +93,18 @@ export class Spots {
     if (must && this.#config.where === 'local') return { at: 'nowhere', hold: keptHere(definition) };
     if (must && !isolated) return { at: 'nowhere', hold: inPlace(definition) };
     const may = fleet !== null && isolated && this.#config.where !== 'local' && finished === undefined;
+    // Nobody pays for an acceptance.
+    const refusedHere = finished === undefined ? fleet?.refusedHere : undefined;
+    if (!may && refusedHere !== undefined) return { at: 'nowhere', hold: noLoginHere(definition, refusedHere) };
     if (!may) return this.#here(null);
     const place = fleet.granted.get(definition.id);
     if (place !== undefined) return { at: 'elsewhere', place };
     // Where its files and caches lie it is first asked for a slot, for as long as others wait for it.
     const isAwaited = lastHost(record) !== undefined && !fleet.longWished.has(definition.id);
-    const refused = must ? fleet.withoutLogin(needsOf(definition)) : [];
-    if (refused.length > 0) return { at: 'nowhere', hold: noLogin(definition, refused) };
-    if (must || isAwaited || this.#locals >= fleet.localSlots) return this.#wish(fleet, definition);
+    const leaves = must || refusedHere !== undefined;
+    const refused = leaves ? fleet.withoutLogin(needsOf(definition)) : [];
+    if (refused.length > 0) return { at: 'nowhere', hold: noLogin(definition, refused, refusedHere !== undefined) };
+    if (leaves || isAwaited || this.#locals >= fleet.localSlots) return this.#wish(fleet, definition);
     return this.#here(() => this.#wish(fleet, definition));
   }
 
@@ -136,7 +140,8 @@ export function isElsewhere(record: SessionRecord | undefined): boolean {
 
 function wish(fleet: FleetView, definition: SessionDefinition): Spot {
   const { text, cure, isUnknown } = fleet.describe(needsOf(definition));
-  const message = `It waits for a slot ${wanted(definition)}: ${text}.`;
+  const notHere = fleet.refusedHere === undefined ? '' : '; the login of this machine was refused';
+  const message = `It waits for a slot ${wanted(definition)}: ${text}${notHere}.`;
   // What is waited for is told anew when it is known.
   const reason = isUnknown ? 'starting' : 'host';
   return { at: 'wish', hold: { reason, message, ...defined({ advice: cure }) } };
@@ -189,12 +194,18 @@ function noFleet(definition: SessionDefinition): Hold {
   );
 }
 
-/** Once its login is another one, a machine takes sessions again by itself. */
-function noLogin(definition: SessionDefinition, hosts: readonly string[]): Hold {
-  const listed = hosts.length === 1 ? hosts[0] : `${hosts.slice(0, -1).join(', ')} and ${hosts.at(-1)}`;
+/** Once its login is another one, a machine takes sessions again by itself. `isHereToo`: this one has none either. */
+function noLogin(definition: SessionDefinition, hosts: readonly string[], isHereToo: boolean): Hold {
+  const all = isHereToo ? ['this machine', ...hosts] : hosts;
+  const listed = all.length === 1 ? all[0] : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`;
   const resumed = hosts.map((name) => ['host', 'resume', name]);
   const advice = advise('Mend the login there, or try it once more with', ...resumed);
   return refusal(definition, `and the login was refused on ${listed}`, advice);
+}
+
+function noLoginHere({ id, name }: SessionDefinition, trouble: string): Hold {
+  const message = `Session ${sessionTitle(id, name)} works here only, where the login was refused. ${trouble}`;
+  return { reason: 'no-host', message, advice: advise('Mend the login here, and run the group again.') };
 }
 
 function keptHere(definition: SessionDefinition): Hold {

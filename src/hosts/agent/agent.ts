@@ -245,9 +245,9 @@ export class Agent {
     });
   }
 
-  /** One whose lease is over and of which nothing runs any more takes no slot: its result alone is kept. */
+  /** What is only kept takes no slot. */
   get #used(): number {
-    return [...this.#held.values()].filter(({ slot }) => !(slot.isLost && slot.record.isOver === true)).length;
+    return [...this.#held.values()].filter(({ attempt }) => attempt?.isKept !== true).length;
   }
 
   // Wishes.

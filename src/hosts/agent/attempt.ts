@@ -33,6 +33,8 @@ const firstCheckpointMs = 3_000;
 /** A hint tells of most of what is printed. */
 const lookMs = 250;
 const toolResult = '"tool_result"';
+/** A runner that lives may let a command for its place wait for a while. */
+export const unaskedMs = 5 * 60_000;
 
 type AttemptCommand = Exclude<SlotCommand, { do: 'order' | 'release' }>;
 
@@ -49,6 +51,8 @@ export class OrderedAttempt {
   /** It must not be started any more. */
   #isStopped = false;
   #isClosed = false;
+  /** When its runner has said something last, or could first hear that something is over. */
+  #askedAtMs: number;
   #exit: { readonly status: ExitStatus; readonly remains: Remains } | null = null;
   #isPumping = false;
   #isAsked = false;
@@ -65,6 +69,7 @@ export class OrderedAttempt {
   constructor(context: AgentContext, slot: Slot) {
     this.#context = context;
     this.#slot = slot;
+    this.#askedAtMs = context.world.clock.now();
     const { order } = slot;
     this.#hosted = context.host.attempt({
       sessionId: order.sessionId as SessionId,
@@ -91,6 +96,16 @@ export class OrderedAttempt {
 
   get isOver(): boolean {
     return this.#slot.record.isOver === true;
+  }
+
+  /** Its result alone is kept: its lease is over, or its runner is gone, or has all of it and could not say so. */
+  get isKept(): boolean {
+    const isUnasked = Math.abs(this.#context.world.clock.now() - this.#askedAtMs) >= unaskedMs;
+    return this.isOver && (this.#slot.isLost || (this.#commands.size === 0 && isUnasked));
+  }
+
+  #noteAsked(): void {
+    this.#askedAtMs = this.#context.world.clock.now();
   }
 
   /** The order is noted: does it. */
@@ -205,6 +220,7 @@ export class OrderedAttempt {
 
   #conclude(news: AttemptNews): void {
     if (this.#isClosed || this.isOver) return;
+    this.#noteAsked();
     this.#outbox.add(news);
     this.#slot.note({ isOver: true });
     this.#context.noteLeases();
@@ -347,6 +363,7 @@ export class OrderedAttempt {
 
   /** What its runner says. */
   command(command: AttemptCommand): void {
+    this.#noteAsked();
     if (this.#early !== null) this.#early.push(command);
     else if (command.do === 'write') this.#hosted.write(command.lines);
     else if (command.do === 'acknowledge') this.#outbox.acknowledge(command.through);
@@ -399,6 +416,7 @@ export class OrderedAttempt {
     const answer = (rest: { exitCode: number | null; timedOut: boolean; output: string }): void => {
       this.#commands.delete(id);
       if (this.#isClosed) return;
+      this.#noteAsked();
       this.#outbox.add({ say: 'ran', id, signal: null, ...rest });
       world.files.remove(note);
     };
@@ -410,6 +428,7 @@ export class OrderedAttempt {
 
   /** Sends again what its runner does not have. */
   sendAgain(): void {
+    this.#noteAsked();
     void this.#outbox.sendAgain();
   }
 

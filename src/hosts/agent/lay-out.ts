@@ -54,10 +54,17 @@ export function layOut(
 
 const refusedNext = 'Whoever made it is no program of ours, or broken: see which runners this machine accepts.';
 
-function problemWith(path: string): string | null {
+/** Shorter than any system allows, for what is written beside it first and the folder that it lies in. */
+const nameBytesMax = 200;
+const pathBytesMax = 3_000;
+
+/** Why no file of that path comes from another machine. */
+export function problemWith(path: string): string | null {
   const parts = path.split('/');
   const isPlain = parts.every((part) => part !== '' && part !== '.' && part !== '..') && !/[\0\\]/.test(path);
-  if (!isPlain || path.length > 4_000) return 'which would lead out of the folder of its session';
+  if (!isPlain) return 'which would lead out of the folder of its session';
+  const isLong = (text: string, max: number): boolean => Buffer.byteLength(text) > max;
+  if (isLong(path, pathBytesMax) || parts.some((part) => isLong(part, nameBytesMax))) return 'whose name is too long';
   // Under `.git` it would say what git runs.
   if (parts.some((part) => part.toLowerCase() === '.git')) return 'which would change a repository';
   return isOwn(path) ? 'which a machine makes for itself' : null;

@@ -118,14 +118,13 @@ async function findFolder(
 ): Promise<Result<Found>> {
   const { files } = git.world;
   const known = readNote(git, paths);
-  if (known?.repository === repository && files.entryKind(path) === 'folder') {
-    unlock(git, repository, path, branch);
+  unlock(git, repository, path, branch);
+  if (known?.repository === repository && files.entryKind(path) === 'folder')
     return ok(known.isSetUp ? 'set up' : 'not set up');
-  }
   files.remove(path);
   files.remove(notePath(paths));
-  // By force: one of that path may have been there once, and nobody else works on the branch here.
-  const args = ['worktree', 'add', '--quiet', '--no-checkout', '--force', '-B', branch, path, snapshot];
+  // By force: one of that path may have been there once. Git would still take the branch for checked out in it.
+  const args = ['worktree', 'add', '--quiet', '--no-checkout', '--force', '--detach', path, snapshot];
   const made = await runOwn(git, repository, args, long);
   return made.ok ? ok('new') : made;
 }
@@ -136,12 +135,11 @@ async function checkOut(
   { branch, head, snapshot }: ShippedWork,
   found: Found,
 ): Promise<Result<void>> {
-  const reset = ['reset', '--hard', '--quiet', snapshot];
   const steps = [
+    ['symbolic-ref', 'HEAD', `refs/heads/${branch}`],
+    ['reset', '--hard', '--quiet', snapshot],
     // Ignored files stay: what `setup` has made is there still.
-    ...(found === 'new'
-      ? [reset]
-      : [['symbolic-ref', 'HEAD', `refs/heads/${branch}`], reset, ['clean', '-ffd', '--quiet']]),
+    ...(found === 'new' ? [] : [['clean', '-ffd', '--quiet']]),
     // What was not committed there is not committed here.
     ...(head === snapshot ? [] : [['reset', '--mixed', '--quiet', head]]),
   ];

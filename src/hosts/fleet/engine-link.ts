@@ -36,6 +36,8 @@ export interface FleetLink {
    * later runner, until `taken` was called.
    */
   listen(hear: (message: ToGroup, taken: () => void) => void): void;
+  /** Calls `action` whenever the engine is there anew; it may have forgotten the last that was said. */
+  onConnect(action: () => void): void;
   /** Null when the engine does not answer. */
   look(places: readonly WishPlace[]): Promise<LeaseLook | null>;
   hosts(): Promise<Result<readonly RegisteredHost[]>>;
@@ -113,6 +115,10 @@ class EngineLink implements FleetLink {
       else await this.#pause();
     }
     this.#sending.delete(host);
+  }
+
+  onConnect(action: () => void): void {
+    this.#engine.onConnect(action);
   }
 
   listen(hear: (message: ToGroup, taken: () => void) => void): void {

@@ -85,6 +85,8 @@ export class Fleet {
   readonly #speeches = new Map<string, Speech>();
   /** Slots to be released as soon as it is known what their machines have heard; by token, the machine. */
   readonly #owed = new Map<string, string>();
+  /** Machines that were told something in this run. */
+  readonly #spokenTo = new Set<string>();
   #whenNothingOwed = (): void => {};
   readonly #timers = new Set<() => void>();
   readonly #hosts: KnownHosts;
@@ -107,6 +109,10 @@ export class Fleet {
       onFailure: () => this.#later(tickMs, options.onChange),
     });
     link.listen((message, taken) => this.#hear(message, taken));
+    // Of a slot that they have still it may not be known there that it is free.
+    link.onConnect(() => {
+      for (const host of this.#spokenTo) this.hello(host);
+    });
     void this.#hosts.list();
     this.#everyTick();
   }
@@ -245,6 +251,7 @@ export class Fleet {
       return;
     }
     speech.n += 1;
+    this.#spokenTo.add(host);
     const { groupId } = this.#options;
     this.#link.send(host, { kind: 'slot', token, groupId, n: speech.n, command });
   }

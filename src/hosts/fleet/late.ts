@@ -5,8 +5,10 @@
  */
 import { basename, join } from 'node:path';
 import type { Place } from '../../core/event.ts';
+import { quoted } from '../../core/id.ts';
 import type { Git } from '../../git/git.ts';
 import type { SessionPaths } from '../../store/paths.ts';
+import { problemWith } from '../agent/lay-out.ts';
 import type { BlobStore } from './engine.ts';
 import { keepPrinted, latePath, PrintedFile, readParcel } from './mirror.ts';
 import { type NewsHandler, NewsInOrder } from './news-in-order.ts';
@@ -20,6 +22,8 @@ export interface LateOptions {
   readonly offset: number;
   /** All that it printed is in that file. */
   readonly onEnd: (path: string) => void;
+  /** Something of its conversation can never be had; a full sentence, said once for each. */
+  readonly onRefused: (message: string) => void;
 }
 
 export class LateAttempt {
@@ -70,15 +74,31 @@ export class LateAttempt {
   async #keepConversation(blob: Blob): Promise<boolean> {
     const sent = await readParcel(this.#blobs, blob);
     // What is gone for good leaves the rest, and a figure that may be a little too low is marked as an estimate.
-    if (!sent.ok) return sent.failure.reason !== 'timeout';
+    if (!sent.ok && sent.failure.reason === 'timeout') return false;
+    if (!sent.ok) return this.#refuse(sent.failure.message);
     const { files } = this.#git.world;
     const { paths, attemptId } = this.#options;
     for (const { path, offset = 0, data } of sent.value.files) {
       if (!path.startsWith('claude-config/projects/') || !path.endsWith('.jsonl')) continue;
+      const problem = problemWith(path);
+      if (problem !== null) {
+        this.#refuse(`It holds a file ${quoted(path)}, ${problem}.`);
+        continue;
+      }
       const folder = join(lateConversations(paths, attemptId), 'projects', String(offset));
       files.makeFolder(folder);
-      files.writeBytes(join(folder, basename(path)), Buffer.from(data, 'base64'), { durable: true });
+      const target = join(folder, basename(path));
+      files.remove(target);
+      files.writeBytes(target, Buffer.from(data, 'base64'), { durable: true });
     }
+    return true;
+  }
+
+  /** Its machine is broken, or was stolen: what it cost must still be booked. */
+  #refuse(why: string): true {
+    const { place, attemptId, onRefused } = this.#options;
+    const what = `What the machine ${place.host} tells late of attempt ${attemptId} cannot be taken in whole`;
+    onRefused(`${what}, so its cost may be more than is booked. ${why}`);
     return true;
   }
 }

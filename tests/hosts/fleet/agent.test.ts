@@ -1,6 +1,6 @@
 /** Promises: a machine does what a signed order says, once, and its runner hears all of it. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, readdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fleetPaths } from '../../../src/hosts/fleet/fleet-paths.ts';
 import {
@@ -172,6 +172,18 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const two = await rig.start({ script: 'git add --all && git status --short' });
     await rig.hear(two.attemptId, 'ended');
     expect(rig.printed(two.attemptId)).toBe('');
+  });
+
+  test('an agent that was killed while it made a worktree does not keep the next attempt out', async () => {
+    const one = await rig.start({ script: 'exit 0' });
+    await rig.hear(one.attemptId, 'ended');
+    await rig.say(one.token, { do: 'release' });
+    // As far as it had come: git knows the worktree, the agent has not noted it.
+    rmSync(join(rig.paths().folder, 'remote-worktree.json'));
+    const two = await rig.start({ script: 'git status --short; git branch --show-current' });
+    await rig.hear(two.attemptId, 'ended');
+    expect(rig.printed(two.attemptId)).toBe('cca/group/001-one\n');
+    expect(rig.gitIn(rig.paths().worktree, 'rev-parse', 'HEAD')).toBe(rig.git('rev-parse', 'HEAD'));
   });
 
   test('a set-up that fails is told, with what it printed', async () => {

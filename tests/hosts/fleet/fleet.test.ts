@@ -72,6 +72,7 @@ class VirtualLink implements FleetLink {
     const what = message.kind !== 'slot' ? message.kind : `${message.token} ${message.n} ${message.command.do}`;
     this.said.push(`${host}: ${what}`);
   }
+  onConnect(): void {}
   listen(hear: VirtualLink['hear']): void {
     this.hear = hear;
   }

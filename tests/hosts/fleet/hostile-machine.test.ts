@@ -167,10 +167,11 @@ describe('files of a checkpoint', () => {
     unwrap(taken);
   });
 
-  test('paths that lead out, or into a repository, are refused with all that comes with them', async () => {
+  test('paths that lead out, into a repository, or are too long, are refused with all that comes along', async () => {
     for (const path of [
       ...['claude-config/projects/../../../x', 'claude-config/projects/.git/hooks/post-checkout'],
       ...['claude-config/projects/.GIT/config', 'claude-config/projects/a\\b', 'claude-config/projects/a\0b'],
+      ...[`claude-config/projects/${'x'.repeat(300)}`, `claude-config/projects/${'x/'.repeat(2_000)}x`],
     ]) {
       const { taken, has } = await checkpoint(file('claude-config/projects/a.jsonl'), file(path));
       expect([path, taken.ok, has('claude-config/projects/a.jsonl')]).toEqual([path, false, false]);

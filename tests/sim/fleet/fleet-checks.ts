@@ -1,5 +1,6 @@
 /** What holds among several machines, checked from outside: by their processes, the engine and the log of the group. */
 import type { GroupState } from '../../../src/core/state.ts';
+import { hostsKey } from '../../../src/hosts/fleet/keys.ts';
 import type { ClaudeBook } from '../books.ts';
 import { LogWatch } from '../log-watch.ts';
 import { dearestMessageUsd } from '../scenario.ts';
@@ -162,11 +163,21 @@ export class FleetChecks {
         if (process.kind !== 'runner') this.#violate('leftovers', `${process.name} lives when all is over`);
       }
       const slots = machine.disk.find('/data/fleet/slots');
-      if (slots?.kind === 'folder' && slots.entries.size > 0 && !this.isHeld)
-        this.#violate('leftovers', `${slots.entries.size} slots of ${machine.name} are in use when all is over`);
+      const kept = slots?.kind === 'folder' ? slots.entries.size : 0;
+      // What it keeps for a runner that may have heard all of it takes no slot.
+      const isFree = this.#place.wasCutOffAtEnd && this.#usedBy(machine) === 0;
+      if (kept > 0 && !isFree && !this.isHeld)
+        this.#violate('leftovers', `${kept} slots of ${machine.name} are in use when all is over`);
     }
     this.#checkEngine();
     for (const { book } of this.#seen) this.#checkBook(book);
+  }
+
+  /** Slots, as the machine tells itself. */
+  #usedBy({ name }: FleetMachine): number {
+    const { fields, open } = this.#place.engine;
+    const told = open(`${hostsKey}/${name}`, fields.get(hostsKey)?.get(name) ?? new Uint8Array(0));
+    return Number(/"used":(\d+)/.exec(told)?.[1]);
   }
 
   /** Money of a lost attempt is not known yet. */

@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path';
 import type { GroupEvent } from '../../../src/core/event.ts';
 import type { GroupConfig, SessionDefinition } from '../../../src/core/group.ts';
 import { makeSessionId } from '../../../src/core/id.ts';
+import { unaskedMs as slotUnaskedMs } from '../../../src/hosts/agent/attempt.ts';
 import { newFleetKeys, Seal } from '../../../src/hosts/fleet/seal.ts';
 import { type RunResult, runGroup } from '../../../src/runner/run-group.ts';
 import { createGroup } from '../../../src/store/group-store.ts';
@@ -22,7 +23,7 @@ import { VirtualRunner } from '../virtual-runner.ts';
 import { FleetChecks, fleetPromises } from './fleet-checks.ts';
 import { dataRoot, FleetMachine } from './fleet-machine.ts';
 import type { FleetPlace, FleetWrap } from './fleet-place.ts';
-import { type Fault, type FleetScenario, home } from './fleet-scenario.ts';
+import { type Fault, type FleetScenario, home, type TimedFault } from './fleet-scenario.ts';
 import './loaded.ts';
 import { VirtualEngine } from './virtual-engine.ts';
 import type { Objects } from './virtual-git.ts';
@@ -33,6 +34,8 @@ const claude = '/opt/claude';
 const lookMs = 1_000;
 /** All is well again for so long at the end, before the machines are looked at. */
 const restMs = 120_000;
+/** A runner that is over tries so long to say what is left to be said. */
+const closeMs = 12_000;
 /** All comes to its end within so long after the last fault. */
 const longestMs = 45 * 60_000;
 const createdMs = Date.UTC(2026, 0, 2, 3, 0, 0);
@@ -104,6 +107,14 @@ class FleetSimulation implements FleetPlace {
 
   get wasRunnerKilled(): boolean {
     return this.scenario.faults.some((fault) => fault.do === 'kill-runner');
+  }
+
+  get wasCutOffAtEnd(): boolean {
+    const reaches = (fault: TimedFault): boolean =>
+      fault.do === 'restart-engine' || fault.do === 'kill-runner' || ('who' in fault && fault.who === home);
+    const isNear = (fault: TimedFault): boolean =>
+      fault.atMs <= this.overSinceMs && endOf(fault) + closeMs >= this.overSinceMs;
+    return this.scenario.faults.some((fault) => reaches(fault) && isNear(fault));
   }
 
   get #home(): FleetMachine {
@@ -278,7 +289,8 @@ class FleetSimulation implements FleetPlace {
     this.#isCompleted = true;
     this.overSinceMs = this.timeline.nowMs;
     const healedMs = Math.max(0, ...this.scenario.faults.map(endOf));
-    const waitMs = Math.max(0, healedMs - this.timeline.nowMs) + this.scenario.leaseMs + restMs;
+    const unaskedMs = this.wasCutOffAtEnd ? slotUnaskedMs : 0;
+    const waitMs = Math.max(0, healedMs - this.timeline.nowMs) + this.scenario.leaseMs + unaskedMs + restMs;
     this.timeline.schedule(waitMs, 'all is over', null, () => {
       this.isDone = true;
       this.checks.settled();
@@ -291,7 +303,7 @@ function describeEvent({ type, ...rest }: GroupEvent): string {
   return `LOG ${type} ${JSON.stringify(rest).slice(0, 160)}`;
 }
 
-function endOf(fault: Fault & { readonly atMs: number }): number {
+function endOf(fault: TimedFault): number {
   return fault.atMs + ('forMs' in fault ? fault.forMs : 'downMs' in fault ? fault.downMs : 0);
 }
 

@@ -230,16 +230,15 @@ export class VirtualGit {
       place?.folder.drop(place.name);
       return said();
     }
-    const at = args.indexOf('-B');
-    const names = args.slice(1).filter((arg, index) => !arg.startsWith('-') && index + 1 !== at + 1);
-    const [path, commit] = (at < 0 ? names : [names[0], names[1]]) as [string, string];
-    const branch = at < 0 ? commit : (args[at + 1] as string);
-    const ref = `refs/heads/${branch}`;
-    if (at >= 0) repository.refs.set(ref, commit);
+    const [path, name] = args.slice(1).filter((arg) => !arg.startsWith('-')) as [string, string];
+    const isDetached = args.includes('--detach');
+    const ref = isDetached ? `detached ${path}` : `refs/heads/${name}`;
+    if (isDetached) repository.refs.set(ref, name);
     const tip = repository.refs.get(ref);
-    if (tip === undefined) return refused(`invalid reference: ${branch}`);
+    if (tip === undefined) return refused(`invalid reference: ${name}`);
     if (this.#disk.find(path) !== null) return refused(`'${path}' already exists`);
-    if (at < 0 && this.#worktrees.has(path)) return refused(`'${path}' is a missing but already registered worktree`);
+    if (!args.includes('--force') && this.#worktrees.has(path))
+      return refused(`'${path}' is a missing but already registered worktree`);
     const gitDir = join(repository.folder, 'worktrees', digest([path]).slice(0, 8));
     this.#disk.makeFolder(gitDir, 0);
     this.#disk.makeFolder(path, 0);

@@ -77,7 +77,7 @@ function playAll(graphs: readonly number[][][], config: Partial<GroupConfig>): n
 
 describe('every group', () => {
   const small = [1, 2, 3].flatMap((count) => everyGraph(count, false));
-  const large = long ? everyGraph(4, false) : everyGraph(4, true).filter((_, index) => index % 4 === 3);
+  const large = long ? everyGraph(4, false) : everyGraph(4, true).filter((_, index) => index % 8 === 7);
 
   test('the enumeration is whole', () => {
     expect([1, 2, 3, 4].map((count) => everyGraph(count, false).length)).toEqual([1, 3, 25, 543]);

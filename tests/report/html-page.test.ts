@@ -9,7 +9,8 @@ import { reportModel } from '../../src/report/html/model.ts';
 import { pageStart, reportPage } from '../../src/report/html/page.ts';
 import { graphPicture } from '../../src/report/picture/graph-picture.ts';
 import { attemptId, CoreLog, sessionDefinition, sid, usage } from '../support/core-events.ts';
-import { fc } from '../support/property.ts';
+import { isLongRun } from '../support/long.ts';
+import { fc, numRunsOf } from '../support/property.ts';
 import { readMarkup, referencesIn } from './markup-checker.ts';
 import { hostileTexts, randomLogs } from './random-log.ts';
 
@@ -35,7 +36,7 @@ describe('any group', () => {
         if (again === null) throw new Error('no state');
         expect(pageOf({ events, state: again } as CoreLog)).toBe(page);
       }),
-      { numRuns: 300 },
+      { numRuns: numRunsOf(300) },
     );
   });
 
@@ -46,7 +47,7 @@ describe('any group', () => {
         expect(reading.elements[0]?.attributes.get('xmlns')).toBe('http://www.w3.org/2000/svg');
         expect(referencesIn(reading)).toEqual([]);
       }),
-      { numRuns: 100 },
+      { numRuns: numRunsOf(100) },
     );
   });
 
@@ -66,7 +67,7 @@ describe('any group', () => {
           for (const [from = '', to = ''] of stretches) expect(from <= to).toBe(true);
         }
       }),
-      { numRuns: 200 },
+      { numRuns: numRunsOf(200) },
     );
   });
 });
@@ -175,6 +176,7 @@ describe('size', () => {
   });
 
   test('100 sessions take less than a megabyte, however much was said', () => {
+    const pauses = isLongRun ? 10 : 3;
     const log = new CoreLog();
     for (let number = 1; number <= 100; number += 1) {
       const dependsOn = Array.from({ length: Math.min(8, number - 1) }, (_, index) => number - 1 - index);
@@ -184,7 +186,7 @@ describe('size', () => {
     log.run();
     for (let number = 1; number <= 100; number += 1) {
       const id = sid(number);
-      for (let times = 1; times <= 10; times += 1) {
+      for (let times = 1; times <= pauses; times += 1) {
         const of = { sessionId: id, attemptId: attemptId(id, times) };
         log
           .start(id, times === 1 ? 'start' : 'resume')
@@ -194,7 +196,7 @@ describe('size', () => {
           );
       }
       log.start(id, 'resume');
-      const of = { sessionId: id, attemptId: attemptId(id, 11) };
+      const of = { sessionId: id, attemptId: attemptId(id, pauses + 1) };
       log.add({ type: 'session_completed', ...of, result: hostile, structured: { hostile }, usage: used });
     }
     const page = pageOf(log);
@@ -210,7 +212,9 @@ describe('size', () => {
       );
     }
     log.run();
-    for (let number = 1; number <= 400; number += 1) log.start(sid(number)).complete(sid(number), used);
+    // At each event it is judged anew who waits for whom: what is dear here are the events.
+    const started = isLongRun ? 400 : 40;
+    for (let number = 1; number <= started; number += 1) log.start(sid(number)).complete(sid(number), used);
     const { text, elements } = readMarkup(pageOf(log));
     expect(elements.filter(({ name }) => name === 'tr').length).toBeGreaterThan(3_000);
     expect(text).toContain('3000 sessions, too many or too entangled to draw one by one');

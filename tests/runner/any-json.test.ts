@@ -30,7 +30,7 @@ import { readProposals } from '../../src/store/pull-requests.ts';
 import { attemptId, CoreLog, processIdentity, sessionDefinition, sid } from '../support/core-events.ts';
 import { eventfulId, storeEventfulGroup } from '../support/eventful-group.ts';
 import { resultLine } from '../support/fake-claude-rig.ts';
-import { fc } from '../support/property.ts';
+import { fc, numRunsOf } from '../support/property.ts';
 import { steppedWorld, temporaryFolder } from '../support/store-world.ts';
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
@@ -194,7 +194,7 @@ test('F1, F2: every field of every message of claude', () => {
       expect(state.sessions.get(sid(1))?.state.status).not.toBe('running');
       expectShowable(state);
     }),
-    { numRuns: 2_000 },
+    { numRuns: numRunsOf(2_000) },
   );
 });
 
@@ -267,7 +267,7 @@ test('F1, F2: every field of every file of a group, and of a login', () => {
       expectFinite([gate().read(), gate().isNear()]);
       writeFileSync(path, kept.get(path) as string);
     }),
-    { numRuns: 600 },
+    { numRuns: numRunsOf(600) },
   );
 });
 
@@ -322,6 +322,6 @@ test('F1, F2: every field of every request', () => {
       expect(loadGroup(world, root, groupId).ok).toBe(true);
       rmSync(file, { force: true });
     }),
-    { numRuns: 600 },
+    { numRuns: numRunsOf(600) },
   );
 });

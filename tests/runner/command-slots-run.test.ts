@@ -25,7 +25,7 @@ const notes = (group: GroupFixture): string[] => {
 };
 /** Notes that it began, works until it is let go on, and notes its end. */
 const held = (name: string) =>
-  `${noted(`+${name}`)}; until [ -e "$NOTES/go-${name}" ]; do sleep 0.02; done; ${ended(name)}`;
+  `${noted(`+${name}`)}; until [ -e "$NOTES/go-${name}" ]; do sleep 0.1; done; ${ended(name)}`;
 const quick = (name: string) => `${noted(`+${name}`)}; ${ended(name)}`;
 const noted = (text: string) => `echo ${text} >> "$NOTES/notes"`;
 const ended = (name: string) => noted(`-${name}`);
@@ -73,13 +73,20 @@ function most(group: GroupFixture): number {
   return highest;
 }
 
-const waitOf = (group: GroupFixture, name: string) =>
-  readProgress(group.world, group.paths.progress, group.state()).live.get(group.id(name))?.slot;
+const waitOf = (group: GroupFixture, name: string) => waitsOf(group, [name])[0];
+/** Of those that wait for a slot. */
+function waitsOf(group: GroupFixture, names: readonly string[]) {
+  const { live } = readProgress(group.world, group.paths.progress, group.state());
+  return names.flatMap((name) => live.get(group.id(name))?.slot ?? []);
+}
 const stateOf = (group: GroupFixture, name: string) => group.state().sessions.get(group.id(name))?.state;
-const isAccepting = (group: GroupFixture, name: string) => {
-  const state = stateOf(group, name);
-  return state?.status === 'running' && state.attempt.accepting !== undefined;
-};
+function areAccepting(group: GroupFixture, names: readonly string[]): boolean {
+  const { sessions } = group.state();
+  return names.every((name) => {
+    const state = sessions.get(group.id(name))?.state;
+    return state?.status === 'running' && state.attempt.accepting !== undefined;
+  });
+}
 
 test('of 20 sessions that end together three are judged at a time', async () => {
   const names = Array.from({ length: 20 }, (_, index) => `s${index}`);
@@ -89,8 +96,8 @@ test('of 20 sessions that end together three are judged at a time', async () => 
   );
   answerAll(rig, names.map(group.claudeId));
   const run = group.run(envOf(group));
-  await until(() => names.every((name) => isAccepting(group, name)));
-  await until(() => names.filter((name) => waitOf(group, name) !== undefined).length === 17);
+  await until(() => areAccepting(group, names));
+  await until(() => waitsOf(group, names).length === 17);
   expect(notes(group).length).toBe(3);
   for (const name of names) release(group, name);
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
@@ -108,8 +115,8 @@ test('unless something else was said, as many as there are cores', async () => {
   answerAll(rig, ['a', 'b', 'c'].map(group.claudeId));
   const run = group.run(envOf(group));
   await until(() => notes(group).length === Math.min(3, world.machine.cores));
-  if (world.machine.cores < 3) await until(() => ['a', 'b', 'c'].some((name) => waitOf(group, name) !== undefined));
-  const waits = ['a', 'b', 'c'].flatMap((name) => waitOf(group, name) ?? []);
+  if (world.machine.cores < 3) await until(() => waitsOf(group, ['a', 'b', 'c']).length > 0);
+  const waits = waitsOf(group, ['a', 'b', 'c']);
   expect(waits.map(({ atOnce }) => atOnce)).toEqual(waits.map(() => world.machine.cores));
   for (const name of ['a', 'b', 'c']) release(group, name);
   expect(await run.result).toMatchObject({ status: 'completed' });
@@ -226,7 +233,7 @@ test('who is paused while it waits is paused at once; later its command is asked
   await run.ask({ kind: 'pause-session', sessionId: group.id('b') });
   await run.event('session_paused', group.id('b'));
   expect(notes(group)).toEqual(['+a']);
-  expect(isAccepting(group, 'a')).toBe(true);
+  expect(areAccepting(group, ['a'])).toBe(true);
   await run.ask({ kind: 'resume-session', sessionId: group.id('b') });
   await until(() => waitOf(group, 'b') !== undefined);
   release(group, 'b');
@@ -249,7 +256,7 @@ test('a pause of the group takes checkouts and set-up commands out of the queue 
   const run = group.run(envOf(group));
   await began(group, 'a');
   await (await begin(group, 'first')).succeed();
-  await until(() => ['b', 'c'].every((name) => waitOf(group, name) !== undefined));
+  await until(() => waitsOf(group, ['b', 'c']).length === 2);
   expect(['b', 'c'].map((name) => waitOf(group, name)?.heldBy)).toEqual(
     Array(2).fill([{ sessionId: group.id('a'), command: 'setup' }]),
   );
@@ -283,7 +290,7 @@ test('however many wait for a slot, others start that need none', async () => {
   await (await begin(group, 'first')).succeed();
   await (await begin(group, 'z')).succeed();
   await run.event('session_completed', group.id('z'));
-  await until(() => names.every((name) => waitOf(group, name) !== undefined));
+  await until(() => waitsOf(group, names).length === names.length);
   release(group, 'a');
   answerAll(rig, ['a', ...names].map(group.claudeId));
   expect(await run.result).toMatchObject({ status: 'completed' });
@@ -304,7 +311,7 @@ test('a runner that is killed while set-up commands wait loses none of them eith
   answerAll(rig, ['a', 'first', 'b', 'c'].map(group.claudeId));
   const begun = runners.start();
   await began(group, 'a');
-  await until(() => ['b', 'c'].every((name) => waitOf(group, name) !== undefined));
+  await until(() => waitsOf(group, ['b', 'c']).length === 2);
   begun.kill('SIGKILL');
   await begun.finished;
   release(group, 'a');
@@ -322,7 +329,7 @@ test('a runner that is killed while commands wait loses none of them', async () 
   const runners = new Runners(group, envOf(group));
   answerAll(rig, names.map(group.claudeId));
   const first = runners.start();
-  await until(() => names.filter((name) => waitOf(group, name) !== undefined).length === 2);
+  await until(() => waitsOf(group, names).length === 2);
   first.kill('SIGKILL');
   await first.finished;
   for (const name of names) release(group, name);

@@ -201,9 +201,15 @@ export async function startRig(): Promise<Rig> {
   const program = join(folder, 'claude');
   const fake = join(import.meta.dir, 'fake-claude.ts');
   const flags = '--no-env-file --config=/dev/null --no-install';
-  // Asked at each run whose claude is a script.
-  const version = '[ "$1" = --version ] && exec echo "2.1.197 (Fake Claude)"';
-  writeFileSync(program, `#!/bin/sh\n${version}\nexec '${process.execPath}' ${flags} '${fake}' "$@"\n`);
+  // Asked at each run whose claude is a script; a shell answers with a tenth of what a start of Bun takes.
+  const asked = `case $1 in
+--version) exec echo '2.1.197 (Fake Claude)' ;;
+auth)
+  [ -n "$FAKE_CLAUDE_LOGGED_OUT" ] || exec echo '{"loggedIn":true,"authMethod":"api_key"}'
+  echo '{"loggedIn":false,"authMethod":"none"}'
+  exit 1 ;;
+esac`;
+  writeFileSync(program, `#!/bin/sh\n${asked}\nexec '${process.execPath}' ${flags} '${fake}' "$@"\n`);
   chmodSync(program, 0o755);
   const invocations: Invocation[] = [];
   const mailboxes = new Map<string, Mailbox<Invocation>>();

@@ -1,28 +1,11 @@
 /**
  * A claude that does exactly what a test tells it, for what the real one cannot be made to do on cue. Started by the
  * runner like the real one; it connects to the rig's socket, says how it was started, forwards its input line by line
- * and then only obeys. `auth status` is answered without the rig.
+ * and then only obeys. The tests start thousands of it, so it has only what Bun brings: node's own streams and sockets
+ * would take four times as long to load.
  */
-import { spawn } from 'node:child_process';
-import { closeSync } from 'node:fs';
-import { connect } from 'node:net';
-import { onLines } from './lines.ts';
-
-const args = process.argv.slice(2);
-if (args[0] === 'auth') {
-  const loggedIn = process.env.FAKE_CLAUDE_LOGGED_OUT === undefined;
-  console.log(JSON.stringify({ loggedIn, authMethod: loggedIn ? 'api_key' : 'none' }));
-  process.exit(loggedIn ? 0 : 1);
-}
-
-const socket = connect(process.env.FAKE_CLAUDE_SOCKET ?? '');
-const tell = (message: object) => socket.write(`${JSON.stringify(message)}\n`);
-// Without its test a fake has no reason to live: it must not outlive the test run.
-socket.on('close', () => process.exit(99));
-socket.on('error', () => process.exit(99));
-
-tell({ hello: { pid: process.pid, args, cwd: process.cwd(), env: process.env } });
-onLines(process.stdin, (line) => tell({ input: line }));
+import { closeSync, writeSync } from 'node:fs';
+import { lineSplitter } from './lines.ts';
 
 type Command =
   | { do: 'print'; text: string }
@@ -33,13 +16,27 @@ type Command =
   | { do: 'close-output' }
   | { do: 'spawn'; command: string[]; env: 'kept' | 'wiped' };
 
+/** Takes UTF-8 in pieces. */
+function pieces(onLine: (line: string) => void): (chunk: Uint8Array) => void {
+  const split = lineSplitter(onLine);
+  const decoder = new TextDecoder();
+  return (chunk) => split(decoder.decode(chunk, { stream: true }));
+}
+
+function writeAll(descriptor: number, text: string): void {
+  let rest = Buffer.from(text);
+  while (rest.length > 0) rest = rest.subarray(writeSync(descriptor, rest));
+}
+
 function obey(command: Command): void {
   switch (command.do) {
     case 'print':
-      process.stdout.write(command.text, () => tell({ done: 'print' }));
+      writeAll(1, command.text);
+      tell({ done: 'print' });
       return;
     case 'stderr':
-      process.stderr.write(command.text, () => tell({ done: 'stderr' }));
+      writeAll(2, command.text);
+      tell({ done: 'stderr' });
       return;
     case 'exit':
       process.exit(command.code);
@@ -56,9 +53,9 @@ function obey(command: Command): void {
       tell({ done: 'close-output' });
       return;
     case 'spawn': {
-      const [program = '', ...rest] = command.command;
       const env = command.env === 'wiped' ? { PATH: process.env.PATH } : process.env;
-      const child = spawn(program, rest, { detached: true, stdio: 'ignore', env });
+      const stdio = ['ignore', 'ignore', 'ignore'] as const;
+      const child = Bun.spawn(command.command, { detached: true, stdio: [...stdio], env });
       child.unref();
       tell({ done: 'spawn', pid: child.pid });
       return;
@@ -66,4 +63,26 @@ function obey(command: Command): void {
   }
 }
 
-onLines(socket, (line) => obey(JSON.parse(line) as Command));
+/** What the socket has not taken yet. */
+let untold = Buffer.alloc(0);
+
+function tell(message: object): void {
+  untold = Buffer.concat([untold, Buffer.from(`${JSON.stringify(message)}\n`)]);
+  tellRest();
+}
+
+function tellRest(): void {
+  untold = untold.subarray(socket.write(untold));
+}
+
+const commands = pieces((line) => obey(JSON.parse(line) as Command));
+// Without its test a fake has no reason to live: it must not outlive the test run.
+const leave = () => process.exit(99);
+const socket = await Bun.connect({
+  unix: process.env.FAKE_CLAUDE_SOCKET ?? '',
+  socket: { data: (_, chunk) => commands(chunk), drain: tellRest, close: leave, error: leave },
+}).catch(leave);
+
+tell({ hello: { pid: process.pid, args: process.argv.slice(2), cwd: process.cwd(), env: process.env } });
+const inputs = pieces((line) => tell({ input: line }));
+for await (const chunk of Bun.stdin.stream()) inputs(chunk);

@@ -1,11 +1,10 @@
 /** Splits a stream on LF only: Bun's readline also splits on U+2028, which may stand inside a JSON string. */
 import type { Readable } from 'node:stream';
 
-/** Calls `onLine` for every whole line of a stream of UTF-8. */
-export function onLines(stream: Readable, onLine: (line: string) => void): void {
+/** Takes a text in pieces, and calls `onLine` for every whole line of it. */
+export function lineSplitter(onLine: (line: string) => void): (chunk: string) => void {
   let parts: string[] = [];
-  stream.setEncoding('utf8');
-  stream.on('data', (chunk: string) => {
+  return (chunk) => {
     let start = 0;
     for (let end = chunk.indexOf('\n'); end !== -1; end = chunk.indexOf('\n', start)) {
       parts.push(chunk.slice(start, end));
@@ -14,5 +13,11 @@ export function onLines(stream: Readable, onLine: (line: string) => void): void 
       parts = [];
     }
     parts.push(chunk.slice(start));
-  });
+  };
+}
+
+/** Calls `onLine` for every whole line of a stream of UTF-8. */
+export function onLines(stream: Readable, onLine: (line: string) => void): void {
+  stream.setEncoding('utf8');
+  stream.on('data', lineSplitter(onLine));
 }

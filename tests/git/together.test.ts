@@ -7,7 +7,15 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Git } from '../../src/git/git.ts';
 import { together } from '../../src/git/together.ts';
-import { keepingRef, keptCommits, makeBundle, setRefs, takeBundle } from '../../src/git/worktrees/bundles.ts';
+import {
+  checkWhole,
+  keepingRef,
+  keepingRefs,
+  keptCommits,
+  makeBundle,
+  setRefs,
+  takeBundle,
+} from '../../src/git/worktrees/bundles.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { makeTempFolder, unwrap } from '../world/rig.ts';
 import { git, Repository } from './repository.ts';
@@ -99,6 +107,7 @@ test.each([
   asked = [];
   unwrap(await takeBundle(own, repository.folder, bytes, temp.path));
   expect(asked).toContain(command);
+  unwrap(await checkWhole(own, repository.folder, [tip], keepingRefs));
   git(repository.folder, 'update-ref', 'refs/heads/taken', tip);
   git(repository.folder, 'fsck', '--full', '--strict', '--no-dangling');
   const packs = git(repository.folder, 'count-objects', '-v').split('\n');
@@ -110,9 +119,11 @@ test.each([
 test.each([
   ['few', 3],
   ['many', 120],
-])('a bundle with %s objects that leans on what is not there is refused', async (_, files) => {
-  const { bytes } = await bundleSince('', files);
-  expect((await takeBundle(own, repository.folder, bytes, temp.path)).ok).toBe(false);
+])('the commits of a bundle with %s objects that leans on what is not there are not whole', async (_, files) => {
+  const { tip, bytes } = await bundleSince('', files);
+  await takeBundle(own, repository.folder, bytes, temp.path);
+  expect((await checkWhole(own, repository.folder, [tip], keepingRefs)).ok).toBe(false);
+  expect((await checkWhole(own, repository.folder, [commit], keepingRefs)).ok).toBe(true);
 });
 
 test('half a bundle, and what is none, is refused', async () => {

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionId, Workspace } from '../../core/group.ts';
 import type { Git } from '../../git/git.ts';
-import { keptCommits, setRefs, takeBundle } from '../../git/worktrees/bundles.ts';
+import { checkWhole, keepingRef, keptCommits, setRefs, takeBundle } from '../../git/worktrees/bundles.ts';
 import { applySnapshot } from '../../git/worktrees/snapshot.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { layOut, type Places } from '../agent/lay-out.ts';
@@ -127,12 +127,8 @@ export class Mirror {
     if (workspace === undefined) return ok(undefined);
     const { repository } = workspace;
     const git = this.#git;
-    const refs = workRefs(this.#options.sessionId);
-    const keep = () =>
-      setRefs(git, repository, [
-        [refs.head, head],
-        [refs.checkpoint, snapshot],
-      ]);
+    const { sessionId } = this.#options;
+    const refs = workRefs(sessionId);
     const bytes = bundle === undefined ? null : await this.#blobs.getBlob(bundle);
     if (bytes?.ok === true) {
       const { tmp } = this.#options.paths;
@@ -140,9 +136,13 @@ export class Mirror {
       const taken = await takeBundle(git, repository, bytes.value, tmp);
       if (!taken.ok) return taken;
     }
-    const kept = await keep();
+    const whole = await checkWhole(git, repository, [head, snapshot], keepingRef(sessionId, ''));
     // What was taken in before is there, though nobody has it any more.
-    return kept.ok || bytes?.ok !== false ? kept : bytes;
+    if (!whole.ok) return bytes?.ok === false ? bytes : whole;
+    return setRefs(git, repository, [
+      [refs.head, head],
+      [refs.checkpoint, snapshot],
+    ]);
   }
 
   /** The attempt is over: its work becomes that of the worktree and branch here. Fails with `worktree-failed`. */

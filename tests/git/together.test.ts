@@ -68,6 +68,28 @@ test('those that come while one is at work are worked for at once, each place by
   expect(await ask(own, 'x', 5)).toBe(50);
 });
 
+test('what is done for others is not marked as that of one, whose end would end it', async () => {
+  const gits: Git[] = [];
+  const ask = together(async (git, _, all: readonly number[]) => {
+    gits.push(git);
+    return all;
+  });
+  const marked: Git = { ...own, mark: { MARK: 'one' } };
+  expect(await Promise.all([ask(marked, 'x', 1), ask(own, 'x', 2)])).toEqual([1, 2]);
+  expect(gits.map(({ mark }) => mark)).toEqual([undefined, undefined]);
+});
+
+test('what is done for others is not marked as that of one, whose end would end it', async () => {
+  const gits: Git[] = [];
+  const ask = together(async (git, _, all: readonly number[]) => {
+    gits.push(git);
+    return all;
+  });
+  const marked: Git = { ...own, mark: { MARK: 'one' } };
+  expect(await Promise.all([ask(marked, 'x', 1), ask(own, 'x', 2)])).toEqual([1, 2]);
+  expect(gits.map(({ mark }) => mark)).toEqual([undefined, undefined]);
+});
+
 test('refs of many sessions are set by a few gits, though one of them is refused', async () => {
   const names = Array.from({ length: 20 }, (_, index) => `s${index}`);
   const all = names.map((name, index) =>

@@ -113,11 +113,13 @@ export class Mirror {
     const own = [...sent.value.files.filter(({ path }) => comesBack(path)), ...resumed];
     const laidOut = layOut(files, { files: own }, places);
     if (!laidOut.ok) return laidOut;
-    for (const { path } of own) {
-      if (!path.endsWith('.jsonl')) continue;
-      const file = files.openAppend(join(places.session, path.replaceAll(slugPlaceholder, places.slug)));
-      file.sync();
-      file.close();
+    for (const file of own) {
+      const { path } = file;
+      // All else is for people.
+      if (!path.endsWith('.jsonl') && !resumed.includes(file)) continue;
+      const written = files.openAppend(join(places.session, path.replaceAll(slugPlaceholder, places.slug)));
+      written.sync();
+      written.close();
     }
     return ok(undefined);
   }

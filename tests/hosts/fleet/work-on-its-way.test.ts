@@ -69,7 +69,7 @@ async function mirrorOf(asker: Git) {
   const sent = [refs.sentHead, refs.sent].map((ref) => [ref, base] as const);
   unwrap(await setRefs(own, repository.folder, sent));
   const mirror = new Mirror(asker, store, {
-    ...{ sessionId, paths, offset: 0 },
+    ...{ sessionId, paths, offset: 0, takesHandover: true },
     places: () => ({ session: paths.folder, package: '/package', bun: '/bun', slug: '-here' }),
     workspace: () => ({
       ...{ path: paths.worktree, folder: paths.worktree, repository: join(repository.folder, '.git') },
@@ -190,4 +190,25 @@ test('a checkpoint of which the half was taken in is not had, and comes again', 
   unwrap(await mirror.checkpoint(made));
   unwrap(await mirror.settle());
   expect(readFileSync(join(paths.worktree, 'made.txt'), 'utf8')).toBe('made.txt\n');
+});
+
+test('a resume file that git ignores is on the disk when its checkpoint is taken in', async () => {
+  const synced: string[] = [];
+  const openAppend: typeof world.files.openAppend = (path) => {
+    const file = world.files.openAppend(path);
+    const sync = (): void => {
+      file.sync();
+      synced.push(readFileSync(path, 'utf8'));
+    };
+    return Object.assign(Object.create(file), { sync, close: () => file.close() });
+  };
+  const files = Object.assign(Object.create(world.files), { openAppend });
+  const { mirror, paths } = await mirrorOf({ ...own, world: { ...world, files } });
+  writeFileSync(join(repository.folder, '.git', 'info', 'exclude'), 'resume-context.md\n');
+  const resume = { path: 'worktree/plans/resume-context.md', mode: 0o600, isText: false };
+  const parcel = { files: [{ ...resume, data: Buffer.from('where it stands\n').toString('base64') }] };
+  blobs.set('files', Promise.resolve(new Uint8Array(Buffer.from(JSON.stringify(parcel)))));
+  unwrap(await mirror.checkpoint({ say: 'checkpoint', prints: 0, files: blob('files') }));
+  expect(readFileSync(join(paths.worktree, 'plans', 'resume-context.md'), 'utf8')).toBe('where it stands\n');
+  expect(synced).toEqual(['where it stands\n']);
 });

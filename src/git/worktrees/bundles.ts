@@ -109,16 +109,17 @@ export async function takeBundle(
 
 /**
  * Whether all is there that these commits hold and lean on: that one is there itself says nothing, for a git that was
- * ended may have brought it alone. What hangs on refs below `known` is taken for whole, so this comes before `setRefs`.
- * Other refs of a user's repository may be broken. Fails with `worktree-failed`.
+ * ended may have brought it alone. What hangs on refs below `refs`, or on `known` ones, is taken for whole, so this
+ * comes before `setRefs`. Other refs of a user's repository may be broken. Fails with `worktree-failed`.
  */
 export async function checkWhole(
   git: Git,
   repository: string,
   commits: readonly string[],
-  known: string,
+  refs: string,
+  known: readonly string[] = [],
 ): Promise<Result<void>> {
-  const args = ['rev-list', '--quiet', '--objects', ...commits, '--not', `--glob=${known}`];
+  const args = ['rev-list', '--quiet', '--objects', ...commits, '--not', ...known, `--glob=${refs}`];
   const checked = await runOwn(git, repository, args, long);
   return checked.ok ? ok(undefined) : checked;
 }

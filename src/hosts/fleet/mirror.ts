@@ -127,7 +127,7 @@ export class Mirror {
   async #keepWork({ head, snapshot }: { head: string; snapshot: string }, bundle: Blob | undefined) {
     const workspace = this.#options.workspace();
     if (workspace === undefined) return ok(undefined);
-    const { repository } = workspace;
+    const { repository, base } = workspace;
     const git = this.#git;
     const { sessionId } = this.#options;
     const refs = workRefs(sessionId);
@@ -138,7 +138,7 @@ export class Mirror {
       const taken = await takeBundle(git, repository, bytes.value, tmp);
       if (!taken.ok) return taken;
     }
-    const whole = await checkWhole(git, repository, [head, snapshot], keepingRef(sessionId, ''));
+    const whole = await checkWhole(git, repository, [head, snapshot], keepingRef(sessionId, ''), [base]);
     // What was taken in before is there, though nobody has it any more.
     if (!whole.ok) return bytes?.ok === false ? bytes : whole;
     return setRefs(git, repository, [

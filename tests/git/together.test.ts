@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Git } from '../../src/git/git.ts';
+import { identityOptions } from '../../src/git/run-git.ts';
 import { together } from '../../src/git/together.ts';
 import {
   checkWhole,
@@ -88,6 +89,14 @@ test('what is done for others is not marked as that of one, whose end would end 
   const marked: Git = { ...own, mark: { MARK: 'one' } };
   expect(await Promise.all([ask(marked, 'x', 1), ask(own, 'x', 2)])).toEqual([1, 2]);
   expect(gits.map(({ mark }) => mark)).toEqual([undefined, undefined]);
+});
+
+test('a worktree that is gone keeps no other from hearing who commits', async () => {
+  const [gone, other] = ['gone', 'other'].map((name) => join(temp.path, name)) as [string, string];
+  for (const path of [gone, other]) git(repository.folder, 'worktree', 'add', '--quiet', path);
+  const asking = [repository.folder, gone, other].map((path) => identityOptions(own, path));
+  rmSync(gone, { recursive: true });
+  expect((await Promise.all(asking)).map(({ ok }) => ok)).toEqual([true, false, true]);
 });
 
 test('refs of many sessions are set by a few gits, though one of them is refused', async () => {

@@ -124,10 +124,13 @@ async function findFolder(
   }
   files.remove(path);
   files.remove(notePath(paths));
-  // By force: one of that path may have been there once, and nobody else works on the branch here.
-  const args = ['worktree', 'add', '--quiet', '--no-checkout', '--force', '-B', branch, path, snapshot];
-  const made = await runOwn(git, repository, args, long);
-  return made.ok ? ok('new') : made;
+  const add = ['worktree', 'add', '--quiet', '--no-checkout', '--force', '-B', branch, path, snapshot];
+  const made = await runOwn(git, repository, add, long);
+  if (made.ok) return ok('new');
+  // One of that path was there once, or its git was ended; nobody else works on the branch here.
+  const gone = await runOwn(git, repository, ['worktree', 'remove', '--force', '--force', '--', path]);
+  const again = gone.ok ? await runOwn(git, repository, add, long) : made;
+  return again.ok ? ok('new') : again;
 }
 
 async function checkOut(

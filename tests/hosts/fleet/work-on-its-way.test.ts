@@ -4,7 +4,7 @@
  * was taken in by half is taken for nothing at either end.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail, ok } from '../../../src/core/failure.ts';
 import type { SessionId } from '../../../src/core/group.ts';
@@ -156,8 +156,8 @@ function endedInTheMiddle(): Git {
   return { ...own, world: { ...world, processes: Object.assign(Object.create(world.processes), { run }) } };
 }
 
-test('a machine that was ended while it took in a bundle takes it in anew', async () => {
-  const broken = endedInTheMiddle();
+/** A session that begins at the base, laid out on a machine, as often as it is called. */
+function laidOutBy(asker: Git) {
   const whole = join(temp.path, 'base');
   git(repository.folder, 'bundle', 'create', '--quiet', whole, 'main');
   blobs.set('base', Promise.resolve(new Uint8Array(readFileSync(whole))));
@@ -167,7 +167,36 @@ test('a machine that was ended while it took in a bundle takes it in anew', asyn
   const work = { repository: 'abc', base, baseBundle: blob('base'), head: base, snapshot: base, branch: 'work' };
   const order = { sessionId, groupId, work } as unknown as Order;
   const layOut = () =>
-    layOutWork(broken, store as unknown as FleetRedis, fleetPaths(join(temp.path, 'machine')), order, paths);
+    layOutWork(asker, store as unknown as FleetRedis, fleetPaths(join(temp.path, 'machine')), order, paths);
+  return { paths, layOut };
+}
+
+test('a machine that was ended while it took in a bundle takes it in anew', async () => {
+  const { paths, layOut } = laidOutBy(endedInTheMiddle());
+  expect((await layOut()).ok).toBe(false);
+  unwrap(await layOut());
+  expect(readFileSync(join(paths.worktree, 'kept.txt'), 'utf8')).toBe('kept\n');
+});
+
+test('a machine that was ended while it made a worktree makes it anew', async () => {
+  const { paths, layOut } = laidOutBy(own);
+  const { repository: there } = unwrap(await layOut());
+  // As git leaves it, which locks it until it is done.
+  writeFileSync(join(there, 'worktrees', 'worktree', 'locked'), 'initializing');
+  rmSync(join(paths.folder, 'remote-worktree.json'));
+  unwrap(await layOut());
+  expect(readFileSync(join(paths.worktree, 'kept.txt'), 'utf8')).toBe('kept\n');
+});
+
+test('where the disk was full when the files of a worktree were written, it is made anew', async () => {
+  let isFull = true;
+  const run: typeof world.processes.run = async (options) => {
+    if (!isFull || !options.args.includes('reset')) return world.processes.run(options);
+    isFull = false;
+    return ok({ exitCode: 128, stdout: '', stderr: 'fatal: No space left on device' });
+  };
+  const processes = Object.assign(Object.create(world.processes), { run });
+  const { paths, layOut } = laidOutBy({ ...own, world: { ...world, processes } });
   expect((await layOut()).ok).toBe(false);
   unwrap(await layOut());
   expect(readFileSync(join(paths.worktree, 'kept.txt'), 'utf8')).toBe('kept\n');

@@ -164,7 +164,7 @@ test('what counts as ours and what git leaves out are the same', async () => {
   );
 });
 
-test('a repository within that the session has staged is committed as that, and only what is not is told to be not', async () => {
+test('a repository within that was staged is committed as that, and only its rest is told to be not', async () => {
   const within = join(workspace.path, 'within');
   git(workspace.path, 'init', '--quiet', 'within');
   const more = (text: string): void => {

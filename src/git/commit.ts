@@ -77,11 +77,12 @@ export async function commitWork(
   const made = await differenceOf(git, path, base, tip.value);
   if (!made.ok) return made;
   const { links, ...stat } = made.value;
+  const { repositories, repositoriesLeft } = now.value;
   return ok({
     commit: tip.value,
     committed: home.value.committed || commit.value,
     stat,
-    notes: [...home.value.notes, ...repositoriesApart(now.value.repositories, links)],
+    notes: [...home.value.notes, ...repositoriesApart(commit.value ? repositoriesLeft : repositories, links)],
   });
 }
 

@@ -173,8 +173,10 @@ export function identityOptions(git: Git, cwd: string): Promise<Result<readonly 
 }
 
 const askIdentity = together(async (git, _, folders: readonly string[]) => {
-  const identity = await identityIn(git, folders[0] as string);
-  return folders.map(() => identity);
+  const [first, ...others] = folders as [string, ...string[]];
+  const identity = await identityIn(git, first);
+  // It may be the folder of one alone that keeps git from answering.
+  return [identity, ...(await Promise.all(others.map((path) => (identity.ok ? identity : identityIn(git, path)))))];
 });
 
 async function identityIn(git: Git, cwd: string): Promise<Result<readonly string[]>> {

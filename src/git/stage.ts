@@ -27,6 +27,8 @@ export interface Uncommitted {
   readonly files: readonly string[];
   /** Folders that are repositories of their own, and submodules that were changed: git would keep only their ids. */
   readonly repositories: readonly string[];
+  /** Those of them of which a commit does not take in all, because not all is staged. */
+  readonly repositoriesLeft: readonly string[];
   readonly unmerged: readonly Unmerged[];
   /** Our own files that are staged, or unmerged. */
   readonly oursStaged: readonly string[];
@@ -44,6 +46,8 @@ export async function uncommittedIn(git: Git, path: string): Promise<Result<Unco
   const lines = status.value.split('\0');
   const entries = lines.flatMap((line) => parseLine(line) ?? []);
   const ours = entries.filter((entry) => !entry.isRepository && isOurFile(entry.path));
+  const repositories = entries.filter(({ isRepository }) => isRepository);
+  const nameOf = ({ path: name }: Entry): string => name.replace(/\/$/, '');
   const after = (start: string): string | undefined =>
     lines.find((line) => line.startsWith(start))?.slice(start.length);
   const head = after('# branch.oid ') ?? '';
@@ -52,7 +56,8 @@ export async function uncommittedIn(git: Git, path: string): Promise<Result<Unco
     head: /^[0-9a-f]+$/.test(head) ? head : null,
     branch: branch === '' || branch === '(detached)' ? null : branch,
     files: entries.flatMap((entry) => (entry.isRepository || ours.includes(entry) ? [] : [entry.path])),
-    repositories: entries.flatMap((entry) => (entry.isRepository ? [entry.path.replace(/\/$/, '')] : [])),
+    repositories: repositories.map(nameOf),
+    repositoriesLeft: repositories.filter(({ isLeft }) => isLeft).map(nameOf),
     unmerged: entries.flatMap(({ path, hasBoth }) => (hasBoth === undefined ? [] : [{ path, hasBoth }])),
     oursStaged: ours.flatMap(({ path, isStaged }) => (isStaged ? [path] : [])),
   });
@@ -62,12 +67,15 @@ interface Entry {
   readonly path: string;
   readonly isRepository: boolean;
   readonly isStaged: boolean;
+  /** Not all of it is staged. */
+  readonly isLeft: boolean;
   /** Of an unmerged path. */
   readonly hasBoth?: boolean;
 }
 
 function parseLine(line: string): Entry | null {
-  if (line.startsWith('? ')) return { path: line.slice(2), isRepository: line.endsWith('/'), isStaged: false };
+  if (line.startsWith('? '))
+    return { path: line.slice(2), isRepository: line.endsWith('/'), isStaged: false, isLeft: true };
   // Kind, state, submodule, then modes and ids, then the path, which may hold blanks.
   const fields = line.startsWith('1 ') ? 8 : line.startsWith('u ') ? 10 : 0;
   if (fields === 0) return null;
@@ -77,6 +85,7 @@ function parseLine(line: string): Entry | null {
     path: words.slice(fields).join(' '),
     isRepository: words[2]?.startsWith('S') === true,
     isStaged: isUnmerged || !words[1]?.startsWith('.'),
+    isLeft: isUnmerged || !words[1]?.endsWith('.'),
     ...(isUnmerged ? { hasBoth: [words[4], words[5]].every((mode) => mode !== '000000') } : {}),
   };
 }

@@ -13,7 +13,7 @@ interface Waiting<T, R> {
 
 /**
  * `work` gets all that is wanted of one place and returns an answer for each of them, in their order. It begins after
- * each of them was asked for.
+ * each of them was asked for. Its git bears nobody's mark: what ends one of them must not end it for the others.
  */
 export function together<T, R>(
   work: (git: Git, place: string, all: readonly T[]) => Promise<readonly R[]>,
@@ -50,6 +50,6 @@ export function together<T, R>(
         return;
       }
       places.set(place, [one]);
-      void workThrough(git, place, places);
+      void workThrough({ world: git.world, env: git.env }, place, places);
     });
 }

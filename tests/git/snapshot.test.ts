@@ -3,7 +3,7 @@
  * made to look like one with what was not committed uncommitted again, and never when it was changed meanwhile.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { applySnapshot, type Snapshot, snapshotOf } from '../../src/git/worktrees/snapshot.ts';
@@ -78,6 +78,42 @@ test('holds what is changed, new and removed, and leaves index and files alone',
   expect(git(path, 'status', '--porcelain')).toBe(before);
   expect(git(path, 'ls-tree', '--name-only', snapshot).split('\n')).toEqual(['.gitignore', 'kept.txt', 'new.txt']);
   expect(git(path, 'rev-parse', `${snapshot}^`)).toBe(head);
+});
+
+test('holds what git ignores where the session has committed or staged it all the same', async () => {
+  write('new.txt', 'new\n');
+  await taken();
+  write('ignored', 'built\n');
+  git(path, 'add', '--force', 'ignored');
+  const files = async () => git(path, 'ls-tree', '--name-only', (await taken()).snapshot).split('\n');
+  const all = ['.gitignore', 'gone.txt', 'ignored', 'kept.txt', 'new.txt'];
+  expect(await files()).toEqual(all);
+  git(path, 'commit', '--quiet', '-m', 'Built');
+  expect(await files()).toEqual(all);
+  git(path, 'rm', '--quiet', '--cached', 'ignored');
+  expect(await files()).toEqual(all.filter((name) => name !== 'ignored'));
+});
+
+test('is taken where a git that was killed has left its lock, and leaves nothing behind itself', async () => {
+  write('new.txt', 'new\n');
+  const own = join(project, '.git', 'worktrees', 'worktree');
+  writeFileSync(join(own, 'cca-snapshot-index.lock'), '');
+  const before = readdirSync(own);
+  const { snapshot } = await taken();
+  expect(git(path, 'ls-tree', '--name-only', snapshot).split('\n')).toContain('new.txt');
+  expect(readdirSync(own).toSorted()).toEqual([...before, 'cca-snapshot-index'].toSorted());
+});
+
+test('holds a conflict as it lies there', async () => {
+  const change = (text: string) => {
+    write('kept.txt', text);
+    git(path, 'commit', '--quiet', '--all', '-m', 'Changed');
+  };
+  change('one\n');
+  git(path, 'checkout', '--quiet', '-b', 'other', 'HEAD^');
+  change('other\n');
+  expect(() => git(path, 'merge', '--quiet', 'work')).toThrow();
+  expect(git(path, 'show', `${(await taken()).snapshot}:kept.txt`)).toStartWith('<<<<<<< ');
 });
 
 test('is made again: commits on the branch, the rest uncommitted, ignored files untouched', async () => {

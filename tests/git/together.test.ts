@@ -6,8 +6,17 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Git } from '../../src/git/git.ts';
+import { identityOptions } from '../../src/git/run-git.ts';
 import { together } from '../../src/git/together.ts';
-import { keepingRef, keptCommits, makeBundle, setRefs, takeBundle } from '../../src/git/worktrees/bundles.ts';
+import {
+  checkWhole,
+  keepingRef,
+  keepingRefs,
+  keptCommits,
+  makeBundle,
+  setRefs,
+  takeBundle,
+} from '../../src/git/worktrees/bundles.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { makeTempFolder, unwrap } from '../world/rig.ts';
 import { git, Repository } from './repository.ts';
@@ -60,6 +69,36 @@ test('those that come while one is at work are worked for at once, each place by
   expect(await ask(own, 'x', 5)).toBe(50);
 });
 
+test('what is done for others is not marked as that of one, whose end would end it', async () => {
+  const gits: Git[] = [];
+  const ask = together(async (git, _, all: readonly number[]) => {
+    gits.push(git);
+    return all;
+  });
+  const marked: Git = { ...own, mark: { MARK: 'one' } };
+  expect(await Promise.all([ask(marked, 'x', 1), ask(own, 'x', 2)])).toEqual([1, 2]);
+  expect(gits.map(({ mark }) => mark)).toEqual([undefined, undefined]);
+});
+
+test('what is done for others is not marked as that of one, whose end would end it', async () => {
+  const gits: Git[] = [];
+  const ask = together(async (git, _, all: readonly number[]) => {
+    gits.push(git);
+    return all;
+  });
+  const marked: Git = { ...own, mark: { MARK: 'one' } };
+  expect(await Promise.all([ask(marked, 'x', 1), ask(own, 'x', 2)])).toEqual([1, 2]);
+  expect(gits.map(({ mark }) => mark)).toEqual([undefined, undefined]);
+});
+
+test('a worktree that is gone keeps no other from hearing who commits', async () => {
+  const [gone, other] = ['gone', 'other'].map((name) => join(temp.path, name)) as [string, string];
+  for (const path of [gone, other]) git(repository.folder, 'worktree', 'add', '--quiet', path);
+  const asking = [repository.folder, gone, other].map((path) => identityOptions(own, path));
+  rmSync(gone, { recursive: true });
+  expect((await Promise.all(asking)).map(({ ok }) => ok)).toEqual([true, false, true]);
+});
+
 test('refs of many sessions are set by a few gits, though one of them is refused', async () => {
   const names = Array.from({ length: 20 }, (_, index) => `s${index}`);
   const all = names.map((name, index) =>
@@ -99,6 +138,7 @@ test.each([
   asked = [];
   unwrap(await takeBundle(own, repository.folder, bytes, temp.path));
   expect(asked).toContain(command);
+  unwrap(await checkWhole(own, repository.folder, [tip], keepingRefs));
   git(repository.folder, 'update-ref', 'refs/heads/taken', tip);
   git(repository.folder, 'fsck', '--full', '--strict', '--no-dangling');
   const packs = git(repository.folder, 'count-objects', '-v').split('\n');
@@ -110,9 +150,11 @@ test.each([
 test.each([
   ['few', 3],
   ['many', 120],
-])('a bundle with %s objects that leans on what is not there is refused', async (_, files) => {
-  const { bytes } = await bundleSince('', files);
-  expect((await takeBundle(own, repository.folder, bytes, temp.path)).ok).toBe(false);
+])('the commits of a bundle with %s objects that leans on what is not there are not whole', async (_, files) => {
+  const { tip, bytes } = await bundleSince('', files);
+  await takeBundle(own, repository.folder, bytes, temp.path);
+  expect((await checkWhole(own, repository.folder, [tip], keepingRefs)).ok).toBe(false);
+  expect((await checkWhole(own, repository.folder, [commit], keepingRefs)).ok).toBe(true);
 });
 
 test('half a bundle, and what is none, is refused', async () => {

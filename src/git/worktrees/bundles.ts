@@ -7,9 +7,12 @@ import { together } from '../together.ts';
 
 const long = { timeoutMs: longTimeoutMs };
 
+/** Below it are those of all sessions. */
+export const keepingRefs = 'refs/claude-code-agent';
+
 /** What keeps commits of a session while no branch does; `name` is unique among those of the session. */
 export function keepingRef(sessionId: string, name: string): string {
-  return `refs/claude-code-agent/${sessionId}/${name}`;
+  return `${keepingRefs}/${sessionId}/${name}`;
 }
 
 export type RefChanges = readonly (readonly [ref: string, commit: string | null])[];
@@ -75,7 +78,10 @@ export async function makeBundle(
 /** Of so few objects each becomes a file, as after `git fetch`: every pack slows down each git from then on. */
 const unpackedMax = 100;
 
-/** Takes in the commits of a bundle; nothing refers to them yet. Fails with `worktree-failed`. */
+/**
+ * Takes in the commits of a bundle; nothing refers to them yet, and what it leans on may be missing (`checkWhole`). One
+ * that fails, or is ended, may leave a part. Fails with `worktree-failed`.
+ */
 export async function takeBundle(
   git: Git,
   repository: string,
@@ -83,7 +89,13 @@ export async function takeBundle(
   folder: string,
 ): Promise<Result<void>> {
   const bundle = readBundle(bytes);
-  if (bundle !== null && bundle.objects < unpackedMax) return takeFew(git, repository, bundle);
+  if (bundle !== null && bundle.objects < unpackedMax) {
+    const unpacked = await runOwn(git, repository, [...synced, 'unpack-objects', '-q'], {
+      ...long,
+      input: bundle.pack,
+    });
+    return unpacked.ok ? ok(undefined) : unpacked;
+  }
   const { files, random } = git.world;
   const path = join(folder, `incoming-${random.uuid()}.bundle`);
   try {
@@ -95,35 +107,32 @@ export async function takeBundle(
   }
 }
 
-interface Bundle {
-  /** Commits in it, and those that it leans on. */
-  readonly tips: readonly string[];
-  readonly without: readonly string[];
-  readonly objects: number;
-  readonly pack: Uint8Array;
+/**
+ * Whether all is there that these commits hold and lean on: that one is there itself says nothing, for a git that was
+ * ended may have brought it alone. What hangs on refs below `refs`, or on `known` ones, is taken for whole, so this
+ * comes before `setRefs`. Other refs of a user's repository may be broken. Fails with `worktree-failed`.
+ */
+export async function checkWhole(
+  git: Git,
+  repository: string,
+  commits: readonly string[],
+  refs: string,
+  known: readonly string[] = [],
+): Promise<Result<void>> {
+  const args = ['rev-list', '--quiet', '--objects', ...commits, '--not', ...known, `--glob=${refs}`];
+  const checked = await runOwn(git, repository, args, long);
+  return checked.ok ? ok(undefined) : checked;
 }
 
 /** Null for one that only git understands. See gitformat-bundle and gitformat-pack. */
-function readBundle(bytes: Uint8Array): Bundle | null {
+function readBundle(bytes: Uint8Array): { readonly objects: number; readonly pack: Uint8Array } | null {
   const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const end = all.indexOf('\n\n');
   const [first, ...lines] = all.subarray(0, Math.max(0, end)).toString('latin1').split('\n');
   const pack = all.subarray(end + 2);
   if (first !== '# v2 git bundle' || pack.length < 12 || pack.toString('latin1', 0, 4) !== 'PACK') return null;
-  const named = lines.map((line) => /^(-?)([0-9a-f]{40}) /.exec(line));
-  const ids = (sign: string) => named.flatMap((found) => (found?.[1] === sign ? [found[2] as string] : []));
-  if (named.includes(null)) return null;
-  return { tips: ids(''), without: ids('-'), objects: pack.readUInt32BE(8), pack };
+  return lines.every((line) => /^-?[0-9a-f]{40} /.test(line)) ? { objects: pack.readUInt32BE(8), pack } : null;
 }
 
-/** On the disk when it returns, as a pack would be. */
-const synced = ['-c', 'core.fsync=loose-object'];
-
-async function takeFew(git: Git, repository: string, { tips, without, pack }: Bundle): Promise<Result<void>> {
-  const taken = await runOwn(git, repository, [...synced, 'unpack-objects', '-q'], { ...long, input: pack });
-  if (!taken.ok) return taken;
-  // What it leans on must be there, and all that its commits hold.
-  const whole = ['rev-list', '--quiet', '--objects', ...tips, '--not', ...without];
-  const checked = await runOwn(git, repository, whole, long);
-  return checked.ok ? ok(undefined) : checked;
-}
+/** On the disk when it returns, as a pack would be; each version of git knows one of them. */
+const synced = ['-c', 'core.fsyncObjectFiles=true', '-c', 'core.fsync=loose-object'];

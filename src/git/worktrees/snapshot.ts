@@ -2,9 +2,10 @@
  * All that lies in a worktree as a commit on top of its HEAD, made without touching its index; and the way back: a
  * worktree made to look like such a commit, with what was not committed uncommitted again. Ignored files are no part.
  */
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Workspace } from '../../core/group.ts';
+import { systemFailure } from '../../store/system-failure.ts';
 import type { Git } from '../git.ts';
 import { gitDirOf } from '../repository.ts';
 import { askOwn, currentBranch, longTimeoutMs, runOwn } from '../run-git.ts';
@@ -46,26 +47,46 @@ const maker = {
   ...{ GIT_AUTHOR_DATE: '@0 +0000', GIT_COMMITTER_DATE: '@0 +0000' },
 };
 
-/** Of all files but the ignored ones. */
+/** Of all files but the ignored ones that git does not know. */
 async function treeOf(git: Git, path: string, head: string): Promise<Result<string>> {
-  const index = snapshotIndex(git, path);
-  if (index === null) return fail('worktree-failed', `${path} is no worktree.`, 'See git worktree list.');
+  const kept = snapshotIndex(git, path);
+  if (kept === null) return fail('worktree-failed', `${path} is no worktree.`, 'See git worktree list.');
+  const { files, random } = git.world;
+  // One of its own: a git that was killed may have left the lock of another one.
+  const index = `${kept}-${random.uuid()}`;
   const call = { ...long, variables: { GIT_INDEX_FILE: index } };
-  if (git.world.files.entryKind(index) === null) {
-    const read = await runOwn(git, path, ['read-tree', head], call);
+  try {
+    const known = latestIndex(git, kept);
+    if (known !== null) files.writeBytes(index, files.readBytes(known, 0, files.info(known)?.size ?? 0));
+    const read = known === null ? await runOwn(git, path, ['read-tree', head], call) : ok('');
     if (!read.ok) return read;
+    // What vanishes meanwhile, or cannot be read, is no reason to keep back all others.
+    const added = await askOwn(git, path, ['add', '--all', '--ignore-errors'], call);
+    if (!added.ok) return added;
+    const tree = await runOwn(git, path, ['write-tree'], call);
+    if (!tree.ok) return tree;
+    files.rename(index, kept);
+    return ok(tree.value.trim());
+  } catch (error) {
+    return { ok: false, failure: { ...systemFailure(index, error), reason: 'worktree-failed' } };
+  } finally {
+    files.remove(index);
+    files.remove(`${index}.lock`);
   }
-  // What vanishes meanwhile, or cannot be read, is no reason to keep back all others.
-  const added = await askOwn(git, path, ['add', '--all', '--ignore-errors'], call);
-  if (!added.ok) return added;
-  const tree = await runOwn(git, path, ['write-tree'], call);
-  return tree.ok ? ok(tree.value.trim()) : tree;
 }
 
 /** Kept from one snapshot to the next: what has not changed since is not read again. */
 function snapshotIndex({ world }: Git, path: string): string | null {
   const gitDir = gitDirOf(world.files, path);
   return gitDir === null ? null : join(gitDir, 'cca-snapshot-index');
+}
+
+/** That of the worktree, if it was written since: it knows what was committed or staged although git ignores it. */
+function latestIndex({ world: { files } }: Git, kept: string): string | null {
+  const own = join(dirname(kept), 'index');
+  const [keptAt, ownAt] = [kept, own].map((path) => files.info(path)?.mtimeMs);
+  if (ownAt === undefined) return keptAt === undefined ? null : kept;
+  return keptAt !== undefined && keptAt > ownAt ? kept : own;
 }
 
 export interface Applying {

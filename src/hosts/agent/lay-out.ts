@@ -70,8 +70,8 @@ export function problemWith(path: string): string | null {
   return isOwn(path) ? 'which a machine makes for itself' : null;
 }
 
-/** A session may have made links where its files are to lie. */
-function obstacleTo(files: Files, folder: string, path: string): string | null {
+/** A session may have made links where its files are to lie. A sentence without an end; null = there is none. */
+export function obstacleTo(files: Files, folder: string, path: string): string | null {
   const parts = path.split('/');
   for (let count = 1; count <= parts.length; count += 1) {
     const at = join(folder, ...parts.slice(0, count));

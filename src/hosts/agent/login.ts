@@ -7,7 +7,7 @@ import { chooseLogin, loginIdentity } from '../../claude/launch/login.ts';
 import { loginVariables, managedVariables, proxyVariables, restatedVariables } from '../../claude/launch/variables.ts';
 import { advise } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
-import { fail, ok, type Result } from '../../core/failure.ts';
+import { errorText, fail, ok, type Result } from '../../core/failure.ts';
 import { quoted } from '../../core/id.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import type { Files } from '../../world/world.ts';
@@ -92,5 +92,10 @@ function ownStore(files: Files, caller: Environment): string {
   const { storeDir } = chooseLogin(caller);
   if (storeDir === undefined) return '';
   const folder = storeDir === '' ? join(caller.HOME ?? '/', '.claude') : storeDir;
-  return files.readText(join(folder, '.credentials.json')) ?? '';
+  try {
+    return files.readText(join(folder, '.credentials.json')) ?? '';
+  } catch (error) {
+    // The machine joins all the same: whether claude can log in is found out by a session.
+    return errorText(error);
+  }
 }

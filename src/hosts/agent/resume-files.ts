@@ -7,6 +7,7 @@ import { resumeFileName, resumeFilesIn } from '../../context/handover/projects.t
 import type { Git } from '../../git/git.ts';
 import { askOwn, runOwn } from '../../git/run-git.ts';
 import type { ParcelFile } from '../fleet/wire.ts';
+import { obstacleTo } from './lay-out.ts';
 
 /** What is larger is no resume file. */
 const bytesMax = 1024 * 1024;
@@ -51,11 +52,16 @@ export function isSent({ path }: ParcelFile): boolean {
   return path.startsWith(sentFolder);
 }
 
-/** Of a checkpoint. A machine may be stolen: what git knows comes as commits, and no such file is put over it. */
+/**
+ * Of a checkpoint. A machine may be stolen: what git knows comes as commits, and no such file is put over it. Nor where
+ * it cannot lie before the commits of the session are taken in, or the checkpoint would be tried for ever.
+ */
 export async function comeBack(git: Git, top: string, files: readonly ParcelFile[]): Promise<readonly ParcelFile[]> {
   const taken: ParcelFile[] = [];
   for (const file of files.filter((one) => isResumeFile(one, worktreeFolder)).slice(0, filesMax)) {
-    const args = ['check-ignore', '--quiet', '--', file.path.slice(worktreeFolder.length)];
+    const path = file.path.slice(worktreeFolder.length);
+    if (obstacleTo(git.world.files, top, path) !== null) continue;
+    const args = ['check-ignore', '--quiet', '--', path];
     const asked = await askOwn(git, top, args);
     if (asked.ok && asked.value.exitCode === 0) taken.push(file);
   }

@@ -7,7 +7,7 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../../git/git.ts';
 import { gitDirOf } from '../../git/repository.ts';
 import { longTimeoutMs, runOwn } from '../../git/run-git.ts';
-import { keepingRef, setRefs, takeBundle } from '../../git/worktrees/bundles.ts';
+import { checkWhole, keepingRef, keepingRefs, setRefs, takeBundle } from '../../git/worktrees/bundles.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { fields, isFlag, isText, parseJson } from '../../store/shape.ts';
 import type { World } from '../../world/world.ts';
@@ -83,27 +83,27 @@ async function fetchWork(git: Git, engine: FleetEngine, repository: string, orde
     const made = await runOwn(git, repository, ['init', '--bare', '--quiet', repository]);
     if (!made.ok) return made;
   }
-  const keep = (...which: readonly ('base' | 'head' | 'snapshot')[]) =>
-    setRefs(
-      git,
-      repository,
-      which.map((what) => [keepingRef(sessionId, what), work[what]]),
-    );
+  /** False when not all of it is there. */
+  const keep = async (...which: readonly ('base' | 'head' | 'snapshot')[]): Promise<boolean> => {
+    const commits = which.map((what) => work[what]);
+    if (!(await checkWhole(git, repository, commits, keepingRefs)).ok) return false;
+    const refs = which.map((what) => [keepingRef(sessionId, what), work[what]] as const);
+    return (await setRefs(git, repository, refs)).ok;
+  };
   const take = async (bundle: Blob): Promise<Result<void>> => {
     const got = await engine.getBlob(bundle);
     return got.ok ? takeBundle(git, repository, got.value, repository) : got;
   };
-  // It refuses what is not there.
-  if ((await keep('base', 'head', 'snapshot')).ok) return ok(undefined);
+  if (await keep('base', 'head', 'snapshot')) return ok(undefined);
   // What a bundle leans on must hang on a ref.
-  if (!(await keep('base')).ok) {
+  if (!(await keep('base'))) {
     const taken = await take(work.baseBundle);
     if (!taken.ok) return taken;
     await keep('base');
   }
   const taken = work.bundle === undefined ? ok(undefined) : await take(work.bundle);
   if (!taken.ok) return taken;
-  if ((await keep('base', 'head', 'snapshot')).ok) return ok(undefined);
+  if (await keep('base', 'head', 'snapshot')) return ok(undefined);
   return fail('worktree-failed', 'The bundles of the order do not hold its commits.', 'Retry the session.');
 }
 
@@ -123,8 +123,9 @@ async function findFolder(
     return ok(known.isSetUp ? 'set up' : 'not set up');
   files.remove(path);
   files.remove(notePath(paths));
-  // By force: one of that path may have been there once. Git would still take the branch for checked out in it.
-  const args = ['worktree', 'add', '--quiet', '--no-checkout', '--force', '--detach', path, snapshot];
+  // By force: one of that path may have been there once; twice: a git that was ended leaves it locked. Git would still
+  // take the branch for checked out in it.
+  const args = ['worktree', 'add', '--quiet', '--no-checkout', '--force', '--force', '--detach', path, snapshot];
   const made = await runOwn(git, repository, args, long);
   return made.ok ? ok('new') : made;
 }

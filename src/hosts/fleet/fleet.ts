@@ -225,7 +225,9 @@ export class Fleet {
 
   /** claude could do nothing with the login of that machine, so nobody gets anything more there. */
   refuseLogin({ host, token }: Place, trouble: string): void {
-    this.#hosts.refuse(host, this.#abilities.get(token), trouble);
+    const offered = this.#abilities.get(token);
+    // Which one an attempt of an earlier runner had is not known; what the machine has by now is tried once.
+    if (offered !== undefined) this.#hosts.refuse(host, offered, trouble);
   }
 
   /** Asks a machine what it has of the group. */

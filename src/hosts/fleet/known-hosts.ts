@@ -44,9 +44,8 @@ export class KnownHosts {
     return this.all;
   }
 
-  /** claude could do nothing with the login that the machine had when it offered the slot, `undefined` = not known. */
-  refuse(host: string, offered: HostAbilities | undefined, trouble: string): void {
-    const { loginKey: key } = offered ?? this.#listed?.find(({ name }) => name === host)?.abilities ?? {};
+  /** claude could do nothing with the login that the machine had when it offered the slot. */
+  refuse(host: string, { loginKey: key }: HostAbilities, trouble: string): void {
     const keys = this.#keys.get(host) ?? new Set();
     this.#keys.set(host, keys.add(key));
     const refused = { trouble, ...(key === undefined || keys.size >= loginsMax ? {} : { key }) };

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionId, Workspace } from '../../core/group.ts';
 import type { Git } from '../../git/git.ts';
-import { keptCommits, setRefs, takeBundle } from '../../git/worktrees/bundles.ts';
+import { checkWhole, keepingRef, keptCommits, setRefs, takeBundle } from '../../git/worktrees/bundles.ts';
 import { applySnapshot } from '../../git/worktrees/snapshot.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { layOut, type Places } from '../agent/lay-out.ts';
@@ -113,11 +113,13 @@ export class Mirror {
     const own = [...sent.value.files.filter(({ path }) => comesBack(path)), ...resumed];
     const laidOut = layOut(files, { files: own }, places);
     if (!laidOut.ok) return laidOut;
-    for (const { path } of own) {
-      if (!path.endsWith('.jsonl')) continue;
-      const file = files.openAppend(join(places.session, path.replaceAll(slugPlaceholder, places.slug)));
-      file.sync();
-      file.close();
+    for (const file of own) {
+      const { path } = file;
+      // All else is for people.
+      if (!path.endsWith('.jsonl') && !resumed.includes(file)) continue;
+      const written = files.openAppend(join(places.session, path.replaceAll(slugPlaceholder, places.slug)));
+      written.sync();
+      written.close();
     }
     return ok(undefined);
   }
@@ -125,14 +127,10 @@ export class Mirror {
   async #keepWork({ head, snapshot }: { head: string; snapshot: string }, bundle: Blob | undefined) {
     const workspace = this.#options.workspace();
     if (workspace === undefined) return ok(undefined);
-    const { repository } = workspace;
+    const { repository, base } = workspace;
     const git = this.#git;
-    const refs = workRefs(this.#options.sessionId);
-    const keep = () =>
-      setRefs(git, repository, [
-        [refs.head, head],
-        [refs.checkpoint, snapshot],
-      ]);
+    const { sessionId } = this.#options;
+    const refs = workRefs(sessionId);
     const bytes = bundle === undefined ? null : await this.#blobs.getBlob(bundle);
     if (bytes?.ok === true) {
       const { tmp } = this.#options.paths;
@@ -140,9 +138,13 @@ export class Mirror {
       const taken = await takeBundle(git, repository, bytes.value, tmp);
       if (!taken.ok) return taken;
     }
-    const kept = await keep();
+    const whole = await checkWhole(git, repository, [head, snapshot], keepingRef(sessionId, ''), [base]);
     // What was taken in before is there, though nobody has it any more.
-    return kept.ok || bytes?.ok !== false ? kept : bytes;
+    if (!whole.ok) return bytes?.ok === false ? bytes : whole;
+    return setRefs(git, repository, [
+      [refs.head, head],
+      [refs.checkpoint, snapshot],
+    ]);
   }
 
   /** The attempt is over: its work becomes that of the worktree and branch here. Fails with `worktree-failed`. */

@@ -11,8 +11,9 @@ const conversations = 'claude-config/projects/';
 const claudeState = 'claude-config/.claude.json';
 const ofLogin: ReadonlySet<string> = new Set(['customApiKeyResponses', 'primaryApiKey', 'oauthAccount']);
 
-/** Of no use elsewhere: what tells of this machine's folders, and what people read here. */
+/** Of no use elsewhere: what tells of this machine's folders, what claude has put aside, and what people read here. */
 const leftHere: ReadonlySet<string> = new Set([
+  'claude-config/backups',
   ...['worktree', 'handover.json', 'handover-copies.json', 'before.txt', 'accept-before.txt'],
   ...['setup.log', 'accept.log'],
 ]);
@@ -36,7 +37,7 @@ function packFile(files: Files, folder: string, path: string, places: Places): P
   const bytes = bytesOf(files, join(folder, path));
   // A conversation stays as it is to the byte: the model has read it like that.
   const text = path.startsWith(conversations) ? null : textOf(bytes);
-  const sent = text !== null && path === claudeState ? withoutLogin(text) : text;
+  const sent = path === claudeState ? withoutLogin(text ?? '') : text;
   const data = sent === null ? bytes : Buffer.from(takeOut(sent, places));
   const own = `${conversations}${places.slug}/`;
   const to = path.startsWith(own) ? `${conversations}${slugPlaceholder}/${path.slice(own.length)}` : path;
@@ -60,7 +61,6 @@ function bytesOf(files: Files, path: string): Buffer {
 }
 
 function isLeft(path: string): boolean {
-  return (
-    leftHere.has(path) || path.startsWith('transcript.late-') || path.startsWith('conversations.late-') || isOwn(path)
-  );
+  const begins = ['transcript.late-', 'conversations.late-', `${claudeState}.`];
+  return leftHere.has(path) || begins.some((begin) => path.startsWith(begin)) || isOwn(path);
 }

@@ -23,14 +23,8 @@ import { groupId, sessionDefinition, sid } from '../../support/core-events.ts';
 import { type SteppedWorld, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
 
 const abilities: HostAbilities = {
-  ...{
-    wire: wireVersion,
-    version: '1',
-    claudeVersion: '2',
-    forwardsSubagents: true,
-    limitsUntrusted: false,
-    limitsMemory: true,
-  },
+  ...{ wire: wireVersion, version: '1', claudeVersion: '2' },
+  ...{ forwardsSubagents: true, limitsUntrusted: false, limitsMemory: true },
   logins: [],
 };
 const [a, b] = [sid(1), sid(2)];
@@ -260,6 +254,11 @@ test('a machine of which three logins were refused gets nothing more, whatever i
     await settled();
   }
   expect(link.refused).toEqual(['one first: No.', 'one second: No.', 'one any: No.', 'one any: No.']);
+});
+
+test('a login that an attempt of an earlier runner had is not taken for the one that is there by now', () => {
+  fleet.refuseLogin(fleet.recall(inputOf(false)).subject.place, 'Not logged in.');
+  expect(link.refused).toEqual([]);
 });
 
 test('others wait five seconds for a wish', async () => {

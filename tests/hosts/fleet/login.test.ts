@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GroupId } from '../../../src/core/group.ts';
-import { environmentFor } from '../../../src/hosts/agent/login.ts';
+import { environmentFor, loginKey } from '../../../src/hosts/agent/login.ts';
 import { fleetPaths } from '../../../src/hosts/fleet/fleet-paths.ts';
 import type { Order } from '../../../src/hosts/fleet/wire.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
@@ -64,4 +64,21 @@ test.each([
   expect(made.ok ? '' : made.failure.reason).toBe('not-logged-in');
   expect(made.ok ? '' : made.failure.message).toContain(sentence);
   expect(JSON.stringify(made)).not.toContain('secret');
+});
+
+test('the name of a login changes with what is kept of it, and one that cannot be read has a name as well', () => {
+  const store = join(temp.path, '.claude', '.credentials.json');
+  mkdirSync(join(temp.path, '.claude'));
+  const key = (from: typeof files) =>
+    loginKey(from, { root: temp.path, agentEnv: { HOME: temp.path }, ownLogin: undefined }, 'salt');
+  const names = ['first', 'second'].map((text) => {
+    writeFileSync(store, text);
+    return key(files);
+  });
+  const unreadable = Object.assign(Object.create(files), {
+    readText: () => {
+      throw Object.assign(new Error('permission denied'), { code: 'EACCES' });
+    },
+  });
+  expect(new Set([...names, key(unreadable)]).size).toBe(3);
 });

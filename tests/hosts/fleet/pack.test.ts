@@ -31,6 +31,10 @@ test('what a person has told claude to log in with while attached stays on its m
   expect(JSON.stringify(state)).toContain('a-key-of-mine');
   const more = { ...state, primaryApiKey: 'a-key-of-mine', oauthAccount: { emailAddress: 'me@mine' } };
   writeFileSync(join(config, '.claude.json'), JSON.stringify(more));
+  // What claude puts aside of it, where it did so once and where it does so now.
+  mkdirSync(join(config, 'backups'));
+  for (const copy of ['backups/.claude.json.backup.17', 'backups/.claude.json.corrupted.18', '.claude.json.backup'])
+    writeFileSync(join(config, copy), JSON.stringify(more));
   writeFileSync(join(config, '.credentials.json'), '{"claudeAiOauth":{"accessToken":"a-token-of-mine"}}');
   const files = packed();
   expect(Object.keys(files)).toEqual(['claude-config/.claude.json']);
@@ -45,4 +49,7 @@ test('one that is damaged tells nothing, and no link leads to a login of the use
   writeFileSync(join(temp.path, 'prompt.md'), 'x');
   symlinkSync('/etc/hostname', join(config, 'linked'));
   expect(packed()).toEqual({ 'claude-config/.claude.json': '{}', 'prompt.md': 'x' });
+  // No text.
+  writeFileSync(join(config, '.claude.json'), Buffer.from('{"primaryApiKey":"a-key-of-mine\xff"}', 'latin1'));
+  expect(packed()['claude-config/.claude.json']).toBe('{}');
 });

@@ -57,3 +57,12 @@ test('what a machine says of files that git knows, or of any others, is not take
   const taken = await comeBack(git, top, [...others, ...odd, file(ignored), file(further)]);
   expect(taken.map(({ path }) => path)).toEqual([`worktree/${ignored}`, `worktree/${further}`]);
 });
+
+test('where a file, a link or a folder is in the way until the work has come, nothing is taken', async () => {
+  mkdirSync(join(temp.path, 'elsewhere'));
+  mkdirSync(join(top, further), { recursive: true });
+  write('3-file');
+  symlinkSync(join(temp.path, 'elsewhere'), join(top, '3-link'));
+  const ways = ['3-file', '3-link'].map((name) => file(`${name}/resume-context.md`));
+  expect(await comeBack(git, top, [...ways, file(further)])).toEqual([]);
+});

@@ -179,8 +179,11 @@ export class VirtualGit {
         if (one === undefined || other === undefined) return refused('Not a valid object name');
         return { ...said(), exitCode: this.#isAncestor(one, other) ? 0 : 1 };
       }
-      case 'rev-list':
-        return said('0\n');
+      case 'rev-list': {
+        const wanted = args.slice(0, args.indexOf('--not')).filter((arg) => !arg.startsWith('--'));
+        const missing = args.includes('--objects') ? wanted.find((id) => !repository.has.has(id)) : undefined;
+        return missing === undefined ? said('0\n') : refused(`bad object ${missing}`);
+      }
       case 'config':
         return { ...said(), exitCode: 1 };
       default:
@@ -303,7 +306,8 @@ export class VirtualGit {
       case 'status':
         return said(this.#status(worktree, head, headTree, args.includes('--branch')));
       case 'add':
-        if (!isAside) worktree.index = this.#files(worktree);
+        if (isAside) this.#write(env.GIT_INDEX_FILE as string, '');
+        else worktree.index = this.#files(worktree);
         return said();
       case 'write-tree': {
         const tree = isAside ? this.#files(worktree) : worktree.index;

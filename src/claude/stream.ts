@@ -264,7 +264,7 @@ function noteSessionId(s: AttemptStream, id: string | undefined): void {
 }
 
 function retryOf({ attempt, attemptsMax, error, errorStatus }: ApiRetryMessage): ApiRetry {
-  const max = attemptsMax === undefined ? {} : { attemptsMax };
+  const max = defined({ attemptsMax });
   return { attempt, ...max, error: oneLine(error, errorChars), errorStatus };
 }
 

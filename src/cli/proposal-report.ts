@@ -2,6 +2,7 @@
 import { join, relative } from 'node:path';
 import { shellWord } from '../control/path-argument.ts';
 import type { LoadedGroup } from '../control/resolve.ts';
+import { defined } from '../core/defined.ts';
 import { createArgs, editArgs } from '../delivery/gh.ts';
 import { mergeMessage, scratchPlace } from '../delivery/merge-sandbox.ts';
 import { leftOutLines } from '../delivery/plan.ts';
@@ -94,7 +95,7 @@ function commandsFor(
   const { state, paths } = writer;
   const { path } = scratchPlace(paths, state, plan.repository, nth);
   const repository = repositoryDir(plan.repository);
-  const slug = remote.slug === undefined ? {} : { slug: remote.slug };
+  const slug = defined({ slug: remote.slug });
   const bodyFile = bodyFileOf(writer);
   const request = { ...slug, base: remote.base, head: branch, title: proposalTitle(state), bodyFile, draft };
   const merges = plan.items.flatMap((item) => {

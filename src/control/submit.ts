@@ -2,6 +2,7 @@
  * Everything one can ask of a group and its sessions. With the lock free it is done here, else the live runner is
  * asked; on both ways it is checked by the same function and comes to the same events (runner/request-answers.ts).
  */
+import { defined } from '../core/defined.ts';
 import { ok, type Result } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import type { Command } from '../runner/request-answers.ts';
@@ -123,5 +124,5 @@ export function checkCommand(world: World, { root, groupId, paths }: GroupRefere
 }
 
 function aboutOf({ sessionId }: { readonly sessionId?: SessionId }): Pick<Done, 'sessionId'> {
-  return sessionId === undefined ? {} : { sessionId };
+  return defined({ sessionId });
 }

@@ -307,7 +307,7 @@ function completeSession(
   event: Extract<SessionEvent, { type: 'session_completed' }>,
 ): void {
   endAttempt(state, record, event);
-  const work = event.work === undefined ? {} : { work: event.work };
+  const work = defined({ work: event.work });
   state.tight.delete(event.sessionId);
   noteCommitted(record);
   record.state = { status: 'completed', ...answerOf(event), ...work };

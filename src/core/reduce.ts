@@ -4,6 +4,7 @@
  * group is. It is total over legal events, deterministic, and throws IllegalEvent for all others, when loading a log as
  * well as when writing one.
  */
+import { defined } from './defined.ts';
 import type { GroupEvent, MergedRepository } from './event.ts';
 import { noteMoney } from './plan/settle.ts';
 import { reduceSession, type SessionEvent } from './reduce-session.ts';
@@ -51,7 +52,7 @@ function reduceGroup(state: GroupState, event: GroupEvent): void {
       return;
     }
     case 'rehearsal_chosen':
-      state.rehearsal = event.script === undefined ? {} : { script: event.script };
+      state.rehearsal = defined({ script: event.script });
       return;
     case 'group_started':
     case 'group_resumed':

@@ -2,6 +2,7 @@
  * The work of single sessions, as a hand-over finds it: what of it is on a branch, what is only in a worktree, and what
  * is in the target already.
  */
+import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionId, Work, Workspace } from '../core/group.ts';
 import type { SessionRecord } from '../core/session-state.ts';
@@ -59,7 +60,7 @@ export async function mergeItemOf(git: Git, record: SessionRecord): Promise<Resu
   const uncommitted = isEmpty || record.definition.noCommit ? await uncommittedOf(git, workspace) : ok([]);
   if (!uncommitted.ok) return uncommitted;
   if (isEmpty && uncommitted.value.length > 0) return leave(holding(uncommitted.value), 'uncommitted');
-  const goal = workspace.target === undefined ? {} : { target: workspace.target };
+  const goal = defined({ target: workspace.target });
   return ok({ record, workspace, work, source: source.value, uncommitted: uncommitted.value, ...goal });
 }
 

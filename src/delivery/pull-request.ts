@@ -293,7 +293,7 @@ async function create(
   draft: boolean,
 ): Promise<Result<string>> {
   const request = { base: remote.base, head: branch, title: proposalTitle(writer.state), draft };
-  const slug = remote.slug === undefined ? {} : { slug: remote.slug };
+  const slug = defined({ slug: remote.slug });
   const printed = await withBody(writer, place, body, (bodyFile) =>
     text(place, placeName(plan.repository), createArgs({ ...request, ...slug, bodyFile })),
   );

@@ -179,13 +179,13 @@ export class SessionGroup {
 
   /** Lets a paused session go on when there is a slot, at once or with the next run. */
   async resumeSession(session: SessionReference, { maxBudgetUsd }: { readonly maxBudgetUsd?: number } = {}) {
-    const budget = maxBudgetUsd === undefined ? {} : { maxBudgetUsd };
+    const budget = defined({ maxBudgetUsd });
     await this.#submit({ kind: 'resume-session', sessionId: this.#idOf(session), ...budget });
   }
 
   /** Tries a failed session again, at once or with the next run; `prompt` is said to it. */
   async retrySession(session: SessionReference, { prompt }: { readonly prompt?: string } = {}): Promise<void> {
-    const said = prompt === undefined ? {} : { prompt };
+    const said = defined({ prompt });
     await this.#submit({ kind: 'retry-session', sessionId: this.#idOf(session), ...said });
   }
 

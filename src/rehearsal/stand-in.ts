@@ -191,7 +191,7 @@ export class StandIn {
       const status = end.status === null ? {} : { api_error_status: end.status };
       await this.#print({ ...this.#result('success', { result: words, ...status }), is_error: true });
     } else {
-      const structured = this.#structured === undefined ? {} : { structured_output: this.#structured };
+      const structured = defined({ structured_output: this.#structured });
       await this.#print({ ...this.#result('success', { result: end.text, ...structured }), is_error: false });
     }
   }

@@ -1,6 +1,7 @@
 /** The part of a run that is on other machines: its attempts there, what was lost, and what comes late. */
 import type { Abilities } from '../claude/abilities.ts';
 import { adviceText } from '../core/advice.ts';
+import { defined } from '../core/defined.ts';
 import { type GroupEvent, type Place, thisMachine } from '../core/event.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
 import type { Decision, FleetView, Wish } from '../core/plan/decision.ts';
@@ -67,7 +68,7 @@ export class Elsewhere {
 
   get #view(): FleetView | null {
     const refusedHere = this.#refusedHere;
-    return this.#fleet && { ...this.#fleet.view, ...(refusedHere === undefined ? {} : { refusedHere }) };
+    return this.#fleet && { ...this.#fleet.view, ...defined({ refusedHere }) };
   }
 
   /** Asks the machines on which sessions have worked what is there still. */

@@ -115,7 +115,7 @@ function judgedEvents(
   const usage = attempt.accepting ?? noUsage;
   switch (verdict.status) {
     case 'accepted': {
-      const work = verdict.work === undefined ? {} : { work: verdict.work };
+      const work = defined({ work: verdict.work });
       const answer = record.finished ?? { result: '' };
       return [...events, { type: 'session_completed', ...of, ...answer, ...work, usage }];
     }

@@ -4,6 +4,7 @@
  */
 
 import { type Advice, advise, see } from '../core/advice.ts';
+import { defined } from '../core/defined.ts';
 import type { EventBody, EventType } from '../core/event.ts';
 import { describeFailure, errorText, fail, ok, type Result, unreachable } from '../core/failure.ts';
 import { addUsage, roundUsd, type SessionDefinition, type SessionId, type Usage } from '../core/group.ts';
@@ -69,7 +70,7 @@ export function answerRequests(
     const answer = (message: string) => record([{ type: 'request_answered', requestId, done: false, message }]);
     if (meant.ok) {
       const { events, sessionId } = meant.value;
-      const about = sessionId === undefined ? {} : { sessionId };
+      const about = defined({ sessionId });
       try {
         record([...events, { type: 'request_answered', requestId, done: true, message: '', ...about }]);
       } catch (error) {
@@ -288,7 +289,7 @@ function sessionCommandEvents(state: GroupState, record: SessionRecord, command:
         const goOn = resumeSessionCommand(state, record);
         return refused(record, 'retried', advise('Give a failed session; one that is paused goes on with', goOn));
       }
-      const prompt = command.prompt === undefined ? {} : { prompt: command.prompt };
+      const prompt = defined({ prompt: command.prompt });
       return ok([{ type: 'session_queued', sessionId, queued: true, ...prompt }]);
     }
     case 'settle-cost':

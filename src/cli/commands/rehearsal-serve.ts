@@ -1,6 +1,7 @@
 /** `rehearsal-serve` (hidden): the process that serves the scripted API of one group; started by `group run`. */
 import type { Command } from '@commander-js/extra-typings';
 import { onSignal } from '../../control/signals.ts';
+import { defined } from '../../core/defined.ts';
 import { ok } from '../../core/failure.ts';
 import { serveRehearsal } from '../../rehearsal/serve.ts';
 import type { Context, Work } from '../context.ts';
@@ -20,7 +21,7 @@ async function serve(context: Context, groupDir: string, scriptFile: string | un
   const end = onSignal(context.world.clock, (signal) => {
     if (signal === 'SIGTERM') stop.abort();
   });
-  const script = scriptFile === undefined ? {} : { scriptFile };
+  const script = defined({ scriptFile });
   const served = await serveRehearsal(context.world, { groupDir, ...script, stop: stop.signal });
   end();
   return served.ok ? ok(exitCode.done) : served;

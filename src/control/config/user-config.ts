@@ -34,5 +34,5 @@ export async function readUserConfig({ world, env }: Place): Promise<Result<User
   const parsed = parseUserConfig(text.value, path);
   if (!parsed.ok) return parsed;
   const { prices, onEvent } = parsed.value;
-  return ok({ config: prices === undefined ? {} : { prices }, ...defined({ onEvent }) });
+  return ok({ config: defined({ prices }), ...defined({ onEvent }) });
 }

@@ -127,7 +127,7 @@ export async function readTask(
 }
 
 function optionalTemplate(template: string | undefined): Pick<SessionDefinition, 'template'> {
-  return template === undefined ? {} : { template };
+  return defined({ template });
 }
 
 async function noTask(): Promise<Result<string>> {
@@ -160,7 +160,7 @@ function valuesFor({ world, cwd }: Place, input: ValuesInput): Result<Record<str
     for (const spec of part?.variables ?? []) if (!specs.has(spec.name)) specs.set(spec.name, spec);
   const inherited = Object.fromEntries(Object.entries(ofGroup).filter(([name]) => specs.has(name)));
   // The prompt is put in afterwards, because places in it may name other sessions.
-  const prompt = typed === undefined ? {} : { prompt: typed };
+  const prompt = defined({ prompt: typed });
   const isSettled = (name: string) => Object.hasOwn(known, name) && !Object.hasOwn({ ...prompt, ...given }, name);
   const open = [...specs.values()].filter(({ name }) => !isSettled(name));
   const resolved = resolveVariables(open, { ...inherited, ...prompt, ...given }, { world, folder: cwd });

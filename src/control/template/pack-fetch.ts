@@ -44,7 +44,7 @@ export function packSource(place: Place, address: string, ref: string | undefine
   if (!repository.ok) return repository;
   const wanted = ref === undefined ? ok(undefined) : parseRef(ref);
   if (!wanted.ok) return wanted;
-  const more = wanted.value === undefined ? {} : { ref: wanted.value };
+  const more = defined({ ref: wanted.value });
   if (repository.value !== null) {
     const { url, login } = repository.value;
     return ok({ source: url, kind: 'repository', ...more, ...defined({ login }) });
@@ -77,7 +77,7 @@ export async function fetchPack(place: Place, packs: string, from: PackSource): 
   }
   const folder = makeFetchFolder(world, packs);
   try {
-    const wanted = ref === undefined ? {} : { ref };
+    const wanted = defined({ ref });
     const input = { repository: source, folder, ...wanted, ...defined({ login }) };
     const checkedOut = await whileBusy(place, `Fetching ${source}`, () => checkOut(git, input));
     if (!checkedOut.ok) return checkedOut;

@@ -393,7 +393,7 @@ export class Agent {
       const { token, sessionId, order, lastN, process } = record;
       const acknowledged = this.#held.get(token)?.attempt?.acknowledged ?? 0;
       const isOver = record.isOver === true;
-      const known = process === undefined ? {} : { process };
+      const known = defined({ process });
       return [{ token, attemptId: order.attemptId, sessionId, isOver, lastN, acknowledged, ...known }];
     });
     const here: ToGroup = { kind: 'here', host: config.name, asker, attempts };

@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Clock, World } from '../../world/world.ts';
 import type { Entry, FleetAddress, FleetEngine } from './engine.ts';
@@ -106,7 +107,7 @@ export class FleetRedis implements FleetEngine {
       port: Number(port === '' ? 6379 : port),
       ...(password === '' ? {} : { password: decodeURIComponent(password) }),
       ...(username === '' || password === '' ? {} : { username: decodeURIComponent(username) }),
-      ...(protocol === 'rediss:' ? { tls: address.ca === undefined ? {} : { ca: address.ca } } : {}),
+      ...(protocol === 'rediss:' ? { tls: defined({ ca: address.ca }) } : {}),
       protocol: 2 as const,
       disableClientInfo: true,
       connectTimeout: silentMs,

@@ -1,4 +1,5 @@
 /** The attempts of each session, gathered from the events: the state keeps only sums of those that ended. */
+import { defined } from '../../core/defined.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import type { SessionId, Usage } from '../../core/group.ts';
 
@@ -41,7 +42,7 @@ export function noteAttempt(notes: AttemptNotes, event: GroupEvent): void {
       amend(notes, event.sessionId, { pid: event.process.pid });
       return;
     case 'session_identified':
-      amend(notes, event.sessionId, event.model === undefined ? {} : { model: event.model });
+      amend(notes, event.sessionId, defined({ model: event.model }));
       return;
     case 'session_completed':
       amend(notes, event.sessionId, { outcome: 'completed', endedAt: event.at, usage: event.usage });

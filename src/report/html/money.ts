@@ -1,4 +1,5 @@
 /** Cost and tokens of a report page: over time, and by model. By session they stand in the table of sessions. */
+import { defined } from '../../core/defined.ts';
 import type { Tokens } from '../../core/group.ts';
 import { formatCount, formatMoney } from '../format.ts';
 import { el, type Markup } from '../picture/markup.ts';
@@ -23,7 +24,7 @@ function chartsOf(model: ReportModel, timeline: ReportTimeline): Markup[] {
   const named = model.models.slice(0, modelsMax).map((one) => one.model);
   const names = hasOthers(model, named) ? [...named, null] : named;
   const { limitUsd } = model.cost;
-  const cap = limitUsd === undefined ? {} : { cap: limitUsd };
+  const cap = defined({ cap: limitUsd });
   const words = names.map((name) => (name === null ? 'other' : safeLine(name, 40)));
   const cost = stepChart(
     words,

@@ -2,6 +2,7 @@
  * What belongs between the lines of a session's transcript: where attempts begin, how they ended, and what the user
  * said or did meanwhile. From the log of the group; claude prints none of it.
  */
+import { defined } from '../../core/defined.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { TranscriptEntry } from '../../core/transcript.ts';
@@ -85,7 +86,7 @@ export class TranscriptMarks {
     if (this.list.some((mark) => mark.kind === 'attempt' && mark.id === id)) return;
     if (prompt !== undefined) this.#say(prompt, offset);
     const after = kind === 'start' ? undefined : endingOf(this.#attempt?.ended);
-    const why = after === undefined ? {} : { after };
+    const why = defined({ after });
     const entry = { kind: 'attempt-began', number, why: kind, at, ...why } as const;
     this.#attempt = { kind: 'attempt', id, offset, entry, after: [] };
     this.list.push(this.#attempt);

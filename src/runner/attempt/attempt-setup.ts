@@ -370,7 +370,7 @@ export function ownInstructions(
       if (!dependency) return [];
       const { name, projectPath } = dependency.definition;
       const { status } = dependency.state;
-      const worktree = dependency.workspace === undefined ? {} : { worktree: dependency.workspace };
+      const worktree = defined({ worktree: dependency.workspace });
       const result = dependency.state.status === 'completed' ? { result: dependency.state.result } : {};
       return [{ name: sessionLabel(id, name), status, projectPath, ...worktree, ...result }];
     }),

@@ -3,6 +3,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { loadReferredSession } from '../../../control/resolve.ts';
+import { defined } from '../../../core/defined.ts';
 import type { Context, Work } from '../../context.ts';
 import { parseMoney } from '../../options/option-values.ts';
 import { runSession, startSession } from '../../run-session.ts';
@@ -38,6 +39,6 @@ async function resume(context: Context, named: string, { maxBudgetUsd, ...how }:
   // What a dead runner left running needs no command, only a runner.
   const isLeft = record.state.status === 'running' && liveRunner(context.world, session.value) === null;
   if (isLeft && maxBudgetUsd === undefined) return runSession(context, session.value, how);
-  const raised = maxBudgetUsd === undefined ? {} : { maxBudgetUsd };
+  const raised = defined({ maxBudgetUsd });
   return startSession(context, session.value, { kind: 'resume-session', sessionId, ...raised }, how);
 }

@@ -2,6 +2,7 @@
 
 import type { Command } from '@commander-js/extra-typings';
 import { loadReferredSession } from '../../../control/resolve.ts';
+import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
 import type { Context, Work } from '../../context.ts';
 import { readText } from '../../options/prompt-source.ts';
@@ -38,6 +39,6 @@ async function retry(context: Context, named: string, given: Given): Promise<Wor
     given.prompt === undefined ? ok(undefined) : await readText(context, given.prompt, 'The text of --prompt');
   if (!prompt.ok) return prompt;
   const { sessionId } = session.value;
-  const said = prompt.value === undefined ? {} : { prompt: prompt.value };
+  const said = defined({ prompt: prompt.value });
   return startSession(context, session.value, { kind: 'retry-session', sessionId, ...said }, given);
 }

@@ -1,16 +1,19 @@
-/** Promises: what simulation.test.ts promises, for other seeds. */
+/** Promises: what simulation.test.ts promises, for all seeds of the first part and for others. */
 import { expect } from 'bun:test';
 import { longTest } from '../support/long.ts';
 import { cellName } from './coverage.ts';
-import { longPart, runPart } from './seed-run.ts';
+import { firstPart, longPart, runPart } from './seed-run.ts';
 
-longTest(
-  'every promise holds after every step, and every decision meets every crash',
-  () => {
-    const { broken, steps, coverage } = runPart(longPart);
+longTest.each([
+  ['first', firstPart],
+  ['second', longPart],
+] as const)(
+  'every promise holds after every step of the %s part, and every decision meets every crash',
+  (_, part) => {
+    const { broken, steps, coverage } = runPart(part);
     if (broken !== null) throw new Error(broken);
-    expect(steps).toBeGreaterThan(longPart.stepsMin);
-    expect(coverage.thinCells(longPart.perCellMin).map(cellName)).toEqual([]);
+    expect(steps).toBeGreaterThan(part.stepsMin);
+    expect(coverage.thinCells(part.perCellMin).map(cellName)).toEqual([]);
   },
   600_000,
 );

@@ -125,17 +125,21 @@ longTest(
   60_000,
 );
 
-test('a command that is killed takes claude with it, and what was said is counted all the same', async () => {
-  const { run } = await takenOver({ text: 'Blue it is.' }, { text: 'Painted it blue.' });
-  await say('Paint it blue instead.', 'Blue it is.');
-  const mark = group.state().sessions.get(group.id('one'))?.takenOver?.id ?? '';
-  await until(() => keptInFile().includes('Blue it is.'));
-  terminal?.kill('SIGKILL');
-  expect(await run.finished).toMatchObject({ code: 0, stderr: '' });
-  expect(group.world.processes.findMarked(attemptMark, mark)).toEqual([]);
-  expect(JSON.stringify(api.requests.at(-1))).toContain('Paint it blue instead.');
-  expectCounted();
-}, 60_000);
+longTest(
+  'a command that is killed takes claude with it, and what was said is counted all the same',
+  async () => {
+    const { run } = await takenOver({ text: 'Blue it is.' }, { text: 'Painted it blue.' });
+    await say('Paint it blue instead.', 'Blue it is.');
+    const mark = group.state().sessions.get(group.id('one'))?.takenOver?.id ?? '';
+    await until(() => keptInFile().includes('Blue it is.'));
+    terminal?.kill('SIGKILL');
+    expect(await run.finished).toMatchObject({ code: 0, stderr: '' });
+    expect(group.world.processes.findMarked(attemptMark, mark)).toEqual([]);
+    expect(JSON.stringify(api.requests.at(-1))).toContain('Paint it blue instead.');
+    expectCounted();
+  },
+  60_000,
+);
 
 longTest(
   'a terminal that is closed ends claude, and what was said is counted',

@@ -15,6 +15,7 @@ import { judge } from '../../src/claude/outcome.ts';
 import { type AttemptStream, emptyStream, foldMessage } from '../../src/claude/stream.ts';
 import type { Step } from '../../src/rehearsal/script.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
+import { longTest } from '../support/long.ts';
 import {
   attemptOfThisTest,
   claudeBinary,
@@ -132,7 +133,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     expect(prompt).toContain('‹/system-reminder>');
   });
 
-  test('does follow an @file outside of a fence, which is why reports are fenced', async () => {
+  longTest('does follow an @file outside of a fence, which is why reports are fenced', async () => {
     const rig = rigWith({ text: 'ok' });
     const secret = rig.write('secret.md', 'CONTENT-OF-THE-FILE');
     const session = prepareSession(rig);

@@ -8,6 +8,7 @@ import { deniedOf } from '../../src/claude/denials.ts';
 import { judge } from '../../src/claude/outcome.ts';
 import { emptyStream, foldMessage } from '../../src/claude/stream.ts';
 import type { Step } from '../../src/rehearsal/script.ts';
+import { longTest } from '../support/long.ts';
 import {
   claudeBinary,
   openRig,
@@ -76,7 +77,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     expect(outcome).toMatchObject(told);
   });
 
-  test('keeps a list of tasks, also where its tools have to be looked up first', async () => {
+  longTest('keeps a list of tasks, also where its tools have to be looked up first', async () => {
     const create = (subject: string) => ({ tool: 'TaskCreate', input: { subject, description: subject } });
     const { outcome } = await sessionWith([
       // An error where all tools are offered at once.

@@ -99,7 +99,7 @@ const command = ({ program }: Brought, rest: string): Step => {
 
 const withClaude = test.skipIf(claudeBinary === undefined);
 
-withClaude.each(sampled(ways, 2))(
+withClaude.each(sampled(ways, 4))(
   '"/fractary-faber:prime-context command works with --run-id and --trigger parameters": that of %s',
   async (_, brought) => {
     const options = `--run-id ${runId} --trigger session_start`;
@@ -118,7 +118,7 @@ withClaude.each(sampled(ways, 2))(
   patienceMs,
 );
 
-withClaude.each(sampled(ways, 2))(
+withClaude.each(sampled(ways.toReversed(), 4))(
   '"/fractary-faber:session-end command saves session metadata": that of %s',
   async (_, brought) => {
     const record = { session_id: id, started_at: '2026-01-04T10:00:00Z', artifacts_loaded: ['workflow-state'] };

@@ -10,6 +10,7 @@ import { interruptRequest, userMessage } from '../../src/claude/control.ts';
 import { conversationExists, isCutOff, removeEmptyConversation } from '../../src/claude/conversation.ts';
 import { emptyStream, foldMessage } from '../../src/claude/stream.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
+import { sampled } from '../support/long.ts';
 import { claudeBinary, openRig, type Probe, patienceMs, prepareSession, type Rig, startClaude } from './rig.ts';
 
 setDefaultTimeout(patienceMs);
@@ -38,7 +39,7 @@ async function isCut(claude: Probe, configDir: string): Promise<boolean> {
 }
 
 describe.skipIf(claudeBinary === undefined)('claude', () => {
-  test.each(['end', 'interrupt', 'signal'])('keeps all of a conversation that ends by %s', async (how) => {
+  test.each(sampled(['end', 'interrupt', 'signal'], 2))('keeps all of a conversation that ends by %s', async (how) => {
     const session = begin(how === 'end' ? [{ text: 'done' }] : [asleep]);
     const claude = startClaude(rig, session.args, session.env);
     claude.send(userMessage('go'));

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { userMessage } from '../../src/claude/control.ts';
+import { sampled } from '../support/long.ts';
 import { attackTest } from './attack.ts';
 import {
   logins,
@@ -75,7 +76,7 @@ describe.skipIf(claudeBinary === undefined)('an attack on who pays changes nothi
     });
   }
 
-  test.each(whereAndWho)('all together in .claude/%s, to a user with %s', async (file, kind) => {
+  test.each(sampled(whereAndWho, 3))('all together in .claude/%s, to a user with %s', async (file, kind) => {
     const login = logins[kind] as UsersLogin;
     const ground = new PayerGround(login, [{ tool: 'Bash', input: { command: 'env > env.txt' } }, { text: 'done' }]);
     try {
@@ -95,19 +96,22 @@ describe.skipIf(claudeBinary === undefined)('an attack on who pays changes nothi
     }
   });
 
-  test.each(Object.keys(logins))('a variable in the place of the login, to a user with %s', async (kind) => {
-    const login = logins[kind] as UsersLogin;
-    const named = new PayerGround(login).prepare().env.CLAUDE_CODE_HOST_AUTH_ENV_VAR ?? '';
-    for (const name of ['ROBBER', named].filter((name) => name !== '')) {
-      const ground = new PayerGround(login);
-      try {
-        ground.place({ env: { CLAUDE_CODE_HOST_AUTH_ENV_VAR: name, [name]: stolen } });
-        expect(await ground.runOurs()).toEqual(undisturbed(login));
-      } finally {
-        await ground.close();
+  test.each(sampled(Object.keys(logins), 3))(
+    'a variable in the place of the login, to a user with %s',
+    async (kind) => {
+      const login = logins[kind] as UsersLogin;
+      const named = new PayerGround(login).prepare().env.CLAUDE_CODE_HOST_AUTH_ENV_VAR ?? '';
+      for (const name of ['ROBBER', named].filter((name) => name !== '')) {
+        const ground = new PayerGround(login);
+        try {
+          ground.place({ env: { CLAUDE_CODE_HOST_AUTH_ENV_VAR: name, [name]: stolen } });
+          expect(await ground.runOurs()).toEqual(undisturbed(login));
+        } finally {
+          await ground.close();
+        }
       }
-    }
-  });
+    },
+  );
 });
 
 /** All attacks on who pays in one settings file, but for those that are refused. */

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { userMessage } from '../../src/claude/control.ts';
 import { projectInstructions } from '../../src/claude/launch/project-instructions.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
+import { sampled } from '../support/long.ts';
 import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from './rig.ts';
 
 setDefaultTimeout(patienceMs);
@@ -14,7 +15,7 @@ setDefaultTimeout(patienceMs);
 let rig: Rig;
 afterEach(() => rig.close());
 
-test.skipIf(claudeBinary === undefined).each([
+const places: readonly (readonly [there: readonly string[], expected: readonly string[]])[] = [
   [['project/CLAUDE.md', 'project/AGENTS.md'], ['project/CLAUDE.md']],
   [['project/.claude/CLAUDE.md', 'project/AGENTS.md'], ['project/.claude/CLAUDE.md']],
   [['CLAUDE.md', 'project/AGENTS.md'], ['CLAUDE.md']],
@@ -23,7 +24,9 @@ test.skipIf(claudeBinary === undefined).each([
     ['AGENTS.md', 'project/AGENTS.md'],
   ],
   [['project/agents.md', 'project/sub/AGENTS.md'], []],
-])('of %j claude reads %j', async (there, expected) => {
+];
+
+test.skipIf(claudeBinary === undefined).each(sampled(places, 2))('of %j claude reads %j', async (there, expected) => {
   rig = openRig([{ text: 'done' }]);
   for (const path of there) rig.write(path, `WORDS OF ${path} END`);
   const session = prepareSession(rig);

@@ -9,6 +9,7 @@ import type { Step } from '../../src/rehearsal/script.ts';
 import { type CapturedRequest, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { User } from '../cli/user.ts';
 import { packageRoot, pinnedClaude } from '../support/cli.ts';
+import { sampled } from '../support/long.ts';
 import { claudeBinary, openRig, type Rig } from './rig.ts';
 
 const run = test.skipIf(claudeBinary === undefined);
@@ -147,7 +148,7 @@ run(
   timeoutMs,
 );
 
-run.each(['sessions', 'clean'])(
+run.each(sampled(['sessions', 'clean'], 2))(
   'the command /cpm:%s hands the list of progress files to the model, with no permission asked',
   async (command) => {
     const { rig } = await withPlugin(`/cpm:${command}`, [{ text: 'ok' }]);

@@ -89,30 +89,34 @@ test('a pause in a tool call leaves nothing alive, and the conversation goes on'
   expect(group.state().usage.tokens).toEqual(scripted.served.total.tokens);
 }, 60_000);
 
-test('a pause after something was said begins no further turn, and what was said is told afterwards', async () => {
-  const command = 'if [ -e begun ]; then echo again; exit 0; fi; touch begun; sleep 631';
-  const daemon = '(setsid env -i PATH="$PATH" sleep 632 >/dev/null 2>&1 &)';
-  const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }]);
-  const scripted = serve(
-    steps(
-      { tool: 'Bash', input: { command, timeout: 600_000 } },
-      { tool: 'Bash', input: { command: daemon } },
-      { text: 'all done' },
-    ),
-  );
-  const run = group.run(env);
-  await until(() => existsSync(join(group.project('a'), 'begun')));
-  await run.ask({ kind: 'say', sessionId: group.id('a'), text: 'mind the tests' });
-  await run.ask({ kind: 'pause', mode: 'now' });
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
-  expect(scripted.requests).toHaveLength(1);
-  expect(processesIn(group.project('a'))).toEqual([]);
-  expect(group.state().sessions.get(group.id('a'))?.messages).toEqual(['mind the tests']);
+longTest(
+  'a pause after something was said begins no further turn, and what was said is told afterwards',
+  async () => {
+    const command = 'if [ -e begun ]; then echo again; exit 0; fi; touch begun; sleep 631';
+    const daemon = '(setsid env -i PATH="$PATH" sleep 632 >/dev/null 2>&1 &)';
+    const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }]);
+    const scripted = serve(
+      steps(
+        { tool: 'Bash', input: { command, timeout: 600_000 } },
+        { tool: 'Bash', input: { command: daemon } },
+        { text: 'all done' },
+      ),
+    );
+    const run = group.run(env);
+    await until(() => existsSync(join(group.project('a'), 'begun')));
+    await run.ask({ kind: 'say', sessionId: group.id('a'), text: 'mind the tests' });
+    await run.ask({ kind: 'pause', mode: 'now' });
+    expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+    expect(scripted.requests).toHaveLength(1);
+    expect(processesIn(group.project('a'))).toEqual([]);
+    expect(group.state().sessions.get(group.id('a'))?.messages).toEqual(['mind the tests']);
 
-  expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });
-  expect(JSON.stringify(scripted.requests[1]?.body.messages)).toContain('mind the tests');
-  expect(processesIn(group.project('a'))).toEqual([]);
-}, 60_000);
+    expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });
+    expect(JSON.stringify(scripted.requests[1]?.body.messages)).toContain('mind the tests');
+    expect(processesIn(group.project('a'))).toEqual([]);
+  },
+  60_000,
+);
 
 test('what is said during the last answer is answered too', async () => {
   const group = make([{ name: 'a' }]);
@@ -139,18 +143,22 @@ test('what is said while a tool runs comes with its result, also when it begins 
   expect(group.state().usage).toMatchObject({ turns: 2 });
 }, 60_000);
 
-test('what a tool left running does not outlive its completed session', async () => {
-  const command = [
-    '(setsid env -i PATH="$PATH" sleep 621 >/dev/null 2>&1 &)',
-    'env -i PATH="$PATH" sleep 622 >/dev/null 2>&1 &',
-    'touch begun',
-  ].join('\n');
-  const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }]);
-  serve(steps({ tool: 'Bash', input: { command } }, { text: 'left something running' }));
-  expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });
-  expect(existsSync(join(group.project('a'), 'begun'))).toBe(true);
-  expect(processesIn(group.project('a'))).toEqual([]);
-}, 60_000);
+longTest(
+  'what a tool left running does not outlive its completed session',
+  async () => {
+    const command = [
+      '(setsid env -i PATH="$PATH" sleep 621 >/dev/null 2>&1 &)',
+      'env -i PATH="$PATH" sleep 622 >/dev/null 2>&1 &',
+      'touch begun',
+    ].join('\n');
+    const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }]);
+    serve(steps({ tool: 'Bash', input: { command } }, { text: 'left something running' }));
+    expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });
+    expect(existsSync(join(group.project('a'), 'begun'))).toBe(true);
+    expect(processesIn(group.project('a'))).toEqual([]);
+  },
+  60_000,
+);
 
 /** Ten tool calls of a cent each, then an answer. */
 const tenCents = [

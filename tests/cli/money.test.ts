@@ -16,7 +16,7 @@ import { User } from './user.ts';
 const usage = { input: 10_000, output: 2_000 };
 const messageUsd = 0.1;
 /** Sessions, and the cap of their group in US dollars. */
-const [count, capUsd] = isLongRun ? [10, 2] : [4, 1];
+const [count, capUsd] = isLongRun ? [10, 2] : [3, 0.75];
 const fiftyCents: readonly Step[] = [
   ...[1, 2, 3, 4].map((count): Step => ({ tool: 'Bash', input: { command: `echo ${count}` }, usage })),
   { text: 'fifty cents spent', usage },

@@ -18,7 +18,7 @@ let api: ScriptedApi;
 let group = '';
 
 /** A command that says that it runs and ends when `go` is there. */
-const waiting = (mark: string, go: string) => `touch ${mark}; until [ -e ${go} ]; do sleep 0.02; done; echo over`;
+const waiting = (mark: string, go: string) => `touch ${mark}; until [ -e ${go} ]; do sleep 0.1; done; echo over`;
 
 const steps: Step[] = [
   { text: 'First this.', tool: 'Bash', input: { command: waiting('first', 'go-first') } },

@@ -2,4 +2,4 @@
 import { longTest } from '../support/long.ts';
 import { typeAll, typedIn } from './reader.ts';
 
-longTest.each(typedIn(2))('what %s shows can be typed', typeAll, 120_000);
+longTest.each(typedIn(2))('what %s shows can be typed', (name) => typeAll(name), 120_000);

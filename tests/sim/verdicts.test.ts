@@ -23,6 +23,7 @@ import { createJsonReporter } from '../../src/report/json-reporter.ts';
 import { reportMarkdown } from '../../src/report/markdown.ts';
 import { readLog } from '../../src/store/event-log.ts';
 import type { Files, World } from '../../src/world/world.ts';
+import { isLongRun } from '../support/long.ts';
 import { groupReference } from './group-setup.ts';
 import { scenarioOf } from './scenario-of-seed.ts';
 import { simulate } from './simulation.ts';
@@ -144,9 +145,20 @@ interface Moments {
   /** What rested for which reason, each once. */
   readonly states: Set<string>;
   readonly reasons: Set<string>;
+  /** How often they were asked, by what the progress said. */
+  readonly asked: Map<string, number>;
   /** The first moment at which not all said the same. */
   differing: Faces | null;
   readonly errors: unknown[];
+}
+
+/** How often they are asked about the same codes in a short run. */
+const asksMax = 3;
+
+/** What the progress says of each session, in short. */
+function codesOfProgress(text: string): string {
+  const { sessions } = JSON.parse(text) as { readonly sessions: readonly { status: string; reason?: string }[] };
+  return sessions.map(({ status, reason = '' }) => `${status} ${reason}`).join();
 }
 
 /** Asks all of them whenever the runner of a story has written its progress, which `change` may alter on its way. */
@@ -166,6 +178,9 @@ function askAlong(seed: number, moments: Moments, change: (progress: string) => 
         const isProgress = path === group.paths.progress;
         world.files.writeAtomic(path, isProgress ? change(text) : text, options);
         if (!isProgress) return;
+        const asked = moments.asked.get(codesOfProgress(text)) ?? 0;
+        moments.asked.set(codesOfProgress(text), asked + 1);
+        if (!isLongRun && asked >= asksMax) return;
         // Whoever writes the progress lets every error pass, also those of a face.
         try {
           look(runner);
@@ -188,7 +203,13 @@ function askAlong(seed: number, moments: Moments, change: (progress: string) => 
   expect({ seed, violation, errors: moments.errors }).toEqual({ seed, violation: null, errors: [] });
 }
 
-const nothing = (): Moments => ({ states: new Set(), reasons: new Set(), differing: null, errors: [] });
+const nothing = (): Moments => ({
+  states: new Set(),
+  reasons: new Set(),
+  asked: new Map(),
+  differing: null,
+  errors: [],
+});
 
 test(`all of them say the same in ${statesMin} states and more`, () => {
   const moments = nothing();

@@ -8,9 +8,11 @@ import { expect, test } from 'bun:test';
 import { unaskedMs } from '../../../src/hosts/agent/attempt.ts';
 import { longTestIf } from '../../support/long.ts';
 import { fleetScenarioOf } from './fleet-scenario.ts';
+import { runSeeds } from './fleet-seed-run.ts';
 import { simulateFleet } from './fleet-simulation.ts';
 
-const quickSeeds = 50;
+/** The next ones are in fleet-second-part.test.ts. */
+const quickSeeds = 20;
 const awaySeeds = 5;
 const longSeeds = 1_000;
 const minutes = 60_000;
@@ -26,23 +28,6 @@ if (seedAsked !== undefined) {
     console.log([JSON.stringify(scenario), ...report.trace].join('\n'));
     expect(report.violation).toBeNull();
   });
-}
-
-/** How often each kind of event came, of all seeds together; throws at the first that breaks a promise. */
-function runSeeds(first: number, count: number): ReadonlyMap<string, number> {
-  const events = new Map<string, number>();
-  let steps = 0;
-  for (let seed = first; seed < first + count; seed += 1) {
-    const report = simulateFleet(fleetScenarioOf(seed));
-    if (report.violation !== null) {
-      const { invariant, message } = report.violation;
-      throw new Error(`fleet seed ${seed} breaks "${invariant}": ${message}\nRepeat it with SIM_SEED=${seed}.`);
-    }
-    steps += report.steps;
-    for (const [type, times] of report.events) events.set(type, (events.get(type) ?? 0) + times);
-  }
-  events.set('steps', steps);
-  return events;
 }
 
 usually('the same seed tells the same story', () => {

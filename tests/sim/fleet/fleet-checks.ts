@@ -190,9 +190,10 @@ export class FleetChecks {
     // It may have forgotten that something was removed.
     if (this.isHeld || hasForgotten) return;
     for (const [name, entries] of streams) {
-      // What is said to a group whose run is over is kept for a while, and for nobody.
+      // What is said to a group whose run is over, or cannot be reached at its end, is kept for a while, and for nobody.
       const isLate =
-        name.startsWith('cca:g:') && entries.every(({ atMs }) => atMs > this.#place.overSinceMs - onItsWayMs);
+        name.startsWith('cca:g:') &&
+        (this.#place.wasCutOffAtEnd || entries.every(({ atMs }) => atMs > this.#place.overSinceMs - onItsWayMs));
       if (entries.length > 0 && !isLate)
         this.#violate('engine', `${entries.length} messages are left in ${name}: ${this.#place.engine.describe(name)}`);
     }

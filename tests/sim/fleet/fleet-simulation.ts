@@ -191,6 +191,8 @@ class FleetSimulation implements FleetPlace {
         return;
       }
       case 'restart-engine':
+        // It is being started already, and there is nothing more to stop.
+        if (this.engine.isDown) return;
         this.engine.stop();
         this.timeline.schedule(fault.downMs, 'the engine starts', null, () => {
           this.say('the engine is there again');

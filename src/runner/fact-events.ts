@@ -168,8 +168,15 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
     },
   ];
   switch (outcome.status) {
-    case 'completed':
+    case 'completed': {
+      // claude ended between its answer and what it was told last: the work is not what the user wants yet.
+      if (lost.length > 0)
+        return paused(
+          attempt.stopping === 'user' ? 'user' : 'interrupted',
+          'It was told something more, and goes on with that.',
+        );
       return [...events, completedEvent(record, { sessionId, attemptId }, outcome, usage)];
+    }
     case 'failed': {
       const { place } = attempt;
       // Another machine has another login.

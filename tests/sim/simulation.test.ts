@@ -45,6 +45,7 @@ usually.each([
   [427_473_441, 'a clock that is set back after a limit was lifted'],
   [1_777_201_343, 'a clock that is set back in an outage, after the last answer'],
   [756_944, 'what is said, without a runner, to a claude that was started and is not on record'],
+  [779_305, 'what is said to a claude that has answered, before a power cut'],
   [2_000_003_960, 'what is said, without a runner, to a claude that was not told its task yet'],
   [1_500_006_123, 'a power cut between the end of an attempt and the line with what it had not read'],
 ])('seed %d, which once broke a promise: %s', (seed) => {

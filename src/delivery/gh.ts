@@ -2,6 +2,7 @@
 import { repositoryVariables } from '../claude/launch/variables.ts';
 import type { Place } from '../control/place.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
+import { foreignText } from '../core/text/foreign-value.ts';
 import { safeLine } from '../report/terminal-text.ts';
 import type { RunOutput } from '../world/world.ts';
 
@@ -63,7 +64,7 @@ export async function findRequest(
   try {
     const [first] = JSON.parse(printed.value) as { url?: unknown; body?: unknown }[];
     if (first === undefined) return ok(null);
-    if (typeof first.url === 'string') return ok({ url: first.url, body: String(first.body ?? '') });
+    if (typeof first.url === 'string') return ok({ url: first.url, body: foreignText(first.body ?? '') });
   } catch {}
   return fail('claude-error', 'The program gh printed something else than a list.', 'Update gh, then try again.');
 }

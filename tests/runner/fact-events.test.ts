@@ -37,9 +37,12 @@ test('what was not read goes to the next attempt, once', () => {
   expect(toldNext(paused, ['not read', 'said while it stopped'])).toEqual(['said while it stopped', 'not read']);
 });
 
-test('also when it has failed, but not when it is done', () => {
-  expect(toldNext(failed, ['not read'])).toEqual(['said while it stopped', 'not read']);
-  expect(toldNext({ status: 'completed', result: 'x', warnings: [] }, ['not read'])).toHaveLength(1);
+test('also when it has failed, or claude had answered before: then it goes on with that', () => {
+  const done = { status: 'completed', result: 'x', warnings: [] } as const;
+  for (const outcome of [failed, done])
+    expect(toldNext(outcome, ['not read'])).toEqual(['said while it stopped', 'not read']);
+  expect(endedUnread(done, ['not read']).events).toMatchObject([{ type: 'session_paused', reason: 'user' }]);
+  expect(endedUnread(done, []).events).toMatchObject([{ type: 'session_completed' }]);
 });
 
 test('a power cut leaves no ending without it, whatever number of lines it leaves', () => {

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { roundUsd } from '../../src/core/group.ts';
+import type { GroupProgress } from '../../src/core/progress.ts';
 import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
 import { blocksOf, type Message } from '../../src/rehearsal/conversation.ts';
 import type { RehearsalScript } from '../../src/rehearsal/script.ts';
@@ -85,6 +86,9 @@ longTestIf(hasRedis)(
     await until(() => existsSync(join(work, 'waits')));
     const kept = () => git(group.project('app'), 'ls-tree', '--name-only', checkpointRef).split('\n');
     await until(() => existsSync(join(group.project('app'), '.git', checkpointRef)) && kept().includes('two.txt'));
+    // What claude has not told of its last answer yet would be held, and not known.
+    const known = () => (JSON.parse(readFileSync(group.paths.progress, 'utf8')) as GroupProgress).totalCost;
+    await until(() => roundUsd(known()) === roundUsd(api.served.total.costUsd));
     const attempts = group.events().flatMap((event) => (event.type === 'session_starting' ? [event.attempt.id] : []));
     const before = api.requests.filter(({ name, kind }) => name === 'b' && kind === 'step').at(-1)?.body.messages ?? [];
     await one.burn(attempts);

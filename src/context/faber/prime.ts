@@ -1,6 +1,7 @@
 /** Brings a run's critical artifacts into a session: the algorithm behind `faber prime-context` and the hook. */
 import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
+import { foreignText } from '../../core/text/foreign-value.ts';
 import { type ContextFiles, fitted } from '../hook-call.ts';
 import {
   type Content,
@@ -130,7 +131,7 @@ function textOf({ state, sessionId, isNew }: Begun, { options, config, shown, tr
   const sessions = objectOf(state.sessions);
   const part = partOf(currentSession(state).record);
   const how = part > 1 ? `, part ${part} of its conversation` : isNew ? '' : ', going on';
-  const which = `session ${oneLine(String(sessions.total_sessions))} of the run${how}`;
+  const which = `session ${oneLine(foreignText(sessions.total_sessions))} of the run${how}`;
   head.push(`Loaded at ${isoTime(options.who.nowMs)} (${options.trigger}) for ${oneLine(sessionId)}, ${which}.`);
   if (config.problems.length > 0) {
     head.push(`Problems in its configuration: ${oneLine(config.problems.slice(0, 3).join('; '))}`);
@@ -145,10 +146,10 @@ function textOf({ state, sessionId, isNew }: Begun, { options, config, shown, tr
 export function runLines(runId: string, state: JsonObject, phases: readonly string[]): string[] {
   const done = phasesCompleted(state).map(oneLine);
   const next = nextPhase(state, phases);
-  const work = state.work_id === undefined ? '' : `, work item ${oneLine(String(state.work_id))}`;
+  const work = state.work_id === undefined ? '' : `, work item ${oneLine(foreignText(state.work_id))}`;
   const goOn = next === undefined ? 'All phases are finished.' : `Go on with the phase ${oneLine(next)}.`;
   return [
-    `FABER run ${runId} (${oneLine(workflowName(state.workflow_id))}${work}): ${oneLine(String(state.status))}.`,
+    `FABER run ${runId} (${oneLine(workflowName(state.workflow_id))}${work}): ${oneLine(foreignText(state.status))}.`,
     `Finished phases: ${done.length === 0 ? 'none' : done.join(', ')}. ${goOn}`,
     `State: ${statePath(runId)}. Record a finished phase with: claude-code-agent faber phase <name>`,
   ];

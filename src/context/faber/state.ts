@@ -3,6 +3,7 @@
  * field that is not named here stays as it is, and a field of an unexpected form counts as missing.
  */
 import { defined } from '../../core/defined.ts';
+import { foreignText } from '../../core/text/foreign-value.ts';
 import { isObject, type JsonObject, listOf, objectOf, textOf } from './json-text.ts';
 
 /** Who asks for something, and when. */
@@ -287,7 +288,7 @@ export function endSession(
   const { current_session: live, ...sessions } = objectOf(intoHistory(state, done).sessions);
   return {
     state: { ...state, updated_at: at, sessions: isCurrent ? sessions : { ...sessions, current_session: live } },
-    ended: String(record.session_id),
+    ended: foreignText(record.session_id),
   };
 }
 

@@ -5,6 +5,7 @@ import { activeRunPath, type FaberProject, makeFolderInProject, readActiveRun } 
 import { inProgress } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { foreignText } from '../../core/text/foreign-value.ts';
 import type { Place } from '../place.ts';
 
 /** The run that is in the way of another one; null when the work tree is free. */
@@ -26,7 +27,7 @@ export function conflictWith(place: Place, project: FaberProject, newRunId: stri
   const { runId } = active;
   if (state.ok) {
     if (state.value.status !== inProgress) return ok(null);
-    return ok({ runId, workId: String(state.value.work_id ?? '') || undefined });
+    return ok({ runId, workId: foreignText(state.value.work_id ?? '') || undefined });
   }
   // Without a state there is no run that could go on.
   if (state.failure.reason === 'not-found') return ok(null);

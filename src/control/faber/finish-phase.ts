@@ -8,6 +8,7 @@ import { finishPhase, inProgress, phasesCompleted } from '../../context/faber/st
 import { updateState } from '../../context/faber/state-file.ts';
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { foreignText } from '../../core/text/foreign-value.ts';
 import { safeLine } from '../../report/terminal-text.ts';
 import { nearest } from '../../template/nearest.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
@@ -44,7 +45,7 @@ export function recordPhase(
   if (!artifacts.ok) return artifacts;
   const who = whoAsks(place, project);
   return updateState(place.world.files, project, { runId: run.runId, nowMs: who.nowMs }, (now) => {
-    if (now.status !== inProgress) return notInProgress(run.runId, String(now.status));
+    if (now.status !== inProgress) return notInProgress(run.runId, foreignText(now.status));
     const all = { ...objectOf(now.artifacts), ...artifacts.value };
     const known = Object.keys(artifacts.value).length === 0 ? now : { ...now, artifacts: all };
     // Recorded twice, a phase keeps the time at which it was finished.

@@ -10,6 +10,7 @@ import { aboutToStart, verdictsAtRest, verdictsOf } from '../../core/plan/verdic
 import type { ApiRetry, Denied, FleetStanding, LiveSession, SessionProgress } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
+import { foreignText } from '../../core/text/foreign-value.ts';
 import type { Verdict, Verdicts } from '../../core/verdict.ts';
 import type { LiveView } from '../../report/reporter.ts';
 import { isObject, parseJson } from '../../store/shape.ts';
@@ -64,7 +65,7 @@ export function readProgress(world: World, progressFile: string, state: GroupSta
   const isOurs = isObject(progress) && progress.groupId === state.group.id && Array.isArray(progress.sessions);
   if (!isOurs) return { live, verdicts: logged };
   for (const session of progress.sessions as unknown[]) {
-    const record = isObject(session) ? state.sessions.get(String(session.id)) : undefined;
+    const record = isObject(session) ? state.sessions.get(foreignText(session.id)) : undefined;
     if (!isObject(session) || record === undefined) continue;
     const verdict = verdictIn(session);
     if (session.status === 'running' && record.state.status === 'running') {

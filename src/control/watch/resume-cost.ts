@@ -11,6 +11,7 @@ import { noTokens } from '../../core/group.ts';
 import { keptMs } from '../../core/plan/warm-cache.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
+import { foreignText } from '../../core/text/foreign-value.ts';
 import { formatCount, formatMoney, plural } from '../../report/format.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import { isObject, parseJson } from '../../store/shape.ts';
@@ -84,7 +85,7 @@ export function resumeNoteText(
 function lastNote(world: World, { hooksLog }: SessionPaths, sinceMs: number): ResumeNote | null {
   for (const line of tailOf(world, hooksLog).toReversed()) {
     const value = parseJson(line);
-    if (!isObject(value) || !isObject(value.resumed) || Date.parse(String(value.at)) < sinceMs) continue;
+    if (!isObject(value) || !isObject(value.resumed) || Date.parse(foreignText(value.at)) < sinceMs) continue;
     const { contextTokens: tokens, cacheWriteUsd, isCacheExpired } = value.resumed;
     if (typeof tokens !== 'number' || typeof cacheWriteUsd !== 'number') continue;
     return { contextTokens: tokens, cacheWriteUsd, isCacheExpired: isCacheExpired === true };

@@ -190,7 +190,7 @@ export class FleetChecks {
     // It may have forgotten that something was removed.
     if (this.isHeld || hasForgotten) return;
     for (const [name, entries] of streams) {
-      // What is said to a group whose run is over, or cannot be reached at its end, is kept for a while, and for nobody.
+      // What is said to a group whose run is over, or that is out of reach then, is kept for a while, and for nobody.
       const isLate =
         name.startsWith('cca:g:') &&
         (this.#place.wasCutOffAtEnd || entries.every(({ atMs }) => atMs > this.#place.overSinceMs - onItsWayMs));

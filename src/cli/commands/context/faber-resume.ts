@@ -12,6 +12,7 @@ import { beginPhase } from '../../../control/faber/pre-steps.ts';
 import { tidyWorktrees } from '../../../control/faber/worktrees.ts';
 import { advise } from '../../../core/advice.ts';
 import { fail, ok } from '../../../core/failure.ts';
+import { foreignText } from '../../../core/text/foreign-value.ts';
 import { safeJson } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
@@ -58,7 +59,7 @@ async function resume(context: Context, typed: string, given: Given): Promise<Wo
   if (!conflict.ok) return conflict;
   const decidedOn = activeNow(context, project.value);
   if (conflict.value !== null && given.takeOver !== true) {
-    const workId = String(state.value.work_id ?? '');
+    const workId = foreignText(state.value.work_id ?? '');
     const asked = { runId, workId, project: basename(project.value.top), offersWorktree: false };
     const choice = await choose(context, conflict.value, asked);
     if (!choice.ok) return choice;

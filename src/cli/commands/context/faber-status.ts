@@ -15,6 +15,7 @@ import {
   warnOfIgnored,
 } from '../../../control/faber/here.ts';
 import { ok } from '../../../core/failure.ts';
+import { foreignText } from '../../../core/text/foreign-value.ts';
 import { formatTable } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
@@ -133,5 +134,5 @@ function partText(record: JsonObject | null): string {
 }
 
 function word(value: unknown): string {
-  return value === undefined || value === null ? '-' : safeLine(String(value), 200);
+  return value === undefined || value === null ? '-' : safeLine(foreignText(value), 200);
 }

@@ -17,6 +17,7 @@ import {
 import { dirname, join } from 'node:path';
 import { removeEmptyConversation } from '../../src/claude/conversation.ts';
 import type { SessionPaths } from '../../src/store/paths.ts';
+import { until } from '../support/cli.ts';
 import { begin, finish, Runners, removeGroup } from '../support/crash-rig.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
@@ -108,6 +109,8 @@ test.each(folders)(
     const run = runners.start();
     const fake = await rig.nextFor(group.claudeId('one'));
     await begin(fake);
+    // By then its runner reads what it prints, wherever that is moved.
+    await until(() => group.events().some(({ type }) => type === 'session_identified'));
     await finish(fake);
     renameSync(paths[name], `${paths[name]}.away`);
     symlinkSync(outside, paths[name]);
@@ -125,6 +128,8 @@ test.each(['requests', 'sessions'] as const)(
     const run = runners.start();
     const fake = await rig.nextFor(group.claudeId('one'));
     await begin(fake);
+    // By then its runner reads what it prints, wherever that is moved.
+    await until(() => group.events().some(({ type }) => type === 'session_identified'));
     await finish(fake);
     renameSync(group.paths[name], `${group.paths[name]}.away`);
     symlinkSync(outside, group.paths[name]);

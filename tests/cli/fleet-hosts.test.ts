@@ -221,9 +221,11 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
     const worker = Bun.spawn([Bun.which('sleep') ?? 'sleep', '1000'], { env: { PATH: `${program}/bin` } });
     expect((await add('--label', 'gpu')).code).toBe(0);
     expect((await add()).code).toBe(0);
+    const kept = () => readdirSync(programs).map((name) => join(programs, name));
+    // What an agent or a guard of a moment ago was still ending in is gone the next time.
+    for (let times = 0; kept().length > 4 && times < 3; times += 1) expect((await add()).code).toBe(0);
     worker.kill();
-    const kept = readdirSync(programs).map((name) => join(programs, name));
-    expect([kept.includes(program), kept.length]).toEqual([true, 4]);
+    expect([kept().includes(program), kept().length]).toEqual([true, 4]);
     expect(realpathSync(join(programs, 'host'))).not.toBe(program);
     expect(await user.json('host', 'list')).toMatchObject({ hosts: [{ name: 'one', slots: 3, labels: ['gpu'] }] });
     const other = await user.run('host', 'add', 'one', '--ssh', 'me@elsewhere');

@@ -18,10 +18,10 @@ import {
   type SlotCommand,
   type ToGroup,
   type ToHost,
-  toHost,
   wireVersion,
 } from '../fleet/wire.ts';
 import { OrderedAttempt } from './attempt.ts';
+import { believed } from './believed.ts';
 import { burdenOf, isFull } from './burden.ts';
 import type { AgentContext } from './context.ts';
 import { Fence } from './guard.ts';
@@ -350,12 +350,12 @@ export class Agent {
       const read = await engine.read(stream, after);
       if (this.#isClosed) return;
       if (!read.ok) {
-        await new Promise<void>((resolve) => this.#timers.add(this.#world.clock.after(readAgainMs, resolve)));
+        await this.#pause();
         continue;
       }
       for (const entry of read.value) {
         try {
-          this.#hear(entry);
+          await this.#hear(entry);
         } catch (error) {
           this.#context.tell(`A message could not be followed: ${errorText(error)}`);
         }
@@ -367,26 +367,21 @@ export class Agent {
     }
   }
 
-  #hear({ bytes }: Entry): void {
-    const heard = this.#believed(bytes);
+  #pause(): Promise<void> {
+    return new Promise((resolve) => this.#timers.add(this.#world.clock.after(readAgainMs, resolve)));
+  }
+
+  async #hear({ bytes }: Entry): Promise<void> {
+    const heard = believed(bytes, toHostStream(this.#context.config.name), this.#verifier);
     if (typeof heard === 'string') this.#context.tell(`A message was refused: ${heard}.`);
-    else if (heard.kind === 'hello') this.#greet(heard);
+    else if (heard.kind === 'hello') await this.#greet(heard);
     else if (heard.kind === 'forget') void this.#forgetGroup(heard.groupId);
     else this.#obey(heard);
   }
 
-  /** A text says why it is not. */
-  #believed(bytes: Uint8Array | null): ToHost | string {
-    if (bytes === null) return 'it is not sealed with the key of the fleet';
-    const text = this.#verifier.verify(toHostStream(this.#context.config.name), bytes);
-    if (text === null) return 'no runner that this machine accepts has signed it';
-    const message = toHost.safeParse(jsonOf(text));
-    return message.success ? message.data : 'this version does not understand it';
-  }
-
   /** A runner that has just begun hears of all that is here of its group. */
-  #greet({ groupId, asker }: Extract<ToHost, { kind: 'hello' }>): void {
-    const { config, engine } = this.#context;
+  async #greet({ groupId, asker }: Extract<ToHost, { kind: 'hello' }>): Promise<void> {
+    const { config } = this.#context;
     const own = [...this.#held.values()].filter(({ slot }) => slot.record.groupId === groupId);
     const attempts = own.flatMap(({ slot: { record } }) => {
       if (record.order === undefined) return [];
@@ -397,8 +392,14 @@ export class Agent {
       return [{ token, attemptId: order.attemptId, sessionId, isOver, lastN, acknowledged, ...known }];
     });
     const here: ToGroup = { kind: 'here', host: config.name, asker, attempts };
-    void engine.send(toGroupStream(groupId), [packed(here)]);
+    await this.#answer(groupId, here);
     for (const { attempt } of own) attempt?.sendAgain();
+  }
+
+  /** A runner that waits for it does not ask again. */
+  async #answer(groupId: string, message: ToGroup): Promise<void> {
+    const { engine } = this.#context;
+    while (!(await engine.send(toGroupStream(groupId), [packed(message)])).ok && !this.#isClosed) await this.#pause();
   }
 
   async #forgetGroup(groupId: string): Promise<void> {
@@ -452,12 +453,12 @@ export class Agent {
 
   /** Its slot was given back meanwhile, so its runner need not wait until a lease is over that nobody renews. */
   #answerStranger(token: string, groupId: string, attemptId: string): void {
-    const { config, engine, tell } = this.#context;
+    const { config, tell } = this.#context;
     tell(`An order for group ${groupId} was refused: it names no slot that this machine holds.`);
     const failure = publicFailure(noSlot);
     const news = { say: 'refused', failure } as const;
     const answer: ToGroup = { kind: 'attempt', host: config.name, token, attemptId, n: 1, news };
-    void engine.send(toGroupStream(groupId), [packed(answer)]);
+    void this.#answer(groupId, answer);
   }
 
   /** What still runs of it is ended first. */
@@ -470,11 +471,3 @@ export class Agent {
 }
 
 const noSlot = fail('other-host', 'The machine has given the slot back before the order came.', '').failure;
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
-}

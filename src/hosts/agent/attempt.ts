@@ -222,6 +222,8 @@ export class OrderedAttempt {
     if (this.#isClosed || this.isOver) return;
     this.#noteAsked();
     this.#outbox.add(news);
+    // A power cut must not leave one that is over and of whose end nothing is known.
+    this.#outbox.sync();
     this.#slot.note({ isOver: true });
     this.#context.noteLeases();
   }

@@ -115,6 +115,11 @@ export class Outbox {
     this.#keep({ n: this.#lastN + 1, news });
   }
 
+  /** What was added survives a power cut. */
+  sync(): void {
+    this.#journal.sync();
+  }
+
   addPrinted(length: number): void {
     this.#keep({ n: this.#lastN + 1, printed: { offset: this.#printed, length } });
   }
@@ -175,7 +180,7 @@ export class Outbox {
 
   async #sendAll(waiting: readonly Kept[]): Promise<boolean> {
     // A number that was sent must never be given to other news, whatever happens to this machine.
-    this.#journal.sync();
+    this.sync();
     for (const kept of waiting) for (const blob of blobsOf(kept)) if (!(await this.#putBlob(blob))) return false;
     const { groupId } = this.#options;
     const messages = waiting.map((kept) => packed(this.#message(kept)));

@@ -123,11 +123,13 @@ async function findFolder(
     return ok(known.isSetUp ? 'set up' : 'not set up');
   files.remove(path);
   files.remove(notePath(paths));
-  // By force: one of that path may have been there once; twice: a git that was ended leaves it locked. Git would still
-  // take the branch for checked out in it.
-  const args = ['worktree', 'add', '--quiet', '--no-checkout', '--force', '--force', '--detach', path, snapshot];
-  const made = await runOwn(git, repository, args, long);
-  return made.ok ? ok('new') : made;
+  const add = ['worktree', 'add', '--quiet', '--no-checkout', '-B', branch, path, snapshot];
+  const made = await runOwn(git, repository, add, long);
+  if (made.ok) return ok('new');
+  // One of that path was there once, or its git was ended and has left it locked. Nobody else works on the branch here.
+  const gone = await runOwn(git, repository, ['worktree', 'remove', '--force', '--force', '--', path]);
+  const again = gone.ok ? await runOwn(git, repository, add, long) : made;
+  return again.ok ? ok('new') : again;
 }
 
 async function checkOut(
@@ -137,7 +139,7 @@ async function checkOut(
   found: Found,
 ): Promise<Result<void>> {
   const steps = [
-    ['symbolic-ref', 'HEAD', `refs/heads/${branch}`],
+    ...(found === 'new' ? [] : [['symbolic-ref', 'HEAD', `refs/heads/${branch}`]]),
     ['reset', '--hard', '--quiet', snapshot],
     // Ignored files stay: what `setup` has made is there still.
     ...(found === 'new' ? [] : [['clean', '-ffd', '--quiet']]),

@@ -165,7 +165,7 @@ export class FleetChecks {
       const slots = machine.disk.find('/data/fleet/slots');
       const kept = slots?.kind === 'folder' ? slots.entries.size : 0;
       // What it keeps for a runner that may have heard all of it takes no slot.
-      const isFree = this.#place.wasCutOffAtEnd && this.#usedBy(machine) === 0;
+      const isFree = this.#place.outOfReachSinceMs !== null && this.#usedBy(machine) === 0;
       if (kept > 0 && !isFree && !this.isHeld)
         this.#violate('leftovers', `${kept} slots of ${machine.name} are in use when all is over`);
     }
@@ -191,9 +191,8 @@ export class FleetChecks {
     if (this.isHeld || hasForgotten) return;
     for (const [name, entries] of streams) {
       // What is said to a group whose run is over, or that is out of reach then, is kept for a while, and for nobody.
-      const isLate =
-        name.startsWith('cca:g:') &&
-        (this.#place.wasCutOffAtEnd || entries.every(({ atMs }) => atMs > this.#place.overSinceMs - onItsWayMs));
+      const sinceMs = (this.#place.outOfReachSinceMs ?? this.#place.overSinceMs) - onItsWayMs;
+      const isLate = name.startsWith('cca:g:') && entries.every(({ atMs }) => atMs > sinceMs);
       if (entries.length > 0 && !isLate)
         this.#violate('engine', `${entries.length} messages are left in ${name}: ${this.#place.engine.describe(name)}`);
     }

@@ -27,8 +27,8 @@ export interface FleetPlace {
   /** When the last run came to its end, milliseconds. */
   readonly overSinceMs: number;
   readonly wasRunnerKilled: boolean;
-  /** It may have been cut off by then, or killed, so that it could not say which slots are free. */
-  readonly wasCutOffAtEnd: boolean;
+  /** It may have been cut off by then, or killed, so that it heard nothing and could not say which slots are free. */
+  readonly outOfReachSinceMs: number | null;
   nextBehaviour(book: ClaudeBook): Behaviour;
   say(line: string): void;
   violate(invariant: string, message: string): void;

@@ -109,12 +109,13 @@ class FleetSimulation implements FleetPlace {
     return this.scenario.faults.some((fault) => fault.do === 'kill-runner');
   }
 
-  get wasCutOffAtEnd(): boolean {
+  get outOfReachSinceMs(): number | null {
     const reaches = (fault: TimedFault): boolean =>
       fault.do === 'restart-engine' || fault.do === 'kill-runner' || ('who' in fault && fault.who === home);
     const isNear = (fault: TimedFault): boolean =>
       fault.atMs <= this.overSinceMs && endOf(fault) + closeMs >= this.overSinceMs;
-    return this.scenario.faults.some((fault) => reaches(fault) && isNear(fault));
+    const near = this.scenario.faults.filter((fault) => reaches(fault) && isNear(fault));
+    return near.length === 0 ? null : Math.min(...near.map(({ atMs }) => atMs));
   }
 
   get #home(): FleetMachine {
@@ -291,7 +292,7 @@ class FleetSimulation implements FleetPlace {
     this.#isCompleted = true;
     this.overSinceMs = this.timeline.nowMs;
     const healedMs = Math.max(0, ...this.scenario.faults.map(endOf));
-    const unaskedMs = this.wasCutOffAtEnd ? slotUnaskedMs : 0;
+    const unaskedMs = this.outOfReachSinceMs !== null ? slotUnaskedMs : 0;
     const waitMs = Math.max(0, healedMs - this.timeline.nowMs) + this.scenario.leaseMs + unaskedMs + restMs;
     this.timeline.schedule(waitMs, 'all is over', null, () => {
       this.isDone = true;

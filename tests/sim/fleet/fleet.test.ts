@@ -44,6 +44,8 @@ usually.each([
   [461, 'a slot of an earlier runner was not given back, because its machine had not answered yet'],
   [1_148, 'a wish that was for one machine alone was forgotten by the engine, and never put again'],
   [1_556, 'a wish was forgotten by the engine, and never put again'],
+  [216, 'a power cut left a machine that knew an attempt was over, and nothing of its end'],
+  [871, 'what a machine answered to a runner that took over was lost on its way, and nobody asked again'],
   [1_887, 'a runner that was cut off when its group was completed never said that a slot is free'],
   [3_610, 'an engine forgot that a slot is free, and nobody said it again'],
 ])('seed %d, which once broke a promise: %s', (seed) => {

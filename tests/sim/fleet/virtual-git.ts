@@ -233,15 +233,19 @@ export class VirtualGit {
       place?.folder.drop(place.name);
       return said();
     }
-    const [path, name] = args.slice(1).filter((arg) => !arg.startsWith('-')) as [string, string];
-    const isDetached = args.includes('--detach');
-    const ref = isDetached ? `detached ${path}` : `refs/heads/${name}`;
-    if (isDetached) repository.refs.set(ref, name);
+    const at = args.indexOf('-B');
+    const names = args.slice(1).filter((arg, index) => !arg.startsWith('-') && index + 1 !== at + 1);
+    const [path, commit] = names as [string, string];
+    const branch = at < 0 ? commit : (args[at + 1] as string);
+    const ref = `refs/heads/${branch}`;
+    // Also one whose folder is gone, and however much force is asked for.
+    if (at >= 0 && own.some((one) => one.ref === ref))
+      return refused(`cannot force update the branch '${branch}' checked out at '${path}'`);
+    if (at >= 0) repository.refs.set(ref, commit);
     const tip = repository.refs.get(ref);
-    if (tip === undefined) return refused(`invalid reference: ${name}`);
+    if (tip === undefined) return refused(`invalid reference: ${branch}`);
     if (this.#disk.find(path) !== null) return refused(`'${path}' already exists`);
-    if (!args.includes('--force') && this.#worktrees.has(path))
-      return refused(`'${path}' is a missing but already registered worktree`);
+    if (this.#worktrees.has(path)) return refused(`'${path}' is a missing but already registered worktree`);
     const gitDir = join(repository.folder, 'worktrees', digest([path]).slice(0, 8));
     this.#disk.makeFolder(gitDir, 0);
     this.#disk.makeFolder(path, 0);

@@ -2,6 +2,7 @@
 import { expect } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { forgetGroupElsewhere } from '../../src/control/fleet/forget-group.ts';
 import { sessionUuid } from '../../src/core/id.ts';
 import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
 import { git } from '../git/repository.ts';
@@ -55,16 +56,22 @@ async function expectOnce({ ground, noted, troubles }: ChaosResult): Promise<voi
   }
   await until(() => leftOf(ground).length === 0);
   expectPaid(ground);
-  // What Redis forgets at the end, when no runner is there to say it again, costs no slot after five minutes.
-  if (!troubles.some(({ kind, at }) => kind.startsWith('redis') && at > midOfWork)) {
+  const untilFree = async () => {
     for (const { root } of Object.values(machines)) await until(() => readdirSync(fleetPaths(root).slots).length === 0);
-  }
+  };
+  const mayForgetEnd = troubles.some(({ kind, at }) => kind.startsWith('redis') && at > midOfWork);
+  if (!mayForgetEnd) await untilFree();
   // What came back with an old Redis is nobody's any more.
   if (!troubles.some(({ kind }) => kind === 'redis as it was')) {
     for (let looks = 0; keysLeft(ground).length > 0 && looks < looksMax; looks += 1) await Bun.sleep(100);
     expect(keysLeft(ground)).toEqual([]);
   }
   expect(git(group.project('app'), 'for-each-ref', 'refs/claude-code-agent')).toBe('');
+  if (!mayForgetEnd) return;
+  // What Redis has forgotten of the end, when no runner was there to say it again, goes when the group does.
+  const { world, root, groupId } = group;
+  expect(await forgetGroupElsewhere({ world, env: {} }, root, groupId)).toMatchObject({ ok: true });
+  await untilFree();
 }
 
 function expectWork(own: readonly Noted[], written: readonly number[], lost: ReadonlySet<string>): void {

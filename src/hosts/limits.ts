@@ -21,9 +21,7 @@ export function limitsOf(
   const memory =
     memoryBytes !== undefined && machine.limits().has('memory') ? memoryBytes + claudeMemoryBytes : undefined;
   if (memory === undefined && maxProcesses === undefined) return undefined;
-  return {
-    ...defined({ memory, processes: maxProcesses }),
-  };
+  return defined({ memory, processes: maxProcesses });
 }
 
 /** Refuses a session whose processes cannot be limited here as it asks. Fails with `spawn-failed`. */

@@ -167,14 +167,13 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
       ...unread,
     },
   ];
+  // A stop that an earlier runner began is over once this run was asked for: the session is to go on.
+  const stopBegun = context.adopted.get(attemptId)?.stopBegun === true;
+  const stopped = attempt.stopping === 'user' && !stopBegun ? 'user' : 'interrupted';
   switch (outcome.status) {
     case 'completed': {
       // claude ended between its answer and what it was told last: the work is not what the user wants yet.
-      if (lost.length > 0)
-        return paused(
-          attempt.stopping === 'user' ? 'user' : 'interrupted',
-          'It was told something more, and goes on with that.',
-        );
+      if (lost.length > 0) return paused(stopped, 'It was told something more, and goes on with that.');
       return [...events, completedEvent(record, { sessionId, attemptId }, outcome, usage)];
     }
     case 'failed': {
@@ -184,7 +183,7 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
         const machine = place === undefined ? 'This machine' : `The machine ${place.host}`;
         const until = place === undefined ? 'in this run' : 'until its login changes';
         const message = `${outcome.message} ${machine} gets nothing more ${until}.`;
-        return paused(attempt.stopping === 'user' ? 'user' : 'interrupted', message);
+        return paused(stopped, message);
       }
       if (!outcome.transient) return failed(outcome.reason, outcome.message, outcome.next);
       const isOutage = isInOutage(fact, context);
@@ -193,9 +192,7 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
       return failed(outcome.reason, outcome.message, outcome.next);
     }
     case 'paused':
-      // A stop that an earlier runner began is over once this run was asked for: the session is to go on.
-      if (context.adopted.get(attemptId)?.stopBegun) return paused('interrupted', outcome.message);
-      if (attempt.stopping === 'user') return paused('user', outcome.message);
+      if (stopBegun || attempt.stopping === 'user') return paused(stopped, outcome.message);
       if (outcome.reason === 'timeout') {
         const next = 'A retry goes on with as much time again; or remove it and add it anew with a longer --timeout.';
         return failed('timeout', outcome.message, next);

@@ -81,9 +81,7 @@ export function recall(known: readonly Tried[], file: ProgramFile): Tried | unde
 export function abilitiesOf(tried: Pick<Tried, 'seen'>): Abilities {
   const [untrusted, toolMemory] = [hasShown(tried, 'untrusted'), hasShown(tried, 'memory')];
   const forwardsSubagents = hasShown(tried, 'subagents');
-  return {
-    ...defined({ untrusted, toolMemory, forwardsSubagents }),
-  };
+  return defined({ untrusted, toolMemory, forwardsSubagents });
 }
 
 /** Whether a trial has shown that a promise holds; undefined when nothing was seen of it. */

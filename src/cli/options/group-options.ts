@@ -123,23 +123,21 @@ export function configOf(given: ConfigOptions): Partial<GroupConfig> {
   const { concurrent, model, maxBudgetUsd, onBudgetExceeded, warningThreshold, errorThreshold } = given;
   const { pauseOnError, respectDependencies, onLimit, warmCache, minFreeMemory, shareCheckouts, acceptClaude } = given;
   const { commandsAtOnce, where } = given;
-  return {
-    ...defined({
-      model,
-      maxBudgetUsd,
-      onBudgetExceeded,
-      warningThreshold,
-      maxConcurrentSessions: concurrent,
-      commandsAtOnce,
-      errorThreshold,
-      onLimit,
-      warmCache,
-      minFreeMemoryBytes: minFreeMemory,
-      pauseOnError,
-      respectDependencies,
-      shareCheckouts,
-      acceptClaude,
-      where,
-    }),
-  };
+  return defined({
+    model,
+    maxBudgetUsd,
+    onBudgetExceeded,
+    warningThreshold,
+    maxConcurrentSessions: concurrent,
+    commandsAtOnce,
+    errorThreshold,
+    onLimit,
+    warmCache,
+    minFreeMemoryBytes: minFreeMemory,
+    pauseOnError,
+    respectDependencies,
+    shareCheckouts,
+    acceptClaude,
+    where,
+  });
 }

@@ -48,8 +48,8 @@ export async function configOf(context: Context, given: ConfigOptions): Promise<
   const { settingsOverride: typed, claudeMdTemplate } = given;
   const override = typed === undefined ? ok(undefined) : await settingsIn(context, typed);
   if (!override.ok) return override;
-  return ok({
-    ...defined({
+  return ok(
+    defined({
       generateClaudeMd,
       generateSettings,
       generateCommands,
@@ -58,7 +58,7 @@ export async function configOf(context: Context, given: ConfigOptions): Promise<
       claudeMdTemplate,
       settingsOverride: override.value,
     }),
-  });
+  );
 }
 
 /** A text that begins with "{" is JSON itself, any other but "-" is the path of a file. */

@@ -72,9 +72,7 @@ export function parseHeader(text: string): ProgressHeader {
   // The header's own order decides: it begins with what its skill counts.
   const phase = [...values].find(([key]) => phaseKeys.includes(key))?.[1];
   const artifact = artifactKeys.map((key) => values.get(key)).find((value) => value !== undefined);
-  return {
-    ...defined({ skill, phase, artifact }),
-  };
+  return defined({ skill, phase, artifact });
 }
 
 function keyOf(text: string): string {

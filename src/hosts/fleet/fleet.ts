@@ -155,9 +155,7 @@ export class Fleet {
   /** What the claude of that machine can do; empty when nothing is known. */
   abilitiesOf({ token }: Place): Abilities {
     const { forwardsSubagents, limitsUntrusted, limitsMemory } = this.#abilities.get(token) ?? {};
-    return {
-      ...defined({ forwardsSubagents, untrusted: limitsUntrusted, toolMemory: limitsMemory }),
-    };
+    return defined({ forwardsSubagents, untrusted: limitsUntrusted, toolMemory: limitsMemory });
   }
 
   // Attempts.

@@ -80,17 +80,6 @@ test('what is done for others is not marked as that of one, whose end would end 
   expect(gits.map(({ mark }) => mark)).toEqual([undefined, undefined]);
 });
 
-test('what is done for others is not marked as that of one, whose end would end it', async () => {
-  const gits: Git[] = [];
-  const ask = together(async (git, _, all: readonly number[]) => {
-    gits.push(git);
-    return all;
-  });
-  const marked: Git = { ...own, mark: { MARK: 'one' } };
-  expect(await Promise.all([ask(marked, 'x', 1), ask(own, 'x', 2)])).toEqual([1, 2]);
-  expect(gits.map(({ mark }) => mark)).toEqual([undefined, undefined]);
-});
-
 test('a worktree that is gone keeps no other from hearing who commits', async () => {
   const [gone, other] = ['gone', 'other'].map((name) => join(temp.path, name)) as [string, string];
   for (const path of [gone, other]) git(repository.folder, 'worktree', 'add', '--quiet', path);

@@ -5,7 +5,7 @@ import { typeAll, typedIn } from './reader.ts';
 
 const first = 'README.md';
 
-test('what the first half of README.md shows can be typed', () => typeAll(first, 0.5), 120_000);
+test('what the first quarter of README.md shows can be typed', () => typeAll(first, 0.25), 120_000);
 
 longTest('what README.md shows can be typed', () => typeAll(first), 120_000);
 

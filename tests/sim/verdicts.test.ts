@@ -153,7 +153,7 @@ interface Moments {
 }
 
 /** How often they are asked about the same codes in a short run. */
-const asksMax = 3;
+const asksMax = 1;
 
 /** What the progress says of each session, in short. */
 function codesOfProgress(text: string): string {

@@ -118,16 +118,20 @@ longTest(
   60_000,
 );
 
-test('what is said during the last answer is answered too', async () => {
-  const group = make([{ name: 'a' }]);
-  const scripted = serve(steps({ text: 'first', delayMs: 1_500 }, { text: 'second', delayMs: 1_000 }));
-  const run = group.run(env);
-  await until(() => scripted.requests.length === 1);
-  await run.ask({ kind: 'say', sessionId: group.id('a'), text: 'one thing more' });
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-  expect(group.state().sessions.get(group.id('a'))?.state).toMatchObject({ result: 'second' });
-  expect(JSON.stringify(scripted.requests.at(-1)?.body.messages)).toContain('one thing more');
-}, 60_000);
+longTest(
+  'what is said during the last answer is answered too',
+  async () => {
+    const group = make([{ name: 'a' }]);
+    const scripted = serve(steps({ text: 'first', delayMs: 1_500 }, { text: 'second', delayMs: 1_000 }));
+    const run = group.run(env);
+    await until(() => scripted.requests.length === 1);
+    await run.ask({ kind: 'say', sessionId: group.id('a'), text: 'one thing more' });
+    expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+    expect(group.state().sessions.get(group.id('a'))?.state).toMatchObject({ result: 'second' });
+    expect(JSON.stringify(scripted.requests.at(-1)?.body.messages)).toContain('one thing more');
+  },
+  60_000,
+);
 
 test('what is said while a tool runs comes with its result, also when it begins like a command', async () => {
   const command = 'touch begun; until [ -e go ]; do sleep 0.05; done';

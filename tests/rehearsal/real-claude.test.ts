@@ -49,10 +49,11 @@ function longCommand(): { command: string; started(): Promise<number> } {
 const standIn = join(packageRoot, 'bin', 'rehearsal-claude');
 
 /** The one that takes its place where it is not installed can do the same, but for compactions. */
-describe('claude', () => rehearsalTests(pinnedClaude()));
-describe('its stand-in', () => rehearsalTests(standIn));
+describe('claude', () => rehearsalTests(pinnedClaude(), longTest));
+describe('its stand-in', () => rehearsalTests(standIn, test));
 
-function rehearsalTests(program: string): void {
+/** `slowWithClaude` makes those tests in which claude takes its time, and which its stand-in runs as well. */
+function rehearsalTests(program: string, slowWithClaude: typeof test): void {
   const options = (session: string, prompt: string) => ({ program, sandbox, url: api.url, session, prompt });
 
   test(
@@ -118,7 +119,7 @@ function rehearsalTests(program: string): void {
       timeoutMs,
     );
 
-    test(
+    slowWithClaude(
       'after a signal the call is asked for again if claude has forgotten it',
       async () => {
         const long = longCommand();
@@ -146,7 +147,7 @@ function rehearsalTests(program: string): void {
       timeoutMs,
     );
 
-    test(
+    slowWithClaude(
       'an interrupt while the model thinks loses no step',
       async () => {
         const arrived = Promise.withResolvers<void>();
@@ -192,7 +193,7 @@ function rehearsalTests(program: string): void {
     );
   });
 
-  test(
+  slowWithClaude(
     'errors hold for so many tries; claude tries again and finishes',
     async () => {
       start([

@@ -231,7 +231,7 @@ fleetTest('the acceptance command runs where the work was done', async () => {
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
-fleetTest('what a user says and asks for reaches a session elsewhere', async () => {
+longFleetTest('what a user says and asks for reaches a session elsewhere', async () => {
   await open([{ name: 'a' }]);
   const run = ground.group.run(rig.env);
   const fake = await inMidTool('a');
@@ -291,7 +291,7 @@ longFleetTest(
   120_000,
 );
 
-fleetTest('a wish that was taken by an agent which died before it could say so is put again', async () => {
+longFleetTest('a wish that was taken by an agent which died before it could say so is put again', async () => {
   await open([{ name: 'a' }], { machines: {} });
   const redis = await ground.redis();
   const dying = new Leases(createRealWorld(), redis, 1_000);

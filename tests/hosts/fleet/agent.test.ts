@@ -14,6 +14,7 @@ import { newFleetKeys, Signer } from '../../../src/hosts/fleet/seal.ts';
 import { type Parcel, wireVersion } from '../../../src/hosts/fleet/wire.ts';
 import { sid } from '../../support/core-events.ts';
 import { FleetRig } from '../../support/fleet-rig.ts';
+import { longTest } from '../../support/long.ts';
 import { hasRedis } from '../../support/redis-server.ts';
 import { until, unwrap } from '../../world/rig.ts';
 
@@ -97,7 +98,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.news(attemptId).filter(({ say }) => say === 'checkpoint')).toHaveLength(1);
   });
 
-  test('what its claude can do is asked once, not for each attempt', async () => {
+  longTest('what its claude can do is asked once, not for each attempt', async () => {
     await rig.killAgent();
     const asked = join(rig.temp.path, 'asked');
     const program = join(rig.temp.path, 'claude');
@@ -163,7 +164,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.printed(two.attemptId)).toBe('made\nignored\nkept.txt\n');
   });
 
-  test('a git that was killed there in the middle of its work does not keep the next attempt out', async () => {
+  longTest('a git that was killed there in the middle of its work does not keep the next attempt out', async () => {
     // As one that was killed while it wrote them.
     const script = 'cd "$(git rev-parse --git-dir)"; touch index.lock HEAD.lock';
     const one = await rig.start({ script });
@@ -174,7 +175,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.printed(two.attemptId)).toBe('');
   });
 
-  test('an agent that was killed while it made a worktree does not keep the next attempt out', async () => {
+  longTest('an agent that was killed while it made a worktree does not keep the next attempt out', async () => {
     const one = await rig.start({ script: 'exit 0' });
     await rig.hear(one.attemptId, 'ended');
     await rig.say(one.token, { do: 'release' });
@@ -186,7 +187,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.gitIn(rig.paths().worktree, 'rev-parse', 'HEAD')).toBe(rig.git('rev-parse', 'HEAD'));
   });
 
-  test('a set-up that fails is told, with what it printed', async () => {
+  longTest('a set-up that fails is told, with what it printed', async () => {
     const setup = { command: 'echo "no such thing"; exit 4', timeoutMs: 20_000 };
     const { attemptId } = await rig.start({ script: echo, change: { setup } });
     const { failure } = await rig.hear(attemptId, 'refused');
@@ -268,7 +269,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     }
   });
 
-  test('a machine with the name of another one that works is refused; the same one may come back', async () => {
+  longTest('a machine with the name of another one that works is refused; the same one may come back', async () => {
     await rig.offer();
     const { home } = unwrap(await listHosts(rig.redis))[0] ?? {};
     expect(home).toContain(rig.root);
@@ -284,7 +285,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await rig.offer();
   });
 
-  test('what no session came back for in two weeks is removed, and nothing else', async () => {
+  longTest('what no session came back for in two weeks is removed, and nothing else', async () => {
     const [old, kept] = [
       await rig.start({ script: 'exit 0' }),
       await rig.start({ script: 'exit 0', branch: 'b' }, sid(2)),
@@ -335,7 +336,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect((await waiting).abilities).toMatchObject({ limitsUntrusted: false, claudeVersion: '2.1.331' });
   });
 
-  test('a machine with a full disk takes nothing until there is room, and says so', async () => {
+  longTest('a machine with a full disk takes nothing until there is room, and says so', async () => {
     writeFileSync(join(rig.root, 'free-bytes'), '1000');
     while (unwrap(await listHosts(rig.redis))[0]?.isFull !== true) await Bun.sleep(20);
     const waiting = rig.offer();
@@ -346,7 +347,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await waiting;
   });
 
-  test('an order that came before its claude was refused is refused', async () => {
+  longTest('an order that came before its claude was refused is refused', async () => {
     const { token } = await rig.offer();
     writeFileSync(join(rig.root, 'claude.json'), JSON.stringify({ refusal: 'Money would be endangered.' }));
     const order = await rig.makeOrder({ script: 'exit 0' });
@@ -354,7 +355,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(await rig.hear(order.attemptId, 'refused')).toMatchObject({ failure: { reason: 'claude-unproven' } });
   });
 
-  test('a drained machine takes nothing new until it is resumed, and tells so', async () => {
+  longTest('a drained machine takes nothing new until it is resumed, and tells so', async () => {
     const told = async (isMeant: (host: RegisteredHost) => boolean): Promise<RegisteredHost> => {
       for (;;) {
         const host = unwrap(await listHosts(rig.redis)).find(isMeant);

@@ -64,7 +64,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await until(() => rig.slotFolders().length === 0);
   });
 
-  test('what ended while no agent was there is told by the next one, and kept until it is released', async () => {
+  longTest('what ended while no agent was there is told by the next one, and kept until it is released', async () => {
     await open();
     const { token, attemptId } = await rig.start({ script: works });
     const pid = await rig.pidOf(attemptId, 'pid');
@@ -112,7 +112,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(starts()).toHaveLength(1);
   });
 
-  test('while Redis does not answer, the machine ends what has no lease, and tells it later', async () => {
+  longTest('while Redis does not answer, the machine ends what has no lease, and tells it later', async () => {
     await open(3_000);
     const { attemptId } = await rig.start({ script: works });
     const pid = await rig.pidOf(attemptId, 'pid');
@@ -123,7 +123,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.printed(attemptId)).toBe(`{"type":"assistant"}\npid ${pid}\n`);
   });
 
-  test('what its runner waits for is not ended with its lease', async () => {
+  longTest('what its runner waits for is not ended with its lease', async () => {
     await open(3_000);
     const { token, attemptId } = await rig.start({ script: works, change: { waits: true } });
     const pid = await rig.pidOf(attemptId, 'pid');
@@ -136,7 +136,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ status: { kind: 'exited', code: 3 }, fenced: false });
   });
 
-  test('how it ended is told to a next runner, though one that is gone has heard it', async () => {
+  longTest('how it ended is told to a next runner, though one that is gone has heard it', async () => {
     await open();
     const { token, attemptId } = await rig.start({ script: speaks });
     await rig.hear(attemptId, 'ended');
@@ -214,7 +214,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await until(() => rig.guardPid() !== null && rig.guardPid() !== guard);
   });
 
-  test('the guard ends nothing whose lease holds, and nothing of another boot', async () => {
+  longTest('the guard ends nothing whose lease holds, and nothing of another boot', async () => {
     await open();
     const { attemptId } = await rig.start({ script: works });
     const pid = await rig.pidOf(attemptId, 'pid');
@@ -236,7 +236,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await until(() => !isAlive(pid));
   });
 
-  test('a guard ends by itself once its machine has left the fleet and nothing runs on it', async () => {
+  longTest('a guard ends by itself once its machine has left the fleet and nothing runs on it', async () => {
     await open();
     const { attemptId } = await rig.start({ script: works });
     const pid = await rig.pidOf(attemptId, 'pid');

@@ -64,7 +64,7 @@ test.each(sampled(['cpm', 'handover'] as const, 2))(
   60_000,
 );
 
-test.each(sampled(['handover', 'cpm'] as const, 2))(
+longTest.each(['handover', 'cpm'] as const)(
   '%s: each session of one project gets its own state after a pause and resume',
   async (system) => {
     const used = begin([system], { steps: waiting });

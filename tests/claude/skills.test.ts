@@ -9,10 +9,11 @@ import type { Step } from '../../src/rehearsal/script.ts';
 import { type CapturedRequest, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { User } from '../cli/user.ts';
 import { packageRoot, pinnedClaude } from '../support/cli.ts';
-import { sampled } from '../support/long.ts';
+import { longTestIf, sampled } from '../support/long.ts';
 import { claudeBinary, openRig, type Rig } from './rig.ts';
 
 const run = test.skipIf(claudeBinary === undefined);
+const inLongRun: typeof test = longTestIf(claudeBinary !== undefined);
 const timeoutMs = 120_000;
 const skills = readdirSync(join(packageRoot, 'templates', 'configs', 'cpm', 'skills'));
 
@@ -124,7 +125,7 @@ run(
   timeoutMs,
 );
 
-run(
+inLongRun(
   'without Bun the hooks of the plugin say so and hold nothing up',
   async () => {
     const { rig, text } = await withPlugin('Go on.', [{ text: 'ok' }], {
@@ -139,7 +140,7 @@ run(
   timeoutMs,
 );
 
-run(
+inLongRun(
   'in a worker of a group, which has hooks of its own, those of the plugin are silent',
   async () => {
     const { rig } = await withPlugin('Go on.', [{ text: 'ok' }], { CLAUDE_CODE_AGENT_ATTEMPT: 'one' });
@@ -148,7 +149,7 @@ run(
   timeoutMs,
 );
 
-run.each(sampled(['sessions', 'clean'], 2))(
+inLongRun.each(['sessions', 'clean'])(
   'the command /cpm:%s hands the list of progress files to the model, with no permission asked',
   async (command) => {
     const { rig } = await withPlugin(`/cpm:${command}`, [{ text: 'ok' }]);

@@ -8,7 +8,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path';
 import type { RehearsalScript } from '../../src/rehearsal/script.ts';
 import { type CapturedRequest, type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
-import { pinnedClaude } from '../support/cli.ts';
+import { packageRoot, pinnedClaude } from '../support/cli.ts';
 import { isLongRun } from '../support/long.ts';
 import { User } from './user.ts';
 
@@ -17,12 +17,12 @@ let user: User;
 /** Claude's session id to the session's name; filled in when a group exists. */
 const names = new Map<string, string>();
 
-function serve(sessions: RehearsalScript['sessions']): void {
+function serve(sessions: RehearsalScript['sessions'], claude = pinnedClaude()): void {
   api = startScriptedApi({ script: { version: 1, sessions }, nameOf: (id) => names.get(id) });
   user = new User({
     ANTHROPIC_BASE_URL: api.url,
     ANTHROPIC_API_KEY: 'test-key',
-    CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),
+    CLAUDE_CODE_AGENT_CLAUDE: claude,
   });
 }
 
@@ -68,11 +68,12 @@ sessions:
     dependsOn: "change[matrix.project]"
 `;
 
-/** Twelve in the long tests: thirty-six sessions take their time. */
+/** Twelve in the long tests: thirty-six sessions take their time, also with the one that stands in for claude. */
 const projects = isLongRun ? 12 : 2;
+const rehearsing = isLongRun ? pinnedClaude() : join(packageRoot, 'bin', 'rehearsal-claude');
 
 test('three sessions for each of many projects: planned and rehearsed, each told what was found before', async () => {
-  serve({ '*': { steps: [{ text: 'never asked' }] } });
+  serve({ '*': { steps: [{ text: 'never asked' }] } }, rehearsing);
   for (let count = 1; count <= projects; count += 1) write(`services/s${count}/README.md`, 'a service');
   const file = write('everywhere.yaml', threeStages);
   const script = write(

@@ -138,12 +138,13 @@ describe.skipIf(!isLinux).each(ways)('F4: with a %s', (way, processes) => {
     await until(() => readFileSync(join(temp.path, 'out'), 'utf8') !== '' && bearing(name).length === 2);
     const other =
       way === 'keeper' ? createProcesses(createProcTable(), () => null) : createProcesses(createProcTable());
-    const found = other.findContained(name).map(({ pid }) => pid);
-    expect(found).toEqual(expect.arrayContaining([worker.identity.pid, ...bearing(name)]));
+    // What is held is asked for last: its shell may still be about to start the last of it.
+    const held = [worker.identity.pid, ...bearing(name)];
     // The keeper is none of what bears the mark of the attempt.
     const marked = other.findMarked('MARK', name).map(({ pid }) => pid);
     expect(marked.length).toBeGreaterThan(0);
-    expect(found).toEqual(expect.arrayContaining(marked));
+    const found = other.findContained(name).map(({ pid }) => pid);
+    expect(found).toEqual(expect.arrayContaining([...held, ...marked]));
     expect(other.endContained(crypto.randomUUID())).toBe(true);
     const attached = other.attach(worker.identity, name);
     expect(attached).not.toBeNull();

@@ -9,7 +9,7 @@ import type { Step } from '../../src/rehearsal/script.ts';
 import { type CapturedRequest, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { User } from '../cli/user.ts';
 import { packageRoot, pinnedClaude } from '../support/cli.ts';
-import { longTestIf, sampled } from '../support/long.ts';
+import { longTestIf } from '../support/long.ts';
 import { claudeBinary, openRig, type Rig } from './rig.ts';
 
 const run = test.skipIf(claudeBinary === undefined);

@@ -25,7 +25,10 @@ export interface LayOutOptions {
   readonly keep?: true;
 }
 
-/** Fails with `usage` before anything is written when a path is none that may come, else with the system's reason. */
+/**
+ * Fails with `usage` before anything is written when a path is none that may come, with `worktree-failed` when something
+ * else lies where a file or its folder has to, which no other try changes, else with the system's reason.
+ */
 export function layOut(
   files: Files,
   parcel: Pick<Parcel, 'files'>,
@@ -41,7 +44,7 @@ export function layOut(
     const target = join(places.session, path);
     try {
       const obstacle = obstacleTo(files, places.session, path);
-      if (obstacle !== null) return fail('write-failed', obstacle, 'Retry the session; look at that folder first.');
+      if (obstacle !== null) return fail('worktree-failed', obstacle, 'Look at that folder, then retry the session.');
       if (options.keep === true && files.entryKind(target) !== null) continue;
       files.makeFolder(dirname(target));
       put(files, target, file, places);

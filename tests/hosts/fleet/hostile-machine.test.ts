@@ -3,7 +3,7 @@
  * repository, no file that claude runs or this program believes, no name that a terminal obeys; and the run goes on.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail, ok } from '../../../src/core/failure.ts';
 import type { Git } from '../../../src/git/git.ts';
@@ -175,6 +175,16 @@ describe('files of a checkpoint', () => {
     ]) {
       const { taken, has } = await checkpoint(file('claude-config/projects/a.jsonl'), file(path));
       expect([path, taken.ok, has('claude-config/projects/a.jsonl')]).toEqual([path, false, false]);
+    }
+  });
+
+  test('a file that is a folder as well is no reason to wait for ever', async () => {
+    const both = [file('claude-config/projects/a'), file('claude-config/projects/a/b.jsonl')];
+    for (const files of [both, both.toReversed()]) {
+      const { taken, paths } = await checkpoint(...files);
+      // What may be otherwise the next time has another reason; see RemoteAttempt.
+      expect(taken.ok ? '' : taken.failure.reason).toBe('worktree-failed');
+      rmSync(paths.config, { recursive: true });
     }
   });
 });

@@ -87,7 +87,7 @@ test('no link that a session has made leads to anything else', () => {
   symlinkSync(join(outside, 'new'), at('nowhere.md'));
   for (const path of ['inputs/precious', 'inputs/new', 'prompt.md', 'nowhere.md', 'inputs']) {
     const laidOut = layOut(files, { files: [file(path, 'x')] }, places);
-    expect(laidOut.ok ? '' : laidOut.failure.reason).toBe('write-failed');
+    expect(laidOut.ok ? '' : laidOut.failure.reason).toBe('worktree-failed');
   }
   expect(readdirSync(outside)).toEqual(['precious']);
   expect(readFileSync(join(outside, 'precious'), 'utf8')).toBe('precious');

@@ -26,8 +26,8 @@ export interface LayOutOptions {
 }
 
 /**
- * Fails with `usage` before anything is written when a path is none that may come, with `worktree-failed` when something
- * else lies where a file or its folder has to, which no other try changes, else with the system's reason.
+ * Fails with `usage` before anything is written when a path is none that may come, with `worktree-failed` when
+ * something else lies where a file or its folder has to, which no other try changes, else with the system's reason.
  */
 export function layOut(
   files: Files,

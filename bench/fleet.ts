@@ -42,8 +42,8 @@ export const fleet: Benchmark = {
     return (
       `${sessions} sessions of ${seconds} s on ${machines} machines with ${slots} slots each, all on this one with a ` +
       `redis-server of their own; the runner is killed ${kills} times. Each session has a worktree at both ends and ` +
-      `makes a file. The same with ${long.sessions} sessions of ${long.seconds} s, whose runner is killed ${long.kills} ` +
-      'times. Then one transcript, from the file of a machine through Redis to the file here.'
+      `makes a file. The same with ${long.sessions} sessions of ${long.seconds} s, whose runner is killed ` +
+      `${long.kills} times. Then one transcript, from the file of a machine through Redis to the file here.`
     );
   },
   async run({ isQuick, rounds }) {

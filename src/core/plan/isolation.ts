@@ -85,7 +85,9 @@ function usesWorktrees(state: GroupState, plan: Plan): boolean {
     const goes = isolate === undefined && mustGo(state.group.config, record.definition);
     if (record.isolated === true || ((isolate === 'worktree' || goes) && record.isolated === undefined)) return true;
     if (record.state.status === 'completed' || isolate === 'none') continue;
-    open.set(repository, [...(open.get(repository) ?? []), id]);
+    const others = open.get(repository);
+    if (others === undefined) open.set(repository, [id]);
+    else others.push(id);
   }
   return [...open.values()].some((ids) => ids.length > 1 && mayMeet(state, plan, ids));
 }

@@ -8,10 +8,13 @@ import type { FleetEngine } from '../fleet/engine.ts';
 import { toGroupStream } from '../fleet/keys.ts';
 import { type AttemptNews, type Blob, packed, type ToGroup } from '../fleet/wire.ts';
 
-/** So many bytes of a transcript may be on their way. */
-export const unacknowledgedMax = 256 * 1024;
-/** Of one message: so that the room holds a whole number of them, or every few would be a small one. */
-export const chunkBytes = 64 * 1024;
+/** So many bytes of a transcript may be on their way; as long as no runner takes them they fill Redis. */
+export const unacknowledgedMax = 512 * 1024;
+/**
+ * Of one message: so that the room holds a whole number of them, or every few would be a small one. Both ends wait for
+ * their disk with each, so a quarter of it would halve how fast a transcript gets there.
+ */
+export const chunkBytes = 256 * 1024;
 const messagesAtOnce = 16;
 const againMs = 1_000;
 

@@ -198,7 +198,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(Buffer.from(log?.data ?? '', 'base64').toString()).toContain('no such thing');
   });
 
-  test('while nothing is acknowledged, at most 256 KB are on their way; then the rest comes', async () => {
+  test('while nothing is acknowledged, at most 512 KB are on their way; then the rest comes', async () => {
     const lines = 20_000;
     const script = `i=0; while [ $i -lt ${lines} ]; do echo "line $i of something that is printed"; i=$((i+1)); done`;
     const attemptId = rig.newAttempt();
@@ -206,7 +206,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const { token } = await rig.start({ script, attemptId });
     const expected = Array.from({ length: lines }, (_, i) => `line ${i} of something that is printed\n`).join('');
     await until(() => readSize(rig.paths().transcript) === expected.length);
-    await until(() => rig.printed(attemptId).length === 256 * 1024);
+    await until(() => rig.printed(attemptId).length === 512 * 1024);
     expect(rig.news(attemptId).some(({ say }) => say === 'ended')).toBe(false);
     rig.silent.delete(attemptId);
     await rig.say(token, { do: 'acknowledge', through: rig.news(attemptId).length });

@@ -45,7 +45,7 @@ describe('the tree', () => {
   test('every exception is still needed', () => expect(rules.checkExceptions(src)).toEqual([]));
   test('files, functions and lines are short', () => expect(rules.checkSizes(all)).toEqual([]));
   test('no file is dead', () => expect(rules.checkDeadFiles(src)).toEqual([]));
-  test('hooks start light', () => expect(rules.checkHookWeight(src)).toEqual([]));
+  test('hooks and runners start light', () => expect(rules.checkWeight(src)).toEqual([]));
   test('every file says what it is', () => expect(rules.checkHeaders(all)).toEqual([]));
   test('every folder says what it is for', () => expect(rules.checkFolders(src)).toEqual([]));
   test('no folder is a drawer', () => expect(rules.checkRooms(src)).toEqual([]));
@@ -254,7 +254,16 @@ describe('the other rules see a violation', () => {
       'src/hook-main.ts': "import { a } from './a.ts';\nimport type { Z } from 'zod';",
       'src/a.ts': "import { z } from 'zod';",
     });
-    expect(rules.checkHookWeight(files)).toEqual(['src/a.ts: zod is too heavy for src/hook-main.ts']);
+    expect(rules.checkWeight(files)).toEqual(['src/a.ts: zod is too heavy for src/hook-main.ts']);
+  });
+
+  test('heavy runners', () => {
+    const files = tree({
+      'src/runner/run-group.ts': "import { a } from './a.ts';\nconst b = () => import('./b.ts');",
+      'src/runner/a.ts': "import { z } from 'zod';",
+      'src/runner/b.ts': "import { parse } from 'yaml';",
+    });
+    expect(rules.checkWeight(files)).toEqual(['src/runner/a.ts: zod is too heavy for src/runner/run-group.ts']);
   });
 
   test('missing headers', () => {

@@ -7,8 +7,7 @@ import { defined } from '../core/defined.ts';
 import type { PriceTable, Usage } from '../core/group.ts';
 import { LineSplitter } from '../core/line-splitter.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
-import { lateConversations } from '../hosts/fleet/late.ts';
-import type { SessionPaths } from '../store/paths.ts';
+import { lateConversations, type SessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 import { baseFinder } from './attempt/worker-options.ts';
 

@@ -164,3 +164,13 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId): SessionPa
 function within(folder: string): (name: string) => string {
   return (name) => `${folder}/${name}`;
 }
+
+/** File for what an attempt printed that was not known when its machine was lost. */
+export function latePath({ folder }: Pick<SessionPaths, 'folder'>, attemptId: string): string {
+  return join(folder, `transcript.late-${attemptId}.jsonl`);
+}
+
+/** Holds what claude kept of the conversations of a lost attempt, as a config dir does. */
+export function lateConversations({ folder }: Pick<SessionPaths, 'folder'>, attemptId: string): string {
+  return join(folder, `conversations.late-${attemptId}`);
+}

@@ -7,6 +7,7 @@ import {
   blankComments,
   blankOut,
   functionsOf,
+  type Import,
   importsOf,
   type SourceFile,
   undocumentedMembers,
@@ -90,7 +91,7 @@ const pureModules = /^node:(path|util|tty|url|crypto)$/;
 
 export const entries = ['src/main.ts', 'src/index.ts', 'src/hook-main.ts', 'src/world/subreaper-exec.ts'];
 
-/** What makes a hook slow to start. */
+/** What makes a hook slow to start, and a runner large that needs none of it. */
 const heavyPackages = /^(zod|commander|@commander-js\/.*|ink|react|yaml)$/;
 
 export interface BannedCall {
@@ -289,19 +290,24 @@ function referencesOf(file: SourceFile): string[] {
 }
 
 /** Packages that would slow down every start of a hook, over any number of imports. */
-export function checkHookWeight(files: readonly SourceFile[]): string[] {
+/** A hook loads nothing heavy at all; a runner does when it is asked for what needs it. */
+export function checkWeight(files: readonly SourceFile[]): string[] {
+  const [hook, runner] = ['src/hook-main.ts', 'src/runner/run-group.ts'];
+  return [...heavyBehind(hook, files, () => true), ...heavyBehind(runner, files, ({ isLater }) => !isLater)];
+}
+
+function heavyBehind(entry: string, files: readonly SourceFile[], counts: (one: Import) => boolean): string[] {
   const byPath = new Map(files.map((file) => [file.path, file]));
   const seen = new Set<string>();
   const problems: string[] = [];
-  const open = ['src/hook-main.ts'];
+  const open = [entry];
   for (let path = open.pop(); path !== undefined; path = open.pop()) {
     const file = byPath.get(path);
     if (file === undefined || seen.has(path)) continue;
     seen.add(path);
-    for (const { target, isFile, typeOnly } of importsOf(file)) {
-      if (typeOnly) continue;
+    for (const { target, isFile } of importsOf(file).filter((one) => !one.typeOnly && counts(one))) {
       if (isFile) open.push(target);
-      else if (heavyPackages.test(target)) problems.push(`${path}: ${target} is too heavy for src/hook-main.ts`);
+      else if (heavyPackages.test(target)) problems.push(`${path}: ${target} is too heavy for ${entry}`);
     }
   }
   return problems;

@@ -16,6 +16,8 @@ export interface Import {
   readonly target: string;
   readonly isFile: boolean;
   readonly typeOnly: boolean;
+  /** When the call that names it is reached. */
+  readonly isLater: boolean;
 }
 
 export interface FunctionSpan {
@@ -116,7 +118,7 @@ export function importsOf(file: SourceFile): Import[] {
     const written = (match[2] ?? match[3]) as string;
     const isFile = written.startsWith('.');
     const target = isFile ? posix.join(posix.dirname(file.path), written) : written;
-    return { target, isFile, typeOnly: match[1] !== undefined };
+    return { target, isFile, typeOnly: match[1] !== undefined, isLater: match[3] !== undefined };
   });
 }
 

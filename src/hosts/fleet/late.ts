@@ -7,10 +7,10 @@ import { basename, join } from 'node:path';
 import type { Place } from '../../core/event.ts';
 import { quoted } from '../../core/id.ts';
 import type { Git } from '../../git/git.ts';
-import type { SessionPaths } from '../../store/paths.ts';
+import { lateConversations, latePath, type SessionPaths } from '../../store/paths.ts';
 import { problemWith } from '../agent/lay-out.ts';
 import type { BlobStore } from './engine.ts';
-import { keepPrinted, latePath, PrintedFile, readParcel } from './mirror.ts';
+import { keepPrinted, PrintedFile, readParcel } from './mirror.ts';
 import { type NewsHandler, NewsInOrder } from './news-in-order.ts';
 import type { AttemptNews, Blob } from './wire.ts';
 
@@ -101,9 +101,4 @@ export class LateAttempt {
     onRefused(`${what}, so its cost may be more than is booked. ${why}`);
     return true;
   }
-}
-
-/** Holds what claude kept of the conversations of a lost attempt, as a config dir does. */
-export function lateConversations({ folder }: SessionPaths, attemptId: string): string {
-  return join(folder, `conversations.late-${attemptId}`);
 }

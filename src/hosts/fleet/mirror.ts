@@ -8,7 +8,7 @@ import type { SessionId, Workspace } from '../../core/group.ts';
 import type { Git } from '../../git/git.ts';
 import { checkWhole, keepingRef, keptCommits, setRefs, takeBundle } from '../../git/worktrees/bundles.ts';
 import { applySnapshot } from '../../git/worktrees/snapshot.ts';
-import type { SessionPaths } from '../../store/paths.ts';
+import { latePath, type SessionPaths } from '../../store/paths.ts';
 import { layOut, type Places } from '../agent/lay-out.ts';
 import { comeBack } from '../agent/resume-files.ts';
 import type { BlobStore } from './engine.ts';
@@ -201,11 +201,6 @@ export async function readParcel(blobs: BlobStore, blob: Blob): Promise<Result<P
   } catch {
     return fail('usage', 'The files of a checkpoint cannot be read.', 'Upgrade the older of the two programs.');
   }
-}
-
-/** Name of the file for what an attempt printed that was not known when its machine was lost. */
-export function latePath({ folder }: SessionPaths, attemptId: string): string {
-  return join(folder, `transcript.late-${attemptId}.jsonl`);
 }
 
 /**

@@ -1,9 +1,10 @@
 /** Named pipes: how a worker is given its prompt and its control requests, by whichever runner is there. */
 import { chmodSync, closeSync, constants, fstatSync, openSync, rmSync, writeSync } from 'node:fs';
+import { createClock } from './clock.ts';
 import { makeFifo } from './libc.ts';
 import { keepsOwnRights } from './private-file.ts';
 import { errorCode } from './system-error.ts';
-import type { Fifos, FifoWriter } from './world.ts';
+import type { Clock, Fifos, FifoWriter } from './world.ts';
 
 const mode = 0o600;
 
@@ -11,8 +12,9 @@ const mode = 0o600;
 const firstRetryMs = 2;
 const lastRetryMs = 100;
 
-export function createFifos(): Fifos {
-  return { create, openWriter };
+/** `clock` says when a pipe that was full is tried again. */
+export function createFifos(clock: Pick<Clock, 'after'> = createClock()): Fifos {
+  return { create, openWriter: (path) => openWriter(path, clock) };
 }
 
 function create(path: string): void {
@@ -26,11 +28,11 @@ function create(path: string): void {
   if (!keepsOwnRights) chmodSync(path, mode);
 }
 
-function openWriter(path: string): FifoWriter | null {
+function openWriter(path: string, clock: Pick<Clock, 'after'>): FifoWriter | null {
   const fd = openWithoutWaiting(path);
   if (fd === null) return null;
   // A regular file in its place would swallow every request without a reader ever seeing one.
-  if (fstatSync(fd).isFIFO()) return new QueuedWriter(fd);
+  if (fstatSync(fd).isFIFO()) return new QueuedWriter(fd, clock);
   closeSync(fd);
   return null;
 }
@@ -47,19 +49,22 @@ function openWithoutWaiting(path: string): number | null {
 
 class QueuedWriter implements FifoWriter {
   readonly #fd: number;
+  readonly #clock: Pick<Clock, 'after'>;
   #queue: Uint8Array[] = [];
   #retryMs = firstRetryMs;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  /** Null while none is waited for. */
+  #cancelRetry: (() => void) | null = null;
   #closed = false;
 
-  constructor(fd: number) {
+  constructor(fd: number, clock: Pick<Clock, 'after'>) {
     this.#fd = fd;
+    this.#clock = clock;
   }
 
   writeLine(line: string): void {
     if (this.#closed) return;
     this.#queue.push(Buffer.from(`${line}\n`));
-    if (this.#timer === undefined) this.#flush();
+    if (this.#cancelRetry === null) this.#flush();
   }
 
   close(): void {
@@ -70,7 +75,7 @@ class QueuedWriter implements FifoWriter {
   }
 
   #flush(): void {
-    this.#timer = undefined;
+    this.#cancelRetry = null;
     for (let bytes = this.#queue[0]; bytes !== undefined; bytes = this.#queue[0]) {
       const written = this.#write(bytes);
       if (written === null) return;
@@ -99,13 +104,13 @@ class QueuedWriter implements FifoWriter {
   }
 
   #retryLater(): void {
-    this.#timer = setTimeout(() => this.#flush(), this.#retryMs);
+    this.#cancelRetry = this.#clock.after(this.#retryMs, () => this.#flush());
     this.#retryMs = Math.min(this.#retryMs * 2, lastRetryMs);
   }
 
   #drop(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#cancelRetry?.();
+    this.#cancelRetry = null;
     this.#queue = [];
   }
 }

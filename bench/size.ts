@@ -17,10 +17,9 @@ const onDisk: Shape = { sessions: 300, concurrent: 100, workSeconds: 1.5 };
 const smallOnDisk: Shape = { sessions: 40, concurrent: 20, workSeconds: 0.6 };
 /**
  * Of CPU, a life of the fake and a half until each attempt got a keeper, a containment and a transcript that is on the
- * disk before more is asked of the model; a night of a thousand sessions takes some ten seconds of it. Of memory, 50
- * MiB are pages of the program, which all its processes share.
+ * disk before more is asked of the model; a night of a thousand sessions takes some ten seconds of it.
  */
-const targets = { peakBytes: 175e6, cpuOfFakes: 4, syncsEach: 8 };
+const targets = { peakBytes: 150e6, cpuOfFakes: 3.6, syncsEach: 8 };
 
 interface Shape {
   readonly sessions: number;

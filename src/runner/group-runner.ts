@@ -15,6 +15,7 @@ import type { Reporter } from '../report/reporter.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
 import { makeRequestsFolder } from '../store/requests.ts';
+import { MemoryTidier } from '../world/memory-tidier.ts';
 import type { World } from '../world/world.ts';
 import { leftEvents, TakeOverWatch } from './attach/watch.ts';
 import { Acceptances } from './attempt/acceptances.ts';
@@ -67,6 +68,7 @@ export class GroupRunner {
   readonly #elsewhere: Elsewhere;
   /** Attempts whose silence was noticed. */
   readonly #noticed = new Set<string>();
+  readonly #tidier = new MemoryTidier();
   #inbox: Fact[] = [];
   #wake: (() => void) | null = null;
   #unwatch = () => {};
@@ -152,7 +154,9 @@ export class GroupRunner {
           assertLog(this.#writer);
           return 'settled';
         }
-        if (!acted && this.#inbox.length === 0) await this.#nextFact();
+        if (acted || this.#inbox.length > 0) continue;
+        this.#tidier.tidy();
+        await this.#nextFact();
       }
     } catch (error) {
       const { lost } = this.#writer;
@@ -239,6 +243,7 @@ export class GroupRunner {
     }
     if (fact.kind !== 'ended') return;
     this.#workers.delete(fact.sessionId);
+    this.#tidier.noteEnd();
     this.#board.live.delete(fact.sessionId);
     this.#acceptances.begin(this.#writer.state, fact.sessionId);
   }

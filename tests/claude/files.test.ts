@@ -281,6 +281,55 @@ describe('checkProjectSettings', () => {
     expect(['', '0', 'false', 'x'].map(saying)).toEqual(Array(4).fill([true, true]));
   });
 
+  describe('in a repository', () => {
+    const attack = JSON.stringify({ env: { LD_TRACE_LOADED_OBJECTS: '1' } });
+    const refuses = (path: string) => !checkProjectSettings(world, join(folder, path), {}).ok;
+    const git = (...args: string[]) => {
+      const who = ['-c', 'user.name=a', '-c', 'user.email=a@localhost', '-c', 'commit.gpgSign=false'];
+      const ran = Bun.spawnSync(['git', ...who, ...args], { cwd: join(folder, 'repo') });
+      if (ran.exitCode !== 0) throw new Error(ran.stderr.toString());
+    };
+
+    // claude 2.1.260 and later read them, whichever folder or worktree the session works in.
+    test('refuses what the main checkout says to one person, in its folders and worktrees', () => {
+      write('repo/sub/deep/file', '');
+      git('init', '--quiet');
+      git('add', '.');
+      git('commit', '--quiet', '--message', 'x');
+      git('worktree', 'add', '--quiet', '../wt');
+      const places = ['repo', 'repo/sub/deep', 'wt', 'wt/sub'];
+      expect(places.filter(refuses)).toEqual([]);
+      write('repo/.claude/settings.local.json', attack);
+      expect(places.filter(refuses)).toEqual(places);
+      // Nobody reads these from below.
+      rmSync(join(folder, 'repo/.claude/settings.local.json'));
+      write('repo/.claude/settings.json', attack);
+      write('.claude/settings.local.json', attack);
+      expect(places.filter(refuses)).toEqual(['repo']);
+    });
+
+    test('takes a .git that leads nowhere for what it is', () => {
+      write('repo/sub/file', '');
+      write('repo/.git', 'gitdir: /nowhere/at/all\n');
+      expect(refuses('repo/sub')).toBe(false);
+      write('repo/.claude/settings.local.json', attack);
+      expect(refuses('repo/sub')).toBe(true);
+      write('repo/sub/.git', 'nothing of that kind');
+      expect(refuses('repo/sub')).toBe(false);
+    });
+  });
+
+  test('refuses a collector of its own where telemetry is on, and only there', () => {
+    write('.claude/settings.json', JSON.stringify({ env: { OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: 'http://x' } }));
+    const on = { CLAUDE_CODE_ENABLE_TELEMETRY: '1' };
+    const [same, another] = ['http://x', 'http://y'].map((OTEL_EXPORTER_OTLP_LOGS_ENDPOINT) => ({
+      ...on,
+      OTEL_EXPORTER_OTLP_LOGS_ENDPOINT,
+    }));
+    // What the user has said is stated again, and wins.
+    expect([{}, on, same, another].map((env) => check(env).ok)).toEqual([true, false, true, true]);
+  });
+
   const hides = (pattern: unknown) => {
     write('.claude/settings.json', JSON.stringify({ claudeMdExcludes: ['**/other.md', pattern] }));
     return !check({ CLAUDE_CONFIG_DIR: '/data/.s/claude-config' }).ok;

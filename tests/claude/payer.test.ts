@@ -15,6 +15,7 @@ import {
   startThief,
   stolen,
   type Thief,
+  telemetryOfThief,
   type UsersLogin,
   undisturbed,
   writeLogin,
@@ -76,6 +77,21 @@ describe.skipIf(claudeBinary === undefined)('an attack on who pays changes nothi
     });
   }
 
+  // Who reads along pays nothing, so it is none of the 23.
+  attackTest(import.meta.path, 'telemetry for another', async () => {
+    const login = logins['a key'] as UsersLogin;
+    const [bare, ours] = [new PayerGround(login), new PayerGround(login)];
+    try {
+      for (const ground of [bare, ours]) ground.place({ env: telemetryOfThief(ground.thief) });
+      const [seenBare, seen] = await Promise.all([bare.runBare(), ours.runOurs()]);
+      expect(seen).toEqual(undisturbed(login));
+      return !Bun.deepEquals(seenBare, undisturbed(login));
+    } finally {
+      await bare.close();
+      await ours.close();
+    }
+  });
+
   test.each(sampled(whereAndWho, 3))('all together in .claude/%s, to a user with %s', async (file, kind) => {
     const login = logins[kind] as UsersLogin;
     const ground = new PayerGround(login, [{ tool: 'Bash', input: { command: 'env > env.txt' } }, { text: 'done' }]);
@@ -122,6 +138,7 @@ function everything(ground: PayerGround): { readonly env: object } {
   return Object.assign({}, ...all, {
     env: {
       ...env,
+      ...telemetryOfThief(ground.thief),
       CLAUDE_CODE_AGENT_ATTEMPT: 'forged',
       CLAUDE_CODE_MAX_RETRIES: '50',
       NODE_OPTIONS: '--require /nowhere',

@@ -46,6 +46,25 @@ describe('workerSettings', () => {
     });
   });
 
+  test('says whether and where telemetry goes as the user or a template does, and otherwise that it is off', () => {
+    const telemetry = (settings: object) =>
+      Object.fromEntries(Object.entries(settings).filter(([name]) => /OTEL|TELEMETRY|TRACING/.test(name)));
+    const off = telemetry(stated(workerSettings(env)));
+    expect(off).toEqual({
+      CLAUDE_CODE_ENABLE_TELEMETRY: '',
+      CLAUDE_CODE_ENHANCED_TELEMETRY_BETA: '',
+      ENABLE_ENHANCED_TELEMETRY_BETA: '',
+      ENABLE_BETA_TRACING_DETAILED: '',
+      BETA_TRACING_ENDPOINT: '',
+    });
+    const on = { CLAUDE_CODE_ENABLE_TELEMETRY: '1', OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example' };
+    const secret = { OTEL_EXPORTER_OTLP_HEADERS: 'authorization=secret' };
+    expect(telemetry(stated(workerSettings({ ...env, ...on, ...secret })))).toEqual({ ...off, ...on });
+    expect(telemetry(stated(workerSettings(env, { base: { env: on } })))).toEqual({ ...off, ...on });
+    const withOwn = workerSettings({ ...env, ...on }, { base: { env: { CLAUDE_CODE_ENABLE_TELEMETRY: '0' } } });
+    expect(telemetry(stated(withOwn))).toEqual({ ...off, ...on, CLAUDE_CODE_ENABLE_TELEMETRY: '0' });
+  });
+
   test('writes no secret, and then says nothing rather than empty', () => {
     const settings = workerSettings({ ...env, CLAUDE_CODE_USE_BEDROCK: '1' });
     expect(JSON.stringify(settings)).not.toContain('secret');

@@ -5,14 +5,16 @@ import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { World } from '../../world/world.ts';
 import { isObject, type JsonObject, list, object } from '../lenient.ts';
-import { unprotectedVariables } from './settings.ts';
+import { checkoutRoots } from './checkout-roots.ts';
+import { unprotectedTelemetry, unprotectedVariables } from './settings.ts';
 import type { Environment } from './variables.ts';
 import { isOn } from './variables.ts';
 
 /**
  * Refuses a project whose settings would lead a worker with this environment to another payer or reader, keep its
  * programs from running, or hide its instructions from it. What cannot be read as JSON claude ignores as well. Fails
- * with `spawn-failed`, naming the file and the variable or setting. `files` are those that are looked at.
+ * with `spawn-failed`, naming the file and the variable or setting. `files` are those of the project's own folder that
+ * are looked at.
  */
 export function checkProjectSettings(
   world: World,
@@ -20,8 +22,11 @@ export function checkProjectSettings(
   env: Environment,
   files: readonly string[] = settingsFiles,
 ): Result<void> {
-  for (const path of settingsOf(projectPath, files)) {
-    const checked = checkSettings(world, readSettings(world, path), path, env);
+  for (const path of settingsOf(world, projectPath, files)) {
+    const checked = checkAll(world, readSettings(world, path), path, env, [
+      ...unprotectedVariables(env),
+      ...unprotectedTelemetry(env),
+    ]);
     if (!checked.ok) return checked;
   }
   return ok(undefined);
@@ -29,11 +34,15 @@ export function checkProjectSettings(
 
 /** Of the project, as repositories hold it. */
 export const sharedSettings = 'settings.json';
-const settingsFiles = [sharedSettings, 'settings.local.json'];
+/** Of one person, most often; a repository may hold one all the same. */
+const localSettings = 'settings.local.json';
+const settingsFiles = [sharedSettings, localSettings];
 
-/** The project's own, the one that wins last. */
-function settingsOf(projectPath: string, names: readonly string[] = settingsFiles): string[] {
-  return names.map((name) => join(projectPath, '.claude', name));
+/** Those of the project's own folder, and of its repository's the one that claude reads too. */
+function settingsOf(world: World, projectPath: string, names: readonly string[] = settingsFiles): string[] {
+  const own = names.map((name) => join(projectPath, '.claude', name));
+  const roots = checkoutRoots(world, projectPath).map((root) => join(root, '.claude', localSettings));
+  return [...new Set([...own, ...roots])];
 }
 
 /**
@@ -49,16 +58,27 @@ export function modelOfSettings(
   const named = ({ model }: JsonObject) => (typeof model === 'string' && model !== '' ? model : undefined);
   const model = named(settings);
   if (model === undefined || (env.ANTHROPIC_MODEL ?? '') !== '') return undefined;
-  const isOwn = settingsOf(projectPath).some((path) => named(readSettings(world, path)) !== undefined);
+  const isOwn = settingsOf(world, projectPath).some((path) => named(readSettings(world, path)) !== undefined);
   return isOwn ? undefined : model;
 }
 
-/** The same for settings from elsewhere; `source` names them at the begin of the sentence. */
+/**
+ * The same for settings from elsewhere, which may say where telemetry goes; `source` names them at the begin of the
+ * sentence.
+ */
 export function checkSettings(world: World, settings: JsonObject, source: string, env: Environment): Result<void> {
+  return checkAll(world, settings, source, env, unprotectedVariables(env));
+}
+
+function checkAll(
+  world: World,
+  settings: JsonObject,
+  source: string,
+  env: Environment,
+  forbidden: readonly string[],
+): Result<void> {
   const instructions = join(env.CLAUDE_CONFIG_DIR ?? '', 'CLAUDE.md');
   const stated = object(settings.env);
-  // Most settings set no variable at all.
-  const forbidden = Object.keys(stated).length === 0 ? [] : unprotectedVariables(env);
   const found = forbidden.find((variable) => stated[variable] !== undefined && stated[variable] !== env[variable]);
   if (found !== undefined) {
     const effect = 'change who pays for the session, who reads its requests, or what its programs do';

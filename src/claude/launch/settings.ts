@@ -20,6 +20,8 @@ import {
   proxyVariables,
   restatedVariables,
   steeringVariables,
+  telemetrySwitches,
+  telemetryVariables,
   untrustedSwitch,
 } from './variables.ts';
 
@@ -54,7 +56,7 @@ const helperSettings = [
 export interface WorkerSettingsOptions {
   /** Permission rules that no project can lift. */
   readonly deny?: readonly string[];
-  /** Settings of a template or of the session; its word on compaction stands, a project's does not. */
+  /** Settings of a template or of the session; its word on compaction and telemetry stands, a project's does not. */
   readonly base?: JsonObject;
 }
 
@@ -77,6 +79,11 @@ export function workerSettings(env: Environment, options: WorkerSettingsOptions 
   for (const name of statedVariables) {
     const value = env[name] ?? '';
     if (value === '' || !isSecret(name, value)) stated[name] = value;
+  }
+  const told = { ...env, ...telemetryOf(options.base ?? {}) };
+  for (const name of [...telemetrySwitches, ...telemetryVariables]) {
+    const value = told[name] ?? (telemetrySwitches.includes(name) ? '' : undefined);
+    if (value !== undefined && !isSecret(name, value)) stated[name] = value;
   }
   if (usesProvider(env)) {
     for (const name of cloudVariables) {
@@ -105,6 +112,24 @@ export function unprotectedVariables(env: Environment): string[] {
   const secrets = restated.filter((name) => (env[name] ?? '') !== '' && isSecret(name, env[name] ?? ''));
   const cloud = cloudVariables.filter((name) => env[name] === undefined || isSecret(name, env[name]));
   return ['ANTHROPIC_UNIX_SOCKET', 'LD_TRACE_LOADED_OBJECTS', ...secrets, ...(usesProvider(env) ? cloud : [])];
+}
+
+/** The variables of telemetry that settings of a template or of the session set. */
+export function telemetryOf({ env }: JsonObject): Readonly<Record<string, string>> {
+  const set = Object.entries(object(env)).filter(
+    ([name, value]) =>
+      typeof value === 'string' && (telemetrySwitches.includes(name) || telemetryVariables.includes(name)),
+  );
+  return Object.fromEntries(set as [string, string][]);
+}
+
+/**
+ * With telemetry on, whoever is named for a part of it that the user has not spoken of reads along; `env` holds what a
+ * template says of it as well.
+ */
+export function unprotectedTelemetry(env: Environment): string[] {
+  if (!telemetrySwitches.some((name) => (env[name] ?? '') !== '')) return [];
+  return telemetryVariables.filter((name) => env[name] === undefined || isSecret(name, env[name]));
 }
 
 function usesProvider(env: Environment): boolean {

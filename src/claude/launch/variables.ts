@@ -120,6 +120,37 @@ export const restatedVariables: readonly string[] = [
 ];
 
 /**
+ * Without one of the first two nothing of a session goes to whoever collects telemetry, wherever the others lead; the
+ * last two send it on a way of their own. Seen with 2.1.197 and 2.1.260: prompts, answers and whole requests.
+ */
+export const telemetrySwitches: readonly string[] = [
+  'CLAUDE_CODE_ENABLE_TELEMETRY',
+  'CLAUDE_CODE_ENHANCED_TELEMETRY_BETA',
+  'ENABLE_ENHANCED_TELEMETRY_BETA',
+  'ENABLE_BETA_TRACING_DETAILED',
+  'BETA_TRACING_ENDPOINT',
+];
+
+const signals = ['', 'LOGS_', 'METRICS_', 'TRACES_', 'PROFILES_'];
+
+/** Say what is collected, and where it goes. An empty one is no good in the place of one that is not set. */
+export const telemetryVariables: readonly string[] = [
+  ...['LOGS', 'METRICS', 'TRACES'].map((signal) => `OTEL_${signal}_EXPORTER`),
+  ...signals.flatMap((signal) =>
+    ['ENDPOINT', 'HEADERS', 'PROTOCOL', 'INSECURE', 'CERTIFICATE', 'CLIENT_CERTIFICATE', 'CLIENT_KEY'].map(
+      (part) => `OTEL_EXPORTER_OTLP_${signal}${part}`,
+    ),
+  ),
+  'OTEL_EXPORTER_PROMETHEUS_HOST',
+  'OTEL_EXPORTER_PROMETHEUS_PORT',
+  'OTEL_LOG_USER_PROMPTS',
+  'OTEL_LOG_ASSISTANT_RESPONSES',
+  'OTEL_LOG_TOOL_DETAILS',
+  'OTEL_LOG_TOOL_CONTENT',
+  'OTEL_LOG_RAW_API_BODIES',
+];
+
+/**
  * What git tells its hooks and aliases of the repository that called them: `git rev-parse --local-env-vars` without the
  * configuration, and GIT_QUARANTINE_PATH. Whoever starts something for another repository must not pass it on.
  */

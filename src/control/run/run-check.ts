@@ -16,7 +16,8 @@ import type { Place } from '../place.ts';
 
 /**
  * Whether claude's settings in the project of a session would be let through, as far as the project folder tells: a
- * worktree holds what is committed, most often not the settings of one person. Fails with `spawn-failed`.
+ * worktree holds what is committed, most often not the settings of one person; those of the main checkout count for it
+ * all the same. Fails with `spawn-failed`.
  */
 export function checkProject(
   { world, env }: Place,

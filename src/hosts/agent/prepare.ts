@@ -2,7 +2,7 @@
 import { dirname, join } from 'node:path';
 import { checkAbilities } from '../../claude/abilities.ts';
 import { commandEnvironment } from '../../claude/launch/environment.ts';
-import { inCleanEnvironment, withHooksHere, workerSettings } from '../../claude/launch/settings.ts';
+import { inCleanEnvironment, telemetryOf, withHooksHere, workerSettings } from '../../claude/launch/settings.ts';
 import type { JsonObject } from '../../claude/lenient.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -134,8 +134,10 @@ function restateEnvironment(
   { workerSettings: path }: SessionPaths,
   env: Readonly<Record<string, string>>,
 ) {
-  const settings: unknown = JSON.parse(files.readText(path) ?? '{}');
-  const restated = { ...(settings as object), env: workerSettings(env).env };
+  const settings = JSON.parse(files.readText(path) ?? '{}') as JsonObject;
+  // Empty ones only say that it was off there.
+  const telemetry = Object.entries(telemetryOf(settings)).filter(([, value]) => value !== '');
+  const restated = { ...settings, env: workerSettings(env, { base: { env: Object.fromEntries(telemetry) } }).env };
   files.writeAtomic(path, `${JSON.stringify(restated, null, 2)}\n`);
 }
 

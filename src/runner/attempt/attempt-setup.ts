@@ -15,6 +15,7 @@ import { checkLogin, chooseLogin } from '../../claude/launch/login.ts';
 import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
 import { checkProjectSettings, checkSettings, modelOfSettings } from '../../claude/launch/project-settings.ts';
 import { type ResumePromptInput, repeatPrompt, resumePrompt } from '../../claude/launch/resume-prompt.ts';
+import { telemetryOf } from '../../claude/launch/settings.ts';
 import type { Environment } from '../../claude/launch/variables.ts';
 import type { JsonObject } from '../../claude/lenient.ts';
 import { contextLostCode, cutOffCode } from '../../claude/outcome.ts';
@@ -257,6 +258,10 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const { settings: base, claudeMd, files, mcp } = generated.value;
   const harmless = checkSettings(world, base, 'The configuration of the session', env);
   if (!harmless.ok) return harmless;
+  const telemetry = telemetryOf(base);
+  const isSetUp = Object.keys(telemetry).length > 0;
+  const apart = isSetUp ? checkProjectSettings(world, folder, { ...env, ...telemetry }) : ok(undefined);
+  if (!apart.ok) return apart;
   const claudeSessionId = record.claudeSessionIds.at(-1) ?? sessionUuid(definition.id);
   const filled = fillPrompt(definition, state, paths.inputs);
   if (!isNew || filled.files.length > 0) writeInputs(world, paths, filled.files);

@@ -14,6 +14,17 @@ export function contextTokens(lines: readonly string[]): number | undefined {
   return last === undefined ? undefined : (tokensIn(last) ?? undefined);
 }
 
+/** True when any of these lines tells of a prompt cache that is kept for an hour, as with a subscription. */
+export function isKeptForAnHour(lines: readonly string[]): boolean {
+  return lines.some((line) => {
+    if (!line.includes(hourMark)) return false;
+    const { message } = parseObject(line);
+    return message.kind === 'assistant' && (message.usage?.hourly ?? 0) > 0;
+  });
+}
+
+const hourMark = '"ephemeral_1h_input_tokens":';
+
 /** Null at a compaction, undefined when the line tells nothing. */
 function tokensIn(line: string): number | null | undefined {
   const { message, value } = parseObject(line);

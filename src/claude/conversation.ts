@@ -35,15 +35,15 @@ export function removeEmptyConversation(world: World, configDir: string, claudeS
 
 /**
  * True when the last message of the model is not in the transcript: the disk was full, or claude was killed before it
- * wrote it down. False where there is no transcript at all.
+ * wrote it down. False where there is no transcript at all, in none of these config dirs.
  */
 export function isCutOff(
   world: World,
-  configDir: string,
+  configDirs: readonly string[],
   { claudeSessionId, lastMessageId }: Pick<AttemptStream, 'claudeSessionId' | 'lastMessageId'>,
 ): boolean {
   if (claudeSessionId === undefined || lastMessageId === undefined) return false;
-  const paths = filesOf(world, configDir, claudeSessionId);
+  const paths = configDirs.flatMap((folder) => filesOf(world, folder, claudeSessionId));
   return paths.length > 0 && paths.every((path) => lacks(world, path, lastMessageId));
 }
 

@@ -2,7 +2,7 @@
  * One line of `claude --output-format stream-json`, read leniently: only the fields used here, and whatever is missing,
  * new or of a wrong type becomes a default or `other`. No line can make this throw.
  */
-import { addTokens, type ModelUsage, noTokens, type Tokens } from '../core/group.ts';
+import { addTokens, figureMax, type ModelUsage, noTokens, type Tokens } from '../core/group.ts';
 import { wordPattern } from '../core/values.ts';
 import {
   count,
@@ -18,6 +18,7 @@ import {
   text,
   usd,
 } from './lenient.ts';
+import type { PricedTokens } from './pricing.ts';
 import { type TaskListChange, taskListChange } from './task-list.ts';
 import { readTask, type TaskMessage } from './task-messages.ts';
 import { clip } from './text.ts';
@@ -54,7 +55,7 @@ export interface AssistantMessage {
   readonly messageId: string;
   readonly blocks: readonly Block[];
   /** What the API said when the message began: the output count is not the final one. */
-  readonly usage?: Tokens;
+  readonly usage?: PricedTokens;
   readonly model?: string;
   /** Set on messages that claude itself wrote to report trouble, for example `authentication_failed`. */
   readonly error?: string;
@@ -317,8 +318,8 @@ function readResult(value: JsonObject): ResultMessage {
     // A result that does not say whether it is an error is not trusted to be a success.
     isError: value.is_error !== false,
     numTurns: count(value.num_turns),
-    costUsd: usd(value.total_cost_usd),
-    tokens: perModel.length > 0 ? perModel.reduce(addTokens, noTokens) : apiTokens(object(value.usage)),
+    costUsd: claimedUsd(value.total_cost_usd),
+    tokens: (perModel.length > 0 ? perModel : [apiTokens(object(value.usage))]).reduce(addTokens, noTokens),
     models,
     unpriced: Object.entries(object(value.modelUsage)).flatMap(([model, usage]) =>
       object(usage).costBasis === 'unknown' ? [model] : [],
@@ -371,9 +372,17 @@ export function modelsOf(value: unknown): Record<string, ModelUsage> {
   );
 }
 
+/**
+ * Dollars of a total. What is there and cannot be an amount, NaN above all, which JSON writes as null, says no more
+ * than one beyond all measure, and is read as that: taken for nothing it would count as paid.
+ */
+function claimedUsd(value: unknown): number {
+  return value === undefined || (typeof value === 'number' && value >= 0) ? usd(value) : figureMax.usd;
+}
+
 function modelUsage(usage: JsonObject): ModelUsage {
   return {
-    costUsd: usd(usage.costUSD),
+    costUsd: claimedUsd(usage.costUSD),
     tokens: {
       input: count(usage.inputTokens),
       output: count(usage.outputTokens),
@@ -383,11 +392,13 @@ function modelUsage(usage: JsonObject): ModelUsage {
   };
 }
 
-function apiTokens(usage: JsonObject): Tokens {
+function apiTokens(usage: JsonObject): PricedTokens {
+  const hourly = count(object(usage.cache_creation).ephemeral_1h_input_tokens);
   return {
     input: count(usage.input_tokens),
     output: count(usage.output_tokens),
     cacheRead: count(usage.cache_read_input_tokens),
     cacheCreation: count(usage.cache_creation_input_tokens),
+    ...(hourly > 0 ? { hourly } : {}),
   };
 }

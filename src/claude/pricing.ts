@@ -22,6 +22,15 @@ function idPattern(id: string): RegExp {
   return new RegExp(`(^|[^a-z0-9])${RegExp.escape(id)}(?![a-z0-9]|[-.]\\d{1,2}(?!\\d))`);
 }
 
+/** Tokens with what their price depends on beside their number. */
+export interface PricedTokens extends Tokens {
+  /** Of `cacheCreation`, those that are written for an hour instead of five minutes, as with a subscription. */
+  readonly hourly?: number;
+}
+
+/** Writing for an hour costs so many times what input does, with every model that there is. */
+const hourlyTimes = 2;
+
 /** True when the price of the model is a guess. `own` are prices of the user's. */
 export function isUnknownModel(model: string, own: PriceTable = {}): boolean {
   return findPrice(model, own) === undefined;
@@ -31,14 +40,16 @@ export function isUnknownModel(model: string, own: PriceTable = {}): boolean {
  * US dollars for the tokens of one message; several at once may be taken for one with a long prompt, which costs no
  * less. An unknown model counts as the dearest known one: a cap must not be passed because a name is new.
  */
-export function estimateCost(model: string, tokens: Tokens, own: PriceTable = {}): number {
+export function estimateCost(model: string, tokens: PricedTokens, own: PriceTable = {}): number {
   const known = findPrice(model, own) ?? dearest(own);
   const prompt = tokens.input + tokens.cacheCreation + tokens.cacheRead;
   const price = known.longPrompt !== undefined && prompt > known.longPrompt.above ? known.longPrompt : known;
+  const hourly = Math.min(tokens.cacheCreation, tokens.hourly ?? 0);
   const millionths =
     tokens.input * price.input +
     tokens.output * price.output +
-    tokens.cacheCreation * price.cacheCreation +
+    (tokens.cacheCreation - hourly) * price.cacheCreation +
+    hourly * Math.max(price.cacheCreation, hourlyTimes * price.input) +
     tokens.cacheRead * price.cacheRead;
   return Math.min(figureMax.usd, millionths / 1_000_000);
 }

@@ -4,9 +4,11 @@
  * Tokens say what is missing, and never dollars: our prices may be higher than claude's.
  */
 import { addTokens, figureMax, type ModelUsage, noTokens, type PriceTable, type Tokens } from '../core/group.ts';
-import { estimateCost } from './pricing.ts';
+import { estimateCost, type PricedTokens } from './pricing.ts';
 
 type Models = Readonly<Record<string, ModelUsage>>;
+
+type Seen = Readonly<Record<string, ModelUsage & { readonly tokens: PricedTokens }>>;
 
 /** A total in claude's words: dollars, and what they were for. */
 export interface Claim {
@@ -29,7 +31,7 @@ export interface Spending {
   /** The highest total that claude named, without the base. */
   readonly claimed: Claim;
   /** What was seen of each model and is not in that total, by our prices; a model that was ever seen stays in it. */
-  readonly unclaimed: Models;
+  readonly unclaimed: Seen;
 }
 
 /** More than a message of any model can have. */
@@ -109,13 +111,14 @@ function ownPart(total: Claim, base: Claim): Claim {
  * A message began, with this usage. claude adds it to its total when the message ends, after this line: an answer to
  * `get_usage` that comes later may or may not hold it, one that came before does not.
  */
-export function spendSeen(s: Spending, model: string, usage: Tokens, prices: PriceTable): Spending {
+export function spendSeen(s: Spending, model: string, usage: PricedTokens, prices: PriceTable): Spending {
   if (estimateCost(model, usage, prices) === 0) return s;
-  const tokens = addTokens(usageIn(s.unclaimed, model).tokens, usage);
+  const before: PricedTokens = usageIn(s.unclaimed, model).tokens;
+  const tokens = priced(addTokens(before, usage), (before.hourly ?? 0) + (usage.hourly ?? 0));
   return summed(s, s.claimed, { ...s.unclaimed, [model]: estimate(model, tokens, prices) });
 }
 
-function summed({ base, settled }: Spending, claimed: Claim, unclaimed: Models): Spending {
+function summed({ base, settled }: Spending, claimed: Claim, unclaimed: Seen): Spending {
   // A map, so that a model called `__proto__` is only an odd name.
   const models = new Map(Object.entries(settled.models));
   const add = (model: string, more: ModelUsage): void => {
@@ -137,7 +140,7 @@ function summed({ base, settled }: Spending, claimed: Claim, unclaimed: Models):
  * nobody saw (of a sub-agent, a compaction); where those are of the same model, they hide as many tokens of an answer
  * that was cut off.
  */
-function uncovered(seen: Models, before: Models, after: Models): ReadonlyMap<string, Tokens> {
+function uncovered(seen: Seen, before: Models, after: Models): ReadonlyMap<string, PricedTokens> {
   const grown = new Map<string, Tokens>();
   for (const [model, { tokens }] of Object.entries(after)) {
     const name = plainName(model);
@@ -145,9 +148,9 @@ function uncovered(seen: Models, before: Models, after: Models): ReadonlyMap<str
   }
   const rest = new Map(Object.entries(seen).map(([model, { tokens }]) => [model, tokens]));
   const cover = (model: string, name: string): void => {
-    const tokens = rest.get(model) ?? noTokens;
+    const tokens: PricedTokens = rest.get(model) ?? noTokens;
     const counted = grown.get(name) ?? noTokens;
-    rest.set(model, withInput(less(tokens, counted)));
+    rest.set(model, priced(withInput(less(tokens, counted)), tokens.hourly ?? 0));
     if (grown.has(name)) grown.set(name, less(counted, tokens));
   };
   for (const model of rest.keys()) cover(model, plainName(model));
@@ -185,10 +188,16 @@ function withInput(tokens: Tokens): Tokens {
   return tokens.input + tokens.cacheRead + tokens.cacheCreation > 0 ? tokens : noTokens;
 }
 
+/** What is left of tokens that were written for an hour is taken for the dearer part. */
+function priced(tokens: Tokens, hourly: number): PricedTokens {
+  const left = Math.min(hourly, tokens.cacheCreation);
+  return left > 0 ? { ...tokens, hourly: left } : tokens;
+}
+
 function hasAny(tokens: Tokens): boolean {
   return Object.values(tokens).some((count) => count > 0);
 }
 
-function estimate(model: string, tokens: Tokens, prices: PriceTable): ModelUsage {
+function estimate(model: string, tokens: PricedTokens, prices: PriceTable): Seen[string] {
   return { costUsd: estimateCost(model, tokens, prices), tokens };
 }

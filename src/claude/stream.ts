@@ -27,6 +27,7 @@ import type {
   ResultMessage,
   UserMessage,
 } from './messages.ts';
+import type { PricedTokens } from './pricing.ts';
 import {
   type Claim,
   emptySpending,
@@ -302,7 +303,7 @@ function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
   }
 }
 
-function foldMessageUsage(s: AttemptStream, model: string, tokens: Tokens): void {
+function foldMessageUsage(s: AttemptStream, model: string, tokens: PricedTokens): void {
   if (isOddMessage(tokens)) disbelieve(s, 'own');
   else setSpending(s, spendSeen(s.spending, model, tokens, s.prices));
 }

@@ -4,7 +4,7 @@
  * answered when the machine went down, and what an impossible figure stands for, is written nowhere: for that the most
  * is held that it can have been.
  */
-import { addTokens, type ModelUsage, noTokens, type Tokens, type Usage } from '../core/group.ts';
+import { addTokens, type ModelUsage, noTokens, roundUsd, type Tokens, type Usage } from '../core/group.ts';
 import type { KeptMessage } from './conversation.ts';
 import { estimateCost } from './pricing.ts';
 import { isOddMessage } from './spending.ts';
@@ -25,6 +25,8 @@ export interface BrokenOff {
   readonly reservedUsd?: number;
   /** What claude has kept of the session's conversations and of these; asked for only when it is needed. */
   readonly kept: (claudeSessionIds: readonly string[]) => readonly KeptMessage[];
+  /** What the model said last is missing in the conversation that claude has kept. */
+  readonly isCutOff: (stream: AttemptStream) => boolean;
 }
 
 /** The instructions and tools that every conversation begins with, and a long answer. */
@@ -41,16 +43,18 @@ export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
   const ofAttempt = kept.filter(({ id, atMs }) => (isShort ? atMs >= startedAtMs : stream.spoken.has(id)));
   const seen = withKept(usage, ofAttempt);
   const isOdd = stream.unbelieved === 'own';
-  if (!machineWentDown && !isShort && !isOdd) return seen;
+  // It was told how its answer began, but not how long it has become: claude was killed before it wrote that down.
+  const isLong = isInTurn && broken.isCutOff(stream);
+  if (!machineWentDown && !isShort && !isOdd && !isLong) return seen;
   const dearestUsd = kept.reduce((most, { usd }) => Math.max(most, usd), 0);
   const left = reservedUsd === undefined ? Number.POSITIVE_INFINITY : Math.max(0, reservedUsd - seen.costUsd);
   const first = estimateCost(stream.model ?? '', firstMessage, stream.prices);
   // Of a file that is gone nothing tells how far it went; where claude's own is there, it does.
   const isTold = !isOdd && (!isShort || ofAttempt.length > 0);
   const isBounded = isTold || reservedUsd === undefined;
-  const heldUsd = isBounded ? Math.min(dearestUsd > 0 ? dearestUsd : first, left) : left;
+  const heldUsd = roundUsd(isBounded ? Math.min(dearestUsd > 0 ? dearestUsd : first, left) : left);
   if (heldUsd <= 0) return { ...seen, estimated: true };
-  return { ...seen, costUsd: seen.costUsd + heldUsd, estimated: true, heldUsd };
+  return { ...seen, costUsd: roundUsd(seen.costUsd + heldUsd), estimated: true, heldUsd };
 }
 
 /** At least what these messages cost. */
@@ -60,8 +64,9 @@ function withKept(usage: Usage, messages: readonly KeptMessage[]): Usage {
     const before = models.get(model) ?? { costUsd: 0, tokens: noTokens };
     models.set(model, { costUsd: before.costUsd + usd, tokens: addTokens(before.tokens, tokens) });
   }
-  const costUsd = messages.reduce((sum, { usd }) => sum + usd, 0);
+  const costUsd = roundUsd(messages.reduce((sum, { usd }) => sum + usd, 0));
   if (costUsd <= usage.costUsd) return usage;
   const tokens = messages.reduce((sum, message) => addTokens(sum, message.tokens), noTokens);
-  return { ...usage, costUsd, tokens, models: Object.fromEntries(models), estimated: true };
+  const rounded = [...models].map(([model, one]) => [model, { ...one, costUsd: roundUsd(one.costUsd) }]);
+  return { ...usage, costUsd, tokens, models: Object.fromEntries(rounded), estimated: true };
 }

@@ -361,7 +361,7 @@ export function addUsage(a: Usage, b: Usage): Usage {
     durationMs: sum(a.durationMs, b.durationMs),
     turns: sum(a.turns, b.turns),
     ...(a.estimated || b.estimated ? { estimated: true as const } : {}),
-    ...(a.heldUsd || b.heldUsd ? { heldUsd: sum(a.heldUsd ?? 0, b.heldUsd ?? 0) } : {}),
+    ...(a.heldUsd || b.heldUsd ? { heldUsd: sumUsd(a.heldUsd ?? 0, b.heldUsd ?? 0) } : {}),
     models: addModels(a.models, b.models),
   };
 }

@@ -1,7 +1,15 @@
 /** What an event that names a session does to it and to the group's sums; called by reduce, see state.ts for errors. */
 import { defined } from './defined.ts';
 import type { AttemptIntent, GroupEvent, StopReason } from './event.ts';
-import { addUsage, noUsage, type SessionDefinition, type SessionId, type Usage, type Workspace } from './group.ts';
+import {
+  addUsage,
+  noUsage,
+  roundUsd,
+  type SessionDefinition,
+  type SessionId,
+  type Usage,
+  type Workspace,
+} from './group.ts';
 import { isPlaceEvent, noteLost, notePlace, settleLost } from './plan/lost-attempts.ts';
 import { noteSaid, noteTight } from './plan/own-budget.ts';
 import { noteMoney } from './plan/settle.ts';
@@ -214,15 +222,15 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   delete record.told;
   record.startedAt ??= at;
   delete record.endedAt;
-  state.reservedUsd += (intent.reservedUsd ?? 0) - (same?.reservedUsd ?? 0);
+  state.reservedUsd = roundUsd(state.reservedUsd + (intent.reservedUsd ?? 0) - (same?.reservedUsd ?? 0));
 }
 
 /** Its sum is another one from now on, and nothing of it is held. */
 function settleCost(state: GroupState, record: SessionRecord, usage: Usage): void {
   const { heldUsd = 0, costUsd, ...sum } = state.usage;
-  const left = heldUsd - (record.usage.heldUsd ?? 0);
-  const held = left > sameUsd ? { heldUsd: left } : {};
-  state.usage = { ...sum, costUsd: costUsd - record.usage.costUsd + usage.costUsd, ...held };
+  const left = roundUsd(heldUsd - (record.usage.heldUsd ?? 0));
+  const held = left > 0 ? { heldUsd: left } : {};
+  state.usage = { ...sum, costUsd: roundUsd(costUsd - record.usage.costUsd + usage.costUsd), ...held };
   settleLost(record, usage.costUsd > record.usage.costUsd - sameUsd);
   record.usage = usage;
   state.budgetExceeded = false;
@@ -441,7 +449,7 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
   if (isAnswered(event.usage)) delete record.cleared;
   // Without an answer it has left nothing in the prompt cache for others to read.
   if (isAnswered(event.usage)) state.endedMs.set(cacheKind(state.group, record.definition), Date.parse(event.at));
-  state.reservedUsd = Math.max(0, state.reservedUsd - (attempt.reservedUsd ?? 0));
+  state.reservedUsd = Math.max(0, roundUsd(state.reservedUsd - (attempt.reservedUsd ?? 0)));
   record.usage = addUsage(record.usage, event.usage);
   noteLost(record, attempt, event.usage);
   state.usage = addUsage(state.usage, event.usage);

@@ -1,7 +1,7 @@
 /**
  * Replies in the shapes of the Messages API: a stream of server-sent events, one JSON message, or an error.
  */
-import type { Tokens } from '../core/group.ts';
+import type { PricedTokens } from '../claude/pricing.ts';
 
 export interface ReplyContent {
   /** Unique; claude merges lines that carry the same one. */
@@ -10,7 +10,7 @@ export interface ReplyContent {
   readonly text: string | undefined;
   readonly tools: readonly { readonly id: string; readonly name: string; readonly input: unknown }[];
   readonly stopReason: string;
-  readonly tokens: Tokens;
+  readonly tokens: PricedTokens;
 }
 
 const common = (requestId: string) => ({ 'request-id': requestId });
@@ -46,12 +46,17 @@ export function errorTypeOf(status: number): string {
   return types[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
 }
 
-function usageOf(tokens: Tokens, output: number) {
+function usageOf(tokens: PricedTokens, output: number) {
+  const hourly = tokens.hourly ?? 0;
   return {
     input_tokens: tokens.input,
     output_tokens: output,
     cache_creation_input_tokens: tokens.cacheCreation,
     cache_read_input_tokens: tokens.cacheRead,
+    cache_creation: {
+      ephemeral_5m_input_tokens: tokens.cacheCreation - hourly,
+      ephemeral_1h_input_tokens: hourly,
+    },
   };
 }
 

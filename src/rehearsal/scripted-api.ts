@@ -3,9 +3,11 @@
  * a rehearsal. It remembers nothing about a conversation (see findPlace), only how often a step has failed, so it may
  * be restarted at any time.
  */
+import { object, text } from '../claude/lenient.ts';
 import { estimateCost } from '../claude/pricing.ts';
 import { addTokens, noTokens, type Tokens } from '../core/group.ts';
 import {
+  blocksOf,
   findPlace,
   isSummaryRequest,
   type MessagesBody,
@@ -150,7 +152,7 @@ class Server implements ScriptedApi {
       const message = step.message ?? `The rehearsal script answers ${status} here.`;
       return errorResponse(status, step.errorType ?? errorTypeOf(status), message, step.headers ?? {});
     }
-    const content = replyContent(captured.kind, step, place, body.model ?? 'unknown');
+    const content = replyContent(captured.kind, step, place, body);
     if (!request.signal.aborted && !this.stopping.signal.aborted) this.book(captured, content);
     return messageResponse(content, body.stream === true);
   }
@@ -188,7 +190,8 @@ class Server implements ScriptedApi {
   }
 
   private book(captured: CapturedRequest, { model, tokens }: ReplyContent): void {
-    const one: Served = { costUsd: estimateCost(model, tokens), tokens, replies: 1 };
+    const { hourly: _, ...counted } = tokens;
+    const one: Served = { costUsd: estimateCost(model, tokens), tokens: counted, replies: 1 };
     this.served.total = addServed(this.served.total, one);
     const before = this.served.sessions.get(captured.session) ?? nothing;
     this.served.sessions.set(captured.session, addServed(before, one));
@@ -235,7 +238,7 @@ async function readBody(request: Request): Promise<MessagesBody | null> {
   }
 }
 
-function replyContent(kind: CapturedRequest['kind'], step: Step, place: Place, model: string): ReplyContent {
+function replyContent(kind: CapturedRequest['kind'], step: Step, place: Place, body: MessagesBody): ReplyContent {
   const unique = crypto.randomUUID().replaceAll('-', '').slice(0, 16);
   const calls = toolCalls(step);
   const tools = (kind === 'step' ? place.tools : []).map((index) => ({
@@ -244,9 +247,17 @@ function replyContent(kind: CapturedRequest['kind'], step: Step, place: Place, m
     input: calls[index]?.input ?? {},
   }));
   const summary = `<summary>\nA rehearsal is under way. ${progressMark(place.step)}\n</summary>`;
-  const text = kind === 'summary' ? summary : (step.text ?? (tools.length === 0 ? endText : undefined));
+  const said = kind === 'summary' ? summary : (step.text ?? (tools.length === 0 ? endText : undefined));
   const stopReason = step.stopReason ?? (tools.length > 0 ? 'tool_use' : 'end_turn');
-  return { id: `msg_${unique}`, model, text, tools, stopReason, tokens: tokensOf(step) };
+  const tokens = tokensOf(step);
+  const written = wantsAnHour(body) ? { ...tokens, hourly: tokens.cacheCreation } : tokens;
+  return { id: `msg_${unique}`, model: body.model ?? 'unknown', text: said, tools, stopReason, tokens: written };
+}
+
+/** With a subscription claude asks that what is written into the prompt cache be kept for an hour, which costs more. */
+function wantsAnHour({ system, messages = [] }: MessagesBody): boolean {
+  const blocks: readonly unknown[] = [...(Array.isArray(system) ? system : []), ...messages.flatMap(blocksOf)];
+  return blocks.some((block) => text(object(object(block).cache_control).ttl) === '1h');
 }
 
 function tokensOf({ usage }: Step): Tokens {

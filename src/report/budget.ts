@@ -177,9 +177,9 @@ function heldLines(groupId: GroupId, session: Omit<SessionBudget, 'heldUsd'>, he
   const held = `Held: ${formatMoney(heldUsd)} by session ${title}, counted as spent.`;
   const why =
     lost === undefined
-      ? `The machine went down while it worked, and what
-it was just being answered is on no disk; or claude named figures that cannot be true. The bill of your account
-tells what it was.`
+      ? `The machine went down while it worked, or
+claude was killed, and what it was just being answered is on no disk; or claude named figures that cannot be true.
+The bill of your account tells what it was.`
       : `Nothing is heard any more of
 ${safeLine(lost.join(', '), 200)}, where it worked. When it comes back it tells what that was; else the bill
 of your account does.`;

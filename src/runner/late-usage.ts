@@ -1,5 +1,5 @@
 /** What an attempt has cost in all, by what its machine told when it was there again. */
-import { type KeptMessage, keptMessages } from '../claude/conversation.ts';
+import { isCutOff, type KeptMessage, keptMessages } from '../claude/conversation.ts';
 import { parseLine } from '../claude/messages.ts';
 import { emptyStream, foldMessage } from '../claude/stream.ts';
 import { usageWithUnseen } from '../claude/unseen-cost.ts';
@@ -51,6 +51,7 @@ export function lateUsage(world: World, { record, attempt, paths, path, prices }
   return usageWithUnseen(
     {
       ...{ stream, isInTurn, isIdentified, startedAtMs, kept, machineWentDown: false },
+      isCutOff: (stream) => isCutOff(world, folders, stream),
       ...defined({ reservedUsd }),
     },
     durationMs,

@@ -192,7 +192,7 @@ describe('conversations', () => {
 
   test('are cut off when the last message is missing', () => {
     const cut = (claudeSessionId?: string, lastMessageId?: string) =>
-      isCutOff(world, config(), {
+      isCutOff(world, [config()], {
         ...(claudeSessionId === undefined ? {} : { claudeSessionId }),
         ...(lastMessageId === undefined ? {} : { lastMessageId }),
       });

@@ -138,6 +138,18 @@ describe.skipIf(claudeBinary === undefined)('our hold on a worker stays, whateve
     });
   }
 
+  attackTest(import.meta.path, 'settings of one person in the main checkout', async () => {
+    const prepareRoot = () => {
+      Bun.spawnSync(['git', 'init', '--quiet'], { cwd: rig.folder, env: { PATH: process.env.PATH ?? '' } });
+      rig.write('.claude/settings.local.json', { claudeMdExcludes: ['**/CLAUDE.md'] });
+    };
+    prepareRoot();
+    expect(isRefused({})).toBe(true);
+    expect((await holds({}, 'bare')).tool).toBe(true);
+    const { instructions } = await holds({}, 'ours');
+    return !instructions;
+  });
+
   test('all of that together', async () => {
     expect(await holds(everything([]), 'ours')).toEqual(intact);
   });

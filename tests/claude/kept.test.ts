@@ -35,7 +35,7 @@ function begin(steps: Parameters<typeof openRig>[0]) {
 
 async function isCut(claude: Probe, configDir: string): Promise<boolean> {
   await claude.exited;
-  return isCutOff(world, configDir, claude.messages().reduce(foldMessage, emptyStream()));
+  return isCutOff(world, [configDir], claude.messages().reduce(foldMessage, emptyStream()));
 }
 
 describe.skipIf(claudeBinary === undefined)('claude', () => {

@@ -3,6 +3,7 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { parseLine } from '../../src/claude/messages.ts';
+import { isOddTotal } from '../../src/claude/spending.ts';
 import { figureMax } from '../../src/core/group.ts';
 import { fc } from '../support/property.ts';
 
@@ -218,12 +219,33 @@ describe('parseLine', () => {
     expect(message.kind === 'assistant' && message.blocks[0]).toEqual({ kind: 'text', text });
   });
 
-  test('takes amounts that are none for zero, infinite ones for the highest, and odd model names for names', () => {
+  test('takes counts that are none for zero, infinite ones for the highest, and odd model names for names', () => {
     const models = '{"__proto__":{"inputTokens":2,"costUSD":"x"}}';
     const line = `{"type":"result","total_cost_usd":1e999,"num_turns":-3,"modelUsage":${models}}`;
     const message = parseLine(line);
     expect(message).toMatchObject({ costUsd: figureMax.usd, numTurns: 0, tokens: { input: 2 } });
     expect(({} as Record<string, unknown>).inputTokens).toBeUndefined();
+  });
+
+  // JSON writes NaN as null; as nothing it would wipe out what is known already.
+  test.each(['-5', 'null', '"0.75"', '{}', 'true'])('takes a total of %s for one that cannot be true', (total) => {
+    for (const line of [
+      `{"type":"result","total_cost_usd":${total}}`,
+      `{"type":"result","total_cost_usd":0.1,"modelUsage":{"m":{"inputTokens":1,"costUSD":${total}}}}`,
+    ]) {
+      const message = parseLine(line);
+      expect(message.kind === 'result' && isOddTotal(message)).toBe(true);
+    }
+    const without = parseLine('{"type":"result","modelUsage":{"m":{"inputTokens":1}}}');
+    expect(without.kind === 'result' && isOddTotal(without)).toBe(false);
+  });
+
+  test('knows what was written for an hour', () => {
+    const usage = { cache_creation_input_tokens: 5, cache_creation: { ephemeral_1h_input_tokens: 3 } };
+    const message = read({ type: 'assistant', message: { id: 'm', content: [], usage } });
+    expect(message.kind === 'assistant' && message.usage).toMatchObject({ cacheCreation: 5, hourly: 3 });
+    const none = read({ type: 'assistant', message: { id: 'm', content: [], usage: { input_tokens: 1 } } });
+    expect(none.kind === 'assistant' && none.usage).not.toHaveProperty('hourly');
   });
 
   const types = ['system', 'assistant', 'user', 'result', 'rate_limit_event', 'control_response'];

@@ -37,6 +37,15 @@ describe('prices', () => {
     expect([usd(100_000), usd(100_001)]).toEqual([0.01, expect.closeTo(0.0500005, 9)]);
   });
 
+  test('what is written for an hour costs twice what input does, whatever the model', () => {
+    const usd = (model: string, table?: object) =>
+      estimateCost(model, { ...noTokens, cacheCreation: 1e6, hourly: 4e5 }, table as undefined);
+    expect([usd('claude-opus-4-8'), usd('claude-opus-5-5')]).toEqual([7.75, 6.2]);
+    // Nobody writes more for an hour than at all; a price of the user's is never lowered.
+    expect(estimateCost('claude-opus-4-8', { ...noTokens, cacheCreation: 1, hourly: 9e9 })).toBe(1e-5);
+    expect(usd('mine', { mine: { input: 1, output: 0, cacheCreation: 3, cacheRead: 0 } })).toBe(3);
+  });
+
   test('can be replaced', () => {
     const table = { mine: { input: 2, output: 0, cacheCreation: 0, cacheRead: 0 } };
     expect(estimateCost('mine-1', { ...noTokens, input: 1e6 }, table)).toBe(2);

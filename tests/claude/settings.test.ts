@@ -65,6 +65,18 @@ describe('workerSettings', () => {
     expect(telemetry(stated(withOwn))).toEqual({ ...off, ...on, CLAUDE_CODE_ENABLE_TELEMETRY: '0' });
   });
 
+  test('says a proxy in both spellings, for there are tools that look at one of them only', () => {
+    const proxies = { HTTPS_PROXY: 'http://proxy:1', no_proxy: 'localhost' };
+    expect(stated(workerSettings(proxies))).toMatchObject({
+      ...{ HTTPS_PROXY: 'http://proxy:1', https_proxy: 'http://proxy:1', NO_PROXY: 'localhost', no_proxy: 'localhost' },
+      ...{ HTTP_PROXY: '', http_proxy: '', ALL_PROXY: '', all_proxy: '' },
+    });
+    // With a password in it neither is written down, and a project may name neither.
+    const secret = { HTTPS_PROXY: 'http://me:word@proxy:1' };
+    expect(Object.keys(stated(workerSettings(secret)))).not.toContain('https_proxy');
+    expect(unprotectedVariables(secret)).toEqual(expect.arrayContaining(['HTTPS_PROXY', 'https_proxy']));
+  });
+
   test('writes no secret, and then says nothing rather than empty', () => {
     const settings = workerSettings({ ...env, CLAUDE_CODE_USE_BEDROCK: '1' });
     expect(JSON.stringify(settings)).not.toContain('secret');

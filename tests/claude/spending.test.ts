@@ -32,6 +32,18 @@ test.each(['cacheRead', 'cacheCreation'] as const)('%s that is missing is as goo
   expect(told).toMatchObject({ estimated: true, tokens: { input: 5_000, [kind]: 1_000 } });
 });
 
+test('what was written for an hour keeps its price until claude counts it, and is no part of what is told', () => {
+  const list = { nonsense: { input: 10, output: 0, cacheCreation: 12.5, cacheRead: 1 } };
+  const hourly = { ...noTokens, cacheCreation: 1_000, hourly: 1_000 };
+  const once = spendSeen(emptySpending(), 'nonsense', hourly, list);
+  const twice = spendSeen(once, 'nonsense', hourly, list);
+  expect([once.costUsd, twice.costUsd]).toEqual([0.02, 0.04]);
+  expect([twice.tokens, twice.models.nonsense?.tokens]).toEqual(Array(2).fill({ ...noTokens, cacheCreation: 2_000 }));
+  const counted = { ...noTokens, cacheCreation: 500 };
+  const told = spendClaimed(twice, 0.01, { nonsense: { costUsd: 0.01, tokens: counted } }, list);
+  expect(told.costUsd).toBeCloseTo(0.01 + 0.03, 9);
+});
+
 test('what was missing is counted once, when claude counts it later', () => {
   const partly = claim(seen(emptySpending(), input(1_000)), 0.001, input(200));
   expect(partly.costUsd).toBeCloseTo(0.041);

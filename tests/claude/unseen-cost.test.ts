@@ -30,7 +30,7 @@ function usage(lines: readonly object[], messages: readonly KeptMessage[], more:
   const stream = emptyStream();
   for (const line of lines) foldMessage(stream, parseLine(JSON.stringify(line)));
   const broken = { stream, isInTurn: true, machineWentDown: true, isIdentified: true, startedAtMs, reservedUsd: 2 };
-  return usageWithUnseen({ ...broken, kept: () => messages, ...more }, 0);
+  return usageWithUnseen({ ...broken, kept: () => messages, isCutOff: () => false, ...more }, 0);
 }
 
 test('what has its result is what claude says', () => {
@@ -46,6 +46,23 @@ test('an answer is as long as claude has kept it', () => {
   expect(costUsd).toBeCloseTo(0.015, 9);
   expect(models[model]?.costUsd).toBeCloseTo(0.015, 9);
   expect({ heldUsd, estimated }).toEqual({ heldUsd: undefined, estimated: true });
+});
+
+test('an answer that claude was killed before it had kept holds one message, as dear as the dearest', () => {
+  const killed = { machineWentDown: false, isCutOff: () => true };
+  const first = usage([init, message('a')], [], killed);
+  expect({ costUsd: first.costUsd, heldUsd: first.heldUsd }).toEqual({ costUsd: 0.517525, heldUsd: 0.5125 });
+  const later = usage([init, message('a'), message('b')], [kept('a', 400)], killed);
+  expect(later.heldUsd).toBeCloseTo(0.015, 9);
+  expect(usage([init, message('a')], [], { ...killed, reservedUsd: 0.3 }).costUsd).toBe(0.3);
+  // Its result says what it cost.
+  expect(usage([init, message('a'), result], [], { ...killed, isInTurn: false }).costUsd).toBe(0.011);
+});
+
+test('whatever is counted has six digits', () => {
+  const odd = [kept('a', 1), kept('b', 3)].map((one) => ({ ...one, usd: 0.1234567 }));
+  const { costUsd, heldUsd, models } = usage([init, message('a'), message('b')], odd, {});
+  expect([costUsd, heldUsd, models[model]?.costUsd]).toEqual([0.37037, 0.123457, 0.246913]);
 });
 
 test('what other attempts have said is not counted again', () => {

@@ -49,9 +49,7 @@ const budget = () => machine.json<Budget>('group', 'budget', group);
 test('F3: it counts as spent, and what can be done is said', async () => {
   expect(await budget()).toMatchObject({ spentUsd: 1, heldUsd, leftUsd: 0, sessions: [{ spentUsd: 1, heldUsd }] });
   const text = await machine.ok('group', 'budget', group);
-  expect(text).toContain(
-    'Held: $0.75 by session 001 api, counted as spent. The machine went down while it worked, and',
-  );
+  expect(text).toContain('Held: $0.75 by session 001 api, counted as spent. The machine went down while it worked, or');
   expect(text).toContain(`it is spent: claude-code-agent group budget ${group} --book 001`);
   expect(text).toContain(`it is not:   claude-code-agent group budget ${group} --free 001`);
 });

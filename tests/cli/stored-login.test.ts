@@ -20,10 +20,12 @@ let group = '';
 /** A command that says that it runs and ends when `go` is there. */
 const waiting = (mark: string, go: string) => `touch ${mark}; until [ -e ${go} ]; do sleep 0.1; done; echo over`;
 
+/** With such a login claude asks for a prompt cache of an hour, which has a price of its own. */
+const usage = { input: 1_000, output: 400, cacheRead: 3_000, cacheCreation: 20_000 };
 const steps: Step[] = [
-  { text: 'First this.', tool: 'Bash', input: { command: waiting('first', 'go-first') } },
-  { text: 'Then that.', tool: 'Bash', input: { command: waiting('second', 'go-second') } },
-  { text: 'done' },
+  { usage, text: 'First this.', tool: 'Bash', input: { command: waiting('first', 'go-first') } },
+  { usage, text: 'Then that.', tool: 'Bash', input: { command: waiting('second', 'go-second') } },
+  { usage, text: 'done' },
 ];
 
 beforeAll(async () => {
@@ -77,6 +79,8 @@ test(
       const { id, cost } = await machine.json<{ id: string; cost: number }>('session', 'show', `${group}/${name}`);
       expect(cost).toBeCloseTo(sessions.get(id.slice(4))?.costUsd ?? Number.NaN, 6);
     }
+    const isForAnHour = api.requests.every(({ body }) => JSON.stringify(body).includes('"ttl":"1h"'));
+    expect(isForAnHour).toBe(true);
     const authorizations = new Set(api.requests.map(({ headers }) => headers.authorization));
     expect([...authorizations]).toEqual(['Bearer made-up-access']);
   },

@@ -74,7 +74,8 @@ const statedVariables: readonly string[] = [
  * claude takes for not set. Secrets are left out: the environment holds them, `managedSwitch` guards them, and the
  * file outlives the worker.
  */
-export function workerSettings(env: Environment, options: WorkerSettingsOptions = {}): JsonObject {
+export function workerSettings(caller: Environment, options: WorkerSettingsOptions = {}): JsonObject {
+  const env = inBothSpellings(caller);
   const stated: Record<string, string> = {};
   for (const name of statedVariables) {
     const value = env[name] ?? '';
@@ -107,7 +108,8 @@ export function workerSettings(env: Environment, options: WorkerSettingsOptions 
  * start. A socket cannot be taken back once it is set, tracing is on whatever its value, and a secret of the user's is
  * not written into our settings.
  */
-export function unprotectedVariables(env: Environment): string[] {
+export function unprotectedVariables(caller: Environment): string[] {
+  const env = inBothSpellings(caller);
   const restated = isOn(env[managedSwitch]) ? restatedVariables : [...restatedVariables, ...proxyVariables];
   const secrets = restated.filter((name) => (env[name] ?? '') !== '' && isSecret(name, env[name] ?? ''));
   const cloud = cloudVariables.filter((name) => env[name] === undefined || isSecret(name, env[name]));
@@ -134,6 +136,19 @@ export function unprotectedTelemetry(env: Environment): string[] {
 
 function usesProvider(env: Environment): boolean {
   return providerSwitches.some((name) => isOn(env[name]));
+}
+
+/**
+ * The proxies that are set in one spelling in the other as well: stated as empty there, they would be none for tools
+ * that look at that one first.
+ */
+function inBothSpellings(env: Environment): Environment {
+  const spelled = [...proxyVariables, 'ALL_PROXY', 'all_proxy'].flatMap((name) => {
+    const other = name === name.toUpperCase() ? name.toLowerCase() : name.toUpperCase();
+    const value = env[name] ?? env[other];
+    return value === undefined ? [] : [[name, value]];
+  });
+  return { ...env, ...Object.fromEntries(spelled) };
 }
 
 /** Dotted paths of settings that have no effect in a worker, because `--settings` states them itself. */

@@ -3,7 +3,7 @@
  * cache, all of it is written there anew. Told from our own figures before the money is spent, and by claude itself,
  * where it can, when the conversation goes on.
  */
-import { contextTokens } from '../../claude/context-size.ts';
+import { contextTokens, isKeptForAnHour } from '../../claude/context-size.ts';
 import { conversationExists } from '../../claude/conversation.ts';
 import { estimateCost } from '../../claude/pricing.ts';
 import type { ResumeNote } from '../../context/hook-input.ts';
@@ -17,6 +17,7 @@ import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/pa
 import { isObject, parseJson } from '../../store/shape.ts';
 import type { World } from '../../world/world.ts';
 
+const hourMs = 3_600_000;
 /** As much of a transcript or a log as is looked at, from its end. */
 const tailBytes = 256 * 1024;
 
@@ -45,9 +46,13 @@ export function resumeCost(
   if (world.clock.now() - Date.parse(endedAt) < keptMs) return null;
   const paths = sessionPaths(groupPaths, definition.id);
   if (!conversationExists(world, paths.config, claudeSessionId)) return null;
-  const tokens = contextTokens(tailOf(world, paths.transcript));
+  const lines = tailOf(world, paths.transcript);
+  const tokens = contextTokens(lines);
   if (tokens === undefined) return null;
-  const usd = estimateCost(model, { ...noTokens, cacheCreation: tokens }, state.group.config.prices);
+  const isHourly = isKeptForAnHour(lines);
+  if (isHourly && world.clock.now() - Date.parse(endedAt) < hourMs) return null;
+  const written = { ...noTokens, cacheCreation: tokens, ...(isHourly ? { hourly: tokens } : {}) };
+  const usd = estimateCost(model, written, state.group.config.prices);
   return { tokens, usd };
 }
 

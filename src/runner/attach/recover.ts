@@ -74,7 +74,7 @@ function countAbandoned(
     Math.min(dearestUsd, Math.max(0, (reservedUsd ?? Number.POSITIVE_INFINITY) - usage.costUsd)),
   );
   if (heldUsd <= 0) return conversed;
-  return { ...conversed, usage: { ...usage, costUsd: usage.costUsd + heldUsd, estimated: true, heldUsd } };
+  return { ...conversed, usage: { ...usage, costUsd: roundUsd(usage.costUsd + heldUsd), estimated: true, heldUsd } };
 }
 
 /** For whoever holds the group's lock without running it. Throws the system's error when it cannot be logged. */

@@ -256,12 +256,8 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const generated = generatedConfig(world, templates, state.group, definition);
   if (!generated.ok) return generated;
   const { settings: base, claudeMd, files, mcp } = generated.value;
-  const harmless = checkSettings(world, base, 'The configuration of the session', env);
+  const harmless = checkOwnSettings(world, base, subject);
   if (!harmless.ok) return harmless;
-  const telemetry = telemetryOf(base);
-  const isSetUp = Object.keys(telemetry).length > 0;
-  const apart = isSetUp ? checkProjectSettings(world, folder, { ...env, ...telemetry }) : ok(undefined);
-  if (!apart.ok) return apart;
   const claudeSessionId = record.claudeSessionIds.at(-1) ?? sessionUuid(definition.id);
   const filled = fillPrompt(definition, state, paths.inputs);
   if (!isNew || filled.files.length > 0) writeInputs(world, paths, filled.files);
@@ -319,6 +315,14 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     rehearsal: options.rehearsalUrl !== undefined,
   });
   return ok({ spawn: { program, args, cwd: folder, env, ...heldBy(world, options, subject) }, prompt });
+}
+
+/** Where they say where telemetry goes, what the project says of that matters too. */
+function checkOwnSettings(world: World, base: JsonObject, { env, folder }: Subject): Result<void> {
+  const harmless = checkSettings(world, base, 'The configuration of the session', env);
+  const telemetry = telemetryOf(base);
+  if (!harmless.ok || Object.keys(telemetry).length === 0) return harmless;
+  return checkProjectSettings(world, folder, { ...env, ...telemetry });
 }
 
 /** It is told to build on what others do, and nobody is there to let it look. Elsewhere those folders are not. */

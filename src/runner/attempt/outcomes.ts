@@ -124,9 +124,9 @@ export function withHeld(outcome: Outcome, { heldUsd }: Usage, groupId: GroupId)
     return { ...outcome, message };
   }
   const message =
-    'The machine went down, or what the session had written was lost, while it worked, or claude named figures that ' +
-    `cannot be true. Up to $${heldUsd.toFixed(2)} that it may have cost besides are counted until you decide. ` +
-    `See: ${commandText(['group', 'budget', groupId])}`;
+    'While it worked the machine went down, claude was killed, or what the session had written was lost; or claude ' +
+    `named figures that cannot be true. Up to $${heldUsd.toFixed(2)} that it may have cost besides are counted until ` +
+    `you decide. See: ${commandText(['group', 'budget', groupId])}`;
   return { ...outcome, warnings: [...outcome.warnings, { code: 'estimated-cost', message }] };
 }
 

@@ -1,6 +1,6 @@
 /** What a worker is told of its session: the same for a new one, an adopted one and one that is only to be stopped. */
 
-import { keptMessages, totalsBefore } from '../../claude/conversation.ts';
+import { isCutOff, keptMessages, totalsBefore } from '../../claude/conversation.ts';
 import { type Claim, noClaim } from '../../claude/spending.ts';
 import type { BrokenOff } from '../../claude/unseen-cost.ts';
 import { defined } from '../../core/defined.ts';
@@ -68,6 +68,7 @@ export function workerOptions(
     machineWentDown: process !== undefined && process.bootId !== world.machine.bootId,
     isIdentified: attempt.identified,
     ...defined({ reservedUsd }),
+    isCutOff: (stream) => isCutOff(world, [ours.config], stream),
     kept: (ids) => keptMessages(world, ours.config, new Set([...record.claudeSessionIds, ...ids]), prices),
   };
 }

@@ -7,7 +7,6 @@
 
 import { basename, dirname } from 'node:path';
 import { interruptGraceMs, interruptRequest, openingLines, usageRequest } from '../../claude/control.ts';
-import { isCutOff } from '../../claude/conversation.ts';
 import { parseLine } from '../../claude/messages.ts';
 import { judge, type Outcome } from '../../claude/outcome.ts';
 import { type AttemptStream, emptyStream, foldMessage, isSuccess } from '../../claude/stream.ts';
@@ -372,9 +371,9 @@ export class Worker {
     const cut = cutShort(end, this.stream.lastResult !== undefined);
     if (cut !== null) return cut;
     const exit = end.kind === 'lost' || end.kind === 'fenced' ? ({ kind: 'unknown' } as const) : end;
-    const { paths, expectHook, expectStructured } = this.#options;
+    const { expectHook, expectStructured } = this.#options;
     const seen = {
-      isCutOff: await patiently(this.#world, () => isCutOff(this.#world, paths.config, this.stream)),
+      isCutOff: await patiently(this.#world, () => this.#options.isCutOff(this.stream)),
       stderrTail: lastStderrLine,
     };
     const outcome = judge({

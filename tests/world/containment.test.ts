@@ -119,6 +119,32 @@ describe.skipIf(!isLinux).each(ways)('F4: with a %s', (way, processes) => {
     120_000,
   );
 
+  const killings = {
+    'after that': (line: string) => `${line}\nsleep 0.2; kill -9 $PPID; sleep 0.2; exit 3`,
+    'before that': (line: string) => `kill -9 $PPID; sleep 0.1\n${line}\nsleep 0.2; exit 3`,
+    'and ends': (line: string) => `${line}\nkill -9 $PPID; exit 3`,
+  };
+  test.each(Object.keys(escapes).flatMap((one) => Object.keys(killings).map((when) => [one, when] as const)))(
+    '%s: nothing is left when the program kills what keeps it, %s',
+    async (one, when) => {
+      for (let round = 0; round < rounds; round += 1) {
+        const [name, other] = [crypto.randomUUID(), crypto.randomUUID()];
+        names.push(name, other);
+        // A neighbour, which goes on, with what it has in the background.
+        const neighbour = start(processes, other, 'sleep 600 & sleep 600; :');
+        const script = killings[when as keyof typeof killings](escapes[one as keyof typeof escapes]);
+        expect(await exitOf(start(processes, name, script))).toEqual({ kind: 'signalled', signal: 'SIGKILL' });
+        await until(() => processes.findContained(name).length === 0 || processes.endContained(name));
+        expect(processes.endContained(name)).toBe(true);
+        expect(bearing(name)).toEqual([]);
+        expect(processes.isAlive(neighbour.identity)).toBe(true);
+        processes.signal(neighbour.identity, 'SIGKILL');
+        await exitOf(neighbour);
+      }
+    },
+    120_000,
+  );
+
   test('the program has the arguments and the environment that it was given, and its own pid is known', async () => {
     const name = crypto.randomUUID();
     const worker = start(processes, name, 'echo "$1 $MARK $$"; env | cut -d= -f1 | sort; exit 0');

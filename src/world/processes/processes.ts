@@ -30,6 +30,7 @@ import type { ProcEntry, ProcTable } from './proc-table.ts';
 import { collectDescendants } from './process-tree.ts';
 import { describeSpawnError, locateProgram } from './program.ts';
 import { runProgram } from './program-run.ts';
+import { Strays } from './strays.ts';
 import { becomeManner, installSubreaper, releaseManner } from './subreaper-image.ts';
 
 /** What can be set was asked for before, so that something has changed since. */
@@ -60,6 +61,7 @@ class SystemProcesses implements Processes {
   readonly #bootId: string;
   readonly #pidNamespace = pidNamespace();
   readonly #exits: ExitPoll;
+  readonly #strays: Strays;
   #inheritsOrphans: boolean | null = null;
   /** When an inherited process was first seen to have ended, by pid; it keeps that until somebody waits for it. */
   #unwaited = new Map<number, number>();
@@ -69,6 +71,7 @@ class SystemProcesses implements Processes {
     this.#containers = containers;
     this.#bootId = table.bootId();
     this.#exits = createExitPoll((identities) => this.#living(identities));
+    this.#strays = new Strays(table, () => this.#inherited());
   }
 
   spawn(options: SpawnOptions): Result<RunningProcess> {
@@ -90,7 +93,7 @@ class SystemProcesses implements Processes {
     try {
       const held = this.#contained(program, options);
       if (held === null) return limitsFailure;
-      const { command, env, isKept } = held;
+      const { command, env, isKept, isGrouped } = held;
       const child = Bun.spawn([...command, ...options.args], {
         cwd: options.cwd,
         env,
@@ -98,7 +101,10 @@ class SystemProcesses implements Processes {
         stdout: files.stdout,
         stderr: files.stderr,
         detached: true,
-        onExit: (ended) => end.come(statusOf(ended.exitCode, ended.signalCode)),
+        onExit: ({ exitCode, signalCode }) => {
+          if (options.contained !== undefined) this.#strays.noteEnd(options.contained, signalCode === 'SIGKILL');
+          end.come(statusOf(exitCode, signalCode));
+        },
       });
       child.unref();
       this.#table.forget();
@@ -107,6 +113,9 @@ class SystemProcesses implements Processes {
       noteChild(child, started.startTime);
       const found = isKept ? this.#kept(started) : started;
       if (isKept) this.#containers.noteKeeper(options.contained, started, found.pid);
+      if (isKept && !isGrouped && options.contained !== undefined) {
+        this.#strays.note(options.contained, found, options.env);
+      }
       const letGo = [...new Set([child.pid, found.pid])].map((pid) => this.#table.keep(pid));
       const release = () => {
         for (const action of letGo) action();
@@ -125,13 +134,16 @@ class SystemProcesses implements Processes {
   #contained(program: string, { contained: name, keeper, env, limits }: SpawnOptions) {
     const group = name === undefined ? null : this.#containers.makeGroup(name, limits);
     if (group === null && limits !== undefined) return null;
-    const command = [...(group === null ? [] : joinCommand(group.inner)), program];
-    if (keeper === undefined || process.platform !== 'linux') return { command, env: { ...env }, isKept: false };
+    const isGrouped = group !== null;
+    const inner = [...(group === null ? [] : joinCommand(group.inner)), program];
+    if (keeper === undefined || process.platform !== 'linux')
+      return { command: inner, env: { ...env }, isKept: false, isGrouped };
     accessSync(program, constants.X_OK);
     const { become, release } = subreaper(keeper);
-    if (!this.#containers.canKeep) return { command: [...become, ...command], env: { ...env }, isKept: false };
-    const shell = keeperCommand(process.pid, group?.folder ?? '', [...release, ...command]);
-    return { command: [...become, ...shell], env: keeperEnvironment(name ?? null, env), isKept: true };
+    if (!this.#containers.canKeep) return { command: [...become, ...inner], env: { ...env }, isKept: false, isGrouped };
+    const shell = keeperCommand(process.pid, group?.folder ?? '', [...release, ...inner]);
+    const command = [...become, ...shell];
+    return { command, env: keeperEnvironment(name ?? null, env), isKept: true, isGrouped };
   }
 
   /** The program that this keeper has started; the keeper itself when it has ended before that was seen. */
@@ -292,12 +304,12 @@ class SystemProcesses implements Processes {
 
   findContained(name: string): ProcessIdentity[] {
     const pids = this.#containers.members(name).filter((pid) => pid !== process.pid);
-    return this.#identities(this.#table.find(pids));
+    return this.#identities([...this.#table.find(pids), ...this.#strays.find(name)]);
   }
 
   endContained(name: string): boolean {
     this.#table.forget();
-    return this.#containers.end(name);
+    return this.#containers.end(name) && this.#strays.end(name);
   }
 
   signal(identity: ProcessIdentity, signal: SignalName): boolean {

@@ -12,6 +12,7 @@ import type { PublicEvent } from '../report/json-reporter.ts';
 import { safeJson, safeLine } from '../report/terminal-text.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
+import { linkFailure } from '../world/write-failure.ts';
 
 /** What people wait for. */
 export const awaitedEvents: ReadonlySet<EventType> = new Set([
@@ -81,9 +82,12 @@ export class EventCommands {
   /** Ends what commands of an earlier runner, which was killed, left behind. */
   async endLeftovers(): Promise<void> {
     const { eventCommands } = this.#options.paths;
-    for (const name of this.#world.files.list(eventCommands).filter((file) => file.endsWith('.json'))) {
+    // A session may have put a link there: what it leads to is none of ours.
+    if (this.#world.files.entryKind(eventCommands) !== 'folder') return;
+    for (const name of this.#world.files.list(eventCommands)) {
       // A runner that has let go of the group may still wait for what it told.
-      const pid = Number(/-(\d+)\.json$/.exec(name)?.[1]);
+      const pid = Number(/^\d+-\d+-(\d+)\.json$/.exec(name)?.[1]);
+      if (Number.isNaN(pid)) continue;
       if (this.#world.processes.identify(pid) !== null) continue;
       const mark = this.#markOf(name);
       await reap(this.#world, mark, gatherProcesses(this.#world, mark, undefined));
@@ -110,6 +114,10 @@ export class EventCommands {
     const { paths, env, timeoutMs = eventCommandTimeoutMs } = this.#options;
     const name = `${event.seq}-${index}-${this.#world.machine.self.pid}.json`;
     const inputFile = join(paths.eventCommands, name);
+    if (this.#world.files.entryKind(paths.eventCommands) === 'link') {
+      this.#warn(`No onEvent command was told of ${event.type}: ${linkFailure(paths.eventCommands).message}`);
+      return;
+    }
     this.#world.files.makeFolder(paths.eventCommands);
     this.#world.files.writeAtomic(inputFile, `${safeJson(event)}\n`);
     const logFile = join(paths.eventCommands, 'output.log');

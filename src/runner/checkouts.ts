@@ -9,7 +9,10 @@ import type { Decision, OtherGroups } from '../core/plan/decision.ts';
 import { checkoutsInUse } from '../core/plan/isolation.ts';
 import type { GroupState } from '../core/state.ts';
 import { loadGroup } from '../store/group-store.ts';
+import { groupPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
+import { isOutOfSight } from './run-start.ts';
+import { sightOf } from './sight.ts';
 
 interface Claim {
   readonly groupId: GroupId;
@@ -122,7 +125,10 @@ function holderOf(world: World, root: string, repository: string): GroupId | und
     const record = group.value.sessions.get(id);
     if (record?.state.status !== 'running' || record.isolated === true) return false;
     const { process } = record.state.attempt;
-    return record.definition.repository === repository && process !== undefined && world.processes.isAlive(process);
+    if (record.definition.repository !== repository || process === undefined) return false;
+    if (world.processes.isAlive(process)) return true;
+    // Of another container that shares the data folder only its FIFO tells.
+    return isOutOfSight(process, world.machine.self) && sightOf(world, groupPaths(root, claim.groupId)).listens(id);
   });
   return works ? claim.groupId : undefined;
 }

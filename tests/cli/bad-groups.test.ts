@@ -146,6 +146,15 @@ test.each(Object.keys(damages))('F1, F11: %s keeps nobody from the others', asyn
   expect(readdirSync(groups)).toEqual([good]);
 });
 
+test('F1, F11: one that cannot be deleted keeps nobody from being deleted', async () => {
+  const good = await user.makeGroup('good');
+  makeFifo(join(groups, bad, 'merge.json'), 0o600);
+  const { code, stderr } = await user.run('rm', bad, good, '--force');
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(`${bad} stays: `) });
+  expect(stderr).toContain(`Deleted ${good}.`);
+  expect(readdirSync(groups)).toEqual([bad]);
+});
+
 test('F1, F11: a group that nobody can read is stopped all the same', async () => {
   const good = await user.makeGroup('good');
   const run = user.start('group', 'run', good);

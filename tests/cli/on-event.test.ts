@@ -3,7 +3,16 @@
  * logins; what they do never harms the run; nothing of them is left. `--notify` rings terminals only.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Context } from '../../src/cli/context.ts';
@@ -233,6 +242,25 @@ describe('the commands', () => {
     await hooks.finish(false);
     expect(said).toEqual(['Waiting for an onEvent command, at most 30 s; Ctrl-C ends it.']);
   }, 60_000);
+
+  test('F6: nothing is written or removed through a link, nor anything that is none of ours', async () => {
+    const elsewhere = join(folder, 'elsewhere');
+    mkdirSync(elsewhere);
+    const names = ['settings.json', `7-0-${2 ** 22 + 1}.json`];
+    for (const name of names) writeFileSync(join(elsewhere, name), '{}');
+    symlinkSync(elsewhere, join(folder, 'on-event'));
+    await commands().endLeftovers();
+    const hooks = commands();
+    hooks.tell(event(1), ['true']);
+    await hooks.finish();
+    expect(readdirSync(elsewhere).sort()).toEqual(names.toSorted());
+    expect(warnings).toEqual([expect.stringContaining('is a symbolic link')]);
+    rmSync(join(folder, 'on-event'));
+    mkdirSync(join(folder, 'on-event'));
+    writeFileSync(join(folder, 'on-event', 'mine.json'), '{}');
+    await commands().endLeftovers();
+    expect(readdirSync(join(folder, 'on-event'))).toEqual(['mine.json']);
+  });
 
   test('what a killed runner left is ended by the next one', async () => {
     const file = join(folder, 'on-event', `7-0-${2 ** 22 + 1}.json`);

@@ -11,6 +11,7 @@ import { isObject, parseJson } from '../../store/shape.ts';
 import { delay } from '../../world/clock.ts';
 import { ownCommand } from '../../world/own-program.ts';
 import type { ExitStatus, RunningProcess, World } from '../../world/world.ts';
+import { linkFailure } from '../../world/write-failure.ts';
 import type { Place } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
 import { LogReader } from '../watch/log-reader.ts';
@@ -35,7 +36,10 @@ export async function startDetached(
   options: RunOptions,
 ): Promise<Result<Detached>> {
   const { world } = place;
-  const log = logFileFor(world, group.paths.runnerLogs);
+  const { runnerLogs } = group.paths;
+  // A session may have put it there.
+  if (world.files.entryKind(runnerLogs) === 'link') return { ok: false, failure: linkFailure(runnerLogs) };
+  const log = logFileFor(world, runnerLogs);
   const events = new LogReader(world, group.paths.events);
   const started = startRunner(place, group, options, log);
   if (!started.ok) return started;

@@ -44,7 +44,7 @@ export interface DeleteOptions {
   readonly json?: true | undefined;
 }
 
-/** One after the other, up to the first that cannot be deleted; none, when one of them is not known for certain. */
+/** One after the other, also when one of them cannot be deleted; none, when one of them is not known for certain. */
 export async function deleteGroups(
   context: Context,
   references: readonly string[],
@@ -58,16 +58,19 @@ export async function deleteGroups(
     groups.set(group.value.groupId, group.value);
   }
   const deleted: GroupId[] = [];
-  let done: Result<unknown> = ok(undefined);
+  let first: Result<never> | null = null;
   for (const group of groups.values()) {
     const removed = await remove(context, group, given);
-    done = removed;
-    if (!removed.ok) break;
+    if (!removed.ok) {
+      if (groups.size > 1) context.stderr.line(`${group.groupId} stays: ${safeLine(removed.failure.message, 400)}`);
+      first ??= removed;
+      continue;
+    }
     if (removed.value) deleted.push(group.groupId);
     context.stderr.line(removed.value ? `Deleted ${group.groupId}.` : 'Nothing was deleted.');
   }
   if (given.json) context.stdout.line(safeJson(documentOf(deleted), 2));
-  return done.ok ? ok(exitCode.done) : done;
+  return first ?? ok(exitCode.done);
 }
 
 /** False when the person who was asked said no. */

@@ -42,7 +42,7 @@ function promptLines(state: GroupState, id: SessionId): string[] {
     .map((line) => `    ${line}`);
 }
 
-function jsonPlan(state: GroupState, { preview, missing, configs, modes, warnings }: RunPreview): object {
+function jsonPlan(state: GroupState, { preview, spentUsd, missing, configs, modes, warnings }: RunPreview): object {
   const waveOf = new Map(preview.waves.flatMap((wave, index) => wave.map((id) => [id, index + 1] as const)));
   const { config, ...group } = state.group;
   return {
@@ -66,7 +66,7 @@ function jsonPlan(state: GroupState, { preview, missing, configs, modes, warning
     }),
     budget: {
       maxBudgetUsd: config.maxBudgetUsd ?? null,
-      spentUsd: state.usage.costUsd,
+      spentUsd,
       warnings: preview.budgetWarnings,
     },
     forecast: {

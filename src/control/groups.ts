@@ -4,7 +4,7 @@ import { groupPaths } from '../store/paths.ts';
 import type { GroupReference } from './resolve.ts';
 
 export { type GroupListing, listGroups } from '../store/group-store.ts';
-export { type GroupMeta, groupMeta, type SessionMeta, sessionMeta } from '../store/meta.ts';
+export { type GroupMeta, type SessionMeta, sessionMeta } from '../store/meta.ts';
 export { type GroupPaths, sessionPaths } from '../store/paths.ts';
 
 export function referenceTo(root: string, groupId: GroupId): GroupReference {

@@ -20,6 +20,8 @@ export interface Missing {
 const sentenceColumnsMax = 400;
 
 export interface PlanDetails {
+  /** US dollars so far, running sessions included. */
+  readonly spentUsd: number;
   readonly missing: readonly Missing[];
   /** Further lines of a session, such as its prompt; they are shown below it. */
   readonly details: (id: SessionId) => readonly string[];
@@ -42,7 +44,7 @@ export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails,
     ...workPlanLines(state, preview.waves.flat(), style),
     ...pathLines(state, preview, style),
     ...cacheLines(state, preview, style),
-    ...moneyLines(state, preview, style),
+    ...moneyLines(state, preview, plan.spentUsd, style),
     ...(plan.goingOn === null ? [] : [`  ${plan.goingOn}`]),
     ...noteLines(plan.notes, style),
     ...warningLines(plan.warnings, style),
@@ -139,9 +141,9 @@ function cacheLines(state: GroupState, { warmUps }: Preview, style: Style): stri
   return ['', style('dim', 'Prompt cache, filled by the first and read by the others'), ...lines];
 }
 
-function moneyLines(state: GroupState, preview: Preview, style: Style): string[] {
+function moneyLines(state: GroupState, preview: Preview, spentUsd: number, style: Style): string[] {
   const { maxBudgetUsd } = state.group.config;
-  const spent = state.usage.costUsd === 0 ? '' : `, ${formatMoney(state.usage.costUsd)} spent`;
+  const spent = spentUsd === 0 ? '' : `, ${formatMoney(spentUsd)} spent`;
   const cap = maxBudgetUsd === undefined ? 'no cap' : `cap ${formatMoney(maxBudgetUsd)}`;
   const known = preview.forecasts.size;
   const without = preview.withoutHistory.length;

@@ -56,6 +56,15 @@ const { parse } = JSON;
 const fileOf = <T>(path: string): T => parse(readFileSync(path, 'utf8')) as T;
 const ofProgress = ({ totalCost, sessions }: Progress): Figures => [totalCost, ...sessions.map(({ cost }) => cost)];
 
+interface Listed {
+  readonly cost: number;
+  readonly sessions: readonly Costing[];
+}
+const ofListed = (listed: Listed | undefined): Figures => [
+  listed?.cost ?? -1,
+  ...(listed?.sessions ?? []).map(({ cost }) => cost),
+];
+
 /** Nothing before it is written first. */
 function progressFile(): Figures {
   const { progress } = groupPaths(user.data, group);
@@ -70,8 +79,9 @@ interface Spent {
 /** What each command says now. */
 async function faces(): Promise<Readonly<Record<string, Figures>>> {
   const json = <T>(...args: string[]) => user.json<T>(...args);
-  const shown = await json<{ progress: Progress }>('group', 'show', group);
-  const [listed] = await json<{ cost: number }[]>('group', 'list');
+  const shown = await json<Listed & { progress: Progress }>('group', 'show', group);
+  const [listed] = await json<Listed[]>('group', 'list');
+  const plan = await json<{ budget: { spentUsd: number } }>('group', 'plan', group);
   const budget = await json<{ spentUsd: number; sessions: Spent[]; models: { costUsd: number }[] }>(
     'group',
     'budget',
@@ -88,7 +98,9 @@ async function faces(): Promise<Readonly<Record<string, Figures>>> {
   const ofSessions = single.map(({ cost }) => cost);
   return {
     'group show --json': ofProgress(shown.progress),
-    'group list --json': [listed?.cost ?? -1, ...ofSessions],
+    'group show --json, beside its progress': ofListed(shown),
+    'group list --json': ofListed(listed),
+    'group plan --json': [plan.budget.spentUsd, ...ofSessions],
     'group budget --json': [budget.spentUsd, ...budget.sessions.map(({ spentUsd }) => spentUsd)],
     'models of the budget': [sum(budget.models), ...ofSessions],
     'session list --json': [shown.progress.totalCost, ...sessions.map(({ cost }) => cost)],

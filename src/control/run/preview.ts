@@ -23,6 +23,7 @@ import {
   permissionModeOf,
   type TemplateStore,
 } from '../../runner/place/generated-config.ts';
+import { groupMeta } from '../../store/meta.ts';
 import { groupPaths } from '../../store/paths.ts';
 import type { ResolvedConfig } from '../../template/config-layers.ts';
 import { checkAccepted, judgeTrial } from '../../trial/judge.ts';
@@ -30,6 +31,7 @@ import { abilitiesOf, type Tried, trialOf } from '../../trial/remembered.ts';
 import { checkClaudeLogin } from '../check/machine.ts';
 import type { Place } from '../place.ts';
 import { readSamples } from '../watch/history.ts';
+import { presentGroup } from '../watch/present-group.ts';
 import { resumeCostSentence } from '../watch/resume-cost.ts';
 import { checkGit, checkProject } from './run-check.ts';
 
@@ -45,6 +47,8 @@ export interface PreviewOptions {
 /** Everything a run would do and need. */
 export interface RunPreview {
   readonly preview: Preview;
+  /** US dollars so far, running sessions included. */
+  readonly spentUsd: number;
   /** Without these sessions would fail. */
   readonly missing: readonly Missing[];
   /** What each session that is to run would get, or why that could not be used. */
@@ -77,7 +81,8 @@ export async function previewRun(
   const goingOn = resumeCostSentence(place.world, paths, state);
   const warnings = options.rehearsal ? [] : await warningsFor(place, root, state);
   const modes = modesOf(state, configs);
-  return { preview, missing, configs, modes, notes: powerNotes(state, configs), warnings, goingOn };
+  const spentUsd = presentGroup(place, root, groupMeta(state)).meta.cost;
+  return { preview, spentUsd, missing, configs, modes, notes: powerNotes(state, configs), warnings, goingOn };
 }
 
 /** The fleet is asked only where a session has to work on one of its machines. */

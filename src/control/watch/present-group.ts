@@ -1,7 +1,9 @@
 /** A group of a list as it stands now, also while it runs. */
-import { addUsage } from '../../core/group.ts';
+import { addUsage, type SessionId } from '../../core/group.ts';
+import type { LiveSession } from '../../core/progress.ts';
+import type { GroupState } from '../../core/state.ts';
 import { conditionOf } from '../../report/wording.ts';
-import { type GroupMeta, groupMeta } from '../../store/meta.ts';
+import { type GroupMeta, groupMeta, type SessionSummary } from '../../store/meta.ts';
 import { groupPaths } from '../../store/paths.ts';
 import type { Place } from '../place.ts';
 import { loadWithRunner } from '../resolve.ts';
@@ -20,16 +22,25 @@ export function presentGroup({ world }: Pick<Place, 'world'>, root: string, meta
   if (!loaded.ok) return { meta, status: meta.status };
   const { state } = loaded.value;
   const { live, isInterrupted } = standingOf(world, loaded.value);
-  const usage = [...live.values()].reduce((sum, now) => addUsage(sum, now.usage), state.usage);
   const condition = conditionOf(state, world.clock.now());
   const running = condition === null ? state.status : `${state.status} (${condition})`;
   return {
-    meta: {
-      ...groupMeta(state),
-      cost: usage.costUsd,
-      ...(usage.estimated ? { estimated: true } : {}),
-      tokens: usage.tokens,
-    },
+    meta: presentMeta(state, live),
     status: isInterrupted ? 'interrupted' : running,
   };
+}
+
+/** The snapshot with what running sessions have spent by now. */
+export function presentMeta(state: GroupState, live: ReadonlyMap<SessionId, Pick<LiveSession, 'usage'>>): GroupMeta {
+  const meta = groupMeta(state);
+  const usage = [...live.values()].reduce((sum, now) => addUsage(sum, now.usage), state.usage);
+  const sessions = meta.sessions.map((session): SessionSummary => {
+    const now = live.get(session.id)?.usage;
+    const record = state.sessions.get(session.id);
+    if (now === undefined || record === undefined) return session;
+    const { costUsd, estimated } = addUsage(record.usage, now);
+    return { ...session, cost: costUsd, ...(estimated ? { estimated: true } : {}) };
+  });
+  const { costUsd, estimated, tokens } = usage;
+  return { ...meta, cost: costUsd, ...(estimated ? { estimated: true } : {}), tokens, sessions };
 }

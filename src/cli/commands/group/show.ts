@@ -3,10 +3,10 @@
  * what to do next.
  */
 import type { Command } from '@commander-js/extra-typings';
-import { groupMeta } from '../../../control/groups.ts';
 import { type LoadedGroup, loadReferredGroup } from '../../../control/resolve.ts';
 import { progressOf } from '../../../control/watch/group-view.ts';
 import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
+import { presentMeta } from '../../../control/watch/present-group.ts';
 import { resumeCostSentence } from '../../../control/watch/resume-cost.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
@@ -39,7 +39,8 @@ function show(context: Context, reference: string, json: boolean): Work {
   const { state } = group.value;
   if (json) {
     const progress = progressOf(context.world, group.value);
-    context.stdout.line(safeJson({ ...groupMeta(state), ...conditions(state), progress }, 2));
+    const meta = presentMeta(state, standingOf(context.world, group.value).live);
+    context.stdout.line(safeJson({ ...meta, ...conditions(state), progress }, 2));
   } else {
     for (const line of describe(context, group.value, standingOf(context.world, group.value)))
       context.stdout.line(line);

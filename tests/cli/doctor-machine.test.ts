@@ -56,9 +56,10 @@ test('F15: a broken config.yaml is told, one that is in order is not', async () 
 });
 
 test('F12: a data folder into which everybody may write is told, with the cure', async () => {
-  await user.ok('group', 'create', 'x');
+  const group = join(user.data, 'session-groups', await user.ok('group', 'create', 'x'));
+  mkdirSync(join(group, 'requests'), { recursive: true });
   expect(await findings('data')).toMatchObject([{ level: 'ok' }]);
-  for (const path of [user.data, join(user.data, 'session-groups')]) {
+  for (const path of [user.data, join(user.data, 'session-groups'), group, join(group, 'requests')]) {
     chmodSync(path, 0o777);
     const [found] = await findings('data');
     expect(found).toMatchObject({ level: 'warning', message: expect.stringContaining(path) });

@@ -36,12 +36,18 @@ test('all are listed', async () => {
 const inMicros = (shown: object): object =>
   JSON.parse(JSON.stringify(shown), (_, value) => (typeof value === 'number' ? roundUsd(value) : value));
 
-/** An earlier program gave the reason of a pause where `group why` said that nobody runs the group. */
+/**
+ * An earlier program gave the reason of a pause where `group why` said that nobody runs the group, and told what running
+ * sessions had spent in `progress` alone.
+ */
 function withVerdicts(shown: KeptGroup['shown']): object {
-  const { progress } = shown as { progress?: { sessions: readonly { status: string; reason?: string }[] } };
+  const { progress } = shown as {
+    progress?: { totalCost: number; sessions: readonly { status: string; reason?: string }[] };
+  };
   if (shown.status !== 'running' || progress === undefined) return shown;
   const sessions = progress.sessions.map((one) => (one.status === 'paused' ? { ...one, reason: 'runner-gone' } : one));
-  return { ...shown, progress: { ...progress, sessions } };
+  const { tokens: _, ...rest } = shown as { tokens?: object };
+  return { ...rest, cost: progress.totalCost, progress: { ...progress, sessions } };
 }
 
 test.each(rows)('%s is as it was', async (row) => {

@@ -131,9 +131,31 @@ function checkDataRoot(world: World, root: string): Finding[] {
   return [checkRights(world, root) ?? fine('data', root), space];
 }
 
+/** So many are named at once. */
+const openMax = 20;
+
+function namesIn(files: World['files'], folder: string): string[] {
+  try {
+    return files.list(folder);
+  } catch {
+    return [];
+  }
+}
+
+/** What cannot be looked at is told by whoever needs it. */
+function isOpenFolder(files: World['files'], path: string): boolean {
+  try {
+    return files.info(path)?.isOpenToAll === true;
+  } catch {
+    return false;
+  }
+}
+
 /** What others may write there is believed: requests to runners above all, which may hold shell commands. */
 function checkRights({ files }: World, root: string): Finding | null {
-  const open = [root, groupsFolder(root)].filter((path) => files.info(path)?.isOpenToAll === true);
+  const groups = groupsFolder(root);
+  const ofGroups = namesIn(files, groups).flatMap((name) => [join(groups, name), join(groups, name, 'requests')]);
+  const open = [root, groups, ...ofGroups].filter((path) => isOpenFolder(files, path)).slice(0, openMax);
   if (open.length === 0) return null;
   const message = `Everybody on this machine may write into ${open.join(' and ')}.`;
   return {

@@ -37,8 +37,8 @@ const inMicros = (shown: object): object =>
   JSON.parse(JSON.stringify(shown), (_, value) => (typeof value === 'number' ? roundUsd(value) : value));
 
 /**
- * An earlier program gave the reason of a pause where `group why` said that nobody runs the group, and told what running
- * sessions had spent in `progress` alone.
+ * An earlier program gave the reason of a pause where `group why` said that nobody runs the group, and told what
+ * running sessions had spent in `progress` alone.
  */
 function withVerdicts(shown: KeptGroup['shown']): object {
   const { progress } = shown as {

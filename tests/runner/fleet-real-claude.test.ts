@@ -12,6 +12,7 @@ import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
 import { blocksOf, type Message } from '../../src/rehearsal/conversation.ts';
 import type { RehearsalScript } from '../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
+import { sessionPaths } from '../../src/store/paths.ts';
 import { modelOfKnownPrice } from '../claude/rig.ts';
 import { git } from '../git/repository.ts';
 import { pinnedClaude, until } from '../support/cli.ts';
@@ -91,6 +92,10 @@ longTestIf(hasRedis)(
     await until(() => roundUsd(known()) === roundUsd(api.served.total.costUsd));
     const attempts = group.events().flatMap((event) => (event.type === 'session_starting' ? [event.attempt.id] : []));
     const before = api.requests.filter(({ name, kind }) => name === 'b' && kind === 'step').at(-1)?.body.messages ?? [];
+    // claude writes down a moment later what it has told the model, and then it comes here.
+    const told = before.flatMap(blocksOf).flatMap((block) => block.tool_use_id ?? []);
+    const { config } = sessionPaths(group.paths, group.id('b'));
+    await until(() => told.every((id) => conversationsIn(config).includes(`"tool_use_id":"${id}"`)));
     await one.burn(attempts);
     ground.addMachine('two', { labels: ['first'] });
     await run.event('session_host_lost', group.id('b'));
@@ -109,6 +114,12 @@ longTestIf(hasRedis)(
   },
   240_000,
 );
+
+/** The text of all conversations that are kept in this config dir. */
+function conversationsIn(config: string): string {
+  const files = [...new Bun.Glob('projects/**/*.jsonl').scanSync({ cwd: config })];
+  return files.map((file) => readFileSync(join(config, file), 'utf8')).join('');
+}
 
 /** The last message of a request is marked for the prompt cache, for which its text is put into a block. */
 function withoutMarks(messages: readonly Message[]): unknown {

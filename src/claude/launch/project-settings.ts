@@ -22,11 +22,9 @@ export function checkProjectSettings(
   env: Environment,
   files: readonly string[] = settingsFiles,
 ): Result<void> {
+  const forbidden = [...unprotectedVariables(env), ...unprotectedTelemetry(env)];
   for (const path of settingsOf(world, projectPath, files)) {
-    const checked = checkAll(world, readSettings(world, path), path, env, [
-      ...unprotectedVariables(env),
-      ...unprotectedTelemetry(env),
-    ]);
+    const checked = checkAll(world, readSettings(world, path), path, env, forbidden);
     if (!checked.ok) return checked;
   }
   return ok(undefined);

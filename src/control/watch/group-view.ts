@@ -11,8 +11,11 @@ import type { GroupReference, LoadedGroup } from '../resolve.ts';
 import { standingOf } from './live-view.ts';
 
 /** How the group stands at this moment, also while a runner of another process runs it. */
-export function progressOf(world: World, group: Pick<LoadedGroup, 'paths' | 'state' | 'hadRunner'>): GroupProgress {
-  const { live, atMs, verdicts } = standingOf(world, group);
+export function progressOf(
+  world: World,
+  group: Pick<LoadedGroup, 'paths' | 'state' | 'hadRunner'>,
+  { live, atMs, verdicts } = standingOf(world, group),
+): GroupProgress {
   return groupProgress(group.state, live, atMs, verdicts);
 }
 

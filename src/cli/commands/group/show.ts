@@ -38,8 +38,10 @@ function show(context: Context, reference: string, json: boolean): Work {
   if (!group.ok) return group;
   const { state } = group.value;
   if (json) {
-    const progress = progressOf(context.world, group.value);
-    const meta = presentMeta(state, standingOf(context.world, group.value).live);
+    // Looked at once, so that one document tells of one moment.
+    const standing = standingOf(context.world, group.value);
+    const progress = progressOf(context.world, group.value, standing);
+    const meta = presentMeta(state, standing.live);
     context.stdout.line(safeJson({ ...meta, ...conditions(state), progress }, 2));
   } else {
     for (const line of describe(context, group.value, standingOf(context.world, group.value)))

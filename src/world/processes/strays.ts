@@ -29,7 +29,7 @@ export class Strays {
     this.#inherited = inherited;
   }
 
-  /** `env` is the program's. To be told of its end, see below. */
+  /** `env` is the program's. `noteEnd` is to be told of the end of its keeper. */
   note(name: string, program: Kept['program'], env: Readonly<Record<string, string | undefined>>): void {
     const mark = Object.keys(env).find((key) => env[key] === name);
     this.#kept.set(name, { program, mark, isLost: false });

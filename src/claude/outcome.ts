@@ -260,6 +260,12 @@ function warningsOf(input: JudgeInput): Warning[] {
     const message = 'claude named figures that cannot be true; they are not believed.';
     warnings.push({ code: 'odd-figures', message });
   }
+  if (stream.unbookedUsd > 0) {
+    const message =
+      `claude had written down $${stream.unbookedUsd.toFixed(6)} that no earlier attempt was seen to spend: the disk ` +
+      'was full, or the conversation was used from elsewhere. They are counted with this one.';
+    warnings.push({ code: 'estimated-cost', message });
+  }
   if (stream.estimated && stream.costUsd > 0) {
     const unknown = Object.keys(stream.models).filter((model) => isUnknownModel(model, stream.prices));
     const guess = unknown.length > 0 ? ` The price of ${oneLine(unknown.join(', '), 100)} is a guess.` : '';

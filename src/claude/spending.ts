@@ -18,6 +18,14 @@ export interface Claim {
 
 export const noClaim: Claim = { costUsd: 0, models: {} };
 
+/** What is known of a session's earlier attempts when it goes on with its conversation. */
+export interface Earlier {
+  /** Finds what claude's totals begin with; asked once, when claude names a total and has not said that. */
+  readonly findBase: () => Claim;
+  /** What is booked for them, with what is held; absent = not known. */
+  readonly booked?: Claim;
+}
+
 export interface Spending {
   readonly costUsd: number;
   readonly tokens: Tokens;
@@ -46,6 +54,20 @@ export function isOddTotal({ costUsd, models }: Claim): boolean {
   return costUsd >= figureMax.usd || Object.values(models).some(isOdd);
 }
 
+/**
+ * A process whose totals begin with `base`. What claude has written down and nobody has booked - its output met a full
+ * disk - is of this process: it is told nowhere else.
+ */
+export function spendBegun(base: Claim, booked: Claim = base): Spending {
+  const begun = emptySpending(base);
+  const unbookedUsd = base.costUsd - booked.costUsd;
+  if (unbookedUsd < unbookedMinUsd || isOddTotal(base)) return begun;
+  const own = ownPart(base, booked);
+  // Names of models may differ, and estimates may be of others.
+  const models = Math.abs(own.costUsd - unbookedUsd) < unbookedMinUsd ? own.models : {};
+  return summed({ ...begun, settled: { costUsd: unbookedUsd, models, estimated: false } }, noClaim, {});
+}
+
 /** Nothing spent yet, in a process whose totals begin with `base`. */
 export function emptySpending(base: Claim = noClaim): Spending {
   return {
@@ -72,6 +94,8 @@ export function spendAnew(s: Spending, totalUsd: number): Spending {
 
 /** Sums of money differ in the last digits; less than this is the same amount. */
 const sameUsd = 1e-9;
+/** US dollars; as much as the sums of a hundred attempts can be off. */
+const unbookedMinUsd = 1e-6;
 
 /**
  * claude named a total for this process. Totals only grow, so a lower one is an older one: the result of a turn that

@@ -30,11 +30,13 @@ import type {
 import type { PricedTokens } from './pricing.ts';
 import {
   type Claim,
+  type Earlier,
   emptySpending,
   isOddMessage,
   isOddTotal,
   type Spending,
   spendAnew,
+  spendBegun,
   spendClaimed,
   spendSeen,
 } from './spending.ts';
@@ -103,8 +105,10 @@ export interface AttemptStream {
   spending: Spending;
   /** Another conversation began, and no total has been named since. */
   isNewConversation: boolean;
-  /** Finds what claude's totals begin with, as long as that is not known. */
-  findBase?: () => Claim;
+  /** As long as it is not known what claude's totals begin with. */
+  earlier?: Earlier;
+  /** US dollars that claude had written down and no earlier attempt was seen to spend; they are in the cost. */
+  unbookedUsd: number;
   /** The user's own. */
   readonly prices: PriceTable;
   costUsd: number;
@@ -141,8 +145,8 @@ const errorChars = 60;
 const maxOpen = 1000;
 const personErrors: ReadonlySet<string> = new Set(['authentication_failed', 'oauth_org_not_allowed', 'billing_error']);
 
-/** `findBase`: asked once, when claude names a total and has not said what its totals begin with. */
-export function emptyStream(prices: PriceTable = {}, findBase?: () => Claim): AttemptStream {
+/** `earlier` for an attempt that goes on with a conversation. */
+export function emptyStream(prices: PriceTable = {}, earlier?: Earlier): AttemptStream {
   return {
     lines: 0,
     malformed: 0,
@@ -164,7 +168,8 @@ export function emptyStream(prices: PriceTable = {}, findBase?: () => Claim): At
     beganWithoutHook: false,
     spending: emptySpending(),
     isNewConversation: false,
-    ...defined({ findBase }),
+    ...defined({ earlier }),
+    unbookedUsd: 0,
     prices,
     costUsd: 0,
     tokens: noTokens,
@@ -247,8 +252,10 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
 export function usageOf(s: AttemptStream, durationMs: number): Usage {
   const turns = s.results > 0 ? s.turns : s.messages;
   const usage: Usage = { costUsd: s.costUsd, tokens: s.tokens, durationMs, turns, models: s.models };
+  // What claude says of a model whose price it does not know is a guess as well.
+  const isGuess = s.estimated || s.unbelieved !== undefined || (s.lastResult?.unpriced ?? []).length > 0;
   // The sum is rounded, model by model.
-  return addUsage(noUsage, s.estimated || s.unbelieved !== undefined ? { ...usage, estimated: true } : usage);
+  return addUsage(noUsage, isGuess ? { ...usage, estimated: true } : usage);
 }
 
 /** True for a result with which a session can be completed. */
@@ -359,13 +366,14 @@ function foldAnswer(s: AttemptStream, requestId: string, total: Claim): void {
     foldTotal(s, total);
     return;
   }
-  delete s.findBase;
-  setSpending(s, emptySpending(total));
+  setSpending(s, spendBegun(total, s.earlier?.booked));
+  s.unbookedUsd = s.costUsd;
+  delete s.earlier;
 }
 
 function foldTotal(s: AttemptStream, { costUsd, models }: Claim): void {
-  if (s.findBase !== undefined) s.spending = { ...s.spending, base: s.findBase() };
-  delete s.findBase;
+  if (s.earlier !== undefined) s.spending = { ...s.spending, base: s.earlier.findBase() };
+  delete s.earlier;
   if (isOddTotal({ costUsd, models })) {
     disbelieve(s, isOddTotal(s.spending.base) ? 'before' : 'own');
     return;

@@ -329,14 +329,15 @@ export function addTokens(a: Tokens, b: Tokens): Tokens {
   };
 }
 
-const microUsd = 1e6;
+const nanoUsd = 1e9;
 
 /**
- * US dollars to the sixth digit. Whatever enters a usage, a sum or an event goes through this, so that all that is
- * shown agrees: sums of fractions differ in their last digits, by the order in which they were added.
+ * US dollars to the ninth digit: a token costs no less than that, so many attempts still add up to what the API counts.
+ * Whatever enters a usage, a sum or an event goes through this, so that all that is shown agrees: sums of fractions
+ * differ in their last digits, by the order in which they were added.
  */
 export function roundUsd(usd: number): number {
-  return Math.abs(usd) < 1e9 ? Math.round(usd * microUsd) / microUsd : usd;
+  return Math.abs(usd) < 1e6 ? Math.round(usd * nanoUsd) / nanoUsd : usd;
 }
 
 function sumUsd(a: number, b: number): number {

@@ -9,7 +9,7 @@ import { LineSplitter } from '../core/line-splitter.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import { lateConversations, type SessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
-import { baseFinder } from './attempt/worker-options.ts';
+import { earlierThan } from './attempt/worker-options.ts';
 
 export interface LateInput {
   readonly record: SessionRecord;
@@ -23,7 +23,9 @@ export interface LateInput {
 const chunkBytes = 1024 * 1024;
 
 export function lateUsage(world: World, { record, attempt, paths, path, prices }: LateInput): Usage {
-  const stream = emptyStream(prices, baseFinder(world, paths, record, attempt));
+  const earlier = earlierThan(attempt, world, paths, record);
+  // What is booked by now is not what was booked then.
+  const stream = emptyStream(prices, earlier && { findBase: earlier.findBase });
   const splitter = new LineSplitter();
   let isInTurn = false;
   const take = (line: string): void => {

@@ -130,7 +130,7 @@ class Recount {
   }
 
   #read({ offset, end }: PastAttempt, base: Claim): AttemptStream & { asked?: boolean } {
-    const stream: AttemptStream & { asked?: boolean } = emptyStream(this.#prices, () => base);
+    const stream: AttemptStream & { asked?: boolean } = emptyStream(this.#prices, { findBase: () => base });
     const splitter = new LineSplitter();
     const chunkBytes = 1024 * 1024;
     for (let at = offset; at < end; ) {

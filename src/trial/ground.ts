@@ -205,7 +205,7 @@ export class Ground {
     if (!spawned.ok) throw new TrialTrouble(spawned.failure.message);
     const fifo = world.fifos.openWriter(paths.fifo);
     const findBase = (): Claim => totalsBefore(world, paths.config, [claudeSessionId], startedAtMs) ?? noClaim;
-    const more = goesOn ? { findBase } : {};
+    const more = goesOn ? { earlier: { findBase } } : {};
     return new Probe(world, { process: spawned.value, fifo, paths, launch, stop, ...more });
   }
 

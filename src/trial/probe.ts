@@ -2,7 +2,7 @@
  * One claude of the trial, seen as the runner sees a worker: its stream is a file, its input a FIFO.
  */
 import { type ClaudeMessage, parseLine } from '../claude/messages.ts';
-import type { Claim } from '../claude/spending.ts';
+import type { Earlier } from '../claude/spending.ts';
 import type { AttemptStream } from '../claude/stream.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { ExitStatus, FifoWriter, RunningProcess, World } from '../world/world.ts';
@@ -21,7 +21,7 @@ export interface ProbeOptions {
   /** Ends every wait. */
   readonly stop: AbortSignal;
   /** See AttemptStream. */
-  readonly findBase?: () => Claim;
+  readonly earlier?: Earlier;
 }
 
 export class Probe {
@@ -42,7 +42,7 @@ export class Probe {
     this.#world = world;
     this.#options = options;
     this.process = options.process;
-    this.stream = options.launch.empty({}, options.findBase);
+    this.stream = options.launch.empty({}, options.earlier);
     this.gone = new Promise((resolve) => {
       options.process.onExit((status) => {
         this.exit = status;

@@ -5,7 +5,8 @@
 import { describe, expect, test } from 'bun:test';
 import { parseLine } from '../../src/claude/messages.ts';
 import { type JudgeInput, judge } from '../../src/claude/outcome.ts';
-import { type AttemptStream, emptyStream, foldMessage } from '../../src/claude/stream.ts';
+import { noClaim } from '../../src/claude/spending.ts';
+import { type AttemptStream, emptyStream, foldMessage, usageOf } from '../../src/claude/stream.ts';
 import type { StopReason } from '../../src/core/event.ts';
 import type { ExitStatus } from '../../src/world/world.ts';
 
@@ -263,6 +264,17 @@ describe('judge', () => {
       {
         code: 'estimated-cost',
         message: 'claude does not know the price of brand-new; what it says is a guess.',
+      },
+    ]);
+    expect(usageOf(streamOf(init, { ...success, modelUsage }), 0).estimated).toBe(true);
+    const base = { subtype: 'success', request_id: 'usage:base', response: { session: { total_cost_usd: 0.5 } } };
+    const lines = [{ type: 'control_response', response: base }, init, success];
+    const earlier = { findBase: () => noClaim, booked: { costUsd: 0.3, models: {} } };
+    const goesOn = lines.map((line) => parseLine(JSON.stringify(line))).reduce(foldMessage, emptyStream({}, earlier));
+    expect(judged([], { stream: goesOn }).warnings).toEqual([
+      {
+        code: 'estimated-cost',
+        message: expect.stringContaining('$0.200000 that no earlier attempt was seen to spend'),
       },
     ]);
   });

@@ -6,6 +6,7 @@
 import { describe, expect, test } from 'bun:test';
 import { type ClaudeMessage, parseLine } from '../../src/claude/messages.ts';
 import { estimateCost } from '../../src/claude/pricing.ts';
+import { type Claim, noClaim } from '../../src/claude/spending.ts';
 import { type AttemptStream, emptyStream, foldMessage, isSuccess, usageOf } from '../../src/claude/stream.ts';
 import type { PriceTable } from '../../src/core/group.ts';
 import { fc } from '../support/property.ts';
@@ -343,6 +344,31 @@ describe('totals that go on with those of an earlier process', () => {
     expect(fold(base(0, {}), init, result(0.4))).toMatchObject({ costUsd: 0.4, tokens: { input: 1000, output: 200 } });
   });
 
+  test('of which a part is booked nowhere count that part: a full disk had taken what was said of it', () => {
+    const tokens = { input: 500, output: 0, cacheRead: 0, cacheCreation: 0 };
+    const booked: Claim = { costUsd: 0.25, models: { 'claude-opus-4-8[1m]': { costUsd: 0.25, tokens } } };
+    const on = (known: Claim, ...lines: object[]) =>
+      lines
+        .map((line) => parseLine(JSON.stringify(line)))
+        .reduce(foldMessage, emptyStream({}, { findBase: () => noClaim, booked: known }));
+    const lines = [base(0.4, models(0.4, 1000)), init, result(0.45, { modelUsage: models(0.45, 3000) })];
+    const s = on(booked, ...lines);
+    expect(s).toMatchObject({
+      costUsd: expect.closeTo(0.2, 9),
+      unbookedUsd: expect.closeTo(0.15, 9),
+      estimated: false,
+    });
+    expect(s.tokens).toMatchObject({ input: 2500 });
+    expect(s.models['claude-opus-4-8[1m]']?.costUsd).toBeCloseTo(0.2, 9);
+    // An estimate was higher, sums differ in their last digits, or the figure cannot be true: nothing is added.
+    for (const costUsd of [0.4, 0.5, 0.4 - 5e-7]) {
+      expect(on({ ...booked, costUsd }, ...lines)).toMatchObject({ costUsd: expect.closeTo(0.05, 9), unbookedUsd: 0 });
+    }
+    expect(on(booked, base(1e300), init).costUsd).toBe(0);
+    const odd = on(booked, base(0.4, models(0.4, 1000)), base(0.4, models(0.4, 1000)), init);
+    expect(odd).toMatchObject({ costUsd: expect.closeTo(0.15, 9) });
+  });
+
   test('leave a message open that they do not hold yet', () => {
     const s = fold(base(0.4), init, says('m1', []), usage(0.4));
     expect(s).toMatchObject({
@@ -359,7 +385,7 @@ describe('totals that go on with those of an earlier process', () => {
     };
     const lines = [init, says('m1', []), usage(0.41, {}), result(0.42, { modelUsage: {} })];
     const streams = [lines.slice(0, 2), lines, [base(0.3, {}), ...lines]].map((some) =>
-      some.map((line) => parseLine(JSON.stringify(line))).reduce(foldMessage, emptyStream({}, findBase)),
+      some.map((line) => parseLine(JSON.stringify(line))).reduce(foldMessage, emptyStream({}, { findBase })),
     );
     expect(streams.slice(1).map(({ costUsd }) => costUsd)).toEqual([expect.closeTo(0.02, 9), expect.closeTo(0.12, 9)]);
     expect(asked).toBe(1);

@@ -59,10 +59,10 @@ test('an answer that claude was killed before it had kept holds one message, as 
   expect(usage([init, message('a'), result], [], { ...killed, isInTurn: false }).costUsd).toBe(0.011);
 });
 
-test('whatever is counted has six digits', () => {
-  const odd = [kept('a', 1), kept('b', 3)].map((one) => ({ ...one, usd: 0.1234567 }));
+test('whatever is counted has nine digits', () => {
+  const odd = [kept('a', 1), kept('b', 3)].map((one) => ({ ...one, usd: 0.1234567891 }));
   const { costUsd, heldUsd, models } = usage([init, message('a'), message('b')], odd, {});
-  expect([costUsd, heldUsd, models[model]?.costUsd]).toEqual([0.37037, 0.123457, 0.246913]);
+  expect([costUsd, heldUsd, models[model]?.costUsd]).toEqual([0.370370367, 0.123456789, 0.246913578]);
 });
 
 test('what other attempts have said is not counted again', () => {

@@ -121,6 +121,30 @@ test('what is said while a session stops is kept for its next attempt', async ()
   expect(await again.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
+test('what claude has written down and a full disk kept from us is counted when the session goes on', async () => {
+  const group = make([{ name: 'a' }], { maxBudgetUsd: 2 });
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  await run.event('session_identified');
+  await run.ask({ kind: 'pause-session', sessionId: group.id('a') });
+  await obeyInterrupt(a, 0.02);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  const again = group.run(rig.env);
+  const second = await rig.nextFor(group.claudeId('a'));
+  const response = { subtype: 'success', request_id: await second.control('get_usage') };
+  const session = { total_cost_usd: 0.5, model_usage: { 'claude-opus-4-8': { costUSD: 0.5 } } };
+  await second.print({ type: 'control_response', response: { ...response, response: { session } } });
+  await second.init();
+  await second.succeed(0.6);
+  expect(await again.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(group.state().usage.costUsd).toBe(0.6);
+  const { usage, warnings = [] } = group.state().sessions.get(group.id('a')) ?? {};
+  expect(usage?.costUsd).toBe(0.6);
+  expect(warnings.map(({ message }) => message).join(' ')).toContain(
+    '$0.480000 that no earlier attempt was seen to spend',
+  );
+});
+
 test('a silent session is interrupted and resumed, and given up the second time; a tool is progress', async () => {
   const group = make([{ name: 'a', fields: { stallTimeoutMs: 20_000 } }], {}, { speed: 40 });
   const run = group.run(rig.env);

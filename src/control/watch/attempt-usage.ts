@@ -3,13 +3,13 @@
  * and there when no runner is alive.
  */
 import { parseLine } from '../../claude/messages.ts';
-import type { Claim } from '../../claude/spending.ts';
+import type { Earlier } from '../../claude/spending.ts';
 import { type AttemptStream, emptyStream, foldMessage, usageOf } from '../../claude/stream.ts';
 import type { SessionId, Usage } from '../../core/group.ts';
 import { LineSplitter } from '../../core/line-splitter.ts';
 import type { Attempt } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
-import { baseFinder } from '../../runner/attempt/worker-options.ts';
+import { earlierThan } from '../../runner/attempt/worker-options.ts';
 import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 
@@ -49,8 +49,8 @@ export class AttemptUsages {
       const { attempt } = session;
       const paths = sessionPaths(this.#paths, id);
       const { transcript } = paths;
-      const findBase = baseFinder(this.#world, paths, record, attempt);
-      const reading = this.#readings.get(attempt.id) ?? new Reading(attempt.offset, state, findBase);
+      const earlier = earlierThan(attempt, this.#world, paths, record);
+      const reading = this.#readings.get(attempt.id) ?? new Reading(attempt.offset, state, earlier);
       readings.set(attempt.id, reading);
       reading.readOn(this.#world, transcript);
       usages.set(id, usageOf(reading.stream, durationOf(this.#world, transcript, attempt, hasRunner)));
@@ -73,9 +73,9 @@ class Reading {
   readonly #splitter = new LineSplitter();
   #offset: number;
 
-  constructor(offset: number, { group }: GroupState, findBase?: () => Claim) {
+  constructor(offset: number, { group }: GroupState, earlier?: Earlier) {
     this.#offset = offset;
-    this.stream = emptyStream(group.config.prices, findBase);
+    this.stream = emptyStream(group.config.prices, earlier);
   }
 
   readOn({ files }: World, transcript: string): void {

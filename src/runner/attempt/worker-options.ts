@@ -1,7 +1,7 @@
 /** What a worker is told of its session: the same for a new one, an adopted one and one that is only to be stopped. */
 
 import { isCutOff, keptMessages, totalsBefore } from '../../claude/conversation.ts';
-import { type Claim, noClaim } from '../../claude/spending.ts';
+import { type Claim, type Earlier, noClaim } from '../../claude/spending.ts';
 import type { BrokenOff } from '../../claude/unseen-cost.ts';
 import { defined } from '../../core/defined.ts';
 import type { PriceTable, SessionId } from '../../core/group.ts';
@@ -24,23 +24,23 @@ export interface WorkerOptions extends Omit<BrokenOff, 'stream' | 'isInTurn'> {
   /** The session's result must come in the form of its output schema. */
   readonly expectStructured: boolean;
   readonly prices: PriceTable;
-  /** See AttemptStream. */
-  readonly findBase?: () => Claim;
+  readonly earlier?: Earlier;
   /** What earlier runners said to this attempt, besides its prompt. */
   readonly told: readonly string[];
   /** Contract: only enqueues. */
   readonly emit: (fact: Fact) => void;
 }
 
-/** How to find what claude's totals began with in an attempt that goes on with a conversation. */
-export function baseFinder(
+/** Absent for the first attempt: there is no conversation to go on with. */
+export function earlierThan(
+  { number, startedAt }: Pick<Attempt, 'number' | 'startedAt'>,
   world: World,
   { config }: SessionPaths,
-  { claudeSessionIds }: Pick<SessionRecord, 'claudeSessionIds'>,
-  { number, startedAt }: Pick<Attempt, 'number' | 'startedAt'>,
-): (() => Claim) | undefined {
+  { claudeSessionIds, usage: booked }: Pick<SessionRecord, 'claudeSessionIds' | 'usage'>,
+): Earlier | undefined {
   if (number === 1) return undefined;
-  return () => totalsBefore(world, config, claudeSessionIds, Date.parse(startedAt)) ?? noClaim;
+  const findBase = (): Claim => totalsBefore(world, config, claudeSessionIds, Date.parse(startedAt)) ?? noClaim;
+  return { findBase, booked };
 }
 
 export function workerOptions(
@@ -52,14 +52,14 @@ export function workerOptions(
 ): Omit<WorkerOptions, 'emit' | 'expectHook'> {
   const { definition, told = [] } = record;
   const ours = sessionPaths(paths, definition.id);
-  const findBase = baseFinder(world, ours, record, attempt);
+  const earlier = earlierThan(attempt, world, ours, record);
   const { process, reservedUsd } = attempt;
   const prices = group.config.prices ?? {};
   return {
     sessionId: definition.id,
     attemptId: attempt.id,
     paths: ours,
-    ...defined({ findBase }),
+    ...defined({ earlier }),
     offset: attempt.offset,
     startedAtMs: Date.parse(attempt.startedAt),
     expectStructured: definition.outputSchema !== undefined,

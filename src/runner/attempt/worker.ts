@@ -81,7 +81,7 @@ export class Worker {
     this.#world = world;
     this.#hosted = hosted;
     this.#options = options;
-    this.stream = emptyStream(options.prices, options.findBase);
+    this.stream = emptyStream(options.prices, options.earlier);
     this.#said = new MessageQueue(options.attemptId, options.told);
   }
 

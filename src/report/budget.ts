@@ -164,7 +164,7 @@ export function budgetLines(report: BudgetReport, style: Style): string[] {
     if (heldUsd !== undefined) lines.push('', ...heldLines(report.groupId, session, heldUsd));
   }
   if (report.sessions.length > 0) lines.push('', ...formatTable(sessionColumns, sessionRows(report), style));
-  if (report.models.length > 0) lines.push('', ...formatTable(modelColumns, modelRows(report.models), style));
+  if (report.models.length > 0) lines.push('', ...formatTable(modelColumns, modelRows(report), style));
   if (report.estimated) lines.push('', `~ ${estimateNote}`);
   return lines;
 }
@@ -197,17 +197,19 @@ function sessionRows({ sessions, removedUsd }: BudgetReport): Cell[][] {
   return removedUsd > 0 ? [...rows, ['(removed)', '', formatMoney(removedUsd)]] : rows;
 }
 
-function modelRows(models: readonly ModelBudget[]): Cell[][] {
+function modelRows({ models, spentUsd, estimated }: BudgetReport): Cell[][] {
   const sum = models.reduce((tokens, model) => addTokens(tokens, model.tokens), noTokens);
   const row = (name: string, cost: string, tokens: typeof sum): Cell[] => {
     const counts = [tokens.input, tokens.output, tokens.cacheRead, tokens.cacheCreation];
     return [name, cost, ...counts.map(formatCount)];
   };
-  const rows = models.map(({ model, costUsd, tokens, estimated }) =>
-    row(safeLine(model, 60), formatMoney(costUsd, estimated), tokens),
+  const rows = models.map((one) => row(safeLine(one.model, 60), formatMoney(one.costUsd, one.estimated), one.tokens));
+  // Held, or claude named a sum and not what it was for.
+  const untoldUsd = leftOf(
+    spentUsd,
+    models.reduce((usd, { costUsd }) => usd + costUsd, 0),
   );
-  if (models.length === 1) return rows;
-  const total = models.reduce((usd, { costUsd }) => usd + costUsd, 0);
-  const guessed = models.some(({ estimated }) => estimated);
-  return [...rows, row('all', formatMoney(total, guessed), sum)];
+  if (untoldUsd > 0) rows.push(['(not told)', formatMoney(untoldUsd)]);
+  if (rows.length === 1) return rows;
+  return [...rows, row('all', formatMoney(spentUsd, estimated), sum)];
 }

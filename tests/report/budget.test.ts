@@ -52,6 +52,16 @@ test('live cost is taken off the reservation, and everything adds up to the cap'
   expect(lines.join('\n')).toMatch(/claude-opus-4-8 +~\$2\.75 +20 +40 +0 +0/);
 });
 
+test('what no model is told for has a row of its own, and the sum is what was spent', () => {
+  const held = withModel(1, { heldUsd: 0.5, costUsd: 1.5, estimated: true });
+  const paused = { ...attempt(ids.web), type: 'session_paused', reason: 'user', message: 'Paused.' } as const;
+  const lines = budgetLines(
+    budgetReport(stateAfter({}, [starting(ids.web, 2), { ...paused, usage: held }]), new Map()),
+    plainStyle,
+  );
+  expect(lines.join('\n')).toMatch(/claude-opus-4-8 +~\$1\.00.*\n\(not told\) +\$0\.50\nall +~\$1\.50 +10/);
+});
+
 test('a removed session stays counted, and without a cap nothing is left to say', () => {
   const state = stateAfter({}, [
     starting(ids.web, 2),

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { fail, type Result } from '../core/failure.ts';
 import { dataRoot, groupsFolder } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
-import { doesNotExist, lookAt } from './path-argument.ts';
+import { doesNotExist, lookAt, tryPath } from './path-argument.ts';
 
 /** Fails with `usage` when the environment names none, or something that cannot hold groups. */
 export function findDataRoot(world: World, env: Readonly<Record<string, string | undefined>>): Result<string> {
@@ -16,7 +16,11 @@ export function findDataRoot(world: World, env: Readonly<Record<string, string |
     const next = 'Set CLAUDE_CODE_AGENT_HOME to a folder of yours, or to a path where one can be made.';
     return fail('usage', `The data folder cannot be ${root.value}: ${trouble}.`, next);
   }
-  return root;
+  const groups = groupsFolder(root.value);
+  const opened = tryPath(() => world.files.openRead(groups)?.close());
+  if (opened.ok) return root;
+  const next = 'Check who owns it and its permissions, or set CLAUDE_CODE_AGENT_HOME to a folder of yours.';
+  return fail('usage', `The data folder cannot be ${root.value}: ${groups} ${opened.trouble}.`, next);
 }
 
 /** Why no folder is there or can be made; null when one can, as far as that is known before trying. */

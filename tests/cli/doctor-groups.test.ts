@@ -1,8 +1,9 @@
 /** Promises of `doctor` about the data root: a cure fits its trouble and works, and nothing there can hold it up. */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFifo } from '../../src/world/libc.ts';
+import { giveToUnprivileged, unprivileged } from '../support/unprivileged.ts';
 import { User } from './user.ts';
 
 let user: User;
@@ -94,5 +95,34 @@ test.each(Object.keys(strays))(
     expect(await user.run('doctor', '--worktrees')).toMatchObject({ code: 0 });
     expect(await user.json('group', 'show', 'good')).toMatchObject({ id: group });
     expect(await user.run('group', 'show', '20261122-000004-stray')).toMatchObject({ code: 2 });
+  },
+);
+
+test.skipIf(!unprivileged.isPossible).each([0o000, 0o300, 0o100])(
+  'a folder of groups that cannot be read (%o) is told in a sentence, and doctor checks all else',
+  async (mode) => {
+    const group = await user.ok('group', 'create', 'good');
+    giveToUnprivileged(user.folder);
+    chmodSync(groups, mode);
+    const run = (...args: string[]) => {
+      const command = [...unprivileged.prefix, user.program, ...args];
+      const { exitCode, stdout, stderr } = Bun.spawnSync(command, { cwd: '/', env: user.env });
+      return { code: exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
+    };
+    const trouble = `The data folder cannot be ${user.data}: ${groups} cannot be read (EACCES).`;
+    const next = 'Check who owns it and its permissions, or set CLAUDE_CODE_AGENT_HOME to a folder of yours.';
+    for (const line of ['group list', 'stop --all', `group show ${group}`, 'group create more', 'doctor --worktrees']) {
+      const refused = { code: 2, stdout: '', stderr: `claude-code-agent: ${trouble} ${next}\n` };
+      expect(run(...line.split(' '))).toEqual(refused);
+    }
+    const { code, stdout, stderr } = run('doctor', '--json');
+    expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
+    const { checks } = JSON.parse(stdout) as { checks: Finding[] };
+    expect(checks.filter(({ check }) => check === 'data')).toEqual([
+      { check: 'data', level: 'broken', message: trouble, next },
+    ]);
+    expect(checks.map(({ check }) => check)).toEqual(expect.arrayContaining(['bun', 'claude', 'git', 'limits']));
+    chmodSync(groups, 0o700);
+    expect(run('group', 'list')).toMatchObject({ code: 0 });
   },
 );

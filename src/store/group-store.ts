@@ -3,7 +3,7 @@
  * group is in the list as a whole or not at all, whenever a process dies.
  */
 
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { see } from '../core/advice.ts';
 import type { EventBody, GroupEvent } from '../core/event.ts';
 import { assert, errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
@@ -212,26 +212,41 @@ export function deleteGroup(world: World, root: string, id: GroupId): void {
   const doomed = join(groupsFolder(root), `${deletedPrefix}${id}-${world.random.uuid()}`);
   if (world.files.info(folder) !== null) {
     world.files.rename(folder, doomed);
-    world.files.remove(doomed);
+    removeLockLast(world, doomed);
   }
   sweepLeftovers(world, root);
 }
 
-/** Ends what processes that died meanwhile had begun to create or to delete, as far as the system lets us. */
-function sweepLeftovers(world: World, root: string): void {
-  const all = groupsFolder(root);
-  for (const name of world.files.list(all)) {
-    try {
-      if (isLeftover(world, join(all, name), name)) world.files.remove(join(all, name));
-    } catch {}
-  }
+/** By the lock in it others see that somebody is at it. Of a link nothing goes but the link. */
+function removeLockLast({ files }: World, folder: string): void {
+  const { lock } = groupPathsIn(folder);
+  const all = files.entryKind(folder) === 'folder' ? files.list(folder).map((name) => join(folder, name)) : [];
+  for (const path of all) if (path !== lock) files.remove(path);
+  files.remove(folder);
 }
 
-function isLeftover({ files, clock }: World, path: string, name: string): boolean {
-  if (name.startsWith(deletedPrefix)) return true;
-  if (!name.startsWith(unfinishedPrefix)) return false;
-  const info = files.info(path);
-  return info !== null && clock.now() - info.mtimeMs > abandonedAfterMs;
+/** Ends what processes that died meanwhile had begun to create or to delete, as far as the system lets us. */
+function sweepLeftovers(world: World, root: string): void {
+  for (const path of leftovers(world, root)) removeQuietly(world, path);
+}
+
+/** Paths of what processes that have died had begun to create or to delete. */
+export function leftovers(world: World, root: string): string[] {
+  const all = groupsFolder(root);
+  const isOurs = (name: string): boolean => name.startsWith(deletedPrefix) || name.startsWith(unfinishedPrefix);
+  const found = world.files.list(all).filter(isOurs);
+  return found.map((name) => join(all, name)).filter((path) => isLeftover(world, path));
+}
+
+/** What we may not even look at is removed by nobody here, but told. */
+function isLeftover({ files, clock, locks }: World, path: string): boolean {
+  try {
+    if (basename(path).startsWith(deletedPrefix)) return locks.holder(groupPathsIn(path).lock) === null;
+    const info = files.info(path);
+    return info !== null && clock.now() - info.mtimeMs > abandonedAfterMs;
+  } catch {
+    return true;
+  }
 }
 
 /** The first error is the one worth telling. */

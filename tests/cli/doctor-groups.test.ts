@@ -1,8 +1,9 @@
 /** Promises of `doctor` about the data root: a cure fits its trouble and works, and nothing there can hold it up. */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFifo } from '../../src/world/libc.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
 import { giveToUnprivileged, unprivileged } from '../support/unprivileged.ts';
 import { User } from './user.ts';
 
@@ -126,3 +127,31 @@ test.skipIf(!unprivileged.isPossible).each([0o000, 0o300, 0o100])(
     expect(run('group', 'list')).toMatchObject({ code: 0 });
   },
 );
+
+test.each(['.deleted-', '.new-'])('what is left of a group (%s) is named and cleared as told', async (prefix) => {
+  await user.ok('group', 'create', 'good');
+  const path = join(groups, `${prefix}20261122-000004-gone-1`);
+  mkdirSync(join(path, 'sessions'), { recursive: true });
+  utimesSync(path, 1, 1);
+  const [found, ...others] = await findings();
+  expect(others).toEqual([]);
+  expect(found).toMatchObject({ check: 'group', level: 'warning' });
+  expect(found?.message).toContain(path);
+  const [, command = ''] = found?.next.match(/: (rm -rf .*)$/) ?? [];
+  expect(Bun.spawnSync(['sh', '-c', command]).exitCode).toBe(0);
+  expect(await findings()).toMatchObject([{ check: 'groups', level: 'ok' }]);
+});
+
+test('what a living process is deleting is left to it, and cleared away when it has died', async () => {
+  const path = join(groups, '.deleted-20261122-000004-going-1');
+  mkdirSync(path, { recursive: true });
+  const { locks, machine } = createRealWorld();
+  const lock = locks.tryLock(join(path, 'runner.lock'), { identity: machine.self, runId: 'short-1' });
+  await user.ok('group', 'create', 'good');
+  expect(await findings()).toMatchObject([{ check: 'groups', level: 'ok' }]);
+  expect(existsSync(path)).toBe(true);
+  lock?.abandon();
+  expect(await findings()).toMatchObject([{ check: 'group', level: 'warning' }]);
+  await user.ok('group', 'create', 'more');
+  expect(await findings()).toMatchObject([{ check: 'groups', level: 'ok' }]);
+});

@@ -2,7 +2,7 @@
  * Promises: a group is in the list as a whole or not at all, wherever creating or deleting it is cut short; one that
  * is damaged hides no other; everything is private to its owner.
  */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, mock, test } from 'bun:test';
 import {
   mkdirSync,
   readdirSync,
@@ -17,7 +17,7 @@ import {
 import { join } from 'node:path';
 import type { GroupDefinition, GroupId } from '../../src/core/group.ts';
 import { slugOf } from '../../src/core/id.ts';
-import { createGroup, deleteGroup, groupIds, listGroups, loadGroup } from '../../src/store/group-store.ts';
+import { createGroup, deleteGroup, groupIds, leftovers, listGroups, loadGroup } from '../../src/store/group-store.ts';
 import { headerBytesMax } from '../../src/store/log-lines.ts';
 import { groupMeta, renderMeta } from '../../src/store/meta.ts';
 import { groupPaths, groupsFolder, sessionPaths } from '../../src/store/paths.ts';
@@ -155,6 +155,29 @@ describe('cut short at any call', () => {
       expect(readdirSync(groupsFolder(root))).toEqual([]);
     });
   });
+});
+
+test('nobody else removes, or calls left behind, what is being deleted just now', () => {
+  unwrap(create(idA));
+  const { lock } = groupPaths(root, idA);
+  expect(world.locks.tryLock(lock, { identity: world.machine.self, runId: 'short-1' })).not.toBeNull();
+  const remove = mock((path: string) => {
+    expect(leftovers(world, root)).toEqual([]);
+    world.files.remove(path);
+  });
+  deleteGroup({ ...world, files: { ...world.files, remove } }, root, idA);
+  expect(remove.mock.calls.length).toBeGreaterThan(4);
+  expect(readdirSync(groupsFolder(root))).toEqual([]);
+});
+
+test('what a deleted folder links to stays', () => {
+  unwrap(create(idA));
+  const elsewhere = join(folder.path, 'elsewhere');
+  renameSync(groupPaths(root, idA).folder, elsewhere);
+  symlinkSync(elsewhere, groupPaths(root, idA).folder);
+  const before = readdirSync(elsewhere);
+  deleteGroup(world, root, idA);
+  expect([readdirSync(groupsFolder(root)), readdirSync(elsewhere)]).toEqual([[], before]);
 });
 
 test('what dead processes left unfinished is removed in time, a group that is just being made is not', () => {

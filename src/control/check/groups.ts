@@ -10,7 +10,7 @@ import { plural } from '../../report/format.ts';
 import { isOutOfSight } from '../../runner/run-start.ts';
 import { readLog } from '../../store/event-log.ts';
 import { foldLog } from '../../store/fold.ts';
-import { groupIds, isGone } from '../../store/group-store.ts';
+import { groupIds, isGone, leftovers } from '../../store/group-store.ts';
 import { type GroupPaths, groupPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import { damagedLeftovers } from '../leftovers.ts';
@@ -31,7 +31,7 @@ export function checkGroups(world: World, root: string): Finding[] {
     ended.push(...checked.value.ended);
     return checked.value.findings;
   });
-  findings.push(...checkOrphans(world, ended));
+  findings.push(...leftovers(world, root).map(cutShort), ...checkOrphans(world, ended));
   return findings.length > 0 ? findings : [fine('groups', `${plural(ids.length, 'group')}, nothing left behind`)];
 }
 
@@ -58,6 +58,12 @@ function checkGroup(world: World, root: string, id: GroupId): { findings: Findin
     findings.push(finding('group', 'warning', `${id} was interrupted: no runner is alive.`, next));
   }
   return { findings, ended: log.ok ? endedAttempts(log.value) : [] };
+}
+
+function cutShort(path: string): Finding {
+  const message = `${path} is what is left of a group whose creation or deletion was cut short.`;
+  const next = `Creating or deleting any group clears it away, and so does: rm -rf ${shellWord(path)}`;
+  return finding('group', 'warning', message, next);
 }
 
 /** Its log cannot tell that somebody goes on working, and spending, whom no runner watches any more. */

@@ -74,7 +74,8 @@ function leftAlone(): string {
   const tokens = { input_tokens: 7, output_tokens: 3 };
   const answer = { id: 'm', model: 'claude-opus-4-8', content: [{ type: 'text', text: 'Done.' }], usage: tokens };
   user.world.files.writeAtomic(transcript, `${JSON.stringify({ type: 'assistant', message: answer })}\n`);
-  const saidAt = (Date.parse(begun?.at ?? '') + 9000) / 1000;
+  // File systems tell parts of milliseconds as well.
+  const saidAt = (Date.parse(begun?.at ?? '') + 9000.4) / 1000;
   utimesSync(transcript, saidAt, saidAt);
   return group;
 }

@@ -60,12 +60,12 @@ export class AttemptUsages {
   }
 }
 
-/** Milliseconds. One whose process is gone, or that nobody watches, worked until it printed something last. */
+/** Whole milliseconds. One whose process is gone, or that nobody watches, worked until it printed something last. */
 function durationOf(world: World, transcript: string, { process, startedAt }: Attempt, hasRunner: boolean): number {
   const { clock, files, processes } = world;
   const isWatched = hasRunner && process !== undefined && processes.isAlive(process);
   const untilMs = isWatched ? clock.now() : (files.info(transcript)?.mtimeMs ?? 0);
-  return Math.max(0, untilMs - Date.parse(startedAt));
+  return Math.max(0, Math.round(untilMs - Date.parse(startedAt)));
 }
 
 class Reading {

@@ -32,7 +32,7 @@ const variablesMax = 200;
 
 /** Dots are for what the program knows by itself; `__proto__` would be no key of an object. */
 const namePattern = /^(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
-const nameRule = 'a name has 1 to 64 letters, digits, "-" or "_" and begins with a letter or "_"';
+const nameRule = 'a name has 1 to 64 letters, digits, "-" or "_", begins with a letter or "_" and is not "__proto__"';
 const numberPattern = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
 const booleans: Readonly<Record<string, string>> = { true: 'true', yes: 'true', false: 'false', no: 'false' };
 
@@ -198,8 +198,8 @@ export function parseGiven(pairs: readonly string[]): Result<GivenVariables> {
     const end = pair.indexOf('=');
     const name = pair.slice(0, end);
     if (end < 0 || !namePattern.test(name)) {
-      const what = end < 0 ? 'has no "="' : `has no name before the "=": ${nameRule}`;
-      return fail('usage', `--var ${quote(pair)} ${what}.`, 'Give variables as --var name=value.');
+      const what = end < 0 ? 'has no "="' : `has no name of a variable before the "=": ${nameRule}`;
+      return fail('usage', `The value ${quote(pair)} of --var ${what}.`, 'Give variables as --var name=value.');
     }
     const value = pair.slice(end + 1);
     const before = given.get(name);

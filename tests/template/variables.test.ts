@@ -92,7 +92,7 @@ describe('declarations', () => {
     expect(problemsIn(read(text, variableList())).map((one) => one.split(' ')[0])).toEqual(['1:10', '2:3', '3:13']);
     const odd = '1x: 3\nc: [2]\nd: {requird: true}\n';
     expect(problemsIn(read(odd, variableMap()))).toEqual([
-      '1:5 1x: a name has 1 to 64 letters, digits, "-" or "_" and begins with a letter or "_"',
+      '1:5 1x: a name has 1 to 64 letters, digits, "-" or "_", begins with a letter or "_" and is not "__proto__"',
       '2:4 c: expected a default value, or a map such as {required: true}',
       '3:5 d has no "requird"',
     ]);

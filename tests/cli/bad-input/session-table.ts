@@ -157,6 +157,7 @@ export function prompts(ground: Ground): readonly Mistake[] {
   const plain = 'Give plain text';
   const shorter = 'Put the material into the project';
   const giveFile = 'Give the path of a text file';
+  const pairs = 'Give variables as --var name=value.';
   return [
     mistake(add, 2, 'has no task', '--prompt TEXT, --prompt-file FILE or --prompt -'),
     ...mistakes((prompt) => [...add, '--prompt', prompt], 2, [
@@ -180,6 +181,14 @@ export function prompts(ground: Ground): readonly Mistake[] {
       ['x'.repeat(300), 'xxx is longer than a path can be', giveFile],
     ]),
     mistake([...add, '--prompt', 'x', '--prompt-file', 'blank.md'], 2, 'Both --prompt and --prompt-file', 'Give one'),
+    ...mistakes((pair) => [...add, '--prompt', 'x', '--var', pair], 2, [
+      ['x', 'The value "x" of --var has no "="', pairs],
+      ['=x', 'The value "=x" of --var has no name of a variable before the "="', pairs],
+      ['1=x', 'The value "1=x" of --var has no name of a variable before the "=": a name has 1 to 64 letters', pairs],
+      ['__proto__=x', 'and is not "__proto__"', pairs],
+      ['constructor=x', 'Nothing uses a variable "constructor"', pairs],
+    ]),
+    mistake(['group', 'create', 'x', '--var', '__proto__=x'], 2, 'and is not "__proto__"', pairs),
     mistake([...add, '--prompt', '-'], 2, 'standard input is blank', say),
     mistake([...add, '--prompt', '-'], 2, 'standard input is blank', say, { stdin: ' \n' }),
     mistake([...add, '--prompt', '-'], 2, 'standard input is blank', say, { stdin: null }),

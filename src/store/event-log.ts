@@ -8,6 +8,7 @@ import { type Advice, advise } from '../core/advice.ts';
 import type { GroupEvent } from '../core/event.ts';
 import { assert, errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
+import { errorCode } from '../world/system-error.ts';
 import type { AppendFile, FileInfo, World } from '../world/world.ts';
 import { setAside } from './foreign-bytes.ts';
 import {
@@ -20,6 +21,7 @@ import {
   scanLog,
 } from './log-lines.ts';
 import { LogLost } from './log-lost.ts';
+import { isRegularFile, standInOf } from './regular-file.ts';
 
 /** How often a follower looks by itself, milliseconds: hints of the system may be missing altogether. */
 const lookEveryMs = 500;
@@ -91,7 +93,9 @@ export function readLog(world: World, path: string): Result<GroupEvent[]> {
 function scanWhole(world: World, path: string): Result<LogScan> {
   let bytes: Uint8Array;
   try {
-    if (world.files.info(path)?.kind !== 'file') return headless(path, `The event log ${path} is missing.`);
+    if (!isRegularFile(world.files, path)) {
+      return headless(path, `The event log ${path} is ${standInOf(world.files, path) ?? 'missing'}.`);
+    }
     bytes = world.files.readBytes(path, 0, Number.MAX_SAFE_INTEGER);
   } catch (error) {
     return fail(
@@ -106,7 +110,7 @@ function scanWhole(world: World, path: string): Result<LogScan> {
   return ok(scan);
 }
 
-function headless(path: string, message: string): Result<never> {
+function headless(path: string, message: string): ReturnType<typeof fail> {
   return fail('corrupt-file', message, restoreOrDelete(path));
 }
 
@@ -147,7 +151,10 @@ class AppendingLog implements EventLog {
   }
 
   get lost(): LogLost | null {
-    const now = seen(this.#world, this.#path);
+    return this.#lossIn(seen(this.#world, this.#path));
+  }
+
+  #lossIn(now: Seen): LogLost | null {
     if (now === 'unknown') return null;
     const isSame = now !== null && now.inode === this.#opened?.inode && now.device === this.#opened.device;
     return isSame && now.size >= this.#size ? null : lostLog(this.#world, this.#path);
@@ -158,7 +165,8 @@ class AppendingLog implements EventLog {
   }
 
   takeForeign(): number {
-    if (!this.#broken && this.lost === null) this.#isOurs();
+    const now = seen(this.#world, this.#path);
+    if (!this.#broken && this.#lossIn(now) === null) this.#isOurs(now);
     const bytes = this.#foreign;
     this.#foreign = 0;
     return bytes;
@@ -169,12 +177,14 @@ class AppendingLog implements EventLog {
     const text = eventLines(events);
     const bytes = Buffer.from(text);
     for (let tries = 1; ; tries += 1) {
-      const trouble = this.lost ?? (this.#isOverwritten() ? lostLog(this.#world, this.#path, 'overwritten') : null);
+      const now = seen(this.#world, this.#path);
+      const overwritten = () => (this.#isOverwritten() ? lostLog(this.#world, this.#path, 'overwritten') : null);
+      const trouble = this.#lossIn(now) ?? overwritten();
       if (trouble !== null) throw trouble;
-      this.#isOurs();
+      this.#isOurs(now);
       this.#write(text);
       // Somebody may have written between the two, and then not all that stands before our lines is ours.
-      if (this.#isOurs(bytes.length)) break;
+      if (this.#isOurs(seen(this.#world, this.#path), bytes.length)) break;
       if (tries === appendTriesMax) throw lostLog(this.#world, this.#path, 'written to by others without a pause');
     }
     this.#size += bytes.length;
@@ -203,8 +213,7 @@ class AppendingLog implements EventLog {
   }
 
   /** False when others had written behind our lines, of which `own` bytes are not counted yet: all of that is gone. */
-  #isOurs(own = 0): boolean {
-    const now = seen(this.#world, this.#path);
+  #isOurs(now: Seen, own = 0): boolean {
     const extra = now === 'unknown' || now === null ? 0 : now.size - this.#size - own;
     if (extra <= 0) return true;
     setAside(this.#world, this.#path, this.#size, extra + own);
@@ -225,20 +234,30 @@ class AppendingLog implements EventLog {
   }
 }
 
-/** A system that does not answer is no reason to give up a log that may be well. */
-function seen({ files }: World, path: string): FileInfo | null | 'unknown' {
+type Seen = FileInfo | null | 'unknown';
+
+/** A system that does not answer is no reason to give up a log that may be well; a link to itself is an answer. */
+function seen({ files }: World, path: string): Seen {
   try {
     return files.info(path);
-  } catch {
-    return 'unknown';
+  } catch (error) {
+    return errorCode(error) === 'ELOOP' ? null : 'unknown';
   }
 }
 
 function lostLog({ files }: World, path: string, done = 'replaced or cut off'): LogLost {
-  const what = files.info(path) === null ? 'removed' : done;
-  const next = files.info(dirname(path)) === null ? 'Create the group again to start over.' : restoreOrDelete(path);
-  const message = `The event log ${path} was ${what} while it was being written.`;
+  const isAway = isNothing(files, path);
+  const next = isNothing(files, dirname(path)) ? 'Create the group again to start over.' : restoreOrDelete(path);
+  const message = `The event log ${path} was ${isAway ? 'removed' : done} while it was being written.`;
   return new LogLost(fail('gone', message, next).failure);
+}
+
+function isNothing(files: World['files'], path: string): boolean {
+  try {
+    return files.entryKind(path) === null;
+  } catch {
+    return false;
+  }
 }
 
 /** False when the system refuses that as well; the next open then finds the torn end. */
@@ -249,6 +268,15 @@ function isCutBack(world: World, path: string, size: number): boolean {
   } catch {
     return false;
   }
+}
+
+/** What is said to who has read it so far; null when a file is there, or nobody can tell. */
+function missingWhileRead(world: World, path: string): Failure | null {
+  const now = seen(world, path);
+  if (now === 'unknown' || now?.kind === 'file') return null;
+  const standIn = standInOf(world.files, path);
+  if (standIn === null) return fail('gone', `${path} is gone.`, 'The group was deleted.').failure;
+  return headless(path, `The event log ${path} is ${standIn}.`).failure;
 }
 
 /**
@@ -290,8 +318,9 @@ export function followLog(
   };
   const look = (): void => {
     if (ended) return;
-    if (world.files.info(path) === null) {
-      endWith(fail('gone', `${path} is gone.`, 'The group was deleted.').failure);
+    const away = missingWhileRead(world, path);
+    if (away !== null) {
+      endWith(away);
       return;
     }
     const before = world.files.readBytes(path, position.offset - tail.length, tail.length);

@@ -20,7 +20,7 @@ import { foreignPath } from './foreign-bytes.ts';
 import { isGone, noSuchGroup } from './group-store.ts';
 import type { LogLost } from './log-lost.ts';
 import { type GroupPaths, groupPaths } from './paths.ts';
-import { isRegularFile } from './regular-file.ts';
+import { standInOf } from './regular-file.ts';
 import { createSnapshots, type Snapshots } from './snapshots.ts';
 import { systemFailure } from './system-failure.ts';
 
@@ -130,9 +130,8 @@ function survivingRunner(world: World, { run, runStartedAt }: GroupState): Proce
 
 /** What stands in the place of the lock file and can never be locked; null when it is a file, or nothing. */
 function foreignLock({ files }: World, path: string): Failure | null {
-  const entry = files.entryKind(path);
-  if (entry === null || isRegularFile(files, path)) return null;
-  const what = { folder: 'a folder', link: 'a link that leads to no file' }[entry as string] ?? 'no regular file';
+  const what = standInOf(files, path);
+  if (what === null) return null;
   const message = `The lock file ${path} is ${what}.`;
   return fail('write-failed', message, 'Look at it and move it away, then run the command again.').failure;
 }

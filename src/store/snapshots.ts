@@ -10,6 +10,7 @@ import type { World } from '../world/world.ts';
 import { delay } from './delayed.ts';
 import { groupMeta, renderMeta, sessionMeta } from './meta.ts';
 import { type GroupPaths, sessionPaths } from './paths.ts';
+import { isRegularFile } from './regular-file.ts';
 import { systemFailure } from './system-failure.ts';
 
 const shortestDelayMs = 250;
@@ -48,7 +49,7 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
   const flush = (most = Number.POSITIVE_INFINITY): void => {
     later.cancel();
     // A deleted group must not come back as an empty shell.
-    if (!group || world.files.info(paths.events) === null) return;
+    if (!group || !isRegularFile(world.files, paths.events)) return;
     try {
       // A session may have put a link in place of its folder, or of the folder of all.
       const areOurs = world.files.entryKind(paths.sessions) !== 'link';

@@ -3,8 +3,9 @@
  * calls such a group completed.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
-import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeFifo } from '../../src/world/libc.ts';
 import { until } from '../support/cli.ts';
 import { type Invocation, type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
@@ -29,6 +30,9 @@ async function begin(): Promise<Invocation> {
 test.each([
   ['removed', true, () => rmSync(group.paths.events)],
   ['replaced or cut off', true, () => writeFileSync(group.paths.events, '')],
+  ['replaced or cut off', true, () => rmSync(group.paths.events) ?? symlinkSync('events.jsonl', group.paths.events)],
+  ['replaced or cut off', true, () => rmSync(group.paths.events) ?? makeFifo(group.paths.events, 0o600)],
+  ['replaced or cut off', true, () => rmSync(group.paths.events) ?? mkdirSync(group.paths.events)],
   ['removed', false, () => rmSync(group.paths.folder, { recursive: true })],
 ])(
   'a log that is %s during a run ends the run with its workers, and nothing comes back',
@@ -43,10 +47,12 @@ test.each([
     await until(() => existsSync(note));
     const daemon = Number(readFileSync(note, 'utf8'));
     takeAway();
+    const left = group.world.files.entryKind(group.paths.events);
     const message = expect.stringContaining(`${group.paths.events} was ${what}`);
     expect(await run.result).toMatchObject({ kind: 'refused', failure: { reason: 'gone', message } });
     expect([fake.hello.pid, daemon].filter(alive)).toEqual([]);
-    expect(group.world.files.info(group.paths.events)?.size ?? 0).toBe(0);
+    expect(group.world.files.entryKind(group.paths.events)).toBe(left);
+    if (left === 'file') expect(readFileSync(group.paths.events, 'utf8')).toBe('');
     expect(existsSync(group.paths.folder)).toBe(isFolderLeft);
   },
   20_000,

@@ -11,6 +11,7 @@ import { type GroupWriter, openGroupWriter } from '../../src/store/group-writer.
 import { groupMeta, renderMeta, sessionMeta } from '../../src/store/meta.ts';
 import { type GroupPaths, groupPaths, sessionPaths } from '../../src/store/paths.ts';
 import { snapshotDelayMs } from '../../src/store/snapshots.ts';
+import { makeFifo } from '../../src/world/libc.ts';
 import { groupDefinition, groupId, sessionDefinition, sid } from '../support/core-events.ts';
 import { faultyFiles, modesBelow, steppedWorld, temporaryFolder, unwrap } from '../support/store-world.ts';
 import { storyBodies } from '../support/stored-group.ts';
@@ -83,7 +84,7 @@ describe('the lock', () => {
     ['a folder', (path: string) => mkdirSync(path)],
     ['a link that leads to no file', (path: string) => symlinkSync('nowhere', path)],
     ['a link that leads to no file', (path: string) => symlinkSync('/dev/null', path)],
-    ['no regular file', (path: string) => void Bun.spawnSync(['mkfifo', path])],
+    ['a FIFO', (path: string) => makeFifo(path, 0o600)],
   ])('names a lock file that is %s, and waits for nobody', (what, place) => {
     place(paths.lock);
     const message = `The lock file ${paths.lock} is ${what}.`;

@@ -246,8 +246,10 @@ function seen({ files }: World, path: string): Seen {
 }
 
 function lostLog({ files }: World, path: string, done = 'replaced or cut off'): LogLost {
+  const folder = dirname(path);
   const isAway = isNothing(files, path);
-  const next = isNothing(files, dirname(path)) ? 'Create the group again to start over.' : restoreOrDelete(path);
+  const back = isAway ? `If its folder was moved, move that back to ${folder} and run the group again. ` : '';
+  const next = isNothing(files, folder) ? `${back}Else create the group again.` : restoreOrDelete(path, back);
   const message = `The event log ${path} was ${isAway ? 'removed' : done} while it was being written.`;
   return new LogLost(fail('gone', message, next).failure);
 }

@@ -167,7 +167,8 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
   let latest: (() => GroupProgress) | null = null;
   let isOpen = true;
   const writeProgress = (): void => {
-    if (latest === null) return;
+    // Where the folder was moved away there may be one again, made by a session that works on for a moment.
+    if (latest === null || log.lost !== null) return;
     writeQuietly(world, paths.progress, `${JSON.stringify(latest())}\n`);
     latest = null;
   };

@@ -3,7 +3,16 @@
  * calls such a group completed.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
-import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { makeFifo } from '../../src/world/libc.ts';
 import { until } from '../support/cli.ts';
@@ -34,6 +43,7 @@ test.each([
   ['replaced or cut off', true, () => rmSync(group.paths.events) ?? makeFifo(group.paths.events, 0o600)],
   ['replaced or cut off', true, () => rmSync(group.paths.events) ?? mkdirSync(group.paths.events)],
   ['removed', false, () => rmSync(group.paths.folder, { recursive: true })],
+  ['removed', false, () => renameSync(group.paths.folder, `${group.paths.folder}-moved`)],
 ])(
   'a log that is %s during a run ends the run with its workers, and nothing comes back',
   async (what, isFolderLeft, takeAway) => {
@@ -88,4 +98,27 @@ test('F8: what a worker writes into the log is moved aside, and the run goes on 
   const warnings = state.sessions.get(group.id('one'))?.warnings;
   expect(warnings).toMatchObject([{ code: 'foreign-bytes', message: expect.stringContaining('.foreign') }]);
   expect(readFileSync(`${group.paths.events}.foreign`, 'utf8')).toContain('rubbish\n');
+});
+
+test('a folder that is moved away during a run is named with what to do, and goes on where it was', async () => {
+  group = makeGroup([{ name: 'one' }]);
+  const { folder, progress } = group.paths;
+  const run = group.run(rig.env);
+  const fake = await begin();
+  await run.event('session_identified');
+  renameSync(folder, `${folder}-moved`);
+  // As a claude does whose configuration is gone.
+  mkdirSync(join(folder, 'sessions'), { recursive: true });
+  const sentence = `If its folder was moved, move that back to ${folder} and run the group again.`;
+  expect(await run.result).toMatchObject({
+    kind: 'refused',
+    failure: { reason: 'gone', next: { sentence: expect.stringContaining(sentence) } },
+  });
+  await fake.ended;
+  expect(existsSync(progress)).toBe(false);
+  rmSync(folder, { recursive: true });
+  renameSync(`${folder}-moved`, folder);
+  const again = group.run(rig.env);
+  await (await begin()).succeed(0.02);
+  expect(await again.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });

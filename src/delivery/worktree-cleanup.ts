@@ -3,6 +3,7 @@
  * or removed session. What is in no other branch stays, unless the user says that it is to go.
  */
 
+import { dirname } from 'node:path';
 import { forgetSessionWorktree } from '../context/faber/worktrees.ts';
 import { whileBusy } from '../control/busy.ts';
 import { briefPath, shellWord, tryPath } from '../control/path-argument.ts';
@@ -165,6 +166,12 @@ export function checkReleasable(
   leftovers: readonly Leftover[],
   { force, command }: Omit<Release, 'tell'>,
 ): Result<void> {
+  const lost = force ? null : lostFolder(place, leftovers);
+  if (lost !== null) {
+    const message = `${lost} is no folder, so nobody can tell what would be lost with its worktrees.`;
+    const next = advise('Look at it; go on all the same with', [...command, '--force']);
+    return fail('illegal-transition', message, next);
+  }
   const obstacles = leftovers.flatMap((leftover) => {
     const why = whyKept(place, leftover, careOf(force));
     return why === null ? [] : [`The worktree of ${leftover.title} is in the way. ${why}`];
@@ -179,6 +186,14 @@ export function checkReleasable(
         '--force',
       ]);
   return fail('illegal-transition', `${first}${rest}`, next);
+}
+
+/** What stands in the place of the folder of all sessions; null when that is there, or nothing is. */
+function lostFolder({ world: { files } }: Place, [leftover]: readonly Leftover[]): string | null {
+  if (leftover === undefined) return null;
+  const sessions = dirname(dirname(leftover.doomed.path));
+  const kind = files.entryKind(sessions);
+  return kind === 'file' || kind === 'other' ? sessions : null;
 }
 
 const careOf = (force: boolean): Care => (force ? 'keep-commits' : 'keep-branches');

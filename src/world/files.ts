@@ -50,8 +50,7 @@ export function createFiles(): Omit<Files, 'watch'> {
     entryKind,
     realPath,
     rename,
-    // Retried, because a process that is just ending may still add a file while its folder is emptied.
-    remove: (path) => rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }),
+    remove,
     freeBytes,
   };
 }
@@ -73,6 +72,16 @@ function realPath(path: string): string | null {
     if (kind === 'link') continue;
     const folder = realPath(dirname(path));
     return folder === null ? null : join(folder, basename(path));
+  }
+}
+
+function remove(path: string): void {
+  try {
+    // Retried, because a process that is just ending may still add a file while its folder is emptied.
+    rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
+  } catch (error) {
+    // Below a file there is nothing to remove.
+    if (errorCode(error) !== 'ENOTDIR' || entryKind(path) !== null) throw error;
   }
 }
 

@@ -8,6 +8,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, wr
 import { join } from 'node:path';
 import { leftoversOf, releaseWorktrees } from '../../src/delivery/worktree-cleanup.ts';
 import { groupPaths } from '../../src/store/paths.ts';
+import { makeFifo } from '../../src/world/libc.ts';
 import { git } from '../git/repository.ts';
 import { quietContext, type WorktreeGroup, WorktreeUser } from './worktree-ground.ts';
 
@@ -244,4 +245,28 @@ test('a name in a file beside the worktree cannot have a branch of the user dele
   expect(await user.run('group', 'delete', group.id, '--force')).toMatchObject({ code: 0 });
   expect(user.branches()).toContain('precious');
   expect(existsSync(user.home)).toBe(true);
+});
+
+test.each([
+  ['a file', (path: string) => writeFileSync(path, 'x')],
+  ['a FIFO', (path: string) => makeFifo(path, 0o600)],
+])('%s in place of the folder of sessions: refused in a sentence, and deleted with --force', async (_, put) => {
+  const group = user.group('auth', ['api', 'web']);
+  const work = group.commit('api');
+  const sessions = join(group.folder, 'sessions');
+  rmSync(sessions, { recursive: true });
+  put(sessions);
+  const command = `claude-code-agent group delete ${group.id} --force`;
+  expect(await user.run('group', 'delete', group.id, '--yes')).toEqual({
+    code: 1,
+    stdout: '',
+    stderr:
+      `claude-code-agent: ${sessions} is no folder, so nobody can tell what would be lost with its worktrees. ` +
+      `Look at it; go on all the same with: ${command}\n`,
+  });
+  expect(user.branches()).toEqual([group.branch('api'), group.branch('web'), 'main']);
+  const { code, stderr } = await user.run('group', 'delete', group.id, '--force');
+  expect([code, user.worktrees(), existsSync(group.folder)]).toEqual([0, [], false]);
+  expect(user.branches()).toEqual([group.branch('api'), 'main']);
+  expect(lineOf(stderr, group.branch('api'))).toContain(work.slice(0, 12));
 });

@@ -2,7 +2,7 @@
  * What claude itself has kept of a conversation: whether `--resume` can work, whether its end is missing, and what its
  * totals go on with.
  */
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { PriceTable, Tokens } from '../core/group.ts';
 import type { World } from '../world/world.ts';
 import { isObject, usd } from './lenient.ts';
@@ -46,6 +46,34 @@ export function isCutOff(
   const paths = configDirs.flatMap((folder) => filesOf(world, folder, claudeSessionId));
   return paths.length > 0 && paths.every((path) => lacks(world, path, lastMessageId));
 }
+
+/**
+ * True when a message of the model, or of a sub-agent, that was printed last is in no file of the conversation: how
+ * long its answer became is written nowhere.
+ */
+export function isUnwritten(
+  world: World,
+  configDirs: readonly string[],
+  { claudeSessionId, lastMessageIds }: Pick<AttemptStream, 'claudeSessionId' | 'lastMessageIds'>,
+): boolean {
+  if (claudeSessionId === undefined) return false;
+  const paths = configDirs.flatMap((folder) => filesWithin(world, folder, claudeSessionId));
+  const isAbsent = (id: string): boolean => paths.every((path) => lacks(world, path, id));
+  return paths.length > 0 && [...lastMessageIds.values()].some(isAbsent);
+}
+
+/** The same with what sub-agents of the conversation have said. */
+function filesWithin(world: World, configDir: string, claudeSessionId: string): string[] {
+  const { files } = world;
+  return filesOf(world, configDir, claudeSessionId).flatMap((path) => {
+    const agents = join(dirname(path), claudeSessionId, 'subagents');
+    const names = files.entryKind(agents) === 'folder' ? files.list(agents).filter(isTranscript) : [];
+    const ofAgents = names.map((name) => join(agents, name)).filter((one) => files.entryKind(one) === 'file');
+    return [path, ...ofAgents];
+  });
+}
+
+const isTranscript = (name: string): boolean => name.endsWith('.jsonl');
 
 /**
  * The folder below projects/ is named after the project's path by rules of claude's own, so all of them are looked
@@ -97,6 +125,35 @@ export function totalsBefore(
   return null;
 }
 
+/**
+ * claude's totals when it ended in good order, for an attempt that began at `startedAtMs` (ms since 1970): asked to by
+ * a signal it prints none, but writes them down. Null when it was killed before that, or is older than 2.1.278.
+ */
+export function totalsAtEnd(
+  world: World,
+  configDirs: readonly string[],
+  claudeSessionId: string | undefined,
+  startedAtMs: number,
+): Claim | null {
+  if (claudeSessionId === undefined) return null;
+  const paths = configDirs.flatMap((folder) => filesOf(world, folder, claudeSessionId));
+  return paths.map((path) => endOf(world, path, startedAtMs)).find((totals) => totals !== null) ?? null;
+}
+
+/** Of what is said behind them they know nothing. */
+function endOf({ files }: World, path: string, startedAtMs: number): Claim | null {
+  let isOfAttempt = false;
+  let found: Claim | null = null;
+  for (const line of (files.readText(path) ?? '').split('\n')) {
+    const totals = readTotals(line);
+    const timeMs = timeOf(line);
+    isOfAttempt ||= timeMs >= startedAtMs;
+    if (totals !== null) found = isOfAttempt ? totals : null;
+    else if (!Number.isNaN(timeMs)) found = null;
+  }
+  return found;
+}
+
 /** A message of the model as claude has kept it. */
 export interface KeptMessage {
   readonly id: string;
@@ -108,7 +165,10 @@ export interface KeptMessage {
   readonly atMs: number;
 }
 
-/** The messages of these conversations, each with what it had become last; none when nothing is left of them. */
+/**
+ * The messages of these conversations and of their sub-agents, each with what it had become last; none when nothing is
+ * left of them.
+ */
 export function keptMessages(
   world: World,
   configDir: string,
@@ -116,7 +176,7 @@ export function keptMessages(
   prices: PriceTable,
 ): KeptMessage[] {
   const kept = new Map<string, KeptMessage>();
-  const paths = [...claudeSessionIds].flatMap((id) => filesOf(world, configDir, id));
+  const paths = [...claudeSessionIds].flatMap((id) => filesWithin(world, configDir, id));
   for (const path of paths) {
     for (const line of (world.files.readText(path) ?? '').split('\n')) {
       const message = keptMessage(line, prices);

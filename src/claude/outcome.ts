@@ -262,8 +262,8 @@ function warningsOf(input: JudgeInput): Warning[] {
   }
   if (stream.unbookedUsd > 0) {
     const message =
-      `claude had written down $${stream.unbookedUsd.toFixed(6)} that no earlier attempt was seen to spend: the disk ` +
-      'was full, or the conversation was used from elsewhere. They are counted with this one.';
+      `claude had written down $${stream.unbookedUsd.toFixed(6)} more than is known of the earlier attempts; it is ` +
+      'counted with this one.';
     warnings.push({ code: 'estimated-cost', message });
   }
   if (stream.estimated && stream.costUsd > 0) {

@@ -134,6 +134,10 @@ export interface AttemptStream {
   messages: number;
   /** The id of the last of them that the model, and not claude in its name, has said. */
   lastMessageId?: string;
+  /** The same for each sub-agent, by the id of the call that runs it, and '' for the main loop. */
+  readonly lastMessageIds: Map<string, string>;
+  /** claude ended in good order, and its totals of that moment are in the cost. */
+  isToldAtEnd: boolean;
   /** claude's own list of tasks, by their ids. */
   readonly taskList: Map<string, ListedTask>;
 }
@@ -181,6 +185,8 @@ export function emptyStream(prices: PriceTable = {}, earlier?: Earlier): Attempt
     successBeforeAnswer: false,
     spoken: new Set(),
     messages: 0,
+    lastMessageIds: new Map(),
+    isToldAtEnd: false,
     taskList: new Map(),
   };
 }
@@ -295,7 +301,10 @@ function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
     if (s.spoken.size > maxOpen && oldest !== undefined) s.spoken.delete(oldest);
     if (isMainLoop) s.messages += 1;
     const model = modelName(s, m);
-    if (isMainLoop && model !== '<synthetic>') s.lastMessageId = m.messageId;
+    if (model !== '<synthetic>') {
+      if (isMainLoop) s.lastMessageId = m.messageId;
+      s.lastMessageIds.set(m.parentToolUseId ?? '', m.messageId);
+    }
     if (m.usage !== undefined && model !== '<synthetic>') foldMessageUsage(s, model, m.usage);
   }
   for (const block of m.blocks) {
@@ -382,6 +391,12 @@ function foldTotal(s: AttemptStream, { costUsd, models }: Claim): void {
   if (s.isNewConversation) s.spending = spendAnew(s.spending, costUsd);
   s.isNewConversation = false;
   setSpending(s, spendClaimed(s.spending, costUsd, models, s.prices));
+}
+
+/** The totals that claude wrote down when it ended, where it printed none. */
+export function foldTotalAtEnd(s: AttemptStream, total: Claim): void {
+  foldTotal(s, total);
+  s.isToldAtEnd = s.unbelieved === undefined;
 }
 
 /** What is not named any more has ended, whether its end was told or not. Tasks in the foreground are not named. */

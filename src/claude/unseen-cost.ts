@@ -25,8 +25,8 @@ export interface BrokenOff {
   readonly reservedUsd?: number;
   /** What claude has kept of the session's conversations and of these; asked for only when it is needed. */
   readonly kept: (claudeSessionIds: readonly string[]) => readonly KeptMessage[];
-  /** What the model said last is missing in the conversation that claude has kept. */
-  readonly isCutOff: (stream: AttemptStream) => boolean;
+  /** What was said last is missing in the conversation that claude has kept. */
+  readonly isUnwritten: (stream: AttemptStream) => boolean;
 }
 
 /** The instructions and tools that every conversation begins with, and a long answer. */
@@ -38,13 +38,14 @@ export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
   const usage = usageOf(stream, durationMs);
   // The file was there when that was logged: it has been removed since, or the disk has lost it.
   const isShort = isIdentified && !stream.sawInit;
-  if (!isInTurn && !isShort && stream.unbelieved === undefined) return usage;
+  if (stream.isToldAtEnd || (!isInTurn && !isShort && stream.unbelieved === undefined)) return usage;
   const kept = broken.kept(stream.claudeSessionIds).filter(({ tokens }) => !isOddMessage(tokens));
   const ofAttempt = kept.filter(({ id, atMs }) => (isShort ? atMs >= startedAtMs : stream.spoken.has(id)));
   const seen = withKept(usage, ofAttempt);
   const isOdd = stream.unbelieved === 'own';
-  // It was told how its answer began, but not how long it has become: claude was killed before it wrote that down.
-  const isLong = isInTurn && broken.isCutOff(stream);
+  // It was told how its answer began, but not how long it has become: claude was killed before it wrote that down. Or
+  // not even that: the disk was full, and of the line there is a part.
+  const isLong = isInTurn && (stream.malformed > 0 || broken.isUnwritten(stream));
   if (!machineWentDown && !isShort && !isOdd && !isLong) return seen;
   const dearestUsd = kept.reduce((most, { usd }) => Math.max(most, usd), 0);
   const left = reservedUsd === undefined ? Number.POSITIVE_INFINITY : Math.max(0, reservedUsd - seen.costUsd);

@@ -1,7 +1,7 @@
 /** What an attempt has cost in all, by what its machine told when it was there again. */
-import { isCutOff, type KeptMessage, keptMessages } from '../claude/conversation.ts';
+import { isUnwritten, type KeptMessage, keptMessages, totalsAtEnd } from '../claude/conversation.ts';
 import { parseLine } from '../claude/messages.ts';
-import { emptyStream, foldMessage } from '../claude/stream.ts';
+import { emptyStream, foldMessage, foldTotalAtEnd } from '../claude/stream.ts';
 import { usageWithUnseen } from '../claude/unseen-cost.ts';
 import { defined } from '../core/defined.ts';
 import type { PriceTable, Usage } from '../core/group.ts';
@@ -44,6 +44,8 @@ export function lateUsage(world: World, { record, attempt, paths, path, prices }
   const startedAtMs = Date.parse(attempt.startedAt);
   // Some of its conversation came before the machine was lost, the rest with what came late.
   const folders = [paths.config, lateConversations(paths, attempt.id)];
+  const atEnd = isInTurn ? totalsAtEnd(world, folders, stream.claudeSessionId, startedAtMs) : null;
+  if (atEnd !== null) foldTotalAtEnd(stream, atEnd);
   const kept = (ids: readonly string[]): KeptMessage[] => {
     const all = folders.flatMap((folder) => keptMessages(world, folder, new Set(ids), prices));
     return [...new Map(all.map((message) => [message.id, message])).values()];
@@ -53,7 +55,7 @@ export function lateUsage(world: World, { record, attempt, paths, path, prices }
   return usageWithUnseen(
     {
       ...{ stream, isInTurn, isIdentified, startedAtMs, kept, machineWentDown: false },
-      isCutOff: (stream) => isCutOff(world, folders, stream),
+      isUnwritten: (stream) => isUnwritten(world, folders, stream),
       ...defined({ reservedUsd }),
     },
     durationMs,

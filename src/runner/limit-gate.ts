@@ -10,7 +10,7 @@ import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
 import { isRegularFile } from '../store/regular-file.ts';
 import { fields, isNumber, isText, optional, parseJson } from '../store/shape.ts';
-import { isTableFull } from '../world/system-error.ts';
+import { errorCode, isTableFull } from '../world/system-error.ts';
 import type { World } from '../world/world.ts';
 
 export interface GateReading {
@@ -62,6 +62,8 @@ export interface GateOptions {
   /** Names the login, see `gateKey`. */
   readonly key: string;
   readonly runId: string;
+  /** Is told once in a sentence when the file cannot be used. */
+  readonly warn?: (message: string) => void;
 }
 
 /** A name for the login that tells nothing about its secret. */
@@ -107,43 +109,75 @@ function closed(file: GateFile | null, { nowMs, resetsAtMs: named = 0, limitType
   };
 }
 
-/** The file of the gate: what it says, and how it is changed while nobody else changes it. */
-function gateFile(world: World, { root, key, runId }: GateOptions) {
+type Change = (file: GateFile | null) => GateFile | null;
+
+/**
+ * The file of the gate: what it says, and how it is changed while nobody else changes it. One that cannot be used -
+ * somebody else's, or the disk is full - must end no run: this one then goes by what it meets itself.
+ */
+function gateFile(world: World, { root, key, runId, warn = () => {} }: GateOptions) {
   const folder = join(root, 'limits');
   const path = join(folder, `${key}.json`);
   let lastRead: GateFile | null = null;
+  let isShared = true;
+  /** `before` while the table of open files is full, and from then on when the system refuses more than that. */
+  const attempt = <T>(what: () => T, before: T): T => {
+    if (!isShared) return before;
+    try {
+      return what();
+    } catch (error) {
+      if (isTableFull(error)) return before;
+      const code = errorCode(error);
+      if (code === '') throw error;
+      isShared = false;
+      warn(
+        `The usage limits in ${path} cannot be used (${code}): until it ends, this run goes by those it meets itself.`,
+      );
+      return before;
+    }
+  };
   const read = (): GateFile | null => {
-    lastRead = unlessTableFull(() => readGate(world, path), lastRead);
+    lastRead = attempt(() => readGate(world, path), lastRead);
     return lastRead;
   };
   // As good as always nothing is there, and it is asked for at every step.
   const { get: load, forget } = inOneBreath(read);
-  /** `change` returning null leaves it as it is. */
-  const update = (change: (file: GateFile | null) => GateFile | null): 'changed' | 'kept' | 'busy' => {
+  const updateShared = (change: Change): 'changed' | 'kept' | 'busy' => {
     world.files.makeFolder(folder);
     const holder = { identity: world.machine.self, runId };
-    const lock = unlessTableFull(() => world.locks.tryLock(join(folder, `${key}.lock`), holder), null);
+    const lock = world.locks.tryLock(join(folder, `${key}.lock`), holder);
     if (lock === null) return 'busy';
     try {
       const next = change(readGate(world, path));
       if (next !== null) world.files.writeAtomic(path, `${JSON.stringify(next)}\n`, { durable: true });
       return next === null ? 'kept' : 'changed';
-    } catch (error) {
-      if (!isTableFull(error)) throw error;
-      return 'busy';
     } finally {
-      forget();
       lock.release();
     }
   };
-  return { path, read, load, forget, update };
+  /** `change` returning null leaves it as it is. */
+  const update = (change: Change): 'changed' | 'kept' | 'busy' => {
+    forget();
+    const done = attempt(() => updateShared(change), 'busy');
+    if (isShared) return done;
+    const next = change(lastRead);
+    if (next === null) return 'kept';
+    lastRead = next;
+    return 'changed';
+  };
+  const clear = (): void => {
+    forget();
+    attempt(() => world.files.remove(path), undefined);
+    if (!isShared) lastRead = null;
+  };
+  return { read, load, forget, update, clear };
 }
 
 export function openLimitGate(world: World, options: GateOptions): LimitGate {
   const { runId } = options;
   /** A report that could not be written down yet, because another run was writing just then. */
   let unsaid: Report | null = null;
-  const { path, read, load, forget, update } = gateFile(world, options);
+  const { read, load, forget, update, clear } = gateFile(world, options);
   const report = (met: Report): void => {
     unsaid = update((file) => closed(file, met)) === 'busy' ? met : null;
   };
@@ -176,7 +210,7 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
       unsaid = null;
       forget();
       const nearUntilMs = read()?.nearUntilMs ?? 0;
-      if (nearUntilMs <= world.clock.now()) world.files.remove(path);
+      if (nearUntilMs <= world.clock.now()) clear();
       // Busy or not: whoever writes just now has met the limit again, or sees an open gate at its next look.
       else update((file) => (file === null ? null : { untilMs: 0, guesses: 0, nearUntilMs }));
     },
@@ -190,16 +224,6 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
       return (load()?.nearUntilMs ?? 0) > world.clock.now();
     },
   };
-}
-
-/** What nobody can look at just now is as it was when it was looked at last. */
-function unlessTableFull<T>(look: () => T, before: T): T {
-  try {
-    return look();
-  } catch (error) {
-    if (!isTableFull(error)) throw error;
-    return before;
-  }
 }
 
 /** A step of a run asks several times; what it asks without a pause in between is answered by one reading. */

@@ -23,7 +23,7 @@ import { CommandSlots } from './attempt/command-slots.ts';
 import { Checkouts } from './checkouts.ts';
 import type { RunnerSignal } from './facts.ts';
 import { GroupRunner } from './group-runner.ts';
-import { gateKey, openLimitGate, rehearsalGateKey } from './limit-gate.ts';
+import { gateKey, type LimitGate, openLimitGate, rehearsalGateKey } from './limit-gate.ts';
 import { preloadModules, restMs } from './on-demand.ts';
 import type { LinkFleet } from './open-fleet.ts';
 import { correctUsage } from './recount.ts';
@@ -139,7 +139,7 @@ async function runOpened(
     slots,
     ...(options.rehearsal ? {} : { openFleet: linked?.value ?? null }),
     root: options.root,
-    gate: openLimitGate(world, { root: options.root, key: gateKeyFor(options), runId }),
+    gate: gateFor(world, writer, options, runId),
     checkouts: new Checkouts(world, options.root, options.groupId, runId, attemptMark in options.callerEnv),
   });
   const unsubscribe = options.onSignal((signal) => runner.enqueue({ kind: 'signal', signal }));
@@ -184,8 +184,10 @@ async function fleetOf(world: World, options: RunGroupOptions): Promise<Result<L
   return readFleetHere(world, options);
 }
 
-function gateKeyFor({ rehearsal, groupId, callerEnv }: RunGroupOptions): string {
-  return rehearsal ? rehearsalGateKey(groupId) : gateKey(callerEnv);
+function gateFor(world: World, { state }: GroupWriter, options: RunGroupOptions, runId: string): LimitGate {
+  const { rehearsal, groupId, callerEnv, reporter, root } = options;
+  const key = rehearsal ? rehearsalGateKey(groupId) : gateKey(callerEnv);
+  return openLimitGate(world, { root, key, runId, warn: (message) => reporter.warning?.(message, state) });
 }
 
 function settledResult(state: GroupState): RunResult {

@@ -3,7 +3,7 @@
  * runner logs the answer before it removes the file, so a sender is never left in doubt.
  */
 
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { advise } from '../core/advice.ts';
 import type { SessionChanges } from '../core/edit.ts';
 import type { GroupChanges } from '../core/edit-group.ts';
@@ -147,7 +147,14 @@ const anEnvelope = fields({ id: anId, runId: isText, at: isInstant, kind: isText
 export function makeRequestsFolder({ files }: World, { requests }: GroupPaths): void {
   const kind = files.entryKind(requests);
   if (kind !== null && kind !== 'folder') files.remove(requests);
-  files.makeFolder(requests);
+  if (!files.makeFolder(requests)) regain(files, requests);
+}
+
+/** A session may have taken our own rights from it. */
+function regain(files: Files, folder: string): void {
+  try {
+    files.makePrivate(folder);
+  } catch {}
 }
 
 /** Leaves a request for the runner. Throws the system's error when it cannot be written. */
@@ -184,7 +191,7 @@ export function takeRequests(
       }
       refuse(value.id as string);
     }
-    world.files.remove(path);
+    removeRequest(world, path);
   }
   return pending.sort((a, b) => Date.parse(a.request.at) - Date.parse(b.request.at));
 }
@@ -207,12 +214,12 @@ function requestFiles({ files }: World, { requests }: GroupPaths): string[] {
   );
 }
 
-/** While the table of open files is full nothing is lost: what lies there is found at the next look. */
+/** Nothing is lost while the table of open files is full, or we have no right: it is found at the next look. */
 function listQuietly(files: Files, folder: string): string[] {
   try {
     return files.list(folder);
   } catch (error) {
-    if (!isTableFull(error)) throw error;
+    if (!isTableFull(error)) regain(files, folder);
     return [];
   }
 }
@@ -240,8 +247,13 @@ export function otherVersion(groupId: GroupId): Failure {
 }
 
 /** To be called after the answer was logged, not before: a file that is gone without an answer counts as dropped. */
-export function removeRequest(world: World, path: string): void {
-  world.files.remove(path);
+export function removeRequest({ files }: World, path: string): void {
+  try {
+    files.remove(path);
+  } catch {
+    regain(files, dirname(path));
+    files.remove(path);
+  }
 }
 
 /** It names a run that is over, so nobody would answer it even if the disk kept it. */

@@ -98,12 +98,13 @@ function makePrivate(folder: string): void {
 }
 
 function makeTreePrivate(folder: string): void {
+  // First, because they may have taken the rights of the owner as well.
+  unlessMissing(() => chmodSync(folder, 0o700), undefined);
   for (const entry of unlessMissing(() => readdirSync(folder, { withFileTypes: true }), [])) {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) makeTreePrivate(path);
     else if (entry.isFile()) unlessMissing(() => takeRights(path), undefined);
   }
-  unlessMissing(() => chmodSync(folder, 0o700), undefined);
 }
 
 function takeRights(path: string): void {

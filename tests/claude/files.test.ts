@@ -17,7 +17,14 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { conversationExists, isCutOff, removeEmptyConversation, totalsBefore } from '../../src/claude/conversation.ts';
+import {
+  conversationExists,
+  isCutOff,
+  isUnwritten,
+  removeEmptyConversation,
+  totalsAtEnd,
+  totalsBefore,
+} from '../../src/claude/conversation.ts';
 import { type ConfigDirInput, prepareConfigDir } from '../../src/claude/launch/config-dir.ts';
 import { gitGuidance } from '../../src/claude/launch/git-guidance.ts';
 import { checkLogin } from '../../src/claude/launch/login.ts';
@@ -248,6 +255,32 @@ describe('totalsBefore', () => {
     write('cfg/projects/p/odd.jsonl', [said(1), ended(0.1), printed, ended(0.5).slice(0, 60), '{', said(4)].join('\n'));
     expect(before(5, 'odd')).toBe(0.1);
   });
+});
+
+describe('totalsAtEnd', () => {
+  const at = (minute: number) => `2026-11-24T10:${String(minute).padStart(2, '0')}:00.000Z`;
+  const said = (minute: number) => JSON.stringify({ type: 'user', message: { content: 'x' }, timestamp: at(minute) });
+  const ended = (usd: number) => JSON.stringify({ type: 'cost-state', totalCostUSD: usd, modelUsage: {} });
+  const after = (minute: number, id: string | undefined) =>
+    totalsAtEnd(world, [join(folder, 'none'), join(folder, 'cfg')], id, Date.parse(at(minute)))?.costUsd;
+
+  test('are those behind all that an attempt has said', () => {
+    write('cfg/projects/p/one.jsonl', [said(1), ended(0.1), said(5), ended(0.3), '{}', ''].join('\n'));
+    expect([1, 3, 5, 6].map((minute) => after(minute, 'one'))).toEqual([0.3, 0.3, 0.3, undefined]);
+    write('cfg/projects/p/killed.jsonl', [said(1), ended(0.1), said(5), ended(0.3), said(6), ''].join('\n'));
+    expect([1, 5].map((minute) => after(minute, 'killed'))).toEqual([undefined, undefined]);
+    expect([after(1, 'gone'), after(1, undefined)]).toEqual([undefined, undefined]);
+  });
+});
+
+test('a message of a sub-agent that is in none of its files is unwritten', () => {
+  write('cfg/projects/p/s.jsonl', '{"id":"m1"}\n');
+  write('cfg/projects/p/s/subagents/agent-a.jsonl', '{"id":"a1"}\n');
+  const unwritten = (...ids: [string, string][]) =>
+    isUnwritten(world, [join(folder, 'cfg')], { claudeSessionId: 's', lastMessageIds: new Map(ids) });
+  expect(unwritten(['', 'm1'], ['call', 'a1'])).toBe(false);
+  expect([unwritten(['', 'm1'], ['call', 'a2']), unwritten(['', 'm2'])]).toEqual([true, true]);
+  expect(isUnwritten(world, [folder], { claudeSessionId: 's', lastMessageIds: new Map([['', 'm2']]) })).toBe(false);
 });
 
 describe('checkProjectSettings', () => {

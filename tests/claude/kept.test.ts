@@ -4,14 +4,33 @@
  * missing, and we notice.
  */
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { interruptRequest, userMessage } from '../../src/claude/control.ts';
-import { conversationExists, isCutOff, removeEmptyConversation } from '../../src/claude/conversation.ts';
-import { emptyStream, foldMessage } from '../../src/claude/stream.ts';
+import {
+  conversationExists,
+  isCutOff,
+  isUnwritten,
+  keptMessages,
+  removeEmptyConversation,
+  totalsAtEnd,
+} from '../../src/claude/conversation.ts';
+import { emptyStream, foldMessage, foldTotalAtEnd } from '../../src/claude/stream.ts';
+import { usageWithUnseen } from '../../src/claude/unseen-cost.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
+import { until } from '../support/cli.ts';
 import { sampled } from '../support/long.ts';
-import { claudeBinary, openRig, type Probe, patienceMs, prepareSession, type Rig, startClaude } from './rig.ts';
+import {
+  claudeBinary,
+  modelOfKnownPrice,
+  openRig,
+  type Probe,
+  patienceMs,
+  prepareSession,
+  type Rig,
+  type Session,
+  startClaude,
+} from './rig.ts';
 
 setDefaultTimeout(patienceMs);
 
@@ -28,9 +47,17 @@ const mayMount = process.platform === 'linux' && process.getuid?.() === 0;
 
 const asleep = { tool: 'Bash', input: { command: 'sleep 600' } };
 
-function begin(steps: Parameters<typeof openRig>[0]) {
-  rig = openRig(steps);
-  return prepareSession(rig);
+type Begin = Parameters<typeof openRig>;
+
+function begin(steps: Begin[0], agents?: Begin[1], options?: Parameters<typeof prepareSession>[1]) {
+  rig = openRig(steps, agents);
+  return prepareSession(rig, options);
+}
+
+function conversation({ paths, claudeSessionId }: Session): string {
+  const projects = { cwd: join(paths.config, 'projects'), absolute: true };
+  const found = [...new Bun.Glob(`*/${claudeSessionId}.jsonl`).scanSync(projects)];
+  return found.map((path) => readFileSync(path, 'utf8')).join('');
 }
 
 async function isCut(claude: Probe, configDir: string): Promise<boolean> {
@@ -49,6 +76,45 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     await claude.end();
     expect(await isCut(claude, session.paths.config)).toBe(false);
     expect(conversationExists(world, session.paths.config, session.claudeSessionId)).toBe(true);
+  });
+
+  test.each(['SIGTERM', 'SIGKILL'] as const)('tells what sub-agents cost that were at work at a %s', async (signal) => {
+    const input = { description: 'look', prompt: 'look', subagent_type: 'general-purpose' };
+    const big = { usage: { input: 3_000, output: 4_000 } };
+    const looks = { tool: 'Bash', input: { command: 'echo hi' }, ...big };
+    const session = begin([{ tool: 'Agent', input }], [looks, { ...asleep, ...big }], {
+      allowedTools: ['Agent', 'Bash'],
+      model: modelOfKnownPrice,
+    });
+    const startedAtMs = Date.now();
+    const claude = startClaude(rig, session.args, session.env);
+    claude.send(userMessage('go'));
+    const isAsleep = () =>
+      Bun.spawnSync(['pgrep', '-P', String(claude.pid), '-f', asleep.input.command]).exitCode === 0;
+    await until(isAsleep);
+    process.kill(claude.pid, signal);
+    await claude.exited;
+    const stream = claude.messages().reduce(foldMessage, emptyStream());
+    const { config } = session.paths;
+    const totals = totalsAtEnd(world, [config], stream.claudeSessionId, startedAtMs);
+    if (totals !== null) foldTotalAtEnd(stream, totals);
+    const { costUsd, heldUsd = 0 } = usageWithUnseen(
+      {
+        ...{ stream, isInTurn: true, isIdentified: true, machineWentDown: false, startedAtMs },
+        isUnwritten: () => isUnwritten(world, [config], stream),
+        kept: (ids) => keptMessages(world, config, ids, {}),
+      },
+      0,
+    );
+    const servedUsd = rig.api.served.total.costUsd;
+    // Programs before 2.1.278 write none.
+    const writesTotals = conversation(session).includes('"type":"cost-state"');
+    expect(stream.isToldAtEnd).toBe(writesTotals);
+    if (signal === 'SIGKILL') expect(writesTotals).toBe(false);
+    if (stream.isToldAtEnd) expect(costUsd).toBeCloseTo(servedUsd, 9);
+    // Older ones let the sub-agent ask on while they end at a SIGTERM.
+    else if (signal === 'SIGKILL') expect(costUsd).toBeGreaterThanOrEqual(servedUsd - 1e-9);
+    expect(costUsd - heldUsd).toBeLessThanOrEqual(servedUsd + 1e-9);
   });
 
   test('keeps nothing when it is killed as it begins, and begins again under the same id', async () => {
@@ -71,7 +137,8 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
   });
 
   test.skipIf(!mayMount)('loses the end of a conversation to a full disk', async () => {
-    const session = begin([{ tool: 'Bash', input: { command: 'echo' } }, { text: 'much was said '.repeat(2_000) }]);
+    const waits = { tool: 'Bash', input: { command: 'until [ -e full ]; do sleep 0.05; done' } };
+    const session = begin([waits, { text: 'much was said '.repeat(2_000) }]);
     const projects = join(session.paths.config, 'projects');
     mkdirSync(projects, { recursive: true });
     expect(run('mount', '-t', 'tmpfs', '-o', 'size=256k', 'tmpfs', projects)).toBe(true);
@@ -80,6 +147,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     claude.send(userMessage('go'));
     await claude.until((m) => m.kind === 'assistant');
     expect(() => writeFileSync(join(projects, 'fill'), Buffer.alloc(1024 ** 2))).toThrow('ENOSPC');
+    writeFileSync(join(rig.project, 'full'), '');
     await claude.until((m) => m.kind === 'result');
     await claude.end();
     expect(await isCut(claude, session.paths.config)).toBe(true);

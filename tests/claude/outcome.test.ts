@@ -274,7 +274,7 @@ describe('judge', () => {
     expect(judged([], { stream: goesOn }).warnings).toEqual([
       {
         code: 'estimated-cost',
-        message: expect.stringContaining('$0.200000 that no earlier attempt was seen to spend'),
+        message: expect.stringContaining('$0.200000 more than is known of the earlier attempts'),
       },
     ]);
   });

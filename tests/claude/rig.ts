@@ -47,12 +47,13 @@ export interface Rig {
   close(): Promise<void>;
 }
 
-export function openRig(steps: readonly Step[]): Rig {
+/** `agents`: what each of its sub-agents does. */
+export function openRig(steps: readonly Step[], agents?: readonly Step[]): Rig {
   const folder = mkdtempSync(join(tmpdir(), 'cca-claude-'));
   const paths = { home: join(folder, 'home'), configDir: join(folder, 'config'), project: join(folder, 'project') };
   for (const path of Object.values(paths)) mkdirSync(path);
   const api = startScriptedApi({
-    script: { version: 1, sessions: { '*': { steps: [...steps] } } },
+    script: { version: 1, sessions: { '*': { steps: [...steps], ...(agents && { agents: [...agents] }) } } },
     nameOf: () => undefined,
   });
   return {

@@ -7,7 +7,7 @@ import { expect, test } from 'bun:test';
 import type { KeptMessage } from '../../src/claude/conversation.ts';
 import { parseLine } from '../../src/claude/messages.ts';
 import { estimateCost } from '../../src/claude/pricing.ts';
-import { emptyStream, foldMessage } from '../../src/claude/stream.ts';
+import { emptyStream, foldMessage, foldTotalAtEnd } from '../../src/claude/stream.ts';
 import { type BrokenOff, usageWithUnseen } from '../../src/claude/unseen-cost.ts';
 import { noTokens } from '../../src/core/group.ts';
 
@@ -30,7 +30,7 @@ function usage(lines: readonly object[], messages: readonly KeptMessage[], more:
   const stream = emptyStream();
   for (const line of lines) foldMessage(stream, parseLine(JSON.stringify(line)));
   const broken = { stream, isInTurn: true, machineWentDown: true, isIdentified: true, startedAtMs, reservedUsd: 2 };
-  return usageWithUnseen({ ...broken, kept: () => messages, isCutOff: () => false, ...more }, 0);
+  return usageWithUnseen({ ...broken, kept: () => messages, isUnwritten: () => false, ...more }, 0);
 }
 
 test('what has its result is what claude says', () => {
@@ -49,7 +49,7 @@ test('an answer is as long as claude has kept it', () => {
 });
 
 test('an answer that claude was killed before it had kept holds one message, as dear as the dearest', () => {
-  const killed = { machineWentDown: false, isCutOff: () => true };
+  const killed = { machineWentDown: false, isUnwritten: () => true };
   const first = usage([init, message('a')], [], killed);
   expect({ costUsd: first.costUsd, heldUsd: first.heldUsd }).toEqual({ costUsd: 0.517525, heldUsd: 0.5125 });
   const later = usage([init, message('a'), message('b')], [kept('a', 400)], killed);
@@ -63,6 +63,23 @@ test('whatever is counted has nine digits', () => {
   const odd = [kept('a', 1), kept('b', 3)].map((one) => ({ ...one, usd: 0.1234567891 }));
   const { costUsd, heldUsd, models } = usage([init, message('a'), message('b')], odd, {});
   expect([costUsd, heldUsd, models[model]?.costUsd]).toEqual([0.370370367, 0.123456789, 0.246913578]);
+});
+
+test('of an output with a torn line one message is held: the disk may have been full', () => {
+  const torn = [init, message('a'), '{"type":"assist'] as unknown as object[];
+  const { heldUsd } = usage(torn, [kept('a', 400)], { machineWentDown: false });
+  expect(heldUsd).toBeCloseTo(0.015, 9);
+});
+
+test('what claude wrote down as it ended in good order is what it cost, and nothing is held', () => {
+  const stream = emptyStream();
+  for (const line of [init, message('a')]) foldMessage(stream, parseLine(JSON.stringify(line)));
+  foldTotalAtEnd(stream, {
+    costUsd: 0.24,
+    models: { [model]: { costUsd: 0.24, tokens: { ...noTokens, input: 9_000 } } },
+  });
+  const told = usage([], [kept('a', 90_000)], { stream, isUnwritten: () => true });
+  expect([told.costUsd, told.heldUsd, told.estimated]).toEqual([0.24, undefined, undefined]);
 });
 
 test('what other attempts have said is not counted again', () => {

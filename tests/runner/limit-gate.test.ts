@@ -160,6 +160,39 @@ test.each([
   expect(waitMs()).toBe(5_000);
 });
 
+test('a gate that cannot be used ends nothing and holds nobody up: the run goes by what it meets itself', () => {
+  const { readText } = world.files;
+  const said: string[] = [];
+  const mine = openLimitGate(world, { root, key: 'key', runId: 'run-1', warn: (message) => void said.push(message) });
+  mkdirSync(join(root, 'limits'));
+  makeFifo(join(root, 'limits', 'key.lock'), 0o600);
+  writeFileSync(join(root, 'limits', 'key.json'), '{}');
+  world.files.readText = (path) => {
+    if (path.endsWith('key.json')) throw Object.assign(new Error('EACCES'), { code: 'EACCES' });
+    return readText(path);
+  };
+  expect(mine.read()).toBeNull();
+  mine.close(nowMs + 5_000, 'five_hour');
+  expect([mine.read()?.untilMs, mine.claimProbe()]).toEqual([nowMs + 5_000, false]);
+  nowMs += 5_000;
+  expect([mine.claimProbe(), mine.read()?.probe]).toEqual([true, 'mine']);
+  mine.noteNear(nowMs + 9_000);
+  mine.open();
+  expect([mine.read(), mine.isNear()]).toEqual([null, true]);
+  nowMs += 9_000;
+  mine.open();
+  expect([mine.read(), mine.isNear()]).toEqual([null, false]);
+  expect(said).toEqual([expect.stringContaining(`${join(root, 'limits', 'key.json')} cannot be used (EACCES)`)]);
+});
+
+test('a gate whose lock is a FIFO is known to this run alone', () => {
+  mkdirSync(join(root, 'limits'));
+  makeFifo(join(root, 'limits', 'key.lock'), 0o600);
+  gate.close(nowMs + 5_000, 'five_hour');
+  expect(waitMs()).toBe(5_000);
+  expect(open('run-2').read()).toBeNull();
+});
+
 test('F11: a FIFO in the place of the gate file holds nobody up', () => {
   mkdirSync(join(root, 'limits'));
   makeFifo(join(root, 'limits', 'key.json'), 0o600);

@@ -141,7 +141,7 @@ test('what claude has written down and a full disk kept from us is counted when 
   const { usage, warnings = [] } = group.state().sessions.get(group.id('a')) ?? {};
   expect(usage?.costUsd).toBe(0.6);
   expect(warnings.map(({ message }) => message).join(' ')).toContain(
-    '$0.480000 that no earlier attempt was seen to spend',
+    '$0.480000 more than is known of the earlier attempts',
   );
 });
 

@@ -128,7 +128,28 @@ function checkDataRoot(world: World, root: string): Finding[] {
           message: `Only ${amount} are free on the disk that holds ${root}.`,
           next: adviceText(advise('Free some space, for example with', ['group', 'delete', 'GROUP'])),
         };
-  return [checkRights(world, root) ?? fine('data', root), space];
+  return [checkRights(world, root) ?? fine('data', root), ...checkGates(world, root), space];
+}
+
+/** Each holds the usage limits of a login, for all its groups. */
+function checkGates({ files }: World, root: string): Finding[] {
+  const folder = join(root, 'limits');
+  const isUsable = (path: string): boolean => {
+    try {
+      files.openAppend(path).close();
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  const unusable = namesIn(files, folder)
+    .map((name) => join(folder, name))
+    .filter((path) => !isUsable(path));
+  const next = 'Look who owns it, then remove it: it is made anew with the next limit.';
+  return unusable.slice(0, openMax).map((path) => ({
+    ...{ check: 'data', level: 'warning', next },
+    message: `${path} cannot be written, so groups do not tell each other of usage limits.`,
+  }));
 }
 
 /** So many are named at once. */

@@ -1,7 +1,8 @@
 /** What a worker is told of its session: the same for a new one, an adopted one and one that is only to be stopped. */
 
-import { isCutOff, keptMessages, totalsBefore } from '../../claude/conversation.ts';
+import { isCutOff, isUnwritten, keptMessages, totalsAtEnd, totalsBefore } from '../../claude/conversation.ts';
 import { type Claim, type Earlier, noClaim } from '../../claude/spending.ts';
+import type { AttemptStream } from '../../claude/stream.ts';
 import type { BrokenOff } from '../../claude/unseen-cost.ts';
 import { defined } from '../../core/defined.ts';
 import type { PriceTable, SessionId } from '../../core/group.ts';
@@ -25,6 +26,10 @@ export interface WorkerOptions extends Omit<BrokenOff, 'stream' | 'isInTurn'> {
   readonly expectStructured: boolean;
   readonly prices: PriceTable;
   readonly earlier?: Earlier;
+  /** What the model said last is missing in the conversation that claude has kept. */
+  readonly isCutOff: (stream: AttemptStream) => boolean;
+  /** claude's totals, where it has ended in good order since this attempt began. */
+  readonly totalsAtEnd: (stream: AttemptStream) => Claim | null;
   /** What earlier runners said to this attempt, besides its prompt. */
   readonly told: readonly string[];
   /** Contract: only enqueues. */
@@ -69,6 +74,9 @@ export function workerOptions(
     isIdentified: attempt.identified,
     ...defined({ reservedUsd }),
     isCutOff: (stream) => isCutOff(world, [ours.config], stream),
+    isUnwritten: (stream) => isUnwritten(world, [ours.config], stream),
+    totalsAtEnd: ({ claudeSessionId = record.claudeSessionIds.at(-1) }) =>
+      totalsAtEnd(world, [ours.config], claudeSessionId, Date.parse(attempt.startedAt)),
     kept: (ids) => keptMessages(world, ours.config, new Set([...record.claudeSessionIds, ...ids]), prices),
   };
 }

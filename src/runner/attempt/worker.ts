@@ -9,7 +9,7 @@ import { basename, dirname } from 'node:path';
 import { interruptGraceMs, interruptRequest, openingLines, usageRequest } from '../../claude/control.ts';
 import { parseLine } from '../../claude/messages.ts';
 import { judge, type Outcome } from '../../claude/outcome.ts';
-import { type AttemptStream, emptyStream, foldMessage, isSuccess } from '../../claude/stream.ts';
+import { type AttemptStream, emptyStream, foldMessage, foldTotalAtEnd, isSuccess } from '../../claude/stream.ts';
 import { usageWithUnseen } from '../../claude/unseen-cost.ts';
 import { defined } from '../../core/defined.ts';
 import type { ProcessIdentity, StopReason } from '../../core/event.ts';
@@ -371,7 +371,10 @@ export class Worker {
     const cut = cutShort(end, this.stream.lastResult !== undefined);
     if (cut !== null) return cut;
     const exit = end.kind === 'lost' || end.kind === 'fenced' ? ({ kind: 'unknown' } as const) : end;
-    const { expectHook, expectStructured } = this.#options;
+    const { expectHook, expectStructured, totalsAtEnd } = this.#options;
+    const isTold = this.stream.sawInit && !this.#inTurn;
+    const atEnd = isTold ? null : await patiently(this.#world, () => totalsAtEnd(this.stream));
+    if (atEnd !== null) foldTotalAtEnd(this.stream, atEnd);
     const seen = {
       isCutOff: await patiently(this.#world, () => this.#options.isCutOff(this.stream)),
       stderrTail: lastStderrLine,

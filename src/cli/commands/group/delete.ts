@@ -1,6 +1,7 @@
 /** `group delete`: removes a group with all its files, after its last worker has ended. */
 import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
+import { whatStays, withinGroup } from '../../../control/one-group.ts';
 import { pauseAndTell } from '../../../control/pause-group.ts';
 import { whileWaiting } from '../../../control/request.ts';
 import { type GroupReference, loadWithRunner, resolveGroupToDestroy } from '../../../control/resolve.ts';
@@ -60,9 +61,10 @@ export async function deleteGroups(
   const deleted: GroupId[] = [];
   let first: Result<never> | null = null;
   for (const group of groups.values()) {
-    const removed = await remove(context, group, given);
+    const removed = await withinGroup(context, group, () => remove(context, group, given));
     if (!removed.ok) {
-      if (groups.size > 1) context.stderr.line(`${group.groupId} stays: ${safeLine(removed.failure.message, 400)}`);
+      const why = safeLine(removed.failure.message, noteColumns);
+      if (groups.size > 1) context.stderr.line(`${whatStays(context, group)}: ${why}`);
       first ??= removed;
       continue;
     }

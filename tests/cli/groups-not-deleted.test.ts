@@ -54,3 +54,40 @@ test.skipIf(!unprivileged.isPossible)('rm of a group of which files stay behind 
   expect(stderr).toStartWith(`${bad} is deleted, but not all of its files: ${groups}/.deleted-${bad}-`);
   expect(readdirSync(groups)).toEqual([expect.stringContaining(`.deleted-${bad}-`)]);
 });
+
+interface Pruned {
+  readonly groups: readonly { readonly id: string }[];
+  readonly kept: readonly { readonly id: string; readonly why: string }[];
+  readonly deleted: readonly string[];
+}
+
+const ids = (all: readonly { readonly id: string }[]) => all.map(({ id }) => id).sort();
+
+test.skipIf(!unprivileged.isPossible)('prune: a group that cannot be looked at stays, and the others go', () => {
+  const dry = runWhile('sessions', 0o000, 'group', 'prune', '--keep', '0', '--dry-run', '--json');
+  const why = expect.stringContaining(`${join(groups, bad, 'sessions')} cannot be read or changed (EACCES). Check `);
+  expect(dry).toMatchObject({ code: 0, stderr: '' });
+  const plan = JSON.parse(dry.stdout) as Pruned;
+  expect({ ...plan, groups: ids(plan.groups) }).toEqual({
+    groups: ids(plan.groups),
+    kept: [{ id: bad, why }],
+    deleted: [],
+  });
+  expect(ids(plan.groups)).toEqual(others.toSorted());
+  const { code, stderr } = runWhile('sessions', 0o000, 'group', 'prune', '--keep', '0', '--yes');
+  expect(code).toBe(0);
+  expect(stderr).toStartWith(`${bad} stays. ${join(groups, bad, 'sessions')} cannot be read`);
+  expect(stderr).toEndWith('\nDeleted 2 groups.\n');
+  expect(readdirSync(groups)).toEqual([bad]);
+});
+
+test.skipIf(!unprivileged.isPossible)('prune: a group whose files cannot be removed is told, and the others go', () => {
+  const { code, stdout, stderr } = runWhile('', 0o555, 'group', 'prune', '--keep', '0', '--yes', '--json');
+  const left = readdirSync(groups);
+  expect(code).toBe(1);
+  expect(stderr).toStartWith(`${bad} is deleted, but not all of its files. ${join(groups, left[0] ?? '')}/`);
+  const { groups: meant, kept, deleted } = JSON.parse(stdout) as Pruned;
+  expect([ids(meant), deleted.toSorted()]).toEqual([[...others, bad].sort(), others.toSorted()]);
+  expect(kept).toEqual([{ id: bad, why: expect.stringContaining('cannot be read or changed (EACCES)') }]);
+  expect(left).toEqual([expect.stringContaining(`.deleted-${bad}-`)]);
+});

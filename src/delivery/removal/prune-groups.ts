@@ -1,8 +1,9 @@
 /** Groups that nobody needs any more: which of them go, and why others stay. */
 import { join } from 'node:path';
+import { withinGroup } from '../../control/one-group.ts';
 import type { Place } from '../../control/place.ts';
 import { type GroupReference, isHeld } from '../../control/resolve.ts';
-import { adviceText, advise, see } from '../../core/advice.ts';
+import { advise, see } from '../../core/advice.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -56,8 +57,8 @@ export async function planPrune(place: Place, root: string, options: PruneOption
     if (options.olderThanMs !== undefined && ageMs < options.olderThanMs) continue;
     const bytes = sizeOf(place.world.files, group.paths.folder);
     if (options.largerThanBytes !== undefined && bytes <= options.largerThanBytes) continue;
-    const obstacle = await obstacleOf(place, group);
-    if (obstacle !== null) kept.push({ id: meta.id, why: obstacle });
+    const possible = await withinGroup(place, group, () => checkPrunable(place, group));
+    if (!possible.ok) kept.push({ id: meta.id, why: describeFailure(possible.failure) });
     else doomed.push({ id: meta.id, status: meta.status, bytes, why: whyOf(meta, options, bytes, ageMs) });
   }
   return { doomed, kept };
@@ -83,18 +84,17 @@ function isMeant({ status }: GroupMeta, { status: wanted }: PruneOptions): boole
   return wanted === 'active' ? activeGroupStatuses.has(status) : status === wanted;
 }
 
-async function obstacleOf(place: Place, group: GroupReference): Promise<string | null> {
+async function checkPrunable(place: Place, group: GroupReference): Promise<Result<void>> {
   if (isHeld(place.world, group)) {
-    return `It is being run. ${adviceText(advise('Pause it first', ['group', 'pause', group.groupId]))}`;
+    return fail('busy', 'It is being run.', advise('Pause it first', ['group', 'pause', group.groupId]));
   }
   const state = loadGroup(place.world, group.root, group.groupId);
-  if (!state.ok) return describeFailure(state.failure);
+  if (!state.ok) return state;
   const named = namedProblem(place, group.paths, state.value);
-  if (!named.ok) return named.failure.message;
+  if (!named.ok) return fail(named.failure.reason, named.failure.message, '');
   const leftovers = await leftoversOf(place, group.paths, state.value);
   const command = ['group', 'delete', group.groupId];
-  const releasable = checkReleasable(place, leftovers, { force: false, command });
-  return releasable.ok ? null : describeFailure(releasable.failure);
+  return checkReleasable(place, leftovers, { force: false, command });
 }
 
 function namedProblem(place: Place, paths: GroupPaths, { group, sessions }: GroupState): Result<void> {
@@ -123,16 +123,13 @@ export function megabytes(bytes: number): string {
 
 /** Of what is there itself: what links lead to stays. */
 function sizeOf(files: Files, path: string): number {
-  const kind = files.entryKind(path);
-  if (kind === 'file') return files.info(path)?.size ?? 0;
-  if (kind !== 'folder') return 0;
-  let bytes = 0;
-  for (const name of files.list(path)) {
-    try {
-      bytes += sizeOf(files, join(path, name));
-    } catch {
-      // Gone meanwhile, or not ours to look into.
-    }
+  try {
+    const kind = files.entryKind(path);
+    if (kind === 'file') return files.info(path)?.size ?? 0;
+    if (kind !== 'folder') return 0;
+    return files.list(path).reduce((bytes, name) => bytes + sizeOf(files, join(path, name)), 0);
+  } catch {
+    // Gone meanwhile, or not ours to look into.
+    return 0;
   }
-  return bytes;
 }

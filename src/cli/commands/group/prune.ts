@@ -1,8 +1,10 @@
 /** `group prune`: deletes groups that nobody needs any more, by age, status and size. */
 import { type Command, Option } from '@commander-js/extra-typings';
 import { referenceTo } from '../../../control/groups.ts';
+import { whatStays, withinGroup } from '../../../control/one-group.ts';
 import { whileWaiting } from '../../../control/request.ts';
 import { describeFailure, fail, ok } from '../../../core/failure.ts';
+import type { GroupId } from '../../../core/group.ts';
 import { groupStatuses } from '../../../core/status.ts';
 import {
   type Doomed,
@@ -77,8 +79,8 @@ async function prune(context: Context, options: PruneOptions, { dryRun, yes, for
     context.stderr.line('Nothing was deleted.');
     return ok(exitCode.done);
   }
-  const deleted = await deleteAll(context, root.value, plan.doomed);
-  if (json) context.stdout.line(safeJson({ groups: plan.doomed, kept: plan.kept, deleted }, 2));
+  const { deleted, failed } = await deleteAll(context, root.value, plan.doomed);
+  if (json) context.stdout.line(safeJson({ groups: plan.doomed, kept: [...plan.kept, ...failed], deleted }, 2));
   else context.stderr.line(`Deleted ${plural(deleted.length, 'group')}.`);
   return ok(deleted.length === plan.doomed.length ? exitCode.done : exitCode.failed);
 }
@@ -91,15 +93,26 @@ function show({ stdout, stderr }: Context, { doomed, kept }: PrunePlan): void {
   for (const { id, why } of kept) stderr.line(`${id} stays. ${safeLine(why, noteColumns)}`);
 }
 
-/** Ids of those that are gone; of others it is said why they are not. */
-async function deleteAll(context: Context, root: string, doomed: readonly Doomed[]): Promise<string[]> {
-  const deleted: string[] = [];
+/** `failed`: those that are not gone, of which it is said why. */
+async function deleteAll(
+  context: Context,
+  root: string,
+  doomed: readonly Doomed[],
+): Promise<{ readonly deleted: GroupId[]; readonly failed: PrunePlan['kept'] }> {
+  const deleted: GroupId[] = [];
+  const failed: { id: GroupId; why: string }[] = [];
   const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
   for (const one of doomed) {
     const group = referenceTo(root, one.id);
-    const gone = await whileWaiting(context, group, pruneGroup(context, group, one, tell));
-    if (gone.ok) deleted.push(one.id);
-    else tell(`${one.id} stays. ${describeFailure(gone.failure)}`);
+    const work = withinGroup(context, group, () => pruneGroup(context, group, one, tell));
+    const gone = await whileWaiting(context, group, work);
+    if (gone.ok) {
+      deleted.push(one.id);
+      continue;
+    }
+    const why = describeFailure(gone.failure);
+    failed.push({ id: one.id, why });
+    tell(`${whatStays(context, group)}. ${why}`);
   }
-  return deleted;
+  return { deleted, failed };
 }

@@ -5,13 +5,14 @@ import { isGone } from '../store/group-store.ts';
 import { LogLost } from '../store/log-lost.ts';
 import { errorCode } from '../world/system-error.ts';
 import type { Files } from '../world/world.ts';
+import { leadsBack } from './path-argument.ts';
 import type { Place } from './place.ts';
 import type { GroupReference } from './resolve.ts';
 
 /** An error of the system becomes the failure `write-failed`, with its path; a defect of ours is thrown again. */
 export async function withinGroup<T>(
   { world }: Pick<Place, 'world'>,
-  { paths }: GroupReference,
+  { paths }: Pick<GroupReference, 'paths'>,
   work: () => Promise<Result<T>>,
 ): Promise<Result<T>> {
   try {
@@ -22,7 +23,7 @@ export async function withinGroup<T>(
     if (!/^E[A-Z0-9]+$/.test(code)) throw error;
     const { path = paths.folder } = error as { path?: string };
     if (code === 'ELOOP') {
-      const message = `${loopIn(world.files, path)} is a symbolic link that leads back to itself.`;
+      const message = `${loopIn(world.files, path)} ${leadsBack}.`;
       return fail('write-failed', message, 'Remove it, then run the command again.');
     }
     const next = 'Check its permissions, those of its folder and the free disk space, then run the command again.';
@@ -30,14 +31,9 @@ export async function withinGroup<T>(
   }
 }
 
-/** Below a link that leads back to itself nothing can be looked at. */
+/** Below a link that leads back to itself there is nothing. */
 function loopIn(files: Files, path: string): string {
-  try {
-    files.entryKind(path);
-    return path;
-  } catch {
-    return loopIn(files, dirname(path));
-  }
+  return files.entryKind(path) === null && dirname(path) !== path ? loopIn(files, dirname(path)) : path;
 }
 
 /** How a group that could not be deleted stands, a sentence without its end: its folder goes before its files. */

@@ -16,8 +16,10 @@ export function tryPath<T>(action: () => T): Looked<T> {
   }
 }
 
+export const leadsBack = 'is a symbolic link that leads back to itself';
+
 const troubles: Readonly<Record<string, string>> = {
-  ELOOP: 'is a symbolic link that leads back to itself',
+  ELOOP: leadsBack,
   ENAMETOOLONG: 'is longer than a path can be',
 };
 
@@ -28,6 +30,15 @@ export function lookAt(files: Files, path: string): Looked<FileInfo['kind']> {
   const info = tryPath(() => files.info(path));
   if (!info.ok) return info;
   return info.value === null ? { ok: false, trouble: doesNotExist } : { ok: true, value: info.value.kind };
+}
+
+/** What stands in the place of a folder, completing a sentence; null for a folder, also by a link, and for nothing. */
+export function strayIn(files: Files, path: string): string | null {
+  const entry = tryPath(() => files.entryKind(path));
+  if (!entry.ok || entry.value === null) return entry.ok ? null : entry.trouble;
+  const found = lookAt(files, path);
+  if (found.ok) return found.value === 'folder' ? null : 'is not a folder';
+  return found.trouble === doesNotExist ? 'is a link that leads nowhere' : found.trouble;
 }
 
 /** A path as one word of a shell's command line. */

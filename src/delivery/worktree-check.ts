@@ -6,6 +6,7 @@
 import { relative } from 'node:path';
 import { changeGroup } from '../control/change-group.ts';
 import { type Finding, finding, fine } from '../control/check/finding.ts';
+import { withinGroup } from '../control/one-group.ts';
 import { lookAt, shellWord, tryPath } from '../control/path-argument.ts';
 import type { Place } from '../control/place.ts';
 import type { GroupReference } from '../control/resolve.ts';
@@ -71,8 +72,10 @@ export async function checkWorktrees(place: Place, root: string, fix: boolean): 
   const ids = groupIds(world, root).filter(isThere);
   const merges: Finding[] = [];
   // First, because a merge that is finished says what is merged.
-  for (const groupId of ids)
-    merges.push(...(await checkMerge(place, { root, groupId, paths: groupPaths(root, groupId) }, fix)));
+  for (const groupId of ids) {
+    const group = { root, groupId, paths: groupPaths(root, groupId) };
+    merges.push(...(await lookedAt(place, group, () => checkMerge(place, group, fix))));
+  }
   const groups = ids.map((id): KnownGroup => {
     const paths = groupPaths(root, id);
     const state = loadGroup(world, root, id);
@@ -80,10 +83,21 @@ export async function checkWorktrees(place: Place, root: string, fix: boolean): 
   });
   const survey: Survey = { place, root, fix, groups };
   const findings: Finding[] = [...merges];
-  for (const group of groups.filter(({ isBusy }) => !isBusy)) findings.push(...(await checkGroup(survey, group)));
+  for (const group of groups.filter(({ isBusy }) => !isBusy))
+    findings.push(...(await lookedAt(place, group, () => checkGroup(survey, group))));
   const repositories = repositoriesOf(survey);
   for (const repository of repositories) findings.push(...(await checkRepository(survey, repository)));
   return findings.length > 0 ? findings : [fine(check, `${repositoryCount(repositories.length)}, nothing left behind`)];
+}
+
+/** What the system refuses of one group is what there is to say of it. */
+async function lookedAt(
+  place: Place,
+  group: Pick<GroupReference, 'paths'>,
+  look: () => Promise<Finding[]>,
+): Promise<Finding[]> {
+  const looked = await withinGroup(place, group, async () => ok(await look()));
+  return looked.ok ? looked.value : [trouble('broken', looked.failure.message, looked.failure.next)];
 }
 
 /** A lock that cannot be looked at is nobody's to touch. */

@@ -6,7 +6,7 @@
 import { dirname } from 'node:path';
 import { forgetSessionWorktree } from '../context/faber/worktrees.ts';
 import { whileBusy } from '../control/busy.ts';
-import { briefPath, shellWord, tryPath } from '../control/path-argument.ts';
+import { briefPath, shellWord, strayIn, tryPath } from '../control/path-argument.ts';
 import type { Place } from '../control/place.ts';
 import { advise, type CommandLine } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
@@ -168,7 +168,7 @@ export function checkReleasable(
 ): Result<void> {
   const lost = force ? null : lostFolder(place, leftovers);
   if (lost !== null) {
-    const message = `${lost} is no folder, so nobody can tell what would be lost with its worktrees.`;
+    const message = `${lost}, so nobody can tell what would be lost with its worktrees.`;
     const next = advise('Look at it; go on all the same with', [...command, '--force']);
     return fail('illegal-transition', message, next);
   }
@@ -188,12 +188,12 @@ export function checkReleasable(
   return fail('illegal-transition', `${first}${rest}`, next);
 }
 
-/** What stands in the place of the folder of all sessions; null when that is there, or nothing is. */
+/** The path of the folder of all sessions with what stands in its place; null when that is there, or nothing is. */
 function lostFolder({ world: { files } }: Place, [leftover]: readonly Leftover[]): string | null {
   if (leftover === undefined) return null;
   const sessions = dirname(dirname(leftover.doomed.path));
-  const kind = files.entryKind(sessions);
-  return kind === 'file' || kind === 'other' ? sessions : null;
+  const stray = strayIn(files, sessions);
+  return stray === null ? null : `${sessions} ${stray}`;
 }
 
 const careOf = (force: boolean): Care => (force ? 'keep-commits' : 'keep-branches');

@@ -294,11 +294,21 @@ function info(path: string): FileInfo | null {
 }
 
 function entryKind(path: string): EntryKind | null {
-  const stats = unlessMissing(() => lstatSync(path, { throwIfNoEntry: false }), undefined);
+  const stats = unlessMissing(() => lstatUnlessBelowLoop(path), undefined);
   if (stats === undefined) return null;
   if (stats.isSymbolicLink()) return 'link';
   if (stats.isFile()) return 'file';
   return stats.isDirectory() ? 'folder' : 'other';
+}
+
+/** Links that are met on the way to it lead nowhere when they lead back to themselves. */
+function lstatUnlessBelowLoop(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    if (errorCode(error) === 'ELOOP') return undefined;
+    throw error;
+  }
 }
 
 function kindOf(stats: Stats): FileInfo['kind'] {

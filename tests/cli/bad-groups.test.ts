@@ -60,6 +60,12 @@ function inPlace(name: string, put: (path: string) => void): Damage {
   };
 }
 
+function both(...all: readonly Damage[]): Damage {
+  return (folder) => {
+    for (const damage of all) damage(folder);
+  };
+}
+
 function inLog(change: (text: string) => string): Damage {
   return (folder) => {
     const log = join(folder, 'events.jsonl');
@@ -99,6 +105,14 @@ const damages: Readonly<Record<string, readonly [Damage, 'readable' | 'unreadabl
   'a FIFO as requests': [inPlace('requests', fifo), 'readable'],
   'a FIFO as rehearsal': [inPlace('rehearsal.json', fifo), 'readable'],
   'a FIFO as sessions': [inPlace('sessions', fifo), 'readable'],
+  'a loop as sessions': [inPlace('sessions', loop), 'readable'],
+  'a loop as sessions of a damaged log': [
+    both(
+      inPlace('sessions', loop),
+      inLog(() => 'x\n'),
+    ),
+    'unreadable',
+  ],
   "a FIFO as a session's snapshot": [ofSession('meta.json', fifo), 'readable'],
   "a FIFO as a session's transcript": [ofSession('transcript.jsonl', fifo), 'readable'],
   "a FIFO as a session's processes": [ofSession('processes.json', fifo), 'readable'],

@@ -91,3 +91,18 @@ test.skipIf(!unprivileged.isPossible)('prune: a group whose files cannot be remo
   expect(kept).toEqual([{ id: bad, why: expect.stringContaining('cannot be read or changed (EACCES)') }]);
   expect(left).toEqual([expect.stringContaining(`.deleted-${bad}-`)]);
 });
+
+test.skipIf(!unprivileged.isPossible)('doctor names a group whose sessions nobody can read, with what to do', () => {
+  const sessions = join(groups, bad, 'sessions');
+  const next = expect.stringContaining('Check ');
+  for (const [option, check, what] of [
+    ['--json', 'group', 'cannot be read (EACCES).'],
+    ['--worktrees', 'worktree', 'cannot be read or changed (EACCES).'],
+  ] as const) {
+    const { code, stdout } = runWhile('sessions', 0o000, 'doctor', '--json', option);
+    expect(code).toBe(1);
+    const { checks } = JSON.parse(stdout) as { checks: { check: string }[] };
+    const told = checks.filter((found) => found.check === check);
+    expect(told).toEqual([{ check, level: 'broken', message: `${sessions} ${what}`, next }] as object[] as typeof told);
+  }
+});

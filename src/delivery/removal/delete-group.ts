@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { changeGroup } from '../../control/change-group.ts';
 import { hiddenDamagedWorker, hiddenWorker, stopDamagedGroup, stopRehearsal } from '../../control/leftovers.ts';
+import { leadsBack, strayIn } from '../../control/path-argument.ts';
 import type { Place } from '../../control/place.ts';
 import { type GroupReference, isHeld } from '../../control/resolve.ts';
 import { advise } from '../../core/advice.ts';
@@ -38,9 +39,14 @@ export async function deleteGroup(
   return deleted.ok || !isDamage(deleted.failure) ? deleted : deleteDamaged(place, group, release);
 }
 
-/** What is no file can be locked by nobody, and stands in the way; a runner that lives is known by the log. */
-export function clearLock({ files }: World, { paths: { lock } }: GroupReference): void {
+/**
+ * What is no file can be locked by nobody, and stands in the way; a runner that lives is known by the log. Below a link
+ * that leads back to itself nobody can even look.
+ */
+export function clearTheWay({ files }: World, { paths: { folder, lock, sessions } }: GroupReference): void {
+  if (strayIn(files, folder) !== null) return;
   if (files.entryKind(lock) !== null && !isRegularFile(files, lock)) files.remove(lock);
+  if (strayIn(files, sessions) === leadsBack) files.remove(sessions);
 }
 
 /** Nobody is asked about what will be refused anyway. What counts is the lock, which is taken later. */

@@ -1,13 +1,12 @@
 /** `group delete`: removes a group with all its files, after its last worker has ended. */
 import type { Command } from '@commander-js/extra-typings';
-import { liveRunner } from '../../../control/live-runner.ts';
 import { whatStays, withinGroup } from '../../../control/one-group.ts';
 import { pauseAndTell } from '../../../control/pause-group.ts';
 import { whileWaiting } from '../../../control/request.ts';
-import { type GroupReference, loadWithRunner, resolveGroupToDestroy } from '../../../control/resolve.ts';
+import { type GroupReference, isHeld, loadWithRunner, resolveGroupToDestroy } from '../../../control/resolve.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { GroupId } from '../../../core/group.ts';
-import { clearLock, deleteGroup, refuseWhileRunning } from '../../../delivery/removal/delete-group.ts';
+import { clearTheWay, deleteGroup, refuseWhileRunning } from '../../../delivery/removal/delete-group.ts';
 import { plural } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { confirmed } from '../../confirm.ts';
@@ -82,7 +81,7 @@ async function remove(
   { yes, force: forced }: DeleteOptions,
 ): Promise<Result<boolean>> {
   const force = forced === true;
-  if (force) clearLock(context.world, group);
+  if (force) clearTheWay(context.world, group);
   const free = await (force ? pauseFirst(context, group) : refuseWhileRunning(context, group));
   if (!free.ok) return free;
   const sure = await confirmed(context, question(context, group), force || yes === true);
@@ -98,7 +97,7 @@ const patienceMs = 10_000;
 
 /** Whoever insists has a live runner stop its sessions as a pause does, so that it ends and gives up the lock. */
 async function pauseFirst(context: Context, group: GroupReference): Promise<Result<void>> {
-  if (liveRunner(context.world, group) === null) return ok(undefined);
+  if (!isHeld(context.world, group)) return ok(undefined);
   context.stderr.line(`Pausing ${group.groupId}, which is running ...`);
   const paused = await whileWaiting(context, group, pauseAndTell(context, group, 'now'), {
     afterMs: patienceMs,

@@ -109,7 +109,7 @@ export function isGone({ files }: World, { folder }: GroupPaths): boolean {
 }
 
 /** A link that leads back to itself leads to nothing, and must not keep anybody from the other groups. */
-function isFolder({ files }: World, path: string): boolean {
+export function isFolder({ files }: World, path: string): boolean {
   try {
     return files.info(path)?.kind === 'folder';
   } catch (error) {

@@ -17,7 +17,7 @@ import { delay } from './delayed.ts';
 import { type EventLog, readForWriting } from './event-log.ts';
 import { foldLog } from './fold.ts';
 import { foreignPath } from './foreign-bytes.ts';
-import { isGone, noSuchGroup } from './group-store.ts';
+import { isFolder, isGone, noSuchGroup } from './group-store.ts';
 import type { LogLost } from './log-lost.ts';
 import { type GroupPaths, groupPaths } from './paths.ts';
 import { standInOf } from './regular-file.ts';
@@ -76,7 +76,7 @@ export function openGroupWriter(
 ): Result<GroupWriter, OpenFailure> {
   if (!isGroupId(id)) return noSuchGroup(id);
   const paths = groupPaths(root, id);
-  if (world.files.info(paths.folder)?.kind !== 'folder') return noSuchGroup(id);
+  if (!isFolder(world, paths.folder)) return noSuchGroup(id);
   let lock: Lock | null = null;
   try {
     lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId });

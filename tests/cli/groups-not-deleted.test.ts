@@ -1,6 +1,6 @@
 /** F1, F11: what the system refuses of one group is told with its id, and the groups beside it are deleted. */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { chmodSync, readdirSync } from 'node:fs';
+import { chmodSync, readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { giveToUnprivileged, unprivileged } from '../support/unprivileged.ts';
 import { User } from './user.ts';
@@ -106,3 +106,17 @@ test.skipIf(!unprivileged.isPossible)('doctor names a group whose sessions nobod
     expect(told).toEqual([{ check, level: 'broken', message: `${sessions} ${what}`, next }] as object[] as typeof told);
   }
 });
+
+test.each(['nowhere', '20261126-000098-stray'])(
+  'rm --force of a link to %s in place of a group tells of none',
+  async (to) => {
+    const stray = '20261126-000098-stray';
+    symlinkSync(to, join(groups, stray));
+    const [sentence, next] = [`There is no group "${stray}".`, 'See: claude-code-agent group list'];
+    const { code, stderr } = await user.run('rm', '--force', stray, bad);
+    expect([code, stderr]).toEqual([
+      2,
+      `${stray} stays: ${sentence}\nDeleted ${bad}.\nclaude-code-agent: ${sentence} ${next}\n`,
+    ]);
+  },
+);

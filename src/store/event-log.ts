@@ -134,6 +134,7 @@ class AppendingLog implements EventLog {
   readonly #path: string;
   readonly #file: AppendFile;
   readonly #opened: FileInfo | null;
+  readonly #folder: FileInfo | null;
   #size: number;
   /** The bytes that were written last. */
   #tail: Uint8Array;
@@ -147,6 +148,7 @@ class AppendingLog implements EventLog {
     this.#file = world.files.openAppend(path);
     this.#size = size ?? this.#file.size;
     this.#opened = world.files.info(path);
+    this.#folder = world.files.info(dirname(path));
     this.#tail = world.files.readBytes(path, Math.max(0, this.#size - comparedBytes), comparedBytes);
   }
 
@@ -156,8 +158,11 @@ class AppendingLog implements EventLog {
 
   #lossIn(now: Seen): LogLost | null {
     if (now === 'unknown') return null;
-    const isSame = now !== null && now.inode === this.#opened?.inode && now.device === this.#opened.device;
-    return isSame && now.size >= this.#size ? null : lostLog(this.#world, this.#path);
+    return isSame(now, this.#opened) && now.size >= this.#size ? null : this.#lostLog();
+  }
+
+  #lostLog(done = 'replaced or cut off'): LogLost {
+    return lostLog(this.#world, this.#path, this.#folder, done);
   }
 
   get size(): number {
@@ -178,14 +183,14 @@ class AppendingLog implements EventLog {
     const bytes = Buffer.from(text);
     for (let tries = 1; ; tries += 1) {
       const now = seen(this.#world, this.#path);
-      const overwritten = () => (this.#isOverwritten() ? lostLog(this.#world, this.#path, 'overwritten') : null);
+      const overwritten = () => (this.#isOverwritten() ? this.#lostLog('overwritten') : null);
       const trouble = this.#lossIn(now) ?? overwritten();
       if (trouble !== null) throw trouble;
       this.#isOurs(now);
       this.#write(text);
       // Somebody may have written between the two, and then not all that stands before our lines is ours.
       if (this.#isOurs(seen(this.#world, this.#path), bytes.length)) break;
-      if (tries === appendTriesMax) throw lostLog(this.#world, this.#path, 'written to by others without a pause');
+      if (tries === appendTriesMax) throw this.#lostLog('written to by others without a pause');
     }
     this.#size += bytes.length;
     this.#tail = Buffer.concat([this.#tail, bytes.subarray(-comparedBytes)]).subarray(-comparedBytes);
@@ -237,7 +242,7 @@ class AppendingLog implements EventLog {
 type Seen = FileInfo | null | 'unknown';
 
 /** A system that does not answer is no reason to give up a log that may be well; a link to itself is an answer. */
-function seen({ files }: World, path: string): Seen {
+function seen({ files }: Pick<World, 'files'>, path: string): Seen {
   try {
     return files.info(path);
   } catch (error) {
@@ -245,10 +250,14 @@ function seen({ files }: World, path: string): Seen {
   }
 }
 
-function lostLog({ files }: World, path: string, done = 'replaced or cut off'): LogLost {
+/** `opened`: the folder that it lay in; where another one stands now, which sessions may make anew, it was moved. */
+function lostLog({ files }: World, path: string, opened: FileInfo | null, done: string): LogLost {
   const folder = dirname(path);
   const isAway = isNothing(files, path);
-  const back = isAway ? `If its folder was moved, move that back to ${folder} and run the group again. ` : '';
+  const back =
+    isAway && !isSame(seen({ files }, folder), opened)
+      ? `If its folder was moved, move that back to ${folder} and run the group again. `
+      : '';
   const next = isNothing(files, folder) ? `${back}Else create the group again.` : restoreOrDelete(path, back);
   const message = `The event log ${path} was ${isAway ? 'removed' : done} while it was being written.`;
   return new LogLost(fail('gone', message, next).failure);
@@ -260,6 +269,10 @@ function isNothing(files: World['files'], path: string): boolean {
   } catch {
     return false;
   }
+}
+
+function isSame(now: Seen, opened: FileInfo | null): now is FileInfo {
+  return now !== null && now !== 'unknown' && now.inode === opened?.inode && now.device === opened.device;
 }
 
 /** False when the system refuses that as well; the next open then finds the torn end. */

@@ -68,6 +68,22 @@ test.each([
   20_000,
 );
 
+test('a log that is removed from its folder: nobody is told to move a folder back', async () => {
+  group = makeGroup([{ name: 'one' }]);
+  const run = group.run(rig.env);
+  const fake = await begin();
+  await run.event('session_identified');
+  rmSync(group.paths.events);
+  expect(await run.result).toMatchObject({
+    kind: 'refused',
+    failure: {
+      reason: 'gone',
+      next: { sentence: 'Restore the file from a backup, or', commands: [['group', 'delete', group.groupId]] },
+    },
+  });
+  await fake.ended;
+});
+
 test('a log that is removed at the very end leaves no completed group', async () => {
   group = makeGroup([{ name: 'one' }]);
   const run = group.run(rig.env, {

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { fail, type Result } from '../core/failure.ts';
 import { dataRoot, groupsFolder } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
-import { doesNotExist, lookAt, tryPath } from './path-argument.ts';
+import { lookAt, strayIn, tryPath } from './path-argument.ts';
 
 /** Fails with `usage` when the environment names none, or something that cannot hold groups. */
 export function findDataRoot(world: World, env: Readonly<Record<string, string | undefined>>): Result<string> {
@@ -25,8 +25,7 @@ export function findDataRoot(world: World, env: Readonly<Record<string, string |
 
 /** Why no folder is there or can be made; null when one can, as far as that is known before trying. */
 function troubleAt(world: World, path: string): string | null {
-  const found = lookAt(world.files, path);
-  if (!found.ok && found.trouble === doesNotExist && dirname(path) !== path) return troubleAt(world, dirname(path));
-  if (!found.ok) return `${path} ${found.trouble}`;
-  return found.value === 'folder' ? null : `${path} is not a folder`;
+  const stray = strayIn(world.files, path);
+  if (stray !== null) return `${path} ${stray}`;
+  return lookAt(world.files, path).ok || dirname(path) === path ? null : troubleAt(world, dirname(path));
 }

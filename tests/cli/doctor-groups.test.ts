@@ -1,7 +1,16 @@
 /** Promises of `doctor` about the data root: a cure fits its trouble and works, and nothing there can hold it up. */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { makeFifo } from '../../src/world/libc.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { giveToUnprivileged, unprivileged } from '../support/unprivileged.ts';
@@ -125,6 +134,36 @@ test.skipIf(!unprivileged.isPossible).each([0o000, 0o300, 0o100])(
     expect(checks.map(({ check }) => check)).toEqual(expect.arrayContaining(['bun', 'claude', 'git', 'limits']));
     chmodSync(groups, 0o700);
     expect(run('group', 'list')).toMatchObject({ code: 0 });
+  },
+);
+
+const elsewhere: readonly (readonly [string, string, (path: string) => void])[] = [
+  ['a file', 'is not a folder', (path) => writeFileSync(path, '')],
+  ['a FIFO', 'is not a folder', (path) => makeFifo(path, 0o600)],
+  ['a link to nothing', 'is a link that leads nowhere', (path) => symlinkSync('/nowhere/mounted', path)],
+  ['a link to itself', 'is a symbolic link that leads back to itself', (path) => symlinkSync(path, path)],
+];
+
+test.each(elsewhere)(
+  '%s in place of the folder of groups, or of all data, is told by every command',
+  async (_, what, put) => {
+    const next = 'Set CLAUDE_CODE_AGENT_HOME to a folder of yours, or to a path where one can be made.';
+    for (const path of [user.data, groups]) {
+      rmSync(user.data, { recursive: true, force: true });
+      mkdirSync(dirname(path), { recursive: true });
+      put(path);
+      const trouble = `The data folder cannot be ${user.data}: ${path} ${what}.`;
+      const refused = { code: 2, stdout: '', stderr: `claude-code-agent: ${trouble} ${next}\n` };
+      for (const line of ['group list', 'ps', 'group create more'])
+        expect(await user.run(...line.split(' '))).toEqual(refused);
+      const { stdout } = await user.run('doctor', '--json');
+      expect((JSON.parse(stdout) as { checks: object[] }).checks).toContainEqual({
+        check: 'data',
+        level: 'broken',
+        message: trouble,
+        next,
+      });
+    }
   },
 );
 

@@ -167,6 +167,19 @@ test.each(elsewhere)(
   },
 );
 
+test.each(['new\nline', 'esc\u001b[31m'])(
+  'what is left under a name that no terminal shows (%j): no command',
+  async (name) => {
+    await user.ok('group', 'create', 'good');
+    mkdirSync(join(groups, `.deleted-${name}`));
+    expect(await findings()).toMatchObject([
+      { check: 'group', level: 'warning', next: 'Creating or deleting any group clears it away.' },
+    ]);
+    await user.ok('group', 'create', 'more');
+    expect(await findings()).toMatchObject([{ level: 'ok' }]);
+  },
+);
+
 test.each(['.deleted-', '.new-'])('what is left of a group (%s) is named and cleared as told', async (prefix) => {
   await user.ok('group', 'create', 'good');
   const path = join(groups, `${prefix}20261122-000004-gone-1`);

@@ -5,6 +5,7 @@ import { advise } from '../../core/advice.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import type { Failure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
+import { needsQuotes } from '../../core/id.ts';
 import { runCommand } from '../../core/plan/advice.ts';
 import { plural } from '../../report/format.ts';
 import { isOutOfSight } from '../../runner/run-start.ts';
@@ -63,8 +64,10 @@ function checkGroup(world: World, root: string, id: GroupId): { findings: Findin
 
 function cutShort(path: string): Finding {
   const message = `${path} is what is left of a group whose creation or deletion was cut short.`;
-  const next = `Creating or deleting any group clears it away, and so does: rm -rf ${shellWord(path)}`;
-  return finding('group', 'warning', message, next);
+  const next = 'Creating or deleting any group clears it away';
+  // What is shown of such a path is another one.
+  const command = needsQuotes(path) ? '.' : `, and so does: rm -rf ${shellWord(path)}`;
+  return finding('group', 'warning', message, `${next}${command}`);
 }
 
 /** Its log cannot tell that somebody goes on working, and spending, whom no runner watches any more. */

@@ -89,6 +89,12 @@ export function setupSentence(setupLog: string): string {
   return `Its set-up command runs; see ${setupLog}.`;
 }
 
+/** What a session does when claude has answered; the path is that of the command's log, absent where it has none. */
+export function acceptanceSentence(acceptLog: string | undefined): string {
+  if (acceptLog === undefined) return 'claude has answered; what it did is being looked at.';
+  return `claude has answered, and its work is being accepted; see ${acceptLog}.`;
+}
+
 /** That the API gave claude no answer, and that it asks again. */
 export function retrySentence({ attempt, attemptsMax, error, errorStatus }: ApiRetry): string {
   const what = errorStatus === 429 ? 'The server throttles requests' : 'The API does not answer';

@@ -48,7 +48,10 @@ test('every face names what waits for a command slot, and what holds it', async 
   const sentence =
     'Its acceptance command waits for a command slot (1 at once); now running: the acceptance command of api.';
   expect(await waits()).toMatchObject({ reason: 'command-slot', message: sentence });
-  expect((await answers()).sessions.find(({ name }) => name === 'api')?.reason).not.toBe('command-slot');
+  expect((await answers()).sessions.find(({ name }) => name === 'api')).toMatchObject({
+    reason: 'accepting',
+    message: expect.stringMatching(/^claude has answered, and its work is being accepted; see .*accept\.log\.$/),
+  });
   expect(await user.ok('group', 'why', group, 'web')).toMatch(new RegExp(`command-slot +${RegExp.escape(sentence)}`));
   expect((await show(group)).progress.sessions.find(({ name }) => name === 'web')).toMatchObject({
     reason: 'command-slot',

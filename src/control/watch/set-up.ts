@@ -1,4 +1,5 @@
 /** Whether a session's set-up command runs: the log tells only of what is ready, the files tell what is not. */
+import type { SessionDefinition } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
@@ -11,4 +12,9 @@ export function runningSetup({ files }: World, paths: GroupPaths, record: Sessio
   if (process !== undefined || accepting !== undefined) return null;
   const { setupLog, setupDone } = sessionPaths(paths, definition.id);
   return files.info(setupLog) !== null && files.info(setupDone) === null ? setupLog : null;
+}
+
+/** The log of the session's acceptance command; undefined = it has none. */
+export function acceptanceLog(paths: GroupPaths, { id, accept }: SessionDefinition): string | undefined {
+  return accept === undefined ? undefined : sessionPaths(paths, id).acceptLog;
 }

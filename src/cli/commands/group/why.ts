@@ -3,7 +3,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../control/resolve.ts';
 import { leftWorker } from '../../../control/watch/left-worker.ts';
 import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
-import { runningSetup } from '../../../control/watch/set-up.ts';
+import { acceptanceLog, runningSetup } from '../../../control/watch/set-up.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok, type Result } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
@@ -15,6 +15,7 @@ import type { GroupState } from '../../../core/state.ts';
 import { formatClock, formatTable } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import {
+  acceptanceSentence,
   retrySentence,
   sessionTitle,
   setupSentence,
@@ -147,6 +148,9 @@ function whatItDoes(
   }
   const now = live.get(record.definition.id);
   if (now?.slot !== undefined) return { reason: slotReason, message: slotSentence(group.state, now.slot) };
+  if (attempt.accepting !== undefined) {
+    return { reason: 'accepting', message: acceptanceSentence(acceptanceLog(group.paths, record.definition)) };
+  }
   const setupLog = runningSetup(world, group.paths, record);
   if (setupLog !== null) return { reason: 'preparing', message: setupSentence(setupLog) };
   return {

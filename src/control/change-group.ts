@@ -14,7 +14,6 @@ import type { World } from '../world/world.ts';
 import { liveRunner, shortRunPrefix } from './live-runner.ts';
 import type { Place } from './place.ts';
 import type { GroupReference } from './resolve.ts';
-import { progressOf } from './watch/group-view.ts';
 
 /** Many commands at once queue up behind each other; each takes a few milliseconds. */
 const patienceMs = 20_000;
@@ -39,7 +38,15 @@ export async function changeGroup<T>(
   for (;;) {
     const runId = `${shortRunPrefix}${world.random.uuid()}`;
     const opened = await takeGroup(world, group.root, group.groupId, runId, warn);
-    if (opened.ok) return await changeDirectly(world, opened.value, change.direct);
+    if (opened.ok) {
+      try {
+        correctUsage(world, opened.value);
+        await recoverTakeOvers(world, opened.value);
+        return await change.direct(opened.value);
+      } finally {
+        opened.value.close();
+      }
+    }
     if (opened.failure.reason !== 'busy' || opened.failure.survivor !== undefined) return opened;
     const runner = liveRunner(world, group);
     if (runner !== null) {
@@ -54,20 +61,6 @@ export async function changeGroup<T>(
     }
     if (world.clock.now() > deadline) return opened;
     await delay(world.clock, pollMs);
-  }
-}
-
-async function changeDirectly<T>(world: World, writer: GroupWriter, direct: Change<T>['direct']): Promise<Result<T>> {
-  const { paths, state } = writer;
-  const { costUsd } = state.usage;
-  try {
-    correctUsage(world, writer);
-    await recoverTakeOvers(world, writer);
-    return await direct(writer);
-  } finally {
-    // What programs read there was written by the runner last, and money is the same everywhere.
-    if (state.usage.costUsd !== costUsd) writer.progress(() => progressOf(world, { paths, state, hadRunner: false }));
-    writer.close();
   }
 }
 

@@ -27,7 +27,7 @@ export async function withinGroup<T>(
       return fail('write-failed', message, 'Remove it, then run the command again.');
     }
     const next = 'Check its permissions, those of its folder and the free disk space, then run the command again.';
-    return fail('write-failed', `${path} cannot be read or changed (${code}).`, next);
+    return fail('write-failed', `The path ${path} cannot be read or changed (${code}).`, next);
   }
 }
 

@@ -42,7 +42,7 @@ test.skipIf(!unprivileged.isPossible).each([
   const [one, two, three, ...rest] = stderr.split('\n');
   expect(code).toBe(1);
   expect([one, three]).toEqual([`Deleted ${first}.`, `Deleted ${last}.`]);
-  expect(two).toStartWith(`${bad} stays: ${join(groups, bad)}/`);
+  expect(two).toStartWith(`${bad} stays: The path ${join(groups, bad)}/`);
   expect(two).toEndWith(what);
   expect(rest).toEqual([expect.stringMatching(/^claude-code-agent: .*permissions/), '']);
   expect(readdirSync(groups)).toEqual([bad]);
@@ -51,7 +51,7 @@ test.skipIf(!unprivileged.isPossible).each([
 test.skipIf(!unprivileged.isPossible)('rm of a group of which files stay behind does not say that it is there', () => {
   const { code, stderr } = runWhile('', 0o555, 'rm', '--force', bad, ...others);
   expect(code).toBe(1);
-  expect(stderr).toStartWith(`${bad} is deleted, but not all of its files: ${groups}/.deleted-${bad}-`);
+  expect(stderr).toStartWith(`${bad} is deleted, but not all of its files: The path ${groups}/.deleted-${bad}-`);
   expect(readdirSync(groups)).toEqual([expect.stringContaining(`.deleted-${bad}-`)]);
 });
 
@@ -76,7 +76,7 @@ test.skipIf(!unprivileged.isPossible)('prune: a group that cannot be looked at s
   expect(ids(plan.groups)).toEqual(others.toSorted());
   const { code, stderr } = runWhile('sessions', 0o000, 'group', 'prune', '--keep', '0', '--yes');
   expect(code).toBe(0);
-  expect(stderr).toStartWith(`${bad} stays. ${join(groups, bad, 'sessions')} cannot be read`);
+  expect(stderr).toStartWith(`${bad} stays. The path ${join(groups, bad, 'sessions')} cannot be read`);
   expect(stderr).toEndWith('\nDeleted 2 groups.\n');
   expect(readdirSync(groups)).toEqual([bad]);
 });
@@ -85,7 +85,7 @@ test.skipIf(!unprivileged.isPossible)('prune: a group whose files cannot be remo
   const { code, stdout, stderr } = runWhile('', 0o555, 'group', 'prune', '--keep', '0', '--yes', '--json');
   const left = readdirSync(groups);
   expect(code).toBe(1);
-  expect(stderr).toStartWith(`${bad} is deleted, but not all of its files. ${join(groups, left[0] ?? '')}/`);
+  expect(stderr).toStartWith(`${bad} is deleted, but not all of its files. The path ${join(groups, left[0] ?? '')}/`);
   const { groups: meant, kept, deleted } = JSON.parse(stdout) as Pruned;
   expect([ids(meant), deleted.toSorted()]).toEqual([[...others, bad].sort(), others.toSorted()]);
   expect(kept).toEqual([{ id: bad, why: expect.stringContaining('cannot be read or changed (EACCES)') }]);
@@ -96,14 +96,14 @@ test.skipIf(!unprivileged.isPossible)('doctor names a group whose sessions nobod
   const sessions = join(groups, bad, 'sessions');
   const next = expect.stringContaining('Check ');
   for (const [option, check, what] of [
-    ['--json', 'group', 'cannot be read (EACCES).'],
-    ['--worktrees', 'worktree', 'cannot be read or changed (EACCES).'],
+    ['--json', 'group', `${sessions} cannot be read (EACCES).`],
+    ['--worktrees', 'worktree', `The path ${sessions} cannot be read or changed (EACCES).`],
   ] as const) {
     const { code, stdout } = runWhile('sessions', 0o000, 'doctor', '--json', option);
     expect(code).toBe(1);
     const { checks } = JSON.parse(stdout) as { checks: { check: string }[] };
     const told = checks.filter((found) => found.check === check);
-    expect(told).toEqual([{ check, level: 'broken', message: `${sessions} ${what}`, next }] as object[] as typeof told);
+    expect(told).toEqual([{ check, level: 'broken', message: what, next }] as object[] as typeof told);
   }
 });
 

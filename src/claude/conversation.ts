@@ -40,8 +40,9 @@ export function removeEmptyConversation(world: World, configDir: string, claudeS
 export function isCutOff(
   world: World,
   configDirs: readonly string[],
-  { claudeSessionId, lastMessageId }: Pick<AttemptStream, 'claudeSessionId' | 'lastMessageId'>,
+  { claudeSessionId, lastMessageIds }: Pick<AttemptStream, 'claudeSessionId' | 'lastMessageIds'>,
 ): boolean {
+  const lastMessageId = lastMessageIds.get('');
   if (claudeSessionId === undefined || lastMessageId === undefined) return false;
   const paths = configDirs.flatMap((folder) => filesOf(world, folder, claudeSessionId));
   return paths.length > 0 && paths.every((path) => lacks(world, path, lastMessageId));

@@ -132,9 +132,10 @@ export interface AttemptStream {
   readonly spoken: Set<string>;
   /** Distinct messages of the main loop. */
   messages: number;
-  /** The id of the last of them that the model, and not claude in its name, has said. */
-  lastMessageId?: string;
-  /** The same for each sub-agent, by the id of the call that runs it, and '' for the main loop. */
+  /**
+   * The ids of what was said last, by the model and not by claude in its name: of the main loop by '', of each
+   * sub-agent by the id of the call that runs it.
+   */
   readonly lastMessageIds: Map<string, string>;
   /** claude ended in good order, and its totals of that moment are in the cost. */
   isToldAtEnd: boolean;
@@ -301,8 +302,7 @@ function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
     if (s.spoken.size > maxOpen && oldest !== undefined) s.spoken.delete(oldest);
     if (isMainLoop) s.messages += 1;
     const model = modelName(s, m);
-    if (model !== '<synthetic>') {
-      if (isMainLoop) s.lastMessageId = m.messageId;
+    if (model !== '<synthetic>' && (isMainLoop || s.lastMessageIds.size < maxOpen)) {
       s.lastMessageIds.set(m.parentToolUseId ?? '', m.messageId);
     }
     if (m.usage !== undefined && model !== '<synthetic>') foldMessageUsage(s, model, m.usage);

@@ -238,7 +238,7 @@ export function leftovers(world: World, root: string): string[] {
   return found.map((name) => join(all, name)).filter((path) => isLeftover(world, path));
 }
 
-/** What we may not even look at is removed by nobody here, but told. */
+/** What we may not even look at may be one: it cannot be removed by us, but it is told. */
 function isLeftover({ files, clock, locks }: World, path: string): boolean {
   try {
     if (basename(path).startsWith(deletedPrefix)) return locks.holder(groupPathsIn(path).lock) === null;

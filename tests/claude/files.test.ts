@@ -201,7 +201,7 @@ describe('conversations', () => {
     const cut = (claudeSessionId?: string, lastMessageId?: string) =>
       isCutOff(world, [config()], {
         ...(claudeSessionId === undefined ? {} : { claudeSessionId }),
-        ...(lastMessageId === undefined ? {} : { lastMessageId }),
+        lastMessageIds: new Map(lastMessageId === undefined ? [] : [['', lastMessageId]]),
       });
     expect([cut('full', 'm1'), cut('full', 'm2'), cut('title', 'm1'), cut('none', 'm1')]).toEqual([
       ...[false, true],

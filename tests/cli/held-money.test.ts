@@ -2,7 +2,6 @@
  * F3. Promises: money that is held since the machine went down counts as spent, is shown with its reason and with the
  * two commands that settle it, and each of them does what it says; a group that has no more than that says so.
  */
-
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import type { EventBody } from '../../src/core/event.ts';
 import { noUsage, type Usage } from '../../src/core/group.ts';

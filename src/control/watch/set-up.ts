@@ -1,4 +1,7 @@
-/** Whether a session's set-up command runs: the log tells only of what is ready, the files tell what is not. */
+/**
+ * The logs of a session's own commands, and whether its set-up runs: the event log tells only of what is ready, the
+ * files tell what is not.
+ */
 import type { SessionDefinition } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import { type GroupPaths, sessionPaths } from '../../store/paths.ts';

@@ -64,6 +64,7 @@ function countedAppend(file: AppendFile, world: CountingWorld): AppendFile {
       named = true;
       file.sync();
     },
+    own: () => file.own(),
     close: () => file.close(),
   };
 }

@@ -36,11 +36,13 @@ const firstMessage: Tokens = { input: 0, output: 8_000, cacheRead: 0, cacheCreat
 export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
   const { stream, isInTurn, isIdentified, machineWentDown, reservedUsd, startedAtMs } = broken;
   const usage = usageOf(stream, durationMs);
-  // The file was there when that was logged: it has been removed since, or the disk has lost it.
-  const isShort = isIdentified && !stream.sawInit;
-  if (stream.isToldAtEnd || (!isInTurn && !isShort && stream.unbelieved === undefined)) return usage;
+  if (stream.isToldAtEnd || (!isInTurn && stream.sawInit && stream.unbelieved === undefined)) return usage;
   const kept = broken.kept(stream.claudeSessionIds).filter(({ tokens }) => !isOddMessage(tokens));
-  const ofAttempt = kept.filter(({ id, atMs }) => (isShort ? atMs >= startedAtMs : stream.spoken.has(id)));
+  const ofAttempt = kept.filter(({ id, atMs }) => (stream.sawInit ? stream.spoken.has(id) : atMs >= startedAtMs));
+  // What it printed is lost: the disk was full or has lost it, or the file was removed. As a rule claude that printed
+  // nothing asked nothing; what it has kept, or the log, says otherwise.
+  const isShort = !stream.sawInit && (isIdentified || ofAttempt.length > 0);
+  if (!isInTurn && !isShort && stream.unbelieved === undefined) return usage;
   const seen = withKept(usage, ofAttempt);
   const isOdd = stream.unbelieved === 'own';
   // It was told how its answer began, but not how long it has become: claude was killed before it wrote that down. Or

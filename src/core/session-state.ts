@@ -2,6 +2,7 @@
 import type { AttemptIntent, InheritedFrom, PauseReason, ProcessIdentity, StopReason, Warning } from './event.ts';
 import type { SessionFailure } from './failure.ts';
 import { roundUsd, type SessionDefinition, type Usage, type Work, type Workspace } from './group.ts';
+import { sessionUuid } from './id.ts';
 
 /** One process of a session, from intent to end. */
 export interface Attempt extends AttemptIntent {
@@ -144,6 +145,8 @@ export interface SessionRecord {
   endedAt?: string;
 }
 
+type ConversationOwner = Pick<SessionRecord, 'definition' | 'claudeSessionIds'>;
+
 /** An event that may not happen in the present state: a defect of ours or a damaged log. */
 export class IllegalEvent extends Error {}
 
@@ -151,6 +154,11 @@ export class IllegalEvent extends Error {}
 export function attemptOf(record: SessionRecord, attemptId: string): Attempt {
   if (record.state.status === 'running' && record.state.attempt.id === attemptId) return record.state.attempt;
   throw new IllegalEvent(`session ${record.definition.id} has no running attempt ${attemptId}`);
+}
+
+/** claude's id of its conversation: the one that it named last, or that its first attempt is given. */
+export function conversationId({ definition, claudeSessionIds }: ConversationOwner): string {
+  return claudeSessionIds.at(-1) ?? sessionUuid(definition.id);
 }
 
 /** US dollars left of the session's own cap; infinite without one. */

@@ -5,13 +5,13 @@
 import { join } from 'node:path';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
+import { isOutOfSight } from '../core/out-of-sight.ts';
 import type { Decision, OtherGroups } from '../core/plan/decision.ts';
 import { checkoutsInUse } from '../core/plan/isolation.ts';
 import type { GroupState } from '../core/state.ts';
 import { loadGroup } from '../store/group-store.ts';
 import { groupPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
-import { isOutOfSight } from './run-start.ts';
 import { sightOf } from './sight.ts';
 
 interface Claim {

@@ -6,7 +6,7 @@ import { usageWithUnseen } from '../claude/unseen-cost.ts';
 import { defined } from '../core/defined.ts';
 import type { PriceTable, Usage } from '../core/group.ts';
 import { LineSplitter } from '../core/line-splitter.ts';
-import type { Attempt, SessionRecord } from '../core/session-state.ts';
+import { type Attempt, conversationId, type SessionRecord } from '../core/session-state.ts';
 import { lateConversations, type SessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 import { earlierThan } from './attempt/worker-options.ts';
@@ -44,10 +44,12 @@ export function lateUsage(world: World, { record, attempt, paths, path, prices }
   const startedAtMs = Date.parse(attempt.startedAt);
   // Some of its conversation came before the machine was lost, the rest with what came late.
   const folders = [paths.config, lateConversations(paths, attempt.id)];
-  const atEnd = isInTurn ? totalsAtEnd(world, folders, stream.claudeSessionId, startedAtMs) : null;
+  const own = stream.claudeSessionId ?? conversationId(record);
+  const isTold = stream.sawInit && !isInTurn;
+  const atEnd = isTold ? null : totalsAtEnd(world, folders, own, startedAtMs);
   if (atEnd !== null) foldTotalAtEnd(stream, atEnd);
   const kept = (ids: readonly string[]): KeptMessage[] => {
-    const all = folders.flatMap((folder) => keptMessages(world, folder, new Set(ids), prices));
+    const all = folders.flatMap((folder) => keptMessages(world, folder, new Set([own, ...ids]), prices));
     return [...new Map(all.map((message) => [message.id, message])).values()];
   };
   const { identified: isIdentified, reservedUsd } = attempt;

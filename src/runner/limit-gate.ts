@@ -8,6 +8,7 @@ import { chooseLogin, loginIdentity } from '../claude/launch/login.ts';
 import { defined } from '../core/defined.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
+import { isOutOfSight } from '../core/out-of-sight.ts';
 import { isRegularFile } from '../store/regular-file.ts';
 import { fields, isNumber, isText, optional, parseJson } from '../store/shape.ts';
 import { errorCode, isTableFull } from '../world/system-error.ts';
@@ -184,7 +185,7 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
   const holdsProbe = (file: GateFile): boolean =>
     file.probe !== undefined &&
     world.clock.now() - file.probe.atMs < probeMsMax &&
-    world.processes.isAlive(file.probe.runner);
+    (world.processes.isAlive(file.probe.runner) || isOutOfSight(file.probe.runner, world.machine.self));
 
   return {
     read() {

@@ -4,6 +4,7 @@ import { advise } from '../core/advice.ts';
 import type { EventBody, ProcessIdentity, RunInfo } from '../core/event.ts';
 import { fail, needsPerson, ok, type Result } from '../core/failure.ts';
 import type { GroupConfig, GroupId, SessionId } from '../core/group.ts';
+import { isOutOfSight } from '../core/out-of-sight.ts';
 import { goOnCommand, retryFailedCommand } from '../core/plan/advice.ts';
 import type { GroupState } from '../core/state.ts';
 
@@ -170,10 +171,4 @@ export function refuseHidden(groupId: GroupId): ReturnType<typeof fail> {
       'running there.',
     'Run the command there, or stop that container first.',
   );
-}
-
-/** Its pid says nothing here, though it is of this boot of this machine. */
-export function isOutOfSight(process: ProcessIdentity, self: ProcessIdentity): boolean {
-  const [theirs, ours] = [process.pidNamespace, self.pidNamespace];
-  return process.bootId === self.bootId && theirs !== undefined && ours !== undefined && theirs !== ours;
 }

@@ -52,17 +52,17 @@ export interface EventLog {
 /** Makes a new log with its header line and, where given, its first events, safe against a power cut. */
 export function createLog(world: World, path: string, groupId: GroupId, first: readonly GroupEvent[] = []): EventLog {
   world.files.writeAtomic(path, headerLine(groupId) + eventLines(first), { durable: true });
-  return new AppendingLog(world, path);
+  return new AppendingLog(world, path, world.files.openAppend(path));
 }
 
 export interface ReadLog {
   readonly events: GroupEvent[];
   /**
    * Opens it for its one writer and cuts off a half line at the end, which a crash leaves. Whole lines behind the last
-   * event count as written by others. May take the end away from under a writer, so the caller holds runner.lock.
-   * Throws the system's error.
+   * event count as written by others. Null when a writer has it open, whose runner.lock was removed; the caller holds
+   * that which is there now. Throws the system's error.
    */
-  open(): EventLog;
+  open(): EventLog | null;
 }
 
 /**
@@ -76,10 +76,20 @@ export function readForWriting(world: World, path: string): Result<ReadLog> {
   return ok({
     events,
     open() {
-      const rest = world.files.readBytes(path, position.offset, Number.MAX_SAFE_INTEGER);
-      const wholeLines = rest.lastIndexOf(newline) + 1;
-      if (rest.length > wholeLines) world.files.truncate(path, position.offset + wholeLines);
-      return new AppendingLog(world, path, position.offset);
+      const file = world.files.openAppend(path);
+      try {
+        if (!file.own()) {
+          file.close();
+          return null;
+        }
+        const rest = world.files.readBytes(path, position.offset, Number.MAX_SAFE_INTEGER);
+        const wholeLines = rest.lastIndexOf(newline) + 1;
+        if (rest.length > wholeLines) world.files.truncate(path, position.offset + wholeLines);
+        return new AppendingLog(world, path, file, position.offset);
+      } catch (error) {
+        file.close();
+        throw error;
+      }
     },
   });
 }
@@ -142,10 +152,10 @@ class AppendingLog implements EventLog {
   #foreign = 0;
 
   /** What stands behind `size` bytes is of others; absent = nothing does. */
-  constructor(world: World, path: string, size?: number) {
+  constructor(world: World, path: string, file: AppendFile, size?: number) {
     this.#world = world;
     this.#path = path;
-    this.#file = world.files.openAppend(path);
+    this.#file = file;
     this.#size = size ?? this.#file.size;
     this.#opened = world.files.info(path);
     this.#folder = world.files.info(dirname(path));

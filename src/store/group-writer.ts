@@ -8,6 +8,7 @@ import type { EventBody, GroupEvent, ProcessIdentity } from '../core/event.ts';
 import { assert, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId, SessionId } from '../core/group.ts';
 import { isGroupId } from '../core/id.ts';
+import { isOutOfSight } from '../core/out-of-sight.ts';
 import type { GroupProgress } from '../core/progress.ts';
 import { reduce } from '../core/reduce.ts';
 import type { GroupState } from '../core/state.ts';
@@ -56,9 +57,9 @@ export interface GroupWriter {
   close(): void;
 }
 
-/** `survivor`: who is in the way without holding the lock. */
+/** `survivor`: who is in the way without holding the lock, as far as that can be told. */
 export interface OpenFailure extends Failure {
-  readonly survivor?: ProcessIdentity;
+  readonly survivor?: ProcessIdentity | 'somebody';
 }
 
 /**
@@ -109,17 +110,21 @@ export async function takeGroup(
   runId: string,
   warn?: (message: string) => void,
 ): Promise<Result<GroupWriter, OpenFailure>> {
-  const opened = openGroupWriter(world, root, id, runId, warn);
-  const survivor = opened.ok ? undefined : opened.failure.survivor;
-  if (survivor === undefined) return opened;
   const deadline = world.clock.now() + survivorPatienceMs;
-  while (world.processes.isAlive(survivor) && world.clock.now() < deadline) await wait(world.clock, survivorLookMs);
-  return openGroupWriter(world, root, id, runId, warn);
+  for (;;) {
+    const opened = openGroupWriter(world, root, id, runId, warn);
+    const survivor = opened.ok ? undefined : opened.failure.survivor;
+    if (survivor === undefined || world.clock.now() >= deadline) return opened;
+    const isThere = (): boolean => survivor !== 'somebody' && world.processes.isAlive(survivor);
+    do await wait(world.clock, survivorLookMs);
+    while (isThere() && world.clock.now() < deadline);
+  }
 }
 
 /**
  * Who runs the group according to its log and still lives, though the lock is free: then its lock file was removed, and
- * a second runner would write into the same log and the same conversations. This process is in nobody's way.
+ * a second runner would write into the same log and the same conversations. This process is in nobody's way. One that
+ * cannot be seen from here is found by the log, which it holds, too.
  */
 function survivingRunner(world: World, { run, runStartedAt }: GroupState): ProcessIdentity | null {
   const runner = runStartedAt === undefined ? undefined : run?.runner;
@@ -149,6 +154,7 @@ function openLocked(
   const survivor = lock.wasReleased ? null : survivingRunner(world, state.value);
   if (survivor !== null) return lockRemoved(id, survivor);
   const log = read.value.open();
+  if (log === null) return logHeld(id, world.machine.self, state.value);
   const snapshots = createSnapshots(world, paths, state.value);
   // Lost ones come back with the next write: a run must not wait until all of them were looked at.
   snapshots.check(state.value.sessions.keys());
@@ -263,13 +269,17 @@ function busy(id: GroupId, holder: LockHolder | null): Result<never> {
 
 function lockRemoved(id: GroupId, survivor: ProcessIdentity): Result<never, OpenFailure> {
   const { pid } = survivor;
-  return {
-    ok: false,
-    failure: {
-      reason: 'busy',
-      message: `The group ${id} is still run by process ${pid}, although its lock file was removed.`,
-      next: advise(`Wait until it has ended, or pause the group with "kill ${pid}"; then run the command again.`),
-      survivor,
-    },
-  };
+  const message = `The group ${id} is still run by process ${pid}, although its lock file was removed.`;
+  const next = advise(`Wait until it has ended, or pause the group with "kill ${pid}"; then run the command again.`);
+  return { ok: false, failure: { reason: 'busy', message, next, survivor } };
+}
+
+/** The log is open elsewhere, and what holds it cannot be seen from here, or is no runner. */
+function logHeld(id: GroupId, self: ProcessIdentity, { run, runStartedAt }: GroupState): Result<never, OpenFailure> {
+  const isHidden = runStartedAt !== undefined && run !== undefined && isOutOfSight(run.runner, self);
+  const who = isHidden ? `process ${run.runner.pid} of another container (pid namespace)` : 'another process';
+  const message = `The group ${id} is still held by ${who}, although its lock file was removed.`;
+  const there = isHidden ? ', or pause the group there with "kill -TERM" of that process' : '';
+  const next = advise(`Wait until it has ended${there}; then run the command again.`);
+  return { ok: false, failure: { reason: 'busy', message, next, survivor: 'somebody' } };
 }

@@ -115,6 +115,8 @@ export interface AppendFile {
   appendBytes(bytes: Uint8Array): void;
   /** Makes everything appended so far survive a power cut. */
   sync(): void;
+  /** Keeps out who asks for the same, until it is closed or its process ends; false when somebody else has it. */
+  own(): boolean;
   close(): void;
 }
 

@@ -118,8 +118,14 @@ test('where claude’s own file is left, that tells how far it went', () => {
   expect(costUsd).toBeCloseTo(0.025 + 0.23, 9);
 });
 
-test('claude that said nothing has asked nothing', () => {
-  expect(usage([], [], { isInTurn: false, isIdentified: false }).costUsd).toBe(0);
+test('of claude that printed nothing, what it has kept is counted; without that it has asked nothing', () => {
+  const silent = { isInTurn: false, isIdentified: false, machineWentDown: false };
+  expect(usage([], [], silent).costUsd).toBe(0);
+  expect(usage([], [kept('y', 9_000, startedAtMs - 1)], silent).costUsd).toBe(0);
+  // The disk was full: as much as one message more may have been lost.
+  const { costUsd, heldUsd } = usage([], [kept('a', 400), kept('b', 200)], silent);
+  expect(heldUsd).toBeCloseTo(0.015, 9);
+  expect(costUsd).toBeCloseTo(0.025 + 0.015, 9);
 });
 
 const odd = (id: string) => ({

@@ -75,6 +75,7 @@ function journalOnly(world: World): World {
           append: (text) => file.append(text),
           appendBytes: (bytes) => file.appendBytes(bytes),
           sync: () => {},
+          own: () => file.own(),
           close: () => file.close(),
         };
       },

@@ -9,6 +9,7 @@ import type { VirtualProcess } from './virtual-processes.ts';
 
 type Ended = Extract<GroupEvent, { type: 'session_completed' | 'session_failed' | 'session_paused' }>;
 type Paid = Ended | Extract<GroupEvent, { type: 'session_accepting' }>;
+type Spent = Pick<ClaudeBook, 'chargedUsd' | 'recordedUsd'>;
 type Standing = 'pending' | 'running' | 'paused' | 'completed' | 'failed';
 
 /** Sums of money differ in the last digits. */
@@ -160,7 +161,7 @@ export class EventChecks {
   }
 
   #checkTotals(books: readonly ClaudeBook[], usage: Usage, sessionId: string): void {
-    const charged = books.reduce((sum, book) => sum + book.chargedUsd, 0);
+    const charged = books.reduce((sum, book) => sum + book.chargedUsd, 0) + Math.max(0, this.#unbookedUsd(sessionId));
     const provable = books.reduce((sum, book) => sum + book.provableUsd, 0);
     const { costUsd, heldUsd = 0 } = usage;
     if (costUsd - heldUsd <= charged + sameUsd && costUsd >= provable - sameUsd) return;
@@ -179,17 +180,22 @@ export class EventChecks {
   #checkOwnCap(sessionId: string): void {
     const cap = this.#definitions.get(sessionId)?.maxBudgetUsd;
     if (cap === undefined) return;
-    let chargedUsd = 0;
-    let unknownUsd = 0;
-    const { claudes, guests } = this.#machine;
-    const visits = guests.filter((guest) => guest.sessionId === sessionId).length;
-    for (const book of [...claudes, ...guests]) {
-      if (book.sessionId !== sessionId) continue;
-      chargedUsd += book.chargedUsd;
-      if (book.recordedUsd !== null) unknownUsd += book.chargedUsd - book.recordedUsd;
-    }
-    if (chargedUsd <= cap + dearestMessageUsd * (1 + visits) + unknownUsd + sameUsd) return;
+    const chargedUsd = this.#booksOf(sessionId).reduce((sum, book) => sum + book.chargedUsd, 0);
+    const visits = this.#machine.guests.filter((guest) => guest.sessionId === sessionId).length;
+    if (chargedUsd <= cap + dearestMessageUsd * (1 + visits) + this.#unbookedUsd(sessionId) + sameUsd) return;
     this.#violate(invariants.money, `${sessionId} was charged $${chargedUsd}, its own cap is $${cap}`);
+  }
+
+  /** What was charged, and is missing in what is on record; a later process whose totals tell of it counts it. */
+  #unbookedUsd(sessionId: string): number {
+    const unbookedUsd = ({ chargedUsd, recordedUsd }: Spent): number =>
+      recordedUsd === null ? 0 : chargedUsd - recordedUsd;
+    return this.#booksOf(sessionId).reduce((sum, book) => sum + unbookedUsd(book), 0);
+  }
+
+  #booksOf(sessionId: string): Spent[] {
+    const { claudes, guests } = this.#machine;
+    return [...claudes, ...guests].filter((book) => book.sessionId === sessionId);
   }
 
   #checkLeftovers(books: readonly ClaudeBook[], { attemptId, type }: Paid): void {

@@ -208,6 +208,7 @@ export class VirtualRunner {
         },
         appendBytes: (bytes) => void (this.#lives() && file.appendBytes(bytes)),
         sync: () => void (this.#lives() && file.sync()),
+        own: () => file.own(),
         close: () => file.close(),
       };
     }
@@ -233,6 +234,7 @@ export class VirtualRunner {
         this.#unsaved.push(...this.#batch);
         this.#pass('after-fsync', this.#batch);
       },
+      own: () => file.own(),
       close: () => file.close(),
     };
   }
@@ -376,7 +378,14 @@ export class VirtualRunner {
 
 const none = new Uint8Array(0);
 
-const deadFile: AppendFile = { size: 0, append: () => {}, appendBytes: () => {}, sync: () => {}, close: () => {} };
+const deadFile: AppendFile = {
+  size: 0,
+  append: () => {},
+  appendBytes: () => {},
+  sync: () => {},
+  own: () => true,
+  close: () => {},
+};
 
 const resultMark = new TextEncoder().encode('"type":"result"');
 

@@ -53,7 +53,10 @@ function wholeEvents(size: number): number {
 /** As a writer opens it. */
 function openLog(world: World, path: string) {
   const read = readForWriting(world, path);
-  return read.ok ? ok({ log: read.value.open(), events: read.value.events }) : read;
+  if (!read.ok) return read;
+  const log = read.value.open();
+  if (log === null) throw new Error('Somebody else has it open.');
+  return ok({ log, events: read.value.events });
 }
 
 describe('a log cut at any byte', () => {

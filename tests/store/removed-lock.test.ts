@@ -1,6 +1,6 @@
 /**
- * Promises: whoever takes a group does not get it beside a living runner whose lock file was removed; nobody else is
- * kept out, and a runner that is just ending is waited for.
+ * Promises: whoever takes a group does not get it beside a living runner whose lock file was removed, be that in a
+ * container that hides it; nobody else is kept out, and a runner that is just ending is waited for.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { appendFileSync, readFileSync, rmSync } from 'node:fs';
@@ -86,6 +86,42 @@ test('it has two seconds to end', async () => {
   const refused = takeGroup(world, root, groupId, 'next');
   for (let ms = 0; ms < 2_100; ms += 20) await stepped(20);
   expect(await refused).toMatchObject({ failure: { reason: 'busy', survivor: { pid: other.pid } } });
+});
+
+test('one that cannot be seen from here is found by the log, which it holds until its end', async () => {
+  const hidden: ProcessIdentity = { ...other, pidNamespace: 'pid:[1]' };
+  world = { ...world, machine: { ...world.machine, self: { ...self, pidNamespace: 'pid:[2]' } } };
+  living = [];
+  const writer = open();
+  writer.record([{ type: 'group_started', run: { id: 'run', runner: hidden } }]);
+  rmSync(paths.lock);
+  appendFileSync(paths.events, '{"seq":');
+  const before = readFileSync(paths.events, 'utf8');
+  const refused = takeGroup(world, root, groupId, 'next');
+  for (let ms = 0; ms < 2_100; ms += 20) await stepped(20);
+  expect(await refused).toMatchObject({
+    failure: {
+      reason: 'busy',
+      message:
+        `The group ${groupId} is still held by process ${hidden.pid} of another container (pid namespace), ` +
+        'although its lock file was removed.',
+    },
+  });
+  expect(readFileSync(paths.events, 'utf8')).toBe(before);
+  const waits = takeGroup(world, root, groupId, 'next');
+  writer.close();
+  for (let ms = 0; ms < 100; ms += 20) await stepped(20);
+  unwrap(await waits).close();
+});
+
+test('whoever writes without running it keeps others out as well', () => {
+  const writer = open();
+  rmSync(paths.lock);
+  expect(openGroupWriter(world, root, groupId, 'next')).toMatchObject({
+    failure: { message: expect.stringContaining('held by another process, although its lock file was') },
+  });
+  writer.close();
+  open().close();
 });
 
 async function stepped(ms: number): Promise<void> {

@@ -1,6 +1,6 @@
 /** What is known of a worker whose runner is gone. */
+import { isOutOfSight } from '../../core/out-of-sight.ts';
 import type { Attempt } from '../../core/session-state.ts';
-import { isOutOfSight } from '../../runner/run-start.ts';
 import type { World } from '../../world/world.ts';
 
 /** `elsewhere`: where it was started, and cannot be seen from here. */

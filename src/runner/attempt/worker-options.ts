@@ -6,7 +6,7 @@ import type { AttemptStream } from '../../claude/stream.ts';
 import type { BrokenOff } from '../../claude/unseen-cost.ts';
 import { defined } from '../../core/defined.ts';
 import type { PriceTable, SessionId } from '../../core/group.ts';
-import type { Attempt, SessionRecord } from '../../core/session-state.ts';
+import { type Attempt, conversationId, type SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
@@ -75,8 +75,10 @@ export function workerOptions(
     ...defined({ reservedUsd }),
     isCutOff: (stream) => isCutOff(world, [ours.config], stream),
     isUnwritten: (stream) => isUnwritten(world, [ours.config], stream),
-    totalsAtEnd: ({ claudeSessionId = record.claudeSessionIds.at(-1) }) =>
+    // Where the disk was full it never said which conversation it is.
+    totalsAtEnd: ({ claudeSessionId = conversationId(record) }) =>
       totalsAtEnd(world, [ours.config], claudeSessionId, Date.parse(attempt.startedAt)),
-    kept: (ids) => keptMessages(world, ours.config, new Set([...record.claudeSessionIds, ...ids]), prices),
+    kept: (ids) =>
+      keptMessages(world, ours.config, new Set([...record.claudeSessionIds, conversationId(record), ...ids]), prices),
   };
 }

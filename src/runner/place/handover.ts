@@ -7,8 +7,8 @@ import { updateExclusively } from '../../context/exclusive-update.ts';
 import { mergeResume, nearestBase } from '../../context/handover/merge.ts';
 import { resumeFilesIn, takesPart } from '../../context/handover/projects.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
-import { sessionLabel, sessionUuid } from '../../core/id.ts';
-import type { SessionRecord } from '../../core/session-state.ts';
+import { sessionLabel } from '../../core/id.ts';
+import { conversationId, type SessionRecord } from '../../core/session-state.ts';
 import type { Git } from '../../git/git.ts';
 import { findRepository } from '../../git/repository.ts';
 import { askOwn } from '../../git/run-git.ts';
@@ -37,13 +37,14 @@ export interface HandoverCopies {
 }
 
 export function copiesOf(
-  { definition, claudeSessionIds }: SessionRecord,
+  record: SessionRecord,
   paths: SessionPaths,
   workspace: { readonly path: string; readonly folder: string; readonly base: string },
 ): HandoverCopies {
+  const { definition } = record;
   const { id, name, projectPath } = definition;
   const { path: top, folder, base } = workspace;
-  const who = `session ${sessionLabel(id, name)} (${claudeSessionIds.at(-1) ?? sessionUuid(id)})`;
+  const who = `session ${sessionLabel(id, name)} (${conversationId(record)})`;
   return { takesPart: takesPart(definition), home: projectPath, folder, top, base, memory: paths.handoverCopies, who };
 }
 

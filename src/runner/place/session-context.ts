@@ -6,8 +6,7 @@ import type { Belonging } from '../../context/handover/find.ts';
 import { projectHere } from '../../context/handover/here.ts';
 import { resumeFileName } from '../../context/handover/projects.ts';
 import type { ContextName, SessionDefinition } from '../../core/group.ts';
-import { sessionUuid } from '../../core/id.ts';
-import type { SessionRecord } from '../../core/session-state.ts';
+import { conversationId, type SessionRecord } from '../../core/session-state.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { ownCommand } from '../../world/own-program.ts';
 import type { World } from '../../world/world.ts';
@@ -64,9 +63,9 @@ interface NotedPlaces {
 export function noteHandover(
   world: World,
   systems: readonly ContextName[],
-  { record: { definition, claudeSessionIds }, folder, paths }: NotedPlaces,
+  { record, folder, paths }: NotedPlaces,
 ): void {
-  const { projectPath, id } = definition;
+  const { projectPath } = record.definition;
   const own = systems.includes('handover') ? projectHere(world.files, projectPath) : null;
   // A link to a file of another name: that is work like any other, and each worktree has its own.
   const isOther = own !== null && basename(world.files.realPath(own.file) ?? own.file) !== resumeFileName;
@@ -78,8 +77,7 @@ export function noteHandover(
   }
   const belonging: Belonging = { root, file: relative(root, here.file) };
   world.files.writeAtomic(paths.handover, `${JSON.stringify({ version: 1, ...belonging })}\n`);
-  const claudeSessionId = claudeSessionIds.at(-1) ?? sessionUuid(id);
-  noting().noteInProject(world.files, here, claudeSessionId, world.clock.now());
+  noting().noteInProject(world.files, here, conversationId(record), world.clock.now());
 }
 
 /** What the system prompt says of the systems: how any session keeps its state. */

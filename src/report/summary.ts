@@ -3,7 +3,14 @@
 import { join } from 'node:path';
 import { type Advice, adviceText, advise, type CommandLine } from '../core/advice.ts';
 import { addUsage, noUsage, type SessionId, type Usage } from '../core/group.ts';
-import { goOnCommand, heldRecord, runCommand, sessionReference, settleCommands } from '../core/plan/advice.ts';
+import {
+  goOnCommand,
+  heldRecord,
+  isClaudeUnproven,
+  runCommand,
+  sessionReference,
+  settleCommands,
+} from '../core/plan/advice.ts';
 import { verdictsAtRest } from '../core/plan/verdicts.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import { type GroupState, isRehearsal } from '../core/state.ts';
@@ -219,6 +226,7 @@ export function nextAdvice(state: GroupState, hasRunner: boolean): Advice[] {
 /** Before the cap is raised for want of money that may not be spent at all, that is to be settled. */
 function goOnSteps(state: GroupState): Advice[] {
   const held = heldRecord(state);
+  if (isClaudeUnproven(state)) return [advise('Next, with another version of claude', goOnCommand(state))];
   if (held === undefined) {
     const denied = [...state.sessions.values()].filter(isDenied).slice(0, namedMax);
     if (denied.length === 0) return [advise('Next', goOnCommand(state))];

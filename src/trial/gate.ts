@@ -145,11 +145,12 @@ export class TrialGate {
     const still = before === null ? null : await this.#still(before, folder);
     if (still !== null) return still;
     const admitted = await this.#admitNow(accepted, folder);
-    const lost = before === null ? '' : `claude ${before.version}, which was in use, was replaced or is gone`;
+    const lost =
+      before === null ? '' : `The file of claude ${before.version}, which was in use, was replaced or is gone`;
     if (admitted.ok) {
       this.#admitted.delete(forAll);
       this.#admitted.set(isForAll(admitted.value) ? forAll : folder, admitted.value);
-      if (lost !== '') this.#options.say(`${lost}; from now on ${admitted.value.version} is used.`);
+      if (lost !== '') this.#options.say(`${lost}; from now on the new one, ${admitted.value.version}, is used.`);
       return admitted;
     }
     const { failure } = admitted;

@@ -109,6 +109,8 @@ test('a claude that is replaced under a run is tried before the next session, an
   expect(stdout).toContain('failed (claude-unproven)');
   expect(told).toEqual([expect.stringContaining('--accept-claude 2.1.198')]);
   const shown = await user.ok('group', 'show', group);
+  // As it is typed it is refused until another claude is there.
+  for (const text of [stdout, shown]) expect(text).toMatch(/Next, with another version of claude: .* group resume/);
   expect(shown.split('which was in use, was replaced or is gone.')).toHaveLength(2);
   const { sessions } = await user.json<{ sessions: { reason?: string; status: string }[] }>('group', 'show', group);
   expect(sessions.map(({ status, reason }) => [status, reason])).toEqual([

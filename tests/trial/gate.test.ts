@@ -282,13 +282,14 @@ test('a run stays with its file when a link moves on, and tries the new one when
   const both = await Promise.all([gate.admit(undefined), gate.admit(undefined)]);
   for (const refused of both) {
     expect(!refused.ok && refused.failure.message).toStartWith(
-      'claude 2.1.400, which was in use, was replaced or is gone. claude 2.1.401 was tried',
+      'The file of claude 2.1.400, which was in use, was replaced or is gone. claude 2.1.401 was tried',
     );
   }
   expect(place.trials.length).toBe(2);
   expect(await gate.admit('2.1.401')).toMatchObject({ ok: true, value: { version: '2.1.401' } });
   expect(await gate.admit(undefined)).toMatchObject({ ok: true, value: { version: '2.1.401' } });
-  const replaced = 'claude 2.1.400, which was in use, was replaced or is gone; from now on 2.1.401 is used.';
+  const replaced =
+    'The file of claude 2.1.400, which was in use, was replaced or is gone; from now on the new one, 2.1.401, is used.';
   expect(place.said.filter((line) => line.includes('which was in use'))).toEqual([replaced]);
 });
 
@@ -350,7 +351,7 @@ test('what only starts another program is asked again in the middle of a run', a
   const both = await Promise.all([gate.admit(undefined), gate.admit(undefined)]);
   for (const admitted of both) expect(admitted).toMatchObject({ ok: true, value: { version: '2.1.401' } });
   expect(place.trials.length).toBe(2);
-  expect(place.said.at(-1)).toContain('from now on 2.1.401 is used');
+  expect(place.said.at(-1)).toContain('from now on the new one, 2.1.401, is used');
 });
 
 test('a machine on which nothing can be asked is not taken for a claude that was replaced', async () => {

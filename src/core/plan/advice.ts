@@ -71,7 +71,15 @@ export function groupAdvice(state: GroupState): Advice {
     const { free, book } = settleCommands(state.group.id, held.definition.id);
     return advise('Free what is held, book it as spent, or raise the cap', free, book, goOnCommand(state));
   }
+  // Refused as it is typed, until another claude is there.
+  if (isClaudeUnproven(state)) return advise('With another version of claude, go on with', goOnCommand(state));
   return advise('Go on with', goOnCommand(state));
+}
+
+/** It stopped because of the claude that was found. */
+export function isClaudeUnproven({ failed, sessions }: GroupState): boolean {
+  const failures = [...failed].map((id) => sessions.get(id)?.state);
+  return failures.some((session) => session?.status === 'failed' && session.failure.reason === 'claude-unproven');
 }
 
 /** The session whose held money keeps the group from going on. */

@@ -9,9 +9,8 @@ import {
   sendRequest,
 } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
-import { liveRunner } from './live-runner.ts';
 import type { Place } from './place.ts';
-import type { GroupReference } from './resolve.ts';
+import { type GroupReference, isHeld } from './resolve.ts';
 
 /** The answer when it was done. Fails when the runner refused; `runner-gone` when it will not answer any more. */
 export async function askRunner(
@@ -68,8 +67,7 @@ export async function whileWaiting<T>(
 
 /** Something was asked of the group's live runner and is not answered yet. */
 export function isRequestPending(world: World, group: GroupReference): boolean {
-  if (liveRunner(world, group) === null) return false;
-  return hasRequests(world, group.paths);
+  return isHeld(world, group) && hasRequests(world, group.paths);
 }
 
 function silenceSentence(world: World, { groupId, paths }: GroupReference): string {

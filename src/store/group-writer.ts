@@ -87,9 +87,10 @@ export function openGroupWriter(
     return !writer.ok && isGone(world, paths) ? noSuchGroup(id) : writer;
   } catch (error) {
     if (lock !== null) giveBack(lock);
+    const place = lock === null ? paths.lock : paths.folder;
     // It may have been deleted between our look and the lock.
     if (isGone(world, paths)) return noSuchGroup(id);
-    return { ok: false, failure: foreignLock(world, paths.lock) ?? systemFailure(paths.folder, error) };
+    return { ok: false, failure: foreignLock(world, paths.lock) ?? systemFailure(place, error) };
   }
 }
 

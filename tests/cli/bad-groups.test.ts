@@ -160,6 +160,15 @@ test.each(Object.keys(damages))('F1, F11: %s keeps nobody from the others', asyn
   expect(readdirSync(groups)).toEqual([good]);
 });
 
+test('F11: a group that leads back to itself is none, whatever is asked of it', async () => {
+  rmSync(join(groups, bad), { recursive: true });
+  loop(join(groups, bad));
+  for (const word of ['run', 'resume', 'pause', 'show', 'watch', 'why', 'plan', 'edit', 'archive']) {
+    const { code, stderr } = await user.run('group', word, bad);
+    expect([word, code, stderr]).toEqual([word, 2, expect.stringContaining(`There is no group "${bad}"`)]);
+  }
+});
+
 test('F1, F11: one that cannot be deleted keeps nobody from being deleted', async () => {
   const good = await user.makeGroup('good');
   makeFifo(join(groups, bad, 'merge.json'), 0o600);
@@ -224,6 +233,11 @@ test.skipIf(!unprivileged.isPossible)('F1, F11: a group of somebody else keeps n
       const said = run(...args);
       expect(said).not.toMatch(/Unexpected trouble|defect|undefined|The system refused/);
       if (args[0] !== 'doctor') expect(said).toContain('good');
+    }
+    // The path that was refused is named, not the folder that it lies in.
+    if (place.endsWith('runner.lock')) {
+      for (const word of ['run', 'resume', 'pause'])
+        expect(run('group', word, bad)).toContain(`Cannot write ${place}: EACCES`);
     }
     if (!place.endsWith('meta.json')) expect(run('stop', '--all')).toMatch(new RegExp(`^1 ${bad}: .*EACCES`));
     chmodSync(place, place === theirs ? 0o700 : 0o600);

@@ -1,7 +1,6 @@
 /** `group resume`: like `group run`, and failed sessions are tried again; a frozen group goes on where it stands. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { liveRunner } from '../../../control/live-runner.ts';
 import { whileWaiting } from '../../../control/request.ts';
 import { type GroupReference, loadWithRunner } from '../../../control/resolve.ts';
 import type { RunConfig } from '../../../control/run/run-options.ts';
@@ -39,10 +38,10 @@ async function thawOrTell(context: Context, group: GroupReference, config: RunCo
 /** null when the group is not frozen under a live runner, so that it has to be run. */
 async function thaw(context: Context, group: GroupReference, config: RunConfig): Promise<Work | null> {
   const { world } = context;
-  if (liveRunner(world, group) === null) return null;
   const loaded = loadWithRunner(world, group);
   if (!loaded.ok) return loaded;
-  if (loaded.value.state.frozenUntil === undefined) return null;
+  const { hadRunner, state } = loaded.value;
+  if (!hadRunner || state.frozenUntil === undefined) return null;
   const thawed = await whileWaiting(context, group, submit(context, group, { kind: 'thaw' }));
   if (!thawed.ok) return thawed;
   // The runner died while everything was frozen: what it left is taken over and thawed by a run.

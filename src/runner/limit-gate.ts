@@ -114,13 +114,15 @@ type Change = (file: GateFile | null) => GateFile | null;
 
 /**
  * The file of the gate: what it says, and how it is changed while nobody else changes it. One that cannot be used -
- * somebody else's, or the disk is full - must end no run: this one then goes by what it meets itself.
+ * somebody else's, or the disk is full - must end no run: this one then goes by what it meets itself, until it can be
+ * written again.
  */
 function gateFile(world: World, { root, key, runId, warn = () => {} }: GateOptions) {
   const folder = join(root, 'limits');
   const path = join(folder, `${key}.json`);
   let lastRead: GateFile | null = null;
   let isShared = true;
+  let isWarned = false;
   /** `before` while the table of open files is full, and from then on when the system refuses more than that. */
   const attempt = <T>(what: () => T, before: T): T => {
     if (!isShared) return before;
@@ -131,9 +133,9 @@ function gateFile(world: World, { root, key, runId, warn = () => {} }: GateOptio
       const code = errorCode(error);
       if (code === '') throw error;
       isShared = false;
-      warn(
-        `The usage limits in ${path} cannot be used (${code}): until it ends, this run goes by those it meets itself.`,
-      );
+      if (!isWarned)
+        warn(`The usage limits in ${path} cannot be used (${code}): this run goes by those it meets itself.`);
+      isWarned = true;
       return before;
     }
   };
@@ -166,21 +168,32 @@ function gateFile(world: World, { root, key, runId, warn = () => {} }: GateOptio
     lastRead = next;
     return 'changed';
   };
+  /** What could not be shared; false while it still cannot. */
+  const share = (change: Change): boolean => {
+    isShared = true;
+    return attempt(() => updateShared(change), 'busy') !== 'busy';
+  };
   const clear = (): void => {
     forget();
     attempt(() => world.files.remove(path), undefined);
     if (!isShared) lastRead = null;
   };
-  return { read, load, forget, update, clear };
+  return { read, load, forget, update, share, clear, isShared: () => isShared };
 }
 
 export function openLimitGate(world: World, options: GateOptions): LimitGate {
   const { runId } = options;
-  /** A report that could not be written down yet, because another run was writing just then. */
+  /** A report that could not be written down yet, because another run was writing just then, or the disk was full. */
   let unsaid: Report | null = null;
-  const { read, load, forget, update, clear } = gateFile(world, options);
+  const { read, load, forget, update, share, clear, isShared } = gateFile(world, options);
   const report = (met: Report): void => {
-    unsaid = update((file) => closed(file, met)) === 'busy' ? met : null;
+    const isWritten = update((file) => closed(file, met)) !== 'busy' && isShared();
+    unsaid = isWritten ? null : met;
+  };
+  const reportAgain = (met: Report): void => {
+    if (isShared()) report(met);
+    // Nobody else would know of it, nor the next run.
+    else if (share((file) => closed(file, met))) unsaid = null;
   };
   const holdsProbe = (file: GateFile): boolean =>
     file.probe !== undefined &&
@@ -189,8 +202,8 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
 
   return {
     read() {
-      if (unsaid !== null) report(unsaid);
-      const file = unsaid === null ? load() : closed(load(), unsaid);
+      if (unsaid !== null) reportAgain(unsaid);
+      const file = unsaid === null || !isShared() ? load() : closed(load(), unsaid);
       if (file === null || file.untilMs === 0) return null;
       const probe = !holdsProbe(file) ? 'nobody' : file.probe?.runId === runId ? 'mine' : 'other';
       return { untilMs: file.untilMs, ...(file.limitType ? { limitType: file.limitType } : {}), probe };

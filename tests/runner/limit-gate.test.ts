@@ -185,6 +185,27 @@ test('a gate that cannot be used ends nothing and holds nobody up: the run goes 
   expect(said).toEqual([expect.stringContaining(`${join(root, 'limits', 'key.json')} cannot be used (EACCES)`)]);
 });
 
+test('a report that the disk refused is written as soon as it takes it: the next run waits, too', async () => {
+  const { writeAtomic } = world.files;
+  let refusals = 2;
+  world.files.writeAtomic = (...args) => {
+    if (refusals > 0) {
+      refusals -= 1;
+      throw Object.assign(new Error('EIO'), { code: 'EIO' });
+    }
+    writeAtomic(...args);
+  };
+  gate.close(nowMs + 5_000, 'five_hour');
+  expect([waitMs(), open('run-2').read()]).toEqual([5_000, null]);
+  await Promise.resolve();
+  expect([waitMs(), waitMs()]).toEqual([5_000, 5_000]);
+  expect(open('run-2').read()).toMatchObject({ untilMs: nowMs + 5_000, limitType: 'five_hour' });
+  nowMs += 5_000;
+  expect([gate.claimProbe(), open('run-2').claimProbe()]).toEqual([true, false]);
+  gate.open();
+  expect(open('run-2').read()).toBeNull();
+});
+
 test('a gate whose lock is a FIFO is known to this run alone', () => {
   mkdirSync(join(root, 'limits'));
   makeFifo(join(root, 'limits', 'key.lock'), 0o600);

@@ -2,7 +2,7 @@
  * What claude itself has kept of a conversation: whether `--resume` can work, whether its end is missing, and what its
  * totals go on with.
  */
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { PriceTable, Tokens } from '../core/group.ts';
 import type { World } from '../world/world.ts';
 import { isObject, usd } from './lenient.ts';
@@ -132,20 +132,35 @@ export function totalsBefore(
  */
 export function totalsAtEnd(
   world: World,
-  configDirs: readonly string[],
-  claudeSessionId: string | undefined,
+  configDir: string,
+  claudeSessionId: string,
   startedAtMs: number,
 ): Claim | null {
-  if (claudeSessionId === undefined) return null;
-  const paths = configDirs.flatMap((folder) => filesOf(world, folder, claudeSessionId));
-  return paths.map((path) => endOf(world, path, startedAtMs)).find((totals) => totals !== null) ?? null;
+  const ends = textsOf(world, filesOf(world, configDir, claudeSessionId)).map((text) => endOf(text, startedAtMs));
+  return ends.find((totals) => totals !== null) ?? null;
+}
+
+/** The same of a conversation that came in parts: each lies in a folder that is named after the byte it begins at. */
+export function totalsInParts(
+  world: World,
+  folder: string,
+  claudeSessionId: string,
+  startedAtMs: number,
+): Claim | null {
+  const offsetOf = (path: string): number => Number(basename(dirname(path)));
+  const paths = filesOf(world, folder, claudeSessionId).toSorted((a, b) => offsetOf(a) - offsetOf(b));
+  return endOf(textsOf(world, paths).join(''), startedAtMs);
+}
+
+function textsOf({ files }: World, paths: readonly string[]): string[] {
+  return paths.map((path) => files.readText(path) ?? '');
 }
 
 /** Of what is said behind them they know nothing. */
-function endOf({ files }: World, path: string, startedAtMs: number): Claim | null {
+function endOf(conversation: string, startedAtMs: number): Claim | null {
   let isOfAttempt = false;
   let found: Claim | null = null;
-  for (const line of (files.readText(path) ?? '').split('\n')) {
+  for (const line of conversation.split('\n')) {
     const totals = readTotals(line);
     const timeMs = timeOf(line);
     isOfAttempt ||= timeMs >= startedAtMs;

@@ -1,5 +1,5 @@
 /** What an attempt has cost in all, by what its machine told when it was there again. */
-import { isUnwritten, type KeptMessage, keptMessages, totalsAtEnd } from '../claude/conversation.ts';
+import { isUnwritten, type KeptMessage, keptMessages, totalsInParts } from '../claude/conversation.ts';
 import { parseLine } from '../claude/messages.ts';
 import { emptyStream, foldMessage, foldTotalAtEnd } from '../claude/stream.ts';
 import { usageWithUnseen } from '../claude/unseen-cost.ts';
@@ -42,12 +42,14 @@ export function lateUsage(world: World, { record, attempt, paths, path, prices }
   const rest = splitter.rest();
   if (rest !== null) take(rest);
   const startedAtMs = Date.parse(attempt.startedAt);
-  // Some of its conversation came before the machine was lost, the rest with what came late.
-  const folders = [paths.config, lateConversations(paths, attempt.id)];
+  const late = lateConversations(paths, attempt.id);
   const own = stream.claudeSessionId ?? conversationId(record);
   const isTold = stream.sawInit && !isInTurn;
-  const atEnd = isTold ? null : totalsAtEnd(world, folders, own, startedAtMs);
+  const atEnd = isTold ? null : totalsInParts(world, late, own, startedAtMs);
   if (atEnd !== null) foldTotalAtEnd(stream, atEnd);
+  // Some of its conversation came before the machine was lost, the rest with what came late. What its session has said
+  // since lies where the former does, and only the names of messages tell them apart.
+  const folders = stream.sawInit ? [paths.config, late] : [late];
   const kept = (ids: readonly string[]): KeptMessage[] => {
     const all = folders.flatMap((folder) => keptMessages(world, folder, new Set([own, ...ids]), prices));
     return [...new Map(all.map((message) => [message.id, message])).values()];

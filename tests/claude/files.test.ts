@@ -24,6 +24,7 @@ import {
   removeEmptyConversation,
   totalsAtEnd,
   totalsBefore,
+  totalsInParts,
 } from '../../src/claude/conversation.ts';
 import { type ConfigDirInput, prepareConfigDir } from '../../src/claude/launch/config-dir.ts';
 import { gitGuidance } from '../../src/claude/launch/git-guidance.ts';
@@ -261,16 +262,29 @@ describe('totalsAtEnd', () => {
   const at = (minute: number) => `2026-11-24T10:${String(minute).padStart(2, '0')}:00.000Z`;
   const said = (minute: number) => JSON.stringify({ type: 'user', message: { content: 'x' }, timestamp: at(minute) });
   const ended = (usd: number) => JSON.stringify({ type: 'cost-state', totalCostUSD: usd, modelUsage: {} });
-  const after = (minute: number, id: string | undefined) =>
-    totalsAtEnd(world, [join(folder, 'none'), join(folder, 'cfg')], id, Date.parse(at(minute)))?.costUsd;
+  const after = (minute: number, id: string) =>
+    totalsAtEnd(world, join(folder, 'cfg'), id, Date.parse(at(minute)))?.costUsd;
 
   test('are those behind all that an attempt has said', () => {
     write('cfg/projects/p/one.jsonl', [said(1), ended(0.1), said(5), ended(0.3), '{}', ''].join('\n'));
     expect([1, 3, 5, 6].map((minute) => after(minute, 'one'))).toEqual([0.3, 0.3, 0.3, undefined]);
     write('cfg/projects/p/killed.jsonl', [said(1), ended(0.1), said(5), ended(0.3), said(6), ''].join('\n'));
     expect([1, 5].map((minute) => after(minute, 'killed'))).toEqual([undefined, undefined]);
-    expect([after(1, 'gone'), after(1, undefined)]).toEqual([undefined, undefined]);
+    expect(after(1, 'gone')).toBeUndefined();
   });
+});
+
+test('totalsInParts puts together what came in parts, torn anywhere', () => {
+  const stamp = '2026-11-24T10:05:00.000Z';
+  const said = JSON.stringify({ type: 'user', message: { content: 'x' }, timestamp: stamp });
+  const end = JSON.stringify({ type: 'cost-state', totalCostUSD: 0.3, modelUsage: {} });
+  write('late/projects/900/one.jsonl', `${said}\n`);
+  write('late/projects/1000/one.jsonl', end.slice(0, 9));
+  write('late/projects/1009/one.jsonl', `${end.slice(9)}\n`);
+  const told = () => totalsInParts(world, join(folder, 'late'), 'one', Date.parse(stamp))?.costUsd;
+  expect(told()).toBe(0.3);
+  write('late/projects/2000/one.jsonl', `${said}\n`);
+  expect(told()).toBeUndefined();
 });
 
 test('a message of a sub-agent that is in none of its files is unwritten', () => {

@@ -96,7 +96,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     await claude.exited;
     const stream = claude.messages().reduce(foldMessage, emptyStream());
     const { config } = session.paths;
-    const totals = totalsAtEnd(world, [config], stream.claudeSessionId, startedAtMs);
+    const totals = totalsAtEnd(world, config, session.claudeSessionId, startedAtMs);
     if (totals !== null) foldTotalAtEnd(stream, totals);
     const { costUsd, heldUsd = 0 } = usageWithUnseen(
       {

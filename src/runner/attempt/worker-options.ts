@@ -77,7 +77,7 @@ export function workerOptions(
     isUnwritten: (stream) => isUnwritten(world, [ours.config], stream),
     // Where the disk was full it never said which conversation it is.
     totalsAtEnd: ({ claudeSessionId = conversationId(record) }) =>
-      totalsAtEnd(world, [ours.config], claudeSessionId, Date.parse(attempt.startedAt)),
+      totalsAtEnd(world, ours.config, claudeSessionId, Date.parse(attempt.startedAt)),
     kept: (ids) =>
       keptMessages(world, ours.config, new Set([...record.claudeSessionIds, conversationId(record), ...ids]), prices),
   };

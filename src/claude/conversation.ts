@@ -50,17 +50,19 @@ export function isCutOff(
 
 /**
  * True when a message of the model, or of a sub-agent, that was printed last is in no file of the conversation: how
- * long its answer became is written nowhere.
+ * long its answer became is written nowhere. Also where there is a file and nothing in it: the disk was full.
  */
 export function isUnwritten(
   world: World,
   configDirs: readonly string[],
-  { claudeSessionId, lastMessageIds }: Pick<AttemptStream, 'claudeSessionId' | 'lastMessageIds'>,
+  claudeSessionId: string,
+  { lastMessageIds }: Pick<AttemptStream, 'lastMessageIds'>,
 ): boolean {
-  if (claudeSessionId === undefined) return false;
   const paths = configDirs.flatMap((folder) => filesWithin(world, folder, claudeSessionId));
+  if (paths.length === 0) return false;
   const isAbsent = (id: string): boolean => paths.every((path) => lacks(world, path, id));
-  return paths.length > 0 && [...lastMessageIds.values()].some(isAbsent);
+  const isEmpty = (path: string): boolean => (world.files.info(path)?.size ?? 0) === 0;
+  return paths.every(isEmpty) || [...lastMessageIds.values()].some(isAbsent);
 }
 
 /** The same with what sub-agents of the conversation have said. */

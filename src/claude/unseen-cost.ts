@@ -17,15 +17,15 @@ export interface BrokenOff {
   readonly isInTurn: boolean;
   /** The machine has gone down since its worker was started. */
   readonly machineWentDown: boolean;
-  /** The log knows that claude had said who it is. */
-  readonly isIdentified: boolean;
+  /** The log knows that claude had said who it is, or it ended as one does that has answered. */
+  readonly hasBegun: boolean;
   /** ms since 1970. */
   readonly startedAtMs: number;
   /** Its `--max-budget-usd`; absent = no cap. */
   readonly reservedUsd?: number;
   /** What claude has kept of the session's conversations and of these; asked for only when it is needed. */
   readonly kept: (claudeSessionIds: readonly string[]) => readonly KeptMessage[];
-  /** What was said last is missing in the conversation that claude has kept. */
+  /** What was said last is missing in the conversation that claude has kept, or nothing at all stands there. */
   readonly isUnwritten: (stream: AttemptStream) => boolean;
 }
 
@@ -34,20 +34,22 @@ const firstMessage: Tokens = { input: 0, output: 8_000, cacheRead: 0, cacheCreat
 
 /** The usage of the attempt with all that; `durationMs` as in `usageOf`. */
 export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
-  const { stream, isInTurn, isIdentified, machineWentDown, reservedUsd, startedAtMs } = broken;
+  const { stream, isInTurn, hasBegun, machineWentDown, reservedUsd, startedAtMs } = broken;
   const usage = usageOf(stream, durationMs);
   if (stream.isToldAtEnd || (!isInTurn && stream.sawInit && stream.unbelieved === undefined)) return usage;
   const kept = broken.kept(stream.claudeSessionIds).filter(({ tokens }) => !isOddMessage(tokens));
   const ofAttempt = kept.filter(({ id, atMs }) => (stream.sawInit ? stream.spoken.has(id) : atMs >= startedAtMs));
   // What it printed is lost: the disk was full or has lost it, or the file was removed. As a rule claude that printed
-  // nothing asked nothing; what it has kept, or the log, says otherwise.
-  const isShort = !stream.sawInit && (isIdentified || ofAttempt.length > 0);
+  // nothing asked nothing; how it ended, what it has kept or wanted to keep, or the log, says otherwise.
+  const isUnwritten = broken.isUnwritten(stream);
+  const isBlank = isUnwritten && !machineWentDown;
+  const isShort = !stream.sawInit && (hasBegun || ofAttempt.length > 0 || isBlank);
   if (!isInTurn && !isShort && stream.unbelieved === undefined) return usage;
   const seen = withKept(usage, ofAttempt);
   const isOdd = stream.unbelieved === 'own';
   // It was told how its answer began, but not how long it has become: claude was killed before it wrote that down. Or
   // not even that: the disk was full, and of the line there is a part.
-  const isLong = isInTurn && (stream.malformed > 0 || broken.isUnwritten(stream));
+  const isLong = isInTurn && (stream.malformed > 0 || isUnwritten);
   if (!machineWentDown && !isShort && !isOdd && !isLong) return seen;
   const dearestUsd = kept.reduce((most, { usd }) => Math.max(most, usd), 0);
   const left = reservedUsd === undefined ? Number.POSITIVE_INFINITY : Math.max(0, reservedUsd - seen.costUsd);

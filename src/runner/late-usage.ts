@@ -54,12 +54,12 @@ export function lateUsage(world: World, { record, attempt, paths, path, prices }
     const all = folders.flatMap((folder) => keptMessages(world, folder, new Set([own, ...ids]), prices));
     return [...new Map(all.map((message) => [message.id, message])).values()];
   };
-  const { identified: isIdentified, reservedUsd } = attempt;
+  const { identified: hasBegun, reservedUsd } = attempt;
   const durationMs = record.lost?.find((one) => one.attempt.id === attempt.id)?.usage.durationMs ?? 0;
   return usageWithUnseen(
     {
-      ...{ stream, isInTurn, isIdentified, startedAtMs, kept, machineWentDown: false },
-      isUnwritten: (stream) => isUnwritten(world, folders, stream),
+      ...{ stream, isInTurn, hasBegun, startedAtMs, kept, machineWentDown: false },
+      isUnwritten: (stream) => isUnwritten(world, folders, own, stream),
       ...defined({ reservedUsd }),
     },
     durationMs,

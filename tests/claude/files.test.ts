@@ -291,10 +291,14 @@ test('a message of a sub-agent that is in none of its files is unwritten', () =>
   write('cfg/projects/p/s.jsonl', '{"id":"m1"}\n');
   write('cfg/projects/p/s/subagents/agent-a.jsonl', '{"id":"a1"}\n');
   const unwritten = (...ids: [string, string][]) =>
-    isUnwritten(world, [join(folder, 'cfg')], { claudeSessionId: 's', lastMessageIds: new Map(ids) });
+    isUnwritten(world, [join(folder, 'cfg')], 's', { lastMessageIds: new Map(ids) });
   expect(unwritten(['', 'm1'], ['call', 'a1'])).toBe(false);
   expect([unwritten(['', 'm1'], ['call', 'a2']), unwritten(['', 'm2'])]).toEqual([true, true]);
-  expect(isUnwritten(world, [folder], { claudeSessionId: 's', lastMessageIds: new Map([['', 'm2']]) })).toBe(false);
+  expect(isUnwritten(world, [folder], 's', { lastMessageIds: new Map([['', 'm2']]) })).toBe(false);
+  // A full disk lets files be made that take nothing.
+  write('cfg/projects/p/blank.jsonl', '');
+  expect(isUnwritten(world, [join(folder, 'cfg')], 'blank', { lastMessageIds: new Map() })).toBe(true);
+  expect(isUnwritten(world, [join(folder, 'cfg')], 's', { lastMessageIds: new Map() })).toBe(false);
 });
 
 describe('checkProjectSettings', () => {

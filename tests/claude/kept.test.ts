@@ -100,8 +100,8 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     if (totals !== null) foldTotalAtEnd(stream, totals);
     const { costUsd, heldUsd = 0 } = usageWithUnseen(
       {
-        ...{ stream, isInTurn: true, isIdentified: true, machineWentDown: false, startedAtMs },
-        isUnwritten: () => isUnwritten(world, [config], stream),
+        ...{ stream, isInTurn: true, hasBegun: true, machineWentDown: false, startedAtMs },
+        isUnwritten: () => isUnwritten(world, [config], session.claudeSessionId, stream),
         kept: (ids) => keptMessages(world, config, ids, {}),
       },
       0,

@@ -29,7 +29,7 @@ function kept(id: string, output: number, atMs = startedAtMs + 1_000): KeptMessa
 function usage(lines: readonly object[], messages: readonly KeptMessage[], more: Partial<BrokenOff>) {
   const stream = emptyStream();
   for (const line of lines) foldMessage(stream, parseLine(JSON.stringify(line)));
-  const broken = { stream, isInTurn: true, machineWentDown: true, isIdentified: true, startedAtMs, reservedUsd: 2 };
+  const broken = { stream, isInTurn: true, machineWentDown: true, hasBegun: true, startedAtMs, reservedUsd: 2 };
   return usageWithUnseen({ ...broken, kept: () => messages, isUnwritten: () => false, ...more }, 0);
 }
 
@@ -119,13 +119,18 @@ test('where claude’s own file is left, that tells how far it went', () => {
 });
 
 test('of claude that printed nothing, what it has kept is counted; without that it has asked nothing', () => {
-  const silent = { isInTurn: false, isIdentified: false, machineWentDown: false };
+  const silent = { isInTurn: false, hasBegun: false, machineWentDown: false };
   expect(usage([], [], silent).costUsd).toBe(0);
   expect(usage([], [kept('y', 9_000, startedAtMs - 1)], silent).costUsd).toBe(0);
   // The disk was full: as much as one message more may have been lost.
   const { costUsd, heldUsd } = usage([], [kept('a', 400), kept('b', 200)], silent);
   expect(heldUsd).toBeCloseTo(0.015, 9);
   expect(costUsd).toBeCloseTo(0.025 + 0.015, 9);
+  // Nobody knows how much it asked: it ended as one does that has answered, or made its file and could write nothing.
+  for (const sign of [{ hasBegun: true }, { isUnwritten: () => true }])
+    expect(usage([], [], { ...silent, ...sign })).toMatchObject({ costUsd: 2, heldUsd: 2, estimated: true });
+  // Such a file is what a power cut leaves; what claude prints is there before it asks anything.
+  expect(usage([], [], { ...silent, isUnwritten: () => true, machineWentDown: true }).costUsd).toBe(0);
 });
 
 const odd = (id: string) => ({

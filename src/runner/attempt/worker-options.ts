@@ -71,10 +71,11 @@ export function workerOptions(
     told,
     prices,
     machineWentDown: process !== undefined && process.bootId !== world.machine.bootId,
-    isIdentified: attempt.identified,
+    hasBegun: attempt.identified,
     ...defined({ reservedUsd }),
     isCutOff: (stream) => isCutOff(world, [ours.config], stream),
-    isUnwritten: (stream) => isUnwritten(world, [ours.config], stream),
+    isUnwritten: (stream) =>
+      isUnwritten(world, [ours.config], stream.claudeSessionId ?? conversationId(record), stream),
     // Where the disk was full it never said which conversation it is.
     totalsAtEnd: ({ claudeSessionId = conversationId(record) }) =>
       totalsAtEnd(world, ours.config, claudeSessionId, Date.parse(attempt.startedAt)),

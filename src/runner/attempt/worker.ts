@@ -74,6 +74,8 @@ export class Worker {
   /** What is read now was written while another runner, or none, was there: nobody knows when. */
   #isHistory = false;
   #over = false;
+  /** It ended by itself as one does that has answered. */
+  #endedWell = false;
   /** Its machine is lost, and nobody knows what it did there last. */
   #isLost = false;
 
@@ -371,6 +373,7 @@ export class Worker {
     const cut = cutShort(end, this.stream.lastResult !== undefined);
     if (cut !== null) return cut;
     const exit = end.kind === 'lost' || end.kind === 'fenced' ? ({ kind: 'unknown' } as const) : end;
+    this.#endedWell = exit.kind === 'exited' && exit.code === 0 && this.#stop === null && !this.#endedByUs;
     const { expectHook, expectStructured, totalsAtEnd } = this.#options;
     const isTold = this.stream.sawInit && !this.#inTurn;
     const atEnd = isTold ? null : await patiently(this.#world, () => totalsAtEnd(this.stream));
@@ -395,7 +398,9 @@ export class Worker {
 
   #report(outcome: Outcome, endedAtMs = this.#world.clock.now()): void {
     const durationMs = Math.max(0, Math.round(endedAtMs - this.#options.startedAtMs));
-    const seen = usageWithUnseen({ ...this.#options, stream: this.stream, isInTurn: this.#inTurn }, durationMs);
+    const hasBegun = this.#options.hasBegun || this.#endedWell;
+    const broken = { ...this.#options, hasBegun, stream: this.stream, isInTurn: this.#inTurn };
+    const seen = usageWithUnseen(broken, durationMs);
     const usage = this.#isLost ? withAllHeld(seen, this.#options.reservedUsd) : seen;
     const rest = { progressed: this.stream.toolsDone > 0, unread: this.#said.unread };
     this.#emit({

@@ -164,8 +164,9 @@ export class FleetChecks {
       }
       const slots = machine.disk.find('/data/fleet/slots');
       const kept = slots?.kind === 'folder' ? slots.entries.size : 0;
-      // What it keeps for a runner that may have heard all of it takes no slot.
-      const isFree = this.#place.outOfReachSinceMs !== null && this.#usedBy(machine) === 0;
+      // What it keeps for a runner that may have heard all of it, or whose leave the engine forgot, takes no slot.
+      const { outOfReachSinceMs, engine } = this.#place;
+      const isFree = (outOfReachSinceMs !== null || engine.hasForgotten) && this.#usedBy(machine) === 0;
       if (kept > 0 && !isFree && !this.isHeld)
         this.#violate('leftovers', `${kept} slots of ${machine.name} are in use when all is over`);
     }

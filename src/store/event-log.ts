@@ -57,41 +57,46 @@ export function createLog(world: World, path: string, groupId: GroupId, first: r
 
 export interface ReadLog {
   readonly events: GroupEvent[];
+  /** A writer has it open, whose runner.lock was removed: what it writes comes behind these events. */
+  readonly isHeld: boolean;
   /**
    * Opens it for its one writer and cuts off a half line at the end, which a crash leaves. Whole lines behind the last
-   * event count as written by others. Null when a writer has it open, whose runner.lock was removed; the caller holds
-   * that which is there now. Throws the system's error.
+   * event count as written by others. May take the end away from under a writer, so the caller holds runner.lock and
+   * has looked at `isHeld`. Throws the system's error.
    */
-  open(): EventLog | null;
+  open(): EventLog;
+  /** For who does not open it. */
+  close(): void;
 }
 
 /**
- * Reads a log that may be written to. Changes nothing. Fails with `corrupt-file` or `newer-version` when a line before
- * the end is damaged.
+ * Reads a log that is to be written to, and keeps other writers out before that: nothing of theirs can come behind what
+ * was read. Changes nothing. Fails with `corrupt-file` or `newer-version` when a line before the end is damaged. Throws
+ * the system's error.
  */
 export function readForWriting(world: World, path: string): Result<ReadLog> {
-  const scan = scanWhole(world, path);
-  if (!scan.ok) return scan;
-  const { events, position } = scan.value;
-  return ok({
-    events,
-    open() {
-      const file = world.files.openAppend(path);
-      try {
-        if (!file.own()) {
-          file.close();
-          return null;
-        }
-        const rest = world.files.readBytes(path, position.offset, Number.MAX_SAFE_INTEGER);
-        const wholeLines = rest.lastIndexOf(newline) + 1;
-        if (rest.length > wholeLines) world.files.truncate(path, position.offset + wholeLines);
-        return new AppendingLog(world, path, file, position.offset);
-      } catch (error) {
-        file.close();
-        throw error;
-      }
-    },
-  });
+  const absent = notThere(world, path);
+  if (absent !== null) return absent;
+  const file = world.files.openAppend(path);
+  try {
+    const isHeld = !file.own();
+    const scan = scanWhole(world, path);
+    if (!scan.ok) {
+      file.close();
+      return scan;
+    }
+    const { events, position } = scan.value;
+    const open = (): EventLog => {
+      const rest = world.files.readBytes(path, position.offset, Number.MAX_SAFE_INTEGER);
+      const wholeLines = rest.lastIndexOf(newline) + 1;
+      if (rest.length > wholeLines) world.files.truncate(path, position.offset + wholeLines);
+      return new AppendingLog(world, path, file, position.offset);
+    };
+    return ok({ events, isHeld, open, close: () => file.close() });
+  } catch (error) {
+    file.close();
+    throw error;
+  }
 }
 
 /** Reads a log without changing it; a torn end is ignored. Fails like `readForWriting`. */
@@ -100,19 +105,28 @@ export function readLog(world: World, path: string): Result<GroupEvent[]> {
   return scan.ok ? ok(scan.value.events) : scan;
 }
 
+function notThere({ files }: World, path: string): Result<never> | null {
+  try {
+    if (isRegularFile(files, path)) return null;
+    return headless(path, `The event log ${path} is ${standInOf(files, path) ?? 'missing'}.`);
+  } catch (error) {
+    return unreadable(path, error);
+  }
+}
+
+function unreadable(path: string, error: unknown): Result<never> {
+  const next = 'Check the permissions of file and folder.';
+  return fail('corrupt-file', `Cannot read ${path}: ${errorText(error)}.`, next);
+}
+
 function scanWhole(world: World, path: string): Result<LogScan> {
+  const absent = notThere(world, path);
+  if (absent !== null) return absent;
   let bytes: Uint8Array;
   try {
-    if (!isRegularFile(world.files, path)) {
-      return headless(path, `The event log ${path} is ${standInOf(world.files, path) ?? 'missing'}.`);
-    }
     bytes = world.files.readBytes(path, 0, Number.MAX_SAFE_INTEGER);
   } catch (error) {
-    return fail(
-      'corrupt-file',
-      `Cannot read ${path}: ${errorText(error)}.`,
-      'Check the permissions of file and folder.',
-    );
+    return unreadable(path, error);
   }
   const scan = scanLog(bytes, logStart);
   if (scan.trouble !== undefined) return { ok: false, failure: describeTrouble(world, path, scan.trouble) };

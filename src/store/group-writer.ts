@@ -150,16 +150,22 @@ function openLocked(
 ): Result<GroupWriter, OpenFailure> {
   const read = readForWriting(world, paths.events);
   if (!read.ok) return read;
-  const state = foldLog(paths.events, id, read.value.events);
-  if (!state.ok) return state;
-  const survivor = lock.wasReleased ? null : survivingRunner(world, state.value);
-  if (survivor !== null) return lockRemoved(id, survivor);
-  const log = read.value.open();
-  if (log === null) return logHeld(id, world.machine.self, state.value);
-  const snapshots = createSnapshots(world, paths, state.value);
-  // Lost ones come back with the next write: a run must not wait until all of them were looked at.
-  snapshots.check(state.value.sessions.keys());
-  return ok(groupWriter(world, paths, state.value, { log, lock, warn, snapshots }));
+  let isOpened = false;
+  try {
+    const state = foldLog(paths.events, id, read.value.events);
+    if (!state.ok) return state;
+    const survivor = lock.wasReleased ? null : survivingRunner(world, state.value);
+    if (survivor !== null) return lockRemoved(id, survivor);
+    if (read.value.isHeld) return logHeld(id, world.machine.self, state.value);
+    const snapshots = createSnapshots(world, paths, state.value);
+    // Lost ones come back with the next write: a run must not wait until all of them were looked at.
+    snapshots.check(state.value.sessions.keys());
+    const log = read.value.open();
+    isOpened = true;
+    return ok(groupWriter(world, paths, state.value, { log, lock, warn, snapshots }));
+  } finally {
+    if (!isOpened) read.value.close();
+  }
 }
 
 interface Parts {

@@ -114,6 +114,23 @@ test('one that cannot be seen from here is found by the log, which it holds unti
   unwrap(await waits).close();
 });
 
+test('nothing of another writer can come behind what was read', () => {
+  open().close();
+  const { files } = world;
+  let others: unknown;
+  const readBytes: typeof files.readBytes = (path, ...rest) => {
+    const bytes = files.readBytes(path, ...rest);
+    if (path === paths.events && others === undefined) {
+      rmSync(paths.lock);
+      others = openGroupWriter({ ...world, files }, root, groupId, 'others');
+    }
+    return bytes;
+  };
+  unwrap(openGroupWriter({ ...world, files: { ...files, readBytes } }, root, groupId, 'run')).close();
+  expect(others).toMatchObject({ failure: { reason: 'busy' } });
+  open().close();
+});
+
 test('whoever writes without running it keeps others out as well', () => {
   const writer = open();
   rmSync(paths.lock);

@@ -42,7 +42,9 @@ export async function changeGroup<T>(
       try {
         correctUsage(world, opened.value);
         await recoverTakeOvers(world, opened.value);
-        return await change.direct(opened.value);
+        const changed = await change.direct(opened.value);
+        correctUsage(world, opened.value);
+        return changed;
       } finally {
         opened.value.close();
       }

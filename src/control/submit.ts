@@ -9,9 +9,10 @@ import type { Command } from '../runner/request-answers.ts';
 
 export type { CommandOf } from '../runner/request-answers.ts';
 
+import { isBeyondOld } from '../store/event-shape.ts';
 import { loadGroup } from '../store/group-store.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
-import type { RequestBody } from '../store/requests.ts';
+import { otherVersion, type RequestBody } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
 import { changeGroup } from './change-group.ts';
 import { attachWay } from './command/attach-session.ts';
@@ -109,6 +110,11 @@ async function askFor(
   // What is told here nobody has to wait for; and a runner of an earlier version checks less.
   const possible = checkCommand(world, group, command);
   if (!possible.ok) return possible;
+  if (command.kind === 'add-session' && isBeyondOld(command.session)) {
+    const state = loadGroup(world, group.root, group.groupId);
+    const isOld = state.ok && state.value.run?.asksBase !== true;
+    if (isOld) return { ok: false, failure: otherVersion(group.groupId) };
+  }
   const answer = await askRunner(world, group, runId, command);
   if (answer === 'runner-gone' || !answer.ok) return answer;
   accepted?.();

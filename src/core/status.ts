@@ -76,6 +76,7 @@ const groupTable: GroupTable = {
     session_message: 'created',
     session_inherited: 'created',
     rehearsal_chosen: 'created',
+    usage_corrected: 'created',
     group_started: 'running',
   },
   running,

@@ -13,6 +13,7 @@ import { addUsage, exchanged, noUsage, type PriceTable, type SessionId, type Usa
 import { LineSplitter } from '../core/line-splitter.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import { readLog } from '../store/event-log.ts';
+import { isBeyondOld } from '../store/event-shape.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { type SessionPaths, sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
@@ -31,15 +32,15 @@ const sameUsd = 1e-6;
 
 /**
  * Logs what is known of the cost of such sessions, once, and returns the event; none when there are no such sessions.
- * A run that goes on after one of such a version logs it in any case (`isRun`): that version cannot read it, and would
- * count twice what this one resumes. The caller holds the group's lock through `writer`. Throws the system's error when
- * it cannot be logged.
+ * In a log of such a version it is logged in any case when a run begins (`isRun`), or when a session has what that one
+ * would drop: that version cannot read it, and would count twice what this one resumes, or trust what is not trusted.
+ * The caller holds the group's lock through `writer`. Throws the system's error when it cannot be logged.
  */
 export function correctUsage(world: World, writer: GroupWriter, isRun = false): GroupEvent[] {
   const { state, paths } = writer;
   const doubtful = [...state.sessions].filter(([, record]) => record.doubtful);
-  const goesOn = isRun && state.run !== undefined && state.run.asksBase !== true && !state.isCorrected;
-  if (doubtful.length === 0 && !goesOn) return [];
+  const isMisread = isRun || [...state.sessions.values()].some(({ definition }) => isBeyondOld(definition));
+  if (doubtful.length === 0 && (!writer.isOld || state.isCorrected || !isMisread)) return [];
   const log = readLog(world, paths.events);
   const past = log.ok ? pastAttempts(log.value, new Set(doubtful.map(([id]) => id))) : new Map();
   const sessions: { sessionId: SessionId; usage: Usage }[] = [];

@@ -18,6 +18,7 @@ import {
   type LogScan,
   type LogTrouble,
   logStart,
+  logVersion,
   scanLog,
 } from './log-lines.ts';
 import { LogLost } from './log-lost.ts';
@@ -57,6 +58,8 @@ export function createLog(world: World, path: string, groupId: GroupId, first: r
 
 export interface ReadLog {
   readonly events: GroupEvent[];
+  /** An earlier version of this program made it, and can read it. */
+  readonly isOld: boolean;
   /** A writer has it open, whose runner.lock was removed: what it writes comes behind these events. */
   readonly isHeld: boolean;
   /**
@@ -92,7 +95,8 @@ export function readForWriting(world: World, path: string): Result<ReadLog> {
       if (rest.length > wholeLines) world.files.truncate(path, position.offset + wholeLines);
       return new AppendingLog(world, path, file, position.offset);
     };
-    return ok({ events, isHeld, open, close: () => file.close() });
+    const isOld = (position.version ?? logVersion) < logVersion;
+    return ok({ events, isOld, isHeld, open, close: () => file.close() });
   } catch (error) {
     file.close();
     throw error;

@@ -37,6 +37,8 @@ export interface GroupWriter {
   readonly paths: GroupPaths;
   /** The fold of all events recorded so far; changed in place by `record`. */
   readonly state: GroupState;
+  /** An earlier version of this program made the log, and can read it unless something was logged that it cannot. */
+  readonly isOld: boolean;
   /** Why the last snapshots could not be written; null when they could. The log is not concerned. */
   readonly snapshotProblem: Failure | null;
   /**
@@ -162,13 +164,15 @@ function openLocked(
     snapshots.check(state.value.sessions.keys());
     const log = read.value.open();
     isOpened = true;
-    return ok(groupWriter(world, paths, state.value, { log, lock, warn, snapshots }));
+    const { isOld } = read.value;
+    return ok(groupWriter(world, paths, state.value, { isOld, log, lock, warn, snapshots }));
   } finally {
     if (!isOpened) read.value.close();
   }
 }
 
 interface Parts {
+  readonly isOld: boolean;
   readonly log: EventLog;
   readonly lock: Lock;
   readonly warn: (message: string) => void;
@@ -176,7 +180,7 @@ interface Parts {
 }
 
 function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: Parts): GroupWriter {
-  const { log, lock, warn, snapshots } = parts;
+  const { isOld, log, lock, warn, snapshots } = parts;
   let latest: (() => GroupProgress) | null = null;
   let isOpen = true;
   const writeProgress = (): void => {
@@ -189,6 +193,7 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
   return {
     paths,
     state,
+    isOld,
     get snapshotProblem() {
       return snapshots.problem;
     },

@@ -12,7 +12,7 @@ import { isObject, parseJson } from './shape.ts';
  * Raised when a reader of the old version would misunderstand the new lines. 2: attempts whose worker was asked what
  * its totals begin with, which version 1 would count twice, and sessions whose project is not trusted.
  */
-const logVersion = 2;
+export const logVersion = 2;
 const newline = 0x0a;
 /** Room for twice the longest header line there is. */
 export const headerBytesMax = 256;
@@ -22,6 +22,8 @@ export interface LogPosition {
   /** Bytes of the file before this position. */
   readonly offset: number;
   readonly groupId?: GroupId;
+  /** That of its header line. */
+  readonly version?: number;
   /** Of the last event taken. */
   readonly seq?: number;
 }
@@ -75,7 +77,7 @@ export function scanLog(bytes: Uint8Array, from: LogPosition): LogScan {
     if (offset === 0) {
       const header = readHeader(value);
       if ('what' in header) return troubled(header.reason, 0, header.what);
-      position = { offset: after, groupId: header.groupId, seq: 0 };
+      position = { offset: after, groupId: header.groupId, version: header.version, seq: 0 };
       continue;
     }
     const verdict = judgeEvent(value);
@@ -90,7 +92,7 @@ export function scanLog(bytes: Uint8Array, from: LogPosition): LogScan {
     const misfit = misfitOf(event, position);
     if (misfit !== null) return troubled('corrupt-file', offset, misfit);
     events.push(event);
-    position = { offset: after, groupId: event.groupId, seq: event.seq };
+    position = { ...position, offset: after, groupId: event.groupId, seq: event.seq };
   }
   return { events, position };
 }
@@ -106,14 +108,14 @@ function decodeLine(bytes: Uint8Array): string {
   }
 }
 
-type Header = { readonly groupId: GroupId } | Pick<LogTrouble, 'reason' | 'what'>;
+type Header = { readonly groupId: GroupId; readonly version: number } | Pick<LogTrouble, 'reason' | 'what'>;
 
 function readHeader(value: unknown): Header {
   const version = isObject(value) && value.type === 'header' ? value.version : undefined;
   if (!isObject(value) || typeof version !== 'number' || typeof value.groupId !== 'string') {
     return { reason: 'corrupt-file', what: 'is not the header line that every log begins with' };
   }
-  if (version <= logVersion) return { groupId: value.groupId };
+  if (version <= logVersion) return { groupId: value.groupId, version };
   return { reason: 'newer-version', what: `says version ${version}; this program reads up to ${logVersion}` };
 }
 

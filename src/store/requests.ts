@@ -14,7 +14,7 @@ import { isSessionId } from '../core/id.ts';
 import { isTableFull } from '../world/system-error.ts';
 import type { Files, World } from '../world/world.ts';
 import { followLog, readLog } from './event-log.ts';
-import { aProcess, aSession, configFields, conversedFields, descriptionFields, sessionFields } from './event-shape.ts';
+import { aProcess, configFields, conversedFields, descriptionFields, sessionFields } from './event-shape.ts';
 import type { GroupPaths } from './paths.ts';
 import { isRegularFile } from './regular-file.ts';
 import {
@@ -102,6 +102,12 @@ const aSessionId: Check = (value) => typeof value === 'string' && isSessionId(va
 const ofSession = fields({ sessionId: aSessionId });
 const takeOverFields = { sessionId: aSessionId, attachmentId: isText };
 
+/** A setting that it does not know a runner must not drop: it may be what guards. */
+function exactly(checks: Readonly<Record<string, Check>>): Check {
+  const isWell = fields(checks);
+  return (value) => isWell(value) && Object.keys(value as object).every((name) => Object.hasOwn(checks, name));
+}
+
 /** Of a setting that it does not know a runner must not say that it has changed. */
 function changesOf(checks: Readonly<Record<string, Check>>): Check {
   return (value) =>
@@ -116,12 +122,12 @@ const { createdAt: _createdAt, ...editableFields } = sessionFields;
 const ofEdit = fields({ sessionId: aSessionId, changes: changesOf(editableFields) });
 
 const shapes: Readonly<Record<RequestBody['kind'], Check>> = {
-  'add-session': fields({ session: fields(sessionFields) }),
+  'add-session': fields({ session: exactly({ ...sessionFields, id: optional(aSessionId) }) }),
   'edit-session': ofEdit,
   'edit-group': fields({
     config: optional(changesOf(configFields)),
     group: optional(changesOf(descriptionFields)),
-    add: optional(listOf(aSession)),
+    add: optional(listOf(exactly({ ...sessionFields, id: aSessionId }))),
     edit: optional(listOf(ofEdit)),
   }),
   'allow-tools': fields({ sessionId: aSessionId, rules: listOf(isText) }),

@@ -68,7 +68,7 @@ const groupMoves: Record<EventType, Partial<Record<GroupStatus, GroupStatus>>> =
   session_accepting: stays('running'),
   session_cleaned: stays('paused', 'completed', 'failed', 'archived'),
   group_merged: stays('paused', 'completed', 'failed'),
-  usage_corrected: stays('running', 'paused', 'completed', 'failed', 'archived'),
+  usage_corrected: stays('created', 'running', 'paused', 'completed', 'failed', 'archived'),
   session_cost_settled: stays('running', 'paused', 'completed', 'failed', 'archived'),
   session_completed: stays('running'),
   session_failed: stays('running'),

@@ -52,6 +52,12 @@ test('F12: sessions that no command would add', async () => {
       expect.objectContaining({ done: false, message: expect.stringContaining(what) }),
     ]);
   }
+  // Of a later version, and maybe what guards: it must not be dropped.
+  const later = { ...session, jailed: true } as NewSession;
+  expect(await run.ask({ kind: 'add-session', session: later })).toMatchObject({
+    done: false,
+    message: expect.stringContaining('does not know what it is asked for'),
+  });
   symlinkSync(group.project('one'), join(group.folder, 'link'));
   const linked = { ...session, projectPath: join(group.folder, 'link') };
   expect(await run.ask({ kind: 'add-session', session: linked })).toMatchObject({ done: false });

@@ -154,6 +154,30 @@ describe(`the program of ${commit}`, () => {
     expect(everything()).toEqual(before);
   });
 
+  const guards: Readonly<Record<string, (id: string) => string[]>> = {
+    'that was added': (id) => ['session', 'add', id, '--project', '.', '--prompt', 'Do it.', '--untrusted'],
+    'that was edited': (id) => ['session', 'edit', `${id}/api`, '--untrusted'],
+  };
+
+  for (const [what, words] of Object.entries(guards)) {
+    oldTest(`says it of a session ${what} and is guarded by what it does not know`, async () => {
+      const { groupId } = user.inherit({ commit, slug: 'created' });
+      await user.ok(...words(groupId));
+      const before = everything();
+      const args = ['group', 'run', groupId, '--output', 'text'];
+      const said = await runInProcess({ args, cwd: user.folder, env: user.env }, old);
+      expect({ args, ...said }).toEqual({ args, code: 1, stdout: '', stderr: expect.stringMatching(sentence) });
+      expect(everything()).toEqual(before);
+    });
+  }
+
+  oldTest('runs one to which nothing was added that it does not know', async () => {
+    const { groupId } = user.inherit({ commit, slug: 'created' });
+    await user.ok('session', 'add', groupId, '--project', '.', '--prompt', 'Do it.');
+    const args = ['group', 'plan', groupId];
+    expect(await runInProcess({ args, cwd: user.folder, env: user.env }, old)).toMatchObject({ code: 0 });
+  });
+
   oldTest('that watches ends with a sentence when something unknown is logged', async () => {
     const { groupId } = user.inherit({ commit, slug: 'limit' });
     const held = await takeGroup(world, user.data, groupId, 'runner');

@@ -85,6 +85,14 @@ const unknown: Readonly<Record<Exclude<Later, 'settle-cost' | TakeOver>, (group:
   'allow-tools': (group) => ['session', 'allow', `${group}/web`, 'Edit'],
 };
 
+/** A session with what it would drop without a word. */
+const guarded = [['--untrusted'], ['--max-processes', '100'], ['--requires', 'gpu'], ['--host', 'one']].map(
+  (options): [string, (group: string) => string[]] => [
+    `add-session ${options[0]}`,
+    (group) => ['session', 'add', group, '--project', '.', '--prompt', 'Do it.', ...options],
+  ],
+);
+
 /** What the user does for each kind of request that it knows; in this order, with `api` and `web` at work. */
 const asked: Readonly<Record<Exclude<RequestBody['kind'], 'pause' | Later>, Step>> = {
   'add-session': async (group) => {
@@ -140,7 +148,7 @@ oldTest('what it does not know it does not do, and the user is told what to do',
   const { group } = await running({ api: [], web: ['--depends-on', 'api'] });
   const api = await user.begun(group, 'api');
   prefix.put('here');
-  for (const [kind, words] of Object.entries(unknown)) {
+  for (const [kind, words] of [...Object.entries(unknown), ...guarded]) {
     const said = await user.run(...words(group));
     expect({ kind, ...said }).toEqual({
       kind,
@@ -149,6 +157,7 @@ oldTest('what it does not know it does not do, and the user is told what to do',
       stderr: expect.stringContaining('does not know what it is asked for'),
     });
   }
+  expect(user.events(group).filter(({ type }) => type === 'session_added')).toHaveLength(2);
   await api.succeed(0.01);
   await (await user.begun(group, 'web')).succeed(0.01);
   await user.event(group, 'group_completed');

@@ -4,8 +4,8 @@
  */
 
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { adviceText } from '../../src/core/advice.ts';
 import { makeWorkspace } from '../../src/git/worktrees/workspace.ts';
 import { git } from './repository.ts';
@@ -74,6 +74,58 @@ test('git that is killed while it fills the folder', async () => {
   expect(git(made(await makeWorkspace(rig.git, plan)).path, 'status', '--porcelain')).toBe('');
   expect([rig.worktrees(), rig.branches()]).toEqual([[plan.path], [plan.branch]]);
   rig.fsck();
+});
+
+/** A world whose power fails as the disks are told to write what was made. */
+function failingPower(): typeof rig.world {
+  const { run } = rig.world.processes;
+  const processes = Object.assign(Object.create(rig.world.processes), {
+    run: (options: Parameters<typeof run>[0]) => {
+      if (options.program === 'sync') throw new Crash('the power fails');
+      return run(options);
+    },
+  });
+  return { ...rig.world, processes };
+}
+
+/** What git had not waited for is there by name, and empty. */
+function empty(plan: ReturnType<typeof rig.plan>): void {
+  const admin = join(rig.repository.folder, '.git', 'worktrees', basename(plan.path));
+  const files = readdirSync(admin, { withFileTypes: true }).filter((entry) => entry.isFile());
+  for (const { name } of files) writeFileSync(join(admin, name), '');
+  for (const path of [join(plan.path, '.git'), join(plan.path, 'a.txt')]) writeFileSync(path, '');
+  writeFileSync(join(rig.repository.folder, '.git', 'refs', 'heads', plan.branch), '');
+}
+
+test('F3: nothing counts as made before it is on the disk, and what a power cut left of it is made anew', async () => {
+  begin();
+  const plan = rig.plan();
+  await expect(makeWorkspace(rig.gitOf(failingPower()), plan)).rejects.toThrow(Crash);
+  empty(plan);
+  expect(git(made(await makeWorkspace(rig.git, plan)).path, 'status', '--porcelain')).toBe('');
+  expect([rig.worktrees(), rig.branches()]).toEqual([[plan.path], [plan.branch]]);
+  expect(git(plan.path, 'rev-parse', 'HEAD')).toBe(git(plan.path, 'rev-parse', plan.branch));
+  rig.run('worktree', 'prune');
+  rig.fsck();
+  // The same while it is brought back.
+  rmSync(plan.path, { recursive: true });
+  await expect(makeWorkspace(rig.gitOf(failingPower()), plan)).rejects.toThrow(Crash);
+  empty(plan);
+  expect(git(made(await makeWorkspace(rig.git, plan)).path, 'status', '--porcelain')).toBe('');
+  rig.run('worktree', 'prune');
+  rig.fsck();
+});
+
+test('F3: one that counts as made and is empty holds files that somebody may want', async () => {
+  begin();
+  const plan = rig.plan();
+  made(await makeWorkspace(rig.git, plan));
+  empty(plan);
+  const { message, next } = failure(await makeWorkspace(rig.git, plan));
+  expect(message).toContain('is no longer a worktree of');
+  expect(adviceText(next)).toContain('Its file .git is empty, as after a power cut. Save its files and remove it');
+  rmSync(plan.path, { recursive: true });
+  expect(git(made(await makeWorkspace(rig.git, plan)).path, 'status', '--porcelain')).toBe('');
 });
 
 test('F7: what a git takes back itself, just while we take it back, is gone', async () => {

@@ -1,4 +1,5 @@
 /** The folder of a worktree and what the repository knows of it: added, found, forgotten without losing a commit. */
+import { join } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../git.ts';
@@ -18,6 +19,13 @@ export async function addFolder(git: Git, cwd: string, path: string, branch: str
   if (!gone.ok) return gone;
   const again = await runOwn(git, cwd, args, { timeoutMs: longTimeoutMs });
   return again.ok ? ok(undefined) : again;
+}
+
+/** A branch that a power cut left as a file of nothing, as git before 2.36 lets it: it is in the way. */
+export function dropBlankBranch({ world }: Git, { repository, branch }: { repository: string; branch: string }): void {
+  const path = join(repository, 'refs', 'heads', branch);
+  const info = world.files.entryKind(path) === 'file' ? world.files.info(path) : null;
+  if (info?.size === 0) world.files.remove(path);
 }
 
 export interface Registration {

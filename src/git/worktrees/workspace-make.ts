@@ -15,7 +15,8 @@ import {
   refusal,
   runOwn,
 } from '../run-git.ts';
-import { addFolder, forgetFolder, registrationOf } from './registration.ts';
+import { syncDisks } from '../sync-disks.ts';
+import { addFolder, dropBlankBranch, forgetFolder, registrationOf } from './registration.ts';
 import { repositoryDir } from './scratch.ts';
 import {
   type MadeWorkspace,
@@ -168,7 +169,10 @@ async function beginBranch(
     const written = writeIntent(git.world.files, plan.intentFile, intent);
     if (!written.ok) return written;
     // The empty old value makes it an error when the branch exists.
-    const args = ['update-ref', '-m', 'branch: created by claude-code-agent', `refs/heads/${branch}`, draft.base, ''];
+    const ref = `refs/heads/${branch}`;
+    // In a repository of the user's: a power cut must not leave a branch of nothing there.
+    const options = ['-c', 'core.fsync=reference'];
+    const args = [...options, 'update-ref', '-m', 'branch: created by claude-code-agent', ref, draft.base, ''];
     const made = await askOwn(git, top, args);
     if (made.ok && made.value.exitCode === 0) {
       known.branches.add(branch.toLowerCase());
@@ -233,7 +237,17 @@ async function fill(
   if (!base.ok) return base;
   const checked = checkFolder(git, intent);
   if (!checked.ok) return checked;
-  const made: WorkspaceIntent = { ...intent, base: base.value, state: 'made' };
+  return sayMade(git, plan, { ...intent, base: base.value });
+}
+
+/** Once that is written nobody makes it again, and git waits for no disk: after a power cut its files are empty. */
+export async function sayMade(
+  git: Git,
+  plan: WorkspacePlan,
+  intent: WorkspaceIntent,
+): Promise<Result<WorkspaceIntent>> {
+  await syncDisks(git, intent.repository, intent.path);
+  const made: WorkspaceIntent = { ...intent, state: 'made' };
   const written = writeIntent(git.world.files, plan.intentFile, made);
   return written.ok ? ok(made) : written;
 }
@@ -305,6 +319,7 @@ export async function takeBack(git: Git, intentFile: string, intent: WorkspaceIn
   const { files } = git.world;
   const { path, branch, base } = intent;
   const asked = repositoryDir(intent.repository);
+  dropBlankBranch(git, intent);
   const entry = await registrationOf(git, asked, path);
   if (!entry.ok) return entry;
   const tip = await commitOf(git, asked, `refs/heads/${branch}`);

@@ -1,9 +1,10 @@
 /** Finds the worktree that a session had, and brings it back from its branch when its folder is gone. */
+import { join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../git.ts';
 import { findRepository } from '../repository.ts';
 import { askOwn, commitOf, isAncestor, longTimeoutMs, refusal, runOwn } from '../run-git.ts';
-import { addFolder, forgetFolder, registrationOf } from './registration.ts';
+import { addFolder, dropBlankBranch, forgetFolder, registrationOf } from './registration.ts';
 import { repositoryDir } from './scratch.ts';
 import {
   type MadeWorkspace,
@@ -13,7 +14,7 @@ import {
   workspaceOf,
   writeIntent,
 } from './workspace-intent.ts';
-import { checkFolder } from './workspace-make.ts';
+import { checkFolder, sayMade } from './workspace-make.ts';
 
 /**
  * Null when nothing is left of it, so that a new one has to be made. Fails with `worktree-failed`, and then changes
@@ -34,7 +35,12 @@ export async function findAgain(
     if (!isEmptied.value && isWorktree) return ok({ workspace: workspaceOf(intent), notes: [], isNew: false });
     if (!isEmptied.value) {
       const message = `${path} is no longer a worktree of ${repository}.`;
-      return fail('worktree-failed', message, 'Try git worktree repair; or save its files and remove it, then retry.');
+      // That is what a power cut leaves of a file that was just made, and git cannot repair it.
+      const isBlank = files.info(join(path, '.git'))?.size === 0;
+      const repair = isBlank
+        ? 'Its file .git is empty, as after a power cut. Save'
+        : 'Try git worktree repair; or save';
+      return fail('worktree-failed', message, `${repair} its files and remove it, then retry.`);
     }
   }
   return restore(git, plan, intent);
@@ -58,6 +64,7 @@ async function restore(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): 
   const { files } = git.world;
   const { path, branch, base } = intent;
   const repository = repositoryDir(intent.repository);
+  dropBlankBranch(git, intent);
   const entry = await registrationOf(git, repository, path);
   if (!entry.ok) return entry;
   if (entry.value?.lock !== undefined) {
@@ -96,14 +103,12 @@ async function restore(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): 
 }
 
 async function refill(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): Promise<Result<MadeWorkspace>> {
-  const { files } = git.world;
   const added = await addFolder(git, repositoryDir(intent.repository), intent.path, intent.branch);
   if (!added.ok) return added;
   const checked = checkFolder(git, intent);
   if (!checked.ok) return checked;
-  const written = writeIntent(files, plan.intentFile, { ...intent, state: 'made' });
-  if (!written.ok) return written;
-  return ok({ workspace: workspaceOf(intent), notes: [], isNew: true });
+  const made = await sayMade(git, plan, intent);
+  return made.ok ? ok({ workspace: workspaceOf(made.value), notes: [], isNew: true }) : made;
 }
 
 /** The later one of the branch's commit and the one that was checked out; null when neither is there. */

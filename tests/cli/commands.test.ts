@@ -320,3 +320,21 @@ test('a log that says running while nobody runs it is shown as interrupted', asy
     `${group} was interrupted: no runner is alive.`,
   ]);
 });
+
+test('doctor says of a runner without its lock that it lives', async () => {
+  const group = await user.makeGroup();
+  const events = join(user.data, 'session-groups', group, 'events.jsonl');
+  const { pid, startTime, host, bootId } = createRealWorld().machine.self;
+  const at = new Date().toISOString();
+  const run = { id: 'run', runner: { pid, startTime, host, bootId } };
+  const started = { seq: 4, at, groupId: group, type: 'group_started', run };
+  writeFileSync(events, `${readFileSync(events, 'utf8')}${JSON.stringify(started)}\n`);
+  const { checks } = JSON.parse((await user.run('doctor', '--json')).stdout) as { checks: Record<string, string>[] };
+  const found = checks.filter(({ message = '' }) => message.startsWith(group));
+  expect(found).toEqual([
+    expect.objectContaining({
+      level: 'broken',
+      message: `${group} is run by process ${pid}, although its lock file was removed.`,
+    }),
+  ]);
+});

@@ -8,6 +8,7 @@ import type { GroupId } from '../../core/group.ts';
 import { needsQuotes } from '../../core/id.ts';
 import { isOutOfSight } from '../../core/out-of-sight.ts';
 import { runCommand } from '../../core/plan/advice.ts';
+import type { GroupState } from '../../core/state.ts';
 import { plural } from '../../report/format.ts';
 import { readLog } from '../../store/event-log.ts';
 import { foldLog } from '../../store/fold.ts';
@@ -56,10 +57,26 @@ function checkGroup(world: World, root: string, id: GroupId): { findings: Findin
   if (!state.ok) {
     findings.push(unreadable(id, state.failure), ...(strayed.length > 0 ? [] : checkDamaged(world, id, paths)));
   } else if (state.value.status === 'running' && liveRunner(world, { paths }) === null) {
-    const next = advise('Go on with', runCommand(state.value));
-    findings.push(finding('group', 'warning', `${id} was interrupted: no runner is alive.`, next));
+    findings.push(interrupted(world, state.value));
   }
   return { findings, ended: log.ok ? endedAttempts(log.value) : [] };
+}
+
+/** A runner without its lock can be seen all the same, where it runs on this machine. */
+function interrupted({ processes }: World, state: GroupState): Finding {
+  const { id } = state.group;
+  const runner = state.run?.runner;
+  if (runner !== undefined && processes.isAlive(runner)) {
+    const message = `${id} is run by process ${runner.pid}, although its lock file was removed.`;
+    const next = `Nobody else can ask it for anything: wait until it has ended, or pause the group with: kill ${runner.pid}`;
+    return finding('lock', 'broken', message, next);
+  }
+  return finding(
+    'group',
+    'warning',
+    `${id} was interrupted: no runner is alive.`,
+    advise('Go on with', runCommand(state)),
+  );
 }
 
 function cutShort(path: string): Finding {

@@ -68,7 +68,7 @@ function interrupted({ processes }: World, state: GroupState): Finding {
   const runner = state.run?.runner;
   if (runner !== undefined && processes.isAlive(runner)) {
     const message = `${id} is run by process ${runner.pid}, although its lock file was removed.`;
-    const next = `Nobody else can ask it for anything: wait until it has ended, or pause the group with: kill ${runner.pid}`;
+    const next = `Wait until it has ended, or pause the group with: kill ${runner.pid}`;
     return finding('lock', 'broken', message, next);
   }
   return finding(

@@ -135,10 +135,14 @@ export class Outbox {
   }
 
   acknowledge(through: number): void {
-    if (this.#isClosed || !this.#kept.some((kept) => isDone(kept, through))) return;
-    for (const kept of this.#kept) if (isDone(kept, through)) for (const { id } of blobsOf(kept)) this.#dropBlob(id);
+    const done = this.#kept.filter((kept) => isDone(kept, through));
+    if (this.#isClosed || done.length === 0) return;
+    const blobs = done.flatMap(blobsOf);
     const line = { through } as const;
     this.#journal.append(`${JSON.stringify(line)}\n`);
+    // After a power cut news whose blob is gone would be told for ever, and could not be taken in.
+    if (blobs.length > 0) this.sync();
+    for (const { id } of blobs) this.#dropBlob(id);
     this.#take(line);
     this.#options.onRoom();
     void this.#send();

@@ -230,6 +230,8 @@ export class Fleet {
 
   /** Asks a machine what it has of the group. */
   hello(host: string): void {
+    // An engine that restarts may forget that it was asked.
+    this.#spokenTo.add(host);
     this.#link.send(host, { kind: 'hello', groupId: this.#options.groupId, asker: this.#asker });
   }
 

@@ -27,6 +27,7 @@ export class NewsInOrder {
   #isResting = false;
   #isStopped = false;
   #isSettled = false;
+  #dropped: number | null = null;
   readonly #ends: (() => void)[] = [];
 
   constructor(handler: NewsHandler, lastN: number | null) {
@@ -66,13 +67,20 @@ export class NewsInOrder {
     void this.#takeAll();
   }
 
-  /** It is sent again, and until then it counts as not heard. */
+  /** It is to be sent again, and until then it counts as not heard. */
   drop(news: AttemptNews): void {
     for (const [n, told] of this.#waiting) {
       if (told.news !== news) continue;
       this.#waiting.delete(n);
+      this.#dropped = n;
       told.taken();
     }
+  }
+
+  /** What was dropped has not been heard since. */
+  get lacksDropped(): boolean {
+    const n = this.#dropped;
+    return !this.#isStopped && n !== null && n > (this.#lastN ?? 0) && !this.#waiting.has(n);
   }
 
   /** Nothing more is taken in; the value is what waits. */

@@ -21,6 +21,8 @@ type News<K extends AttemptNews['say']> = Extract<AttemptNews, { say: K }>;
 
 /** Asked again after this, when what was sent cannot be had. */
 const againMs = 2_000;
+/** The machine is asked again for news that cannot be taken in as they came. */
+const askAgainMs = 5_000;
 /** Work that git does not take in is tried so often. */
 const triesMax = 15;
 /** How often, and after how many milliseconds, it is looked for what one says that may not know its task. */
@@ -201,9 +203,17 @@ export class RemoteAttempt implements HostedAttempt {
     // It is on its machine still: what is not in the stream any more is sent again, with all that belongs to it.
     if (reason === 'gone') {
       this.#news.drop(news);
-      this.#sender.hello();
+      this.#askForDropped();
     }
     return false;
+  }
+
+  /** Its machine may be asked while it still finds in the stream what was dropped, and then sends nothing. */
+  #askForDropped(): void {
+    this.#sender.hello();
+    this.#sender.later(askAgainMs, () => {
+      if (this.#news.lacksDropped && this.isUnderWay) this.#askForDropped();
+    });
   }
 
   async #takeEnd(news: News<'ended'>): Promise<boolean> {

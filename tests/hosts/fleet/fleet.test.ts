@@ -3,97 +3,15 @@
  * machine that nothing is heard of is told of, unless it is to be waited for. Engine and machines are made up.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { ok } from '../../../src/core/failure.ts';
 import type { Wish } from '../../../src/core/plan/decision.ts';
-import type { WishPlace } from '../../../src/hosts/fleet/engine.ts';
-import type { FleetLink } from '../../../src/hosts/fleet/engine-link.ts';
 import { Fleet, type RemoteInput } from '../../../src/hosts/fleet/fleet.ts';
-import { labelsOf } from '../../../src/hosts/fleet/keys.ts';
-import type { RegisteredHost } from '../../../src/hosts/fleet/registry.ts';
-import {
-  type AttemptNews,
-  type HostAbilities,
-  type RefusedLogin,
-  type ToGroup,
-  type ToHost,
-  wireVersion,
-} from '../../../src/hosts/fleet/wire.ts';
+import { type AttemptNews, type ToGroup, wireVersion } from '../../../src/hosts/fleet/wire.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { groupId, sessionDefinition, sid } from '../../support/core-events.ts';
 import { type SteppedWorld, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
+import { abilities, VirtualLink } from './virtual-link.ts';
 
-const abilities: HostAbilities = {
-  ...{ wire: wireVersion, version: '1', claudeVersion: '2' },
-  ...{ forwardsSubagents: true, limitsUntrusted: false, limitsMemory: true },
-  logins: [],
-};
 const [a, b] = [sid(1), sid(2)];
-
-/** What the engine and the machines hear and say. */
-class VirtualLink implements FleetLink {
-  readonly wished = new Map<string, { sessionId: string; labels: readonly string[] }>();
-  readonly said: string[] = [];
-  /** Who has said hello last. */
-  asker = '';
-  readonly blobs: FleetLink['blobs'] = {
-    putBlob: async (id, bytes) => ok({ id, pieces: 1, size: bytes.length }),
-    hasBlob: async () => ok(true),
-    getBlob: async () => ok(new Uint8Array(0)),
-    dropBlob: async () => {},
-  };
-  /** Milliseconds that each lease holds; null = the engine does not answer. */
-  left: number | null | 'unreachable' = 60_000;
-  machines: RegisteredHost[] = [];
-  hear: (message: ToGroup, taken: () => void) => void = () => {};
-
-  async wish(sessionId: string, place: WishPlace) {
-    this.wished.set(place.job, { sessionId, labels: labelsOf(place.labelSet) });
-    return ok(place);
-  }
-  readonly withdrawn: string[] = [];
-  async withdraw({ job }: WishPlace): Promise<boolean> {
-    this.withdrawn.push(job);
-    return this.wished.delete(job);
-  }
-  async deadWishes(): Promise<ReadonlySet<WishPlace>> {
-    return new Set();
-  }
-  send(host: string, message: ToHost): void {
-    if (message.kind === 'hello') {
-      this.asker = message.asker;
-      return;
-    }
-    const what = message.kind !== 'slot' ? message.kind : `${message.token} ${message.n} ${message.command.do}`;
-    this.said.push(`${host}: ${what}`);
-  }
-  onConnect(): void {}
-  listen(hear: VirtualLink['hear']): void {
-    this.hear = hear;
-  }
-  async look(places: readonly WishPlace[]) {
-    if (this.left === 'unreachable') return null;
-    return { left: places.map(() => this.left as number | null), server: 'one' };
-  }
-  async hosts() {
-    return ok(this.machines);
-  }
-  readonly refused: string[] = [];
-  async refuseLogin(host: string, { key = 'any', trouble }: RefusedLogin) {
-    this.refused.push(`${host} ${key}: ${trouble}`);
-    return ok(undefined);
-  }
-  async close(): Promise<void> {}
-
-  get open(): string[] {
-    return [...this.wished.values()].map(({ sessionId, labels }) => [sessionId.slice(0, 3), ...labels].join(' '));
-  }
-
-  offer(sessionId: string, job: string, token = `one:${job}`, login?: string): void {
-    this.wished.delete(job);
-    const able = login === undefined ? abilities : { ...abilities, loginKey: login };
-    this.hear({ kind: 'offer', host: 'one', token, job, sessionId, abilities: able }, () => {});
-  }
-}
 
 let world: SteppedWorld;
 let link: VirtualLink;
@@ -439,4 +357,12 @@ test('a checkpoint that can never be read fails the session, and its end is hear
   expect(await exited).toEqual(status);
   const { failure } = await attempt.reap();
   expect(failure?.message).toStartWith('What machine one sent of the session cannot be taken in: ');
+});
+
+test('an engine that was started anew may have forgotten that a machine was asked: it is asked again', () => {
+  link.reconnect();
+  expect(link.greeted).toEqual([]);
+  fleet.hello('one');
+  link.reconnect();
+  expect(link.greeted).toEqual(['one', 'one']);
 });

@@ -127,3 +127,22 @@ test('what waits when all is on record is asked for by nobody any more', async (
   await settled();
   expect({ taken, dropped }).toEqual({ taken: [], dropped: [3, 4] });
 });
+
+test('what is dropped is lacking until it is heard again', async () => {
+  const { news } = hearer(0);
+  const two = printed(2);
+  let taken = 0;
+  news.hear(2, two, () => {
+    taken += 1;
+  });
+  expect(news.lacksDropped).toBe(false);
+  news.drop(two);
+  expect([taken, news.lacksDropped]).toEqual([1, true]);
+  news.hear(3, printed(3), () => {});
+  expect(news.lacksDropped).toBe(true);
+  news.hear(2, two, () => {});
+  expect(news.lacksDropped).toBe(false);
+  news.hear(1, printed(1), () => {});
+  for (let turns = 0; turns < 10; turns += 1) await settled();
+  expect(news.lacksDropped).toBe(false);
+});

@@ -78,7 +78,7 @@ export interface ReadLog {
  * the system's error.
  */
 export function readForWriting(world: World, path: string): Result<ReadLog> {
-  const absent = notThere(world, path);
+  const absent = notThere(world, path) ?? unread(world, path);
   if (absent !== null) return absent;
   const file = world.files.openAppend(path);
   try {
@@ -113,6 +113,16 @@ function notThere({ files }: World, path: string): Result<never> | null {
   try {
     if (isRegularFile(files, path)) return null;
     return headless(path, `The event log ${path} is ${standInOf(files, path) ?? 'missing'}.`);
+  } catch (error) {
+    return unreadable(path, error);
+  }
+}
+
+/** What may not even be read is told as that. */
+function unread({ files }: World, path: string): Result<never> | null {
+  try {
+    files.openRead(path)?.close();
+    return null;
   } catch (error) {
     return unreadable(path, error);
   }

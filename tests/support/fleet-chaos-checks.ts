@@ -1,6 +1,6 @@
 /** What has to be true after a group on machines to which something happened: each once, paid exactly, nothing left. */
 import { expect } from 'bun:test';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { forgetGroupElsewhere } from '../../src/control/fleet/forget-group.ts';
 import { sessionUuid } from '../../src/core/id.ts';
@@ -111,7 +111,9 @@ function expectPaid({ group, machines }: ChaosResult['ground']): void {
       }
     })();
     for (const id of folders) {
-      const transcript = readFileSync(join(sessions, id, 'transcript.jsonl'), 'utf8');
+      const path = join(sessions, id, 'transcript.jsonl');
+      // It may have been ordered here, and have begun elsewhere.
+      const transcript = existsSync(path) ? readFileSync(path, 'utf8') : '';
       asked += transcript.split('\n').filter((line) => line.includes('"type":"assistant"')).length;
     }
   }

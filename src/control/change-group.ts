@@ -43,6 +43,7 @@ export async function changeGroup<T>(
         correctUsage(world, opened.value);
         await recoverTakeOvers(world, opened.value);
         const changed = await change.direct(opened.value);
+        // It may have brought what an older program must not run without.
         correctUsage(world, opened.value);
         return changed;
       } finally {

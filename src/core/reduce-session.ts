@@ -19,6 +19,7 @@ import {
   type Answer,
   type Attempt,
   attemptOf,
+  doubt,
   goesOnAfter,
   IllegalEvent,
   ownBudgetLeft,
@@ -217,7 +218,7 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   record.state = { status: 'running', attempt };
   record.isolated ??= intent.isolated === true;
   record.queued = false;
-  if (number > 1 && state.run?.asksBase !== true) record.doubtful = true;
+  if (number > 1 && state.run?.asksBase !== true) doubt(record);
   delete record.notBeforeMs;
   delete record.told;
   record.startedAt ??= at;

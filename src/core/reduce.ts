@@ -8,7 +8,7 @@ import { defined } from './defined.ts';
 import type { GroupEvent, MergedRepository } from './event.ts';
 import { noteMoney } from './plan/settle.ts';
 import { reduceSession, type SessionEvent } from './reduce-session.ts';
-import { IllegalEvent, queue } from './session-state.ts';
+import { doubledCost, IllegalEvent, queue, settleDoubt } from './session-state.ts';
 import { type GroupState, initialState } from './state.ts';
 import { nextGroupStatus } from './status.ts';
 
@@ -101,14 +101,9 @@ function reduceGroup(state: GroupState, event: GroupEvent): void {
   }
 }
 
-const unsureCost = {
-  code: 'estimated-cost',
-  message: 'An earlier version may have counted twice what this session had cost before it was resumed.',
-} as const;
-
 function correctUsage(state: GroupState, event: Extract<GroupEvent, { type: 'usage_corrected' }>): void {
   state.isCorrected = true;
-  for (const record of state.sessions.values()) delete record.doubtful;
+  for (const record of state.sessions.values()) settleDoubt(record);
   for (const { sessionId, usage } of event.sessions) {
     const record = state.sessions.get(sessionId);
     if (record !== undefined) record.usage = usage;
@@ -117,7 +112,7 @@ function correctUsage(state: GroupState, event: Extract<GroupEvent, { type: 'usa
     const record = state.sessions.get(id);
     if (record === undefined) continue;
     record.usage = { ...record.usage, estimated: true };
-    record.warnings.push(unsureCost);
+    record.warnings.push({ code: 'estimated-cost', message: `${doubledCost}.` });
   }
   state.usage = event.usage;
   // What was said of the wrong sum is said again when the right one comes so far.

@@ -156,6 +156,28 @@ export function attemptOf(record: SessionRecord, attemptId: string): Attempt {
   throw new IllegalEvent(`session ${record.definition.id} has no running attempt ${attemptId}`);
 }
 
+/** A sentence without its end. */
+export const doubledCost = 'An earlier version may have counted twice what this session had cost before it was resumed';
+
+/** Until that was looked at. */
+export const doubtWarning: Warning = {
+  code: 'estimated-cost',
+  message: `${doubledCost}; that is put right when the group is next run or changed.`,
+};
+
+/** An attempt that goes on is counted by a version that may take what was spent before for its cost. */
+export function doubt(record: SessionRecord): void {
+  record.doubtful = true;
+  if (record.usage.costUsd > 0 && !record.warnings.includes(doubtWarning)) record.warnings.push(doubtWarning);
+}
+
+/** What could be told was put right. */
+export function settleDoubt(record: SessionRecord): void {
+  if (!record.doubtful) return;
+  delete record.doubtful;
+  record.warnings = record.warnings.filter((warning) => warning !== doubtWarning);
+}
+
 /** claude's id of its conversation: the one that it named last, or that its first attempt is given. */
 export function conversationId({ definition, claudeSessionIds }: ConversationOwner): string {
   return claudeSessionIds.at(-1) ?? sessionUuid(definition.id);

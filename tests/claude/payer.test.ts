@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { userMessage } from '../../src/claude/control.ts';
-import { sampled } from '../support/long.ts';
+import { longTest, sampled } from '../support/long.ts';
 import { attackTest } from './attack.ts';
 import {
   logins,
@@ -209,7 +209,7 @@ describe.skipIf(claudeBinary === undefined)('who pays', () => {
     expect([existsSync(mark('awsAuthRefresh')), existsSync(mark('awsCredentialExport'))]).toEqual([false, false]);
   });
 
-  test('is Anthropic when no address was chosen, although the settings state the address as empty', async () => {
+  longTest('is Anthropic when no address was chosen, although the settings state the address as empty', async () => {
     rig.write('project/.claude/settings.json', { env: { ANTHROPIC_BASE_URL: rig.api.url, HTTPS_PROXY: rig.api.url } });
     await runProtected({
       caller: { ANTHROPIC_API_KEY: 'test-key', HTTPS_PROXY: thief.url, CLAUDE_CODE_MAX_RETRIES: '0' },

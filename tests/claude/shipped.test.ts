@@ -2,7 +2,7 @@
  * Promises of the templates that come with the program, with the real claude in rehearsal: every workflow completes and
  * hands results on, every config is loaded and its rules hold, every prompt reaches the model filled in.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { afterEach, beforeEach, expect } from 'bun:test';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { User } from '../cli/user.ts';
@@ -69,10 +69,9 @@ async function rehearse(cwd: string, rehearsal: string, ...args: string[]): Prom
   return new Ran(group);
 }
 
-const run = test.skipIf(claudeBinary === undefined);
 const longRun = longTestIf(claudeBinary !== undefined);
 
-run(
+longRun(
   'review-then-fix: the review changes nothing, its findings reach the repair and the check',
   async () => {
     const project = repository('api', { 'src/a.ts': 'export const a = 1;\n', 'secrets/key.txt': 'hunter2' });

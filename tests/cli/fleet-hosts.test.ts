@@ -104,7 +104,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
 
   const add = (...more: string[]) => user.run('host', 'add', 'one', '--ssh', there.destination, ...more);
 
-  test('host add installs and starts all that a machine needs, and host forget undoes it', async () => {
+  longTest('host add installs and starts all that a machine needs, and host forget undoes it', async () => {
     await open(pathWith('git', 'claude'));
     const added = await add('--slots', '2', '--label', 'gpu', '--login', 'team-a');
     // One line a step, and nothing of them in what is printed.

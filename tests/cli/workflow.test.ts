@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import type { RehearsalScript } from '../../src/rehearsal/script.ts';
 import { type CapturedRequest, type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { packageRoot, pinnedClaude } from '../support/cli.ts';
-import { isLongRun } from '../support/long.ts';
+import { isLongRun, longTest } from '../support/long.ts';
 import { User } from './user.ts';
 
 let api: ScriptedApi;
@@ -105,32 +105,36 @@ test('three sessions for each of many projects: planned and rehearsed, each told
   expect(readFileSync(join(folder, 'workflow.yaml'), 'utf8')).toBe(threeStages);
 }, 180_000);
 
-test('a session reads what the one does that it builds on, and changes nothing there', async () => {
-  const sessions: RehearsalScript['sessions'] = { api: { steps: [{ text: 'done' }] } };
-  serve(sessions);
-  for (const name of ['api', 'web', 'other']) write(`${name}/README.md`, `this is ${name}`);
-  const text = `
+longTest(
+  'a session reads what the one does that it builds on, and changes nothing there',
+  async () => {
+    const sessions: RehearsalScript['sessions'] = { api: { steps: [{ text: 'done' }] } };
+    serve(sessions);
+    for (const name of ['api', 'web', 'other']) write(`${name}/README.md`, `this is ${name}`);
+    const text = `
 version: 1
 sessions:
   api: { project: api, prompt: "Add verifyToken" }
   web: { project: web, dependsOn: api, prompt: "Use verifyToken of ../api" }
 `;
-  const group = await user.ok('group', 'create', 'auth', '--from', write('auth.yaml', text));
-  await learnNames(group);
-  const at = (path: string) => join(user.folder, path);
-  const tools = [
-    { tool: 'Read', input: { file_path: at('api/README.md') } },
-    { tool: 'Bash', input: { command: 'grep -c "this is" ../api/README.md && echo FOUND' } },
-    { tool: 'Write', input: { file_path: at('api/mine.txt'), content: 'x' } },
-    { tool: 'Read', input: { file_path: at('other/README.md') } },
-  ];
-  sessions.web = { steps: [{ tools }, { text: 'used' }] };
-  await user.run('group', 'run', group, '--output', 'quiet');
-  const heard = said(requestsOf('web').at(-1));
-  for (const part of ['this is api', 'FOUND']) expect(heard).toContain(part);
-  expect(heard).not.toContain('this is other');
-  expect(readdirSync(at('api'))).toEqual(['README.md']);
-}, 60_000);
+    const group = await user.ok('group', 'create', 'auth', '--from', write('auth.yaml', text));
+    await learnNames(group);
+    const at = (path: string) => join(user.folder, path);
+    const tools = [
+      { tool: 'Read', input: { file_path: at('api/README.md') } },
+      { tool: 'Bash', input: { command: 'grep -c "this is" ../api/README.md && echo FOUND' } },
+      { tool: 'Write', input: { file_path: at('api/mine.txt'), content: 'x' } },
+      { tool: 'Read', input: { file_path: at('other/README.md') } },
+    ];
+    sessions.web = { steps: [{ tools }, { text: 'used' }] };
+    await user.run('group', 'run', group, '--output', 'quiet');
+    const heard = said(requestsOf('web').at(-1));
+    for (const part of ['this is api', 'FOUND']) expect(heard).toContain(part);
+    expect(heard).not.toContain('this is other');
+    expect(readdirSync(at('api'))).toEqual(['README.md']);
+  },
+  60_000,
+);
 
 test('a later request holds an earlier result, its structured parts, and the path of what is too long', async () => {
   const long = `BEGIN ${'much to say. '.repeat(1_000)}END`;
@@ -237,25 +241,32 @@ test('claude loads what a config template brings and obeys it; a later change of
   expect(view.mcpOrigins).toEqual({ tiny: 'config template strict' });
 }, 60_000);
 
-test('a plan forecasts from what finished before, and says when there is nothing to forecast from', async () => {
-  serve({ '*': { steps: [{ text: 'done' }] } });
-  write('one/README.md', 'x');
-  const file = write('w.yaml', 'version: 1\nsessions: { a: { project: one, prompt: do it, model: claude-opus-4-8 } }');
-  const before = await user.json<{ forecast: object }>(
-    'group',
-    'plan',
-    await user.ok('group', 'create', 'w', '--from', file),
-  );
-  expect(before.forecast).toMatchObject({ costUsd: null });
-  expect((await user.run('run', file, '--output', 'quiet')).code).toBe(0);
-  const after = await user.json<{ forecast: { costUsd: { p50: number; p90: number } }; missing: unknown[] }>(
-    'group',
-    'plan',
-    await user.ok('group', 'create', 'w', '--from', file),
-  );
-  expect(after.forecast.costUsd).toEqual({ p50: 0.01, p90: 0.01 });
-  expect(after.missing).toEqual([]);
-}, 60_000);
+longTest(
+  'a plan forecasts from what finished before, and says when there is nothing to forecast from',
+  async () => {
+    serve({ '*': { steps: [{ text: 'done' }] } });
+    write('one/README.md', 'x');
+    const file = write(
+      'w.yaml',
+      'version: 1\nsessions: { a: { project: one, prompt: do it, model: claude-opus-4-8 } }',
+    );
+    const before = await user.json<{ forecast: object }>(
+      'group',
+      'plan',
+      await user.ok('group', 'create', 'w', '--from', file),
+    );
+    expect(before.forecast).toMatchObject({ costUsd: null });
+    expect((await user.run('run', file, '--output', 'quiet')).code).toBe(0);
+    const after = await user.json<{ forecast: { costUsd: { p50: number; p90: number } }; missing: unknown[] }>(
+      'group',
+      'plan',
+      await user.ok('group', 'create', 'w', '--from', file),
+    );
+    expect(after.forecast.costUsd).toEqual({ p50: 0.01, p90: 0.01 });
+    expect(after.missing).toEqual([]);
+  },
+  60_000,
+);
 
 test('the example commands of the specification work word for word', async () => {
   serve({ '*': { steps: [{ text: 'done' }] } });

@@ -33,10 +33,11 @@ afterEach(async () => {
 });
 
 const moments = [
+  { at: 'after log session_identified' },
+  // Until its lease is over nobody knows whether the machine has begun.
   { at: 'after log session_starting' },
   { at: 'before log session_started' },
   { at: 'after log session_started' },
-  { at: 'after log session_identified' },
   { at: 'before log session_accepting' },
   { at: 'after log session_accepting' },
   { at: 'before log session_completed' },

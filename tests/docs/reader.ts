@@ -183,12 +183,12 @@ export function typedIn(third: 1 | 2 | 3): string[] {
   return typed.filter((_, index) => index % 3 === third - 1).map(({ name }) => name);
 }
 
-/** Types every command of a document, or this share of them from the first one on, until one fails. */
-export async function typeAll(name: string, share = 1): Promise<void> {
+/** Types every command of a document, until one fails. */
+export async function typeAll(name: string): Promise<void> {
   const { commands, files } = readDocument(name);
   const reader = new Reader(files);
   try {
-    for (const { line, text } of commands.slice(0, Math.ceil(commands.length * share))) {
+    for (const { line, text } of commands) {
       if (text === ': the model takes its time for web') reader.hold();
       if (text === ': the model answers web') reader.release();
       const { code, stdout, stderr } = await reader.type(text);

@@ -7,6 +7,7 @@ import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type GroupEvent, SessionGroup, SessionGroupError, SessionGroupRunner } from '../../src/index.ts';
 import { Machine, packageRoot } from '../support/cli.ts';
+import { longTest } from '../support/long.ts';
 
 let machine: Machine;
 beforeEach(() => {
@@ -28,35 +29,39 @@ async function refusal(work: () => Promise<unknown>): Promise<SessionGroupError>
   return error as SessionGroupError;
 }
 
-test('the example: made, run, paused in the middle, resumed, told', async () => {
-  const example = join(packageRoot, 'examples', 'library', 'run.ts');
-  expect(readFileSync(example, 'utf8').trim().split('\n').length).toBeLessThanOrEqual(45);
-  const projects = join(machine.folder, 'projects');
-  const setup = join(packageRoot, 'examples', 'cross-project-refactor', 'setup.sh');
-  expect(Bun.spawnSync(['sh', setup, projects]).exitCode).toBe(0);
-  const child = Bun.spawn([process.execPath, example, projects], {
-    env: machine.env,
-    cwd: machine.folder,
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
-  });
-  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
-  expect({ stderr, code: await child.exited }).toEqual({ stderr: '', code: 0 });
-  const lines = stdout.trim().split('\n');
-  expect(lines).toContain('first run: paused');
-  const told = lines.slice(lines.indexOf('second run: completed'));
-  expect(told.map((line) => line.replace(/\$\d+\.\d\d/, '$'))).toEqual([
-    'second run: completed',
-    '  auth-module: completed, $',
-    '  shared-library: completed, $',
-    '  integration: completed, $',
-    '  documentation: completed, $',
-    'in all: $',
-  ]);
-  expect(lines.some((line) => line.startsWith('session_paused'))).toBe(true);
-  expect(readFileSync(join(projects, 'project-a', 'src', 'auth.js'), 'utf8')).toContain('scrypt');
-}, 120_000);
+longTest(
+  'the example: made, run, paused in the middle, resumed, told',
+  async () => {
+    const example = join(packageRoot, 'examples', 'library', 'run.ts');
+    expect(readFileSync(example, 'utf8').trim().split('\n').length).toBeLessThanOrEqual(45);
+    const projects = join(machine.folder, 'projects');
+    const setup = join(packageRoot, 'examples', 'cross-project-refactor', 'setup.sh');
+    expect(Bun.spawnSync(['sh', setup, projects]).exitCode).toBe(0);
+    const child = Bun.spawn([process.execPath, example, projects], {
+      env: machine.env,
+      cwd: machine.folder,
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'pipe',
+    });
+    const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+    expect({ stderr, code: await child.exited }).toEqual({ stderr: '', code: 0 });
+    const lines = stdout.trim().split('\n');
+    expect(lines).toContain('first run: paused');
+    const told = lines.slice(lines.indexOf('second run: completed'));
+    expect(told.map((line) => line.replace(/\$\d+\.\d\d/, '$'))).toEqual([
+      'second run: completed',
+      '  auth-module: completed, $',
+      '  shared-library: completed, $',
+      '  integration: completed, $',
+      '  documentation: completed, $',
+      'in all: $',
+    ]);
+    expect(lines.some((line) => line.startsWith('session_paused'))).toBe(true);
+    expect(readFileSync(join(projects, 'project-a', 'src', 'auth.js'), 'utf8')).toContain('scrypt');
+  },
+  120_000,
+);
 
 test('a group that a command runs or changes is the same group', async () => {
   const group = await create({ name: 'Own', config: { maxBudgetUsd: 2, maxConcurrentSessions: 1 } });

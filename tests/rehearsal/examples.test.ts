@@ -105,7 +105,7 @@ const git = (folder: string, ...args: string[]) =>
     .stdout.toString()
     .trim();
 
-test(
+longTest(
   'rate-limits, to its merge: one session is sent back, and main of both repositories has all of the work',
   async () => {
     const user = new Machine();

@@ -2,12 +2,13 @@
  * Promises: resume files of the handover system that git ignores go to another machine with the session, come back
  * while it works, and go on to the next machine; no other ignored file does.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { afterAll, afterEach, beforeAll, expect, type test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { until } from '../support/cli.ts';
 import { type Invocation, type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { type FleetGround, openGround } from '../support/fleet-ground.ts';
+import { longTestIf } from '../support/long.ts';
 import { hasRedis } from '../support/redis-server.ts';
 import { resume, text } from './handover-ground.ts';
 
@@ -21,7 +22,7 @@ afterEach(async () => {
   await ground.close();
 });
 
-const fleetTest = test.if(hasRedis);
+const longFleetTest: typeof test = longTestIf(hasRedis);
 
 /** Begun by the session. */
 const further = '02-projects/29-c/01-planning/resume-context.md';
@@ -45,7 +46,7 @@ const read = (folder: string, path = resume): string => {
   return existsSync(file) ? readFileSync(file, 'utf8') : '';
 };
 
-fleetTest('they go with the session from machine to machine, and to the project', async () => {
+longFleetTest('they go with the session from machine to machine, and to the project', async () => {
   ground = await openGround([{ name: 'a' }], {
     machines: { one: {} },
     env: rig.env,

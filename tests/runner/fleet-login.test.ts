@@ -118,7 +118,7 @@ longFleetTest('once the login of the machine is another one, it takes sessions a
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
-fleetTest('a group for which no machine is left pauses and names them; a person lets it go on', async () => {
+longFleetTest('a group for which no machine is left pauses and names them; a person lets it go on', async () => {
   await open([{ name: 'a' }], { machines: { one: {}, two: {} } });
   const run = ground.group.run(rig.env);
   const tried = new Set<string>();

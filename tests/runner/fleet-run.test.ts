@@ -177,7 +177,7 @@ longFleetTest(
   120_000,
 );
 
-fleetTest(
+longFleetTest(
   'one that is to be waited for works on however long its machine is out of reach',
   async () => {
     await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 5_000, config: { onLost: 'wait' } });
@@ -350,7 +350,7 @@ fleetTest.each(['from sources', 'installed as a bundle'])(
   },
 );
 
-fleetTest('a session that a machine refuses for its claude begins on another one', async () => {
+longFleetTest('a session that a machine refuses for its claude begins on another one', async () => {
   await open([{ name: 'a' }], { machines: { one: {} } });
   const { one } = ground.machines;
   const refuse = (): void => {

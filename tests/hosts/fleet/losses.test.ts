@@ -82,7 +82,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(starts()).toHaveLength(1);
   });
 
-  test('an agent that is killed while it prepares begins again with that, and starts once', async () => {
+  longTest('an agent that is killed while it prepares begins again with that, and starts once', async () => {
     await open();
     const setUps = join(rig.temp.path, 'set-ups');
     const command = `echo "$$" >>"$HOME/../set-ups"; [ -e "$HOME/../ready" ] || exec sleep 1000`;
@@ -181,7 +181,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(starts()).toHaveLength(1);
   });
 
-  test('what Redis forgot is sent again when a runner asks for it', async () => {
+  longTest('what Redis forgot is sent again when a runner asks for it', async () => {
     await open();
     const attemptId = rig.newAttempt();
     rig.silent.add(attemptId);
@@ -250,7 +250,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await until(() => !isAlive(guard));
   });
 
-  test('an offer that an agent made before it was killed is kept by the next one', async () => {
+  longTest('an offer that an agent made before it was killed is kept by the next one', async () => {
     await open();
     const { token } = await rig.offer();
     await rig.killAgent();

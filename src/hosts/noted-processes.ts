@@ -34,7 +34,7 @@ export function noteProcesses(
   { attemptId, paths }: Whose,
   processes: readonly ProcessIdentity[],
 ): boolean {
-  if (processes.length < 2 || files.entryKind(paths.folder) === 'link') return false;
+  if (processes.length < 2 || files.entryKind(paths.folder) !== 'folder') return false;
   try {
     files.writeAtomic(paths.processes, `${JSON.stringify({ attemptId, processes } satisfies Note)}\n`);
     return true;

@@ -17,7 +17,7 @@ export function nameTranscript({ files }: World, { transcript, folder }: Session
 export function tidyUp({ files }: World, { folder, fifo, processes, config, tmp }: SessionPaths): void {
   try {
     // Put there by the session itself: whatever it leads to is not ours.
-    if (files.entryKind(folder) === 'link') return;
+    if (files.entryKind(folder) !== 'folder') return;
     for (const path of [fifo, processes]) files.remove(path);
     // claude and its tools made files there with the user's umask.
     for (const own of [config, tmp]) files.makePrivate(own);

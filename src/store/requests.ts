@@ -148,6 +148,11 @@ const shapes: Readonly<Record<RequestBody['kind'], Check>> = {
 // The id stands in the log and in what is printed.
 const anId: Check = (value) => typeof value === 'string' && /^[A-Za-z0-9-]{1,64}$/.test(value);
 const anEnvelope = fields({ id: anId, runId: isText, at: isInstant, kind: isText });
+type Envelope = Record<string, unknown> & { readonly id: string; readonly runId: string };
+
+function isEnvelope(value: unknown): value is Envelope {
+  return anEnvelope(value);
+}
 
 /** A session may have put a link or a file in its place: that is removed, never what it leads to. */
 export function makeRequestsFolder({ files }: World, { requests }: GroupPaths): void {
@@ -176,7 +181,8 @@ function requestPath(paths: GroupPaths, id: string): string {
 /**
  * The requests to this run, oldest first. They stay (and are returned again) until `removeRequest`. Those to earlier
  * runs are removed, and so are those that cannot be understood, as from another version of this program; `refuse` is
- * told the ids of the ones that are meant for this run before they go.
+ * told the ids of the ones that are meant for this run before they go. Files of which it is not sure that they are
+ * requests stay.
  */
 export function takeRequests(
   world: World,
@@ -185,18 +191,13 @@ export function takeRequests(
   refuse: (requestId: string) => void = () => {},
 ): PendingRequest[] {
   const pending: PendingRequest[] = [];
-  for (const path of requestFiles(world, paths)) {
-    const text = readQuietly(world, path);
-    if (text === null) continue;
-    const value = parseJson(text);
-    const isOurs = anEnvelope(value) && isObject(value) && value.runId === runId;
-    if (isOurs && path === requestPath(paths, value.id as string)) {
-      if (isRequest(value)) {
-        pending.push({ request: value, path });
-        continue;
-      }
-      refuse(value.id as string);
+  for (const { path, envelope } of sentRequests(world, paths)) {
+    const isOurs = envelope.runId === runId;
+    if (isOurs && isRequest(envelope)) {
+      pending.push({ request: envelope, path });
+      continue;
     }
+    if (isOurs) refuse(envelope.id);
     removeRequest(world, path);
   }
   return pending.sort((a, b) => Date.parse(a.request.at) - Date.parse(b.request.at));
@@ -204,12 +205,22 @@ export function takeRequests(
 
 /** Whether something lies there that a runner would answer, or remove. */
 export function hasRequests(world: World, paths: GroupPaths): boolean {
-  return requestFiles(world, paths).some((path) => readQuietly(world, path) !== null);
+  return sentRequests(world, paths).length > 0;
 }
 
-/** What lies there as a request, whoever it is from; all else is somebody else's and left alone. */
+/**
+ * What lies there as a request, whoever it is from. All else is somebody else's and left alone: between two looks a
+ * session may have put a link in the place of the folder.
+ */
+function sentRequests(world: World, paths: GroupPaths): { readonly path: string; readonly envelope: Envelope }[] {
+  return requestFiles(world, paths).flatMap((path) => {
+    const envelope = parseJson(readQuietly(world, path) ?? '');
+    return isEnvelope(envelope) && path === requestPath(paths, envelope.id) ? [{ path, envelope }] : [];
+  });
+}
+
 function requestFiles({ files }: World, { requests }: GroupPaths): string[] {
-  if (files.entryKind(requests) === 'link') return [];
+  if (files.entryKind(requests) !== 'folder') return [];
   return (
     listQuietly(files, requests)
       // Others are temporary files of a sender that is just writing.

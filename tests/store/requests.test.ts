@@ -8,7 +8,14 @@ import { join } from 'node:path';
 import { createGroup, deleteGroup } from '../../src/store/group-store.ts';
 import { type GroupWriter, openGroupWriter } from '../../src/store/group-writer.ts';
 import { type GroupPaths, groupPaths } from '../../src/store/paths.ts';
-import { awaitAnswer, type Request, removeRequest, sendRequest, takeRequests } from '../../src/store/requests.ts';
+import {
+  awaitAnswer,
+  hasRequests,
+  type Request,
+  removeRequest,
+  sendRequest,
+  takeRequests,
+} from '../../src/store/requests.ts';
 import { groupDefinition, groupId, processIdentity, sessionDefinition, sid } from '../support/core-events.ts';
 import { modesBelow, steppedWorld, Trouble, temporaryFolder, unwrap } from '../support/store-world.ts';
 
@@ -72,31 +79,77 @@ describe('takeRequests', () => {
     }
   });
 
+  test.each(['entryKind', 'list', 'info', 'readText'] as const)(
+    'F6: a link that takes the place of their folder at the look %s costs nobody a file',
+    (look) => {
+      const outside = join(paths.folder, 'outside');
+      mkdirSync(outside);
+      const names = ['a.json', 'mine.json', `${'0'.repeat(8)}-0000-4000-8000-${'0'.repeat(12)}.json`];
+      for (const name of names) writeFileSync(join(outside, name), '{}');
+      sendRequest(world, paths, request('a', 0, 'earlier'));
+      const real = world.files[look] as (path: string) => never;
+      const swap = (): void => {
+        rmSync(paths.requests, { recursive: true });
+        symlinkSync(outside, paths.requests);
+      };
+      Object.assign(world.files, {
+        [look]: (path: string) => {
+          world.files[look] = real as never;
+          const found = look === 'entryKind' ? real(path) : undefined;
+          swap();
+          return found ?? real(path);
+        },
+      });
+      expect(take()).toEqual({ ids: [], refused: [] });
+      expect(readdirSync(outside).sort()).toEqual(names.toSorted());
+    },
+  );
+
+  test('F6: a folder that is away for a moment is none, whatever comes into its place', () => {
+    const outside = join(paths.folder, 'outside');
+    mkdirSync(outside);
+    writeFileSync(join(outside, 'package.json'), '{}');
+    rmSync(paths.requests, { recursive: true });
+    const { entryKind } = world.files;
+    world.files.entryKind = (path) => {
+      const kind = entryKind(path);
+      if (kind === null) symlinkSync(outside, path);
+      return kind;
+    };
+    expect(take()).toEqual({ ids: [], refused: [] });
+    expect(readdirSync(outside)).toEqual(['package.json']);
+  });
+
   test('drops requests to other runs in silence', () => {
     sendRequest(world, paths, request('old', 0, 'earlier'));
     expect(take()).toEqual({ ids: [], refused: [] });
     expect(readdirSync(paths.requests)).toEqual([]);
   });
 
-  test('drops malformed ones; files of others that are just being written stay', () => {
-    const malformed = {
+  test('drops those that it does not know; what is none, or just being written, stays', () => {
+    const others = {
       torn: '{"id":"torn","run',
       elsewhere: JSON.stringify({ ...request('another'), kind: 'dance' }),
-      earlier: JSON.stringify({ ...request('earlier', 0, 'before'), kind: 'dance' }),
       list: '[]',
     };
+    const earlier = JSON.stringify({ ...request('earlier', 0, 'before'), kind: 'dance' });
     const unknown = {
       unknown: JSON.stringify({ ...request('unknown'), kind: 'dance' }),
       inherited: JSON.stringify({ ...request('inherited'), kind: 'toString' }),
       outside: JSON.stringify({ ...request('outside'), kind: 'remove-session', sessionId: '../../x' }),
     };
-    const all = Object.entries({ ...malformed, ...unknown });
+    const all = Object.entries({ ...others, earlier, ...unknown });
     for (const [name, text] of all) writeFileSync(join(paths.requests, `${name}.json`), text);
     writeFileSync(join(paths.requests, '.x.json.7.tmp'), '{');
     sendRequest(world, paths, request('good'));
     // Whoever sent one that is whole, as another version may, is to be told.
     expect(take()).toEqual({ ids: ['good'], refused: Object.keys(unknown).toSorted() });
-    expect(readdirSync(paths.requests).sort()).toEqual(['.x.json.7.tmp', 'good.json']);
+    expect(readdirSync(paths.requests).sort()).toEqual(
+      ['.x.json.7.tmp', 'good.json', ...Object.keys(others).map((name) => `${name}.json`)].sort(),
+    );
+    expect(hasRequests(world, paths)).toBe(true);
+    removeRequest(world, join(paths.requests, 'good.json'));
+    expect(hasRequests(world, paths)).toBe(false);
   });
 
   test('passes over what is no regular file or cannot be read, and opens none of it', () => {

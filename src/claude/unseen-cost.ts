@@ -25,6 +25,11 @@ export interface BrokenOff {
   readonly reservedUsd?: number;
   /** What claude has kept of the session's conversations and of these; asked for only when it is needed. */
   readonly kept: (claudeSessionIds: readonly string[]) => readonly KeptMessage[];
+  /**
+   * Ids of the messages that attempts before it have told of: where a clock was set back, times do not tell which are
+   * its own.
+   */
+  readonly toldBefore: () => ReadonlySet<string>;
   /** What was said last is missing in the conversation that claude has kept, or nothing at all stands there. */
   readonly isUnwritten: (stream: AttemptStream) => boolean;
 }
@@ -34,11 +39,11 @@ const firstMessage: Tokens = { input: 0, output: 8_000, cacheRead: 0, cacheCreat
 
 /** The usage of the attempt with all that; `durationMs` as in `usageOf`. */
 export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
-  const { stream, isInTurn, hasBegun, machineWentDown, reservedUsd, startedAtMs } = broken;
+  const { stream, isInTurn, hasBegun, machineWentDown, reservedUsd } = broken;
   const usage = usageOf(stream, durationMs);
   if (stream.isToldAtEnd || (!isInTurn && stream.sawInit && stream.unbelieved === undefined)) return usage;
   const kept = broken.kept(stream.claudeSessionIds).filter(({ tokens }) => !isOddMessage(tokens));
-  const ofAttempt = kept.filter(({ id, atMs }) => (stream.sawInit ? stream.spoken.has(id) : atMs >= startedAtMs));
+  const ofAttempt = stream.sawInit ? kept.filter(({ id }) => stream.spoken.has(id)) : notToldBefore(broken, kept);
   // What it printed is lost: the disk was full or has lost it, or the file was removed. As a rule claude that printed
   // nothing asked nothing; how it ended, what it has kept or wanted to keep, or the log, says otherwise.
   const isUnwritten = broken.isUnwritten(stream);
@@ -60,6 +65,13 @@ export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
   const heldUsd = roundUsd(isBounded ? Math.min(dearestUsd > 0 ? dearestUsd : first, left) : left);
   if (heldUsd <= 0) return { ...seen, estimated: true };
   return { ...seen, costUsd: roundUsd(seen.costUsd + heldUsd), estimated: true, heldUsd };
+}
+
+/** Those of an attempt that itself told of none. */
+function notToldBefore({ startedAtMs, toldBefore }: BrokenOff, kept: readonly KeptMessage[]): KeptMessage[] {
+  const since = kept.filter(({ atMs }) => atMs >= startedAtMs);
+  const told = since.length > 0 ? toldBefore() : new Set();
+  return since.filter(({ id }) => !told.has(id));
 }
 
 /** At least what these messages cost. */

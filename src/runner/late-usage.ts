@@ -1,5 +1,5 @@
 /** What an attempt has cost in all, by what its machine told when it was there again. */
-import { isUnwritten, type KeptMessage, keptMessages, totalsInParts } from '../claude/conversation.ts';
+import { isUnwritten, type KeptMessage, keptMessages, printedMessages, totalsInParts } from '../claude/conversation.ts';
 import { parseLine } from '../claude/messages.ts';
 import { emptyStream, foldMessage, foldTotalAtEnd } from '../claude/stream.ts';
 import { usageWithUnseen } from '../claude/unseen-cost.ts';
@@ -60,6 +60,7 @@ export function lateUsage(world: World, { record, attempt, paths, path, prices }
     {
       ...{ stream, isInTurn, hasBegun, startedAtMs, kept, machineWentDown: false },
       isUnwritten: (stream) => isUnwritten(world, folders, own, stream),
+      toldBefore: () => printedMessages(world, paths.transcript, attempt.offset),
       ...defined({ reservedUsd }),
     },
     durationMs,

@@ -159,6 +159,8 @@ export interface SessionOptions {
   readonly caller?: Readonly<Record<string, string>>;
   readonly allowedTools?: readonly string[];
   readonly dependencyResult?: string;
+  /** Default: that of all sessions of this test process. */
+  readonly attemptId?: string;
   /** claude's own default when it is not given. */
   readonly model?: string;
   readonly untrusted?: boolean;
@@ -180,7 +182,7 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
   const caller = { PATH, HOME, ...(options.caller ?? { ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL }) };
   const env = workerEnvironment({
     caller,
-    attemptId: attemptOfThisTest,
+    attemptId: options.attemptId ?? attemptOfThisTest,
     configDir: paths.config,
     tmpDir: paths.tmp,
     login: chooseLogin(caller),

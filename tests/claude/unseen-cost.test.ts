@@ -30,7 +30,10 @@ function usage(lines: readonly object[], messages: readonly KeptMessage[], more:
   const stream = emptyStream();
   for (const line of lines) foldMessage(stream, parseLine(JSON.stringify(line)));
   const broken = { stream, isInTurn: true, machineWentDown: true, hasBegun: true, startedAtMs, reservedUsd: 2 };
-  return usageWithUnseen({ ...broken, kept: () => messages, isUnwritten: () => false, ...more }, 0);
+  return usageWithUnseen(
+    { ...broken, kept: () => messages, toldBefore: () => new Set(), isUnwritten: () => false, ...more },
+    0,
+  );
 }
 
 test('what has its result is what claude says', () => {
@@ -126,6 +129,9 @@ test('of claude that printed nothing, what it has kept is counted; without that 
   const { costUsd, heldUsd } = usage([], [kept('a', 400), kept('b', 200)], silent);
   expect(heldUsd).toBeCloseTo(0.015, 9);
   expect(costUsd).toBeCloseTo(0.025 + 0.015, 9);
+  // The clock was set back, and these are of the attempt before.
+  const toldBefore = () => new Set(['a', 'b']);
+  expect(usage([], [kept('a', 400), kept('b', 200)], { ...silent, toldBefore }).costUsd).toBe(0);
   // Nobody knows how much it asked: it ended as one does that has answered, or made its file and could write nothing.
   for (const sign of [{ hasBegun: true }, { isUnwritten: () => true }])
     expect(usage([], [], { ...silent, ...sign })).toMatchObject({ costUsd: 2, heldUsd: 2, estimated: true });

@@ -78,8 +78,9 @@ usually(
   'a person who takes a session over, and whatever dies meanwhile, breaks no promise',
   () => {
     const coverage = new Coverage();
-    // The last two once broke one: a clock that was set back before claude opened, and before it was asked for.
-    const seeds = [...Array.from({ length: isLongRun ? 2_000 : 160 }, (_, seed) => seed), 748, 1_059];
+    // The last ones once broke one: a clock that was set back before claude opened, before it was asked for, and
+    // before an attempt that told of nothing.
+    const seeds = [...Array.from({ length: isLongRun ? 2_000 : 160 }, (_, seed) => seed), 748, 1_059, 1_753];
     for (const seed of seeds) {
       const { violation, coverage: own } = simulate(withTakeOvers(seed));
       expect({ seed, violation }).toEqual({ seed, violation: null });

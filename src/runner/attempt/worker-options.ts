@@ -1,6 +1,13 @@
 /** What a worker is told of its session: the same for a new one, an adopted one and one that is only to be stopped. */
 
-import { isCutOff, isUnwritten, keptMessages, totalsAtEnd, totalsBefore } from '../../claude/conversation.ts';
+import {
+  isCutOff,
+  isUnwritten,
+  keptMessages,
+  printedMessages,
+  totalsAtEnd,
+  totalsBefore,
+} from '../../claude/conversation.ts';
 import { type Claim, type Earlier, noClaim } from '../../claude/spending.ts';
 import type { AttemptStream } from '../../claude/stream.ts';
 import type { BrokenOff } from '../../claude/unseen-cost.ts';
@@ -79,6 +86,7 @@ export function workerOptions(
     // Where the disk was full it never said which conversation it is.
     totalsAtEnd: ({ claudeSessionId = conversationId(record) }) =>
       totalsAtEnd(world, ours.config, claudeSessionId, Date.parse(attempt.startedAt)),
+    toldBefore: () => printedMessages(world, ours.transcript, attempt.offset),
     kept: (ids) =>
       keptMessages(world, ours.config, new Set([...record.claudeSessionIds, conversationId(record), ...ids]), prices),
   };

@@ -94,9 +94,8 @@ export class AttemptProcesses {
     this.#isEnding = true;
     const worker = this.#worker;
     this.#insist(firstLookMs, () => {
-      const branches = this.#branches();
-      this.#keep(this.#found(branches));
-      this.#clear(worker, this.#ofTools(branches), new Map(), 0);
+      this.#keep(this.#found(this.#branches()));
+      this.#clear(worker, this.#leftByTools(), new Map(), 0);
     });
   }
 
@@ -123,12 +122,13 @@ export class AttemptProcesses {
       else if (atMs - askedMs < clearing.graceMs) continue;
       this.#world.processes.signal(process, askedMs === undefined ? 'SIGTERM' : 'SIGKILL');
     }
-    this.#after(clearing.lookMs, () => {
-      let left = this.#ofTools(this.#branches());
-      // A list that is read just while one of them ends may lack the next one.
-      if (left.length === 0) left = this.#ofTools(this.#branches());
-      this.#clear(worker, left, asked, atMs + clearing.lookMs);
-    });
+    this.#after(clearing.lookMs, () => this.#clear(worker, this.#leftByTools(), asked, atMs + clearing.lookMs));
+  }
+
+  /** A list that is read just while one of them ends may lack what that leaves: two must be empty. */
+  #leftByTools(): ProcessIdentity[] {
+    const left = this.#ofTools(this.#branches());
+    return left.length > 0 ? left : this.#ofTools(this.#branches());
   }
 
   /** What tools left. None when it is not known what belongs to claude, which ends its MCP servers itself. */

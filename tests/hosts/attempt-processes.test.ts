@@ -113,6 +113,25 @@ test('one after another that starts the next when it ends gets away with nothing
   expect([...parents.keys()]).toEqual([]);
 });
 
+test.each([1, 2, 3])(
+  'what list %d lacks, because it was read just while the parent of a tool ended, goes first all the same',
+  (torn) => {
+    processes.noteOwn();
+    parents.set(20, claude);
+    // Still there after the first signal.
+    deaf.add(20);
+    const { findBranches } = world.processes;
+    let lists = 0;
+    world.processes.findBranches = (worker) => {
+      lists += 1;
+      return lists === torn ? [] : findBranches(worker);
+    };
+    processes.endIdle();
+    world.clock.step(400);
+    expect(signals).toEqual(['SIGTERM 20', 'SIGKILL 20', 'SIGTERM 10']);
+  },
+);
+
 test('a deaf tool is killed after 300 ms, and claude is told then', () => {
   processes.noteOwn();
   parents.set(20, claude).set(30, claude);

@@ -168,9 +168,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
 
   test('answers get_usage while a tool runs, and an interrupt kills the tool and reports the cost', async () => {
     const rig = rigWith({ tool: 'Bash', input: { command: 'touch started; sleep 600' } }, { text: 'never said' });
-    // What other sessions of this process have left is no matter here.
-    const attemptId = `${attemptOfThisTest}-interrupted`;
-    const session = prepareSession(rig, { model: modelOfKnownPrice, attemptId });
+    const session = prepareSession(rig, { model: modelOfKnownPrice });
     const claude = startClaude(rig, session.args, session.env);
     claude.send(userMessage('wait'));
     await claude.until((m) => m.kind === 'assistant');
@@ -190,7 +188,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     expect(stream).toMatchObject({ interruptAnswered: true, successBeforeAnswer: false, costUsd: 0.01 });
     // What is killed is gone a moment later, on a busy machine; nothing else would end it in time.
     const { processes } = createRealWorld();
-    await until(() => processes.findMarked('CLAUDE_CODE_AGENT_ATTEMPT', attemptId).length === 0);
+    await until(() => processes.findMarked('CLAUDE_CODE_AGENT_ATTEMPT', attemptOfThisTest).length === 0);
   });
 
   test('tells what its totals begin with before the model answers, also when a conversation goes on', async () => {

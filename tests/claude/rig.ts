@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { workerArgs } from '../../src/claude/launch/argv.ts';
 import { prepareConfigDir } from '../../src/claude/launch/config-dir.ts';
-import { workerEnvironment } from '../../src/claude/launch/environment.ts';
+import { attemptMark, workerEnvironment } from '../../src/claude/launch/environment.ts';
 import { chooseLogin } from '../../src/claude/launch/login.ts';
 import type { HookProgram } from '../../src/claude/launch/settings.ts';
 import type { Environment } from '../../src/claude/launch/variables.ts';
@@ -79,6 +79,9 @@ export function openRig(steps: readonly Step[], agents?: readonly Step[]): Rig {
     children: [],
     async close() {
       for (const child of this.children) child.kill('SIGKILL');
+      // The tools of one that was killed would go on, and be taken for those of the next test.
+      const { processes } = createRealWorld();
+      for (const left of processes.findMarked(attemptMark, attemptOfThisTest)) processes.signal(left, 'SIGKILL');
       await api.stop();
       rmSync(folder, { recursive: true, force: true });
     },
@@ -159,8 +162,6 @@ export interface SessionOptions {
   readonly caller?: Readonly<Record<string, string>>;
   readonly allowedTools?: readonly string[];
   readonly dependencyResult?: string;
-  /** Default: that of all sessions of this test process. */
-  readonly attemptId?: string;
   /** claude's own default when it is not given. */
   readonly model?: string;
   readonly untrusted?: boolean;
@@ -182,7 +183,7 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
   const caller = { PATH, HOME, ...(options.caller ?? { ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL }) };
   const env = workerEnvironment({
     caller,
-    attemptId: options.attemptId ?? attemptOfThisTest,
+    attemptId: attemptOfThisTest,
     configDir: paths.config,
     tmpDir: paths.tmp,
     login: chooseLogin(caller),

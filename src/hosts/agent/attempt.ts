@@ -30,6 +30,8 @@ import { uptimeMs } from './uptime.ts';
 const checkpointGapMs = 10_000;
 /** From the start to the first one: what is over so soon needs no other than the last. */
 const firstCheckpointMs = 3_000;
+/** Within this claude has written down in its conversation what it has printed. */
+const writtenMs = 1_000;
 /** A hint tells of most of what is printed. */
 const lookMs = 250;
 const toolResult = '"tool_result"';
@@ -60,6 +62,8 @@ export class OrderedAttempt {
   #cancelLook: () => void = () => {};
   #lastCheckpointMs = Number.NEGATIVE_INFINITY;
   #wantsCheckpoint = false;
+  /** When the last result of a tool was seen. */
+  #resultAtMs = 0;
   /** Why files that were to be sent never can be, or the work as it is now. */
   #unsentFiles: string | undefined;
   #unsentWork: string | undefined;
@@ -288,7 +292,10 @@ export class OrderedAttempt {
       if (bytes.length === 0) return true;
       if (this.#outbox.room === 0) return false;
       const text = this.#tail + Buffer.from(bytes).toString('latin1');
-      if (text.includes(toolResult)) this.#wantsCheckpoint = true;
+      if (text.includes(toolResult)) {
+        this.#wantsCheckpoint = true;
+        this.#resultAtMs = world.clock.now();
+      }
       this.#tail = text.slice(-toolResult.length + 1);
       this.#outbox.addPrinted(bytes.length);
     }
@@ -297,7 +304,8 @@ export class OrderedAttempt {
   async #checkpointWhenDue(): Promise<void> {
     const { clock } = this.#context.world;
     if (Math.abs(clock.now() - this.#lastCheckpointMs) < checkpointGapMs) return;
-    this.#wantsCheckpoint = false;
+    // One that is as fresh may lack the conversation's end: another one follows.
+    this.#wantsCheckpoint = Math.abs(clock.now() - this.#resultAtMs) < writtenMs;
     await this.#checkpoint();
     this.#lastCheckpointMs = clock.now();
   }

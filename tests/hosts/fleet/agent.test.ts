@@ -65,6 +65,27 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     while (unwrap(await rig.leases.stateOf(place)) !== 'gone') await Bun.sleep(5);
   });
 
+  longTest('what claude writes down a moment after it has printed it comes with a checkpoint of its own', async () => {
+    const talk = '"$CLAUDE_CONFIG_DIR/projects/x/talk.jsonl"';
+    const script = [
+      `mkdir -p "$CLAUDE_CONFIG_DIR/projects/x"; echo '{"a":1}' >${talk}; read -r line`,
+      `echo '{"type":"user","message":{"content":[{"type":"tool_result"}]}}'; read -r line`,
+      `echo '{"b":2}' >>${talk}; ${echo}`,
+    ].join('\n');
+    const { token, attemptId } = await rig.start({ script });
+    // From then on a checkpoint is made as soon as there is a result to keep.
+    await Bun.sleep(3_500);
+    await rig.say(token, { do: 'write', lines: 'work' });
+    await rig.hear(attemptId, 'checkpoint');
+    await rig.say(token, { do: 'write', lines: 'write it down' });
+    const checkpoints = () => rig.news(attemptId).filter(({ say }) => say === 'checkpoint');
+    await until(() => checkpoints().length === 2);
+    const { files } = checkpoints()[1] as { files?: never };
+    expect(Buffer.from(await rig.blob(files as never)).toString()).toContain(
+      Buffer.from('{"b":2}\n').toString('base64'),
+    );
+  });
+
   test('what was made comes back as files and commits, what was not committed too', async () => {
     const script = [
       'mkdir -p "$CLAUDE_CONFIG_DIR/projects/x" ignored',

@@ -4,7 +4,6 @@
  */
 import { basename, dirname, join } from 'node:path';
 import type { PriceTable, Tokens } from '../core/group.ts';
-import { LineSplitter } from '../core/line-splitter.ts';
 import type { World } from '../world/world.ts';
 import { isObject, usd } from './lenient.ts';
 import { modelsOf, parseLine } from './messages.ts';
@@ -211,22 +210,6 @@ export function keptMessage(line: string, prices: PriceTable): KeptMessage | nul
   if (message?.kind !== 'assistant' || message.usage === undefined || message.model === undefined) return null;
   const { messageId, model, usage: tokens } = message;
   return { id: messageId, model, tokens, usd: estimateCost(model, tokens, prices), atMs: timeOf(line) };
-}
-
-/** Ids of the model's messages in the first `size` bytes of what claude printed. */
-export function printedMessages({ files }: World, transcript: string, size: number): ReadonlySet<string> {
-  const splitter = new LineSplitter();
-  const ids = new Set<string>();
-  for (let at = 0; at < size; ) {
-    const chunk = files.readBytes(transcript, at, Math.min(chunkBytes, size - at));
-    if (chunk.length === 0) break;
-    at += chunk.length;
-    for (const line of splitter.push(chunk)) {
-      const message = line.includes('"type":"assistant"') ? parseLine(line) : undefined;
-      if (message?.kind === 'assistant') ids.add(message.messageId);
-    }
-  }
-  return ids;
 }
 
 const stateMark = '"type":"cost-state"';

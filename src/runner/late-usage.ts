@@ -1,6 +1,7 @@
 /** What an attempt has cost in all, by what its machine told when it was there again. */
-import { isUnwritten, type KeptMessage, keptMessages, printedMessages, totalsInParts } from '../claude/conversation.ts';
+import { isUnwritten, type KeptMessage, keptMessages, totalsInParts } from '../claude/conversation.ts';
 import { parseLine } from '../claude/messages.ts';
+import { printedMessages } from '../claude/printed-lines.ts';
 import { emptyStream, foldMessage, foldTotalAtEnd } from '../claude/stream.ts';
 import { usageWithUnseen } from '../claude/unseen-cost.ts';
 import { defined } from '../core/defined.ts';

@@ -6,11 +6,11 @@
 import { answersBase } from '../claude/control.ts';
 import { totalsBefore } from '../claude/conversation.ts';
 import { type ClaudeMessage, parseLine } from '../claude/messages.ts';
+import { printedLines } from '../claude/printed-lines.ts';
 import { type Claim, noClaim } from '../claude/spending.ts';
 import { type AttemptStream, emptyStream, foldMessage, usageOf } from '../claude/stream.ts';
 import type { GroupEvent } from '../core/event.ts';
 import { addUsage, exchanged, noUsage, type PriceTable, type SessionId, type Usage } from '../core/group.ts';
-import { LineSplitter } from '../core/line-splitter.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import { readLog } from '../store/event-log.ts';
 import { isBeyondOld } from '../store/event-shape.ts';
@@ -132,17 +132,10 @@ class Recount {
 
   #read({ offset, end }: PastAttempt, base: Claim): AttemptStream & { asked?: boolean } {
     const stream: AttemptStream & { asked?: boolean } = emptyStream(this.#prices, { findBase: () => base });
-    const splitter = new LineSplitter();
-    const chunkBytes = 1024 * 1024;
-    for (let at = offset; at < end; ) {
-      const chunk = this.#world.files.readBytes(this.#paths.transcript, at, Math.min(chunkBytes, end - at));
-      if (chunk.length === 0) break;
-      at += chunk.length;
-      for (const line of splitter.push(chunk)) {
-        const message = parseLine(line);
-        stream.asked ||= isBase(message);
-        foldMessage(stream, message);
-      }
+    for (const line of printedLines(this.#world, this.#paths.transcript, offset, end)) {
+      const message = parseLine(line);
+      stream.asked ||= isBase(message);
+      foldMessage(stream, message);
     }
     return stream;
   }

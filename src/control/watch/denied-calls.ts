@@ -2,12 +2,11 @@
 import { object, objects, text } from '../../claude/lenient.ts';
 import { parseObject } from '../../claude/messages.ts';
 import { type DeniedCall, rulesFor } from '../../claude/permission-rules.ts';
+import { printedLines } from '../../claude/printed-lines.ts';
 import type { SessionId } from '../../core/group.ts';
-import { LineSplitter } from '../../core/line-splitter.ts';
 import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 
-const chunkBytes = 1024 * 1024;
 /** More than any session tries in vain, and calls whose end is awaited. */
 const rememberedMax = 2_000;
 
@@ -17,16 +16,11 @@ export interface Denial extends DeniedCall {
 }
 
 /** Each once, in the order in which they were denied, over all attempts. */
-export function denialsOf({ files }: World, paths: GroupPaths, sessionId: SessionId): Denial[] {
+export function denialsOf(world: World, paths: GroupPaths, sessionId: SessionId): Denial[] {
   const { transcript } = sessionPaths(paths, sessionId);
   const reader = new DenialReader();
-  const splitter = new LineSplitter();
-  for (let offset = 0; ; ) {
-    const chunk = files.readBytes(transcript, offset, chunkBytes);
-    if (chunk.length === 0) return reader.denials();
-    offset += chunk.length;
-    for (const line of splitter.push(chunk)) reader.read(line);
-  }
+  for (const line of printedLines(world, transcript, 0, Number.POSITIVE_INFINITY)) reader.read(line);
+  return reader.denials();
 }
 
 class DenialReader {

@@ -1,13 +1,7 @@
 /** What a worker is told of its session: the same for a new one, an adopted one and one that is only to be stopped. */
 
-import {
-  isCutOff,
-  isUnwritten,
-  keptMessages,
-  printedMessages,
-  totalsAtEnd,
-  totalsBefore,
-} from '../../claude/conversation.ts';
+import { isCutOff, isUnwritten, keptMessages, totalsAtEnd, totalsBefore } from '../../claude/conversation.ts';
+import { printedMessages } from '../../claude/printed-lines.ts';
 import { type Claim, type Earlier, noClaim } from '../../claude/spending.ts';
 import type { AttemptStream } from '../../claude/stream.ts';
 import type { BrokenOff } from '../../claude/unseen-cost.ts';

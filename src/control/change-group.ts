@@ -8,7 +8,7 @@ import { safeLine } from '../report/terminal-text.ts';
 import { recoverTakeOvers } from '../runner/attach/recover.ts';
 import { correctUsage } from '../runner/recount.ts';
 import { readLog } from '../store/event-log.ts';
-import { type GroupWriter, takeGroup } from '../store/group-writer.ts';
+import { type GroupWriter, type OpenFailure, takeGroup } from '../store/group-writer.ts';
 import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
 import { liveRunner, shortRunPrefix } from './live-runner.ts';
@@ -32,7 +32,7 @@ export async function changeGroup<T>(
   { world, notes }: Pick<Place, 'world' | 'notes'>,
   group: GroupReference,
   change: Change<T>,
-): Promise<Result<T>> {
+): Promise<Result<T, OpenFailure>> {
   const warn = (message: string): void => notes.line(`warning: ${safeLine(message, noteColumnsMax)}`);
   let deadline = world.clock.now() + patienceMs;
   for (;;) {

@@ -1,9 +1,11 @@
 /** Pausing a whole group, whoever runs it: what `group pause`, `stop --all` and the dashboard share. */
-import type { GroupEvent } from '../core/event.ts';
+import type { GroupEvent, ProcessIdentity } from '../core/event.ts';
 import { describeFailure, type Failure, ok, type Result } from '../core/failure.ts';
 import type { GroupState } from '../core/state.ts';
 import { safeLine } from '../report/terminal-text.ts';
 import type { PauseRequestMode } from '../store/requests.ts';
+import { delay } from '../world/clock.ts';
+import type { World } from '../world/world.ts';
 import type { PauseOutcome } from './command/pause-outcome.ts';
 import { readUserConfig } from './config/user-config.ts';
 import type { Place } from './place.ts';
@@ -12,6 +14,9 @@ import { createRunHooks } from './run-hooks.ts';
 import { submit } from './submit.ts';
 
 const sentenceColumnsMax = 1_000;
+/** For a claude that hears no interrupt and has to be ended. */
+const endPatienceMs = 60_000;
+const endLookMs = 50;
 
 export interface ToldPause {
   readonly outcome: PauseOutcome;
@@ -26,14 +31,16 @@ export async function pauseAndTell(
   mode: PauseRequestMode,
 ): Promise<Result<ToldPause>> {
   const logged: { readonly event: GroupEvent; readonly state: GroupState }[] = [];
-  const paused = await submit(
-    place,
-    group,
-    { kind: 'pause', mode },
-    {
-      tell: (event, state) => logged.push({ event, state }),
-    },
-  );
+  const ask = () =>
+    submit(place, group, { kind: 'pause', mode }, { tell: (event, state) => logged.push({ event, state }) });
+  let paused = await ask();
+  const survivor = paused.ok || mode !== 'now' ? undefined : paused.failure.survivor;
+  if (survivor !== undefined && survivor !== 'somebody' && (await hasEnded(place.world, survivor))) {
+    paused = await ask();
+    if (paused.ok && paused.value.kind === 'unchanged') {
+      paused = ok({ kind: 'settled', status: paused.value.status, had: 'runner' });
+    }
+  }
   if (!paused.ok) return paused;
   const [first] = logged;
   if (first === undefined) return ok({ outcome: paused.value, warnings: [] });
@@ -44,6 +51,14 @@ export async function pauseAndTell(
   for (const { event, state } of logged) hooks.tell(event, state);
   const unread = ofUser.ok ? [] : [`warning: Your onEvent command was not told. ${trouble(ofUser.failure)}`];
   return ok({ outcome: paused.value, warnings: [...unread, ...(await hooks.finish(false))] });
+}
+
+/** True when a runner whose lock file was removed has ended: nobody can ask it for anything, but it hears a signal. */
+async function hasEnded({ processes, clock }: World, runner: ProcessIdentity): Promise<boolean> {
+  processes.signal(runner, 'SIGTERM');
+  const deadline = clock.now() + endPatienceMs;
+  while (processes.isAlive(runner) && clock.now() < deadline) await delay(clock, endLookMs);
+  return !processes.isAlive(runner);
 }
 
 function trouble(failure: Failure): string {

@@ -11,7 +11,7 @@ export type { CommandOf } from '../runner/request-answers.ts';
 
 import { isBeyondOld } from '../store/event-shape.ts';
 import { loadGroup } from '../store/group-store.ts';
-import type { GroupWriter } from '../store/group-writer.ts';
+import type { GroupWriter, OpenFailure } from '../store/group-writer.ts';
 import { otherVersion, type RequestBody } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
 import { changeGroup } from './change-group.ts';
@@ -62,13 +62,13 @@ const ways: { readonly [K in keyof Special]: Way<K> } = {
   say: sayWay,
 };
 
-/** Fails with a sentence when it cannot be done now. */
+/** Fails with a sentence when it cannot be done now; `survivor`: a runner that has lost its lock is in the way. */
 export async function submit<C extends Command>(
   place: Pick<Place, 'world' | 'notes'>,
   group: GroupReference,
   command: C,
   options: SubmitOptions = {},
-): Promise<Result<Answer<C['kind']>>> {
+): Promise<Result<Answer<C['kind']>, OpenFailure>> {
   const { world } = place;
   const asked: Command = command;
   // The table gives each kind the way of that kind, which the compiler does not see for a kind that it does not know.
@@ -80,7 +80,7 @@ export async function submit<C extends Command>(
       ? {}
       : { viaRunner: (runId) => askFor(world, group, runId, { ...work, command: asked }) }),
   });
-  return submitted as Result<Answer<C['kind']>>;
+  return submitted as Result<Answer<C['kind']>, OpenFailure>;
 }
 
 interface Work extends SubmitOptions {

@@ -282,7 +282,7 @@ function busy(id: GroupId, holder: LockHolder | null): Result<never> {
 function lockRemoved(id: GroupId, survivor: ProcessIdentity): Result<never, OpenFailure> {
   const { pid } = survivor;
   const message = `The group ${id} is still run by process ${pid}, although its lock file was removed.`;
-  const next = advise(`Wait until it has ended, or pause the group with "kill ${pid}"; then run the command again.`);
+  const next = advise('Wait until it has ended, or stop it with', ['group', 'pause', id]);
   return { ok: false, failure: { reason: 'busy', message, next, survivor } };
 }
 

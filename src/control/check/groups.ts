@@ -68,7 +68,7 @@ function interrupted({ processes }: World, state: GroupState): Finding {
   const runner = state.run?.runner;
   if (runner !== undefined && processes.isAlive(runner)) {
     const message = `${id} is run by process ${runner.pid}, although its lock file was removed.`;
-    const next = `Wait until it has ended, or pause the group with: kill ${runner.pid}`;
+    const next = advise('Wait until it has ended, or stop it with', ['group', 'pause', id]);
     return finding('lock', 'broken', message, next);
   }
   return finding(

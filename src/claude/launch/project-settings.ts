@@ -22,9 +22,31 @@ export function checkProjectSettings(
   env: Environment,
   files: readonly string[] = settingsFiles,
 ): Result<void> {
-  const forbidden = [...unprotectedVariables(env), ...unprotectedTelemetry(env)];
-  for (const path of settingsOf(world, projectPath, files)) {
-    const checked = checkAll(world, readSettings(world, path), path, env, forbidden);
+  return checkFound(world, findSettings(world, projectPath, files), env);
+}
+
+/** A settings file of a project that says anything. */
+export interface SettingsFile {
+  readonly path: string;
+  readonly settings: JsonObject;
+}
+
+/** The settings that claude takes from a project: for who has the same project checked for many sessions. */
+export function findSettings(
+  world: World,
+  projectPath: string,
+  files: readonly string[] = settingsFiles,
+): readonly SettingsFile[] {
+  return settingsOf(world, projectPath, files)
+    .map((path) => ({ path, settings: readSettings(world, path) }))
+    .filter(({ settings }) => Object.keys(settings).length > 0);
+}
+
+/** `checkProjectSettings` of what was read. */
+export function checkFound(world: World, found: readonly SettingsFile[], env: Environment): Result<void> {
+  const forbidden = () => [...unprotectedVariables(env), ...unprotectedTelemetry(env)];
+  for (const { path, settings } of found) {
+    const checked = checkAll(world, settings, path, env, forbidden);
     if (!checked.ok) return checked;
   }
   return ok(undefined);
@@ -65,7 +87,7 @@ export function modelOfSettings(
  * sentence.
  */
 export function checkSettings(world: World, settings: JsonObject, source: string, env: Environment): Result<void> {
-  return checkAll(world, settings, source, env, unprotectedVariables(env));
+  return checkAll(world, settings, source, env, () => unprotectedVariables(env));
 }
 
 function checkAll(
@@ -73,11 +95,13 @@ function checkAll(
   settings: JsonObject,
   source: string,
   env: Environment,
-  forbidden: readonly string[],
+  forbidden: () => readonly string[],
 ): Result<void> {
   const instructions = join(env.CLAUDE_CONFIG_DIR ?? '', 'CLAUDE.md');
   const stated = object(settings.env);
-  const found = forbidden.find((variable) => stated[variable] !== undefined && stated[variable] !== env[variable]);
+  const isForeign = (variable: string) => stated[variable] !== undefined && stated[variable] !== env[variable];
+  // Most settings state none, and to list the variables takes longer than all the rest.
+  const found = Object.keys(stated).length === 0 ? undefined : forbidden().find(isForeign);
   if (found !== undefined) {
     const effect = 'change who pays for the session, who reads its requests, or what its programs do';
     const message = `${source} sets ${found}, which could ${effect}; no setting of ours beats it.`;

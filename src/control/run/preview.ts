@@ -23,7 +23,6 @@ import {
   permissionModeOf,
   type TemplateStore,
 } from '../../runner/place/generated-config.ts';
-import { groupMeta } from '../../store/meta.ts';
 import { groupPaths } from '../../store/paths.ts';
 import type { ResolvedConfig } from '../../template/config-layers.ts';
 import { checkAccepted, judgeTrial } from '../../trial/judge.ts';
@@ -31,9 +30,10 @@ import { abilitiesOf, type Tried, trialOf } from '../../trial/remembered.ts';
 import { checkClaudeLogin } from '../check/machine.ts';
 import type { Place } from '../place.ts';
 import { readSamples } from '../watch/history.ts';
-import { presentGroup } from '../watch/present-group.ts';
+import { standingOf } from '../watch/live-view.ts';
+import { presentUsage } from '../watch/present-group.ts';
 import { resumeCostSentence } from '../watch/resume-cost.ts';
-import { checkGit, checkProject } from './run-check.ts';
+import { checkGit, projectCheck } from './run-check.ts';
 
 const sentenceColumnsMax = 600;
 
@@ -75,13 +75,14 @@ export async function previewRun(
 ): Promise<RunPreview> {
   const paths = groupPaths(root, state.group.id);
   const store = templates === 'frozen' ? frozenTemplates(place.world, paths) : templates;
-  const preview = previewOf(state, historyOf(readSamples(place.world, root)));
+  const preview = previewOf(state, historyOf(readSamples(place.world, root, state)));
   const configs = configsFor(place, state, preview, store);
   const missing = await missingFor(place, root, { state, preview, configs }, options);
   const goingOn = resumeCostSentence(place.world, paths, state);
   const warnings = options.rehearsal ? [] : await warningsFor(place, root, state);
   const modes = modesOf(state, configs);
-  const spentUsd = presentGroup(place, root, groupMeta(state)).meta.cost;
+  const { live } = standingOf(place.world, { state, paths, hadRunner: false });
+  const spentUsd = presentUsage(state, live).costUsd;
   return { preview, spentUsd, missing, configs, modes, notes: powerNotes(state, configs), warnings, goingOn };
 }
 
@@ -151,6 +152,7 @@ async function missingFor(
     const next = adviceText(result.failure.next);
     missing.push({ ...defined({ sessionId }), message, next });
   };
+  const ofProject = projectCheck(place, root, state, rehearsal);
   for (const id of preview.waves.flat()) {
     const { definition } = state.sessions.get(id) as SessionRecord;
     if (place.world.files.info(definition.projectPath)?.kind !== 'folder') {
@@ -158,7 +160,7 @@ async function missingFor(
       missing.push({ sessionId: id, message, next: 'Put it back, or remove the session.' });
     }
     note(configs.get(id) as Result<ResolvedConfig>, id);
-    note(checkProject(place, root, state, id, rehearsal), id);
+    note(ofProject(id), id);
     note(checkLimits(definition, place.world.processes), id);
   }
   if (preview.waves.length === 0) return missing;

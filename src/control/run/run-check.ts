@@ -2,7 +2,7 @@
 import { type Abilities, checkAbilities } from '../../claude/abilities.ts';
 import { workerEnvironment } from '../../claude/launch/environment.ts';
 import { chooseLogin } from '../../claude/launch/login.ts';
-import { checkProjectSettings, sharedSettings } from '../../claude/launch/project-settings.ts';
+import { checkFound, findSettings, type SettingsFile, sharedSettings } from '../../claude/launch/project-settings.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionDefinition, SessionId } from '../../core/group.ts';
 import { sessionLabel } from '../../core/id.ts';
@@ -15,29 +15,38 @@ import { groupPaths, sessionPaths } from '../../store/paths.ts';
 import type { Place } from '../place.ts';
 
 /**
- * Whether claude's settings in the project of a session would be let through, as far as the project folder tells: a
- * worktree holds what is committed, most often not the settings of one person; those of the main checkout count for it
- * all the same. Fails with `spawn-failed`.
+ * Tells of each session whether claude's settings in its project would be let through, as far as the project folder
+ * tells: a worktree holds what is committed, most often not the settings of one person; those of the main checkout
+ * count for it all the same. Fails with `spawn-failed`. A project of many sessions is read once.
  */
-export function checkProject(
+export function projectCheck(
   { world, env }: Place,
   root: string,
   state: GroupState,
-  id: SessionId,
   isRehearsal = false,
-): Result<void> {
-  const { projectPath, untrusted } = (state.sessions.get(id) as SessionRecord).definition;
-  const { config, tmp } = sessionPaths(groupPaths(root, state.group.id), id);
-  const place = { attemptId: '', configDir: config, tmpDir: tmp, untrusted };
-  const rehearsal = isRehearsal ? { rehearsal: { baseUrl: 'http://127.0.0.1', home: tmp } } : {};
-  const worker = workerEnvironment({ caller: env, ...place, login: chooseLogin(env), ...rehearsal });
-  const files = isolationOf(state, id) === 'worktree' ? [sharedSettings] : undefined;
-  try {
-    return checkProjectSettings(world, projectPath, worker, files);
-  } catch {
-    // A project that cannot be read its session will tell.
-    return ok(undefined);
-  }
+): (id: SessionId) => Result<void> {
+  const found = new Map<string, readonly SettingsFile[]>();
+  const find = (projectPath: string, isApart: boolean): readonly SettingsFile[] => {
+    const key = `${isApart} ${projectPath}`;
+    const known = found.get(key) ?? findSettings(world, projectPath, isApart ? [sharedSettings] : undefined);
+    found.set(key, known);
+    return known;
+  };
+  return (id) => {
+    const { projectPath, untrusted } = (state.sessions.get(id) as SessionRecord).definition;
+    const { config, tmp } = sessionPaths(groupPaths(root, state.group.id), id);
+    try {
+      const settings = find(projectPath, isolationOf(state, id) === 'worktree');
+      if (settings.length === 0) return ok(undefined);
+      const place = { attemptId: '', configDir: config, tmpDir: tmp, untrusted };
+      const rehearsal = isRehearsal ? { rehearsal: { baseUrl: 'http://127.0.0.1', home: tmp } } : {};
+      const worker = workerEnvironment({ caller: env, ...place, login: chooseLogin(env), ...rehearsal });
+      return checkFound(world, settings, worker);
+    } catch {
+      // A project that cannot be read its session will tell.
+      return ok(undefined);
+    }
+  };
 }
 
 /** Whether claude can do what these sessions ask for. Fails with `usage` and the first for which it cannot. */
@@ -86,8 +95,9 @@ const columnsMax = 600;
 
 /** One line on standard error for each session whose project would keep it from starting. */
 export function sayRefusedProjects(place: Place, root: string, state: GroupState, ids: readonly SessionId[]): void {
+  const check = projectCheck(place, root, state);
   for (const id of ids) {
-    const checked = checkProject(place, root, state, id);
+    const checked = check(id);
     if (checked.ok) continue;
     const { name } = (state.sessions.get(id) as SessionRecord).definition;
     const why = describeFailure(checked.failure);
@@ -98,7 +108,8 @@ export function sayRefusedProjects(place: Place, root: string, state: GroupState
 /** Fails with `usage` when no session of the group could begin for what its project says. */
 export function checkFirstProjects(place: Place, root: string, state: GroupState): Result<void> {
   const first = [...state.sessions.values()].filter(({ definition }) => definition.dependsOn.length === 0);
-  const checked = first.map(({ definition }) => checkProject(place, root, state, definition.id));
+  const check = projectCheck(place, root, state);
+  const checked = first.map(({ definition }) => check(definition.id));
   const refused = checked.find((one) => !one.ok);
   if (refused === undefined || refused.ok || checked.some(({ ok }) => ok)) return ok(undefined);
   return { ok: false, failure: { ...refused.failure, reason: 'usage' } };

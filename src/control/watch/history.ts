@@ -11,13 +11,17 @@ import type { World } from '../../world/world.ts';
 const groupsMax = 50;
 const samplesMax = 5_000;
 
-/** The completed sessions of the newest groups. Play money of rehearsals does not count; what is damaged is skipped. */
-export function readSamples(world: World, root: string): Sample[] {
-  return [...samplesByGroup(world, root)].flat();
+/**
+ * The completed sessions of the newest groups, and of the group that was read already. Play money of rehearsals does
+ * not count; what is damaged is skipped.
+ */
+export function readSamples(world: World, root: string, own: GroupState): Sample[] {
+  const samples = [...samplesByGroup(world, root, own.group.id)].flat();
+  return own.run?.rehearsal ? samples : [...samples, ...samplesOf(own)];
 }
 
-/** The same, without the group `except`, one group after the other for whoever has something else to do meanwhile. */
-export function* samplesByGroup(world: World, root: string, except?: GroupId): Generator<readonly Sample[]> {
+/** The same without the group `except`, one group after the other for whoever has something else to do meanwhile. */
+export function* samplesByGroup(world: World, root: string, except: GroupId): Generator<readonly Sample[]> {
   let read = 0;
   let taken = 0;
   for (const listing of listGroups(world, root)) {

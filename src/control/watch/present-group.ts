@@ -1,5 +1,5 @@
 /** A group of a list as it stands now, also while it runs. */
-import { addUsage, type SessionId } from '../../core/group.ts';
+import { addUsage, type SessionId, type Usage } from '../../core/group.ts';
 import type { LiveSession } from '../../core/progress.ts';
 import type { GroupState } from '../../core/state.ts';
 import { conditionOf } from '../../report/wording.ts';
@@ -30,10 +30,17 @@ export function presentGroup({ world }: Pick<Place, 'world'>, root: string, meta
   };
 }
 
+type LiveUsages = ReadonlyMap<SessionId, Pick<LiveSession, 'usage'>>;
+
+/** What the group has used, running sessions included. */
+export function presentUsage(state: GroupState, live: LiveUsages): Usage {
+  return [...live.values()].reduce((sum, now) => addUsage(sum, now.usage), state.usage);
+}
+
 /** The snapshot with what running sessions have spent by now. */
-export function presentMeta(state: GroupState, live: ReadonlyMap<SessionId, Pick<LiveSession, 'usage'>>): GroupMeta {
+export function presentMeta(state: GroupState, live: LiveUsages): GroupMeta {
   const meta = groupMeta(state);
-  const usage = [...live.values()].reduce((sum, now) => addUsage(sum, now.usage), state.usage);
+  const usage = presentUsage(state, live);
   const sessions = meta.sessions.map((session): SessionSummary => {
     const now = live.get(session.id)?.usage;
     const record = state.sessions.get(session.id);

@@ -94,8 +94,9 @@ export class AttemptProcesses {
     this.#isEnding = true;
     const worker = this.#worker;
     this.#insist(firstLookMs, () => {
-      this.#keep(this.#found(this.#branches()));
-      this.#clear(worker, this.#leftByTools(), new Map(), 0);
+      const branches = this.#branches();
+      this.#keep(this.#found(branches));
+      this.#clear(worker, this.#leftByTools(branches), new Map(), 0);
     });
   }
 
@@ -126,8 +127,8 @@ export class AttemptProcesses {
   }
 
   /** A list that is read just while one of them ends may lack what that leaves: two must be empty. */
-  #leftByTools(): ProcessIdentity[] {
-    const left = this.#ofTools(this.#branches());
+  #leftByTools(branches = this.#branches()): ProcessIdentity[] {
+    const left = this.#ofTools(branches);
     return left.length > 0 ? left : this.#ofTools(this.#branches());
   }
 

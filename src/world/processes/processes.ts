@@ -192,9 +192,10 @@ class SystemProcesses implements Processes {
   }
 
   findBranches(identity: ProcessIdentity): ProcessIdentity[][] | null {
-    const isParent = this.#table.find([identity.pid])[0]?.name === subreaperName;
     // Its orphans come to its keeper.
-    const parent = isParent ? identity.pid : (this.#containers.keeperOf(identity.pid) ?? identity.pid);
+    const keeper = this.#containers.keeperOf(identity.pid);
+    const parent = keeper ?? identity.pid;
+    const isParent = keeper === null && this.#table.find([identity.pid])[0]?.name === subreaperName;
     const children = () => this.#table.children(parent, parent === identity.pid ? 'all' : 'first');
     let before = children();
     // Where nothing was, nothing can have been left by what ended while we looked.

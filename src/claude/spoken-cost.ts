@@ -150,8 +150,12 @@ class ConversationMeter implements Meter {
       if (!isNew || this.#old.has(message.id)) {
         known.isOld = true;
         this.#messages.delete(message.id);
-      } else if (message.usd > 0)
-        this.#messages.set(message.id, { ...message, in: this.#messages.get(message.id)?.in ?? id });
+      } else if (message.usd > 0) {
+        const origin = originOf(line);
+        // Where it was said tells the original; of copies alone, whichever is read first.
+        const saidIn = origin === null ? id : (this.#messages.get(message.id)?.in ?? origin);
+        this.#messages.set(message.id, { ...message, in: saidIn });
+      }
     } else if (isNew && isMain && isTyped(line)) this.#said += 1;
   }
 
@@ -177,6 +181,20 @@ class ConversationMeter implements Meter {
 function conversationOf(path: string): string {
   const [, name = ''] = path.split(sep);
   return dirname(path).includes(sep) ? name : basename(name, '.jsonl');
+}
+
+const forkMark = '"forkedFrom":{';
+
+/** The conversation that a line was copied from when that was branched; null when it was said where it stands. */
+function originOf(line: string): string | null {
+  if (!line.includes(forkMark)) return null;
+  try {
+    const value: unknown = JSON.parse(line);
+    const origin = isObject(value) && isObject(value.forkedFrom) ? value.forkedFrom.sessionId : undefined;
+    return typeof origin === 'string' ? origin : null;
+  } catch {
+    return null;
+  }
 }
 
 /** Not what claude itself adds in the name of the user: results of tools, and what its own commands have printed. */

@@ -57,12 +57,14 @@ function sessionStart(call: HookCall): HookAnswer {
 }
 
 /**
- * A worker keeps its id through resumes, but `/clear` gives it a new one. Its folder `<NNN-uuid>` tells the first one,
- * so its state can be taken over here instead of being left to the model. Only then: a claude that the worker itself
- * starts has the same folder and must not take the state away.
+ * A worker keeps its id through resumes, but `/clear` gives it a new one, and so does `/branch` (a fork) in a session
+ * that was attached. Its folder `<NNN-uuid>` tells the first one, so its state can be taken over here instead of being
+ * left to the model. Only then: a claude that the worker itself starts has the same folder and must not take the state
+ * away.
  */
 function adoptEarlier({ isWorker, source, sessionId, env, files, projectFolder }: HookCall) {
-  if (!isWorker || source !== 'clear' || sessionId === undefined || !env.CLAUDE_CONFIG_DIR) return null;
+  const isNewId = source === 'clear' || source === 'fork';
+  if (!isWorker || !isNewId || sessionId === undefined || !env.CLAUDE_CONFIG_DIR) return null;
   const firstId = /^\d+-(.+)$/.exec(basename(dirname(env.CLAUDE_CONFIG_DIR)))?.[1];
   if (firstId === undefined || firstId === sessionId || !isSessionId(firstId)) return null;
   const adopted = adopt(files, projectFolder, firstId, sessionId);

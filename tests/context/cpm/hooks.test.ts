@@ -270,12 +270,12 @@ describe('in a worker', () => {
     expect(text).toContain('THEIRS');
     expect(text).not.toContain('Ask the user');
   });
-  test('after /clear the file of the id before is taken over', () => {
+  test.each(['clear', 'fork'])('after /clear and /branch the file of the id before is taken over (%s)', (source) => {
     const env = { CLAUDE_CONFIG_DIR: `${project.top}/sessions/007-${other}/claude-config` };
     project.write(other, progress('cpm:spec', '3 of 6', 'MINE'));
     // A claude that the worker starts has the same folder, and takes nothing.
     expect(project.start({ ...worker, env })).not.toContain('MINE');
-    const { text, notes } = project.call('session-start', { ...worker, env, source: 'clear', sessionId: own });
+    const { text, notes } = project.call('session-start', { ...worker, env, source, sessionId: own });
     expect(text).toContain('MINE');
     expect(namesOf(text)).toEqual([`.cpm-progress-${own}.md`]);
     expect(notes).toMatchObject({ adoption: `${other}: moved`, shown: [`.cpm-progress-${own}.md`] });

@@ -98,6 +98,10 @@ test('F3: what is booked leaves the budget used up, and nothing of it is held an
   const resume = `claude-code-agent group resume ${group} --max-budget-usd 2`;
   const shown = await machine.ok('group', 'show', group);
   expect(shown).toEndWith(`The budget is used up.\nNext: ${resume}`);
+  const little = 'Of the budget $0.01 is left, which is too little to start a session with.';
+  const raised = await machine.run('group', 'budget', group, '--raise-to', '1.01');
+  expect(raised.stderr.trim()).toBe(`The cap of ${group} is $1.01 now. ${little}`);
+  expect(await machine.ok('group', 'show', group)).toContain(little);
   await machine.ok('group', 'budget', group, '--raise-to', '3');
   expect(await machine.ok('group', 'show', group)).toEndWith(`\nNext: claude-code-agent group resume ${group}`);
 });

@@ -126,7 +126,7 @@ describe('previewOf', () => {
       'caps that add up to more than is left',
       [{ maxBudgetUsd: 3 }, { maxBudgetUsd: 3 }],
       { maxBudgetUsd: 5 },
-      'add up',
+      'adds up',
     ],
     ['too little for all that start at once', [{}, {}, {}], { maxBudgetUsd: 0.1 }, '3 sessions at once'],
     ['what such sessions cost as a rule', [{ template: 'dear' }], { maxBudgetUsd: 0.5 }, 'as a rule'],
@@ -137,6 +137,16 @@ describe('previewOf', () => {
     const { budgetWarnings } = previewOf(stateOf(sessions, config), history);
     expect(budgetWarnings.join(' ')).toContain(words);
     expect(previewOf(stateOf(sessions, {}), history).budgetWarnings).toEqual([]);
+  });
+
+  test('what runs has spent some of its own cap and of the group’s', () => {
+    const state = stateOf([{ maxBudgetUsd: 2 }, { maxBudgetUsd: 0.6 }], { maxBudgetUsd: 2.6 });
+    expect(previewOf(state, none, new Map([[idOf(0), 1.9]])).budgetWarnings).toEqual([]);
+    const tight = stateOf([{ maxBudgetUsd: 2 }, { maxBudgetUsd: 0.6 }], { maxBudgetUsd: 2.5 });
+    expect(previewOf(tight, none, new Map([[idOf(0), 1.9]])).budgetWarnings).toEqual([
+      'What the sessions’ caps allow them adds up to $0.70, more than the $0.60 left.',
+    ]);
+    expect(previewOf(tight, none, new Map([[idOf(0), 2.51]])).budgetWarnings).toEqual(['Nothing of the cap is left.']);
   });
 
   test('a cap that holds gives no warning', () => {

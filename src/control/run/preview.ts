@@ -75,13 +75,14 @@ export async function previewRun(
 ): Promise<RunPreview> {
   const paths = groupPaths(root, state.group.id);
   const store = templates === 'frozen' ? frozenTemplates(place.world, paths) : templates;
-  const preview = previewOf(state, historyOf(readSamples(place.world, root, state)));
+  const { live } = standingOf(place.world, { state, paths, hadRunner: false });
+  const liveUsd = new Map([...live].map(([id, { usage }]) => [id, usage.costUsd]));
+  const preview = previewOf(state, historyOf(readSamples(place.world, root, state)), liveUsd);
   const configs = configsFor(place, state, preview, store);
   const missing = await missingFor(place, root, { state, preview, configs }, options);
   const goingOn = resumeCostSentence(place.world, paths, state);
   const warnings = options.rehearsal ? [] : await warningsFor(place, root, state);
   const modes = modesOf(state, configs);
-  const { live } = standingOf(place.world, { state, paths, hadRunner: false });
   const spentUsd = presentUsage(state, live).costUsd;
   return { preview, spentUsd, missing, configs, modes, notes: powerNotes(state, configs), warnings, goingOn };
 }

@@ -4,9 +4,10 @@
  */
 
 import { defined } from '../defined.ts';
-import type { SessionDefinition, SessionId } from '../group.ts';
-import type { SessionRecord } from '../session-state.ts';
+import { roundUsd, type SessionDefinition, type SessionId } from '../group.ts';
+import { ownBudgetLeft, type SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
+import { formatMoney } from '../text/money.ts';
 import type { Forecast, History, Kind, Spread } from './forecast.ts';
 import { planOf } from './plan.ts';
 import { asksTheModel, cacheKind, similarMin } from './warm-cache.ts';
@@ -40,7 +41,12 @@ export interface WarmUp {
 /** The smallest share of the money with which a session is started. */
 const leastUsd = 0.05;
 
-export function previewOf(state: GroupState, history: History): Preview {
+/** `liveUsd`: what running attempts have cost so far, by session. */
+export function previewOf(
+  state: GroupState,
+  history: History,
+  liveUsd: ReadonlyMap<SessionId, number> = new Map(),
+): Preview {
   const { graph } = planOf(state);
   const open = graph.order.filter((id) => state.sessions.get(id)?.state.status !== 'completed');
   const respects = state.group.config.respectDependencies;
@@ -63,7 +69,7 @@ export function previewOf(state: GroupState, history: History): Preview {
     criticalMs:
       onPath.length === 0 || onPath.length < criticalPath.length ? null : sum(onPath.map((one) => one.durationMs)),
     warmUps: warmUpsOf(state, waves),
-    budgetWarnings: budgetWarnings(state, open, known),
+    budgetWarnings: budgetWarnings(state, open, known, liveUsd),
   };
 }
 
@@ -144,27 +150,41 @@ function longestPath(
   return path;
 }
 
-function budgetWarnings(state: GroupState, open: readonly SessionId[], known: readonly Forecast[]): string[] {
+function budgetWarnings(
+  state: GroupState,
+  open: readonly SessionId[],
+  known: readonly Forecast[],
+  liveUsd: ReadonlyMap<SessionId, number>,
+): string[] {
   const { maxBudgetUsd: cap, onBudgetExceeded, maxConcurrentSessions } = state.group.config;
   if (cap === undefined || open.length === 0) return [];
-  const left = cap - state.usage.costUsd;
+  const live = [...liveUsd.values()].reduce((total, usd) => total + usd, 0);
+  const left = roundUsd(cap - state.usage.costUsd - live);
+  if (left <= 0) return ['Nothing of the cap is left.'];
   const warnings: string[] = [];
-  const caps = open.map((id) => state.sessions.get(id)?.definition.maxBudgetUsd);
-  const own = caps.reduce<number>((total, one) => total + (one ?? 0), 0);
+  const own = roundUsd(open.reduce((total, id) => total + ownLeft(state, id, liveUsd.get(id)), 0));
   if (own > left) {
-    warnings.push(`The caps of the sessions add up to $${own.toFixed(2)}, more than the $${left.toFixed(2)} left.`);
+    warnings.push(
+      `What the sessions’ caps allow them adds up to ${formatMoney(own)}, more than the ${formatMoney(left)} left.`,
+    );
   }
   const atOnce = Math.min(maxConcurrentSessions, open.length);
   if (onBudgetExceeded !== 'warn' && left < atOnce * leastUsd) {
-    warnings.push(`The money left ($${left.toFixed(2)}) does not suffice for ${atOnce} sessions at once.`);
+    warnings.push(`The money left (${formatMoney(left)}) does not suffice for ${atOnce} sessions at once.`);
   }
   const expected = sum(known.map(({ costUsd }) => costUsd));
   if (expected.p50 > left) {
-    warnings.push(`Sessions like these cost $${expected.p50.toFixed(2)} as a rule, more than is left.`);
+    warnings.push(`Sessions like these cost ${formatMoney(expected.p50)} as a rule, more than is left.`);
   } else if (expected.p90 > left) {
-    warnings.push(`Sessions like these may cost up to $${expected.p90.toFixed(2)}, more than is left.`);
+    warnings.push(`Sessions like these may cost up to ${formatMoney(expected.p90)}, more than is left.`);
   }
   return warnings;
+}
+
+/** What its own cap allows it from now on; 0 without one. */
+function ownLeft({ sessions }: GroupState, id: SessionId, liveUsd = 0): number {
+  const record = sessions.get(id) as SessionRecord;
+  return record.definition.maxBudgetUsd === undefined ? 0 : Math.max(0, ownBudgetLeft(record) - liveUsd);
 }
 
 function sum(spreads: readonly Spread[]): Spread {

@@ -1,11 +1,12 @@
 /** How a run ends when nothing runs and nothing can be started: the status, the reason code and a sentence. */
 
 import { needsPerson } from '../failure.ts';
-import type { SessionId } from '../group.ts';
+import { roundUsd, type SessionId } from '../group.ts';
 import { sessionLabel } from '../id.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 import { momentText } from '../text/moment.ts';
+import { formatMoney } from '../text/money.ts';
 import { endingText, type Verdict } from '../verdict.ts';
 import { grantFor, isBudgetExhausted } from './budget.ts';
 import type { Decision } from './decision.ts';
@@ -135,8 +136,15 @@ function settleOwnDry(state: GroupState, { definition, usage }: SessionRecord): 
 /** The end for want of money, as the group's settings say. */
 export function settleForBudget(state: GroupState): SettleUndone {
   const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
-  const message = state.usage.heldUsd === undefined ? budgetMessage : `${budgetMessage} ${heldMessage}`;
+  const used = leftMessage(state) ?? budgetMessage;
+  const message = state.usage.heldUsd === undefined ? used : `${used} ${heldMessage}`;
   return { do: 'settle', status, reason: 'budget', message };
+}
+
+/** Where something is left with which no session is started. */
+function leftMessage({ group, usage }: GroupState): string | null {
+  const left = roundUsd((group.config.maxBudgetUsd ?? 0) - usage.costUsd);
+  return left > 0 ? `Of the budget ${formatMoney(left)} is left, which is too little to start a session with.` : null;
 }
 
 /** Money was freed, booked or added: a group that stopped for want of it says how that stands now. */

@@ -63,7 +63,9 @@ async function budget(context: Context, reference: string, { raiseTo, book, free
     const raising = submit(context, group.value, { kind: 'raise-budget', maxBudgetUsd: raiseTo });
     const raised = await whileWaiting(context, group.value, raising);
     if (!raised.ok) return raised;
-    sayRaised(context, group.value, raiseTo);
+    const after = loadReferredGroup(context, group.value.groupId);
+    if (!after.ok) return after;
+    sayRaised(context, after.value, raiseTo);
   }
   const now = raiseTo === undefined && settled === undefined ? group : loadReferredGroup(context, group.value.groupId);
   if (!now.ok) return now;
@@ -101,7 +103,8 @@ function saySettled({ stderr }: Context, { state }: LoadedGroup, sessionId: Sess
 }
 
 function sayRaised({ stderr }: Context, { groupId, state }: LoadedGroup, raiseTo: number): void {
-  const next = state.status === 'paused' || state.status === 'failed';
-  const goOn = next ? ` Go on: ${commandText(resumeCommand(state))}` : '';
-  stderr.line(`The cap of ${groupId} is ${formatMoney(raiseTo)} now.${goOn}`);
+  const isAtRest = state.status === 'paused' || state.status === 'failed';
+  const goOn = `Go on: ${commandText(resumeCommand(state))}`;
+  const next = state.reason === 'budget' ? (state.message ?? '') : goOn;
+  stderr.line(`The cap of ${groupId} is ${formatMoney(raiseTo)} now.${isAtRest ? ` ${next}` : ''}`);
 }

@@ -1,4 +1,6 @@
 /** Who holds a group: a runner, or a command that changes it and is gone soon. */
+
+import type { GroupState } from '../core/state.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 
@@ -9,4 +11,15 @@ export const shortRunPrefix = 'command-';
 export function liveRunner(world: World, group: { readonly paths: Pick<GroupPaths, 'lock'> }): string | null {
   const holder = world.locks.holder(group.paths.lock);
   return holder === null || holder.runId.startsWith(shortRunPrefix) ? null : holder.runId;
+}
+
+/** Its lock file was removed, and the runner that the log names lives on this machine all the same. */
+export function isRunWithoutLock(
+  { processes, locks }: World,
+  { paths, state }: { readonly paths: Pick<GroupPaths, 'lock'>; readonly state: GroupState },
+): boolean {
+  const { status, run } = state;
+  return (
+    status === 'running' && run !== undefined && processes.isAlive(run.runner) && locks.holder(paths.lock) === null
+  );
 }

@@ -25,10 +25,15 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { lockExclusive, tryFlock } from './libc.ts';
 import { createPrivate, createShared, makePrivateFolder, openPrivate, syncFolder, writeFully } from './private-file.ts';
-import { openToRead, readRegularText } from './regular-text.ts';
+import { openRegular, readRegularText } from './regular-text.ts';
 import { errorCode, isMissing, unlessMissing } from './system-error.ts';
 import type { AppendFile, EntryKind, FileAccess, FileInfo, Files, ReadFile, WriteOptions } from './world.ts';
 
+/**
+ * Here every file ends for who reads a part of it. None of ours grows so long; one that a session has made terabytes
+ * long, which takes no room on a disk, would never be read to its end.
+ */
+const fileBytesMax = 4 * 1024 ** 3;
 /** A name may have 255 bytes; a long one is cut in the temporary file's name. */
 const longestStem = 60;
 
@@ -120,7 +125,7 @@ function readText(path: string, what: 'file' | 'pipe' = 'file'): string | null {
 }
 
 function openRead(path: string): ReadFile | null {
-  const fd = openToRead(path);
+  const fd = openRegular(path);
   return fd === null ? null : new OpenRead(fd);
 }
 
@@ -137,6 +142,7 @@ class OpenRead implements ReadFile {
   }
 
   read(offset: number, maxBytes: number): Uint8Array {
+    if (offset >= fileBytesMax) return nothing;
     if (readRoom.length < maxBytes) readRoom = new Uint8Array(maxBytes);
     const count = readSync(this.#fd, readRoom, 0, maxBytes, offset);
     return count === 0 ? nothing : readRoom.slice(0, count);
@@ -150,11 +156,11 @@ class OpenRead implements ReadFile {
 }
 
 function readOpened(path: string, offset: number, maxBytes: number): ReturnType<Files['readDated']> {
-  const fd = openToRead(path);
+  const fd = openRegular(path);
   if (fd === null) return null;
   try {
     const { size, mtimeMs } = fstatSync(fd);
-    const wanted = Math.min(maxBytes, Math.max(0, size - offset));
+    const wanted = Math.min(maxBytes, Math.max(0, Math.min(size, fileBytesMax) - offset));
     const bytes = new Uint8Array(wanted);
     let got = 0;
     while (got < wanted) {

@@ -13,6 +13,14 @@ export function openToRead(path: string): number | null {
   }
 }
 
+/** Null when nothing is there, or no regular file: a folder has no bytes, a FIFO or a device may have no end. */
+export function openRegular(path: string): number | null {
+  const fd = openToRead(path);
+  if (fd === null || fstatSync(fd).isFile()) return fd;
+  closeSync(fd);
+  return null;
+}
+
 /** The whole file as UTF-8; null when nothing is there, or a FIFO, a device or a socket. */
 export function readRegularText(path: string): string | null {
   const fd = openToRead(path);

@@ -3,11 +3,11 @@
  * told before a run begins and by `group plan` and `--dry-run`, not session by session in the middle of it.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { broken, holds, type Seen } from '../../src/trial/claims.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
-import { Repository } from '../git/repository.ts';
+import { Repository, writeTree } from '../git/repository.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { noteTried } from '../support/tried.ts';
 import { Night } from './night.ts';
@@ -226,6 +226,25 @@ test('a project that switches compaction off is told before its session is start
   expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
   expect(refused.stderr).toContain(why);
   expect(await user.json('group', 'list')).toEqual(groups);
+});
+
+test('of sessions that get a worktree, what is committed decides', async () => {
+  const bad = JSON.stringify({ env: { DISABLE_COMPACT: '1' } });
+  const repository = new Repository(user.project('api'));
+  repository.commit({ 'README.md': 'api' });
+  const file = workflow('model: opus');
+  const missing = async (): Promise<readonly string[]> => {
+    const dry = await user.run('run', file, '--dry-run', '--output', 'json');
+    return (JSON.parse(dry.stdout) as Plan).missing.map(({ message }) => message);
+  };
+  writeTree(repository.folder, { '.claude/settings.json': bad });
+  expect(await missing()).toEqual([]);
+  repository.commit({ '.claude/settings.json': bad });
+  rmSync(join(repository.folder, '.claude'), { recursive: true });
+  const why = expect.stringContaining(`${join('.claude', 'settings.json')} sets DISABLE_COMPACT`);
+  expect(await missing()).toEqual([why, why]);
+  const refused = await user.run('run', file, '--output', 'text');
+  expect([refused.code, refused.stderr]).toEqual([2, why]);
 });
 
 test('a version that is accepted is the one that is installed, or nothing begins', async () => {

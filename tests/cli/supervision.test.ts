@@ -160,6 +160,7 @@ test('a runner whose lock file was removed is paused as well: it hears a signal'
   const runs = [one, two].map((group) => user.start('group', 'run', group, '--output', 'quiet'));
   const [a, b] = await Promise.all([user.begun(one, 'a'), user.begun(two, 'b')]);
   for (const group of [one, two]) rmSync(join(user.data, 'session-groups', group, 'runner.lock'));
+  expect([await user.ok('group', 'list'), await user.ok('group', 'show', two)].join()).not.toContain('interrupted');
   const refused = await user.run('group', 'pause', two, '--drain');
   expect(refused.code).toBe(4);
   expect(refused.stderr).toContain(`claude-code-agent group pause ${two}`);

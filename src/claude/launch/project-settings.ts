@@ -156,7 +156,11 @@ function widePattern(glob: string): RegExp | null {
 function readSettings(world: World, path: string): JsonObject {
   const info = world.files.info(path);
   if (info?.kind !== 'file') return {};
-  const bytes = world.files.readBytes(path, 0, info.size);
+  return parseSettings(world.files.readBytes(path, 0, info.size));
+}
+
+/** What claude reads in a settings file: nothing where that is no JSON object. */
+export function parseSettings(bytes: Uint8Array): JsonObject {
   // claude accepts both marks of an encoding; the decoder takes them away, which a JSON parser would stumble over.
   const encoding = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : 'utf-8';
   try {

@@ -16,7 +16,7 @@ import { groupIds, isGone, leftovers } from '../../store/group-store.ts';
 import { type GroupPaths, groupPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import { damagedLeftovers } from '../leftovers.ts';
-import { liveRunner } from '../live-runner.ts';
+import { isRunWithoutLock, liveRunner } from '../live-runner.ts';
 import { shellWord, strayIn, tryPath } from '../path-argument.ts';
 import { type Finding, finding, fine } from './finding.ts';
 
@@ -57,17 +57,17 @@ function checkGroup(world: World, root: string, id: GroupId): { findings: Findin
   if (!state.ok) {
     findings.push(unreadable(id, state.failure), ...(strayed.length > 0 ? [] : checkDamaged(world, id, paths)));
   } else if (state.value.status === 'running' && liveRunner(world, { paths }) === null) {
-    findings.push(interrupted(world, state.value));
+    findings.push(interrupted(world, { paths, state: state.value }));
   }
   return { findings, ended: log.ok ? endedAttempts(log.value) : [] };
 }
 
 /** A runner without its lock can be seen all the same, where it runs on this machine. */
-function interrupted({ processes }: World, state: GroupState): Finding {
+function interrupted(world: World, group: { readonly paths: GroupPaths; readonly state: GroupState }): Finding {
+  const { state } = group;
   const { id } = state.group;
-  const runner = state.run?.runner;
-  if (runner !== undefined && processes.isAlive(runner)) {
-    const message = `${id} is run by process ${runner.pid}, although its lock file was removed.`;
+  if (isRunWithoutLock(world, group)) {
+    const message = `${id} is run by process ${state.run?.runner.pid}, although its lock file was removed.`;
     const next = advise('Wait until it has ended, or stop it with', ['group', 'pause', id]);
     return finding('lock', 'broken', message, next);
   }

@@ -52,7 +52,7 @@ export async function gateForGroup(
   const sessions = definitionsOf(state.value, ids);
   const named = await gate.checkNamed(config.acceptClaude, sessions);
   if (!named.ok) return named;
-  if (!isQuiet) sayRefusedProjects(place, group.root, state.value, ids);
+  if (!isQuiet) await sayRefusedProjects(place, group.root, state.value, ids);
   if (state.value.running.size > 0) return ok(gate.open);
   const git = await checkGit(place, state.value, ids);
   if (!git.ok) return git;
@@ -143,7 +143,7 @@ export async function gateForNewGroup(
   if (!named.ok) return named;
   const draft = draftState(place, group);
   if (!draft.ok) return draft;
-  const startable = checkFirstProjects(place, root, draft.value);
+  const startable = await checkFirstProjects(place, root, draft.value);
   if (!startable.ok) return startable;
   const git = await checkGit(place, draft.value, [...draft.value.sessions.keys()]);
   if (!git.ok) return git;

@@ -153,7 +153,7 @@ async function missingFor(
     const next = adviceText(result.failure.next);
     missing.push({ ...defined({ sessionId }), message, next });
   };
-  const ofProject = projectCheck(place, root, state, rehearsal);
+  const ofProject = await projectCheck(place, root, state, preview.waves.flat(), rehearsal);
   for (const id of preview.waves.flat()) {
     const { definition } = state.sessions.get(id) as SessionRecord;
     if (place.world.files.info(definition.projectPath)?.kind !== 'folder') {

@@ -12,6 +12,7 @@ import type { GroupState } from '../../core/state.ts';
 import { earlierThan } from '../../runner/attempt/worker-options.ts';
 import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
+import { tryPath } from '../path-argument.ts';
 
 const chunkBytes = 1024 * 1024;
 
@@ -52,7 +53,8 @@ export class AttemptUsages {
       const earlier = earlierThan(attempt, this.#world, paths, record);
       const reading = this.#readings.get(attempt.id) ?? new Reading(attempt.offset, state, earlier);
       readings.set(attempt.id, reading);
-      reading.readOn(this.#world, transcript);
+      // Nothing more is known of one that cannot be read, and of the group all the rest.
+      tryPath(() => reading.readOn(this.#world, transcript));
       usages.set(id, usageOf(reading.stream, durationOf(this.#world, transcript, attempt, hasRunner)));
     }
     this.#readings = readings;

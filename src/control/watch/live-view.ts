@@ -15,7 +15,8 @@ import type { Verdict, Verdicts } from '../../core/verdict.ts';
 import type { LiveView } from '../../report/reporter.ts';
 import { isObject, parseJson } from '../../store/shape.ts';
 import type { World } from '../../world/world.ts';
-import { liveRunner } from '../live-runner.ts';
+import { isRunWithoutLock, liveRunner } from '../live-runner.ts';
+import { tryPath } from '../path-argument.ts';
 import type { LoadedGroup } from '../resolve.ts';
 import { attemptUsages } from './attempt-usage.ts';
 
@@ -40,7 +41,7 @@ export function standingOf(world: World, group: Pick<LoadedGroup, 'paths' | 'sta
   const nowMs = world.clock.now();
   if (state.status !== 'running') return { ...withoutRunner(state), isInterrupted: false, atMs: nowMs };
   // Asked again, because one may have begun meanwhile.
-  if (hadRunner || liveRunner(world, group) !== null) {
+  if (hadRunner || liveRunner(world, group) !== null || isRunWithoutLock(world, group)) {
     return { ...readProgress(world, paths.progress, state), isInterrupted: false, atMs: nowMs };
   }
   return {
@@ -61,7 +62,7 @@ export function readProgress(world: World, progressFile: string, state: GroupSta
   const told = new Map<SessionId, Verdict>();
   const nowMs = world.clock.now();
   const logged = verdictsOf(state, loggedContext(state, nowMs));
-  const progress = parseJson(world.files.readText(progressFile) ?? '');
+  const progress = parseJson(textOf(world, progressFile));
   const isOurs = isObject(progress) && progress.groupId === state.group.id && Array.isArray(progress.sessions);
   if (!isOurs) return { live, verdicts: logged };
   for (const session of progress.sessions as unknown[]) {
@@ -76,6 +77,12 @@ export function readProgress(world: World, progressFile: string, state: GroupSta
   const isKnown = typeof progress.seq === 'number';
   const verdicts = isKnown ? toldVerdicts(told, logged, progress.seq === state.lastSeq) : logged;
   return { live, verdicts, ...fleetIn(progress.fleet) };
+}
+
+/** Nothing where it cannot be read: the log tells all but what sessions are just doing. */
+function textOf({ files }: World, progressFile: string): string {
+  const read = tryPath(() => files.readText(progressFile));
+  return read.ok ? (read.value ?? '') : '';
 }
 
 /** When something has happened since they were told, what only the runner can see still holds. */

@@ -4,7 +4,9 @@ import type { World } from '../../world/world.ts';
 
 /** Ends a half last line, so that no two run together; the transcript's size in bytes afterwards. */
 export function closeHalfLine(world: World, { transcript, folder }: SessionPaths): number {
-  const size = world.files.info(transcript)?.size ?? 0;
+  const { size, kind } = world.files.info(transcript) ?? { size: 0, kind: 'file' };
+  // Its start says what is the matter.
+  if (kind !== 'file') return 0;
   // Nothing is started that would write through a link.
   if (world.files.entryKind(transcript) === 'link') return size;
   if (size === 0 || world.files.readBytes(transcript, size - 1, 1)[0] === 10) return size;

@@ -11,6 +11,8 @@ const firstPollMs = 16;
 /** The longest time between two looks; the former as long as no look has found what no hint told of. */
 const pollMs = { hinted: 2_000, unhinted: 500 };
 const chunkBytes = 256 * 1024;
+/** Of so many chunks at a time, whatever a session has written there, for others wait to be heard meanwhile. */
+const chunksAtOnce = 64;
 const nothing = new Uint8Array(0);
 
 export interface FollowerOptions {
@@ -37,6 +39,7 @@ export class TranscriptFollower {
   #isOpen = true;
   #pollMsMax = pollMs.hinted;
   #cancelPoll: () => void;
+  #cancelRest = (): void => {};
 
   constructor(world: World, options: FollowerOptions) {
     this.#world = world;
@@ -74,6 +77,7 @@ export class TranscriptFollower {
   close(): void {
     this.#isOpen = false;
     this.#cancelPoll();
+    this.#cancelRest();
     this.#unwatch();
     this.#closeFile();
   }
@@ -124,10 +128,23 @@ export class TranscriptFollower {
     this.#cancelPoll = this.#world.clock.after(nextMs, () => this.#poll(Math.min(2 * nextMs, this.#pollMsMax)));
   }
 
-  #hear(): void {
+  /** Goes on where it is, in a moment; hints that come meanwhile may do so before. */
+  #hearOn(): void {
+    this.#cancelRest();
+    this.#cancelRest = this.#world.clock.after(0, () => {
+      if (this.#isOpen) this.#hear(true);
+    });
+  }
+
+  /** `isBehind`: some of it was told before, and not yet to its end. */
+  #hear(isBehind = false): void {
     const before = this.#position;
     // What was no full piece went to the end, or nearly: of what is written from now on there will be a hint.
-    for (let told = chunkBytes; told === chunkBytes && this.#isOpen; ) told = this.#tell(this.#readQuietly());
-    if (this.#position > before) this.#options.onCaughtUp?.();
+    let told = chunkBytes;
+    for (let chunks = 0; told === chunkBytes && this.#isOpen; chunks += 1) {
+      if (chunks === chunksAtOnce) return this.#hearOn();
+      told = this.#tell(this.#readQuietly());
+    }
+    if (isBehind || this.#position > before) this.#options.onCaughtUp?.();
   }
 }

@@ -1,5 +1,6 @@
 /** `group delete`: removes a group with all its files, after its last worker has ended. */
 import type { Command } from '@commander-js/extra-typings';
+import { isRunWithoutLock } from '../../../control/live-runner.ts';
 import { whatStays, withinGroup } from '../../../control/one-group.ts';
 import { pauseAndTell } from '../../../control/pause-group.ts';
 import { whileWaiting } from '../../../control/request.ts';
@@ -97,7 +98,9 @@ const patienceMs = 10_000;
 
 /** Whoever insists has a live runner stop its sessions as a pause does, so that it ends and gives up the lock. */
 async function pauseFirst(context: Context, group: GroupReference): Promise<Result<void>> {
-  if (!isHeld(context.world, group)) return ok(undefined);
+  const loaded = loadWithRunner(context.world, group);
+  const isRun = isHeld(context.world, group) || (loaded.ok && isRunWithoutLock(context.world, loaded.value));
+  if (!isRun) return ok(undefined);
   context.stderr.line(`Pausing ${group.groupId}, which is running ...`);
   const paused = await whileWaiting(context, group, pauseAndTell(context, group, 'now'), {
     afterMs: patienceMs,

@@ -142,7 +142,10 @@ export class TranscriptFollower {
     // What was no full piece went to the end, or nearly: of what is written from now on there will be a hint.
     let told = chunkBytes;
     for (let chunks = 0; told === chunkBytes && this.#isOpen; chunks += 1) {
-      if (chunks === chunksAtOnce) return this.#hearOn();
+      if (chunks === chunksAtOnce) {
+        this.#hearOn();
+        return;
+      }
       told = this.#tell(this.#readQuietly());
     }
     if (isBehind || this.#position > before) this.#options.onCaughtUp?.();

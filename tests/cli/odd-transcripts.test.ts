@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import { mkdirSync, rmSync, symlinkSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
+import { longTest } from '../support/long.ts';
 import { Night, obeyInterrupt } from './night.ts';
 
 let rig: Rig;
@@ -91,7 +92,7 @@ test('a folder as progress of a group that runs', async () => {
   expect((await run.finished).code).toBe(0);
 }, 60_000);
 
-test('a session that makes its transcript endless holds up no other session, and can be paused', async () => {
+longTest('a session that makes its transcript endless holds up no other session, and can be paused', async () => {
   const group = await user.group('bad', { a: [], b: [], c: ['--depends-on', 'b'] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const [a, b] = await Promise.all([user.begun(group, 'a'), user.begun(group, 'b')]);

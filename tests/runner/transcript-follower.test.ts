@@ -67,6 +67,20 @@ test('without hints a line is told at the next look, half of one when the rest i
   expect(lines).toEqual(['one', 'two', 'rest']);
 });
 
+test('of a very long piece a part is told at a time, and others have their turn in between', () => {
+  const line = 'x'.repeat(4 * chunkBytes - 1);
+  appendFileSync(path, `${line}\n`.repeat(20));
+  let meanwhile = 0;
+  world.clock.after(0, () => {
+    meanwhile = lines.length;
+  });
+  world.clock.step(0);
+  expect([meanwhile, lines.length]).toEqual([16, 20]);
+  appendFileSync(path, 'last\n');
+  world.clock.step(1_000);
+  expect(lines.at(-1)).toBe('last');
+});
+
 test('as long as hints come, looks are rare; one that finds what no hint told of is followed by others soon', () => {
   world.clock.step(10_000);
   looks = 0;

@@ -270,17 +270,20 @@ describe('in a worker', () => {
     expect(text).toContain('THEIRS');
     expect(text).not.toContain('Ask the user');
   });
-  test.each(['clear', 'fork'])('after /clear and /branch the file of the id before is taken over (%s)', (source) => {
-    const env = { CLAUDE_CONFIG_DIR: `${project.top}/sessions/007-${other}/claude-config` };
-    project.write(other, progress('cpm:spec', '3 of 6', 'MINE'));
-    // A claude that the worker starts has the same folder, and takes nothing.
-    expect(project.start({ ...worker, env })).not.toContain('MINE');
-    const { text, notes } = project.call('session-start', { ...worker, env, source, sessionId: own });
-    expect(text).toContain('MINE');
-    expect(namesOf(text)).toEqual([`.cpm-progress-${own}.md`]);
-    expect(notes).toMatchObject({ adoption: `${other}: moved`, shown: [`.cpm-progress-${own}.md`] });
-    expect(project.compact({ ...worker, env })).toContain('MINE');
-  });
+  test.each(['clear', 'fork'])(
+    'after /clear the file of the id before is taken over, and so it is after /branch (%s)',
+    (source) => {
+      const env = { CLAUDE_CONFIG_DIR: `${project.top}/sessions/007-${other}/claude-config` };
+      project.write(other, progress('cpm:spec', '3 of 6', 'MINE'));
+      // A claude that the worker starts has the same folder, and takes nothing.
+      expect(project.start({ ...worker, env })).not.toContain('MINE');
+      const { text, notes } = project.call('session-start', { ...worker, env, source, sessionId: own });
+      expect(text).toContain('MINE');
+      expect(namesOf(text)).toEqual([`.cpm-progress-${own}.md`]);
+      expect(notes).toMatchObject({ adoption: `${other}: moved`, shown: [`.cpm-progress-${own}.md`] });
+      expect(project.compact({ ...worker, env })).toContain('MINE');
+    },
+  );
 });
 
 describe('room', () => {

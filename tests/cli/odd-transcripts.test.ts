@@ -92,19 +92,23 @@ test('a folder as progress of a group that runs', async () => {
   expect((await run.finished).code).toBe(0);
 }, 60_000);
 
-longTest('a session that makes its transcript endless holds up no other session, and can be paused', async () => {
-  const group = await user.group('bad', { a: [], b: [], c: ['--depends-on', 'b'] });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const [a, b] = await Promise.all([user.begun(group, 'a'), user.begun(group, 'b')]);
-  makeEndless(transcriptOf(group, 'a'));
-  await b.succeed(0.01);
-  await (await user.begun(group, 'c')).succeed(0.01);
-  const pause = user.start('group', 'pause', group);
-  // What it answers stands behind what is read.
-  await obeyInterrupt(a, 0.01);
-  expect(await pause.finished).toMatchObject({ code: 0, stdout: expect.stringContaining(`Paused ${group}.`) });
-  expect((await run.finished).code).toBe(3);
-}, 120_000);
+longTest(
+  'a session that makes its transcript endless holds up no other session, and can be paused',
+  async () => {
+    const group = await user.group('bad', { a: [], b: [], c: ['--depends-on', 'b'] });
+    const run = user.start('group', 'run', group, '--output', 'quiet');
+    const [a, b] = await Promise.all([user.begun(group, 'a'), user.begun(group, 'b')]);
+    makeEndless(transcriptOf(group, 'a'));
+    await b.succeed(0.01);
+    await (await user.begun(group, 'c')).succeed(0.01);
+    const pause = user.start('group', 'pause', group);
+    // What it answers stands behind what is read.
+    await obeyInterrupt(a, 0.01);
+    expect(await pause.finished).toMatchObject({ code: 0, stdout: expect.stringContaining(`Paused ${group}.`) });
+    expect((await run.finished).code).toBe(3);
+  },
+  120_000,
+);
 
 test('a group whose runner has lost its lock is paused before it is deleted by force', async () => {
   const group = await user.group('bad', { a: [] });

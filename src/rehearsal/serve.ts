@@ -7,6 +7,7 @@ import { defined } from '../core/defined.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { addTokens, noTokens, type Tokens } from '../core/group.ts';
+import { isRegularFile } from '../store/regular-file.ts';
 import type { AppendFile, World } from '../world/world.ts';
 import { defaultScript, parseScript, type RehearsalScript, scriptKey } from './script.ts';
 import { type CapturedRequest, type ScriptedApi, type Served, startScriptedApi } from './scripted-api.ts';
@@ -115,7 +116,7 @@ export function readLedger(world: World, groupDir: string): Ledger {
     tokens: addTokens(a.tokens, line.tokens),
     replies: a.replies + 1,
   });
-  for (const text of (world.files.readText(ledgerFile(groupDir)) ?? '').split('\n')) {
+  for (const text of textOf(world, ledgerFile(groupDir)).split('\n')) {
     const line = parseJson<LedgerLine>(text);
     if (line?.type === 'problem') problems.push(line.problem);
     if (line?.type !== 'served') continue;
@@ -139,8 +140,13 @@ function startOnOldPort(world: World, groupDir: string, options: ApiOptions): Sc
   }
 }
 
+/** Nothing where a session has put something else in its place. */
+function textOf({ files }: World, path: string): string {
+  return (isRegularFile(files, path) ? files.readText(path) : null) ?? '';
+}
+
 function readServer(world: World, groupDir: string): RehearsalServer | null {
-  const server = parseJson<RehearsalServer>(world.files.readText(serverFile(groupDir)) ?? '');
+  const server = parseJson<RehearsalServer>(textOf(world, serverFile(groupDir)));
   return server?.version === 1 ? server : null;
 }
 

@@ -7,6 +7,7 @@ import type { MergedRepository } from '../core/event.ts';
 import { errorText, fail, ok, type Result } from '../core/failure.ts';
 import type { World } from '../world/world.ts';
 import type { GroupPaths } from './paths.ts';
+import { isRegularFile } from './regular-file.ts';
 import { type Check, fields, isText, listOf, oneOf, parseJson } from './shape.ts';
 import { systemFailure } from './system-failure.ts';
 
@@ -74,7 +75,7 @@ export function readMergeJournal(world: World, paths: GroupPaths): Result<MergeJ
   const path = journalPath(paths);
   let text: string | null;
   try {
-    text = world.files.readText(path);
+    text = isRegularFile(world.files, path) ? world.files.readText(path) : null;
     if (text === null && world.files.entryKind(path) === null) return ok(null);
   } catch (error) {
     return fail('corrupt-file', `Cannot read ${path}: ${errorText(error)}.`, 'Check its permissions.');

@@ -102,6 +102,8 @@ const damages: Readonly<Record<string, readonly [Damage, 'readable' | 'unreadabl
   'a FIFO as lock': [inPlace('runner.lock', fifo), 'readable'],
   'a FIFO as progress': [inPlace('progress.json', fifo), 'readable'],
   'a FIFO as journal of a merge': [inPlace('merge.json', fifo), 'readable'],
+  'a folder as journal of a merge': [inPlace('merge.json', (path) => mkdirSync(path)), 'readable'],
+  'a folder as rehearsal': [inPlace('rehearsal.json', (path) => mkdirSync(path)), 'readable'],
   'a FIFO as requests': [inPlace('requests', fifo), 'readable'],
   'a FIFO as rehearsal': [inPlace('rehearsal.json', fifo), 'readable'],
   'a FIFO as sessions': [inPlace('sessions', fifo), 'readable'],
@@ -151,10 +153,10 @@ test.each(Object.keys(damages))('F1, F11: %s keeps nobody from the others', asyn
   expect((await run.finished).code).toBe(3);
   await fake.ended;
   const deleted = await user.run('group', 'delete', bad, '--force');
-  if (name === 'a FIFO as journal of a merge') {
+  if (name.endsWith('as journal of a merge')) {
     // Branches of the user's are at stake, so it is looked at first.
     expect([deleted.code, deleted.stderr]).toEqual([1, expect.stringContaining('then remove the file')]);
-    rmSync(join(groups, bad, 'merge.json'));
+    rmSync(join(groups, bad, 'merge.json'), { recursive: true });
     await user.ok('group', 'delete', bad, '--force');
   } else expect(deleted).toMatchObject({ code: 0 });
   expect(readdirSync(groups)).toEqual([good]);

@@ -86,7 +86,7 @@ longTest(
   timeoutMs,
 );
 
-test(
+longTest(
   'wide-batch, by the first of its twelve repositories',
   async () => {
     prepare('wide-batch');

@@ -147,6 +147,8 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     const claude = startClaude(rig, session.args, session.env);
     claude.send(userMessage('go'));
     await claude.until((m) => m.kind === 'assistant');
+    // Else there may be no file of which an end could be missing.
+    await until(() => conversationExists(world, session.paths.config, session.claudeSessionId));
     expect(() => writeFileSync(join(projects, 'fill'), Buffer.alloc(1024 ** 2))).toThrow('ENOSPC');
     writeFileSync(join(rig.project, 'full'), '');
     await claude.until((m) => m.kind === 'result');

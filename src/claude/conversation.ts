@@ -104,9 +104,20 @@ function holdsMessage(world: World, path: string): boolean {
 }
 
 function lacks(world: World, path: string, messageId: string): boolean {
-  const size = world.files.info(path)?.size ?? 0;
-  const tail = world.files.readBytes(path, Math.max(0, size - tailBytes), tailBytes);
-  return !new TextDecoder('latin1').decode(tail).includes(messageId);
+  const from = Math.max(0, (world.files.info(path)?.size ?? 0) - tailBytes);
+  const tail = new TextDecoder('latin1').decode(world.files.readBytes(path, from, tailBytes));
+  // Of a line that a full disk has torn apart its beginning stands there, which claude does not read.
+  const isCutByUs = (index: number): boolean => index === 0 && from > 0;
+  const lines = tail.split('\n');
+  return !lines.some((line, index) => line.includes(messageId) && (isCutByUs(index) || isWhole(line)));
+}
+
+function isWhole(line: string): boolean {
+  try {
+    return isObject(JSON.parse(line));
+  } catch {
+    return false;
+  }
 }
 
 /**

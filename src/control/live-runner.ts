@@ -2,6 +2,7 @@
 
 import type { GroupState } from '../core/state.ts';
 import type { GroupPaths } from '../store/paths.ts';
+import { survivingRunner } from '../store/survivor.ts';
 import type { World } from '../world/world.ts';
 
 /** Run ids that begin so belong to short commands: they answer no requests and are gone soon. */
@@ -15,11 +16,8 @@ export function liveRunner(world: World, group: { readonly paths: Pick<GroupPath
 
 /** Its lock file was removed, and the runner that the log names lives on this machine all the same. */
 export function isRunWithoutLock(
-  { processes, locks }: World,
+  world: World,
   { paths, state }: { readonly paths: Pick<GroupPaths, 'lock'>; readonly state: GroupState },
 ): boolean {
-  const { status, run } = state;
-  return (
-    status === 'running' && run !== undefined && processes.isAlive(run.runner) && locks.holder(paths.lock) === null
-  );
+  return survivingRunner(world, state) !== null && world.locks.holder(paths.lock) === null;
 }

@@ -23,6 +23,7 @@ import type { LogLost } from './log-lost.ts';
 import { type GroupPaths, groupPaths } from './paths.ts';
 import { standInOf } from './regular-file.ts';
 import { createSnapshots, type Snapshots } from './snapshots.ts';
+import { survivingRunner } from './survivor.ts';
 import { systemFailure } from './system-failure.ts';
 
 const shortestProgressDelayMs = 250;
@@ -122,18 +123,6 @@ export async function takeGroup(
     do await wait(world.clock, survivorLookMs);
     while (isThere() && world.clock.now() < deadline);
   }
-}
-
-/**
- * Who runs the group according to its log and still lives, though the lock is free: then its lock file was removed, and
- * a second runner would write into the same log and the same conversations. This process is in nobody's way. One that
- * cannot be seen from here is found by the log, which it holds, too.
- */
-function survivingRunner(world: World, { run, runStartedAt }: GroupState): ProcessIdentity | null {
-  const runner = runStartedAt === undefined ? undefined : run?.runner;
-  if (runner === undefined || !world.processes.isAlive(runner)) return null;
-  const { pid, startTime } = world.machine.self;
-  return runner.pid === pid && runner.startTime === startTime ? null : runner;
 }
 
 /** What stands in the place of the lock file and can never be locked; null when it is a file, or nothing. */

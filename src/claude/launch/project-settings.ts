@@ -13,16 +13,10 @@ import { isOn } from './variables.ts';
 /**
  * Refuses a project whose settings would lead a worker with this environment to another payer or reader, keep its
  * programs from running, or hide its instructions from it. What cannot be read as JSON claude ignores as well. Fails
- * with `spawn-failed`, naming the file and the variable or setting. `files` are those of the project's own folder that
- * are looked at.
+ * with `spawn-failed`, naming the file and the variable or setting.
  */
-export function checkProjectSettings(
-  world: World,
-  projectPath: string,
-  env: Environment,
-  files: readonly string[] = settingsFiles,
-): Result<void> {
-  return checkFound(world, findSettings(world, projectPath, files), env);
+export function checkProjectSettings(world: World, projectPath: string, env: Environment): Result<void> {
+  return checkFound(world, findSettings(world, projectPath), env);
 }
 
 /** A settings file of a project that says anything. */
@@ -31,7 +25,10 @@ export interface SettingsFile {
   readonly settings: JsonObject;
 }
 
-/** The settings that claude takes from a project: for who has the same project checked for many sessions. */
+/**
+ * The settings that claude takes from a project: for who has the same project checked for many sessions. `files` are
+ * those of the project's own folder that are looked at.
+ */
 export function findSettings(
   world: World,
   projectPath: string,

@@ -56,13 +56,13 @@ export class KeptProcesses {
   /** The line of its stat, empty when it has ended; null when it is not kept. */
   stat(pid: number): string | null {
     const files = this.#kept.get(pid);
-    return files === undefined ? null : unlessEnded(() => readLine(files.stat));
+    return files === undefined ? null : readWhole(files.stat);
   }
 
   /** The pids of the children of its first thread, none when it has ended; null when it is not kept. */
   children(pid: number): string | null {
     const files = this.#kept.get(pid);
-    return files === undefined ? null : unlessEnded(() => readWhole(files.children));
+    return files === undefined ? null : readWhole(files.children);
   }
 }
 
@@ -88,24 +88,15 @@ function closeAll(files: number[]): void {
   for (const fd of files.splice(0)) closeSync(fd);
 }
 
-/** A single line comes whole with the first read. */
-function readLine(fd: number): string {
-  return room.toString('latin1', 0, readSync(fd, room, 0, room.length, 0));
-}
-
 /** To the end, and from the start again each time: a page at a time is what the system says of a long list. */
 function readWhole(fd: number): string {
-  for (let got = 0; ; ) {
-    if (got === room.length) room = Buffer.concat([room], 2 * room.length);
-    const count = readSync(fd, room, got, room.length - got, got);
-    if (count === 0) return room.toString('latin1', 0, got);
-    got += count;
-  }
-}
-
-function unlessEnded(action: () => string): string {
   try {
-    return action();
+    for (let got = 0; ; ) {
+      if (got === room.length) room = Buffer.concat([room], 2 * room.length);
+      const count = readSync(fd, room, got, room.length - got, got);
+      if (count === 0) return room.toString('latin1', 0, got);
+      got += count;
+    }
   } catch (error) {
     // It has ended, and whoever had to know does.
     if (errorCode(error) === 'ESRCH') return '';

@@ -1,8 +1,8 @@
 /** Who holds a group: a runner, or a command that changes it and is gone soon. */
 
 import type { GroupState } from '../core/state.ts';
+import { livingRunner } from '../store/living-runner.ts';
 import type { GroupPaths } from '../store/paths.ts';
-import { survivingRunner } from '../store/survivor.ts';
 import type { World } from '../world/world.ts';
 
 /** Run ids that begin so belong to short commands: they answer no requests and are gone soon. */
@@ -19,5 +19,5 @@ export function isRunWithoutLock(
   world: World,
   { paths, state }: { readonly paths: Pick<GroupPaths, 'lock'>; readonly state: GroupState },
 ): boolean {
-  return survivingRunner(world, state) !== null && world.locks.holder(paths.lock) === null;
+  return livingRunner(world, state) !== null && world.locks.holder(paths.lock) === null;
 }

@@ -19,11 +19,11 @@ import { type EventLog, readForWriting } from './event-log.ts';
 import { foldLog } from './fold.ts';
 import { foreignPath } from './foreign-bytes.ts';
 import { isFolder, isGone, noSuchGroup } from './group-store.ts';
+import { survivingRunner } from './living-runner.ts';
 import type { LogLost } from './log-lost.ts';
 import { type GroupPaths, groupPaths } from './paths.ts';
 import { standInOf } from './regular-file.ts';
 import { createSnapshots, type Snapshots } from './snapshots.ts';
-import { survivingRunner } from './survivor.ts';
 import { systemFailure } from './system-failure.ts';
 
 const shortestProgressDelayMs = 250;

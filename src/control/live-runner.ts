@@ -19,5 +19,11 @@ export function isRunWithoutLock(
   world: World,
   { paths, state }: { readonly paths: Pick<GroupPaths, 'lock'>; readonly state: GroupState },
 ): boolean {
-  return livingRunner(world, state) !== null && world.locks.holder(paths.lock) === null;
+  // A short command may hold the lock that it found free.
+  return livingRunner(world, state) !== null && liveRunner(world, { paths }) === null;
+}
+
+/** A runner runs the group, with its lock or without; no state = what its log says is not known yet. */
+export function isRun(world: World, paths: Pick<GroupPaths, 'lock'>, state: GroupState | null): boolean {
+  return liveRunner(world, { paths }) !== null || (state !== null && livingRunner(world, state) !== null);
 }

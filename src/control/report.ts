@@ -3,7 +3,7 @@ import { ok, type Result } from '../core/failure.ts';
 import type { GroupState } from '../core/state.ts';
 import type { ReportModel } from '../report/html/model.ts';
 import type { World } from '../world/world.ts';
-import { liveRunner } from './live-runner.ts';
+import { isRun } from './live-runner.ts';
 import type { GroupReference } from './resolve.ts';
 import { attemptUsages } from './watch/attempt-usage.ts';
 import { historyOf } from './watch/group-view.ts';
@@ -20,8 +20,8 @@ export async function loadReport(world: World, group: GroupReference): Promise<R
   if (!history.ok) return history;
   const { events, state } = history.value;
   const { reportModel } = await import('../report/html/model.ts');
-  const hasRunner = liveRunner(world, group) !== null;
   const { paths } = group;
+  const hasRunner = isRun(world, paths, state);
   const live = attemptUsages(world, paths, state, hasRunner);
   const told = hasRunner ? { verdicts: readProgress(world, paths.progress, state).verdicts } : {};
   return ok({

@@ -160,7 +160,9 @@ test('a runner whose lock file was removed is paused as well: it hears a signal'
   const runs = [one, two].map((group) => user.start('group', 'run', group, '--output', 'quiet'));
   const [a, b] = await Promise.all([user.begun(one, 'a'), user.begun(two, 'b')]);
   for (const group of [one, two]) rmSync(join(user.data, 'session-groups', group, 'runner.lock'));
-  expect([await user.ok('group', 'list'), await user.ok('group', 'show', two)].join()).not.toContain('interrupted');
+  const watch = user.start('group', 'watch', two);
+  const told = [['list'], ['show', two], ['report', two]].map((words) => user.ok('group', ...words));
+  expect((await Promise.all(told)).join()).not.toContain('interrupted');
   const refused = await user.run('group', 'pause', two, '--drain');
   expect(refused.code).toBe(4);
   expect(refused.stderr).toContain(`claude-code-agent group pause ${two}`);
@@ -171,6 +173,10 @@ test('a runner whose lock file was removed is paused as well: it hears a signal'
     stdout: expect.stringContaining(`Paused ${two}.`),
     stderr: '',
   });
+  const { code, stdout } = await watch.finished;
+  expect(stdout).toContain('two: paused');
+  expect(stdout).not.toContain('interrupted');
+  expect(code).toBe(3);
   const stop = user.start('stop', '--all');
   await obeyInterrupt(a, 0.01);
   expect(await stop.finished).toMatchObject({ code: 0, stdout: expect.stringContaining(`Paused ${one}.`), stderr: '' });

@@ -15,7 +15,7 @@ import type { Verdict, Verdicts } from '../../core/verdict.ts';
 import type { LiveView } from '../../report/reporter.ts';
 import { isObject, parseJson } from '../../store/shape.ts';
 import type { World } from '../../world/world.ts';
-import { isRunWithoutLock, liveRunner } from '../live-runner.ts';
+import { isRun } from '../live-runner.ts';
 import { tryPath } from '../path-argument.ts';
 import type { LoadedGroup } from '../resolve.ts';
 import { attemptUsages } from './attempt-usage.ts';
@@ -41,7 +41,7 @@ export function standingOf(world: World, group: Pick<LoadedGroup, 'paths' | 'sta
   const nowMs = world.clock.now();
   if (state.status !== 'running') return { ...withoutRunner(state), isInterrupted: false, atMs: nowMs };
   // Asked again, because one may have begun meanwhile.
-  if (hadRunner || liveRunner(world, group) !== null || isRunWithoutLock(world, group)) {
+  if (hadRunner || isRun(world, paths, state)) {
     return { ...readProgress(world, paths.progress, state), isInterrupted: false, atMs: nowMs };
   }
   return {

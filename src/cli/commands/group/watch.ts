@@ -1,7 +1,7 @@
 /** `group watch`: what happened so far, and then what happens, until nobody runs the group any more. */
 
 import { type Command, Option } from '@commander-js/extra-typings';
-import { liveRunner } from '../../../control/live-runner.ts';
+import { isRun } from '../../../control/live-runner.ts';
 import { type GroupReference, loadReferredGroup } from '../../../control/resolve.ts';
 import { attemptUsages } from '../../../control/watch/attempt-usage.ts';
 import { followGroup } from '../../../control/watch/follow-group.ts';
@@ -82,8 +82,10 @@ function follow(context: Context, group: GroupReference, reporter: Reporter, pro
   );
   const look = (): void => {
     if (isOver) return;
+    // Who runs it without its lock is told by the log.
+    if (follower.state === null) follower.catchUp();
     // Asked before the log is read: what a runner logged before it ended is then read for certain.
-    const hasRunner = liveRunner(world, group) !== null;
+    const hasRunner = isRun(world, group.paths, follower.state);
     if (!hasRunner) follower.catchUp();
     const { state } = follower;
     if (state === null || isOver) return;

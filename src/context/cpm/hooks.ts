@@ -2,7 +2,7 @@
  * context/cpm/: progress files of CPM. This file: its hooks, from an event of claude to what the model is told about
  * the progress files of its project.
  */
-import { basename, dirname } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { type ContextSystem, charactersMax, fileBytesMax, type HookAnswer, type HookCall } from '../hook-call.ts';
 import { adopt } from './adoption.ts';
 import { type Layout, layOut, type Shown } from './layout.ts';
@@ -58,20 +58,35 @@ function sessionStart(call: HookCall): HookAnswer {
 
 /**
  * A worker keeps its id through resumes, but `/clear` gives it a new one, and so does `/branch` (a fork) in a session
- * that was attached. Its folder `<NNN-uuid>` tells the first one, so its state can be taken over here instead of being
- * left to the model. Only then: a claude that the worker itself starts has the same folder and must not take the state
- * away.
+ * that was attached. So its state can be taken over here instead of being left to the model. Only then: a claude that
+ * the worker itself starts has the same folder and must not take the state away.
  */
-function adoptEarlier({ isWorker, source, sessionId, env, files, projectFolder }: HookCall) {
+function adoptEarlier(call: HookCall) {
+  const { isWorker, source, sessionId, files, projectFolder } = call;
   const isNewId = source === 'clear' || source === 'fork';
-  if (!isWorker || !isNewId || sessionId === undefined || !env.CLAUDE_CONFIG_DIR) return null;
-  const firstId = /^\d+-(.+)$/.exec(basename(dirname(env.CLAUDE_CONFIG_DIR)))?.[1];
-  if (firstId === undefined || firstId === sessionId || !isSessionId(firstId)) return null;
-  const adopted = adopt(files, projectFolder, firstId, sessionId);
-  if (adopted.ok) return { ownId: sessionId, note: `${firstId}: ${adopted.value}` };
-  if (adopted.failure.reason === 'not-found') return null;
-  // What could not be moved is still the state of this session.
-  return { ownId: firstId, note: adopted.failure.message };
+  if (!isWorker || !isNewId || sessionId === undefined) return null;
+  for (const earlierId of earlierIds(call)) {
+    if (earlierId === sessionId || !isSessionId(earlierId)) continue;
+    const adopted = adopt(files, projectFolder, earlierId, sessionId);
+    if (adopted.ok) return { ownId: sessionId, note: `${earlierId}: ${adopted.value}` };
+    // What could not be moved is still the state of this session.
+    if (adopted.failure.reason !== 'not-found') return { ownId: earlierId, note: adopted.failure.message };
+  }
+  return null;
+}
+
+/**
+ * Its folder `<NNN-uuid>` tells the first id of a worker. After it come those whose conversation lies beside this one,
+ * for no other worker has this config dir: a second `/clear` finds the state under the id of the first.
+ */
+function earlierIds({ env, transcriptPath, files, projectFolder, nowMs }: HookCall): string[] {
+  const firstId = /^\d+-(.+)$/.exec(basename(dirname(env.CLAUDE_CONFIG_DIR ?? '')))?.[1];
+  if (firstId === undefined) return [];
+  const conversations = transcriptPath === undefined ? null : dirname(transcriptPath);
+  const later = findProgress(files, projectFolder, nowMs).sessions.flatMap(({ sessionId: id }) =>
+    id !== null && conversations !== null && files.entryKind(join(conversations, `${id}.jsonl`)) !== null ? [id] : [],
+  );
+  return [firstId, ...later];
 }
 
 function readCandidates(call: HookCall, { sessions, legacy }: Progress, ownId: string | undefined): Candidates {

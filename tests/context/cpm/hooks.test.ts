@@ -1,6 +1,6 @@
 /** Promises: the acceptance rows of the CPM specification that are marked [unit], by name, and what they leave open. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { mkdirSync, utimesSync } from 'node:fs';
+import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { charactersMax } from '../../../src/context/hook-call.ts';
 import { parseHookInput } from '../../../src/context/hook-input.ts';
 import { ids, other, own, Project, progress, realFiles } from './rig.ts';
@@ -284,6 +284,21 @@ describe('in a worker', () => {
       expect(project.compact({ ...worker, env })).toContain('MINE');
     },
   );
+  test('after a second /clear, or /branch after one, it is found under the id of the first', () => {
+    const [, , first, stranger] = ids;
+    const folder = `${project.top}/sessions/007-${first}`;
+    const conversations = `${folder}/claude-config/projects/p`;
+    mkdirSync(conversations, { recursive: true });
+    for (const id of [first, other, own]) writeFileSync(`${conversations}/${id}.jsonl`, '');
+    project.write(other, progress('cpm:spec', '3 of 6', 'MINE'));
+    project.write(stranger, progress('cpm:spec', '1 of 6', 'THEIRS'));
+    const env = { CLAUDE_CONFIG_DIR: `${folder}/claude-config` };
+    const call = { ...worker, env, transcriptPath: `${conversations}/${own}.jsonl`, sessionId: own };
+    const { text, notes } = project.call('session-start', { ...call, source: 'fork' });
+    expect(namesOf(text)).toEqual([`.cpm-progress-${own}.md`]);
+    expect(text).not.toContain('THEIRS');
+    expect(notes).toMatchObject({ adoption: `${other}: moved` });
+  });
 });
 
 describe('room', () => {

@@ -3,13 +3,13 @@
  * at the same time each get their own state, after a compaction and after a pause and resume. A run of FABER belongs to
  * its work tree: in one tree both get it, each with a record of its own; in two trees each gets its own.
  */
-import { afterEach, expect, test } from 'bun:test';
+import { afterEach, expect } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ContextName } from '../../src/core/group.ts';
 import { git, Repository } from '../git/repository.ts';
 import { until } from '../support/cli.ts';
-import { longTest, sampled } from '../support/long.ts';
+import { longTest } from '../support/long.ts';
 import { bash, ContextGround, compacted, type Setting } from './context-rig.ts';
 
 let ground: ContextGround;
@@ -53,7 +53,7 @@ function expectOwn(name: string, text: string | undefined): void {
   expect(text).not.toContain(stateOf(others[name] as string));
 }
 
-test.each(sampled(['cpm', 'handover'] as const, 2))(
+longTest.each(['cpm', 'handover'] as const)(
   '%s: each session of one project gets its own state after a compaction',
   async (system) => {
     const used = begin([system]);
@@ -90,7 +90,7 @@ const interruptions = [
   ['a compaction', 'compact'],
   ['a pause and resume', 'resume'],
 ] as const;
-test.each(sampled(interruptions, 2))(
+longTest.each([...interruptions])(
   'faber: two sessions of one work tree share its run, each as itself, after %s',
   async (_, how) => {
     const used = begin(['faber'], how === 'resume' ? { steps: waiting } : {});

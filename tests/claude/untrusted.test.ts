@@ -7,6 +7,7 @@ import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { userMessage } from '../../src/claude/control.ts';
+import { longTestIf } from '../support/long.ts';
 import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from './rig.ts';
 
 setDefaultTimeout(patienceMs);
@@ -54,7 +55,7 @@ test.skipIf(claudeBinary === undefined)('a trusted project has its hooks and var
   expect(await harm(false)).toEqual({ ...kept, hookRan: true, variable: true });
 });
 
-test.skipIf(claudeBinary === undefined)(
+longTestIf(claudeBinary !== undefined)(
   'an untrusted one has neither, whatever it says, or claude cannot do it',
   async () => {
     const plain = await harm(true);

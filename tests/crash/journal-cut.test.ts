@@ -15,7 +15,7 @@ import type { World } from '../../src/world/world.ts';
 import { answerAll, begin, expectSettled, spoken, work } from '../support/crash-rig.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
-import { isLongRun } from '../support/long.ts';
+import { isLongRun, longTest } from '../support/long.ts';
 import { unwrap } from '../support/store-world.ts';
 
 let rig: Rig;
@@ -169,20 +169,22 @@ function snapshot(): () => void {
 
 const journalLines = () => readFileSync(group.paths.events, 'utf8').trimEnd().split('\n');
 
-test('without the last k events of a finished run, only sessions without an intent on record run again', async () => {
-  await finishedDiamond();
-  const lines = journalLines();
-  const restore = snapshot();
-  const again: Record<string, string> = {};
-  for (let dropped = 0; lines.length - dropped >= 2 + names.length; dropped += 1) {
-    restore();
-    const last = JSON.parse(lines.at(-1 - dropped) as string) as { type: string; sessionId?: string };
-    const name = names.find((candidate) => group.id(candidate) === last.sessionId);
-    again[`${dropped}, up to ${last.type}${name === undefined ? '' : ` ${name}`}`] = (
-      await rerunWithout(dropped, lines)
-    ).join(' ');
-  }
-  expect(again).toMatchInlineSnapshot(`
+longTest(
+  'without the last k events of a finished run, only sessions without an intent on record run again',
+  async () => {
+    await finishedDiamond();
+    const lines = journalLines();
+    const restore = snapshot();
+    const again: Record<string, string> = {};
+    for (let dropped = 0; lines.length - dropped >= 2 + names.length; dropped += 1) {
+      restore();
+      const last = JSON.parse(lines.at(-1 - dropped) as string) as { type: string; sessionId?: string };
+      const name = names.find((candidate) => group.id(candidate) === last.sessionId);
+      again[`${dropped}, up to ${last.type}${name === undefined ? '' : ` ${name}`}`] = (
+        await rerunWithout(dropped, lines)
+      ).join(' ');
+    }
+    expect(again).toMatchInlineSnapshot(`
     {
       "0, up to group_completed": "",
       "1, up to session_completed bottom": "",
@@ -205,7 +207,9 @@ test('without the last k events of a finished run, only sessions without an inte
       "9, up to session_completed left": "right bottom",
     }
   `);
-}, 120_000);
+  },
+  120_000,
+);
 
 test('without the last k events of an interrupted run, what is on record as done stays done', async () => {
   await interruptedDiamond();

@@ -7,6 +7,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { openGround } from '../support/fleet-ground.ts';
+import { longTestIf } from '../support/long.ts';
 import { hasRedis } from '../support/redis-server.ts';
 import { makeTempFolder } from '../world/rig.ts';
 
@@ -76,7 +77,7 @@ async function askedByEach(where: 'fleet' | 'here'): Promise<{ readonly runner: 
   return { runner: each(({ runner }) => runner), machine: each(({ machine }) => machine) };
 }
 
-test.if(hasRedis)(
+longTestIf(hasRedis)(
   'a session on another machine costs no more than so many',
   async () => {
     const { runner, machine } = await askedByEach('fleet');

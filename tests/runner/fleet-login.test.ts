@@ -54,7 +54,7 @@ const pausedOf = (name: string) =>
     .events()
     .flatMap((event) => (event.type === 'session_paused' && event.sessionId === ground.group.id(name) ? [event] : []));
 
-fleetTest('the session goes on elsewhere, and the machine gets nothing more', async () => {
+longFleetTest('the session goes on elsewhere, and the machine gets nothing more', async () => {
   await open([{ name: 'a' }, { name: 'b' }, { name: 'c', after: ['a'] }]);
   const run = ground.group.run(rig.env);
   const [first, second] = [await begin('a'), await begin('b')];

@@ -6,6 +6,7 @@ import { git, Repository } from '../git/repository.ts';
 import { launcher } from '../support/cli.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { type FleetGround, openGround } from '../support/fleet-ground.ts';
+import { longTestIf } from '../support/long.ts';
 import { hasRedis } from '../support/redis-server.ts';
 
 let rig: Rig;
@@ -63,7 +64,7 @@ fleetTest('both repositories get all of it', async () => {
   expect([read('app', 'a.txt'), read('app', 'b.txt'), read('lib', 'c.txt')]).toEqual(['a', 'b', 'c']);
 });
 
-fleetTest('a conflict in the second one leaves both as they were', async () => {
+longTestIf(hasRedis)('a conflict in the second one leaves both as they were', async () => {
   await workOnThree({ a: { 'a.txt': 'a\n' }, b: { 'b.txt': 'b\n' }, c: { 'base.txt': 'changed there\n' } });
   new Repository(folderOf('lib')).commit({ 'base.txt': 'changed here\n' });
   const before = tips();

@@ -2,13 +2,14 @@
  * Promises: with the real claude and the hooks as `hook install` writes them, a session that worked on one of two
  * projects is written into that one by a compaction, and gets it back after the compaction, a resume and /compact.
  */
-import { afterEach, expect, test } from 'bun:test';
+import { afterEach, expect } from 'bun:test';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readResumeFile } from '../../../src/context/handover/resume-file.ts';
 import { installHooks } from '../../../src/context/install.ts';
 import { claudeBinary, openRig, patienceMs, type Rig } from '../../claude/rig.ts';
 import { packageRoot } from '../../support/cli.ts';
+import { longTestIf } from '../../support/long.ts';
 
 let rig: Rig | undefined;
 afterEach(() => rig?.close());
@@ -27,7 +28,7 @@ async function run({ project, env, children }: Rig, ...args: string[]): Promise<
   if ((await child.exited) !== 0) throw new Error(`claude ended with ${child.exitCode}: ${stdout}${stderr}`);
 }
 
-test.skipIf(claudeBinary === undefined)(
+longTestIf(claudeBinary !== undefined)(
   'through an automatic compaction, a resume and /compact',
   async () => {
     const used = openRig([

@@ -97,7 +97,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(starts()).toHaveLength(1);
   });
 
-  test('without agent and renewal the guard ends what runs, and the next agent tells so', async () => {
+  longTest('without agent and renewal the guard ends what runs, and the next agent tells so', async () => {
     await open(3_000);
     const script = `trap '' TERM; (trap '' TERM; setsid sleep 1000) & echo "tool $!"; ${works}`;
     const { attemptId } = await rig.start({ script });

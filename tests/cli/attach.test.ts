@@ -195,6 +195,11 @@ for (const how of ['killed', 'hung up'] as const) {
     if (how === 'killed') terminal.kill('SIGKILL');
     else terminal.hangUp();
     await terminal.ended;
+    if (how === 'killed') {
+      const why = await user.ok('group', 'why', group);
+      expect(why).toContain('has died; what was said is counted when the group goes on.');
+      expect(why).not.toContain('is speaking');
+    }
     await user.ok('group', 'edit', group, '--concurrent', '2');
     expect(lives(fake)).toBe(false);
     expect(record(group)?.takenOver).toBeUndefined();

@@ -1,4 +1,4 @@
-/** What is known of a worker whose runner is gone. */
+/** What is known of a worker, or a person, whose runner is gone. */
 import { isOutOfSight } from '../../core/out-of-sight.ts';
 import type { Attempt } from '../../core/session-state.ts';
 import type { World } from '../../world/world.ts';
@@ -6,7 +6,7 @@ import type { World } from '../../world/world.ts';
 /** `elsewhere`: where it was started, and cannot be seen from here. */
 export function leftWorker(
   { processes, machine }: World,
-  { process, place }: Attempt,
+  { process, place }: Pick<Attempt, 'process' | 'place'>,
 ): 'alive' | 'ended' | { readonly elsewhere: string } {
   if (place !== undefined) return { elsewhere: `on the machine ${place.host} of the fleet` };
   if (process === undefined) return 'ended';

@@ -4,9 +4,11 @@ import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../control
 import { leftWorker } from '../../../control/watch/left-worker.ts';
 import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
 import { acceptanceLog, runningSetup } from '../../../control/watch/set-up.ts';
+import { advise } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok, type Result } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
+import { runCommand } from '../../../core/plan/advice.ts';
 import { slotReason, slotSentence } from '../../../core/plan/command-slot.ts';
 import { runnerGone } from '../../../core/plan/verdicts.ts';
 import { deniedSentence, type LiveSession } from '../../../core/progress.ts';
@@ -120,6 +122,7 @@ function answersFor(context: Context, group: LoadedGroup): Answer[] {
     if (record.state.status === 'running') {
       return { ...head, ...whatItDoes(context, group, standing, record, record.state.attempt) };
     }
+    if (isLeftByPerson(context, state, standing, record)) return { ...head, ...leftByPerson(state) };
     const why = standing.verdicts(record);
     return why === null
       ? { ...head, reason: 'completed', message: 'It is completed.' }
@@ -128,6 +131,22 @@ function answersFor(context: Context, group: LoadedGroup): Answer[] {
 }
 
 type Said = Pick<Answer, 'reason' | 'message'>;
+
+/** The command that let them in was killed. A runner counts what that has cost by itself. */
+function isLeftByPerson(
+  { world }: Context,
+  { status }: GroupState,
+  { isInterrupted }: Standing,
+  { takenOver }: SessionRecord,
+): boolean {
+  return takenOver !== undefined && (isInterrupted || status !== 'running') && leftWorker(world, takenOver) === 'ended';
+}
+
+function leftByPerson(state: GroupState): Said {
+  const message =
+    'The command in which a person spoke with it has died; what was said is counted when the group goes on.';
+  return { reason: 'attached', message: withAdvice(message, advise('Go on with', runCommand(state))) };
+}
 
 function whatItDoes(
   { world }: Context,

@@ -47,6 +47,8 @@ import { cleanLines, oneLine } from './text.ts';
 export interface OpenTool {
   readonly name: string;
   readonly target: string;
+  /** Who made it, as in `asking`. */
+  readonly loop: string;
 }
 
 /** Mutable: `foldMessage` changes it in place. */
@@ -60,6 +62,13 @@ export interface AttemptStream {
   model?: string;
   claudeVersion?: string;
   cwd?: string;
+  /**
+   * From the beginning of a turn to its result, and on to the next one where sub-agents were at work at that moment:
+   * what is spent meanwhile is in no total yet.
+   */
+  isAtWork: boolean;
+  /** Who waits for an answer of the model: the main loop is '', a sub-agent the id of the call that runs it. */
+  readonly asking: Set<string>;
   /** Number of `result` lines. */
   results: number;
   /** Sum of the turns that the results report. */
@@ -157,6 +166,8 @@ export function emptyStream(prices: PriceTable = {}, earlier?: Earlier): Attempt
     malformed: 0,
     sawInit: false,
     claudeSessionIds: [],
+    isAtWork: false,
+    asking: new Set(),
     results: 0,
     turns: 0,
     openTasks: new Set(),
@@ -200,6 +211,8 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
     case 'init':
       s.isNewConversation ||= s.sawInit && m.sessionId !== '' && m.sessionId !== s.claudeSessionId;
       s.sawInit = true;
+      s.isAtWork = true;
+      s.asking.add('');
       s.beganWithoutHook ||= !s.hookSeen;
       if (m.sessionId !== '') s.claudeSessionId = m.sessionId;
       if (m.model !== undefined) s.model = m.model;
@@ -289,7 +302,9 @@ function noteTrouble(s: AttemptStream, error: string): void {
 }
 
 function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
-  const isMainLoop = (m.parentToolUseId ?? '') === '';
+  const loop = m.parentToolUseId ?? '';
+  const isMainLoop = loop === '';
+  s.asking.delete(loop);
   if (m.error !== undefined) noteTrouble(s, m.error);
   else if (m.model !== '<synthetic>') {
     delete s.authError;
@@ -303,7 +318,7 @@ function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
     if (isMainLoop) s.messages += 1;
     const model = modelName(s, m);
     if (model !== '<synthetic>' && (isMainLoop || s.lastMessageIds.size < maxOpen)) {
-      s.lastMessageIds.set(m.parentToolUseId ?? '', m.messageId);
+      s.lastMessageIds.set(loop, m.messageId);
     }
     if (m.usage !== undefined && model !== '<synthetic>') foldMessageUsage(s, model, m.usage);
   }
@@ -312,7 +327,7 @@ function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
       const text = cleanLines(block.text, textChars);
       if (text !== '' && isMainLoop) s.lastText = text;
     } else if (block.kind === 'tool-use' && block.id !== '' && s.openTools.size < maxOpen) {
-      const tool = { name: oneLine(block.name, toolChars), target: targetOf(block.input, s.cwd) };
+      const tool = { name: oneLine(block.name, toolChars), target: targetOf(block.input, s.cwd), loop };
       s.openTools.set(block.id, tool);
       showTool(s, block.id, tool);
     }
@@ -342,11 +357,22 @@ function foldToolResults(s: AttemptStream, m: UserMessage): void {
     if (result.isError) s.toolErrors += 1;
     else s.toolsDone += 1;
     s.openTools.delete(result.toolUseId);
+    // Of the call of a sub-agent this is the answer.
+    s.asking.delete(result.toolUseId);
     if (s.currentToolId !== result.toolUseId) continue;
     // The oldest open call is shown next: with sub-agents that is the call that runs them.
     const [next] = s.openTools;
     showTool(s, next?.[0], next?.[1]);
   }
+  noteAsking(s, m);
+}
+
+/** With all of its calls answered it asks again; a sub-agent begins with its prompt. */
+function noteAsking({ asking, openTools }: AttemptStream, m: UserMessage): void {
+  const loop = m.parentToolUseId ?? '';
+  const begins = m.toolResults.length > 0 || loop !== '';
+  const waits = [...openTools.values()].some((tool) => tool.loop === loop);
+  if (begins && !waits && asking.size < maxOpen) asking.add(loop);
 }
 
 /**
@@ -364,8 +390,11 @@ function foldResult(s: AttemptStream, m: ResultMessage): void {
   if (isSuccess(m) && !s.interruptAnswered) s.successBeforeAnswer = true;
   for (const denial of m.denials) noteDenial(s.denials, denial);
   foldTotal(s, m);
-  // The turn is over: calls that were interrupted never get an answer.
+  // The turn is over: calls that were interrupted never get an answer. Sub-agents may work on.
   s.openTools.clear();
+  s.isAtWork = s.openTasks.size > 0;
+  if (s.isAtWork) s.asking.delete('');
+  else s.asking.clear();
   showTool(s, undefined, undefined);
 }
 

@@ -13,8 +13,6 @@ import { type AttemptStream, usageOf } from './stream.ts';
 /** How an attempt broke off. */
 export interface BrokenOff {
   readonly stream: AttemptStream;
-  /** Its last turn has no result. */
-  readonly isInTurn: boolean;
   /** The machine has gone down since its worker was started. */
   readonly machineWentDown: boolean;
   /** The log knows that claude had said who it is, or it ended as one does that has answered. */
@@ -39,22 +37,25 @@ const firstMessage: Tokens = { input: 0, output: 8_000, cacheRead: 0, cacheCreat
 
 /** The usage of the attempt with all that; `durationMs` as in `usageOf`. */
 export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
-  const { stream, isInTurn, hasBegun, machineWentDown, reservedUsd } = broken;
+  const { stream, hasBegun, machineWentDown, reservedUsd } = broken;
+  const { isAtWork, asking } = stream;
   const usage = usageOf(stream, durationMs);
-  if (stream.isToldAtEnd || (!isInTurn && stream.sawInit && stream.unbelieved === undefined)) return usage;
+  if (stream.isToldAtEnd || (!isAtWork && stream.sawInit && stream.unbelieved === undefined)) return usage;
   const kept = broken.kept(stream.claudeSessionIds).filter(({ tokens }) => !isOddMessage(tokens));
-  const ofAttempt = stream.sawInit ? kept.filter(({ id }) => stream.spoken.has(id)) : notToldBefore(broken, kept);
+  // What sub-agents say at last, and whatever they say after a result, is not printed.
+  const isOwn = notToldBefore(broken, kept);
+  const ofAttempt = kept.filter(({ id }) => stream.spoken.has(id) || isOwn.has(id));
   // What it printed is lost: the disk was full or has lost it, or the file was removed. As a rule claude that printed
   // nothing asked nothing; how it ended, what it has kept or wanted to keep, or the log, says otherwise.
   const isUnwritten = broken.isUnwritten(stream);
   const isBlank = isUnwritten && !machineWentDown;
   const isShort = !stream.sawInit && (hasBegun || ofAttempt.length > 0 || isBlank);
-  if (!isInTurn && !isShort && stream.unbelieved === undefined) return usage;
+  if (!isAtWork && !isShort && stream.unbelieved === undefined) return usage;
   const seen = withKept(usage, ofAttempt);
   const isOdd = stream.unbelieved === 'own';
   // It was told how its answer began, but not how long it has become: claude was killed before it wrote that down. Or
-  // not even that: the disk was full, and of the line there is a part.
-  const isLong = isInTurn && (stream.malformed > 0 || isUnwritten);
+  // not even that: the disk was full, and of the line there is a part; or the answer had only been asked for.
+  const isLong = isAtWork && (stream.malformed > 0 || isUnwritten || asking.size > 0);
   if (!machineWentDown && !isShort && !isOdd && !isLong) return seen;
   const dearestUsd = kept.reduce((most, { usd }) => Math.max(most, usd), 0);
   const left = reservedUsd === undefined ? Number.POSITIVE_INFINITY : Math.max(0, reservedUsd - seen.costUsd);
@@ -67,11 +68,11 @@ export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
   return { ...seen, costUsd: roundUsd(seen.costUsd + heldUsd), estimated: true, heldUsd };
 }
 
-/** Those of an attempt that itself told of none. */
-function notToldBefore({ startedAtMs, toldBefore }: BrokenOff, kept: readonly KeptMessage[]): KeptMessage[] {
+/** The ids of those that were kept since it began, and that no attempt before it has told of. */
+function notToldBefore({ startedAtMs, toldBefore }: BrokenOff, kept: readonly KeptMessage[]): ReadonlySet<string> {
   const since = kept.filter(({ atMs }) => atMs >= startedAtMs);
   const told = since.length > 0 ? toldBefore() : new Set();
-  return since.filter(({ id }) => !told.has(id));
+  return new Set(since.map(({ id }) => id).filter((id) => !told.has(id)));
 }
 
 /** At least what these messages cost. */

@@ -24,7 +24,7 @@ export interface Change<T> {
   /** Acts with the lock held. The lock is released afterwards, whatever happens. */
   readonly direct: (writer: GroupWriter) => Result<T> | Promise<Result<T>>;
   /** Acts through the live runner; `runner-gone` = try again from the start. Absent = a live runner is in the way. */
-  readonly viaRunner?: (runId: string) => Promise<Result<T> | 'runner-gone'>;
+  readonly viaRunner?: (runId: string) => Promise<Result<T, OpenFailure> | 'runner-gone'>;
 }
 
 /** Says on `notes` when others have written into the log. */

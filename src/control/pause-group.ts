@@ -3,7 +3,9 @@ import type { GroupEvent, ProcessIdentity } from '../core/event.ts';
 import { describeFailure, type Failure, ok, type Result } from '../core/failure.ts';
 import type { GroupState } from '../core/state.ts';
 import { safeLine } from '../report/terminal-text.ts';
+import type { OpenFailure } from '../store/group-writer.ts';
 import type { PauseRequestMode } from '../store/requests.ts';
+import { systemFailure } from '../store/system-failure.ts';
 import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
 import type { PauseOutcome } from './command/pause-outcome.ts';
@@ -11,6 +13,7 @@ import { readUserConfig } from './config/user-config.ts';
 import type { Place } from './place.ts';
 import type { GroupReference } from './resolve.ts';
 import { createRunHooks } from './run-hooks.ts';
+import { stopUnreadableGroup } from './stop-groups.ts';
 import { submit } from './submit.ts';
 
 const sentenceColumnsMax = 1_000;
@@ -31,8 +34,15 @@ export async function pauseAndTell(
   mode: PauseRequestMode,
 ): Promise<Result<ToldPause>> {
   const logged: { readonly event: GroupEvent; readonly state: GroupState }[] = [];
-  const ask = () =>
-    submit(place, group, { kind: 'pause', mode }, { tell: (event, state) => logged.push({ event, state }) });
+  const ask = async () => {
+    try {
+      const tell = (event: GroupEvent, state: GroupState) => logged.push({ event, state });
+      return await submit(place, group, { kind: 'pause', mode }, { tell });
+    } catch (error) {
+      if (mode !== 'now') throw error;
+      return endUnlogged(place.world, group, error);
+    }
+  };
   let paused = await ask();
   const survivor = paused.ok || mode !== 'now' ? undefined : paused.failure.survivor;
   if (survivor !== undefined && survivor !== 'somebody' && (await hasEnded(place.world, survivor))) {
@@ -53,12 +63,24 @@ export async function pauseAndTell(
   return ok({ outcome: paused.value, warnings: [...unread, ...(await hooks.finish(false))] });
 }
 
-/** True when a runner whose lock file was removed has ended: nobody can ask it for anything, but it hears a signal. */
+/** True when a runner has ended that nobody can ask for anything, and that hears a signal all the same. */
 async function hasEnded({ processes, clock }: World, runner: ProcessIdentity): Promise<boolean> {
   processes.signal(runner, 'SIGTERM');
   const deadline = clock.now() + endPatienceMs;
   while (processes.isAlive(runner) && clock.now() < deadline) await delay(clock, endLookMs);
   return !processes.isAlive(runner);
+}
+
+/** Where nothing can be written down, what runs is ended all the same: it would go on to spend. */
+async function endUnlogged(world: World, group: GroupReference, error: unknown): Promise<Result<never, OpenFailure>> {
+  const failure = systemFailure(group.paths.events, error);
+  const stopped = await stopUnreadableGroup(world, group);
+  if (stopped.kind !== 'ended') return { ok: false, failure };
+  const done =
+    stopped.processes < 0
+      ? 'Some processes of its sessions could not be ended.'
+      : 'Its sessions were ended; what they have cost is counted by the next run.';
+  return { ok: false, failure: { ...failure, message: `${failure.message} ${done}` } };
 }
 
 function trouble(failure: Failure): string {

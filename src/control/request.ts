@@ -1,5 +1,7 @@
 /** Asks the live runner of a group to do something, waits for the event that answers, and says when none comes. */
+import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
+import type { OpenFailure } from '../store/group-writer.ts';
 import {
   awaitAnswer,
   hasRequests,
@@ -8,20 +10,30 @@ import {
   type RequestBody,
   sendRequest,
 } from '../store/requests.ts';
+import { systemFailure } from '../store/system-failure.ts';
 import type { World } from '../world/world.ts';
 import type { Place } from './place.ts';
 import { type GroupReference, isHeld } from './resolve.ts';
 
-/** The answer when it was done. Fails when the runner refused; `runner-gone` when it will not answer any more. */
+/**
+ * The answer when it was done. Fails when the runner refused, and with `survivor` when it cannot be asked;
+ * `runner-gone` when it will not answer any more.
+ */
 export async function askRunner(
   world: World,
   group: GroupReference,
   runId: string,
   body: RequestBody,
-): Promise<Result<RequestAnswer> | 'runner-gone'> {
+): Promise<Result<RequestAnswer, OpenFailure> | 'runner-gone'> {
   const id = world.random.uuid();
   const sinceSize = world.files.info(group.paths.events)?.size ?? 0;
-  sendRequest(world, group.paths, { id, runId, at: new Date(world.clock.now()).toISOString(), ...body });
+  try {
+    sendRequest(world, group.paths, { id, runId, at: new Date(world.clock.now()).toISOString(), ...body });
+  } catch (error) {
+    // On a full disk a runner hears signals, and nothing else.
+    const survivor = world.locks.holder(group.paths.lock)?.identity;
+    return { ok: false, failure: { ...systemFailure(group.paths.requests, error), ...defined({ survivor }) } };
+  }
   const answer = await awaitAnswer(world, group.paths, { id, runId }, sinceSize);
   if (answer === 'runner-gone') return answer;
   if (answer === 'dropped') return { ok: false, failure: otherVersion(group.groupId) };

@@ -62,7 +62,7 @@ const ways: { readonly [K in keyof Special]: Way<K> } = {
   say: sayWay,
 };
 
-/** Fails with a sentence when it cannot be done now; `survivor`: a runner that has lost its lock is in the way. */
+/** Fails with a sentence when it cannot be done now; `survivor`: a runner that cannot be asked is in the way. */
 export async function submit<C extends Command>(
   place: Pick<Place, 'world' | 'notes'>,
   group: GroupReference,
@@ -106,7 +106,7 @@ async function askFor(
   group: GroupReference,
   runId: string,
   { command, way, accepted }: Work & { readonly command: RequestBody },
-): Promise<Result<unknown> | 'runner-gone'> {
+): Promise<Result<unknown, OpenFailure> | 'runner-gone'> {
   // What is told here nobody has to wait for; and a runner of an earlier version checks less.
   const possible = checkCommand(world, group, command);
   if (!possible.ok) return possible;

@@ -114,7 +114,8 @@ export interface Warning {
     | 'foreign-bytes'
     | 'leftover-processes'
     | 'limit-reached'
-    | 'estimated-cost';
+    | 'estimated-cost'
+    | 'held-cost';
   readonly message: string;
 }
 

@@ -10,7 +10,7 @@ import {
   type Usage,
   type Workspace,
 } from './group.ts';
-import { isPlaceEvent, noteLost, notePlace, settleLost } from './plan/lost-attempts.ts';
+import { isPlaceEvent, noteLost, notePlace, settleCost } from './plan/lost-attempts.ts';
 import { noteSaid, noteTight } from './plan/own-budget.ts';
 import { noteMoney } from './plan/settle.ts';
 import { reduceTakeOver } from './plan/take-over.ts';
@@ -225,21 +225,6 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   delete record.endedAt;
   state.reservedUsd = roundUsd(state.reservedUsd + (intent.reservedUsd ?? 0) - (same?.reservedUsd ?? 0));
 }
-
-/** Its sum is another one from now on, and nothing of it is held. */
-function settleCost(state: GroupState, record: SessionRecord, usage: Usage): void {
-  const { heldUsd = 0, costUsd, ...sum } = state.usage;
-  const left = roundUsd(heldUsd - (record.usage.heldUsd ?? 0));
-  const held = left > 0 ? { heldUsd: left } : {};
-  state.usage = { ...sum, costUsd: roundUsd(costUsd - record.usage.costUsd + usage.costUsd), ...held };
-  settleLost(record, usage.costUsd > record.usage.costUsd - sameUsd);
-  record.usage = usage;
-  state.budgetExceeded = false;
-  noteMoney(state);
-}
-
-/** Sums of money differ in their last digits; less than this is none. */
-const sameUsd = 1e-9;
 
 /** One that works is told at once; one that is being started may have to be started again, one that stops is over. */
 function noteMessage(record: SessionRecord, text: string): void {

@@ -28,11 +28,8 @@ export function lateUsage(world: World, { record, attempt, paths, path, prices }
   // What is booked by now is not what was booked then.
   const stream = emptyStream(prices, earlier && { findBase: earlier.findBase });
   const splitter = new LineSplitter();
-  let isInTurn = false;
   const take = (line: string): void => {
-    const message = parseLine(line);
-    foldMessage(stream, message);
-    if (message.kind === 'init' || message.kind === 'result') isInTurn = message.kind === 'init';
+    foldMessage(stream, parseLine(line));
   };
   for (let at = 0; ; ) {
     const chunk = world.files.readBytes(path, at, chunkBytes);
@@ -45,21 +42,24 @@ export function lateUsage(world: World, { record, attempt, paths, path, prices }
   const startedAtMs = Date.parse(attempt.startedAt);
   const late = lateConversations(paths, attempt.id);
   const own = stream.claudeSessionId ?? conversationId(record);
-  const isTold = stream.sawInit && !isInTurn;
+  const isTold = stream.sawInit && !stream.isAtWork;
   const atEnd = isTold ? null : totalsInParts(world, late, own, startedAtMs);
   if (atEnd !== null) foldTotalAtEnd(stream, atEnd);
   // Some of its conversation came before the machine was lost, the rest with what came late. What its session has said
-  // since lies where the former does, and only the names of messages tell them apart.
+  // since lies where the former does, and only the names of messages, not their times, tell them apart.
   const folders = stream.sawInit ? [paths.config, late] : [late];
   const kept = (ids: readonly string[]): KeptMessage[] => {
-    const all = folders.flatMap((folder) => keptMessages(world, folder, new Set([own, ...ids]), prices));
+    const all = folders.flatMap((folder) => {
+      const messages = keptMessages(world, folder, new Set([own, ...ids]), prices);
+      return folder === late ? messages : messages.map((message) => ({ ...message, atMs: Number.NaN }));
+    });
     return [...new Map(all.map((message) => [message.id, message])).values()];
   };
   const { identified: hasBegun, reservedUsd } = attempt;
   const durationMs = record.lost?.find((one) => one.attempt.id === attempt.id)?.usage.durationMs ?? 0;
   return usageWithUnseen(
     {
-      ...{ stream, isInTurn, hasBegun, startedAtMs, kept, machineWentDown: false },
+      ...{ stream, hasBegun, startedAtMs, kept, machineWentDown: false },
       isUnwritten: (stream) => isUnwritten(world, folders, own, stream),
       toldBefore: () => printedMessages(world, paths.transcript, attempt.offset),
       ...defined({ reservedUsd }),

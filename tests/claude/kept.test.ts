@@ -100,7 +100,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     if (totals !== null) foldTotalAtEnd(stream, totals);
     const { costUsd, heldUsd = 0 } = usageWithUnseen(
       {
-        ...{ stream, isInTurn: true, hasBegun: true, machineWentDown: false, startedAtMs },
+        ...{ stream, hasBegun: true, machineWentDown: false, startedAtMs },
         toldBefore: () => new Set(),
         isUnwritten: () => isUnwritten(world, [config], session.claudeSessionId, stream),
         kept: (ids) => keptMessages(world, config, ids, {}),

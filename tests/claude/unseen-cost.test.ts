@@ -29,7 +29,7 @@ function kept(id: string, output: number, atMs = startedAtMs + 1_000): KeptMessa
 function usage(lines: readonly object[], messages: readonly KeptMessage[], more: Partial<BrokenOff>) {
   const stream = emptyStream();
   for (const line of lines) foldMessage(stream, parseLine(JSON.stringify(line)));
-  const broken = { stream, isInTurn: true, machineWentDown: true, hasBegun: true, startedAtMs, reservedUsd: 2 };
+  const broken = { stream, machineWentDown: true, hasBegun: true, startedAtMs, reservedUsd: 2 };
   return usageWithUnseen(
     { ...broken, kept: () => messages, toldBefore: () => new Set(), isUnwritten: () => false, ...more },
     0,
@@ -37,7 +37,7 @@ function usage(lines: readonly object[], messages: readonly KeptMessage[], more:
 }
 
 test('what has its result is what claude says', () => {
-  const ended = usage([init, message('a'), result], [kept('a', 90_000)], { isInTurn: false });
+  const ended = usage([init, message('a'), result], [kept('a', 90_000)], {});
   expect(ended.costUsd).toBe(0.011);
   expect(ended.heldUsd).toBeUndefined();
 });
@@ -59,7 +59,7 @@ test('an answer that claude was killed before it had kept holds one message, as 
   expect(later.heldUsd).toBeCloseTo(0.015, 9);
   expect(usage([init, message('a')], [], { ...killed, reservedUsd: 0.3 }).costUsd).toBe(0.3);
   // Its result says what it cost.
-  expect(usage([init, message('a'), result], [], { ...killed, isInTurn: false }).costUsd).toBe(0.011);
+  expect(usage([init, message('a'), result], [], killed).costUsd).toBe(0.011);
 });
 
 test('whatever is counted has nine digits', () => {
@@ -109,20 +109,20 @@ test('of a first message nothing is known but that it is no dearer than a long o
 
 test('where the transcript is lost, all that was reserved is held', () => {
   for (const machineWentDown of [true, false]) {
-    const { costUsd, heldUsd } = usage([], [], { isInTurn: false, machineWentDown });
+    const { costUsd, heldUsd } = usage([], [], { machineWentDown });
     expect({ costUsd, heldUsd }).toEqual({ costUsd: 2, heldUsd: 2 });
   }
 });
 
 test('where claude’s own file is left, that tells how far it went', () => {
   const messages = [kept('y', 9_000, startedAtMs - 1_000), kept('a', 400), kept('b', 200)];
-  const { costUsd, heldUsd } = usage([], messages, { isInTurn: false });
+  const { costUsd, heldUsd } = usage([], messages, {});
   expect(heldUsd).toBeCloseTo(0.23, 9);
   expect(costUsd).toBeCloseTo(0.025 + 0.23, 9);
 });
 
 test('of claude that printed nothing, what it has kept is counted; without that it has asked nothing', () => {
-  const silent = { isInTurn: false, hasBegun: false, machineWentDown: false };
+  const silent = { hasBegun: false, machineWentDown: false };
   expect(usage([], [], silent).costUsd).toBe(0);
   expect(usage([], [kept('y', 9_000, startedAtMs - 1)], silent).costUsd).toBe(0);
   // The disk was full: as much as one message more may have been lost.
@@ -144,7 +144,7 @@ const odd = (id: string) => ({
   message: { id, model, content: [], usage: { input_tokens: Number.MAX_VALUE, output_tokens: 1 } },
 });
 const oddTotal = { ...result, total_cost_usd: Number.MAX_VALUE };
-const whole = { isInTurn: false, machineWentDown: false };
+const whole = { machineWentDown: false };
 
 test('F2: of a figure that cannot be true nothing counts, and what is left of the reservation is held', () => {
   for (const line of [odd('b'), oddTotal]) {
@@ -170,4 +170,59 @@ test('F2: totals that only go on with an impossible one hold nothing again: mess
   const { costUsd, heldUsd, estimated } = usage(lines, [kept('a', 400)], whole);
   expect({ heldUsd, estimated }).toEqual({ heldUsd: undefined, estimated: true });
   expect(costUsd).toBeCloseTo(0.015, 9);
+});
+
+const calls = (id: string, ...names: readonly string[]) => ({
+  ...message(id),
+  message: {
+    ...message(id).message,
+    content: names.map((name) => ({ type: 'tool_use', id: name, name: 'Bash', input: {} })),
+  },
+});
+const answers = (name: string) => ({
+  type: 'user',
+  message: { role: 'user', content: [{ type: 'tool_result', tool_use_id: name, content: 'ok' }] },
+});
+const bySubagent = (line: object) => ({ ...line, parent_tool_use_id: 'agent' });
+const prompt = { type: 'user', message: { role: 'user', content: [{ type: 'text', text: 'look' }] } };
+
+test.each([
+  ['its task', [init], 0.5125],
+  ['the result of its tool', [init, calls('a', 'one'), answers('one')], 0.015],
+  ['the last result of several', [init, calls('a', 'one', 'two'), answers('two'), answers('one')], 0.015],
+  ['a sub-agent, its task', [init, calls('a', 'agent'), bySubagent(prompt)], 0.015],
+  [
+    'a sub-agent, the result of its tool',
+    [init, calls('a', 'agent'), bySubagent(prompt), bySubagent(calls('b', 'one')), bySubagent(answers('one'))],
+    0.015,
+  ],
+  ['what its sub-agent found', [init, calls('a', 'agent'), bySubagent(prompt), answers('agent')], 0.015],
+])('one that was killed while the model had %s holds what an answer costs', (_, lines, expectedUsd) => {
+  const messages = lines.length > 1 ? [kept('a', 400)] : [];
+  const { heldUsd, estimated } = usage(lines, messages, { machineWentDown: false });
+  expect(heldUsd).toBeCloseTo(expectedUsd, 9);
+  expect(estimated).toBe(true);
+});
+
+test.each([
+  ['at work with a tool', [init, calls('a', 'one')]],
+  ['one of two tools is at work', [init, calls('a', 'one', 'two'), answers('two')]],
+  [
+    'a sub-agent is at work with a tool',
+    [init, calls('a', 'agent'), bySubagent(prompt), bySubagent(calls('b', 'one'))],
+  ],
+])('one that was killed while %s holds nothing', (_, lines) => {
+  const { heldUsd } = usage(lines, [kept('a', 400)], { machineWentDown: false });
+  expect(heldUsd).toBeUndefined();
+});
+
+test('what sub-agents have said after the last result is counted, though it is not printed', () => {
+  const task = { type: 'system', subtype: 'task_started', task_id: 't', tool_use_id: 'agent' };
+  const over = { ...result, subtype: 'error_max_budget_usd', is_error: true };
+  const messages = [kept('y', 9_000, startedAtMs - 1), kept('a', 400), kept('b', 200), kept('c', 200)];
+  const lines = [init, calls('a', 'agent'), task, bySubagent(prompt), over];
+  expect(usage(lines, messages, { machineWentDown: false, reservedUsd: 0.02 }).costUsd).toBeCloseTo(0.035, 9);
+  // With no sub-agent left, the result tells all.
+  const ended = { ...task, subtype: 'task_notification', status: 'completed' };
+  expect(usage([...lines.slice(0, 4), ended, over], messages, { machineWentDown: false }).costUsd).toBe(0.011);
 });

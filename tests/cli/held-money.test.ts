@@ -5,6 +5,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import type { EventBody } from '../../src/core/event.ts';
 import { noUsage, type Usage } from '../../src/core/group.ts';
+import { withHeld } from '../../src/runner/attempt/outcomes.ts';
 import { openGroupWriter } from '../../src/store/group-writer.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { Machine } from '../support/cli.ts';
@@ -33,9 +34,15 @@ beforeEach(async () => {
   if (!writer.ok) throw new Error(writer.failure.message);
   const attempt = { id: 'attempt-1', number: 1, kind: 'start', offset: 0, reservedUsd: 1 } as const;
   const ended = { attemptId: attempt.id, reason: 'interrupted', message: 'The worker ended.', usage } as const;
+  const { warnings } = withHeld(
+    { status: 'paused', reason: 'interrupted', message: '', warnings: [] },
+    usage,
+    writer.value.state.group.id,
+  );
   const bodies: EventBody[] = [
     { type: 'group_started', run: { id: 'a-run', runner: world.machine.self, asksBase: true } },
     { type: 'session_starting', sessionId, attempt },
+    ...warnings.map((warning): EventBody => ({ type: 'session_warning', sessionId, warning })),
     { type: 'session_paused', sessionId, ...ended },
     { type: 'group_paused', reason: 'budget', message: 'The budget is used up.' },
   ];
@@ -43,6 +50,8 @@ beforeEach(async () => {
   writer.value.close();
 });
 afterEach(() => machine.remove());
+
+const asLongAsHeld = 'are counted until you decide.';
 
 const budget = () => machine.json<Budget>('group', 'budget', group);
 
@@ -55,15 +64,18 @@ test('F3: it counts as spent, and what can be done is said', async () => {
 });
 
 test('F3: what is freed is there again', async () => {
+  expect(await machine.ok('session', 'show', `${group}/api`)).toContain(asLongAsHeld);
   await machine.ok('group', 'budget', group, '--free', 'api');
   const after = await budget();
   expect(after).toMatchObject({ spentUsd: 0.25, leftUsd: 0.75, sessions: [{ spentUsd: 0.25 }] });
   expect([after.heldUsd, after.sessions[0]?.heldUsd]).toEqual([undefined, undefined]);
+  expect(await machine.ok('session', 'show', `${group}/api`)).not.toContain(asLongAsHeld);
 });
 
 test('F3: what is booked is spent for good', async () => {
   await machine.ok('group', 'budget', group, '--book', '1');
   expect(await budget()).toMatchObject({ spentUsd: 1, leftUsd: 0 });
+  expect(await machine.ok('session', 'show', `${group}/api`)).not.toContain(asLongAsHeld);
   const again = await machine.run('group', 'budget', group, '--free', '1');
   expect(again).toMatchObject({ code: 2 });
   expect(again.stderr).toContain('Nothing is held for session 001-');

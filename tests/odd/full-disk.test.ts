@@ -138,6 +138,55 @@ test.skipIf(!mountable)(
   60_000,
 );
 
+/** Ends the journal so many bytes behind the beginning of a page, by what is said to the session. */
+async function endJournalAt(journal: string, session: string, offset: number): Promise<void> {
+  const size = () => readFileSync(journal).length;
+  const say = async (length: number): Promise<number> => {
+    const before = size();
+    await machine.ok('session', 'say', session, 'x'.repeat(length));
+    return size() - before - length;
+  };
+  await say(1);
+  const more = await say(1);
+  await say(((offset - size() - more) % 4096) + 4096);
+  expect(Math.abs((size() % 4096) - offset)).toBeLessThan(20);
+}
+
+test.skipIf(!mountable).each([
+  ['its end still finds room', 300, 0],
+  ['nor its end', 4_060, 1],
+] as const)(
+  'what runs is stopped, though nobody can write down what is asked of its runner: %s',
+  async (_, offset, code) => {
+    const group = await machine.ok('group', 'create', 'x');
+    const ids = [await machine.add(group, 'one'), await machine.add(group, 'two')];
+    const run = machine.start('group', 'run', group, '--output', 'quiet', '--concurrent', '1');
+    const [id = ''] = ids;
+    const fake = await rig.nextFor(id);
+    await begin(fake);
+    const journal = inside('session-groups', group, 'events.jsonl');
+    await until(() => readFileSync(journal, 'utf8').includes('session_identified'));
+    await endJournalAt(journal, `${group}/one`, offset);
+    fill();
+    const said = await machine.refused(1, 'session', 'say', `${group}/one`, 'hello');
+    expect(said).toMatch(/\/requests: ENOSPC\. Free some disk space/);
+    const stopped = await machine.run('stop', '--all');
+    expect(stopped.code).toBe(code);
+    if (code === 0) expect(stopped.stdout).toContain(`Paused ${group}`);
+    else
+      expect(stopped.stderr).toMatch(/^\S+: Cannot write .*ENOSPC\. Its sessions were ended; what they have cost is/);
+    expect(machine.alive(fake.hello.pid)).toBe(false);
+    expect((await run.finished).code).toBe(code === 0 ? 3 : 1);
+    free();
+    const second = machine.start('group', 'run', group, '--output', 'quiet');
+    for (const one of ids) await rig.nextFor(one).then(work);
+    expect(await second.finished).toMatchObject({ code: 0 });
+    // What claude was being asked as it was ended is held.
+    expect(JSON.parse(await machine.ok('group', 'show', group, '--json'))).toMatchObject({ status: 'completed' });
+  },
+  60_000,
+);
+
 test.skipIf(!mountable)(
   'a disk that is read-only for everybody',
   async () => {

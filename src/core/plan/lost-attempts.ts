@@ -64,8 +64,21 @@ function bookAttempt(state: GroupState, record: SessionRecord, attemptId: string
   noteMoney(state);
 }
 
+/** Its sum is another one from now on, and nothing of it is held. */
+export function settleCost(state: GroupState, record: SessionRecord, usage: Usage): void {
+  const { heldUsd = 0, costUsd, ...sum } = state.usage;
+  const left = roundUsd(heldUsd - (record.usage.heldUsd ?? 0));
+  const held = left > 0 ? { heldUsd: left } : {};
+  state.usage = { ...sum, costUsd: roundUsd(costUsd - record.usage.costUsd + usage.costUsd), ...held };
+  settleLost(record, usage.costUsd > record.usage.costUsd - sameUsd);
+  record.usage = usage;
+  record.warnings = record.warnings.filter(({ code }) => code !== 'held-cost');
+  state.budgetExceeded = false;
+  noteMoney(state);
+}
+
 /** A person settled what is held for the session: of each lost attempt it is spent, or free again. */
-export function settleLost(record: SessionRecord, isSpent: boolean): void {
+function settleLost(record: SessionRecord, isSpent: boolean): void {
   const settled = record.lost?.map((one): LostAttempt => {
     const { heldUsd = 0, ...usage } = one.usage;
     return { ...one, usage: { ...usage, costUsd: isSpent ? usage.costUsd : roundUsd(usage.costUsd - heldUsd) } };
@@ -77,3 +90,6 @@ function keepLost(record: SessionRecord, lost: readonly LostAttempt[] = []): voi
   if (lost.length > 0) record.lost = lost;
   else delete record.lost;
 }
+
+/** Sums of money differ in their last digits; less than this is none. */
+const sameUsd = 1e-9;

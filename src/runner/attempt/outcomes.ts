@@ -127,7 +127,7 @@ export function withHeld(outcome: Outcome, { heldUsd }: Usage, groupId: GroupId)
     'While it worked the machine went down, claude was killed, or what the session had written was lost; or claude ' +
     `named figures that cannot be true. Up to $${heldUsd.toFixed(2)} that it may have cost besides are counted until ` +
     `you decide. See: ${commandText(['group', 'budget', groupId])}`;
-  return { ...outcome, warnings: [...outcome.warnings, { code: 'estimated-cost', message }] };
+  return { ...outcome, warnings: [...outcome.warnings, { code: 'held-cost', message }] };
 }
 
 /** The same outcome with a note of that. */

@@ -37,6 +37,8 @@ import { TranscriptFollower } from './transcript-follower.ts';
 import { WorkerMetrics } from './worker-metrics.ts';
 import type { WorkerOptions } from './worker-options.ts';
 
+/** Subtype of the result with which claude says that it has reached its cap. */
+const overCap = 'error_max_budget_usd';
 /** Within this a queued message begins its turn after the last one ended; measured: some milliseconds. */
 const nextTurnMs = 1_000;
 const meterMs = 10_000;
@@ -168,8 +170,9 @@ export class Worker {
   #beginStop(): void {
     if (!this.#isThere || this.#over || this.#endedByUs) return;
     this.#hosted.look();
-    // Before the first line nothing was asked of the model: there is nothing to interrupt and nothing to pay.
-    if (this.stream.lines === 0) {
+    // Before the first line nothing was asked of the model: there is nothing to interrupt and nothing to pay. Tasks
+    // that outlive their turn hear no interrupt.
+    if (this.stream.lines === 0 || this.#isTaskLeft) {
       this.#terminate();
       return;
     }
@@ -267,6 +270,8 @@ export class Worker {
     }
     if (message.kind === 'user') this.#hasNewToolResult = true;
     if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
+    // At its cap claude ends the turn and not its sub-agents, which would ask on.
+    if (message.kind === 'result' && message.subtype === overCap && this.#isTaskLeft) this.#endTasks();
     if (['result', 'task', 'background'].includes(message.kind)) this.#endWhenIdle();
   }
 
@@ -288,6 +293,20 @@ export class Worker {
       claudeSessionId,
       ...defined({ model, claudeVersion }),
     });
+  }
+
+  /** The turn is over, and tasks go on: sub-agents, or commands in the background. */
+  get #isTaskLeft(): boolean {
+    return this.stream.results > 0 && !this.#inTurn && this.stream.openTasks.size > 0;
+  }
+
+  #endTasks(): void {
+    if (this.#stop) {
+      this.#terminate();
+      return;
+    }
+    this.#endedByUs = true;
+    this.#hosted.terminate();
   }
 
   /** After the last result with no task open, claude would wait for more input: end it. That is not a stop. */
@@ -375,7 +394,7 @@ export class Worker {
     const exit = end.kind === 'lost' || end.kind === 'fenced' ? ({ kind: 'unknown' } as const) : end;
     this.#endedWell = exit.kind === 'exited' && exit.code === 0 && this.#stop === null && !this.#endedByUs;
     const { expectHook, expectStructured, totalsAtEnd } = this.#options;
-    const isTold = this.stream.sawInit && !this.#inTurn;
+    const isTold = this.stream.sawInit && !this.stream.isAtWork;
     const atEnd = isTold ? null : await patiently(this.#world, () => totalsAtEnd(this.stream));
     if (atEnd !== null) foldTotalAtEnd(this.stream, atEnd);
     const seen = {
@@ -399,7 +418,7 @@ export class Worker {
   #report(outcome: Outcome, endedAtMs = this.#world.clock.now()): void {
     const durationMs = Math.max(0, Math.round(endedAtMs - this.#options.startedAtMs));
     const hasBegun = this.#options.hasBegun || this.#endedWell;
-    const broken = { ...this.#options, hasBegun, stream: this.stream, isInTurn: this.#inTurn };
+    const broken = { ...this.#options, hasBegun, stream: this.stream };
     const seen = usageWithUnseen(broken, durationMs);
     const usage = this.#isLost ? withAllHeld(seen, this.#options.reservedUsd) : seen;
     const rest = { progressed: this.stream.toolsDone > 0, unread: this.#said.unread };

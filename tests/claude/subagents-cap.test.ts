@@ -1,0 +1,85 @@
+/**
+ * Promises, with the real claude: sub-agents that are at work when a session reaches its cap end with it, and what they
+ * have cost is in the books. claude itself ends only the turn, and they would ask on.
+ */
+import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Step } from '../../src/rehearsal/script.ts';
+import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
+import { pinnedClaude, until } from '../support/cli.ts';
+import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
+import { longTest, sampled } from '../support/long.ts';
+import { modelOfKnownPrice } from './rig.ts';
+
+setDefaultTimeout(60_000);
+
+/** US dollars; so much a message of the scripted API costs. */
+const messageUsd = 0.01;
+const capUsd = 0.05;
+
+let api: ScriptedApi | null = null;
+let group: GroupFixture | null = null;
+afterEach(async () => {
+  await api?.stop();
+  group?.remove();
+});
+
+const bash = (command: string): Step => ({ tool: 'Bash', input: { command } });
+
+/** A session calls so many sub-agents at once, each of which does the same. */
+function begin(agents: number, work: readonly Step[], cap: 'group' | 'session') {
+  const fields = { allowedTools: ['Bash', 'Agent'], model: modelOfKnownPrice };
+  const own = cap === 'session' ? { maxBudgetUsd: capUsd } : {};
+  const made = makeGroup(
+    [{ name: 'a', fields: { ...fields, ...own } }],
+    cap === 'group' ? { maxBudgetUsd: capUsd } : {},
+  );
+  const input = { description: 'look', prompt: 'look', subagent_type: 'general-purpose' };
+  const calls = Array.from({ length: agents }, () => ({ tool: 'Agent', input }));
+  const script = { steps: [{ tools: calls }, { text: 'done' }], agents: [...work, { text: 'nothing' }] };
+  api = startScriptedApi({ script: { version: 1, sessions: { '*': script } }, nameOf: () => 'a' });
+  group = made;
+  const env = {
+    ANTHROPIC_BASE_URL: api.url,
+    ANTHROPIC_API_KEY: 'test-key',
+    CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),
+  };
+  return { made, env, served: () => (api as ScriptedApi).served.total.costUsd };
+}
+
+test.each(sampled(['session', 'group'] as const, 2))('end with it, be it the cap of the %s', async (cap) => {
+  const work = Array.from({ length: 30 }, () => bash('sleep 0.5'));
+  const { made, env, served } = begin(1, work, cap);
+  expect(await made.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(served()).toBeLessThanOrEqual(capUsd + messageUsd + 1e-9);
+  expect(made.state().usage.costUsd).toBeCloseTo(served(), 6);
+});
+
+longTest('three at once pass it by a message each', async () => {
+  const work = Array.from({ length: 30 }, () => bash('sleep 0.3'));
+  const { made, env, served } = begin(3, work, 'session');
+  expect(await made.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(served()).toBeLessThanOrEqual(capUsd + 4 * messageUsd + 1e-9);
+  expect(made.state().usage.costUsd).toBeCloseTo(served(), 6);
+});
+
+longTest('what they ask beyond it while nobody watches is counted by the next run, which ends them', async () => {
+  const hold = (name: string) => bash(`touch at-${name}; until [ -e go-${name} ]; do sleep 0.05; done`);
+  const spend = Array.from({ length: 6 }, () => bash('echo spent'));
+  const { made, env, served } = begin(1, [hold('first'), ...spend, hold('second'), ...spend], 'session');
+  const project = made.project('a');
+  const run = made.run(env);
+  await until(() => existsSync(join(project, 'at-first')));
+  run.signal('SIGHUP');
+  expect(await run.result).toMatchObject({ kind: 'left' });
+  writeFileSync(join(project, 'go-first'), '');
+  await until(() => existsSync(join(project, 'at-second')));
+  expect(readFileSync(made.session('a').transcript, 'utf8')).toContain('error_max_budget_usd');
+  const alone = served();
+  expect(alone).toBeGreaterThan(capUsd + messageUsd);
+  expect(await made.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
+  // A program before 2.1.278 may ask once more when it is told to end.
+  expect(served()).toBeLessThanOrEqual(alone + messageUsd + 1e-9);
+  expect(made.state().usage.costUsd).toBeCloseTo(served(), 6);
+});

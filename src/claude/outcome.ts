@@ -35,6 +35,8 @@ export interface JudgeInput {
   readonly expectStructured: boolean;
   /** What the model said last is missing in the conversation that claude has kept. */
   readonly isCutOff?: boolean;
+  /** Nothing more can be written down where it works. */
+  readonly isDiskFull?: boolean;
   /** The last line of the worker's stderr. */
   readonly stderrTail?: string;
 }
@@ -161,6 +163,10 @@ function contradiction(input: JudgeInput): Verdict | undefined {
 /** claude ended, or is gone, without any result. */
 function judgeSilence(input: JudgeInput): Verdict {
   const { exit, found } = input;
+  // What it printed and wrote down as its last is lost, so it is no failure of the session.
+  if (input.isDiskFull === true && exit.kind === 'exited' && signalOfCode(exit.code) === undefined) {
+    return { status: 'paused', reason: 'disk', message: 'The disk is full: what claude said as it ended is lost.' };
+  }
   if (found === 'after-crash') {
     const message = 'The worker ended without a result while no runner was watching.';
     return { status: 'paused', reason: 'interrupted', message };

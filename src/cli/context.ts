@@ -145,7 +145,7 @@ function exceptionFailure(error: unknown): Failure {
     ? fail(
         'write-failed',
         `The system refused ${syscall ?? 'a call'}${where}: ${code}.`,
-        'Check that path, its permissions and the free disk space, then run the command again.',
+        `Check ${where === '' ? 'permissions' : 'that path, its permissions'} and the free disk space, then run the command again.`,
       )
     : fail(
         'internal',

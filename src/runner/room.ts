@@ -57,6 +57,15 @@ export function watchRoom(world: World, root: string): Room {
   };
 }
 
+/** Nothing more can be written down below this folder. False when the disk does not answer. */
+export function isDiskFull({ files }: Pick<World, 'files'>, folder: string): boolean {
+  try {
+    return files.freeBytes(folder) < fullDiskBytes;
+  } catch {
+    return false;
+  }
+}
+
 /** Whether the system would open so many files more. Other trouble is told of by whoever starts something. */
 function canOpen({ files }: World, path: string): boolean {
   const opened: (ReadFile | null)[] = [];

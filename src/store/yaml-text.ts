@@ -2,7 +2,7 @@
  * YAML that people write: checked against a schema, every problem at its line and column and all of them at once.
  * Nothing that stands in such a file is run, and none can cost more than a moment.
  */
-import type { Node } from 'yaml';
+import type { Node, YAMLParseError } from 'yaml';
 import type { z } from 'zod';
 import { errorText, fail, type Result } from '../core/failure.ts';
 
@@ -69,7 +69,7 @@ export function readYaml({ text, file, linesBefore = 0 }: YamlSource): Checked<Y
   try {
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: 'error' });
     if (document.errors.length > 0) {
-      return { ok: false, problems: document.errors.map((error) => at(error.pos[0], error.message)) };
+      return { ok: false, problems: document.errors.map((error) => at(error.pos[0], sentenceOf(error))) };
     }
     const root = document.contents;
     return {
@@ -85,6 +85,11 @@ export function readYaml({ text, file, linesBefore = 0 }: YamlSource): Checked<Y
     // The YAML library throws for aliases that would expand without bound or that name nothing.
     return refuse(errorText(error));
   }
+}
+
+/** The library advises programmers. */
+function sentenceOf({ code, message }: YAMLParseError): string {
+  return code === 'MULTIPLE_DOCS' ? 'another document begins here (---), and the file may hold only one' : message;
 }
 
 /** What `schema` makes of the file, or everything that is wrong with it. `whole` is what the file as such is called. */

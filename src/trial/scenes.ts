@@ -246,8 +246,9 @@ async function playLogin(ground: Ground, login: LoginKind): Promise<Seen[]> {
   if (isServed) return [holds(`login-${login}`), payer];
   // A robbery explains why the login was not used.
   if (payer.verdict === 'broken') return [payer];
-  const words = result?.kind === 'result' ? (result.result ?? result.subtype).slice(0, 200) : probe.describe();
-  return [broken(`login-${login}`, `it ended with: ${words}`)];
+  const isTold = result?.kind === 'result';
+  const how = isTold ? `it ended with: ${(result.result ?? result.subtype).slice(0, 200)}` : probe.describe();
+  return [broken(`login-${login}`, how)];
 }
 
 async function playBudget(ground: Ground): Promise<Seen[]> {

@@ -134,6 +134,7 @@ const rows: Row[] = [
   ['an error of no kind', [init, result({ result: '' })], {}, 'failed', 'claude-error'],
 
   ['no result, exit 0', [init], {}, 'failed', 'no-result'],
+  ['no result, on a full disk', [init], { isDiskFull: true }, 'paused', 'disk'],
   ['no output at all', [], { exit: code(1) }, 'failed', 'no-result'],
   ['no result of one that was taken over', [init], { exit: unknown }, 'paused', 'interrupted'],
   ['no result, signal', [init], { exit: signal('SIGKILL') }, 'failed', 'signalled'],

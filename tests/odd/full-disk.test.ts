@@ -188,6 +188,32 @@ test.skipIf(!mountable).each([
 );
 
 test.skipIf(!mountable)(
+  'what ends without a word while the disk is full has not failed, and goes on when there is room',
+  async () => {
+    const group = await machine.ok('group', 'create', 'x');
+    const id = await machine.add(group, 'one');
+    const run = machine.start('group', 'run', group);
+    const fake = await rig.nextFor(id);
+    await begin(fake);
+    const journal = inside('session-groups', group, 'events.jsonl');
+    await until(() => readFileSync(journal, 'utf8').includes('session_identified'));
+    await endJournalAt(journal, `${group}/one`, 300);
+    fill();
+    fake.exit(0);
+    await until(() => readFileSync(journal, 'utf8').includes('session_paused'));
+    expect(await machine.ok('group', 'why', group)).toContain(
+      'The disk is full: what claude said as it ended is lost.',
+    );
+    free();
+    await rig.nextFor(id).then(work);
+    const { code, stdout } = await run.finished;
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/paused \(disk, goes on at .*The disk is full: what claude said as it ended is lost/);
+  },
+  60_000,
+);
+
+test.skipIf(!mountable)(
   'a disk that is read-only for everybody',
   async () => {
     const group = await machine.makeGroup();

@@ -24,6 +24,9 @@ describe('the form', () => {
     ]);
     expect(folder.allFaults('version: "1"')).toEqual(['1:10 version: expected the number 1']);
     expect(folder.allFaults('version: 1')).toEqual(['1:1 sessions is missing']);
+    expect(folder.allFaults('version: 1\n---\nversion: 1')).toEqual([
+      '2:1 another document begins here (---), and the file may hold only one',
+    ]);
     expect(folder.allFaults('version: 1\nsessions: {}')).toEqual(['2:11 a workflow needs at least one session']);
   });
 

@@ -12,8 +12,9 @@ import type { GroupState } from '../../core/state.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import type { Fact } from '../facts.ts';
+import { isDiskFull } from '../room.ts';
 
-export interface WorkerOptions extends Omit<BrokenOff, 'stream' | 'isInTurn'> {
+export interface WorkerOptions extends Omit<BrokenOff, 'stream'> {
   readonly sessionId: SessionId;
   readonly attemptId: string;
   readonly paths: SessionPaths;
@@ -29,6 +30,8 @@ export interface WorkerOptions extends Omit<BrokenOff, 'stream' | 'isInTurn'> {
   readonly earlier?: Earlier;
   /** What the model said last is missing in the conversation that claude has kept. */
   readonly isCutOff: (stream: AttemptStream) => boolean;
+  /** Nothing more can be written down for it. */
+  readonly isDiskFull: () => boolean;
   /** claude's totals, where it has ended in good order since this attempt began. */
   readonly totalsAtEnd: (stream: AttemptStream) => Claim | null;
   /** What earlier runners said to this attempt, besides its prompt. */
@@ -75,6 +78,7 @@ export function workerOptions(
     hasBegun: attempt.identified,
     ...defined({ reservedUsd }),
     isCutOff: (stream) => isCutOff(world, [ours.config], stream),
+    isDiskFull: () => isDiskFull(world, ours.folder),
     isUnwritten: (stream) =>
       isUnwritten(world, [ours.config], stream.claudeSessionId ?? conversationId(record), stream),
     // Where the disk was full it never said which conversation it is.

@@ -398,6 +398,7 @@ export class Worker {
     const atEnd = isTold ? null : await patiently(this.#world, () => totalsAtEnd(this.stream));
     if (atEnd !== null) foldTotalAtEnd(this.stream, atEnd);
     const seen = {
+      isDiskFull: this.#options.isDiskFull(),
       isCutOff: await patiently(this.#world, () => this.#options.isCutOff(this.stream)),
       stderrTail: lastStderrLine,
     };

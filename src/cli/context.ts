@@ -141,11 +141,12 @@ function exceptionFailure(error: unknown): Failure {
   }
   const isSystemError = typeof code === 'string' && /^E[A-Z0-9]+$/.test(code);
   const where = typeof path === 'string' ? ` at ${path}` : '';
+  const what = where === '' ? 'permissions' : 'that path, its permissions';
   const { failure } = isSystemError
     ? fail(
         'write-failed',
         `The system refused ${syscall ?? 'a call'}${where}: ${code}.`,
-        `Check ${where === '' ? 'permissions' : 'that path, its permissions'} and the free disk space, then run the command again.`,
+        `Check ${what} and the free disk space, then run the command again.`,
       )
     : fail(
         'internal',

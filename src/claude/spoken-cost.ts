@@ -17,6 +17,17 @@ const userType = '"type":"user"';
 /** US dollars; less than the last digit that is shown. */
 const sameUsd = 1e-6;
 
+/** How far a file was read. */
+interface Read {
+  offset: number;
+  readonly splitter: LineSplitter;
+  /** Its conversation, and whether it is not that of a sub-agent. */
+  readonly id: string;
+  readonly isMain: boolean;
+  /** Its last message since is for the model. */
+  isAsking: boolean;
+}
+
 interface Conversation {
   /** The last totals before the person came, and since; null = none. */
   base: Claim;
@@ -34,6 +45,8 @@ export interface Meter {
   look(): void;
   /** US dollars so far. */
   readonly costUsd: number;
+  /** The model was asked and has not answered, and claude has written down no total since. */
+  readonly isAsking: boolean;
   /** All of it; `untilMs` is when the person left, ms since 1970, `before` the conversation they came to. */
   conversed(untilMs: number, before: string | undefined): Conversed;
 }
@@ -48,7 +61,7 @@ class ConversationMeter implements Meter {
   readonly #configDir: string;
   readonly #startedAtMs: number;
   readonly #prices: PriceTable;
-  readonly #files = new Map<string, { offset: number; readonly splitter: LineSplitter }>();
+  readonly #files = new Map<string, Read>();
   readonly #conversations = new Map<string, Conversation>();
   /** By id: one that is copied into another conversation counts once, and not at all when it is an old one. */
   readonly #messages = new Map<string, KeptMessage & { readonly in: string }>();
@@ -77,6 +90,12 @@ class ConversationMeter implements Meter {
 
   get costUsd(): number {
     return this.#sums().reduce((sum, { costUsd }) => sum + costUsd, 0);
+  }
+
+  get isAsking(): boolean {
+    // Totals stand in the main file, and tell of sub-agents, too.
+    const isUntold = ({ id, isMain }: Read) => isMain || (this.#conversations.get(id)?.claim ?? null) === null;
+    return this.#files.values().some((file) => file.isAsking && isUntold(file));
   }
 
   conversed(untilMs: number, before: string | undefined): Conversed {
@@ -122,28 +141,34 @@ class ConversationMeter implements Meter {
   }
 
   #readOn(path: string, id: string): void {
-    const file = this.#files.get(path) ?? { offset: 0, splitter: new LineSplitter() };
+    const isMain = basename(path) === `${id}.jsonl`;
+    const file = this.#files.get(path) ?? { offset: 0, splitter: new LineSplitter(), id, isMain, isAsking: false };
     this.#files.set(path, file);
     for (;;) {
       const chunk = this.#world.files.readBytes(path, file.offset, chunkBytes);
       if (chunk.length === 0) return;
       file.offset += chunk.length;
-      for (const line of file.splitter.push(chunk)) this.#take(line, id, basename(path) === `${id}.jsonl`);
+      for (const line of file.splitter.push(chunk)) this.#take(line, file);
     }
   }
 
-  #take(line: string, id: string, isMain: boolean): void {
+  #take(line: string, file: Read): void {
+    const { id, isMain } = file;
     const known = this.#conversations.get(id) ?? { base: noClaim, claim: null, atMs: 0, isOld: false };
     this.#conversations.set(id, known);
     const totals = readTotals(line);
     if (totals !== null) {
+      file.isAsking = false;
       if (known.atMs > 0) known.claim = totals;
       else known.base = totals;
       return;
     }
     const atMs = timeOf(line);
     const isNew = !Number.isNaN(atMs) && (this.#isSince ?? atMs >= this.#startedAtMs);
-    if (isNew) known.atMs = Math.max(known.atMs, atMs);
+    if (isNew) {
+      known.atMs = Math.max(known.atMs, atMs);
+      file.isAsking = asksNow(line) ?? file.isAsking;
+    }
     const message = keptMessage(line, this.#prices);
     if (message !== null) {
       if (!isNew) this.#old.add(message.id);
@@ -196,6 +221,17 @@ function originOf(line: string): string | null {
     return null;
   }
 }
+
+/** Whether the model is asked from this line on; null when it says nothing of that. */
+function asksNow(line: string): boolean | null {
+  if (line.includes('"type":"assistant"')) return false;
+  if (!line.includes(userType)) return null;
+  if (line.includes(interrupted)) return false;
+  return line.includes('"type":"tool_result"') || isTyped(line) ? true : null;
+}
+
+/** What claude notes in the name of the user when that has interrupted it. */
+const interrupted = '"[Request interrupted by user';
 
 /** Not what claude itself adds in the name of the user: results of tools, and what its own commands have printed. */
 function isTyped(line: string): boolean {

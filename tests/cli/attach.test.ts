@@ -208,6 +208,24 @@ for (const how of ['killed', 'hung up'] as const) {
   }, 60_000);
 }
 
+for (const what of ['the command', 'claude'] as const) {
+  test(`${what} killed while the model was asked: what an answer can have cost is held`, async () => {
+    const group = await pausedGroup('--max-budget-usd', '2');
+    const terminal = attach(group);
+    const fake = await opened(group);
+    note(user, group, [typed('paint it blue'), answer('new'), typed('and the door')]);
+    if (what === 'the command') terminal.kill('SIGKILL');
+    else process.kill(fake.hello.pid, 'SIGKILL');
+    await terminal.ended;
+    await user.ok('group', 'edit', group, '--concurrent', '2');
+    const { costUsd, heldUsd } = record(group)?.usage ?? {};
+    expect(heldUsd).toBeCloseTo(answerUsd, 6);
+    expect(costUsd).toBeCloseTo(0.25 + 2 * answerUsd, 6);
+    await user.ok('group', 'budget', group, '--free', 'api');
+    expect(record(group)?.usage.costUsd).toBeCloseTo(0.25 + answerUsd, 6);
+  }, 60_000);
+}
+
 test('killed while a runner is at work: the runner counts it and goes on with the session', async () => {
   const group = await user.group('auth', { api: [] });
   const run = user.start('group', 'run', group, '--output', 'quiet');

@@ -3,7 +3,7 @@
  * the same login, settings and conversation; when they have left, the group goes on with what was said. This process
  * lives meanwhile: it counts what is spent, ends claude at what is reserved for it, and is what others ask after.
  */
-import { conversationExists } from '../../claude/conversation.ts';
+import { conversationExists, keptMessages } from '../../claude/conversation.ts';
 import { openMeter } from '../../claude/spoken-cost.ts';
 import { advise } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
@@ -15,6 +15,7 @@ import type { SessionRecord, TakeOver } from '../../core/session-state.ts';
 import { type GroupState, isRehearsal } from '../../core/state.ts';
 import { gatherFromAll, reap } from '../../hosts/reap.ts';
 import { titleOf } from '../../report/wording.ts';
+import { withAnswerHeld } from '../../runner/attach/recover.ts';
 import { createPreparer } from '../../runner/attempt/attempt-setup.ts';
 import { CommandSlots } from '../../runner/attempt/command-slots.ts';
 import { Checkouts } from '../../runner/checkouts.ts';
@@ -260,6 +261,7 @@ class Visit {
     this.#ways.opening(reservedUsd);
     let isSpent = false;
     let trouble: unknown;
+    let isKilled = false;
     await this.#ways.lend(async () => {
       const restore = keepTerminal();
       let guest: ForegroundProcess;
@@ -287,12 +289,16 @@ class Visit {
       const code = await guest.exited;
       cancel();
       unsubscribe();
+      isKilled = code !== 0;
       // Who ends by itself leaves the terminal as it was.
-      if (code !== 0) restore();
+      if (isKilled) restore();
     });
     await reap(world, this.#attachmentId, gatherFromAll(world, this.#attachmentId, undefined));
     meter.look();
-    tell(meter.conversed(clock.now(), record.claudeSessionIds.at(-1)));
+    const conversed = meter.conversed(clock.now(), record.claudeSessionIds.at(-1));
+    const { prices = {} } = state.group.config;
+    const kept = () => keptMessages(world, config, record.claudeSessionIds, prices);
+    tell(isKilled && meter.isAsking ? withAnswerHeld(conversed, kept(), reservedUsd) : conversed);
     if (trouble !== undefined) return fail('spawn-failed', `claude cannot be started: ${errorText(trouble)}.`, '');
     return ok({ isSpent, ...defined({ reservedUsd }) });
   }

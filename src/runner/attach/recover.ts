@@ -2,7 +2,7 @@
  * A command that let a person in may die, with them or without: their claude is ended then, what it has cost is read
  * from its own files, and the session is the group's again.
  */
-import { keptMessages } from '../../claude/conversation.ts';
+import { type KeptMessage, keptMessages } from '../../claude/conversation.ts';
 import { openMeter } from '../../claude/spoken-cost.ts';
 import type { Conversed, EventBody, ProcessIdentity } from '../../core/event.ts';
 import { noUsage, roundUsd, type SessionId } from '../../core/group.ts';
@@ -63,16 +63,23 @@ function countAbandoned(
   const meter = openMeter(world, config, openedMs, prices);
   meter.look();
   const conversed = meter.conversed(openedMs, claudeSessionIds.at(-1));
-  if (process.bootId === world.machine.self.bootId) return conversed;
-  // What was being answered when the machine went down stands nowhere.
-  const dearestUsd = keptMessages(world, config, claudeSessionIds, prices).reduce(
-    (most, { usd }) => Math.max(most, usd),
-    0,
-  );
+  // Of what a machine that went down had written last nothing may be left.
+  const isLost = process.bootId !== world.machine.self.bootId || meter.isAsking;
+  return isLost
+    ? withAnswerHeld(conversed, keptMessages(world, config, claudeSessionIds, prices), reservedUsd)
+    : conversed;
+}
+
+/** What was being answered when claude was killed stands nowhere: as much as the dearest of these is held for it. */
+export function withAnswerHeld(
+  conversed: Conversed,
+  kept: readonly KeptMessage[],
+  reservedUsd: number | undefined,
+): Conversed {
   const { usage } = conversed;
-  const heldUsd = roundUsd(
-    Math.min(dearestUsd, Math.max(0, (reservedUsd ?? Number.POSITIVE_INFINITY) - usage.costUsd)),
-  );
+  const dearestUsd = kept.reduce((most, { usd }) => Math.max(most, usd), 0);
+  const left = Math.max(0, (reservedUsd ?? Number.POSITIVE_INFINITY) - usage.costUsd);
+  const heldUsd = roundUsd(Math.min(dearestUsd, left));
   if (heldUsd <= 0) return conversed;
   return { ...conversed, usage: { ...usage, costUsd: roundUsd(usage.costUsd + heldUsd), estimated: true, heldUsd } };
 }

@@ -45,6 +45,9 @@ afterEach(async () => {
 const run = (...command: string[]) => Bun.spawnSync(command).exitCode === 0;
 const mayMount = process.platform === 'linux' && process.getuid?.() === 0;
 
+const isAsleep = ({ pid }: Probe) =>
+  Bun.spawnSync(['pgrep', '-P', String(pid), '-f', asleep.input.command]).exitCode === 0;
+
 const asleep = { tool: 'Bash', input: { command: 'sleep 600' } };
 
 type Begin = Parameters<typeof openRig>;
@@ -58,6 +61,20 @@ function conversation({ paths, claudeSessionId }: Session): string {
   const projects = { cwd: join(paths.config, 'projects'), absolute: true };
   const found = [...new Bun.Glob(`*/${claudeSessionId}.jsonl`).scanSync(projects)];
   return found.map((path) => readFileSync(path, 'utf8')).join('');
+}
+
+/** What is reckoned for a claude that has ended without a result. */
+function brokenOff(claude: Probe, { paths: { config }, claudeSessionId }: Session, startedAtMs: number) {
+  const stream = claude.messages().reduce(foldMessage, emptyStream());
+  const totals = totalsAtEnd(world, config, claudeSessionId, startedAtMs);
+  if (totals !== null) foldTotalAtEnd(stream, totals);
+  const broken = {
+    ...{ stream, hasBegun: true, machineWentDown: false, startedAtMs },
+    toldBefore: () => new Set<string>(),
+    isUnwritten: () => isUnwritten(world, [config], claudeSessionId, stream),
+    kept: (ids: readonly string[]) => keptMessages(world, config, ids, {}),
+  };
+  return { stream, ...usageWithUnseen(broken, 0) };
 }
 
 async function isCut(claude: Probe, configDir: string): Promise<boolean> {
@@ -89,24 +106,10 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     const startedAtMs = Date.now();
     const claude = startClaude(rig, session.args, session.env);
     claude.send(userMessage('go'));
-    const isAsleep = () =>
-      Bun.spawnSync(['pgrep', '-P', String(claude.pid), '-f', asleep.input.command]).exitCode === 0;
-    await until(isAsleep);
+    await until(() => isAsleep(claude));
     process.kill(claude.pid, signal);
     await claude.exited;
-    const stream = claude.messages().reduce(foldMessage, emptyStream());
-    const { config } = session.paths;
-    const totals = totalsAtEnd(world, config, session.claudeSessionId, startedAtMs);
-    if (totals !== null) foldTotalAtEnd(stream, totals);
-    const { costUsd, heldUsd = 0 } = usageWithUnseen(
-      {
-        ...{ stream, hasBegun: true, machineWentDown: false, startedAtMs },
-        toldBefore: () => new Set(),
-        isUnwritten: () => isUnwritten(world, [config], session.claudeSessionId, stream),
-        kept: (ids) => keptMessages(world, config, ids, {}),
-      },
-      0,
-    );
+    const { stream, costUsd, heldUsd = 0 } = brokenOff(claude, session, startedAtMs);
     const servedUsd = rig.api.served.total.costUsd;
     // Programs before 2.1.278 write none.
     const writesTotals = conversation(session).includes('"type":"cost-state"');
@@ -116,6 +119,28 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     // Older ones let the sub-agent ask on while they end at a SIGTERM.
     else if (signal === 'SIGKILL') expect(costUsd).toBeGreaterThanOrEqual(servedUsd - 1e-9);
     expect(costUsd - heldUsd).toBeLessThanOrEqual(servedUsd + 1e-9);
+  });
+
+  test.each([
+    ['waits for an answer', { hang: true, text: 'never' }, 0.01],
+    ['is at work with a tool', asleep, undefined],
+  ])('killed while it %s: what it had asked for is held, and nothing else', async (_, second, expectedUsd) => {
+    const session = begin([{ tool: 'Bash', input: { command: 'echo hi' } }, second], undefined, {
+      allowedTools: ['Bash'],
+      model: modelOfKnownPrice,
+    });
+    const startedAtMs = Date.now();
+    const claude = startClaude(rig, session.args, session.env);
+    claude.send(userMessage('go'));
+    await until(() => rig.api.requests.filter(({ kind }) => kind === 'step').length === 2);
+    // A moment later it has written down what it said.
+    const isWritten = () => conversation(session).includes(asleep.input.command);
+    if (second === asleep) await until(() => isAsleep(claude) && isWritten());
+    process.kill(claude.pid, 'SIGKILL');
+    await claude.exited;
+    const { costUsd, heldUsd } = brokenOff(claude, session, startedAtMs);
+    expect(heldUsd).toEqual(expectedUsd);
+    expect(costUsd - (heldUsd ?? 0)).toBeCloseTo(rig.api.served.total.costUsd, 6);
   });
 
   test('keeps nothing when it is killed as it begins, and begins again under the same id', async () => {

@@ -1,5 +1,7 @@
 /** Who holds a group: a runner, or a command that changes it and is gone soon. */
 
+import type { ProcessIdentity } from '../core/event.ts';
+import type { GroupId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
 import { livingRunner } from '../store/living-runner.ts';
 import type { GroupPaths } from '../store/paths.ts';
@@ -12,6 +14,23 @@ export const shortRunPrefix = 'command-';
 export function liveRunner(world: World, group: { readonly paths: Pick<GroupPaths, 'lock'> }): string | null {
   const holder = world.locks.holder(group.paths.lock);
   return holder === null || holder.runId.startsWith(shortRunPrefix) ? null : holder.runId;
+}
+
+/** Its runner, when that is halted by a signal, such as that of Ctrl-Z: its sessions work on, and nobody hears them. */
+export function haltedRunner(world: World, { lock }: Pick<GroupPaths, 'lock'>): ProcessIdentity | null {
+  const holder = world.locks.holder(lock)?.identity ?? null;
+  return holder !== null && world.processes.isHalted(holder) ? holder : null;
+}
+
+/** What is said of it; `advice` tells the command. */
+export function haltedSentence(
+  id: GroupId,
+  { pid }: ProcessIdentity,
+): { readonly message: string; readonly advice: string } {
+  return {
+    message: `The runner of ${id} (process ${pid}) is halted: its sessions work on, and nothing else is started.`,
+    advice: `Let it go on with: kill -CONT ${pid}`,
+  };
 }
 
 /** Its lock file was removed, and the runner that the log names lives on this machine all the same. */

@@ -43,6 +43,7 @@ export function markedGit({ world, env }: Pick<Place, 'world' | 'env'>, mark: st
         attach: (identity, name) => processes.attach(identity, name),
         identify: (pid) => processes.identify(pid),
         isAlive: (identity) => processes.isAlive(identity),
+        isHalted: (identity) => processes.isHalted(identity),
         findMarked: (name, value) => processes.findMarked(name, value),
         findDescendants: (pid) => processes.findDescendants(pid),
         findBranches: (identity) => processes.findBranches(identity),

@@ -196,6 +196,8 @@ export interface Processes {
   identify(pid: number): ProcessIdentity | null;
   /** True while that very process (pid and start time) lives on this machine since this boot. */
   isAlive(identity: ProcessIdentity): boolean;
+  /** It lives, and is halted by a signal. */
+  isHalted(identity: ProcessIdentity): boolean;
   /** Living processes whose environment holds `name=value`, this process left out. */
   findMarked(name: string, value: string): ProcessIdentity[];
   /** Living descendants of the given process and the members of their sessions, the process itself left out. */

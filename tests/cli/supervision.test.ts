@@ -192,6 +192,10 @@ test('who asks a halted runner is told whom to wake, and other groups are stoppe
   const [a, b] = await Promise.all([user.begun(one, 'a'), user.begun(two, 'b')]);
   const runner = run.pid;
   run.kill('SIGSTOP');
+  const halted = `The runner of ${one} (process ${runner}) is halted: its sessions work on,`;
+  const why = await user.ok('group', 'why', one);
+  expect(why).toStartWith(`${halted} and nothing else is started. Let it go on with: kill -CONT ${runner}\n`);
+  expect((await user.run('doctor')).stdout).toContain(halted);
   const pause = user.start('group', 'pause', one);
   const stop = user.start('stop', '--all');
   await obeyInterrupt(b, 0.01);

@@ -39,6 +39,7 @@ async function leaveSilentWorker(): Promise<World> {
       attach: (identity, name) => processes.attach(identity, name),
       identify: (pid) => processes.identify(pid),
       isAlive: (identity) => processes.isAlive(identity),
+      isHalted: (identity) => processes.isHalted(identity),
       findMarked: (name, value) => processes.findMarked(name, value),
       findDescendants: (pid) => processes.findDescendants(pid),
       findBranches: (identity) => processes.findBranches(identity),

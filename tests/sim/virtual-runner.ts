@@ -254,6 +254,7 @@ export class VirtualRunner {
       },
       identify: (pid) => table.living.get(pid)?.identity ?? null,
       isAlive: (identity) => this.#lives() && table.find(identity) !== null,
+      isHalted: (identity) => table.find(identity)?.halted === true,
       findMarked: (_name, value) => {
         if (!this.#lives()) return [];
         const point = this.#reapingPoint(value);

@@ -168,6 +168,7 @@ function watchedProcesses(real: Processes, moments: Moments): Processes {
     attach: (identity, name) => real.attach(identity, name),
     identify: (pid) => real.identify(pid),
     isAlive: (identity) => real.isAlive(identity),
+    isHalted: (identity) => real.isHalted(identity),
     findMarked: (name, value) => real.findMarked(name, value),
     findDescendants: (pid) => real.findDescendants(pid),
     findBranches: (identity) => real.findBranches(identity),

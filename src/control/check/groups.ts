@@ -16,7 +16,7 @@ import { groupIds, isGone, leftovers } from '../../store/group-store.ts';
 import { type GroupPaths, groupPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import { damagedLeftovers } from '../leftovers.ts';
-import { isRunWithoutLock, liveRunner } from '../live-runner.ts';
+import { haltedRunner, haltedSentence, isRunWithoutLock, liveRunner } from '../live-runner.ts';
 import { shellWord, strayIn, tryPath } from '../path-argument.ts';
 import { type Finding, finding, fine } from './finding.ts';
 
@@ -130,9 +130,15 @@ function unreadable(id: GroupId, failure: Failure): Finding {
 }
 
 /** The system frees a lock when its holder ends, unless a child of the holder inherited it. */
-function checkLock(world: World, groupId: string, lock: string): Finding[] {
+function checkLock(world: World, groupId: GroupId, lock: string): Finding[] {
   const holder = world.locks.holder(lock);
-  if (holder === null || world.processes.isAlive(holder.identity)) return [];
+  if (holder === null) return [];
+  const halted = haltedRunner(world, { lock });
+  if (halted !== null) {
+    const { message, advice } = haltedSentence(groupId, halted);
+    return [finding('lock', 'warning', message, advice)];
+  }
+  if (world.processes.isAlive(holder.identity)) return [];
   const { pid, host } = holder.identity;
   const isElsewhere = host !== world.machine.host || isOutOfSight(holder.identity, world.machine.self);
   if (pid !== 0 && isElsewhere) return [];

@@ -32,7 +32,8 @@ export function parsePs(text: string): ProcEntry[] {
     const [pid, parent, session] = match.slice(1, 4).map(Number) as [number, number, number];
     const [state, start] = match.slice(4) as [string, string];
     const startTime = start.replace(/\s+/g, ' ');
-    return [{ pid, parent, session, startTime, zombie: state.startsWith('Z') }];
+    const halted = state.startsWith('T') ? ({ halted: true } as const) : {};
+    return [{ pid, parent, session, startTime, zombie: state.startsWith('Z'), ...halted }];
   });
 }
 

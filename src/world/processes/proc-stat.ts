@@ -14,7 +14,9 @@ export function parseStat(text: string): ProcEntry | null {
   if (end === -1 || startTime === undefined || Number.isNaN(pid)) return null;
   const zombie = state === 'Z' || state === 'X' || state === 'x';
   const name = text.slice(text.indexOf('(') + 1, end);
-  return { pid, parent: Number(parent), session: Number(session), name, isSingle: threads === '1', startTime, zombie };
+  const isSingle = threads === '1';
+  const entry = { pid, parent: Number(parent), session: Number(session), name, isSingle, startTime, zombie };
+  return state === 'T' ? { ...entry, halted: true } : entry;
 }
 
 /** PF_KTHREAD among the flags, the ninth field: a thread of the kernel has no environment. */

@@ -16,6 +16,8 @@ export interface ProcEntry {
   readonly isSingle?: boolean;
   /** Ended, but its parent has not asked for its status yet. */
   readonly zombie: boolean;
+  /** Halted by a signal, such as that of Ctrl-Z. */
+  readonly halted?: true;
 }
 
 /** A source of process facts. All methods tolerate processes that end or cannot be read while they look. */

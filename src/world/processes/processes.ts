@@ -179,6 +179,10 @@ class SystemProcesses implements Processes {
     return this.#living([identity]).size === 1;
   }
 
+  isHalted(identity: ProcessIdentity): boolean {
+    return this.isAlive(identity) && this.#table.find([identity.pid])[0]?.halted === true;
+  }
+
   findMarked(name: string, value: string): ProcessIdentity[] {
     const pids = this.#table.marked(name, value).filter((pid) => pid !== process.pid);
     return this.#identities(this.#table.find(pids));

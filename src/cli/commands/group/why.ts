@@ -1,5 +1,6 @@
 /** `group why`: of each session, why it is not running, or what it does; told by the same rules that start sessions. */
 import type { Command } from '@commander-js/extra-typings';
+import { haltedRunner, haltedSentence } from '../../../control/live-runner.ts';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../control/resolve.ts';
 import { leftWorker } from '../../../control/watch/left-worker.ts';
 import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
@@ -70,6 +71,12 @@ function why(context: Context, reference: string, wanted: string | undefined, js
   const shown = answers.filter(({ id, status }) =>
     only.value === undefined ? status !== 'completed' : id === only.value,
   );
+  const halted = haltedRunner(context.world, group.value.paths);
+  if (halted !== null) {
+    const { message, advice } = haltedSentence(groupId, halted);
+    context.stdout.line(`${message} ${advice}`);
+    context.stdout.line('');
+  }
   for (const line of lines(context, group.value, shown)) context.stdout.line(line);
   return ok(exitCode.done);
 }

@@ -9,6 +9,7 @@ import { recoverTakeOvers } from '../runner/attach/recover.ts';
 import { correctUsage } from '../runner/recount.ts';
 import { readLog } from '../store/event-log.ts';
 import { type GroupWriter, type OpenFailure, takeGroup } from '../store/group-writer.ts';
+import { systemFailure } from '../store/system-failure.ts';
 import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
 import { liveRunner, shortRunPrefix } from './live-runner.ts';
@@ -46,6 +47,10 @@ export async function changeGroup<T>(
         // It may have brought what an older program must not run without.
         correctUsage(world, opened.value);
         return changed;
+      } catch (error) {
+        // The system says what it refused, but for a write into an open file: the log.
+        if ((error as { path?: unknown }).path !== undefined) throw error;
+        return { ok: false, failure: systemFailure(group.paths.events, error) };
       } finally {
         opened.value.close();
       }

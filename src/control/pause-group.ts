@@ -3,9 +3,7 @@ import type { GroupEvent, ProcessIdentity } from '../core/event.ts';
 import { describeFailure, type Failure, ok, type Result } from '../core/failure.ts';
 import type { GroupState } from '../core/state.ts';
 import { safeLine } from '../report/terminal-text.ts';
-import type { OpenFailure } from '../store/group-writer.ts';
 import type { PauseRequestMode } from '../store/requests.ts';
-import { systemFailure } from '../store/system-failure.ts';
 import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
 import type { PauseOutcome } from './command/pause-outcome.ts';
@@ -34,15 +32,8 @@ export async function pauseAndTell(
   mode: PauseRequestMode,
 ): Promise<Result<ToldPause>> {
   const logged: { readonly event: GroupEvent; readonly state: GroupState }[] = [];
-  const ask = async () => {
-    try {
-      const tell = (event: GroupEvent, state: GroupState) => logged.push({ event, state });
-      return await submit(place, group, { kind: 'pause', mode }, { tell });
-    } catch (error) {
-      if (mode !== 'now') throw error;
-      return endUnlogged(place.world, group, error);
-    }
-  };
+  const ask = () =>
+    submit(place, group, { kind: 'pause', mode }, { tell: (event, state) => logged.push({ event, state }) });
   let paused = await ask();
   const survivor = paused.ok || mode !== 'now' ? undefined : paused.failure.survivor;
   if (survivor !== undefined && survivor !== 'somebody' && (await hasEnded(place.world, survivor))) {
@@ -51,7 +42,10 @@ export async function pauseAndTell(
       paused = ok({ kind: 'settled', status: paused.value.status, had: 'runner' });
     }
   }
-  if (!paused.ok) return paused;
+  if (!paused.ok) {
+    const isUnlogged = mode === 'now' && paused.failure.reason === 'write-failed';
+    return isUnlogged ? endUnlogged(place.world, group, paused.failure) : paused;
+  }
   const [first] = logged;
   if (first === undefined) return ok({ outcome: paused.value, warnings: [] });
   const ofUser = await readUserConfig(place);
@@ -72,8 +66,7 @@ async function hasEnded({ processes, clock }: World, runner: ProcessIdentity): P
 }
 
 /** Where nothing can be written down, what runs is ended all the same: it would go on to spend. */
-async function endUnlogged(world: World, group: GroupReference, error: unknown): Promise<Result<never, OpenFailure>> {
-  const failure = systemFailure(group.paths.events, error);
+async function endUnlogged(world: World, group: GroupReference, failure: Failure): Promise<Result<never>> {
   const stopped = await stopUnreadableGroup(world, group);
   if (stopped.kind !== 'ended') return { ok: false, failure };
   const done =

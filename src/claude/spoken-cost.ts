@@ -93,9 +93,10 @@ class ConversationMeter implements Meter {
   }
 
   get isAsking(): boolean {
+    const [now, conversation] = this.#begun().at(-1) ?? [];
     // Totals stand in the main file, and tell of sub-agents, too.
-    const isUntold = ({ id, isMain }: Read) => isMain || (this.#conversations.get(id)?.claim ?? null) === null;
-    return this.#files.values().some((file) => file.isAsking && isUntold(file));
+    const isUntold = ({ isMain }: Read) => isMain || conversation?.claim === null;
+    return this.#files.values().some((file) => file.isAsking && file.id === now && isUntold(file));
   }
 
   conversed(untilMs: number, before: string | undefined): Conversed {
@@ -115,8 +116,7 @@ class ConversationMeter implements Meter {
       models: Object.fromEntries(models),
       ...(sums.some(({ estimated }) => estimated) ? { estimated: true } : {}),
     };
-    const begun = [...this.#conversations].filter(([, { atMs }]) => atMs > 0);
-    begun.sort(([, a], [, b]) => a.atMs - b.atMs);
+    const begun = this.#begun();
     const claudeSessionIds = begun.map(([id]) => id);
     const [last, now] = begun.at(-1) ?? [];
     const spoken = this.#said > 0 || this.#messages.size > 0;
@@ -126,6 +126,12 @@ class ConversationMeter implements Meter {
       ...(spoken ? { spoken } : {}),
       ...(last !== undefined && last !== before && now?.isOld === false ? { cleared: true } : {}),
     };
+  }
+
+  /** The conversations in which something was said since, the newest last. */
+  #begun(): [id: string, conversation: Conversation][] {
+    const begun = [...this.#conversations].filter(([, { atMs }]) => atMs > 0);
+    return begun.sort(([, a], [, b]) => a.atMs - b.atMs);
   }
 
   /** What links lead to is none of claude's. */
@@ -226,12 +232,14 @@ function originOf(line: string): string | null {
 function asksNow(line: string): boolean | null {
   if (line.includes('"type":"assistant"')) return false;
   if (!line.includes(userType)) return null;
-  if (line.includes(interrupted)) return false;
+  if (line.includes(interrupted) || line.includes(summaryMark)) return false;
   return line.includes('"type":"tool_result"') || isTyped(line) ? true : null;
 }
 
 /** What claude notes in the name of the user when that has interrupted it. */
 const interrupted = '"[Request interrupted by user';
+/** A compaction ends with it. */
+const summaryMark = '"isCompactSummary":true';
 
 /** Not what claude itself adds in the name of the user: results of tools, and what its own commands have printed. */
 function isTyped(line: string): boolean {

@@ -67,7 +67,10 @@ export interface AttemptStream {
    * what is spent meanwhile is in no total yet.
    */
   isAtWork: boolean;
-  /** Who waits for an answer of the model: the main loop is '', a sub-agent the id of the call that runs it. */
+  /**
+   * Who waits for an answer of the model, or may do so: the main loop is '', a sub-agent the id of the call that runs
+   * it. What sub-agents do after the turn is not printed; then they are there by the ids of their tasks.
+   */
   readonly asking: Set<string>;
   /** Number of `result` lines. */
   results: number;
@@ -239,7 +242,7 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       foldHook(s, m);
       break;
     case 'task':
-      if (m.phase === 'ended') s.openTasks.delete(m.taskId);
+      if (m.phase === 'ended') endTask(s, m.taskId);
       else if (s.openTasks.size < maxOpen) s.openTasks.add(m.taskId);
       break;
     case 'background':
@@ -367,12 +370,13 @@ function foldToolResults(s: AttemptStream, m: UserMessage): void {
   noteAsking(s, m);
 }
 
-/** With all of its calls answered it asks again; a sub-agent begins with its prompt. */
-function noteAsking({ asking, openTools }: AttemptStream, m: UserMessage): void {
-  const loop = m.parentToolUseId ?? '';
-  const begins = m.toolResults.length > 0 || loop !== '';
+/**
+ * With all of its calls answered it asks again; so it does at the prompt of a sub-agent, and at what claude says in the
+ * name of the user within a turn, as for a hook that lets it not end.
+ */
+function noteAsking({ isAtWork, asking, openTools }: AttemptStream, { parentToolUseId: loop = '' }: UserMessage): void {
   const waits = [...openTools.values()].some((tool) => tool.loop === loop);
-  if (begins && !waits && asking.size < maxOpen) asking.add(loop);
+  if ((isAtWork || loop !== '') && !waits && asking.size < maxOpen) asking.add(loop);
 }
 
 /**
@@ -393,8 +397,8 @@ function foldResult(s: AttemptStream, m: ResultMessage): void {
   // The turn is over: calls that were interrupted never get an answer. Sub-agents may work on.
   s.openTools.clear();
   s.isAtWork = s.openTasks.size > 0;
-  if (s.isAtWork) s.asking.delete('');
-  else s.asking.clear();
+  s.asking.clear();
+  for (const id of s.openTasks) s.asking.add(id);
   showTool(s, undefined, undefined);
 }
 
@@ -428,10 +432,15 @@ export function foldTotalAtEnd(s: AttemptStream, total: Claim): void {
   s.isToldAtEnd = s.unbelieved === undefined;
 }
 
+function endTask({ openTasks, asking }: AttemptStream, id: string): void {
+  openTasks.delete(id);
+  asking.delete(id);
+}
+
 /** What is not named any more has ended, whether its end was told or not. Tasks in the foreground are not named. */
 function foldBackground(s: AttemptStream, taskIds: readonly string[]): void {
   const now = new Set(taskIds.slice(0, maxOpen));
-  for (const id of s.backgroundTasks) if (!now.has(id)) s.openTasks.delete(id);
+  for (const id of s.backgroundTasks) if (!now.has(id)) endTask(s, id);
   for (const id of now) if (s.openTasks.size < maxOpen) s.openTasks.add(id);
   s.backgroundTasks = now;
 }

@@ -55,18 +55,30 @@ export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
   const isOdd = stream.unbelieved === 'own';
   // It was told how its answer began, but not how long it has become: claude was killed before it wrote that down. Or
   // not even that: the disk was full, and of the line there is a part; or the answer had only been asked for.
-  const isLong = isAtWork && (stream.malformed > 0 || isUnwritten || asking.size > 0);
+  const answers = asking.size + nestedAgents(stream);
+  const isLong = isAtWork && (stream.malformed > 0 || isUnwritten || answers > 0);
   if (!machineWentDown && !isShort && !isOdd && !isLong) return seen;
   const dearestUsd = kept.reduce((most, { usd }) => Math.max(most, usd), 0);
   const left = reservedUsd === undefined ? Number.POSITIVE_INFINITY : Math.max(0, reservedUsd - seen.costUsd);
-  const first = estimateCost(stream.model ?? '', firstMessage, stream.prices);
+  const first = Math.min(estimateCost(stream.model ?? '', firstMessage, stream.prices), left);
   // Of a file that is gone nothing tells how far it went; where claude's own is there, it does.
   const isTold = !isOdd && (!isShort || ofAttempt.length > 0);
   const isBounded = isTold || reservedUsd === undefined;
-  const heldUsd = roundUsd(isBounded ? Math.min(dearestUsd > 0 ? dearestUsd : first, left) : left);
+  // The cap may be passed by an answer of each that asks: claude looks at it when an answer has come.
+  const heldUsd = roundUsd(isBounded ? (dearestUsd > 0 ? dearestUsd * Math.max(1, answers) : first) : left);
   if (heldUsd <= 0) return { ...seen, estimated: true };
   return { ...seen, costUsd: roundUsd(seen.costUsd + heldUsd), estimated: true, heldUsd };
 }
+
+/** Sub-agents of sub-agents, whose words are not printed: each may be asking. */
+function nestedAgents({ openTools }: AttemptStream): number {
+  return openTools
+    .values()
+    .filter(({ name, loop }) => loop !== '' && agentTools.has(name))
+    .toArray().length;
+}
+
+const agentTools: ReadonlySet<string> = new Set(['Agent', 'Task']);
 
 /** The ids of those that were kept since it began, and that no attempt before it has told of. */
 function notToldBefore({ startedAtMs, toldBefore }: BrokenOff, kept: readonly KeptMessage[]): ReadonlySet<string> {

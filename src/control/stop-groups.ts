@@ -2,7 +2,8 @@
 import { errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { isGone, listGroups, loadGroup, noSuchGroup } from '../store/group-store.ts';
 import { groupPaths } from '../store/paths.ts';
-import type { World } from '../world/world.ts';
+import { errorCode } from '../world/system-error.ts';
+import type { Lock, World } from '../world/world.ts';
 import { hiddenDamagedWorker, stopDamagedGroup } from './leftovers.ts';
 import { liveRunner } from './live-runner.ts';
 import { tryPath } from './path-argument.ts';
@@ -71,7 +72,7 @@ export async function stopUnreadableGroup(
       const isTold = runner.host === world.machine.host && world.processes.signal(runner, 'SIGTERM');
       return { kind: 'runner', pid: runner.pid, isTold };
     }
-    const lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId: world.random.uuid() });
+    const lock = lockUnlessReadOnly(world, paths.lock);
     if (lock === null) return { kind: 'held' };
     try {
       const hidden = hiddenDamagedWorker(world, groupId, paths);
@@ -79,11 +80,21 @@ export async function stopUnreadableGroup(
       return { kind: 'ended', processes: await stopDamagedGroup(world, paths) };
     } finally {
       // Whoever takes it next is told the same as we were.
-      if (lock.wasReleased) lock.release();
-      else lock.abandon();
+      if (lock?.wasReleased) lock.release();
+      else lock?.abandon();
     }
   } catch (error) {
     return { kind: 'failed', text: errorText(error) };
+  }
+}
+
+/** Null when somebody else holds it; undefined on a disk that became read-only, where nobody can take it. */
+function lockUnlessReadOnly({ locks, machine, random }: World, path: string): Lock | null | undefined {
+  try {
+    return locks.tryLock(path, { identity: machine.self, runId: random.uuid() });
+  } catch (error) {
+    if (errorCode(error) !== 'EROFS') throw error;
+    return undefined;
   }
 }
 

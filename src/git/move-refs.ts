@@ -6,7 +6,7 @@
 import { describeFailure, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import type { MergeJournal, Move } from '../store/merge-journal.ts';
-import { followBranch } from './follow.ts';
+import { type Follow, followBranch } from './follow.ts';
 import type { Git } from './git.ts';
 import { askOwn, isAncestor, refusal } from './run-git.ts';
 import { tipOf } from './target.ts';
@@ -79,7 +79,7 @@ async function forwards(
     if (!moved.ok) return ok(`The ${nameOf(move)} could not be moved: ${describeFailure(moved.failure)}`);
   }
   for (const move of reached) {
-    const followed = await follow(git, move, move.from, move.to);
+    const followed = await follow(git, move, { from: move.from, to: move.to });
     if (!followed.ok)
       return ok(`A checkout of the ${nameOf(move)} could not follow: ${describeFailure(followed.failure)}`);
     notes.push(...followed.value);
@@ -107,7 +107,7 @@ async function backwards(
     if (place.value === 'after' || place.value === 'before') returned.push(move);
   }
   for (const move of returned) {
-    const followed = await follow(git, move, move.to, move.from);
+    const followed = await follow(git, move, { from: move.to, to: move.from, isReturn: true });
     if (!followed.ok) return followed;
     notes.push(...followed.value);
   }
@@ -137,10 +137,10 @@ async function update(
   return asked.value.exitCode === 0 ? ok(undefined) : refusal(args, asked.value);
 }
 
-async function follow(git: Git, move: Move, from: string, to: string): Promise<Result<string[]>> {
+async function follow(git: Git, move: Move, way: Pick<Follow, 'from' | 'to' | 'isReturn'>): Promise<Result<string[]>> {
   const notes: string[] = [];
   for (const checkout of move.checkouts) {
-    const followed = await followBranch(git, move.repository, { checkout, branch: move.into, from, to });
+    const followed = await followBranch(git, move.repository, { checkout, branch: move.into, ...way });
     if (!followed.ok) return followed;
     notes.push(...followed.value);
   }

@@ -79,7 +79,7 @@ const noRight =
 
 const cures: readonly (readonly [RegExp, string])[] = [
   [/\.lock': File exists/, 'If no git command is at work there, remove that file, then try again.'],
-  [/No space left|Disk quota/i, 'Free some disk space, then try again.'],
+  [/No space left|Disk quota|Out of diskspace|couldn't write .*\.lock/i, 'Free some disk space, then try again.'],
   [
     /dubious ownership/,
     'The repository belongs to somebody else; allow it with: git config --global --add safe.directory <folder>',

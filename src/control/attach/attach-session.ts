@@ -298,7 +298,7 @@ class Visit {
     const conversed = meter.conversed(clock.now(), record.claudeSessionIds.at(-1));
     const { prices = {} } = state.group.config;
     const kept = () => keptMessages(world, config, record.claudeSessionIds, prices);
-    tell(isKilled && meter.isAsking ? withAnswerHeld(conversed, kept(), reservedUsd) : conversed);
+    tell(isKilled && meter.isAsking ? withAnswerHeld(conversed, kept()) : conversed);
     if (trouble !== undefined) return fail('spawn-failed', `claude cannot be started: ${errorText(trouble)}.`, '');
     return ok({ isSpent, ...defined({ reservedUsd }) });
   }

@@ -54,7 +54,7 @@ function countAbandoned(
   world: World,
   paths: GroupPaths,
   { definition, claudeSessionIds }: Pick<SessionRecord, 'definition' | 'claudeSessionIds'>,
-  { openedAt, process, reservedUsd }: TakeOver,
+  { openedAt, process }: TakeOver,
   prices: NonNullable<GroupState['group']['config']['prices']>,
 ): Conversed {
   if (openedAt === undefined) return { usage: noUsage, claudeSessionIds: [] };
@@ -65,21 +65,13 @@ function countAbandoned(
   const conversed = meter.conversed(openedMs, claudeSessionIds.at(-1));
   // Of what a machine that went down had written last nothing may be left.
   const isLost = process.bootId !== world.machine.self.bootId || meter.isAsking;
-  return isLost
-    ? withAnswerHeld(conversed, keptMessages(world, config, claudeSessionIds, prices), reservedUsd)
-    : conversed;
+  return isLost ? withAnswerHeld(conversed, keptMessages(world, config, claudeSessionIds, prices)) : conversed;
 }
 
 /** What was being answered when claude was killed stands nowhere: as much as the dearest of these is held for it. */
-export function withAnswerHeld(
-  conversed: Conversed,
-  kept: readonly KeptMessage[],
-  reservedUsd: number | undefined,
-): Conversed {
+export function withAnswerHeld(conversed: Conversed, kept: readonly KeptMessage[]): Conversed {
   const { usage } = conversed;
-  const dearestUsd = kept.reduce((most, { usd }) => Math.max(most, usd), 0);
-  const left = Math.max(0, (reservedUsd ?? Number.POSITIVE_INFINITY) - usage.costUsd);
-  const heldUsd = roundUsd(Math.min(dearestUsd, left));
+  const heldUsd = roundUsd(kept.reduce((most, { usd }) => Math.max(most, usd), 0));
   if (heldUsd <= 0) return conversed;
   return { ...conversed, usage: { ...usage, costUsd: roundUsd(usage.costUsd + heldUsd), estimated: true, heldUsd } };
 }

@@ -70,7 +70,8 @@ export class Worker {
   #endedByUs = false;
   #timers: (() => void)[] = [];
   #lastMeterMs = 0;
-  #hasNewToolResult = false;
+  /** A tool has ended, or a sub-agent gone on. */
+  #hasNews = false;
   #requests = 0;
   #announced = '';
   /** What is read now was written while another runner, or none, was there: nobody knows when. */
@@ -268,7 +269,11 @@ export class Worker {
       this.#endedByUs = true;
       this.#hosted.terminate();
     }
-    if (message.kind === 'user') this.#hasNewToolResult = true;
+    // Of sub-agents that others have called nothing is printed but their progress.
+    if (message.kind === 'user' || this.stream.openTasks.size > 0) this.#hasNews = true;
+    // The summary is no message of the conversation: only claude's own totals tell what it has cost.
+    if (message.kind === 'compact-boundary') this.#meter(0);
+    if (message.kind === 'control-response') this.#endOverCap();
     if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
     // At its cap claude ends the turn and not its sub-agents, which would ask on.
     if (message.kind === 'result' && message.subtype === overCap && this.#isTaskLeft) this.#endTasks();
@@ -277,8 +282,8 @@ export class Worker {
 
   /** A tool's result is often followed by the last answer at once, and then there is nothing left to meter. */
   #onCaughtUp(): void {
-    if (this.#hasNewToolResult) this.#meter();
-    this.#hasNewToolResult = false;
+    if (this.#hasNews) this.#meter();
+    this.#hasNews = false;
   }
 
   /** Tells the runner who claude says it is, once and again whenever that changes. */
@@ -293,6 +298,13 @@ export class Worker {
       claudeSessionId,
       ...defined({ model, claudeVersion }),
     });
+  }
+
+  /** claude does not look at its cap after what sub-agents of sub-agents say: they would spend until they are done. */
+  #endOverCap(): void {
+    const { reservedUsd } = this.#options;
+    const isOver = reservedUsd !== undefined && this.stream.spending.claimed.costUsd > reservedUsd;
+    if (isOver && this.#inTurn && this.stream.openTasks.size > 0) this.stop('budget');
   }
 
   /** The turn is over, and tasks go on: sub-agents, or commands in the background. */
@@ -343,10 +355,10 @@ export class Worker {
     this.#after(meterMs, () => this.#meterRegularly());
   }
 
-  #meter(): void {
+  #meter(gapMs = meterGapMs): void {
     const now = this.#world.clock.now();
     if (this.#stop || this.#endedByUs || this.stream.lines === 0) return;
-    if (Math.abs(now - this.#lastMeterMs) < meterGapMs) return;
+    if (Math.abs(now - this.#lastMeterMs) < gapMs) return;
     this.#lastMeterMs = now;
     // Often a tool has just ended: what it left running must be known should claude be killed from outside.
     this.#hosted.look();

@@ -4,6 +4,7 @@
  */
 import { basename, dirname, join } from 'node:path';
 import type { PriceTable, Tokens } from '../core/group.ts';
+import { LineSplitter } from '../core/line-splitter.ts';
 import type { World } from '../world/world.ts';
 import { isObject, usd } from './lenient.ts';
 import { modelsOf, parseLine } from './messages.ts';
@@ -13,6 +14,8 @@ import type { AttemptStream } from './stream.ts';
 
 /** Read at once. */
 const chunkBytes = 64 * 1024;
+/** So much is read of a file: one that its session has made larger must not hold up all others. */
+const readBytesMax = 256 * 1024 * 1024;
 /** What may follow the last message of the model: results of its tools, and what claude notes for itself. */
 const tailBytes = 8 * 1024 * 1024;
 /** Lines of a message begin with its place in the conversation, so the type stands somewhere within. */
@@ -149,7 +152,7 @@ export function totalsAtEnd(
   claudeSessionId: string,
   startedAtMs: number,
 ): Claim | null {
-  const ends = textsOf(world, filesOf(world, configDir, claudeSessionId)).map((text) => endOf(text, startedAtMs));
+  const ends = filesOf(world, configDir, claudeSessionId).map((path) => endOf(linesOf(world, [path]), startedAtMs));
   return ends.find((totals) => totals !== null) ?? null;
 }
 
@@ -162,18 +165,30 @@ export function totalsInParts(
 ): Claim | null {
   const offsetOf = (path: string): number => Number(basename(dirname(path)));
   const paths = filesOf(world, folder, claudeSessionId).toSorted((a, b) => offsetOf(a) - offsetOf(b));
-  return endOf(textsOf(world, paths).join(''), startedAtMs);
+  return endOf(linesOf(world, paths), startedAtMs);
 }
 
-function textsOf({ files }: World, paths: readonly string[]): string[] {
-  return paths.map((path) => files.readText(path) ?? '');
+/** Of files that belong together, one behind the other; of each only the end is read. */
+function* linesOf({ files }: World, paths: readonly string[]): Generator<string> {
+  const splitter = new LineSplitter();
+  for (const path of paths) {
+    const size = files.info(path)?.size ?? 0;
+    for (let at = Math.max(0, size - readBytesMax); at < size; ) {
+      const chunk = files.readBytes(path, at, chunkBytes);
+      if (chunk.length === 0) break;
+      at += chunk.length;
+      yield* splitter.push(chunk);
+    }
+  }
+  const rest = splitter.rest();
+  if (rest !== null) yield rest;
 }
 
 /** Of what is said behind them they know nothing. */
-function endOf(conversation: string, startedAtMs: number): Claim | null {
+function endOf(conversation: Iterable<string>, startedAtMs: number): Claim | null {
   let isOfAttempt = false;
   let found: Claim | null = null;
-  for (const line of conversation.split('\n')) {
+  for (const line of conversation) {
     const totals = readTotals(line);
     const timeMs = timeOf(line);
     isOfAttempt ||= timeMs >= startedAtMs;
@@ -207,7 +222,7 @@ export function keptMessages(
   const kept = new Map<string, KeptMessage>();
   const paths = [...claudeSessionIds].flatMap((id) => filesWithin(world, configDir, id));
   for (const path of paths) {
-    for (const line of (world.files.readText(path) ?? '').split('\n')) {
+    for (const line of linesOf(world, [path])) {
       const message = keptMessage(line, prices);
       if (message !== null) kept.set(message.id, message);
     }
@@ -238,10 +253,10 @@ export function readTotals(line: string): Claim | null {
 }
 
 /** The totals of the last clean end before that time; null when the conversation began later. */
-function lastTotals({ files }: World, path: string, startedAtMs: number): Claim | null {
+function lastTotals(world: World, path: string, startedAtMs: number): Claim | null {
   let found: Claim | null = null;
   // Lines of claude's are long, and few of them are looked at as a whole.
-  for (const line of (files.readText(path) ?? '').split('\n')) {
+  for (const line of linesOf(world, [path])) {
     const time = timeOf(line);
     if (time >= startedAtMs) break;
     if (!Number.isNaN(time)) found ??= noClaim;

@@ -8,9 +8,8 @@ import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
 import type { PauseOutcome } from './command/pause-outcome.ts';
 import { readUserConfig } from './config/user-config.ts';
-import { liveRunner } from './live-runner.ts';
 import type { Place } from './place.ts';
-import type { GroupReference } from './resolve.ts';
+import { type GroupReference, isHeld } from './resolve.ts';
 import { createRunHooks } from './run-hooks.ts';
 import { stopUnreadableGroup } from './stop-groups.ts';
 import { submit } from './submit.ts';
@@ -68,7 +67,7 @@ async function hasEnded({ processes, clock }: World, runner: ProcessIdentity): P
 
 /** Where nothing can be written down, what runs is ended all the same: it would go on to spend. */
 async function endUnlogged(world: World, group: GroupReference, failure: Failure): Promise<Result<never>> {
-  const runner = liveRunner(world, group) === null ? undefined : world.locks.holder(group.paths.lock)?.identity;
+  const runner = isHeld(world, group) ? world.locks.holder(group.paths.lock)?.identity : undefined;
   if (runner !== undefined) await hasEnded(world, runner);
   const stopped = await stopUnreadableGroup(world, group);
   if (stopped.kind !== 'ended') return { ok: false, failure };

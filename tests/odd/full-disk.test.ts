@@ -53,6 +53,13 @@ function fill(): void {
   }
 }
 
+/** The same while the runner sleeps, which otherwise interrupts its sessions on the way. */
+function fillUnseen(runner: { readonly pid: number }): void {
+  process.kill(runner.pid, 'SIGSTOP');
+  fill();
+  process.kill(runner.pid, 'SIGCONT');
+}
+
 const free = () => rmSync(ballast());
 const groups = () => readdirSync(inside('session-groups'));
 
@@ -179,7 +186,7 @@ test.skipIf(!mountable).each([
     const journal = inside('session-groups', group, 'events.jsonl');
     await until(() => readFileSync(journal, 'utf8').includes('session_identified'));
     await endJournalAt(journal, `${group}/one`, offset);
-    fill();
+    fillUnseen(run);
     const said = await machine.refused(1, 'session', 'say', `${group}/one`, 'hello');
     expect(said).toMatch(/\/requests: ENOSPC\. Free some disk space/);
     const stopped = await machine.run('stop', '--all');
@@ -210,7 +217,7 @@ test.skipIf(!mountable)(
     const journal = inside('session-groups', group, 'events.jsonl');
     await until(() => readFileSync(journal, 'utf8').includes('session_identified'));
     await endJournalAt(journal, `${group}/one`, 300);
-    fill();
+    fillUnseen(run);
     fake.exit(0);
     await until(() => readFileSync(journal, 'utf8').includes('session_paused'));
     expect(await machine.ok('group', 'why', group)).toContain(

@@ -9,12 +9,20 @@ import { basename, dirname } from 'node:path';
 import { interruptGraceMs, interruptRequest, openingLines, usageRequest } from '../../claude/control.ts';
 import { parseLine } from '../../claude/messages.ts';
 import { judge, type Outcome } from '../../claude/outcome.ts';
-import { type AttemptStream, emptyStream, foldMessage, foldTotalAtEnd, isSuccess } from '../../claude/stream.ts';
+import {
+  type AttemptStream,
+  emptyStream,
+  foldMessage,
+  foldTotalAtEnd,
+  isSuccess,
+  usageOf,
+} from '../../claude/stream.ts';
 import { usageWithUnseen } from '../../claude/unseen-cost.ts';
 import { defined } from '../../core/defined.ts';
 import type { ProcessIdentity, StopReason } from '../../core/event.ts';
+import type { Usage } from '../../core/group.ts';
 import type { AttemptEnd, HostedAttempt } from '../../hosts/host.ts';
-import { patiently } from '../../hosts/reap.ts';
+import { assertRefusal, patiently } from '../../hosts/reap.ts';
 import { delay } from '../../world/clock.ts';
 import type { World } from '../../world/world.ts';
 import type { WorkerNews } from '../facts.ts';
@@ -429,11 +437,7 @@ export class Worker {
   }
 
   #report(outcome: Outcome, endedAtMs = this.#world.clock.now()): void {
-    const durationMs = Math.max(0, Math.round(endedAtMs - this.#options.startedAtMs));
-    const hasBegun = this.#options.hasBegun || this.#endedWell;
-    const broken = { ...this.#options, hasBegun, stream: this.stream };
-    const seen = usageWithUnseen(broken, durationMs);
-    const usage = this.#isLost ? withAllHeld(seen, this.#options.reservedUsd) : seen;
+    const usage = this.#usageUntil(endedAtMs);
     const rest = { progressed: this.stream.toolsDone > 0, unread: this.#said.unread };
     this.#emit({
       kind: 'ended',
@@ -441,6 +445,20 @@ export class Worker {
       usage,
       ...rest,
     });
+  }
+
+  #usageUntil(endedAtMs: number): Usage {
+    const { reservedUsd, startedAtMs } = this.#options;
+    const durationMs = Math.max(0, Math.round(endedAtMs - startedAtMs));
+    const hasBegun = this.#options.hasBegun || this.#endedWell;
+    try {
+      const seen = usageWithUnseen({ ...this.#options, hasBegun, stream: this.stream }, durationMs);
+      return this.#isLost ? withAllHeld(seen, reservedUsd) : seen;
+    } catch (error) {
+      // Its conversation cannot be read: an end that is not told would keep its group for ever.
+      assertRefusal(error);
+      return withAllHeld({ ...usageOf(this.stream, durationMs), estimated: true }, reservedUsd);
+    }
   }
 
   #release(): void {

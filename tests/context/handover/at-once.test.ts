@@ -33,7 +33,7 @@ afterEach(() => root.remove());
 
 const now = Date.now();
 const reset = () => root.project('28-b', 'session_id: "first"', 'session_ids: ["first"]', 'note: "stays"');
-const note = (files: ContextFiles, id: string, nowMs = now) =>
+const note = (files: ContextFiles, id: string, nowMs = Date.now()) =>
   noteInProject(files, { id: '28-b', file }, id, nowMs, () => {});
 const ids = () => readResumeFile(root.read(root.resume('28-b'))).sessionIds;
 const entries = () => readdirSync(dirname(file));

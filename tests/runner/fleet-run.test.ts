@@ -81,6 +81,10 @@ fleetTest('three sessions work on two machines, and their work is on their branc
 });
 
 const toolResult = { type: 'user', message: { content: [{ type: 'tool_result', tool_use_id: 't', content: 'ok' }] } };
+const nextCall = {
+  type: 'assistant',
+  message: { id: 'm', content: [{ type: 'tool_use', id: 'next', name: 'Bash', input: { command: 'sleep 600' } }] },
+};
 const checkpointOf = (name: string) =>
   join(project(), '.git', 'refs', 'claude-code-agent', ground.group.id(name), 'checkpoint');
 
@@ -91,6 +95,7 @@ async function inMidTool(name: string): Promise<Invocation> {
   writeFileSync(join(fake.hello.cwd, 'two.txt'), 'uncommitted\n');
   await fake.print(toolResult);
   await until(() => existsSync(checkpointOf(name)));
+  await fake.print(nextCall);
   return fake;
 }
 

@@ -134,8 +134,9 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     claude.send(userMessage('go'));
     await until(() => rig.api.requests.filter(({ kind }) => kind === 'step').length === 2);
     // A moment later it has written down what it said.
-    const isWritten = () => conversation(session).includes(asleep.input.command);
-    if (second === asleep) await until(() => isAsleep(claude) && isWritten());
+    const isWritten = (text: string) => conversation(session).includes(text);
+    await until(() => isWritten('echo hi'));
+    if (second === asleep) await until(() => isAsleep(claude) && isWritten(asleep.input.command));
     process.kill(claude.pid, 'SIGKILL');
     await claude.exited;
     const { costUsd, heldUsd } = brokenOff(claude, session, startedAtMs);

@@ -5,6 +5,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { until } from '../support/cli.ts';
 import { type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
 import { lives, Night, obeyInterrupt, sayCost } from './night.ts';
 
@@ -192,6 +193,11 @@ test('who asks a halted runner is told whom to wake, and other groups are stoppe
   const [a, b] = await Promise.all([user.begun(one, 'a'), user.begun(two, 'b')]);
   const runner = run.pid;
   run.kill('SIGSTOP');
+  await until(() =>
+    Bun.spawnSync(['ps', '-o', 'stat=', '-p', String(runner)])
+      .stdout.toString()
+      .startsWith('T'),
+  );
   const halted = `The runner of ${one} (process ${runner}) is halted: its sessions work on,`;
   const why = await user.ok('group', 'why', one);
   expect(why).toStartWith(`${halted} and nothing else is started. Let it go on with: kill -CONT ${runner}\n`);

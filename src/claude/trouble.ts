@@ -40,6 +40,11 @@ const quoteChars = 300;
  */
 export const addAgain = 'Remove the session, after those that depend on it, and add it again';
 
+/** claude says that it has reached its cap. */
+export function isOverCap({ subtype }: ResultMessage): boolean {
+  return subtype === 'error_max_budget_usd';
+}
+
 /**
  * claude's own signs, the most telling first: the code on its report of trouble, the status of the API, the reason why
  * the loop ended, and only where these are missing its words. `subtype` alone says little: every API failure comes as
@@ -49,7 +54,7 @@ export function describeTrouble(stream: AttemptStream, result: ResultMessage): V
   const said = saidBy(result);
   const error = stream.apiError ?? '';
   const status = result.apiErrorStatus;
-  if (result.subtype === 'error_max_budget_usd') {
+  if (isOverCap(result)) {
     return { status: 'paused', reason: 'budget', message: 'The attempt used up the money reserved for it.' };
   }
   if (status === 429 || isUsageLimit(said)) return limited(stream, said);

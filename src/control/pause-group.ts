@@ -70,7 +70,8 @@ async function endUnlogged(world: World, group: GroupReference, failure: Failure
   const runner = isHeld(world, group) ? world.locks.holder(group.paths.lock)?.identity : undefined;
   if (runner !== undefined) await hasEnded(world, runner);
   const stopped = await stopUnreadableGroup(world, group);
-  if (stopped.kind !== 'ended') return { ok: false, failure };
+  const wasAtRest = runner === undefined && stopped.kind === 'ended' && stopped.processes === 0;
+  if (stopped.kind !== 'ended' || wasAtRest) return { ok: false, failure };
   const done =
     stopped.processes < 0
       ? 'Some processes of its sessions could not be ended.'

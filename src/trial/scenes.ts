@@ -9,6 +9,7 @@ import { conversationExists } from '../claude/conversation.ts';
 import { attemptMark } from '../claude/launch/attempt-mark.ts';
 import type { JsonObject } from '../claude/lenient.ts';
 import type { ClaudeMessage, InitMessage, ResultMessage } from '../claude/messages.ts';
+import { isOverCap } from '../claude/trouble.ts';
 import { defined } from '../core/defined.ts';
 import { noTokens, type Tokens } from '../core/group.ts';
 import type { RehearsalScript, Step } from '../rehearsal/script.ts';
@@ -259,7 +260,7 @@ async function playBudget(ground: Ground): Promise<Seen[]> {
   await probe.end();
   const requests = ground.asked('budget').length;
   if (requests === 0) return [untried('budget', `nothing was asked of the model; ${probe.describe()}`)];
-  const isStopped = result?.kind === 'result' && result.subtype === 'error_max_budget_usd';
+  const isStopped = result?.kind === 'result' && isOverCap(result);
   return [
     seenIf('budget', [
       requests > 1 && `${requests} requests were made where the first had used it up`,

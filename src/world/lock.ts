@@ -48,7 +48,7 @@ function tryOnce(path: string, holder: LockHolder): Lock | null {
     if (tryFlock(fd, lockExclusive, path) && isStillThere(fd, path)) {
       const wasReleased = saysReleased(fd);
       ftruncateSync(fd, 0);
-      noteHolder(fd, holder);
+      writeFully(fd, Buffer.from(`${JSON.stringify(holder)}\n`));
       return heldLock(fd, wasReleased);
     }
   } catch (error) {
@@ -57,20 +57,6 @@ function tryOnce(path: string, holder: LockHolder): Lock | null {
   }
   closeSync(fd);
   return null;
-}
-
-/** Without a note it is held all the same: a full disk must not keep a group from being deleted. */
-function noteHolder(fd: number, holder: LockHolder): void {
-  try {
-    writeFully(fd, Buffer.from(`${JSON.stringify(holder)}\n`));
-  } catch (error) {
-    if (!isDiskFull(error)) throw error;
-  }
-}
-
-function isDiskFull(error: unknown): boolean {
-  const { code } = error as { code?: unknown };
-  return code === 'ENOSPC' || code === 'EDQUOT';
 }
 
 /** False when the folder was removed while we opened the file: that lock would guard nothing. */

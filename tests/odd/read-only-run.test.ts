@@ -64,3 +64,12 @@ test.skipIf(!isPossible).each(['stop --all', 'group pause GROUP', 'group delete 
   },
   60_000,
 );
+
+test.skipIf(!isPossible)('of a group at rest nothing is said to have been ended', async () => {
+  const group = await machine.ok('group', 'create', 'x');
+  disk.mount('-o', 'remount,abort', machine.data);
+  const { code, stderr } = await machine.run('group', 'pause', group);
+  expect(code).toBe(1);
+  expect(stderr).toContain('EROFS');
+  expect(stderr).not.toContain('were ended');
+});

@@ -17,6 +17,7 @@ import {
   isSuccess,
   usageOf,
 } from '../../claude/stream.ts';
+import { isOverCap } from '../../claude/trouble.ts';
 import { usageWithUnseen } from '../../claude/unseen-cost.ts';
 import { defined } from '../../core/defined.ts';
 import type { ProcessIdentity, StopReason } from '../../core/event.ts';
@@ -45,8 +46,6 @@ import { TranscriptFollower } from './transcript-follower.ts';
 import { WorkerMetrics } from './worker-metrics.ts';
 import type { WorkerOptions } from './worker-options.ts';
 
-/** Subtype of the result with which claude says that it has reached its cap. */
-const overCap = 'error_max_budget_usd';
 /** Within this a queued message begins its turn after the last one ended; measured: some milliseconds. */
 const nextTurnMs = 1_000;
 const meterMs = 10_000;
@@ -284,7 +283,7 @@ export class Worker {
     if (message.kind === 'control-response') this.#endOverCap();
     if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
     // At its cap claude ends the turn and not its sub-agents, which would ask on.
-    if (message.kind === 'result' && message.subtype === overCap && this.#isTaskLeft) this.#endTasks();
+    if (message.kind === 'result' && isOverCap(message) && this.#isTaskLeft) this.#endTasks();
     if (['result', 'task', 'background'].includes(message.kind)) this.#endWhenIdle();
   }
 

@@ -84,6 +84,10 @@ export function isRequestPending(world: World, group: GroupReference): boolean {
 
 function silenceSentence(world: World, { groupId, paths }: GroupReference): string {
   const { pid = 0, host = '' } = world.locks.holder(paths.lock)?.identity ?? {};
+  // A signal to process 0 would go to whoever types it.
+  if (pid === 0) {
+    return `The runner of ${groupId} does not answer; it may be halted. Its lock does not tell its pid: fuser ${paths.lock}`;
+  }
   const where = host === world.machine.self.host ? '' : ` on ${host}`;
   return (
     `The runner of ${groupId} (pid ${pid}${where}) does not answer; it may be halted. Let it go on with: kill -CONT ` +

@@ -10,7 +10,7 @@ import { errorText, type Failure, fail, publicFailure, type Result } from '../..
 import type { SessionId } from '../../core/group.ts';
 import { delay } from '../../world/clock.ts';
 import type { ExitStatus } from '../../world/world.ts';
-import { blobOf } from '../fleet/redis.ts';
+import { blobOf, fitsBlob } from '../fleet/redis.ts';
 import type { AttemptNews, Blob, SlotCommand } from '../fleet/wire.ts';
 import type { Remains, TakeOver } from '../host.ts';
 import type { LocalAttempt } from '../local-attempt.ts';
@@ -66,6 +66,8 @@ export class OrderedAttempt {
   #resultAtMs = 0;
   /** Why files that were to be sent never can be, or the work as it is now. */
   #unsentFiles: string | undefined;
+  /** The same, as long as there is more than can be sent: nothing of it counts as sent. */
+  #tooMuch: string | undefined;
   #unsentWork: string | undefined;
   /** The end of the last piece that was looked at for a tool's result. */
   #tail = '';
@@ -315,7 +317,7 @@ export class OrderedAttempt {
     const fenced = this.#isFenced;
     const limitsHit = [...remains.limitsHit];
     const { leftover, lastStderrLine } = remains;
-    const why = this.#unsentFiles ?? this.#unsentWork;
+    const why = this.#tooMuch ?? this.#unsentFiles ?? this.#unsentWork;
     const unsent = why === undefined ? {} : { unsent: { why, folder: this.#slot.paths.folder } };
     this.#conclude({ say: 'ended', status, leftover, limitsHit, lastStderrLine, fenced, ...unsent });
     this.#release();
@@ -330,7 +332,11 @@ export class OrderedAttempt {
     const top = join(work.places.session, 'worktree');
     const resumeFiles = handover ? await ignoredResumeFiles(git, top, work.folder) : [];
     const changed = work.files.changed(resumeFiles);
-    const packed = changed === null ? null : this.#keepBlob(Buffer.from(JSON.stringify(changed)));
+    const tooMuch = changed.ok ? undefined : changed.failure.message;
+    if (tooMuch !== undefined && tooMuch !== this.#tooMuch) this.#tellUnsent(tooMuch);
+    this.#tooMuch = tooMuch;
+    const parcel = changed.ok ? changed.value : null;
+    const packed = parcel === null ? null : this.#keepBlob(Buffer.from(JSON.stringify(parcel)));
     if (packed?.ok === false) this.#unsentFiles = packed.failure.message;
     const files = packed?.ok ? packed.value : undefined;
     const made = await snapshotWork(git, work.worktree, this.#slot.order.sessionId, work.told);
@@ -356,7 +362,11 @@ export class OrderedAttempt {
   #keepBundle(path: string): Result<Blob> {
     const { files } = this.#context.world;
     try {
-      return this.#keepBlob(files.readBytes(path, 0, files.info(path)?.size ?? 0));
+      const size = files.info(path)?.size ?? 0;
+      const fits = fitsBlob(size);
+      if (fits.ok) return this.#keepBlob(files.readBytes(path, 0, size));
+      this.#tellUnsent(fits.failure.message);
+      return fits;
     } finally {
       files.remove(path);
     }
@@ -364,11 +374,15 @@ export class OrderedAttempt {
 
   /** Fails when it is too large to be sent, which is told to whoever looks after this machine as well. */
   #keepBlob(bytes: Uint8Array): Result<Blob> {
-    const { world, tell } = this.#context;
+    const { world } = this.#context;
     const blob = blobOf(world.random.uuid(), bytes);
     if (blob.ok) world.files.writeBytes(this.#outbox.blobPath(blob.value.id), bytes, { durable: true });
-    else tell(`A checkpoint of attempt ${this.#slot.order.attemptId} is not sent: ${blob.failure.message}`);
+    else this.#tellUnsent(blob.failure.message);
     return blob;
+  }
+
+  #tellUnsent(why: string): void {
+    this.#context.tell(`A checkpoint of attempt ${this.#slot.order.attemptId} is not sent: ${why}`);
   }
 
   /** What its runner says. */

@@ -7,11 +7,15 @@ import { ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../../git/git.ts';
 import { keepingRef, makeBundle, setRefs } from '../../git/worktrees/bundles.ts';
 import { isSame, type Snapshot, snapshotOf } from '../../git/worktrees/snapshot.ts';
-import type { Files } from '../../world/world.ts';
+import type { FileInfo, Files } from '../../world/world.ts';
+import { fitsBlob } from '../fleet/redis.ts';
 import { type Parcel, type ParcelFile, slugPlaceholder } from '../fleet/wire.ts';
 import { type Places, takeOut } from './lay-out.ts';
 import { filesIn, isOwn, textOf } from './own-files.ts';
 import { inWorktree } from './resume-files.ts';
+
+/** Bytes that a byte becomes on its way. */
+const base64 = 4 / 3;
 
 const conversations = 'claude-config/projects/';
 
@@ -22,6 +26,16 @@ interface Seen {
   readonly inode: number;
   /** Bytes of it that the other end has. */
   readonly told: number;
+}
+
+interface Change {
+  /** In the session's folder. */
+  readonly path: string;
+  readonly info: FileInfo;
+  /** Nothing but whole lines is ever added to it. */
+  readonly isAppended: boolean;
+  /** Bytes before it are with the other end. */
+  readonly offset: number;
 }
 
 /** The files of a session's folder, and what of them the other end has. */
@@ -45,25 +59,31 @@ export class SessionFiles {
 
   /**
    * What is new since, as it is now. Null when nothing is. A conversation ends with a whole line. `resumeFiles`: paths
-   * from the top of the worktree, of which nothing else is told here.
+   * from the top of the worktree, of which nothing else is told here. Fails with `usage` when that is too much to be
+   * sent; it is not read then.
    */
-  changed(resumeFiles: readonly string[] = []): Parcel | null {
-    const files = [...this.#paths(), ...resumeFiles.map(inWorktree)].flatMap((path) => this.#change(path) ?? []);
-    return files.length === 0 ? null : { files };
+  changed(resumeFiles: readonly string[] = []): Result<Parcel | null> {
+    const changes = [...this.#paths(), ...resumeFiles.map(inWorktree)].flatMap((path) => this.#change(path) ?? []);
+    const fits = fitsBlob(changes.reduce((sum, change) => sum + (change.info.size - change.offset) * base64, 0));
+    if (!fits.ok) return fits;
+    const files = changes.flatMap((change) => this.#taken(change) ?? []);
+    return ok(files.length === 0 ? null : { files });
   }
 
-  #change(path: string): ParcelFile | null {
-    const { session, slug } = this.#places;
-    const full = join(session, path);
-    const info = this.#files.info(full);
+  #change(path: string): Change | null {
+    const info = this.#files.info(join(this.#places.session, path));
     const seen = this.#seen.get(path);
     if (info?.kind !== 'file') return null;
     if (seen?.size === info.size && seen.mtimeMs === info.mtimeMs && seen.inode === info.inode) return null;
-    const isTalk = path.startsWith(conversations);
-    const isKept = isTalk || path.startsWith('worktree/');
-    const isAppended = isTalk && path.endsWith('.jsonl');
+    const isAppended = path.startsWith(conversations) && path.endsWith('.jsonl');
     const offset = isAppended && seen?.inode === info.inode && info.size >= seen.told ? seen.told : 0;
-    const bytes = this.#read(full, offset, info.size);
+    return { path, info, isAppended, offset };
+  }
+
+  #taken({ path, info, isAppended, offset }: Change): ParcelFile | null {
+    const { session, slug } = this.#places;
+    const isKept = path.startsWith(conversations) || path.startsWith('worktree/');
+    const bytes = this.#files.readBytes(join(session, path), offset, Math.max(0, info.size - offset));
     const whole = isAppended ? bytes.subarray(0, bytes.lastIndexOf(10) + 1) : bytes;
     this.#seen.set(path, { ...info, told: offset + whole.length });
     if (isAppended && whole.length === 0) return null;
@@ -81,10 +101,6 @@ export class SessionFiles {
       ...(isAppended ? { offset } : {}),
       data: data.toString('base64'),
     };
-  }
-
-  #read(path: string, offset: number, size: number): Uint8Array {
-    return this.#files.readBytes(path, offset, Math.max(0, size - offset));
   }
 
   /** Regular files, through no link, without what belongs to this machine alone. */

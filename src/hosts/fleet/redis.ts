@@ -299,10 +299,15 @@ export class FleetRedis implements FleetEngine {
 /** What bytes of that size are as a blob. Fails with `usage` when they are too many. */
 export function blobOf(id: string, bytes: Uint8Array): Result<Blob> {
   const size = bytes.length;
-  if (size <= blobBytesMax) {
-    return ok({ id, pieces: Math.max(1, Math.ceil(size / pieceBytes)), size, digest: digestOf(bytes) });
-  }
-  const megabytes = Math.ceil(size / 1024 / 1024);
+  const fits = fitsBlob(size);
+  if (!fits.ok) return fits;
+  return ok({ id, pieces: Math.max(1, Math.ceil(size / pieceBytes)), size, digest: digestOf(bytes) });
+}
+
+/** Fails with `usage` when so many bytes are too many for one blob. */
+export function fitsBlob(bytes: number): Result<null> {
+  if (bytes <= blobBytesMax) return ok(null);
+  const megabytes = Math.ceil(bytes / 1024 / 1024);
   const message = `${megabytes} MB would have to be sent to another machine; at most 200 MB can be.`;
   return fail('usage', message, 'Run the session on this machine, or make what it needs smaller.');
 }

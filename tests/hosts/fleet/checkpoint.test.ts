@@ -1,6 +1,6 @@
 /** Promises: a checkpoint tells what is new since the last: whole lines of a conversation, other files as they are. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { appendFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SessionFiles, snapshotWork } from '../../../src/hosts/agent/checkpoint.ts';
 import { layOut, type Places } from '../../../src/hosts/agent/lay-out.ts';
@@ -32,26 +32,38 @@ test('what was there before is not told; what is new comes to the other end as i
   write('prompt.md', 'old');
   const session = new SessionFiles(world.files, places);
   session.noteAll();
-  expect(session.changed()).toBeNull();
+  expect(unwrap(session.changed())).toBeNull();
   write(talk, '{"a":1}\n{"b":2}\n{"half');
   write('claude-config/.claude.json', `{"${places.session}/worktree":{}}`);
   write('claude-config/image', '\0\x01');
   for (const own of ['transcript.jsonl', 'stderr.log', 'tmp/x', 'worktree/x', 'meta.json', 'order.json'])
     write(own, 'x');
   symlinkSync('/etc/hostname', join(places.session, 'link'));
-  const first = session.changed();
+  const first = unwrap(session.changed());
   expect(first?.files.map(({ path }) => path)).toEqual([
     ...['claude-config/.claude.json', 'claude-config/image', 'claude-config/projects/{{cca:slug}}/talk.jsonl'],
   ]);
   unwrap(layOut(world.files, first ?? { files: [] }, other));
   expect(there('claude-config/.claude.json')).toBe(`{"${other.session}/worktree":{}}`);
   expect(there('claude-config/projects/-two/talk.jsonl')).toBe('{"a":1}\n{"b":2}\n');
-  expect(session.changed()).toBeNull();
+  expect(unwrap(session.changed())).toBeNull();
   appendFileSync(join(places.session, talk), '"}\n{"c":3}\n');
-  const second = session.changed();
+  const second = unwrap(session.changed());
   expect(second?.files).toMatchObject([{ offset: 16 }]);
   unwrap(layOut(world.files, second ?? { files: [] }, other));
   expect(there('claude-config/projects/-two/talk.jsonl')).toBe('{"a":1}\n{"b":2}\n{"half"}\n{"c":3}\n');
+});
+
+test('what is more than can be sent is not read, and sent when it has become less', () => {
+  const session = new SessionFiles(world.files, places);
+  write(talk, 'one\n');
+  write('claude-config/endless', '');
+  // Nothing of it lies on the disk.
+  truncateSync(join(places.session, 'claude-config/endless'), 3 * 1024 ** 3);
+  const tooMuch = session.changed();
+  expect(tooMuch.ok || tooMuch.failure.message).toStartWith('4097 MB would have to be sent to another machine');
+  rmSync(join(places.session, 'claude-config/endless'));
+  expect(unwrap(session.changed())?.files).toMatchObject([{ data: Buffer.from('one\n').toString('base64') }]);
 });
 
 test('a conversation that is shorter, or another file by now, is told as a whole', () => {
@@ -59,9 +71,11 @@ test('a conversation that is shorter, or another file by now, is told as a whole
   write(talk, 'one\ntwo\n');
   session.changed();
   writeFileSync(join(places.session, talk), 'new\n');
-  expect(session.changed()?.files).toMatchObject([{ offset: 0, data: Buffer.from('new\n').toString('base64') }]);
+  expect(unwrap(session.changed())?.files).toMatchObject([
+    { offset: 0, data: Buffer.from('new\n').toString('base64') },
+  ]);
   rmSync(join(places.session, talk));
-  expect(session.changed()).toBeNull();
+  expect(unwrap(session.changed())).toBeNull();
 });
 
 describe('of a worktree', () => {

@@ -86,7 +86,8 @@ function silenceSentence(world: World, { groupId, paths }: GroupReference): stri
   const { pid = 0, host = '' } = world.locks.holder(paths.lock)?.identity ?? {};
   // A signal to process 0 would go to whoever types it.
   if (pid === 0) {
-    return `The runner of ${groupId} does not answer; it may be halted. Its lock does not tell its pid: fuser ${paths.lock}`;
+    const unknown = 'does not answer; it may be halted. Its lock does not tell its pid';
+    return `The runner of ${groupId} ${unknown}; this does: fuser ${paths.lock}`;
   }
   const where = host === world.machine.self.host ? '' : ` on ${host}`;
   return (

@@ -6,12 +6,11 @@ import { commandEnvironment } from '../../claude/launch/environment.ts';
 import { advise } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import type { ProcessIdentity } from '../../core/event.ts';
-import { errorText, type Failure, fail, publicFailure, type Result } from '../../core/failure.ts';
+import { errorText, type Failure, fail, publicFailure } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import { delay } from '../../world/clock.ts';
 import type { ExitStatus } from '../../world/world.ts';
-import { blobOf, fitsBlob } from '../fleet/redis.ts';
-import type { AttemptNews, Blob, SlotCommand } from '../fleet/wire.ts';
+import type { AttemptNews, SlotCommand } from '../fleet/wire.ts';
 import type { Remains, TakeOver } from '../host.ts';
 import type { LocalAttempt } from '../local-attempt.ts';
 import { reap } from '../reap.ts';
@@ -332,17 +331,17 @@ export class OrderedAttempt {
     const top = join(work.places.session, 'worktree');
     const resumeFiles = handover ? await ignoredResumeFiles(git, top, work.folder) : [];
     const changed = work.files.changed(resumeFiles);
-    const tooMuch = changed.ok ? undefined : changed.failure.message;
-    if (tooMuch !== undefined && tooMuch !== this.#tooMuch) this.#tellUnsent(tooMuch);
-    this.#tooMuch = tooMuch;
+    if (!changed.ok && changed.failure.message !== this.#tooMuch) this.#tellUnsent(changed);
+    this.#tooMuch = changed.ok ? undefined : changed.failure.message;
     const parcel = changed.ok ? changed.value : null;
-    const packed = parcel === null ? null : this.#keepBlob(Buffer.from(JSON.stringify(parcel)));
-    if (packed?.ok === false) this.#unsentFiles = packed.failure.message;
+    const packed = parcel === null ? null : this.#outbox.keepBlob(Buffer.from(JSON.stringify(parcel)));
+    if (packed?.ok === false) this.#unsentFiles = this.#tellUnsent(packed);
     const files = packed?.ok ? packed.value : undefined;
     const made = await snapshotWork(git, work.worktree, this.#slot.order.sessionId, work.told);
     if (!made.ok) tell(`The work of attempt ${this.#slot.order.attemptId} cannot be kept: ${made.failure.message}`);
     const found = made.ok ? made.value : null;
-    const bundled = found?.bundle == null ? null : this.#keepBundle(found.bundle);
+    const bundled = found?.bundle == null ? null : this.#outbox.keepFile(found.bundle);
+    if (bundled?.ok === false) this.#tellUnsent(bundled);
     const unmade = made.ok ? bundled : made;
     this.#unsentWork = unmade?.ok === false ? unmade.failure.message : undefined;
     // Commits without the bundle that holds them are nothing to anybody.
@@ -359,30 +358,10 @@ export class OrderedAttempt {
     });
   }
 
-  #keepBundle(path: string): Result<Blob> {
-    const { files } = this.#context.world;
-    try {
-      const size = files.info(path)?.size ?? 0;
-      const fits = fitsBlob(size);
-      if (fits.ok) return this.#keepBlob(files.readBytes(path, 0, size));
-      this.#tellUnsent(fits.failure.message);
-      return fits;
-    } finally {
-      files.remove(path);
-    }
-  }
-
-  /** Fails when it is too large to be sent, which is told to whoever looks after this machine as well. */
-  #keepBlob(bytes: Uint8Array): Result<Blob> {
-    const { world } = this.#context;
-    const blob = blobOf(world.random.uuid(), bytes);
-    if (blob.ok) world.files.writeBytes(this.#outbox.blobPath(blob.value.id), bytes, { durable: true });
-    else this.#tellUnsent(blob.failure.message);
-    return blob;
-  }
-
-  #tellUnsent(why: string): void {
-    this.#context.tell(`A checkpoint of attempt ${this.#slot.order.attemptId} is not sent: ${why}`);
+  /** Who looks after this machine is told as well. */
+  #tellUnsent({ failure }: { readonly failure: Failure }): string {
+    this.#context.tell(`A checkpoint of attempt ${this.#slot.order.attemptId} is not sent: ${failure.message}`);
+    return failure.message;
   }
 
   /** What its runner says. */

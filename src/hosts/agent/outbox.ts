@@ -3,9 +3,11 @@
  * What claude printed is not kept twice: its transcript holds it.
  */
 import { join } from 'node:path';
+import type { Result } from '../../core/failure.ts';
 import type { AppendFile, World } from '../../world/world.ts';
 import type { FleetEngine } from '../fleet/engine.ts';
 import { toGroupStream } from '../fleet/keys.ts';
+import { blobOf, fitsBlob } from '../fleet/redis.ts';
 import { type AttemptNews, type Blob, packed, type ToGroup } from '../fleet/wire.ts';
 
 /** So many bytes of a transcript may be on their way; as long as no runner takes them they fill Redis. */
@@ -146,6 +148,26 @@ export class Outbox {
     this.#take(line);
     this.#options.onRoom();
     void this.#send();
+  }
+
+  /** Keeps bytes until they were taken in. Fails with `usage` when they are too many to be sent. */
+  keepBlob(bytes: Uint8Array): Result<Blob> {
+    const { random, files } = this.#world;
+    const blob = blobOf(random.uuid(), bytes);
+    if (blob.ok) files.writeBytes(this.blobPath(blob.value.id), bytes, { durable: true });
+    return blob;
+  }
+
+  /** The same with those of a file, which is not there any more afterwards. */
+  keepFile(path: string): Result<Blob> {
+    const { files } = this.#world;
+    try {
+      const size = files.info(path)?.size ?? 0;
+      const fits = fitsBlob(size);
+      return fits.ok ? this.keepBlob(files.readBytes(path, 0, size)) : fits;
+    } finally {
+      files.remove(path);
+    }
   }
 
   blobPath(id: string): string {

@@ -15,6 +15,18 @@ import {
   type Usage,
 } from '../core/group.ts';
 import type { ApiRetry } from '../core/progress.ts';
+import {
+  type AtWork,
+  beginTask,
+  endTask,
+  foldBackground,
+  maxOpen,
+  nobodyAtWork,
+  noteAsking,
+  noteTurnBegin,
+  noteTurnEnd,
+  type OpenTool,
+} from './at-work.ts';
 import { answersBase, answersInterrupt } from './control.ts';
 import { noteDenial } from './denials.ts';
 import type { JsonObject } from './lenient.ts';
@@ -43,16 +55,8 @@ import {
 import { foldTaskList, type ListedTask } from './task-list.ts';
 import { cleanLines, oneLine } from './text.ts';
 
-/** A tool call that has not been answered yet. */
-export interface OpenTool {
-  readonly name: string;
-  readonly target: string;
-  /** Who made it, as in `asking`. */
-  readonly loop: string;
-}
-
 /** Mutable: `foldMessage` changes it in place. */
-export interface AttemptStream {
+export interface AttemptStream extends AtWork {
   lines: number;
   malformed: number;
   sawInit: boolean;
@@ -62,16 +66,6 @@ export interface AttemptStream {
   model?: string;
   claudeVersion?: string;
   cwd?: string;
-  /**
-   * From the beginning of a turn to its result, and on to the next one where sub-agents were at work at that moment:
-   * what is spent meanwhile is in no total yet.
-   */
-  isAtWork: boolean;
-  /**
-   * Who waits for an answer of the model, or may do so: the main loop is '', a sub-agent the id of the call that runs
-   * it. What sub-agents do after the turn is not printed; then they are there by the ids of their tasks.
-   */
-  readonly asking: Set<string>;
   /** Number of `result` lines. */
   results: number;
   /** Sum of the turns that the results report. */
@@ -80,10 +74,6 @@ export interface AttemptStream {
   lastResult?: ResultMessage;
   /** The newest answer that was handed in in the form of the output schema. */
   structured?: unknown;
-  readonly openTasks: Set<string>;
-  /** Those of them that claude named when it last said what is at work in the background. */
-  backgroundTasks: ReadonlySet<string>;
-  readonly openTools: Map<string, OpenTool>;
   currentToolId?: string;
   /** Name and short target of the tool that runs now, at most 80 characters, without control characters. */
   currentTool?: string;
@@ -158,24 +148,18 @@ export interface AttemptStream {
 const toolChars = 80;
 const textChars = 200;
 const errorChars = 60;
-/** More open calls than any model makes; what a broken stream opens beyond that is not remembered. */
-const maxOpen = 1000;
 const personErrors: ReadonlySet<string> = new Set(['authentication_failed', 'oauth_org_not_allowed', 'billing_error']);
 
 /** `earlier` for an attempt that goes on with a conversation. */
 export function emptyStream(prices: PriceTable = {}, earlier?: Earlier): AttemptStream {
   return {
+    ...nobodyAtWork(),
     lines: 0,
     malformed: 0,
     sawInit: false,
     claudeSessionIds: [],
-    isAtWork: false,
-    asking: new Set(),
     results: 0,
     turns: 0,
-    openTasks: new Set(),
-    backgroundTasks: new Set(),
-    openTools: new Map(),
     toolsDone: 0,
     toolErrors: 0,
     denials: new Map(),
@@ -214,8 +198,7 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
     case 'init':
       s.isNewConversation ||= s.sawInit && m.sessionId !== '' && m.sessionId !== s.claudeSessionId;
       s.sawInit = true;
-      s.isAtWork = true;
-      s.asking.add('');
+      noteTurnBegin(s);
       s.beganWithoutHook ||= !s.hookSeen;
       if (m.sessionId !== '') s.claudeSessionId = m.sessionId;
       if (m.model !== undefined) s.model = m.model;
@@ -243,7 +226,7 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       break;
     case 'task':
       if (m.phase === 'ended') endTask(s, m.taskId);
-      else if (s.openTasks.size < maxOpen) s.openTasks.add(m.taskId);
+      else beginTask(s, m.taskId);
       break;
     case 'background':
       foldBackground(s, m.taskIds);
@@ -367,16 +350,7 @@ function foldToolResults(s: AttemptStream, m: UserMessage): void {
     const [next] = s.openTools;
     showTool(s, next?.[0], next?.[1]);
   }
-  noteAsking(s, m);
-}
-
-/**
- * With all of its calls answered it asks again; so it does at the prompt of a sub-agent, and at what claude says in the
- * name of the user within a turn, as for a hook that lets it not end.
- */
-function noteAsking({ isAtWork, asking, openTools }: AttemptStream, { parentToolUseId: loop = '' }: UserMessage): void {
-  const waits = [...openTools.values()].some((tool) => tool.loop === loop);
-  if ((isAtWork || loop !== '') && !waits && asking.size < maxOpen) asking.add(loop);
+  noteAsking(s, m.parentToolUseId ?? '');
 }
 
 /**
@@ -394,11 +368,7 @@ function foldResult(s: AttemptStream, m: ResultMessage): void {
   if (isSuccess(m) && !s.interruptAnswered) s.successBeforeAnswer = true;
   for (const denial of m.denials) noteDenial(s.denials, denial);
   foldTotal(s, m);
-  // The turn is over: calls that were interrupted never get an answer. Sub-agents may work on.
-  s.openTools.clear();
-  s.isAtWork = s.openTasks.size > 0;
-  s.asking.clear();
-  for (const id of s.openTasks) s.asking.add(id);
+  noteTurnEnd(s);
   showTool(s, undefined, undefined);
 }
 
@@ -430,19 +400,6 @@ function foldTotal(s: AttemptStream, { costUsd, models }: Claim): void {
 export function foldTotalAtEnd(s: AttemptStream, total: Claim): void {
   foldTotal(s, total);
   s.isToldAtEnd = s.unbelieved === undefined;
-}
-
-function endTask({ openTasks, asking }: AttemptStream, id: string): void {
-  openTasks.delete(id);
-  asking.delete(id);
-}
-
-/** What is not named any more has ended, whether its end was told or not. Tasks in the foreground are not named. */
-function foldBackground(s: AttemptStream, taskIds: readonly string[]): void {
-  const now = new Set(taskIds.slice(0, maxOpen));
-  for (const id of s.backgroundTasks) if (!now.has(id)) endTask(s, id);
-  for (const id of now) if (s.openTasks.size < maxOpen) s.openTasks.add(id);
-  s.backgroundTasks = now;
 }
 
 /** Begins what our own hook prints; a project has hooks as well. */

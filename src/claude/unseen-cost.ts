@@ -5,6 +5,7 @@
  * is held that it can have been.
  */
 import { addTokens, type ModelUsage, noTokens, roundUsd, type Tokens, type Usage } from '../core/group.ts';
+import { answersAsked } from './at-work.ts';
 import type { KeptMessage } from './conversation.ts';
 import { estimateCost } from './pricing.ts';
 import { isOddMessage } from './spending.ts';
@@ -38,7 +39,7 @@ const firstMessage: Tokens = { input: 0, output: 8_000, cacheRead: 0, cacheCreat
 /** The usage of the attempt with all that; `durationMs` as in `usageOf`. */
 export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
   const { stream, hasBegun, machineWentDown, reservedUsd } = broken;
-  const { isAtWork, asking } = stream;
+  const { isAtWork } = stream;
   const usage = usageOf(stream, durationMs);
   if (stream.isToldAtEnd || (!isAtWork && stream.sawInit && stream.unbelieved === undefined)) return usage;
   const kept = broken.kept(stream.claudeSessionIds).filter(({ tokens }) => !isOddMessage(tokens));
@@ -55,7 +56,7 @@ export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
   const isOdd = stream.unbelieved === 'own';
   // It was told how its answer began, but not how long it has become: claude was killed before it wrote that down. Or
   // not even that: the disk was full, and of the line there is a part; or the answer had only been asked for.
-  const answers = asking.size + nestedAgents(stream);
+  const answers = answersAsked(stream);
   const isLong = isAtWork && (stream.malformed > 0 || isUnwritten || answers > 0);
   if (!machineWentDown && !isShort && !isOdd && !isLong) return seen;
   const dearestUsd = kept.reduce((most, { usd }) => Math.max(most, usd), 0);
@@ -69,16 +70,6 @@ export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
   if (heldUsd <= 0) return { ...seen, estimated: true };
   return { ...seen, costUsd: roundUsd(seen.costUsd + heldUsd), estimated: true, heldUsd };
 }
-
-/** Sub-agents of sub-agents, whose words are not printed: each may be asking. */
-function nestedAgents({ openTools }: AttemptStream): number {
-  return openTools
-    .values()
-    .filter(({ name, loop }) => loop !== '' && agentTools.has(name))
-    .toArray().length;
-}
-
-const agentTools: ReadonlySet<string> = new Set(['Agent', 'Task']);
 
 /** The ids of those that were kept since it began, and that no attempt before it has told of. */
 function notToldBefore({ startedAtMs, toldBefore }: BrokenOff, kept: readonly KeptMessage[]): ReadonlySet<string> {

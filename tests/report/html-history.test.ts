@@ -1,11 +1,11 @@
 /** Promises: the report says of every moment why a session did not run, and never counts money twice. */
 import { describe, expect, test } from 'bun:test';
 import type { EventBody } from '../../src/core/event.ts';
-import type { GroupConfig, SessionDefinition } from '../../src/core/group.ts';
+import { type GroupConfig, roundUsd, type SessionDefinition } from '../../src/core/group.ts';
 import { type ReportModel, reportModel } from '../../src/report/html/model.ts';
 import { reportPage } from '../../src/report/html/page.ts';
 import { paint, type Span, subtract, Track, union } from '../../src/report/html/spans.ts';
-import { attemptId, CoreLog, sessionDefinition, sid, usage } from '../support/core-events.ts';
+import { attemptId, CoreLog, processIdentity, sessionDefinition, sid, usage } from '../support/core-events.ts';
 import { fc } from '../support/property.ts';
 
 const [a, b, c] = [sid(1), sid(2), sid(3)];
@@ -199,6 +199,45 @@ describe('an attempt', () => {
     expect(model.sessions[0]).toMatchObject({ costUsd: 0.25, attempts: [{ outcome: 'running', costUsd: 0.25 }] });
     expect(model.spending).toMatchObject([{ at: model.asOf, costUsd: 0.25, tokens: { output: 7 } }]);
     expect(model.next[0]).toContain('group watch');
+  });
+});
+
+describe('what was found out later', () => {
+  const costs = (model: ReportModel) => model.sessions[0]?.attempts.map(({ costUsd }) => costUsd);
+  const drawn = ({ spending }: ReportModel) => roundUsd(spending.reduce((sum, { costUsd }) => sum + costUsd, 0));
+  const over = { type: 'group_paused', reason: 'user', message: 'x' } as const;
+  const held = { ...usage(1), heldUsd: 0.4 };
+
+  test.each([
+    ['freed', 1.1, [0.6, 0.5]],
+    ['booked', 1.5, [1, 0.5]],
+  ] as const)('what was held for a session is %s', (_, costUsd, attempts) => {
+    const log = started({}, sessionDefinition(1)).start(a).pause(a, held).start(a, 'resume').pause(a, usage(0.5));
+    log.add(over, { type: 'session_cost_settled', sessionId: a, usage: usage(costUsd) });
+    const model = modelOf(log);
+    expect([model.cost.spentUsd, drawn(model)]).toEqual([costUsd, costUsd]);
+    expect(costs(model)).toEqual([...attempts]);
+  });
+
+  test('what a resumed claude told twice is counted once, attempt by attempt', () => {
+    const log = started({}, sessionDefinition(1));
+    log.start(a).pause(a, usage(0.01)).start(a, 'resume').pause(a, usage(0.012)).start(a, 'resume');
+    log.pause(a, usage(0.015));
+    const sessions = [{ sessionId: a, usage: usage(0.015) }];
+    const model = modelOf(log.add(over, { type: 'usage_corrected', usage: usage(0.015), sessions, unsure: [] }));
+    expect([model.cost.spentUsd, drawn(model)]).toEqual([0.015, 0.015]);
+    expect(costs(model)).toEqual([0.01, 0.002, 0.003]);
+  });
+
+  test('a person who spoke with the session spent something, and what is held of that is freed', () => {
+    const log = started({}, sessionDefinition(1)).start(a).pause(a, usage(0.5)).add(over);
+    const who = { sessionId: a, attachmentId: 'x' };
+    log.add({ type: 'session_attaching', ...who, process: processIdentity });
+    log.add({ type: 'session_attached', ...who, reservedUsd: 2 });
+    log.add({ type: 'session_detached', ...who, claudeSessionIds: [], spoken: true, usage: held });
+    expect([modelOf(log).cost.spentUsd, drawn(modelOf(log))]).toEqual([1.5, 1.5]);
+    const model = modelOf(log.add({ type: 'session_cost_settled', sessionId: a, usage: usage(1.1) }));
+    expect([model.cost.spentUsd, drawn(model), costs(model)]).toEqual([1.1, 1.1, [0.5]]);
   });
 });
 

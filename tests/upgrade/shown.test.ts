@@ -24,12 +24,16 @@ const groupOf = (row: string) => groups.get(row) as KeptGroup;
 interface Listed {
   readonly id: string;
   readonly status: string;
+  readonly rehearsal?: true;
 }
 
 test('all are listed', async () => {
   const listed = await user.json<Listed[]>('group', 'list');
   const expected = [...groups.values()].map(({ groupId, shown }) => [groupId, String(shown.status)]);
   expect(listed.map(({ id, status }) => [id, status]).toSorted()).toEqual(expected.toSorted());
+  // Both were played; the program that wrote them did not say so.
+  const played = rows.filter((row) => /\/(rehearsed|doubled)$/.test(row)).map((row) => groupOf(row).groupId);
+  expect(listed.filter(({ rehearsal }) => rehearsal).map(({ id }) => id)).toEqual(played.toSorted().reverse());
 });
 
 /** An earlier program showed all digits of a fraction. */

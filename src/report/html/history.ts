@@ -11,6 +11,7 @@ import { reduce } from '../../core/reduce.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import { type GroupState, initialState } from '../../core/state.ts';
 import { type Piece, type Span, Track } from './spans.ts';
+import { type Spending, Spendings } from './spendings.ts';
 import { type WaitReason, Waits } from './waits.ts';
 
 export interface AttemptHistory {
@@ -28,7 +29,8 @@ export interface AttemptHistory {
   message?: string;
   next?: string;
   model?: string;
-  usage?: Usage;
+  /** What it used, once that is told. */
+  spending?: Pick<Spending, 'usage'>;
 }
 
 export interface SessionHistory {
@@ -36,14 +38,6 @@ export interface SessionHistory {
   completedAt?: number;
   /** The branch of its worktree, also when that is gone meanwhile. */
   branch?: string;
-}
-
-/** What one attempt used, known from `at` on; it worked since `from`. */
-export interface Spending {
-  readonly from: number;
-  readonly at: number;
-  readonly sessionId: SessionId;
-  readonly usage: Usage;
 }
 
 /** Something that happened to the group, or set one of its sessions back. */
@@ -105,7 +99,9 @@ class Historian {
   private readonly running = new Track();
   private readonly frozen = new Track();
   private readonly gaps: Span[] = [];
-  private readonly spendings: Spending[] = [];
+  private readonly spendings = new Spendings();
+  /** When claude opened for the person that speaks with a session. */
+  private readonly attached = new Map<SessionId, number>();
   private readonly notes: Note[] = [];
   private from: number | undefined;
   /** Of the last run. */
@@ -127,6 +123,9 @@ class Historian {
     if (begins) this.beginRun(wasRunning, before);
     if (wasRunning && state.status !== 'running') this.endedAt = this.at;
     if (id !== undefined) this.takeSession(event, id);
+    if (event.type === 'usage_corrected') {
+      for (const { sessionId, usage } of event.sessions) this.spendings.correct(sessionId, usage.costUsd);
+    }
     const record = state.sessions.get(id ?? '');
     const endedAt = Math.min(this.at, this.sessions.get(id ?? '')?.attempts.at(-1)?.endedAt ?? this.at);
     const isAlone = id !== undefined && record !== undefined && wasRunning && state.status === 'running';
@@ -147,7 +146,7 @@ class Historian {
       gaps: this.gaps,
       frozen: this.frozen.spans(to),
       waits: this.waits.finish(to),
-      spendings: this.spendings,
+      spendings: this.spendings.all,
       notes: this.notes,
       ...defined({ from: this.from }),
       to,
@@ -191,11 +190,20 @@ class Historian {
         session.branch = event.workspace.branch;
         return;
       case 'session_booked': {
-        const lost = session.attempts.find(({ id }) => id === event.attemptId);
-        const spending = this.spendings.find(({ usage }) => usage === lost?.usage);
+        const lost = session.attempts.find(({ id }) => id === event.attemptId)?.spending;
         if (lost !== undefined) lost.usage = event.usage;
-        if (spending !== undefined)
-          this.spendings[this.spendings.indexOf(spending)] = { ...spending, usage: event.usage };
+        return;
+      }
+      case 'session_cost_settled':
+        this.spendings.settle(event.sessionId, event.usage.costUsd);
+        return;
+      case 'session_attached':
+        this.attached.set(event.sessionId, this.at);
+        return;
+      case 'session_detached': {
+        const { sessionId, usage } = event;
+        const from = this.attached.get(sessionId) ?? this.at;
+        if (usage.costUsd > 0) this.spendings.all.push({ from, at: this.at, sessionId, usage });
         return;
       }
       case 'session_accepting':
@@ -234,7 +242,7 @@ class Historian {
     // Nothing is asked of the model: only acceptance is left to do.
     if (state.status === 'running' && state.attempt.accepting !== undefined) {
       attempt.acceptingAt = this.at;
-      attempt.usage = noUsage;
+      attempt.spending = { usage: noUsage };
     }
     session.attempts.push(attempt);
   }
@@ -257,9 +265,10 @@ class Historian {
 
   /** What was counted when its work began to be judged is not counted again. */
   private spend(attempt: AttemptHistory, sessionId: SessionId, usage: Usage): void {
-    if (attempt.usage !== undefined) return;
-    attempt.usage = usage;
-    this.spendings.push({ from: attempt.workingAt ?? attempt.startedAt, at: this.at, sessionId, usage });
+    if (attempt.spending !== undefined) return;
+    const spending = { from: attempt.workingAt ?? attempt.startedAt, at: this.at, sessionId, usage };
+    attempt.spending = spending;
+    this.spendings.all.push(spending);
   }
 }
 

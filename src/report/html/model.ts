@@ -330,7 +330,7 @@ function outcomeOf(record: SessionRecord, { branch }: SessionHistory) {
 
 function reportAttempt(attempt: AttemptHistory, now: Usage): ReportAttempt {
   const { number, kind, startedAt, workingAt, acceptingAt, endedAt, outcome, reason, message, next, model } = attempt;
-  const usage = attempt.usage ?? now;
+  const usage = attempt.spending?.usage ?? now;
   const time = (at: number | undefined): string | undefined => (at === undefined ? undefined : iso(at));
   return {
     number,

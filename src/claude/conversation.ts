@@ -43,29 +43,29 @@ export function removeEmptyConversation(world: World, configDir: string, claudeS
 export function isCutOff(
   world: World,
   configDirs: readonly string[],
-  { claudeSessionId, lastMessageIds }: Pick<AttemptStream, 'claudeSessionId' | 'lastMessageIds'>,
+  { claudeSessionId, lastMessages }: Pick<AttemptStream, 'claudeSessionId' | 'lastMessages'>,
 ): boolean {
-  const lastMessageId = lastMessageIds.get('');
+  const lastMessageId = lastMessages.get('')?.id;
   if (claudeSessionId === undefined || lastMessageId === undefined) return false;
   const paths = configDirs.flatMap((folder) => filesOf(world, folder, claudeSessionId));
   return paths.length > 0 && paths.every((path) => lacks(world, path, lastMessageId));
 }
 
 /**
- * True when a message of the model, or of a sub-agent, that was printed last is in no file of the conversation: how
- * long its answer became is written nowhere. Also where there is a file and nothing in it: the disk was full.
+ * Whose last message, of those that were printed, is in no file of the conversation: how long it became is written
+ * nowhere. By the keys of `lastMessages`; the main loop also where files are there and empty, as on a full disk.
  */
-export function isUnwritten(
+export function unwrittenLoops(
   world: World,
   configDirs: readonly string[],
   claudeSessionId: string,
-  { lastMessageIds }: Pick<AttemptStream, 'lastMessageIds'>,
-): boolean {
+  { lastMessages }: Pick<AttemptStream, 'lastMessages'>,
+): readonly string[] {
   const paths = configDirs.flatMap((folder) => filesWithin(world, folder, claudeSessionId));
-  if (paths.length === 0) return false;
-  const isAbsent = (id: string): boolean => paths.every((path) => lacks(world, path, id));
+  if (paths.length === 0) return [];
   const isEmpty = (path: string): boolean => (world.files.info(path)?.size ?? 0) === 0;
-  return paths.every(isEmpty) || [...lastMessageIds.values()].some(isAbsent);
+  if (lastMessages.size === 0) return paths.every(isEmpty) ? [''] : [];
+  return [...lastMessages].flatMap(([loop, { id }]) => (paths.every((path) => lacks(world, path, id)) ? [loop] : []));
 }
 
 /** The same with what sub-agents of the conversation have said. */

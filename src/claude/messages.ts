@@ -54,6 +54,8 @@ export interface AssistantMessage {
   /** claude prints one line per content block; the lines of one message share this id. */
   readonly messageId: string;
   readonly blocks: readonly Block[];
+  /** How long these are, as the model said them. */
+  readonly chars: number;
   /** What the API said when the message began: the output count is not the final one. */
   readonly usage?: PricedTokens;
   readonly model?: string;
@@ -268,6 +270,7 @@ function readAssistant(value: JsonObject): AssistantMessage {
     kind: 'assistant',
     messageId: text(message.id) ?? '',
     blocks: blocksOf(message.content),
+    chars: charsOf(message.content),
     ...optional('usage', isObject(usage) ? apiTokens(usage) : undefined),
     ...optional('model', text(message.model)),
     ...optional('error', text(value.error)),
@@ -284,6 +287,14 @@ function blocksOf(content: unknown): Block[] {
     const name = text(block.name) ?? '';
     return { kind: 'tool-use', id: text(block.id) ?? '', name, input: object(block.input) };
   });
+}
+
+function charsOf(content: unknown): number {
+  if (typeof content === 'string') return content.length;
+  return objects(content).reduce((sum, block) => {
+    const said = text(block.text) ?? text(block.thinking) ?? '';
+    return sum + said.length + (block.input === undefined ? 0 : JSON.stringify(block.input).length);
+  }, 0);
 }
 
 function readUser(value: JsonObject): UserMessage {

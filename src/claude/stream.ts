@@ -55,6 +55,13 @@ import {
 import { foldTaskList, type ListedTask } from './task-list.ts';
 import { cleanLines, oneLine } from './text.ts';
 
+/** As far as it was printed. */
+export interface LastMessage {
+  readonly id: string;
+  readonly model: string;
+  chars: number;
+}
+
 /** Mutable: `foldMessage` changes it in place. */
 export interface AttemptStream extends AtWork {
   lines: number;
@@ -135,10 +142,10 @@ export interface AttemptStream extends AtWork {
   /** Distinct messages of the main loop. */
   messages: number;
   /**
-   * The ids of what was said last, by the model and not by claude in its name: of the main loop by '', of each
-   * sub-agent by the id of the call that runs it.
+   * What was said last, by the model and not by claude in its name: of the main loop by '', of each sub-agent by the id
+   * of the call that runs it.
    */
-  readonly lastMessageIds: Map<string, string>;
+  readonly lastMessages: Map<string, LastMessage>;
   /** claude ended in good order, and its totals of that moment are in the cost. */
   isToldAtEnd: boolean;
   /** claude's own list of tasks, by their ids. */
@@ -184,7 +191,7 @@ export function emptyStream(prices: PriceTable = {}, earlier?: Earlier): Attempt
     successBeforeAnswer: false,
     spoken: new Set(),
     messages: 0,
-    lastMessageIds: new Map(),
+    lastMessages: new Map(),
     isToldAtEnd: false,
     taskList: new Map(),
   };
@@ -303,11 +310,13 @@ function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
     if (s.spoken.size > maxOpen && oldest !== undefined) s.spoken.delete(oldest);
     if (isMainLoop) s.messages += 1;
     const model = modelName(s, m);
-    if (model !== '<synthetic>' && (isMainLoop || s.lastMessageIds.size < maxOpen)) {
-      s.lastMessageIds.set(loop, m.messageId);
+    if (model !== '<synthetic>' && (isMainLoop || s.lastMessages.size < maxOpen)) {
+      s.lastMessages.set(loop, { id: m.messageId, model, chars: 0 });
     }
     if (m.usage !== undefined && model !== '<synthetic>') foldMessageUsage(s, model, m.usage);
   }
+  const last = s.lastMessages.get(loop);
+  if (last?.id === m.messageId) last.chars += m.chars;
   for (const block of m.blocks) {
     if (block.kind === 'text') {
       const text = cleanLines(block.text, textChars);
@@ -343,8 +352,9 @@ function foldToolResults(s: AttemptStream, m: UserMessage): void {
     if (result.isError) s.toolErrors += 1;
     else s.toolsDone += 1;
     s.openTools.delete(result.toolUseId);
-    // Of the call of a sub-agent this is the answer.
+    // Of the call of a sub-agent this is the answer: it has said its last, and claude has written it down.
     s.asking.delete(result.toolUseId);
+    s.lastMessages.delete(result.toolUseId);
     if (s.currentToolId !== result.toolUseId) continue;
     // The oldest open call is shown next: with sub-agents that is the call that runs them.
     const [next] = s.openTools;

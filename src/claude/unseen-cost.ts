@@ -29,8 +29,11 @@ export interface BrokenOff {
    * its own.
    */
   readonly toldBefore: () => ReadonlySet<string>;
-  /** What was said last is missing in the conversation that claude has kept, or nothing at all stands there. */
-  readonly isUnwritten: (stream: AttemptStream) => boolean;
+  /**
+   * Whose last message is missing in the conversation that claude has kept, by the keys of `lastMessages`; the main
+   * loop also where nothing at all stands there.
+   */
+  readonly unwritten: (stream: AttemptStream) => readonly string[];
 }
 
 /** The instructions and tools that every conversation begins with, and a long answer. */
@@ -48,16 +51,17 @@ export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
   const ofAttempt = kept.filter(({ id }) => stream.spoken.has(id) || isOwn.has(id));
   // What it printed is lost: the disk was full or has lost it, or the file was removed. As a rule claude that printed
   // nothing asked nothing; how it ended, what it has kept or wanted to keep, or the log, says otherwise.
-  const isUnwritten = broken.isUnwritten(stream);
-  const isBlank = isUnwritten && !machineWentDown;
+  const unwritten = broken.unwritten(stream);
+  const isBlank = unwritten.length > 0 && !machineWentDown;
   const isShort = !stream.sawInit && (hasBegun || ofAttempt.length > 0 || isBlank);
   if (!isAtWork && !isShort && stream.unbelieved === undefined) return usage;
   const seen = withKept(usage, ofAttempt);
   const isOdd = stream.unbelieved === 'own';
   // It was told how its answer began, but not how long it has become: claude was killed before it wrote that down. Or
   // not even that: the disk was full, and of the line there is a part; or the answer had only been asked for.
-  const answers = answersAsked(stream);
-  const isLong = isAtWork && (stream.malformed > 0 || isUnwritten || answers > 0);
+  const isBegun = (loop: string): boolean => unwritten.includes(loop) && !stream.asking.has(loop);
+  const answers = answersAsked(stream) + unwritten.filter(isBegun).length;
+  const isLong = isAtWork && (stream.malformed > 0 || answers > 0);
   if (!machineWentDown && !isShort && !isOdd && !isLong) return seen;
   const dearestUsd = kept.reduce((most, { usd }) => Math.max(most, usd), 0);
   const left = reservedUsd === undefined ? Number.POSITIVE_INFINITY : Math.max(0, reservedUsd - seen.costUsd);
@@ -66,10 +70,21 @@ export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
   const isTold = !isOdd && (!isShort || ofAttempt.length > 0);
   const isBounded = isTold || reservedUsd === undefined;
   // The cap may be passed by an answer of each that asks: claude looks at it when an answer has come.
-  const heldUsd = roundUsd(isBounded ? (dearestUsd > 0 ? dearestUsd * Math.max(1, answers) : first) : left);
+  const answerUsd = dearestUsd > 0 ? dearestUsd : first;
+  const longerUsd = unwritten.reduce((sum, loop) => sum + Math.max(0, printedUsd(stream, loop) - answerUsd), 0);
+  const answersUsd = dearestUsd > 0 ? dearestUsd * Math.max(1, answers) : first;
+  const heldUsd = roundUsd(isBounded ? answersUsd + longerUsd : left);
   if (heldUsd <= 0) return { ...seen, estimated: true };
   return { ...seen, costUsd: roundUsd(seen.costUsd + heldUsd), estimated: true, heldUsd };
 }
+
+/** At least what the printed part of its last message costs: claude, too, counts so when it is interrupted. */
+function printedUsd({ lastMessages, prices }: AttemptStream, loop: string): number {
+  const { model = '', chars = 0 } = lastMessages.get(loop) ?? {};
+  return estimateCost(model, { ...noTokens, output: Math.ceil(chars / charsPerToken) }, prices);
+}
+
+const charsPerToken = 3;
 
 /** The ids of those that were kept since it began, and that no attempt before it has told of. */
 function notToldBefore({ startedAtMs, toldBefore }: BrokenOff, kept: readonly KeptMessage[]): ReadonlySet<string> {

@@ -1,5 +1,5 @@
 /** What an attempt has cost in all, by what its machine told when it was there again. */
-import { isUnwritten, type KeptMessage, keptMessages, totalsInParts } from '../claude/conversation.ts';
+import { type KeptMessage, keptMessages, totalsInParts, unwrittenLoops } from '../claude/conversation.ts';
 import { parseLine } from '../claude/messages.ts';
 import { printedMessages } from '../claude/printed-lines.ts';
 import { emptyStream, foldMessage, foldTotalAtEnd } from '../claude/stream.ts';
@@ -60,7 +60,7 @@ export function lateUsage(world: World, { record, attempt, paths, path, prices }
   return usageWithUnseen(
     {
       ...{ stream, hasBegun, startedAtMs, kept, machineWentDown: false },
-      isUnwritten: (stream) => isUnwritten(world, folders, own, stream),
+      unwritten: (stream) => unwrittenLoops(world, folders, own, stream),
       toldBefore: () => printedMessages(world, paths.transcript, attempt.offset),
       ...defined({ reservedUsd }),
     },

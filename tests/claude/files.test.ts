@@ -20,17 +20,18 @@ import { dirname, join } from 'node:path';
 import {
   conversationExists,
   isCutOff,
-  isUnwritten,
   removeEmptyConversation,
   totalsAtEnd,
   totalsBefore,
   totalsInParts,
+  unwrittenLoops,
 } from '../../src/claude/conversation.ts';
 import { type ConfigDirInput, prepareConfigDir } from '../../src/claude/launch/config-dir.ts';
 import { gitGuidance } from '../../src/claude/launch/git-guidance.ts';
 import { checkLogin } from '../../src/claude/launch/login.ts';
 import { findClaude, forRehearsal } from '../../src/claude/launch/program.ts';
 import { checkProjectSettings, modelOfSettings } from '../../src/claude/launch/project-settings.ts';
+import type { AttemptStream } from '../../src/claude/stream.ts';
 import { groupPathsIn, sessionPaths } from '../../src/store/paths.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 
@@ -199,10 +200,10 @@ describe('conversations', () => {
   });
 
   test('are cut off when the last message is missing', () => {
-    const cut = (claudeSessionId?: string, lastMessageId?: string) =>
+    const cut = (claudeSessionId?: string, ...last: string[]) =>
       isCutOff(world, [config()], {
         ...(claudeSessionId === undefined ? {} : { claudeSessionId }),
-        lastMessageIds: new Map(lastMessageId === undefined ? [] : [['', lastMessageId]]),
+        lastMessages: lastMessages(last.map((id) => ['', id])),
       });
     expect([cut('full', 'm1'), cut('full', 'm2'), cut('title', 'm1'), cut('none', 'm1')]).toEqual([
       ...[false, true],
@@ -211,6 +212,10 @@ describe('conversations', () => {
     expect([cut('full'), cut(undefined, 'm1'), cut()]).toEqual([false, false, false]);
   });
 });
+
+function lastMessages(ids: readonly (readonly [loop: string, id: string])[]): AttemptStream['lastMessages'] {
+  return new Map(ids.map(([loop, id]) => [loop, { id, model: 'opus', chars: 0 }]));
+}
 
 test('the model of the settings counts where neither the project nor the environment names one', () => {
   const model = (settings: object, env = {}) =>
@@ -290,15 +295,15 @@ test('totalsInParts puts together what came in parts, torn anywhere', () => {
 test('a message of a sub-agent that is in none of its files is unwritten', () => {
   write('cfg/projects/p/s.jsonl', '{"id":"m1"}\n');
   write('cfg/projects/p/s/subagents/agent-a.jsonl', '{"id":"a1"}\n');
-  const unwritten = (...ids: [string, string][]) =>
-    isUnwritten(world, [join(folder, 'cfg')], 's', { lastMessageIds: new Map(ids) });
-  expect(unwritten(['', 'm1'], ['call', 'a1'])).toBe(false);
-  expect([unwritten(['', 'm1'], ['call', 'a2']), unwritten(['', 'm2'])]).toEqual([true, true]);
-  expect(isUnwritten(world, [folder], 's', { lastMessageIds: new Map([['', 'm2']]) })).toBe(false);
+  const unwritten = (id: string, ...ids: [string, string][]) =>
+    unwrittenLoops(world, [join(folder, 'cfg')], id, { lastMessages: lastMessages(ids) });
+  expect(unwritten('s', ['', 'm1'], ['call', 'a1'])).toEqual([]);
+  expect([unwritten('s', ['', 'm1'], ['call', 'a2']), unwritten('s', ['', 'm2'])]).toEqual([['call'], ['']]);
+  expect(unwritten('none', ['', 'm2'])).toEqual([]);
   // A full disk lets files be made that take nothing.
   write('cfg/projects/p/blank.jsonl', '');
-  expect(isUnwritten(world, [join(folder, 'cfg')], 'blank', { lastMessageIds: new Map() })).toBe(true);
-  expect(isUnwritten(world, [join(folder, 'cfg')], 's', { lastMessageIds: new Map() })).toBe(false);
+  expect([unwritten('blank'), unwritten('blank', ['', 'm1'], ['call', 'a1'])]).toEqual([[''], ['', 'call']]);
+  expect(unwritten('s')).toEqual([]);
 });
 
 describe('checkProjectSettings', () => {

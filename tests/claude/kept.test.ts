@@ -10,10 +10,10 @@ import { interruptRequest, userMessage } from '../../src/claude/control.ts';
 import {
   conversationExists,
   isCutOff,
-  isUnwritten,
   keptMessages,
   removeEmptyConversation,
   totalsAtEnd,
+  unwrittenLoops,
 } from '../../src/claude/conversation.ts';
 import { emptyStream, foldMessage, foldTotalAtEnd } from '../../src/claude/stream.ts';
 import { usageWithUnseen } from '../../src/claude/unseen-cost.ts';
@@ -71,7 +71,7 @@ function brokenOff(claude: Probe, { paths: { config }, claudeSessionId }: Sessio
   const broken = {
     ...{ stream, hasBegun: true, machineWentDown: false, startedAtMs },
     toldBefore: () => new Set<string>(),
-    isUnwritten: () => isUnwritten(world, [config], claudeSessionId, stream),
+    unwritten: () => unwrittenLoops(world, [config], claudeSessionId, stream),
     kept: (ids: readonly string[]) => keptMessages(world, config, ids, {}),
   };
   return { stream, ...usageWithUnseen(broken, 0) };

@@ -48,6 +48,7 @@ describe('parseLine', () => {
         { kind: 'text', text: 'calling' },
         { kind: 'tool-use', id: 't1', name: 'Bash', input: { command: 'ls' } },
       ],
+      chars: 'hm'.length + 'calling'.length + '{"command":"ls"}'.length,
       usage: { input: 1, output: 2, cacheRead: 3, cacheCreation: 4 },
       model: 'claude-opus-4-8',
       error: 'rate_limit',

@@ -31,7 +31,7 @@ function usage(lines: readonly object[], messages: readonly KeptMessage[], more:
   for (const line of lines) foldMessage(stream, parseLine(JSON.stringify(line)));
   const broken = { stream, machineWentDown: true, hasBegun: true, startedAtMs, reservedUsd: 2 };
   return usageWithUnseen(
-    { ...broken, kept: () => messages, toldBefore: () => new Set(), isUnwritten: () => false, ...more },
+    { ...broken, kept: () => messages, toldBefore: () => new Set(), unwritten: () => [], ...more },
     0,
   );
 }
@@ -52,7 +52,7 @@ test('an answer is as long as claude has kept it', () => {
 });
 
 test('an answer that claude was killed before it had kept holds one message, as dear as the dearest', () => {
-  const killed = { machineWentDown: false, isUnwritten: () => true };
+  const killed = { machineWentDown: false, unwritten: () => [''] };
   const first = usage([init, message('a')], [], killed);
   expect({ costUsd: first.costUsd, heldUsd: first.heldUsd }).toEqual({ costUsd: 0.517525, heldUsd: 0.5125 });
   const later = usage([init, message('a'), message('b')], [kept('a', 400)], killed);
@@ -68,6 +68,21 @@ test('whatever is counted has nine digits', () => {
   expect([costUsd, heldUsd, models[model]?.costUsd]).toEqual([0.370370367, 0.123456789, 0.246913578]);
 });
 
+test('an answer that was long already, and stands in no file, is held by its length, each of several', () => {
+  const said = (id: string, chars: number, parent?: string) => ({
+    ...message(id),
+    ...(parent === undefined ? {} : { parent_tool_use_id: parent }),
+    message: { ...message(id).message, content: [{ type: 'text', text: 'x'.repeat(chars) }] },
+  });
+  // Three characters are a token: as many as claude itself counts where it is interrupted.
+  const long = [init, message('a'), said('b', 30_000), said('b', 18_000)];
+  const killed = { machineWentDown: false, unwritten: () => [''] };
+  expect(usage(long, [kept('a', 400)], killed).heldUsd).toBeCloseTo(16_000 * 25e-6, 9);
+  const agents = [init, message('a'), said('c', 3, 'one'), said('d', 48_000, 'two')];
+  const begun = { ...killed, unwritten: () => ['one', 'two'] };
+  expect(usage(agents, [kept('a', 400)], begun).heldUsd).toBeCloseTo(0.015 + 0.4, 9);
+});
+
 test('of an output with a torn line one message is held: the disk may have been full', () => {
   const torn = [init, message('a'), '{"type":"assist'] as unknown as object[];
   const { heldUsd } = usage(torn, [kept('a', 400)], { machineWentDown: false });
@@ -81,7 +96,7 @@ test('what claude wrote down as it ended in good order is what it cost, and noth
     costUsd: 0.24,
     models: { [model]: { costUsd: 0.24, tokens: { ...noTokens, input: 9_000 } } },
   });
-  const told = usage([], [kept('a', 90_000)], { stream, isUnwritten: () => true });
+  const told = usage([], [kept('a', 90_000)], { stream, unwritten: () => [''] });
   expect([told.costUsd, told.heldUsd, told.estimated]).toEqual([0.24, undefined, undefined]);
 });
 
@@ -133,10 +148,10 @@ test('of claude that printed nothing, what it has kept is counted; without that 
   const toldBefore = () => new Set(['a', 'b']);
   expect(usage([], [kept('a', 400), kept('b', 200)], { ...silent, toldBefore }).costUsd).toBe(0);
   // Nobody knows how much it asked: it ended as one does that has answered, or made its file and could write nothing.
-  for (const sign of [{ hasBegun: true }, { isUnwritten: () => true }])
+  for (const sign of [{ hasBegun: true }, { unwritten: () => [''] }])
     expect(usage([], [], { ...silent, ...sign })).toMatchObject({ costUsd: 2, heldUsd: 2, estimated: true });
   // Such a file is what a power cut leaves; what claude prints is there before it asks anything.
-  expect(usage([], [], { ...silent, isUnwritten: () => true, machineWentDown: true }).costUsd).toBe(0);
+  expect(usage([], [], { ...silent, unwritten: () => [''], machineWentDown: true }).costUsd).toBe(0);
 });
 
 const odd = (id: string) => ({

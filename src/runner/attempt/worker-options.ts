@@ -1,6 +1,6 @@
 /** What a worker is told of its session: the same for a new one, an adopted one and one that is only to be stopped. */
 
-import { isCutOff, isUnwritten, keptMessages, totalsAtEnd, totalsBefore } from '../../claude/conversation.ts';
+import { isCutOff, keptMessages, totalsAtEnd, totalsBefore, unwrittenLoops } from '../../claude/conversation.ts';
 import { printedMessages } from '../../claude/printed-lines.ts';
 import { type Claim, type Earlier, noClaim } from '../../claude/spending.ts';
 import type { AttemptStream } from '../../claude/stream.ts';
@@ -79,8 +79,8 @@ export function workerOptions(
     ...defined({ reservedUsd }),
     isCutOff: (stream) => isCutOff(world, [ours.config], stream),
     isDiskFull: () => isDiskFull(world, ours.folder),
-    isUnwritten: (stream) =>
-      isUnwritten(world, [ours.config], stream.claudeSessionId ?? conversationId(record), stream),
+    unwritten: (stream) =>
+      unwrittenLoops(world, [ours.config], stream.claudeSessionId ?? conversationId(record), stream),
     // Where the disk was full it never said which conversation it is.
     totalsAtEnd: ({ claudeSessionId = conversationId(record) }) =>
       totalsAtEnd(world, ours.config, claudeSessionId, Date.parse(attempt.startedAt)),

@@ -13,6 +13,7 @@ import type { Host, HostedAttempt } from '../hosts/host.ts';
 import { LocalHost } from '../hosts/local-host.ts';
 import type { Reporter } from '../report/reporter.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
+import { refusalAt } from '../store/log-lost.ts';
 import { sessionPaths } from '../store/paths.ts';
 import { makeRequestsFolder } from '../store/requests.ts';
 import { MemoryTidier } from '../world/memory-tidier.ts';
@@ -28,7 +29,7 @@ import { Worker } from './attempt/worker.ts';
 import { workerOptions } from './attempt/worker-options.ts';
 import { decisionEvents, runningAttempt } from './decision-events.ts';
 import { Elsewhere, type OpenFleet } from './elsewhere.ts';
-import { assertLog, endWorkers } from './end-workers.ts';
+import { assertLog, endWorkers, RefusalWatch } from './end-workers.ts';
 import { eventsOf, neverBegun, notStarted } from './fact-events.ts';
 import type { Fact, RunnerSignal, WorkerFact } from './facts.ts';
 import { haltWorkers, isFreezeOver } from './freeze.ts';
@@ -69,6 +70,7 @@ export class GroupRunner {
   /** Attempts whose silence was noticed. */
   readonly #noticed = new Set<string>();
   readonly #tidier = new MemoryTidier();
+  readonly #refusals = new RefusalWatch();
   #inbox: Fact[] = [];
   #wake: (() => void) | null = null;
   #unwatch = () => {};
@@ -159,7 +161,7 @@ export class GroupRunner {
         await this.#nextFact();
       }
     } catch (error) {
-      const { lost } = this.#writer;
+      const lost = this.#writer.lost ?? refusalAt(this.#world, this.#writer.paths.events);
       if (lost === null) throw error;
       this.#acceptances.leave();
       throw await endWorkers(this.#writer.state, this.#workers, this.#hosted, lost);
@@ -261,6 +263,7 @@ export class GroupRunner {
   /** Time passed: look for sessions that take too long, and for a freeze that is over. */
   #onTick(): void {
     assertLog(this.#writer);
+    this.#refusals.look(this.#world, this.#writer, tickMs);
     this.#takeOvers.look();
     const { state } = this.#writer;
     for (const message of this.#elsewhere.newLacks()) this.#reporter.warning?.(message, state);

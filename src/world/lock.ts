@@ -80,6 +80,9 @@ function heldLock(fd: number, wasReleased: boolean): Lock {
       // The note goes first: it never names somebody who has let go.
       ftruncateSync(fd, 0);
       farewell();
+    } catch {
+      // A disk that takes nothing keeps the note; whoever asks for the holder finds the lock free all the same. A full
+      // one may not take the new note: the next holder has to find out by itself whether the last one is gone.
     } finally {
       closeSync(fd);
     }
@@ -87,19 +90,12 @@ function heldLock(fd: number, wasReleased: boolean): Lock {
   return {
     wasReleased,
     release() {
-      letGo(() => noteRelease(fd));
+      letGo(() => writeSync(fd, releasedNote, 0, releasedNote.length, 0));
     },
     abandon() {
       letGo(() => {});
     },
   };
-}
-
-/** A full disk may not take it; the next holder then has to find out by itself whether the last one is gone. */
-function noteRelease(fd: number): void {
-  try {
-    writeSync(fd, releasedNote, 0, releasedNote.length, 0);
-  } catch {}
 }
 
 function isFree(path: string): boolean {

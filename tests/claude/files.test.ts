@@ -32,6 +32,7 @@ import { checkLogin } from '../../src/claude/launch/login.ts';
 import { findClaude, forRehearsal } from '../../src/claude/launch/program.ts';
 import { checkProjectSettings, modelOfSettings } from '../../src/claude/launch/project-settings.ts';
 import type { AttemptStream } from '../../src/claude/stream.ts';
+import { defined } from '../../src/core/defined.ts';
 import { groupPathsIn, sessionPaths } from '../../src/store/paths.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 
@@ -201,10 +202,7 @@ describe('conversations', () => {
 
   test('are cut off when the last message is missing', () => {
     const cut = (claudeSessionId?: string, ...last: string[]) =>
-      isCutOff(world, [config()], {
-        ...(claudeSessionId === undefined ? {} : { claudeSessionId }),
-        lastMessages: lastMessages(last.map((id) => ['', id])),
-      });
+      isCutOff(world, [config()], { ...saidLast(last.map((id) => ['', id])), ...defined({ claudeSessionId }) });
     expect([cut('full', 'm1'), cut('full', 'm2'), cut('title', 'm1'), cut('none', 'm1')]).toEqual([
       ...[false, true],
       ...[true, false],
@@ -213,8 +211,8 @@ describe('conversations', () => {
   });
 });
 
-function lastMessages(ids: readonly (readonly [loop: string, id: string])[]): AttemptStream['lastMessages'] {
-  return new Map(ids.map(([loop, id]) => [loop, { id, model: 'opus', chars: 0 }]));
+function saidLast(ids: readonly (readonly [loop: string, id: string])[]): Pick<AttemptStream, 'lastMessages'> {
+  return { lastMessages: new Map(ids.map(([loop, id]) => [loop, { id, model: 'opus', chars: 0 }])) };
 }
 
 test('the model of the settings counts where neither the project nor the environment names one', () => {
@@ -296,7 +294,7 @@ test('a message of a sub-agent that is in none of its files is unwritten', () =>
   write('cfg/projects/p/s.jsonl', '{"id":"m1"}\n');
   write('cfg/projects/p/s/subagents/agent-a.jsonl', '{"id":"a1"}\n');
   const unwritten = (id: string, ...ids: [string, string][]) =>
-    unwrittenLoops(world, [join(folder, 'cfg')], id, { lastMessages: lastMessages(ids) });
+    unwrittenLoops(world, [join(folder, 'cfg')], id, saidLast(ids));
   expect(unwritten('s', ['', 'm1'], ['call', 'a1'])).toEqual([]);
   expect([unwritten('s', ['', 'm1'], ['call', 'a2']), unwritten('s', ['', 'm2'])]).toEqual([['call'], ['']]);
   expect(unwritten('none', ['', 'm2'])).toEqual([]);

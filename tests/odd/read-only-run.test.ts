@@ -65,6 +65,24 @@ test.skipIf(!isPossible).each(['stop --all', 'group pause GROUP', 'group delete 
   60_000,
 );
 
+test.skipIf(!isPossible)(
+  'its runner ends it by itself: it hears no more of what claude says',
+  async () => {
+    const group = await machine.ok('group', 'create', 'x');
+    const id = await machine.add(group, 'one');
+    const run = machine.start('group', 'run', group, '--output', 'quiet');
+    const fake = await rig.nextFor(id);
+    await begin(fake);
+    disk.mount('-o', 'remount,abort', machine.data);
+    const { code, stderr } = await run.finished;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/Cannot write .*events\.jsonl: EROFS\. Its workers were ended\./);
+    expect(stderr).toContain('Its disk is read-only');
+    expect(machine.alive(fake.hello.pid)).toBe(false);
+  },
+  60_000,
+);
+
 test.skipIf(!isPossible)('of a group at rest nothing is said to have been ended', async () => {
   const group = await machine.ok('group', 'create', 'x');
   disk.mount('-o', 'remount,abort', machine.data);

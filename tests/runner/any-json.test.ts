@@ -12,6 +12,8 @@ import { TranscriptReader } from '../../src/claude/transcript-entries.ts';
 import { checkGroups } from '../../src/control/check/groups.ts';
 import { readProgress } from '../../src/control/watch/live-view.ts';
 import { draftOf } from '../../src/core/draft.ts';
+import type { EventBody } from '../../src/core/event.ts';
+import { noUsage } from '../../src/core/group.ts';
 import { groupProgress } from '../../src/core/progress.ts';
 import { reduce } from '../../src/core/reduce.ts';
 import type { GroupState } from '../../src/core/state.ts';
@@ -27,7 +29,8 @@ import { readMergeJournal } from '../../src/store/merge-journal.ts';
 import { groupMeta, renderMeta, sessionMeta } from '../../src/store/meta.ts';
 import { groupPaths, sessionPaths } from '../../src/store/paths.ts';
 import { readProposals } from '../../src/store/pull-requests.ts';
-import { attemptId, CoreLog, processIdentity, sessionDefinition, sid } from '../support/core-events.ts';
+import type { RequestBody } from '../../src/store/requests.ts';
+import { attemptId, CoreLog, processIdentity, sessionDefinition, sid, usage as used } from '../support/core-events.ts';
 import { eventfulId, storeEventfulGroup } from '../support/eventful-group.ts';
 import { resultLine } from '../support/fake-claude-rig.ts';
 import { fc, numRunsOf } from '../support/property.ts';
@@ -97,6 +100,13 @@ function expectFinite(shown: unknown): void {
     return part;
   });
   expect(text).not.toContain('"costUsd":null');
+}
+
+function expectNothingNegative(amounts: unknown): void {
+  JSON.stringify(amounts, (name, part: unknown) => {
+    if (typeof part === 'number' && part < 0) throw new Error(`${name} is ${part}`);
+    return part;
+  });
 }
 
 function expectShowable(state: GroupState): void {
@@ -272,57 +282,109 @@ test('F1, F2: every field of every file of a group, and of a login', () => {
   );
 });
 
-test('F1, F2: every field of every request', () => {
-  const world = steppedWorld();
-  const root = join(folder.path, 'requests');
-  const project = join(folder.path, 'project');
-  mkdirSync(project);
+const taken = { sessionId: sid(4), attachmentId: 'a' };
+const opening = { sessionId: sid(5), attachmentId: 'b' };
+
+/** A frozen group with a session that waits (1), one that a person has (4) or opens (5), a paused and a failed one. */
+function askedGroup(): CoreLog {
+  const log = new CoreLog({ maxBudgetUsd: 20 });
+  for (const number of [1, 2, 4, 5, 6, 7, 8]) log.addSession(sessionDefinition(number));
+  log.run();
+  for (const number of [4, 5, 6, 7, 8]) log.start(sid(number), 'start', 1);
+  for (const number of [4, 5, 6]) log.pause(sid(number), used(0.1));
+  return log
+    .fail(sid(7))
+    .pause(sid(8), { ...used(0.1), heldUsd: 0.05 })
+    .add(
+      { type: 'session_attaching', ...taken, process: processIdentity },
+      { type: 'session_attached', ...taken, reservedUsd: 1 },
+      { type: 'session_attaching', ...opening, process: processIdentity },
+      { type: 'group_frozen', until: '2100-01-01T00:00:00Z' },
+    );
+}
+
+/** Of every kind one that this group can fulfil. */
+function requestsIn(project: string): readonly Json[] {
   const { id: _, ...session } = {
     ...sessionDefinition(3, [1], { name: 'three', maxBudgetUsd: 1, retries: 1 }),
     projectPath: project,
   };
   const of = { sessionId: sid(1) };
-  const bodies = [
-    { kind: 'add-session', session: { ...session, variables: { a: 'b' }, outputSchema: { type: 'object' } } },
-    { kind: 'remove-session', ...of },
-    { kind: 'pause', mode: 'drain' },
-    { kind: 'thaw' },
-    { kind: 'pause-session', ...of },
-    { kind: 'resume-session', ...of, maxBudgetUsd: 5 },
-    { kind: 'retry-session', ...of, prompt: 'x' },
-    { kind: 'say', ...of, text: 'x' },
-    { kind: 'settle-cost', ...of, isSpent: true },
-    { kind: 'raise-budget', maxBudgetUsd: 5 },
-  ];
-  const requests = bodies.map((body) => ({
-    id: 'r',
-    runId: 'run',
-    at: '2026-01-04T14:30:22Z',
-    ...body,
-  })) as unknown as readonly Json[];
-  const start = new CoreLog().addSession(sessionDefinition(1)).addSession(sessionDefinition(2)).run();
-  const { groupId } = start.events[0] as (typeof start.events)[number];
+  const left = {
+    usage: { ...used(0.2, 7), models: { m: { tokens: noUsage.tokens, costUsd: 0.2 } } },
+    spoken: true as const,
+  };
+  const bodies: { readonly [K in RequestBody['kind']]: Omit<Extract<RequestBody, { readonly kind: K }>, 'kind'> } = {
+    'add-session': { session: { ...session, variables: { a: 'b' }, outputSchema: { type: 'object' } } },
+    'edit-session': { ...of, changes: { name: 'x', maxBudgetUsd: 2, retries: 1, prompt: 'x', dependsOn: [sid(2)] } },
+    'edit-group': {
+      config: { maxConcurrentSessions: 2, warningThreshold: 0.5, maxBudgetUsd: 30 },
+      group: { name: 'x', description: 'x' },
+      add: [{ ...session, id: sid(9) }],
+      edit: [{ ...of, changes: { name: 'x', maxBudgetUsd: 2 } }],
+    },
+    'allow-tools': { ...of, rules: ['Bash(ls)'] },
+    'remove-session': of,
+    pause: { mode: 'drain' },
+    thaw: {},
+    'pause-session': of,
+    'resume-session': { sessionId: sid(6), maxBudgetUsd: 5 },
+    'retry-session': { sessionId: sid(7), prompt: 'x' },
+    say: { ...of, text: 'x' },
+    'attach-session': { sessionId: sid(6), attachmentId: 'c', process: processIdentity },
+    'open-attached': opening,
+    'detach-session': { ...taken, ...left, claudeSessionIds: ['x'], cleared: true },
+    'settle-cost': { sessionId: sid(8), isSpent: true },
+    'raise-budget': { maxBudgetUsd: 50 },
+  };
+  const envelope = { id: 'r', runId: 'run', at: '2026-01-04T14:30:22Z' };
+  return Object.entries(bodies).map(([kind, body]) => ({ ...envelope, kind, ...body })) as unknown as readonly Json[];
+}
+
+test('F1, F2: every field of every request', () => {
+  const world = steppedWorld();
+  const root = join(folder.path, 'requests');
+  const project = join(folder.path, 'project');
+  mkdirSync(project);
+  const requests = requestsIn(project);
+  const { events } = askedGroup();
+  const { groupId } = events[0] as (typeof events)[number];
   const paths = groupPaths(root, groupId);
   const header = `${JSON.stringify({ type: 'header', version: 2, groupId })}\n`;
   mkdirSync(paths.requests, { recursive: true });
-  writeFileSync(join(root, 'log'), header + eventLines(start.events));
+  writeFileSync(join(root, 'log'), header + eventLines(events));
+  const answersTo = (text: string): EventBody[] => {
+    copyFileSync(join(root, 'log'), paths.events);
+    const file = join(paths.requests, 'r.json');
+    writeFileSync(file, text);
+    const writer = openGroupWriter(world, root, groupId, 'run');
+    if (!writer.ok) throw new Error(writer.failure.message);
+    const recorded: EventBody[] = [];
+    answerRequests(world, writer.value, 'run', (bodies) => {
+      recorded.push(...bodies);
+      writer.value.record(bodies);
+    });
+    expectShowable(writer.value.state);
+    for (const { definition, usage } of writer.value.state.sessions.values()) {
+      expect(definition.maxBudgetUsd ?? 1).toBeGreaterThan(0);
+      expect(definition.name ?? 'x').toMatch(/^[A-Za-z0-9]/);
+      expectNothingNegative(usage);
+    }
+    expectNothingNegative(writer.value.state.usage);
+    expectNothingNegative(writer.value.state.reservedUsd);
+    writer.value.close();
+    expect(loadGroup(world, root, groupId).ok).toBe(true);
+    rmSync(file, { force: true });
+    return recorded;
+  };
+  for (const request of requests) {
+    expect([request, answersTo(JSON.stringify(request)).at(-1)]).toEqual([
+      request,
+      expect.objectContaining({ message: '' }),
+    ]);
+  }
   fc.assert(
-    fc.property(altered(requests), (text) => {
-      copyFileSync(join(root, 'log'), paths.events);
-      const file = join(paths.requests, 'r.json');
-      writeFileSync(file, text);
-      const writer = openGroupWriter(world, root, groupId, 'run');
-      if (!writer.ok) throw new Error(writer.failure.message);
-      answerRequests(world, writer.value, 'run', (events) => writer.value.record(events));
-      expectShowable(writer.value.state);
-      for (const { definition } of writer.value.state.sessions.values()) {
-        expect(definition.maxBudgetUsd ?? 1).toBeGreaterThan(0);
-        expect(definition.name ?? 'x').toMatch(/^[A-Za-z0-9]/);
-      }
-      writer.value.close();
-      expect(loadGroup(world, root, groupId).ok).toBe(true);
-      rmSync(file, { force: true });
-    }),
+    fc.property(altered(requests), (text) => void answersTo(text)),
     { numRuns: numRunsOf(600) },
   );
 });

@@ -1,4 +1,5 @@
-/** Halting what belongs to running sessions for a short break, without asking them. */
+/** Halting what belongs to running sessions for a short break, without asking them, and its end. */
+import type { EventBody } from '../core/event.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Worker } from './attempt/worker.ts';
 
@@ -17,4 +18,16 @@ export function haltWorkers(state: GroupState, workers: ReadonlyMap<string, { wo
     const session = state.sessions.get(sessionId)?.state;
     if (session?.status === 'running' && session.attempt.stopping === undefined) worker.halt(true);
   }
+}
+
+/** As a run that resumes the group would, it tries failed sessions again: else the run would end with them. */
+export function thawEvents({ sessions, only }: GroupState): EventBody[] {
+  const again = [...sessions].filter(
+    ([id, { state, queued, takenOver }]) =>
+      state.status === 'failed' && !queued && takenOver === undefined && (only === undefined || only.has(id)),
+  );
+  return [
+    ...again.map(([sessionId]): EventBody => ({ type: 'session_queued', sessionId, queued: true })),
+    { type: 'group_thawed' },
+  ];
 }

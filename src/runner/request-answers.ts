@@ -31,7 +31,7 @@ import {
   nextSessionId,
   placeProblem,
 } from './edit-answers.ts';
-import { freezeMs } from './freeze.ts';
+import { freezeMs, thawEvents } from './freeze.ts';
 
 const namesShownMax = 8;
 
@@ -126,7 +126,7 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
     case 'pause':
       return ok({ events: pauseEvents(world, state, command.mode) });
     case 'thaw':
-      if (state.frozenUntil !== undefined) return ok({ events: [{ type: 'group_thawed' }] });
+      if (state.frozenUntil !== undefined) return ok({ events: thawEvents(state) });
       return fail(
         'usage',
         'The group is running and is not frozen.',

@@ -127,6 +127,26 @@ test('a frozen group says so everywhere and goes on when it is resumed', async (
   expect((await run.finished).code).toBe(0);
 }, 60_000);
 
+test('a session that failed during a freeze is tried again by group resume, one that was paused rests', async () => {
+  const group = await user.group('auth', { api: [], web: [] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  const pause = user.start('session', 'pause', `${group}/web`);
+  await obeyInterrupt(web, 0.01);
+  expect((await pause.finished).code).toBe(0);
+  await user.ok('group', 'pause', group, '--freeze');
+  process.kill(api.hello.pid, 'SIGKILL');
+  await until(() => user.events(group).some(({ type }) => type === 'session_failed'));
+  expect(await user.run('group', 'resume', group)).toMatchObject({ code: 0, stderr: '' });
+  await (await user.begun(group, 'api')).succeed(0.02);
+  expect((await run.finished).code).toBe(3);
+  const { sessions } = await user.json<{ sessions: { name: string; status: string }[] }>('group', 'show', group);
+  expect(sessions.map(({ name, status }) => [name, status])).toEqual([
+    ['api', 'completed'],
+    ['web', 'paused'],
+  ]);
+}, 60_000);
+
 test('nobody could end a freeze without a runner, so it is a pause', async () => {
   const group = await user.group('auth', { api: [] });
   const [api] = await user.abandoned(group, 'api');

@@ -14,7 +14,8 @@ import { defineRun } from '../../run-command.ts';
 
 const description = `Goes on with a paused, failed or interrupted group; failed sessions are tried again.
 Paused sessions continue their conversation. Options and exit codes are those of: group run.
-A group that was frozen goes on under its own runner; the command returns at once.`;
+A group that was frozen goes on under its own runner, except sessions that were paused by name; the command returns at
+once.`;
 
 const example = `
 Example:

@@ -6,17 +6,31 @@ import { oneLine } from './text.ts';
 /** More than any session tries in vain; what comes then is not remembered. */
 const callsMax = 1_000;
 const nameChars = 60;
+const firstChars = 120;
 /** Nobody reads more at once. */
 const namesMax = 20;
 
-/** Changes `denials`: call id → tool. */
-export function noteDenial(denials: Map<string, string>, { id, tool }: Denial): void {
-  if (denials.size < callsMax) denials.set(id, tool);
+interface DeniedTool {
+  readonly tool: string;
+  /** What it was to work on; empty where that is not told. */
+  readonly target: string;
+}
+
+/** By call id. */
+export type Denials = Map<string, DeniedTool>;
+
+/** Changes `denials`. */
+export function noteDenial(denials: Denials, { id, tool }: Denial, target: string): void {
+  if (denials.size < callsMax) denials.set(id, { tool, target: target || (denials.get(id)?.target ?? '') });
 }
 
 /** Those of a stream so far; undefined when there are none. */
-export function deniedOf({ denials }: { readonly denials: ReadonlyMap<string, string> }): Denied | undefined {
-  if (denials.size === 0) return undefined;
-  const names = [...new Set(denials.values())].map((name) => oneLine(name, nameChars));
-  return { calls: denials.size, tools: names.filter((name) => name !== '').slice(0, namesMax) };
+export function deniedOf({ denials }: { readonly denials: Denials }): Denied | undefined {
+  const [first] = denials.values();
+  if (first === undefined) return undefined;
+  const names = [...new Set([...denials.values()].map(({ tool }) => oneLine(tool, nameChars)))];
+  const tools = names.filter((name) => name !== '').slice(0, namesMax);
+  const { tool, target } = first;
+  const shown = target === '' ? {} : { first: oneLine(`${tool} ${target}`, firstChars) };
+  return { calls: denials.size, tools, ...shown };
 }

@@ -38,6 +38,8 @@ export interface ToolResult {
 export interface Denial {
   readonly tool: string;
   readonly id: string;
+  /** Empty where it is not told. */
+  readonly input: JsonObject;
 }
 
 export interface InitMessage {
@@ -347,7 +349,7 @@ function readResult(value: JsonObject): ResultMessage {
 }
 
 function denialOf(value: JsonObject): Denial {
-  return { tool: text(value.tool_name) ?? '', id: text(value.tool_use_id) ?? '' };
+  return { tool: text(value.tool_name) ?? '', id: text(value.tool_use_id) ?? '', input: object(value.tool_input) };
 }
 
 function readRateLimit(value: JsonObject): RateLimitMessage {

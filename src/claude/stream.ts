@@ -28,7 +28,7 @@ import {
   type OpenTool,
 } from './at-work.ts';
 import { answersBase, answersInterrupt } from './control.ts';
-import { noteDenial } from './denials.ts';
+import { type Denials, noteDenial } from './denials.ts';
 import type { JsonObject } from './lenient.ts';
 import type {
   ApiRetryMessage,
@@ -90,7 +90,7 @@ export interface AttemptStream extends AtWork {
   toolsDone: number;
   toolErrors: number;
   /** Denied tool calls: call id → tool name. */
-  readonly denials: Map<string, string>;
+  readonly denials: Denials;
   /** A SessionStart hook reported success. */
   hookOk: boolean;
   /** Our hook for the compaction that is under way gave the session its task back. */
@@ -250,7 +250,7 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       if (m.costUsd !== undefined) foldAnswer(s, m.requestId, { costUsd: m.costUsd, models: m.models ?? {} });
       break;
     case 'denied':
-      noteDenial(s.denials, m);
+      noteDenial(s.denials, m, s.openTools.get(m.id)?.target ?? '');
       break;
     case 'malformed':
       s.malformed += 1;
@@ -376,7 +376,7 @@ function foldResult(s: AttemptStream, m: ResultMessage): void {
   if (!keepsEarlier) s.lastResult = m;
   if (m.structured !== undefined) s.structured = m.structured;
   if (isSuccess(m) && !s.interruptAnswered) s.successBeforeAnswer = true;
-  for (const denial of m.denials) noteDenial(s.denials, denial);
+  for (const denial of m.denials) noteDenial(s.denials, denial, targetOf(denial.input, s.cwd));
   foldTotal(s, m);
   noteTurnEnd(s);
   showTool(s, undefined, undefined);

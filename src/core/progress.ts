@@ -29,12 +29,16 @@ export interface Denied {
   readonly calls: number;
   /** Their names, each once, the first of them. */
   readonly tools: readonly string[];
+  /** The first of them with what it was to work on. */
+  readonly first?: string;
 }
 
-/** `2 tool calls were denied: Bash, Write.` */
-export function deniedSentence({ calls, tools }: Denied): string {
+/** `1 tool call was denied: Bash rm -rf x.`, `3 tool calls were denied: Bash, Write; first Bash rm -rf x.` */
+export function deniedSentence({ calls, tools, first }: Denied): string {
+  if (calls === 1 && first !== undefined) return `1 tool call was denied: ${first}.`;
   const names = tools.length === 0 ? '' : `: ${tools.join(', ')}`;
-  return `${calls === 1 ? '1 tool call was' : `${calls} tool calls were`} denied${names}.`;
+  const example = first === undefined ? '' : `; first ${first}`;
+  return `${calls === 1 ? '1 tool call was' : `${calls} tool calls were`} denied${names}${example}.`;
 }
 
 /** What a running attempt looks like right now; never logged, may be dropped. */

@@ -1,6 +1,6 @@
 /** What could not be done, as an exception: the library's callers expect one where commands print a sentence. */
 import { adviceText, type CommandLine } from '../core/advice.ts';
-import { describeFailure, type Failure, type FailureReason, type Result } from '../core/failure.ts';
+import type { Failure, FailureReason, Result } from '../core/failure.ts';
 
 export class SessionGroupError extends Error {
   override readonly name = 'SessionGroupError';
@@ -12,7 +12,7 @@ export class SessionGroupError extends Error {
   readonly commands: readonly CommandLine[];
 
   constructor(failure: Failure) {
-    super(describeFailure(failure));
+    super(failure.message);
     this.reason = failure.reason;
     this.next = adviceText(failure.next);
     this.commands = failure.next.commands;

@@ -229,13 +229,21 @@ function goOnSteps(state: GroupState): Advice[] {
   if (isClaudeUnproven(state)) return [advise('Next, with another version of claude', goOnCommand(state))];
   if (held === undefined) {
     const denied = [...state.sessions.values()].filter(isDenied).slice(0, namedMax);
-    if (denied.length === 0) return [advise('Next', goOnCommand(state))];
+    if (denied.length === 0)
+      return [advise(canGoOn(state) ? 'Next' : 'Next, once the cause is gone', goOnCommand(state))];
     const allow = denied.map((record) => ['session', 'allow', sessionReference(state, record), '--denied']);
     return [advise('Next', ...allow), advise('Then', goOnCommand(state))];
   }
   const { free, book } = settleCommands(state.group.id, held.definition.id);
   const raise = advise('Or raise it and go on with', goOnCommand(state));
   return [advise('Next', free), advise('Or, if it is spent', book), raise];
+}
+
+/** A session that could not be started cannot be started again before something else has changed. */
+function canGoOn({ sessions }: GroupState): boolean {
+  return [...sessions.values()].every(
+    ({ state }) => state.status !== 'failed' || state.failure.reason !== 'spawn-failed',
+  );
 }
 
 /** The same again would be denied again, for the same money. */

@@ -5,6 +5,7 @@
 
 import { type Advice, advise, see } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
+import { groupEditProblem } from '../core/edit-group.ts';
 import type { EventBody, EventType } from '../core/event.ts';
 import { describeFailure, errorText, fail, ok, type Result, unreachable } from '../core/failure.ts';
 import { addUsage, roundUsd, type SessionDefinition, type SessionId, type Usage } from '../core/group.ts';
@@ -233,7 +234,11 @@ function raiseProblem({ state, used }: Asked, wantedUsd: number): Result<never> 
   }
   const { maxBudgetUsd } = group.config;
   if (maxBudgetUsd === undefined || wantedUsd >= maxBudgetUsd) return null;
-  const next = advise('Lower it with', runCommand(state, '--max-budget-usd', String(wantedUsd)));
+  const lower = ['group', 'edit', group.id, '--max-budget-usd', String(wantedUsd)];
+  const canNow = groupEditProblem(state, { config: { maxBudgetUsd: wantedUsd } }, used) === null;
+  const next = canNow
+    ? advise('Lower it with', lower)
+    : advise('Pause it first, then lower it with', ['group', 'pause', group.id], lower);
   const message = `The cap of group ${group.id} is ${formatMoney(maxBudgetUsd)}, which is more than ${wanted}.`;
   return fail('usage', message, next);
 }

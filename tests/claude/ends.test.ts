@@ -98,8 +98,10 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
       args: ['--disallowedTools=Bash(touch:*)'],
       options: () => ({ allowedTools: ['Bash(ls:*)'] }),
     });
-    expect(deniedOf(stream)).toEqual({ calls: 2, tools: ['Bash', 'Write'] });
-    expect(outcome.warnings.map(({ message }) => message)).toEqual(['2 tool calls were denied: Bash, Write.']);
+    expect(deniedOf(stream)).toEqual({ calls: 2, tools: ['Bash', 'Write'], first: 'Bash touch x' });
+    expect(outcome.warnings.map(({ message }) => message)).toEqual([
+      '2 tool calls were denied: Bash, Write; first Bash touch x.',
+    ]);
     const live = messages.flatMap((m) => (m.kind === 'denied' ? [m.tool] : []));
     expect([[], ['Bash', 'Write']]).toContainEqual(live);
   });

@@ -114,7 +114,7 @@ describe('parseLine', () => {
         b: { costUsd: 1, tokens: { input: 10, output: 20, cacheRead: 30, cacheCreation: 40 } },
       },
       unpriced: ['b'],
-      denials: [{ tool: 'Bash', id: 't1' }],
+      denials: [{ tool: 'Bash', id: 't1', input: {} }],
       errors: ['e'],
       durationMs: 272,
       result: 'API Error',
@@ -166,7 +166,7 @@ describe('parseLine', () => {
     [
       'permission_denied',
       { tool_name: 'Bash', tool_use_id: 't', message: 'no' },
-      { kind: 'denied', tool: 'Bash', id: 't' },
+      { kind: 'denied', tool: 'Bash', id: 't', input: {} },
     ],
     ['task_notification', { status: 'stopped' }, { kind: 'task', phase: 'ended', taskId: 'k' }],
     ['task_updated', { patch: { status: 'completed' } }, { kind: 'task', phase: 'ended', taskId: 'k' }],

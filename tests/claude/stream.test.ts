@@ -137,7 +137,7 @@ describe('foldMessage', () => {
     );
     foldMessage(s, { kind: 'malformed', text: 'x' });
     expect(s).toMatchObject({ compactions: 1, malformed: 1 });
-    expect([...s.denials]).toEqual([['a', 'Write']]);
+    expect([...s.denials]).toEqual([['a', { tool: 'Write', target: '' }]]);
   });
 });
 

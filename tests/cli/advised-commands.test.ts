@@ -46,6 +46,7 @@ describe('U8: each command that is advised anywhere is one that the program has'
     const unknown = /^<(.*)>$/s.exec(word)?.[1];
     if (unknown === undefined) return word;
     if (unknown === 'words[command.do]') return 'say';
+    if (/Usd/.test(unknown)) return '1';
     if (/reference|Reference|\/\$\{/.test(unknown)) return `${group}/web`;
     return unknown === 'number' ? '002' : /^(?:id|groupId|basename.*|.*\.id)$/i.test(unknown) ? group : 'x';
   }

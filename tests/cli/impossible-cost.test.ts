@@ -83,6 +83,9 @@ test('F2: the cap that is advised while it is held is one that can be given', as
   await printNines(fake);
   await endAtCap(fake);
   expect((await run.finished).code).toBe(3);
+  expect(await user.ok('session', 'show', `${id}/only`)).toContain(
+    'Warning: claude named figures that cannot be true. Up',
+  );
   const shown = await user.ok('group', 'show', id);
   const advised = /go on with: claude-code-agent (group resume .* --max-budget-usd \S+)$/m.exec(shown)?.[1]?.split(' ');
   const resumed = user.start(...(advised as string[]));

@@ -53,6 +53,15 @@ test('a failure that needs a person says how its rehearsal goes on', async () =>
   }
 });
 
+test('what could not be started is tried again when its cause is gone', async () => {
+  const failed = { ...story.failed, reason: 'spawn-failed', next: 'Remove it there.' } as const;
+  const events = [story.started, story.intended, story.spawned, failed, story.groupFailed];
+  const group = user.make('auth', [{ name: 'api' }], events);
+  const said = await user.ok('group', 'show', group);
+  expect(said).toContain(`Remove it there. After that, try again with: claude-code-agent session retry ${group}/api`);
+  expect(said).toEndWith(`Next, once the cause is gone: claude-code-agent group run ${group} --retry-failed`);
+});
+
 test('U10: what holds for the whole group is said once', async () => {
   const group = user.make(
     'auth',

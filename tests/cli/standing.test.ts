@@ -141,8 +141,8 @@ test('a session to which the API gives no answer says so, and a progress file of
 });
 
 test('calls that were denied are told while the session works on', async () => {
-  const sentence = '2 tool calls were denied: Bash, Write.';
-  const denied = { calls: 2, tools: ['Bash', 'Write'] };
+  const sentence = '2 tool calls were denied: Bash, Write; first Bash ls.';
+  const denied = { calls: 2, tools: ['Bash', 'Write'], first: 'Bash ls' };
   const { why, shown } = await toldWith({ currentTool: 'Bash ls', denied });
   expect(why).toContain(`It uses a tool: Bash ls. ${sentence}`);
   expect(shown).toContain(`Warning: ${sentence}`);

@@ -312,10 +312,19 @@ test('the cap is raised for a live runner and without one, but not below what is
     stderr: `The cap of ${group} is $3.00 now.\n`,
   });
   await user.event(group, 'request_answered');
-  const pause = user.start('group', 'pause', group);
+  const atOnce = await user.run('group', 'budget', group, '--raise-to', '2.5');
+  expect(atOnce).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(`group edit ${group} --max-budget-usd 2.5\n`),
+  });
+  await user.ok('group', 'edit', group, '--max-budget-usd', '2.5');
+  const rested = await user.run('group', 'budget', group, '--raise-to', '0.5');
+  const [first = '', then = ''] = rested.stderr.trim().split('lower it with: ')[1]?.split(' · ') ?? [];
+  const pause = user.start(...first.split(' ').slice(1));
   await obeyInterrupt(api, 0.4);
-  await pause.finished;
+  expect((await pause.finished).code).toBe(0);
   expect((await run.finished).code).toBe(3);
+  await user.ok(...then.split(' ').slice(1));
   const raised = await user.run('group', 'budget', group, '--raise-to', '4', '--json');
   expect(raised).toMatchObject({ code: 0, stderr: expect.stringContaining(`group resume ${group}`) });
   expect(JSON.parse(raised.stdout)).toMatchObject({ limitUsd: 4, spentUsd: 0.4, reservedUsd: 0, leftUsd: 3.6 });

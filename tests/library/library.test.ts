@@ -151,7 +151,9 @@ test('what cannot be done is an exception with a reason, and leaves nothing', as
 
   const runner = new SessionGroupRunner({ rehearse: true });
   const empty = await refusal(() => runner.run(group));
-  expect(empty.message).toContain('has no sessions');
+  // The next step stands beside the sentence, not in it as well.
+  expect(empty.message).toMatch(/has no sessions\.$/);
+  expect(empty.next).toContain('session add');
   expect((await refusal(() => runner.run(group, { errorThreshold: 0 }))).message).toContain('errorThreshold');
   const started = runner.start(group);
   const read = async () => {

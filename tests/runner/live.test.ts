@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test';
 import { parseLine } from '../../src/claude/messages.ts';
 import { emptyStream, foldMessage } from '../../src/claude/stream.ts';
+import { deniedSentence } from '../../src/core/progress.ts';
 import { liveSession } from '../../src/runner/attempt/live.ts';
 import type { Worker } from '../../src/runner/attempt/worker.ts';
 import { WorkerMetrics } from '../../src/runner/attempt/worker-metrics.ts';
@@ -34,6 +35,17 @@ test('which tool calls were denied, each once, also when the end of the turn nam
   const all = { calls: 3, tools: ['Bash', 'Write'] };
   expect(shownAfter(answer, ...told).denied).toEqual(all);
   expect(shownAfter(answer, ...told, atEnd).denied).toEqual(all);
+  const bash = { type: 'tool_use', id: 't0', name: 'Bash', input: { command: 'rm -rf x' } };
+  const call = { type: 'assistant', message: { id: 'm2', model: 'opus', content: [bash] } };
+  const withTarget = { ...all, first: 'Bash rm -rf x' };
+  expect(shownAfter(call, ...told).denied).toEqual(withTarget);
+  const [first, ...others] = atEnd.permission_denials;
+  const withInput = { ...atEnd, permission_denials: [{ ...first, tool_input: bash.input }, ...others] };
+  for (const before of [[], told, [call, ...told, atEnd]]) {
+    expect(shownAfter(...before, withInput).denied).toEqual(withTarget);
+  }
+  expect(deniedSentence(withTarget)).toBe('3 tool calls were denied: Bash, Write; first Bash rm -rf x.');
+  expect(deniedSentence({ ...withTarget, calls: 1 })).toBe('1 tool call was denied: Bash rm -rf x.');
   // An older claude tells it at the end only.
   expect(shownAfter(answer, atEnd).denied).toEqual(all);
   expect(shownAfter(answer, result)).not.toHaveProperty('denied');

@@ -144,7 +144,9 @@ function retryIn(told: unknown): { readonly retry?: ApiRetry } {
 
 function deniedIn(told: unknown): { readonly denied?: Denied } {
   if (!isObject(told) || !Array.isArray(told.tools) || amount(told.calls) < 1) return {};
-  return { denied: { calls: amount(told.calls), tools: told.tools.filter((name) => typeof name === 'string') } };
+  const tools = told.tools.filter((name) => typeof name === 'string');
+  const first = typeof told.first === 'string' ? { first: told.first } : {};
+  return { denied: { calls: amount(told.calls), tools, ...first } };
 }
 
 function slotIn(told: unknown): { readonly slot?: SlotWait } {

@@ -133,7 +133,9 @@ export function failureAdvice(state: GroupState, record: SessionRecord, { reason
   if (reason === 'config-invalid') {
     return then('See what it is started with, then try again', ['session', 'show', reference, '--config'], retry);
   }
-  return then('Try again with', retry);
+  // The same again would fail again.
+  const isFirst = reason === 'spawn-failed' && next !== '';
+  return then(isFirst ? 'After that, try again with' : 'Try again with', retry);
 }
 
 /** What belongs to an event that says that something needs somebody, in the state that it led to. */

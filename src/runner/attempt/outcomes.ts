@@ -123,10 +123,15 @@ export function withHeld(outcome: Outcome, { heldUsd }: Usage, groupId: GroupId)
     const message = `${outcome.message} ${about}, or you decide. See: ${commandText(['group', 'budget', groupId])}`;
     return { ...outcome, message };
   }
+  const isOdd = outcome.warnings.some(({ code }) => code === 'odd-figures');
+  // It may have been cut off besides, unless it ended by itself.
+  const hasEnded = outcome.status === 'completed' || ['budget', 'claude-error'].includes(outcome.reason);
+  const odd = 'claude named figures that cannot be true';
+  const cut = 'While it worked the machine went down, claude was killed, or what the session had written was lost';
+  const cause = !isOdd ? cut : hasEnded ? odd : `${cut}; or ${odd}`;
   const message =
-    'While it worked the machine went down, claude was killed, or what the session had written was lost; or claude ' +
-    `named figures that cannot be true. Up to $${heldUsd.toFixed(2)} that it may have cost besides are counted until ` +
-    `you decide. See: ${commandText(['group', 'budget', groupId])}`;
+    `${cause}. Up to $${heldUsd.toFixed(2)} that it may have cost besides are counted until you decide. ` +
+    `See: ${commandText(['group', 'budget', groupId])}`;
   return { ...outcome, warnings: [...outcome.warnings, { code: 'held-cost', message }] };
 }
 

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { namedTests } from '../../scripts/claude/contract.ts';
 import { packageRoot } from '../support/cli.ts';
-import { isThere } from '../support/named-tests.ts';
+import { hasName, isThere } from '../support/named-tests.ts';
 
 const document = readFileSync(join(packageRoot, 'docs/specifications.md'), 'utf8');
 
@@ -56,4 +56,22 @@ test('S18: a row that does not is found', () => {
     'It flies: does not say why, or what to do instead',
   ]);
   expect(problems(`| It flies | ${there} |`)).toHaveLength(1);
+});
+
+test('S18: what a test expects or writes is not taken for its name', () => {
+  const names = [
+    "test('it flies', () => {});",
+    "test.each(['it flies'])('%s', f);",
+    "longTest(\n  'it flies',\n  f,\n);",
+  ];
+  for (const source of [...names, "const names = {\n  'it flies': 1,\n};", "test.if(can)('it flies', f);"]) {
+    expect([source, hasName(source, 'it flies')]).toEqual([source, true]);
+  }
+  for (const source of [
+    "expect(said).toContain('it flies');",
+    "run({ prompt: 'it flies' });",
+    "a.write(\n  'it flies',\n);",
+  ]) {
+    expect([source, hasName(source, 'it flies')]).toEqual([source, false]);
+  }
 });

@@ -9,7 +9,7 @@ import type { SessionChanges } from '../core/edit.ts';
 import type { GroupChanges } from '../core/edit-group.ts';
 import type { Conversed, GroupEvent, ProcessIdentity } from '../core/event.ts';
 import { type Failure, fail } from '../core/failure.ts';
-import type { GroupId, SessionDefinition, SessionId } from '../core/group.ts';
+import type { GroupId, SessionDefinition, SessionId, Usage } from '../core/group.ts';
 import { isSessionId } from '../core/id.ts';
 import { isTableFull } from '../world/system-error.ts';
 import type { Files, World } from '../world/world.ts';
@@ -118,6 +118,16 @@ function changesOf(checks: Readonly<Record<string, Check>>): Check {
     });
 }
 
+/** Whoever has spent something leaves no less than before. */
+const isSpending: Check = (value) => {
+  if (!conversedFields.usage(value)) return false;
+  const { tokens, models, ...own } = value as Usage;
+  const parts: readonly object[] = [own, tokens, ...Object.values(models).flatMap((model) => [model, model.tokens])];
+  return parts
+    .flatMap((part): unknown[] => Object.values(part))
+    .every((amount) => typeof amount !== 'number' || amount >= 0);
+};
+
 const { createdAt: _createdAt, ...editableFields } = sessionFields;
 const ofEdit = fields({ sessionId: aSessionId, changes: changesOf(editableFields) });
 
@@ -140,7 +150,7 @@ const shapes: Readonly<Record<RequestBody['kind'], Check>> = {
   say: fields({ sessionId: aSessionId, text: isText }),
   'attach-session': fields({ ...takeOverFields, process: aProcess }),
   'open-attached': fields(takeOverFields),
-  'detach-session': fields({ ...takeOverFields, ...conversedFields }),
+  'detach-session': fields({ ...takeOverFields, ...conversedFields, usage: isSpending }),
   'settle-cost': fields({ sessionId: aSessionId, isSpent: isFlag }),
   'raise-budget': fields({ maxBudgetUsd: isNumber }),
 };

@@ -360,21 +360,25 @@ test('F1, F2: every field of every request', () => {
     const writer = openGroupWriter(world, root, groupId, 'run');
     if (!writer.ok) throw new Error(writer.failure.message);
     const recorded: EventBody[] = [];
-    answerRequests(world, writer.value, 'run', (bodies) => {
-      recorded.push(...bodies);
-      writer.value.record(bodies);
-    });
-    expectShowable(writer.value.state);
-    for (const { definition, usage } of writer.value.state.sessions.values()) {
+    try {
+      answerRequests(world, writer.value, 'run', (bodies) => {
+        recorded.push(...bodies);
+        writer.value.record(bodies);
+      });
+    } finally {
+      // What an example leaves is no part of the next one.
+      writer.value.close();
+      rmSync(file, { force: true });
+    }
+    const { state } = writer.value;
+    expectShowable(state);
+    for (const { definition, usage } of state.sessions.values()) {
       expect(definition.maxBudgetUsd ?? 1).toBeGreaterThan(0);
       expect(definition.name ?? 'x').toMatch(/^[A-Za-z0-9]/);
       expectNothingNegative(usage);
     }
-    expectNothingNegative(writer.value.state.usage);
-    expectNothingNegative(writer.value.state.reservedUsd);
-    writer.value.close();
+    expectNothingNegative([state.usage, state.reservedUsd]);
     expect(loadGroup(world, root, groupId).ok).toBe(true);
-    rmSync(file, { force: true });
     return recorded;
   };
   for (const request of requests) {
@@ -382,6 +386,12 @@ test('F1, F2: every field of every request', () => {
       request,
       expect.objectContaining({ message: '' }),
     ]);
+  }
+  const detach =
+    requests.map((request) => JSON.stringify(request)).find((text) => text.includes('detach-session')) ?? '';
+  for (const figure of ['"costUsd":0.2', '"output":7', '"durationMs":0', '"turns":0', '"input":0']) {
+    const taking = answersTo(detach.replace(figure, `${figure.split(':')[0]}:-1`));
+    expect([figure, taking.map(({ type }) => type)]).toEqual([figure, ['request_answered']]);
   }
   fc.assert(
     fc.property(altered(requests), (text) => void answersTo(text)),

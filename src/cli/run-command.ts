@@ -116,6 +116,9 @@ export function concludeRun(context: Context, { groupId }: GroupReference, resul
       return result.work;
     case 'interrupted':
       return ok(exitCode.interrupted);
+    case 'called-off':
+      context.stderr.line(`The run of ${groupId} was ended by a pause before it began; nothing was started.`);
+      return ok(exitCode.paused);
     case 'settled':
       return ok(exitCodeForStatus(result.status));
     case 'left': {

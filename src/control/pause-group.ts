@@ -1,4 +1,6 @@
 /** Pausing a whole group, whoever runs it: what `group pause`, `stop --all` and the dashboard share. */
+
+import { defined } from '../core/defined.ts';
 import type { GroupEvent, ProcessIdentity } from '../core/event.ts';
 import { describeFailure, type Failure, ok, type Result } from '../core/failure.ts';
 import type { GroupState } from '../core/state.ts';
@@ -7,7 +9,9 @@ import type { PauseRequestMode } from '../store/requests.ts';
 import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
 import type { PauseOutcome } from './command/pause-outcome.ts';
+import type { Tell } from './command/way.ts';
 import { readUserConfig } from './config/user-config.ts';
+import { liveRunner } from './live-runner.ts';
 import type { Place } from './place.ts';
 import { type GroupReference, isHeld } from './resolve.ts';
 import { createRunHooks } from './run-hooks.ts';
@@ -32,12 +36,13 @@ export async function pauseAndTell(
   mode: PauseRequestMode,
 ): Promise<Result<ToldPause>> {
   const logged: { readonly event: GroupEvent; readonly state: GroupState }[] = [];
-  const ask = () =>
-    submit(place, group, { kind: 'pause', mode }, { tell: (event, state) => logged.push({ event, state }) });
+  const tell: Tell = (event, state) => logged.push({ event, state });
+  const ask = (gone?: string) => submit(place, group, { kind: 'pause', mode }, { tell, ...defined({ gone }) });
   let paused = await ask();
   const survivor = paused.ok || mode !== 'now' ? undefined : paused.failure.survivor;
+  const runId = survivor === undefined || !isHeld(place.world, group) ? null : liveRunner(place.world, group);
   if (survivor !== undefined && survivor !== 'somebody' && (await hasEnded(place.world, survivor))) {
-    paused = await ask();
+    paused = await ask(runId ?? undefined);
     if (paused.ok && paused.value.kind === 'unchanged') {
       paused = ok({ kind: 'settled', status: paused.value.status, had: 'runner' });
     }

@@ -48,6 +48,8 @@ export interface SubmitOptions {
   readonly accepted?: () => void;
   /** Is told what is logged without a runner when that takes its time. */
   readonly tell?: Tell;
+  /** A run that was ended for this. */
+  readonly gone?: string;
 }
 
 const ways: { readonly [K in keyof Special]: Way<K> } = {
@@ -74,11 +76,14 @@ export async function submit<C extends Command>(
   // The table gives each kind the way of that kind, which the compiler does not see for a kind that it does not know.
   const way: Way<never> | undefined = Object.hasOwn(ways, command.kind) ? ways[command.kind as never] : undefined;
   const work: Work = { command, way, ...options };
+  let { gone } = options;
+  const viaRunner = (runId: string, command: RequestBody) => {
+    gone = runId;
+    return askFor(world, group, runId, { ...work, command });
+  };
   const submitted = await changeGroup<unknown>(place, group, {
-    direct: (writer) => carryOut(world, writer, work),
-    ...(asked.kind === 'archive'
-      ? {}
-      : { viaRunner: (runId) => askFor(world, group, runId, { ...work, command: asked }) }),
+    direct: (writer) => carryOut(world, writer, { ...work, ...defined({ gone }) }),
+    ...(asked.kind === 'archive' ? {} : { viaRunner: (runId) => viaRunner(runId, asked) }),
   });
   return submitted as Result<Answer<C['kind']>, OpenFailure>;
 }
@@ -89,8 +94,8 @@ interface Work extends SubmitOptions {
 }
 
 async function carryOut(world: World, writer: GroupWriter, work: Work): Promise<Result<unknown>> {
-  const { command, way, before, after, tell = () => {} } = work;
-  if (way !== undefined) return way.direct(world, writer, command as never, tell);
+  const { command, way, before, after, tell = () => {}, gone } = work;
+  if (way !== undefined) return way.direct(world, writer, command as never, { tell, gone });
   const possible = meaningOf(world, writer, command);
   if (!possible.ok) return possible;
   const ready = await before?.(writer);

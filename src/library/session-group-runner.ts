@@ -115,6 +115,7 @@ export class SessionGroupRunner {
     const ran = unwrap(await runHere(place, reference, { config, rehearse: asRehearsal, retryFailed }, ways));
     if (ran.kind === 'refused') unwrap({ ok: false, failure: ran.failure });
     if (ran.kind === 'interrupted') unwrap(fail('internal', 'A signal interrupted the run before it began.', ''));
+    if (ran.kind === 'called-off') unwrap(fail('usage', 'The group was paused before the run began.', ''));
     const loaded = unwrap(loadWithRunner(place.world, reference));
     const { status, reason, message, sessions } = loaded.state;
     const known =

@@ -16,7 +16,7 @@ import { type GroupWriter, type OpenFailure, takeGroup } from '../store/group-wr
 import { LogLost } from '../store/log-lost.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import { systemFailure } from '../store/system-failure.ts';
-import type { World } from '../world/world.ts';
+import type { Lock, World } from '../world/world.ts';
 import { recoverTakeOvers } from './attach/recover.ts';
 import { type ClaudeGate, createPreparer } from './attempt/attempt-setup.ts';
 import { CommandSlots } from './attempt/command-slots.ts';
@@ -58,6 +58,8 @@ export interface RunGroupOptions {
   readonly claude?: ClaudeGate;
   /** The engine of a fleet, if there is one here; absent = Redis. */
   readonly openEngine?: OpenEngine;
+  /** The group's lock, taken for this run before it could begin; given away with this. */
+  readonly taken?: { readonly runId: string; readonly lock: Lock };
   /** Is told in a sentence of what concerns no session. */
   readonly warn?: (message: string) => void;
   /** Subscribes to the signals of this process; the returned function ends it. */
@@ -74,8 +76,9 @@ export type RunResult =
 
 /** Runs a group until it is settled. Fails with `busy` when another live runner holds it. */
 export async function runGroup(world: World, options: RunGroupOptions): Promise<RunResult> {
-  const runId = world.random.uuid();
-  const opened = await takeGroup(world, options.root, options.groupId, runId, options.warn);
+  const { root, groupId, warn, taken } = options;
+  const runId = taken?.runId ?? world.random.uuid();
+  const opened = await takeGroup(world, root, groupId, runId, warn, taken?.lock);
   if (!opened.ok) return { kind: 'refused', failure: opened.failure };
   const writer = opened.value;
   try {

@@ -66,10 +66,11 @@ export interface OpenFailure extends Failure {
 }
 
 /**
- * Takes the group for writing: locks it, cuts a torn end off its log, repairs its snapshots. Fails with `not-found`,
- * `busy` (naming the holder, or the last runner when that lives without its lock), `corrupt-file`, `newer-version` or
- * `write-failed`; nothing stays locked then. `warn` is told of lines of others that were moved out of the log, where
- * no session is running whose warning that could be; a full sentence, at the latest on `close`.
+ * Takes the group for writing: locks it (`taken` is its lock, where that was done before), cuts a torn end off its log,
+ * repairs its snapshots. Fails with `not-found`, `busy` (naming the holder, or the last runner when that lives without
+ * its lock), `corrupt-file`, `newer-version` or `write-failed`; nothing stays locked then. `warn` is told of lines of
+ * others that were moved out of the log, where no session is running whose warning that could be; a full sentence, at
+ * the latest on `close`.
  */
 export function openGroupWriter(
   world: World,
@@ -77,13 +78,14 @@ export function openGroupWriter(
   id: GroupId,
   runId: string,
   warn: (message: string) => void = () => {},
+  taken: Lock | null = null,
 ): Result<GroupWriter, OpenFailure> {
   if (!isGroupId(id)) return noSuchGroup(id);
   const paths = groupPaths(root, id);
   if (!isFolder(world, paths.folder)) return noSuchGroup(id);
-  let lock: Lock | null = null;
+  let lock = taken;
   try {
-    lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId });
+    lock ??= world.locks.tryLock(paths.lock, { identity: world.machine.self, runId });
     if (lock === null) return busy(id, world.locks.holder(paths.lock));
     const writer = openLocked(world, paths, id, { lock, warn });
     if (!writer.ok) giveBack(lock);
@@ -98,7 +100,7 @@ export function openGroupWriter(
 }
 
 /** As it was found: who could not open the group does not vouch for it either. */
-function giveBack(lock: Lock): void {
+export function giveBack(lock: Lock): void {
   if (lock.wasReleased) lock.release();
   else lock.abandon();
 }
@@ -113,10 +115,11 @@ export async function takeGroup(
   id: GroupId,
   runId: string,
   warn?: (message: string) => void,
+  taken: Lock | null = null,
 ): Promise<Result<GroupWriter, OpenFailure>> {
   const deadline = world.clock.now() + survivorPatienceMs;
-  for (;;) {
-    const opened = openGroupWriter(world, root, id, runId, warn);
+  for (let held = taken; ; held = null) {
+    const opened = openGroupWriter(world, root, id, runId, warn, held);
     const survivor = opened.ok ? undefined : opened.failure.survivor;
     if (survivor === undefined || world.clock.now() >= deadline) return opened;
     const isThere = (): boolean => survivor !== 'somebody' && world.processes.isAlive(survivor);

@@ -213,6 +213,13 @@ export function takeRequests(
   return pending.sort((a, b) => Date.parse(a.request.at) - Date.parse(b.request.at));
 }
 
+/** Whether somebody wants this run to pause its group; nothing is taken. */
+export function isPauseAsked(world: World, paths: GroupPaths, runId: string): boolean {
+  return sentRequests(world, paths).some(
+    ({ envelope }) => envelope.runId === runId && isRequest(envelope) && envelope.kind === 'pause',
+  );
+}
+
 /** Whether something lies there that a runner would answer, or remove. */
 export function hasRequests(world: World, paths: GroupPaths): boolean {
   return sentRequests(world, paths).length > 0;

@@ -1,7 +1,7 @@
 /** `stop --all`: pauses every group of this machine, whoever runs it. */
 
 import type { Command } from '@commander-js/extra-typings';
-import type { PauseOutcome } from '../../control/command/pause-outcome.ts';
+import { endedStartText, type PauseOutcome } from '../../control/command/pause-outcome.ts';
 import { pauseAndTell } from '../../control/pause-group.ts';
 import { whileWaiting } from '../../control/request.ts';
 import { type GroupReference, loadWithRunner } from '../../control/resolve.ts';
@@ -124,6 +124,7 @@ async function stopOne(context: Context, group: GroupReference): Promise<boolean
 
 function describe({ world }: Context, group: GroupReference, outcome: PauseOutcome): string {
   const { groupId } = group;
+  if (outcome.kind === 'settled' && outcome.had === 'start') return endedStartText(groupId);
   const status = 'status' in outcome ? outcome.status : 'running';
   if (status === 'paused') return `Paused ${groupId}. Go on: ${resumeText(world, group)}`;
   return `Group ${groupId} is ${status}.`;

@@ -86,7 +86,8 @@ function paused(told: Result<ToldPause>): Notice {
     case 'runner-gone':
       return { text: 'The runner is gone; nobody can wait for the running sessions.', tone: 'bad' };
     case 'settled': {
-      const text = [`The group is ${outcome.status}.`, ...warnings].join(' ');
+      const done = outcome.had === 'start' ? 'Its run was ended before it began.' : `The group is ${outcome.status}.`;
+      const text = [done, ...warnings].join(' ');
       return { text, tone: warnings.length === 0 ? 'good' : 'warn' };
     }
   }

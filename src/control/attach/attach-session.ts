@@ -35,6 +35,7 @@ import { whileWaiting } from '../request.ts';
 import type { LoadedSession } from '../resolve.ts';
 import { gateForGroup } from '../run/claude-gate.ts';
 import { rehearsalOf } from '../run/run-here.ts';
+import { canBeTaken } from '../run/starting.ts';
 import { onSignal } from '../signals.ts';
 import { submit } from '../submit.ts';
 
@@ -187,7 +188,11 @@ class Visit {
     const url = await rehearsal.value?.start(paths);
     if (url?.ok === false) return url;
     const chosen = { config: {}, retryFailed: false, only: [sessionId] };
-    const gate = rehearsal.value === undefined ? await gateForGroup(this.#place, this.#session, chosen) : ok(undefined);
+    const isTaken = rehearsal.value === undefined && (await canBeTaken(world, this.#session));
+    const gate =
+      rehearsal.value === undefined
+        ? await gateForGroup(this.#place, this.#session, chosen, { isTaken })
+        : ok(undefined);
     if (!gate.ok) return gate;
     if (gate.value === 'interrupted') return fail('usage', 'It was interrupted.', '');
     const slots = new CommandSlots({ atOnce: () => world.machine.cores, chainOf: () => 0 });

@@ -15,9 +15,11 @@ import type { Tell, Way } from './way.ts';
 
 /** Workers of a runner that died are stopped by this process, or, for `drain`, left as they are. */
 export const pauseGroupWay: Way<'pause'> = {
-  direct(world, writer, { mode }, tell) {
-    const { status } = writer.state;
-    if (status !== 'running') return ok({ kind: 'unchanged', status });
+  direct(world, writer, { mode }, { tell, gone }) {
+    const { status, run } = writer.state;
+    const hadStart = gone !== undefined && run?.id !== gone;
+    if (status !== 'running')
+      return ok(hadStart ? { kind: 'settled', status, had: 'start' } : { kind: 'unchanged', status });
     if (mode === 'drain' && writer.state.running.size > 0) return ok({ kind: 'runner-gone' });
     return stopLeftWorkers(world, writer, tell);
   },

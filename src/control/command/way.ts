@@ -30,12 +30,12 @@ export interface Special {
 export type Tell = (event: GroupEvent, state: GroupState) => void;
 
 export interface Way<K extends keyof Special> {
-  /** With the lock held. */
+  /** With the lock held. `gone`: the run that was asked for it first, and has ended without an answer. */
   direct(
     world: World,
     writer: GroupWriter,
     command: CommandOf<K>,
-    tell: Tell,
+    about: { readonly tell: Tell; readonly gone: string | undefined },
   ): Result<Special[K]> | Promise<Result<Special[K]>>;
   /** The live runner has done it; `runner-gone` = try again from the start. */
   answered(

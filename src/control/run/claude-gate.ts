@@ -12,10 +12,7 @@ import { groupPaths } from '../../store/paths.ts';
 import { TrialGate } from '../../trial/gate.ts';
 import { checkAccepted } from '../../trial/judge.ts';
 import { abilitiesOf } from '../../trial/remembered.ts';
-import type { World } from '../../world/world.ts';
-import { waitForShortCommands } from '../change-group.ts';
 import { draftState, type NewGroup } from '../create/new-group.ts';
-import { shortRunPrefix } from '../live-runner.ts';
 import type { Place } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
 import { onSignal } from '../signals.ts';
@@ -35,18 +32,20 @@ export interface OpenGate extends ClaudeGate {
 /**
  * For a run of a group: nothing is tried when nothing would be started, and workers that are at work are taken over
  * whatever claude is here now. Fails with `claude-unproven`, and with `usage` when claude is not the one that was
- * accepted or cannot do what a session asks for.
+ * accepted or cannot do what a session asks for. `isTaken`: the group is free for this run; once `calledOff` is
+ * aborted, a trial ends as by a signal.
  */
 export async function gateForGroup(
   place: Place,
   group: GroupReference,
   options: Pick<RunOptions, 'config' | 'only' | 'isQuiet' | 'retryFailed'>,
+  { isTaken, calledOff }: { readonly isTaken: boolean; readonly calledOff?: AbortSignal | undefined },
 ): Promise<Result<OpenGate | 'interrupted'>> {
   const { config, only, isQuiet = false } = options;
-  const gate = newGate(place, group.root, isQuiet);
+  const gate = newGate(place, group.root, isQuiet, calledOff);
   const state = loadGroup(place.world, group.root, group.groupId);
   // What is wrong with the group the run itself will say.
-  if (!state.ok || !(await canBeTaken(place.world, group))) return ok(gate.open);
+  if (!state.ok || !isTaken) return ok(gate.open);
   const ids = toBeRun(place, group, state.value, options);
   if (ids === null || only?.length === 0) return ok(gate.open);
   const sessions = definitionsOf(state.value, ids);
@@ -112,21 +111,6 @@ function definitionsOf({ sessions }: GroupState, ids: readonly SessionId[]): Ses
   return ids.flatMap((id) => sessions.get(id)?.definition ?? []);
 }
 
-/** Whether this command could become the runner. */
-async function canBeTaken(world: World, group: GroupReference): Promise<boolean> {
-  try {
-    await waitForShortCommands(world, group);
-    const runId = `${shortRunPrefix}${world.random.uuid()}`;
-    const lock = world.locks.tryLock(group.paths.lock, { identity: world.machine.self, runId });
-    // Whoever takes it next is told the same as we were.
-    if (lock?.wasReleased === true) lock.release();
-    else lock?.abandon();
-    return lock !== null;
-  } catch {
-    return false;
-  }
-}
-
 /**
  * For a group that is to be made: one that nobody could run is not to be left behind. Fails as `gateForGroup` does, and
  * with `claude-missing`, `not-logged-in`, and `usage` when no session could begin for what its project says.
@@ -156,13 +140,14 @@ export async function gateForNewGroup(
   return asked.ok ? ok({ ...gate.open, isLoggedIn: true }) : asked;
 }
 
-function newGate({ world, notes, env, packageRoot }: Place, root: string, isQuiet: boolean) {
+function newGate({ world, notes, env, packageRoot }: Place, root: string, isQuiet: boolean, calledOff?: AbortSignal) {
   let hushed = isQuiet;
   const say = (line: string): void => {
     if (!hushed) notes.line(safeLine(line, columnsMax));
   };
   const interruption = new AbortController();
-  const gate = new TrialGate(world, { root, caller: env, packageRoot, say, stop: interruption.signal });
+  const stop = calledOff === undefined ? interruption.signal : AbortSignal.any([calledOff, interruption.signal]);
+  const gate = new TrialGate(world, { root, caller: env, packageRoot, say, stop });
   const open: OpenGate = {
     choose: async (accepted, project) => {
       const admitted = await gate.admit(accepted, project);
@@ -195,7 +180,7 @@ function newGate({ world, notes, env, packageRoot }: Place, root: string, isQuie
     try {
       for (const [project, own = []] of Map.groupBy(sessions, ({ projectPath }) => projectPath)) {
         const admitted = await gate.admit(accepted, project);
-        if (interruption.signal.aborted) return ok('interrupted');
+        if (stop.aborted) return ok('interrupted');
         // That there is none the run says of each session that it wanted to start.
         if (!admitted.ok) return admitted.failure.reason === 'claude-unproven' ? admitted : ok(open);
         const { tried } = admitted.value;

@@ -9,7 +9,7 @@ import { type Rehearsal, type RunGroupOptions, type RunResult, runGroup } from '
 import { loadGroup } from '../../store/group-store.ts';
 import { hasMergeJournal } from '../../store/merge-journal.ts';
 import { waitForShortCommands } from '../change-group.ts';
-import { readUserConfig } from '../config/user-config.ts';
+import { readUserConfig, type UserSettings } from '../config/user-config.ts';
 import { liveRunner } from '../live-runner.ts';
 import { briefPath, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
@@ -18,6 +18,7 @@ import { createRunHooks } from '../run-hooks.ts';
 import { checkRehearsed, gateForGroup, type OpenGate } from './claude-gate.ts';
 import type { RunDisplay } from './run-display.ts';
 import type { RunOptions } from './run-options.ts';
+import { type Hold, holdGroup } from './starting.ts';
 
 /** A group can be taken by one short command after the other; more often than this is no accident. */
 const takeTriesMax = 20;
@@ -26,8 +27,8 @@ const warningColumnsMax = 600;
 /** How a run that began here ended. */
 export type RunHere =
   | RunResult
-  /** By a signal, before it began. */
-  | { readonly kind: 'interrupted' };
+  /** Before it began: by a signal, or because somebody paused the group. */
+  | { readonly kind: 'interrupted' | 'called-off' };
 
 export interface RunWays {
   /** Not before the run is about to begin. */
@@ -57,31 +58,62 @@ export async function runHere(
     const finished = await ways.finishMerge();
     if (!finished.ok) return finished;
   }
+  const hold = await holdGroup(place.world, group);
+  try {
+    return await runHeld(place, group, options, ways, {
+      hold,
+      rehearsal: rehearsal.value,
+      ofUser: ofUser.value,
+      opened,
+    });
+  } finally {
+    hold?.end();
+  }
+}
+
+interface Held {
+  readonly hold: Hold | null;
+  readonly rehearsal: Rehearsal | undefined;
+  readonly ofUser: UserSettings;
+  readonly opened: OpenGate | undefined;
+}
+
+async function runHeld(
+  place: Place,
+  group: GroupReference,
+  options: RunOptions,
+  ways: RunWays,
+  { hold, rehearsal, ofUser, opened }: Held,
+): Promise<Result<RunHere>> {
   // What is rehearsed costs nothing, whatever claude does.
-  const isReal = rehearsal.value === undefined && opened === undefined;
-  const limitable = rehearsal.value === undefined ? ok(undefined) : await checkRehearsed(place, group, options);
+  const isReal = rehearsal === undefined && opened === undefined;
+  const limitable = rehearsal === undefined ? ok(undefined) : await checkRehearsed(place, group, options);
   if (!limitable.ok) return limitable;
-  const gate = isReal ? await gateForGroup(place, group, options) : ok(opened);
+  const calledOff = hold?.calledOff;
+  const gate = isReal ? await gateForGroup(place, group, options, { isTaken: hold !== null, calledOff }) : ok(opened);
+  if (calledOff?.aborted === true) return ok({ kind: 'called-off' });
   if (!gate.ok) return gate;
   const claude = gate.value;
   if (claude === 'interrupted') return ok({ kind: 'interrupted' });
-  if (rehearsal.value !== undefined) await sayStandIn(place);
+  if (rehearsal !== undefined) await sayStandIn(place);
   const display = await ways.openDisplay();
   if (display.isScreen) claude?.hush();
   const hookOptions = { isRehearsal: options.rehearse !== undefined, ...(ways.ring ? { ring: ways.ring } : {}) };
-  const hooks = createRunHooks(place, group, hookOptions, ofUser.value.onEvent);
+  const hooks = createRunHooks(place, group, hookOptions, ofUser.onEvent);
   const warnings: string[] = [];
   let result: RunResult;
   try {
+    hold?.begin();
     result = await runWhenFree(place, group, {
       root: group.root,
       groupId: group.groupId,
       callerEnv: place.env,
       packageRoot: place.packageRoot,
       reporter: hooks.around(display.reporter),
-      overrides: { ...ofUser.value.config, ...options.config },
+      overrides: { ...ofUser.config, ...options.config },
       retryFailed: options.retryFailed,
-      ...defined({ only: options.only, rehearsal: rehearsal.value, claude }),
+      ...defined({ only: options.only, rehearsal, claude }),
+      ...(hold === null ? {} : { taken: hold }),
       warn: (message) => warnings.push(`warning: ${safeLine(message, warningColumnsMax)}`),
       onSignal: display.onSignal,
     });
@@ -133,7 +165,8 @@ async function sayStandIn(place: Place): Promise<void> {
 /** A short command of another process, such as `session add`, is waited for; another runner is not. */
 async function runWhenFree(place: Place, group: GroupReference, options: RunGroupOptions): Promise<RunResult> {
   for (let tries = 1; ; tries += 1) {
-    const result = await runGroup(place.world, options);
+    const { taken, ...untaken } = options;
+    const result = await runGroup(place.world, tries === 1 ? options : untaken);
     const isBusy = result.kind === 'refused' && result.failure.reason === 'busy';
     if (
       !isBusy ||

@@ -2,7 +2,7 @@
 
 import type { Command } from '@commander-js/extra-typings';
 import { whileBusy } from '../../../control/busy.ts';
-import type { PauseMode, PauseOutcome } from '../../../control/command/pause-outcome.ts';
+import { endedStartText, type PauseMode, type PauseOutcome } from '../../../control/command/pause-outcome.ts';
 import { pauseAndTell } from '../../../control/pause-group.ts';
 import { whileWaiting } from '../../../control/request.ts';
 import { type GroupReference, loadWithRunner, resolveGroup } from '../../../control/resolve.ts';
@@ -85,6 +85,10 @@ function conclude(
     case 'runner-gone':
       return drainHere(context, group);
     case 'settled':
+      if (outcome.had === 'start') {
+        stdout.line(endedStartText(groupId));
+        return ok(exitCode.done);
+      }
       if (mode === 'freeze' && outcome.had === 'workers') {
         context.stderr.line(`The runner of ${groupId} is gone and nobody could end a freeze, so it was paused.`);
       }

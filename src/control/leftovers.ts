@@ -16,6 +16,7 @@ import type { GroupWriter } from '../store/group-writer.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import { isRegularFile } from '../store/regular-file.ts';
 import { delay } from '../world/clock.ts';
+import { errorCode } from '../world/system-error.ts';
 import type { World } from '../world/world.ts';
 
 const attemptId = /"(?:attemptId|attempt)":(?:\{"id":)?"([0-9a-f-]{36})"/;
@@ -64,8 +65,14 @@ export function hiddenDamagedWorker(world: World, id: GroupId, paths: GroupPaths
   return world.files.list(paths.sessions).filter(isSessionId).some(listens) ? refuseHidden(id) : null;
 }
 
+/** Empty on a disk that has died: what runs is then found by what it was started with. */
 function logText({ files }: World, { events }: GroupPaths): string {
-  return (isRegularFile(files, events) ? files.readText(events) : null) ?? '';
+  try {
+    return (isRegularFile(files, events) ? files.readText(events) : null) ?? '';
+  } catch (error) {
+    if (errorCode(error) !== 'EIO') throw error;
+    return '';
+  }
 }
 
 /**

@@ -1,12 +1,11 @@
 /** Pausing a whole group, whoever runs it: what `group pause`, `stop --all` and the dashboard share. */
 
 import { defined } from '../core/defined.ts';
-import type { GroupEvent, ProcessIdentity } from '../core/event.ts';
+import type { GroupEvent } from '../core/event.ts';
 import { describeFailure, type Failure, ok, type Result } from '../core/failure.ts';
 import type { GroupState } from '../core/state.ts';
 import { safeLine } from '../report/terminal-text.ts';
 import type { PauseRequestMode } from '../store/requests.ts';
-import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
 import type { PauseOutcome } from './command/pause-outcome.ts';
 import type { Tell } from './command/way.ts';
@@ -15,13 +14,10 @@ import { liveRunner } from './live-runner.ts';
 import type { Place } from './place.ts';
 import { type GroupReference, isHeld } from './resolve.ts';
 import { createRunHooks } from './run-hooks.ts';
-import { stopUnreadableGroup } from './stop-groups.ts';
+import { hasEnded, stopUnreadableGroup } from './stop-groups.ts';
 import { submit } from './submit.ts';
 
 const sentenceColumnsMax = 1_000;
-/** For a claude that hears no interrupt and has to be ended. */
-const endPatienceMs = 60_000;
-const endLookMs = 50;
 
 export interface ToldPause {
   readonly outcome: PauseOutcome;
@@ -62,20 +58,13 @@ export async function pauseAndTell(
   return ok({ outcome: paused.value, warnings: [...unread, ...(await hooks.finish(false))] });
 }
 
-/** True when a runner has ended that nobody can ask for anything, and that hears a signal all the same. */
-async function hasEnded({ processes, clock }: World, runner: ProcessIdentity): Promise<boolean> {
-  processes.signal(runner, 'SIGTERM');
-  const deadline = clock.now() + endPatienceMs;
-  while (processes.isAlive(runner) && clock.now() < deadline) await delay(clock, endLookMs);
-  return !processes.isAlive(runner);
-}
-
 /** Where nothing can be written down, what runs is ended all the same: it would go on to spend. */
 async function endUnlogged(world: World, group: GroupReference, failure: Failure): Promise<Result<never>> {
   const runner = isHeld(world, group) ? world.locks.holder(group.paths.lock)?.identity : undefined;
   if (runner !== undefined) await hasEnded(world, runner);
   const stopped = await stopUnreadableGroup(world, group);
-  const wasAtRest = runner === undefined && stopped.kind === 'ended' && stopped.processes === 0;
+  const hadRunner = runner !== undefined || (stopped.kind === 'ended' && stopped.runner !== undefined);
+  const wasAtRest = !hadRunner && stopped.kind === 'ended' && stopped.processes === 0;
   if (stopped.kind !== 'ended' || wasAtRest) return { ok: false, failure };
   const done =
     stopped.processes < 0

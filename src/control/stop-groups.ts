@@ -1,7 +1,10 @@
 /** What `stop --all` has to stop: the groups that are running, and those of which nobody can tell. */
+import { defined } from '../core/defined.ts';
+import type { ProcessIdentity } from '../core/event.ts';
 import { errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { isGone, listGroups, loadGroup, noSuchGroup } from '../store/group-store.ts';
 import { groupPaths } from '../store/paths.ts';
+import { delay } from '../world/clock.ts';
 import { errorCode } from '../world/system-error.ts';
 import type { Lock, World } from '../world/world.ts';
 import { hiddenDamagedWorker, stopDamagedGroup } from './leftovers.ts';
@@ -9,6 +12,10 @@ import { liveRunner } from './live-runner.ts';
 import { tryPath } from './path-argument.ts';
 import type { Place } from './place.ts';
 import type { GroupReference } from './resolve.ts';
+
+/** For a claude that hears no interrupt and has to be ended. */
+const endPatienceMs = 60_000;
+const endLookMs = 50;
 
 /** A group of which nobody can tell whether it is running, and why. */
 export interface UnreadableGroup {
@@ -56,8 +63,8 @@ export type StoppedUnreadable =
   | { readonly kind: 'held' }
   /** What runs of it cannot be seen from here. */
   | { readonly kind: 'hidden'; readonly failure: Failure }
-  /** So many processes were ended; -1 when some could not be. */
-  | { readonly kind: 'ended'; readonly processes: number }
+  /** So many processes were ended; -1 when some could not be. `runner`: the pid of the one that had started them. */
+  | { readonly kind: 'ended'; readonly processes: number; readonly runner?: number }
   /** The system refused it. */
   | { readonly kind: 'failed'; readonly text: string };
 
@@ -68,16 +75,20 @@ export async function stopUnreadableGroup(
 ): Promise<StoppedUnreadable> {
   try {
     const runner = liveRunner(world, { paths }) === null ? undefined : world.locks.holder(paths.lock)?.identity;
-    if (runner !== undefined) {
-      const isTold = runner.host === world.machine.host && world.processes.signal(runner, 'SIGTERM');
+    const lock = lockUnlessDead(world, paths.lock);
+    const isHere = runner?.host === world.machine.host;
+    if (runner !== undefined && (lock === null || !isHere)) {
+      const isTold = isHere && world.processes.signal(runner, 'SIGTERM');
       return { kind: 'runner', pid: runner.pid, isTold };
     }
-    const lock = lockUnlessReadOnly(world, paths.lock);
     if (lock === null) return { kind: 'held' };
     try {
+      // It can write down nothing of a pause, and what it leaves behind would go on.
+      const isEnded = runner === undefined || (await hasEnded(world, runner));
       const hidden = hiddenDamagedWorker(world, groupId, paths);
       if (hidden) return { kind: 'hidden', failure: hidden.failure };
-      return { kind: 'ended', processes: await stopDamagedGroup(world, paths) };
+      const processes = await stopDamagedGroup(world, paths);
+      return { kind: 'ended', processes: isEnded ? processes : -1, ...defined({ runner: runner?.pid }) };
     } finally {
       // Whoever takes it next is told the same as we were.
       if (lock?.wasReleased) lock.release();
@@ -88,14 +99,22 @@ export async function stopUnreadableGroup(
   }
 }
 
-/** Null when somebody else holds it; undefined on a disk that became read-only, where nobody can take it. */
-function lockUnlessReadOnly({ locks, machine, random }: World, path: string): Lock | null | undefined {
+/** Null when somebody else holds it; undefined on a disk that became read-only or has died: nobody can take it. */
+function lockUnlessDead({ locks, machine, random }: World, path: string): Lock | null | undefined {
   try {
     return locks.tryLock(path, { identity: machine.self, runId: random.uuid() });
   } catch (error) {
-    if (errorCode(error) !== 'EROFS') throw error;
+    if (!['EROFS', 'EIO'].includes(errorCode(error))) throw error;
     return undefined;
   }
+}
+
+/** True when a runner has ended that nobody can ask for anything, and that hears a signal all the same. */
+export async function hasEnded({ processes, clock }: World, runner: ProcessIdentity): Promise<boolean> {
+  processes.signal(runner, 'SIGTERM');
+  const deadline = clock.now() + endPatienceMs;
+  while (processes.isAlive(runner) && clock.now() < deadline) await delay(clock, endLookMs);
+  return !processes.isAlive(runner);
 }
 
 /** What is said of a group that was deleted meanwhile; null when it is there. */

@@ -3,9 +3,12 @@
  * stays for good, because a lock file that is removed can be held twice, once under each of its lives.
  */
 import { closeSync, constants, fstatSync, ftruncateSync, readSync, statSync, writeSync } from 'node:fs';
+import type { ProcessIdentity } from '../core/event.ts';
 import { lockExclusive, lockShared, tryFlock } from './libc.ts';
 import { openPrivate, writeFully } from './private-file.ts';
+import { lockersOf } from './processes/file-lockers.ts';
 import { openToRead, readRegularText } from './regular-text.ts';
+import { errorCode } from './system-error.ts';
 import type { Lock, LockHolder, Locks } from './world.ts';
 
 /** Asking who holds a lock takes it (shared) for an instant, so a refusal without a living holder is tried again. */
@@ -18,8 +21,14 @@ const unknownHolder: LockHolder = { identity: { pid: 0, startTime: '', host: '',
 /** What a holder leaves behind that lets go. A file that somebody made anew does not say so. */
 const releasedNote = Buffer.from('{"released":true}\n');
 
-/** `isAlive` spares the repeated tries when the holder named in the file lives. */
-export function createLocks(isAlive: (holder: LockHolder) => boolean): Locks {
+/**
+ * `isAlive` spares the repeated tries when the holder named in the file lives; `identify` tells who a pid is, for a
+ * lock whose file the disk does not open any more.
+ */
+export function createLocks(
+  isAlive: (holder: LockHolder) => boolean,
+  identify: (pid: number) => ProcessIdentity | null = () => null,
+): Locks {
   return {
     tryLock(path, holder) {
       for (let attempt = 1; ; attempt++) {
@@ -32,7 +41,11 @@ export function createLocks(isAlive: (holder: LockHolder) => boolean): Locks {
     },
     holder(path) {
       for (let attempt = 1; ; attempt++) {
-        if (isFree(path)) return null;
+        try {
+          if (isFree(path)) return null;
+        } catch (error) {
+          return unreadHolder(path, error, identify);
+        }
         // The holder writes its note right after it got the lock; that instant is waited for.
         const holder = readHolder(path);
         if (holder !== null || attempt === attempts) return holder ?? unknownHolder;
@@ -107,6 +120,21 @@ function isFree(path: string): boolean {
   } finally {
     closeSync(fd);
   }
+}
+
+/** Whose run it is nobody can read there. Throws `error` when it is another one, or the system does not tell. */
+function unreadHolder(
+  path: string,
+  error: unknown,
+  identify: (pid: number) => ProcessIdentity | null,
+): LockHolder | null {
+  const lockers = errorCode(error) === 'EIO' ? lockersOf(path) : null;
+  if (lockers === null) throw error;
+  for (const pid of lockers) {
+    const identity = identify(pid);
+    if (identity !== null) return { identity, runId: unknownHolder.runId };
+  }
+  return null;
 }
 
 /** What the lock file says; null while it is empty or half written. */

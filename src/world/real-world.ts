@@ -21,7 +21,10 @@ export function createRealWorld(): World {
     files: { ...createFiles(), watch: watchPath },
     processes,
     fifos: createFifos(),
-    locks: createLocks((holder) => processes.isAlive(holder.identity)),
+    locks: createLocks(
+      (holder) => processes.isAlive(holder.identity),
+      (pid) => processes.identify(pid),
+    ),
     random: { uuid: () => crypto.randomUUID(), fraction: () => Math.random() },
     machine: {
       host: self.host,

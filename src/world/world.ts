@@ -279,7 +279,7 @@ export interface Lock {
 export interface Locks {
   /** Takes the lock file if nobody living holds it; null when somebody does. The holder is written into the file. */
   tryLock(path: string, holder: LockHolder): Lock | null;
-  /** Who holds the lock now; null when nobody does. */
+  /** Who holds the lock now; null when nobody does. Of a disk that opens no file any more the processes tell it. */
   holder(path: string): LockHolder | null;
 }
 

@@ -88,16 +88,20 @@ async function stopUnreadable(context: Context, { group, failure }: UnreadableGr
       sayDone(`Nothing of it could be stopped: ${stopped.text}.`);
       return false;
     case 'ended':
-      if (stopped.processes === 0) say(describeFailure(failure));
-      else sayDone(endedText(stopped.processes));
-      return stopped.processes === 0;
+      if (stopped.processes === 0 && stopped.runner === undefined) say(describeFailure(failure));
+      else sayDone(endedText(stopped));
+      return stopped.processes === 0 && stopped.runner === undefined;
   }
 }
 
-/** `ended`: as `stopDamagedGroup` counts them. */
-function endedText(ended: number): string {
-  if (ended < 0) return 'Some processes that a dead runner left behind could not be ended.';
-  return `Ended ${ended === 1 ? '1 process' : `${ended} processes`} that a dead runner left behind.`;
+function endedText({ processes, runner }: { readonly processes: number; readonly runner?: number }): string {
+  const many = processes === 1 ? '1 process' : `${processes} processes`;
+  if (runner === undefined) {
+    if (processes < 0) return 'Some processes that a dead runner left behind could not be ended.';
+    return `Ended ${many} that a dead runner left behind.`;
+  }
+  if (processes < 0) return `Its runner (process ${runner}) was told to end; some processes could not be ended.`;
+  return `Ended its runner (process ${runner}) and ${many} of its sessions.`;
 }
 
 /** True when nothing of the group runs any more. One that cannot be stopped does not keep the others running. */

@@ -1,6 +1,7 @@
 /** Asks the live runner of a group to do something, waits for the event that answers, and says when none comes. */
 import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
+import { loadGroup } from '../store/group-store.ts';
 import type { OpenFailure } from '../store/group-writer.ts';
 import {
   awaitAnswer,
@@ -82,12 +83,18 @@ export function isRequestPending(world: World, group: GroupReference): boolean {
   return isHeld(world, group) && hasRequests(world, group.paths);
 }
 
-function silenceSentence(world: World, { groupId, paths }: GroupReference): string {
-  const { pid = 0, host = '' } = world.locks.holder(paths.lock)?.identity ?? {};
+function silenceSentence(world: World, { root, groupId, paths }: GroupReference): string {
+  const { identity, runId = '' } = world.locks.holder(paths.lock) ?? {};
+  const { pid = 0, host = '' } = identity ?? {};
   // A signal to process 0 would go to whoever types it.
   if (pid === 0) {
     const unknown = 'does not answer; it may be halted. Its lock does not tell its pid';
     return `The runner of ${groupId} ${unknown}; this does: fuser ${paths.lock}`;
+  }
+  const state = loadGroup(world, root, groupId);
+  // Most often it tries a claude that is new here; until it begins it hears nothing but that the group is to be paused.
+  if (state.ok && runId !== '' && state.value.run?.id !== runId) {
+    return `The run of ${groupId} (pid ${pid}) has not begun yet; what was asked for is done as soon as it has.`;
   }
   const where = host === world.machine.self.host ? '' : ` on ${host}`;
   return (

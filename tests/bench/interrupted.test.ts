@@ -10,7 +10,7 @@ import { dist, memoryFolder, ownPrefix } from '../../bench/support/places.ts';
 import { createLinuxTable } from '../../src/world/processes/proc-linux.ts';
 import { collectDescendants } from '../../src/world/processes/process-tree.ts';
 import { packageRoot, until } from '../support/cli.ts';
-import { sampled } from '../support/long.ts';
+import { longTestIf } from '../support/long.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -39,7 +39,7 @@ const signals = [
   ['SIGTERM', 143],
 ] as const;
 
-test.skipIf(process.platform !== 'linux').each(sampled(signals, 2))(
+longTestIf(process.platform === 'linux').each(signals)(
   'in the middle of its work %s ends all of it',
   async (signal, code) => {
     const { child, left } = bench('--quick', 'size');

@@ -19,7 +19,7 @@ import { emptyStream, foldMessage, foldTotalAtEnd } from '../../src/claude/strea
 import { usageWithUnseen } from '../../src/claude/unseen-cost.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { until } from '../support/cli.ts';
-import { sampled } from '../support/long.ts';
+import { longTest, sampled } from '../support/long.ts';
 import {
   claudeBinary,
   modelOfKnownPrice,
@@ -144,7 +144,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     expect(costUsd - (heldUsd ?? 0)).toBeCloseTo(rig.api.served.total.costUsd, 6);
   });
 
-  test('keeps nothing when it is killed as it begins, and begins again under the same id', async () => {
+  longTest('keeps nothing when it is killed as it begins, and begins again under the same id', async () => {
     const session = begin([asleep, { text: 'done' }]);
     const first = startClaude(rig, session.args, session.env);
     first.send(userMessage('go'));

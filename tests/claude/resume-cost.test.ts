@@ -2,7 +2,8 @@
  * Promises: where claude tells our hook what going on with a conversation costs, it is kept in hooks.log, and it is
  * what we reckon ourselves before. Older programs tell nothing, and nothing is kept then.
  */
-import { expect, setDefaultTimeout, test } from 'bun:test';
+
+import { expect, setDefaultTimeout } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { contextTokens } from '../../src/claude/context-size.ts';
@@ -10,6 +11,7 @@ import { userMessage } from '../../src/claude/control.ts';
 import { estimateCost } from '../../src/claude/pricing.ts';
 import { noTokens } from '../../src/core/group.ts';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
+import { longTestIf } from '../support/long.ts';
 import { claudeBinary, openRig, patienceMs, prepareSession, startClaude } from './rig.ts';
 
 setDefaultTimeout(patienceMs);
@@ -18,7 +20,7 @@ const hookMain = join(import.meta.dir, '..', '..', 'src', 'hook-main.ts');
 const hook = { program: process.execPath, args: [...isolatedBunFlags, hookMain, 'task', 'session-start'] };
 const model = 'claude-opus-4-8';
 
-test.skipIf(claudeBinary === undefined)('claude and we reckon alike', async () => {
+longTestIf(claudeBinary !== undefined)('claude and we reckon alike', async () => {
   const usage = { input: 100, cacheRead: 40_000, cacheCreation: 20_000, output: 500 };
   const rig = openRig([{ text: 'one', usage }, { text: 'two' }]);
   try {

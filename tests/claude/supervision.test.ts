@@ -133,19 +133,23 @@ longTest(
   60_000,
 );
 
-test('what is said while a tool runs comes with its result, also when it begins like a command', async () => {
-  const command = 'touch begun; until [ -e go ]; do sleep 0.05; done';
-  const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }]);
-  const scripted = serve(steps({ tool: 'Bash', input: { command } }, { text: 'all done' }));
-  const run = group.run(env);
-  await until(() => existsSync(join(group.project('a'), 'begun')));
-  await run.ask({ kind: 'say', sessionId: group.id('a'), text: '/compact is no command here' });
-  writeFileSync(join(group.project('a'), 'go'), '');
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-  expect(JSON.stringify(scripted.requests[1]?.body.messages)).toContain('/compact is no command here');
-  expect(scripted.requests).toHaveLength(2);
-  expect(group.state().usage).toMatchObject({ turns: 2 });
-}, 60_000);
+longTest(
+  'what is said while a tool runs comes with its result, also when it begins like a command',
+  async () => {
+    const command = 'touch begun; until [ -e go ]; do sleep 0.05; done';
+    const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }]);
+    const scripted = serve(steps({ tool: 'Bash', input: { command } }, { text: 'all done' }));
+    const run = group.run(env);
+    await until(() => existsSync(join(group.project('a'), 'begun')));
+    await run.ask({ kind: 'say', sessionId: group.id('a'), text: '/compact is no command here' });
+    writeFileSync(join(group.project('a'), 'go'), '');
+    expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+    expect(JSON.stringify(scripted.requests[1]?.body.messages)).toContain('/compact is no command here');
+    expect(scripted.requests).toHaveLength(2);
+    expect(group.state().usage).toMatchObject({ turns: 2 });
+  },
+  60_000,
+);
 
 longTest(
   'what a tool left running does not outlive its completed session',

@@ -22,7 +22,7 @@ import { startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { claudeBinary } from '../support/claude-binary.ts';
 import { until } from '../support/cli.ts';
-import { longTest } from '../support/long.ts';
+import { longTest, longTestIf } from '../support/long.ts';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.ts';
 import { sentThrough } from '../support/sent-through-redis.ts';
 import { hasSshd, type SshServer, startSshd } from '../support/ssh-server.ts';
@@ -150,7 +150,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
     expect((await user.run('host', 'forget', 'one', '--yes')).stderr).toContain('There is no machine "one"');
   });
 
-  test.skipIf(claudeBinary === undefined)(
+  longTestIf(claudeBinary !== undefined)(
     'a group runs on a machine that was added, with the login that was sent to it once and goes nowhere else',
     async () => {
       const write = { file_path: '{{project}}/made.md', content: 'Made by a session.\n' };

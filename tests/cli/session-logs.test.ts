@@ -2,12 +2,14 @@
  * Promises: `session logs` prints a transcript readably, raw and as JSON, from beginning to end and as it grows over
  * several attempts; half lines, large files and hostile content do no harm.
  */
+
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
 import { appendFileSync, closeSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { openGroupWriter } from '../../src/store/group-writer.ts';
 import { until } from '../support/cli.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
+import { longTest } from '../support/long.ts';
 import { Ground, type SessionPlan, sessionId, story } from './bad-input/ground.ts';
 import { lives, Night, obeyInterrupt } from './night.ts';
 import { launcher } from './user.ts';
@@ -88,26 +90,30 @@ test('--follow goes on over attempts and ends with the session', async () => {
   expect((await user.run('session', 'logs', `${group}/api`)).stdout).toBe(shown.stdout);
 }, 60_000);
 
-test('--follow passes over a pause after which the session goes on by itself', async () => {
-  const group = await user.group('auth', { api: ['--retries', '3'] }, '--max-budget-usd', '1');
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const first = await user.begun(group, 'api');
-  const follow = user.start('session', 'logs', `${group}/api`, '--follow');
-  await first.print({ type: 'assistant', error: 'overloaded', message: { model: '<synthetic>', content: [] } });
-  await first.print({
-    ...{ type: 'result', subtype: 'success', is_error: true, api_error_status: 529, num_turns: 1 },
-    ...{ result: 'API Error: 529', total_cost_usd: 0.01, modelUsage: {} },
-  });
-  first.exit(1);
-  await user.event(group, 'session_paused');
-  const second = await user.begun(group, 'api');
-  await second.succeed(0.02, 'fine now');
-  await run.finished;
-  const { stdout } = await follow.finished;
-  expect(stdout).toContain('== attempt 1 paused (transient)');
-  expect(stdout).toContain('fine now\n');
-  expect(stdout.trimEnd().split('\n').at(-1)).toStartWith('== attempt 2 completed');
-}, 60_000);
+longTest(
+  '--follow passes over a pause after which the session goes on by itself',
+  async () => {
+    const group = await user.group('auth', { api: ['--retries', '3'] }, '--max-budget-usd', '1');
+    const run = user.start('group', 'run', group, '--output', 'quiet');
+    const first = await user.begun(group, 'api');
+    const follow = user.start('session', 'logs', `${group}/api`, '--follow');
+    await first.print({ type: 'assistant', error: 'overloaded', message: { model: '<synthetic>', content: [] } });
+    await first.print({
+      ...{ type: 'result', subtype: 'success', is_error: true, api_error_status: 529, num_turns: 1 },
+      ...{ result: 'API Error: 529', total_cost_usd: 0.01, modelUsage: {} },
+    });
+    first.exit(1);
+    await user.event(group, 'session_paused');
+    const second = await user.begun(group, 'api');
+    await second.succeed(0.02, 'fine now');
+    await run.finished;
+    const { stdout } = await follow.finished;
+    expect(stdout).toContain('== attempt 1 paused (transient)');
+    expect(stdout).toContain('fine now\n');
+    expect(stdout.trimEnd().split('\n').at(-1)).toStartWith('== attempt 2 completed');
+  },
+  60_000,
+);
 
 /** A stored group that this process runs, so to speak; its session `api` works. */
 function held(ground: Ground, ...more: SessionPlan[]) {

@@ -2,12 +2,14 @@
  * Promises: while a run looks at a claude that is new to the machine, and has begun nothing, whoever pauses its group
  * or stops everything ends that run: afterwards nothing starts to spend, and what is said of it is true.
  */
+
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SessionGroup } from '../../src/index.ts';
 import { launcher, type Started, until } from '../support/cli.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
+import { longTest } from '../support/long.ts';
 import { Night, obeyInterrupt } from './night.ts';
 
 let rig: Rig;
@@ -96,16 +98,20 @@ test('a program that uses the library is told', async () => {
   await expectNotBegun(run, group);
 }, 60_000);
 
-test('who asks such a run for something else is told that it waits, and gets it when the run is ended', async () => {
-  const group = await user.group('one', { a: [] });
-  const run = await starting(group);
-  const words = ['session', 'add', group, '--project', user.project('b'), '--prompt', 'Do it.', '--name', 'b'];
-  const add = Bun.spawn([launcher, ...words], { cwd: user.folder, env: user.env, stdout: 'pipe', stderr: 'pipe' });
-  const said = await add.stderr.getReader().read();
-  const why = `The run of ${group} (pid ${run.pid}) has not begun yet;`;
-  expect(Buffer.from(said.value ?? []).toString()).toBe(`${why} what was asked for is done as soon as it has.\n`);
-  expect((await user.run('stop', '--all')).stdout).toBe(endedStart(group));
-  expect((await run.finished).code).toBe(3);
-  expect(await add.exited).toBe(0);
-  expect(await user.json('session', 'list', group)).toMatchObject([{ name: 'a' }, { name: 'b' }]);
-}, 60_000);
+longTest(
+  'who asks such a run for something else is told that it waits, and gets it when the run is ended',
+  async () => {
+    const group = await user.group('one', { a: [] });
+    const run = await starting(group);
+    const words = ['session', 'add', group, '--project', user.project('b'), '--prompt', 'Do it.', '--name', 'b'];
+    const add = Bun.spawn([launcher, ...words], { cwd: user.folder, env: user.env, stdout: 'pipe', stderr: 'pipe' });
+    const said = await add.stderr.getReader().read();
+    const why = `The run of ${group} (pid ${run.pid}) has not begun yet;`;
+    expect(Buffer.from(said.value ?? []).toString()).toBe(`${why} what was asked for is done as soon as it has.\n`);
+    expect((await user.run('stop', '--all')).stdout).toBe(endedStart(group));
+    expect((await run.finished).code).toBe(3);
+    expect(await add.exited).toBe(0);
+    expect(await user.json('session', 'list', group)).toMatchObject([{ name: 'a' }, { name: 'b' }]);
+  },
+  60_000,
+);

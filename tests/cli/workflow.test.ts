@@ -136,17 +136,19 @@ sessions:
   60_000,
 );
 
-test('a later request holds an earlier result, its structured parts, and the path of what is too long', async () => {
-  const long = `BEGIN ${'much to say. '.repeat(1_000)}END`;
-  const sessions: RehearsalScript['sessions'] = {
-    scan: { steps: [{ tool: 'StructuredOutput', input: { found: [{ file: 'a.ts', why: 'old' }] } }] },
-    tell: { steps: [{ text: long }] },
-  };
-  serve(sessions);
-  write('one/README.md', 'x');
-  const file = write(
-    'fix.yaml',
-    `
+longTest(
+  'a later request holds an earlier result, its structured parts, and the path of what is too long',
+  async () => {
+    const long = `BEGIN ${'much to say. '.repeat(1_000)}END`;
+    const sessions: RehearsalScript['sessions'] = {
+      scan: { steps: [{ tool: 'StructuredOutput', input: { found: [{ file: 'a.ts', why: 'old' }] } }] },
+      tell: { steps: [{ text: long }] },
+    };
+    serve(sessions);
+    write('one/README.md', 'x');
+    const file = write(
+      'fix.yaml',
+      `
 version: 1
 sessions:
   scan:
@@ -164,23 +166,25 @@ sessions:
       Fix {{sessions.scan.structured.found[0].file}} for {{sessions.scan.structured.found}}.
       {{sessions.tell.result}}
 `,
-  );
-  const group = await user.ok('group', 'create', 'fix', '--from', file);
-  await learnNames(group);
-  const path = join(folderOf(group, 'fix'), 'inputs', '1-tell-result.md');
-  sessions.fix = { steps: [{ tool: 'Read', input: { file_path: path } }, { text: 'fixed' }] };
-  expect((await user.run('group', 'run', group, '--output', 'quiet')).code).toBe(0);
-  const first = said(requestsOf('fix')[0]);
-  expect(first).toContain('Fix a.ts for');
-  expect(first).toContain('BEGIN much to say.');
-  expect(first).not.toContain('END');
-  expect(first).toContain(`All of it is in the file ${path}]`);
-  expect(readFileSync(path, 'utf8')).toBe(long);
-  expect(said(requestsOf('fix').at(-1))).toContain('END');
-  expect(await user.json('session', 'show', `${group}/scan`)).toMatchObject({
-    structured: { found: [{ file: 'a.ts', why: 'old' }] },
-  });
-}, 60_000);
+    );
+    const group = await user.ok('group', 'create', 'fix', '--from', file);
+    await learnNames(group);
+    const path = join(folderOf(group, 'fix'), 'inputs', '1-tell-result.md');
+    sessions.fix = { steps: [{ tool: 'Read', input: { file_path: path } }, { text: 'fixed' }] };
+    expect((await user.run('group', 'run', group, '--output', 'quiet')).code).toBe(0);
+    const first = said(requestsOf('fix')[0]);
+    expect(first).toContain('Fix a.ts for');
+    expect(first).toContain('BEGIN much to say.');
+    expect(first).not.toContain('END');
+    expect(first).toContain(`All of it is in the file ${path}]`);
+    expect(readFileSync(path, 'utf8')).toBe(long);
+    expect(said(requestsOf('fix').at(-1))).toContain('END');
+    expect(await user.json('session', 'show', `${group}/scan`)).toMatchObject({
+      structured: { found: [{ file: 'a.ts', why: 'old' }] },
+    });
+  },
+  60_000,
+);
 
 function folderOf(group: string, name: string): string {
   const folder = join(user.data, 'session-groups', group, 'sessions');
@@ -268,31 +272,35 @@ longTest(
   60_000,
 );
 
-test('the example commands of the specification work word for word', async () => {
-  serve({ '*': { steps: [{ text: 'done' }] } });
-  for (const name of ['project-a', 'project-b']) user.project(name);
-  const folder = join(user.folder, 'projects');
-  const group = await user.ok(
-    ...['group', 'create', 'cross-project-refactor', '--name', 'Cross-Project Auth Refactor'],
-    ...['--description', 'Refactor auth across services'],
-  );
-  const first = await user.ok(
-    ...['session', 'add', group, '--project', join(folder, 'project-a'), '--prompt', 'Implement auth module'],
-    ...['--template', 'typescript-strict'],
-  );
-  const second = await user.ok(
-    ...['session', 'add', group, '--project', join(folder, 'project-b'), '--prompt', 'Update shared library'],
-    ...['--depends-on', first],
-  );
-  expect(await user.json('session', 'show', first)).toMatchObject({
-    prompt: 'Implement auth module',
-    configTemplate: { name: 'strict-typescript' },
-  });
-  for (const status of ['active', 'completed', 'archived']) await user.ok('group', 'list', '--status', status);
-  await user.ok('group', 'show', group);
-  expect((await user.run('group', 'run', group, '--concurrent', '3', '--respect-dependencies')).code).toBe(0);
-  expect(await user.ok('group', 'watch', group)).toContain('completed');
-  expect(await user.json('session', 'show', second)).toMatchObject({ status: 'completed' });
-  await user.ok('group', 'archive', group);
-  await user.ok('group', 'delete', group, '--force');
-}, 60_000);
+longTest(
+  'the example commands of the specification work word for word',
+  async () => {
+    serve({ '*': { steps: [{ text: 'done' }] } });
+    for (const name of ['project-a', 'project-b']) user.project(name);
+    const folder = join(user.folder, 'projects');
+    const group = await user.ok(
+      ...['group', 'create', 'cross-project-refactor', '--name', 'Cross-Project Auth Refactor'],
+      ...['--description', 'Refactor auth across services'],
+    );
+    const first = await user.ok(
+      ...['session', 'add', group, '--project', join(folder, 'project-a'), '--prompt', 'Implement auth module'],
+      ...['--template', 'typescript-strict'],
+    );
+    const second = await user.ok(
+      ...['session', 'add', group, '--project', join(folder, 'project-b'), '--prompt', 'Update shared library'],
+      ...['--depends-on', first],
+    );
+    expect(await user.json('session', 'show', first)).toMatchObject({
+      prompt: 'Implement auth module',
+      configTemplate: { name: 'strict-typescript' },
+    });
+    for (const status of ['active', 'completed', 'archived']) await user.ok('group', 'list', '--status', status);
+    await user.ok('group', 'show', group);
+    expect((await user.run('group', 'run', group, '--concurrent', '3', '--respect-dependencies')).code).toBe(0);
+    expect(await user.ok('group', 'watch', group)).toContain('completed');
+    expect(await user.json('session', 'show', second)).toMatchObject({ status: 'completed' });
+    await user.ok('group', 'archive', group);
+    await user.ok('group', 'delete', group, '--force');
+  },
+  60_000,
+);

@@ -89,7 +89,7 @@ function rehearsalTests(program: string, slowWithClaude: typeof test): void {
   );
 
   describe('going on', () => {
-    test(
+    longTest(
       'after an interrupt the interrupted call is asked for again, finished ones are not',
       async () => {
         const long = longCommand();
@@ -212,7 +212,7 @@ function rehearsalTests(program: string, slowWithClaude: typeof test): void {
     timeoutMs,
   );
 
-  test(
+  longTest(
     'two sessions at once follow their own scripts, and a sub-agent its own',
     async () => {
       const names = new Map<string, string>(

@@ -207,7 +207,7 @@ function isHeld(labelSet: string, job: string): boolean {
   return asked.stdout.toString().trim() === '1';
 }
 
-fleetTest('a later runner goes on with what runs on other machines', async () => {
+longFleetTest('a later runner goes on with what runs on other machines', async () => {
   await open([{ name: 'a' }]);
   const run = ground.group.run(rig.env);
   const fake = await inMidTool('a');

@@ -2,12 +2,14 @@
  * Promises: a claude that does not want to end is ended all the same, with the right reason and its cost, and nothing
  * of it is left: one that ignores SIGTERM, one that forks a daemon, one that closes its output and lives on.
  */
+
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../support/cli.ts';
 import { type Invocation, type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
+import { longTest } from '../support/long.ts';
 
 let rig: Rig;
 let group: GroupFixture;
@@ -42,16 +44,20 @@ test('one that ignores interrupt and SIGTERM is killed and can be resumed', asyn
   expect(await second.result).toMatchObject({ kind: 'settled', status: 'completed' });
 }, 40_000);
 
-test('one that has printed its result and then hangs is ended, and its work counts', async () => {
-  group = makeGroup([{ name: 'one' }]);
-  const run = group.run(rig.env);
-  const fake = await begin();
-  await fake.ignore('SIGTERM');
-  await fake.succeed(0.03);
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-  expect(alive(fake.hello.pid)).toBe(false);
-  expect(group.state().usage.costUsd).toBeCloseTo(0.03);
-}, 40_000);
+longTest(
+  'one that has printed its result and then hangs is ended, and its work counts',
+  async () => {
+    group = makeGroup([{ name: 'one' }]);
+    const run = group.run(rig.env);
+    const fake = await begin();
+    await fake.ignore('SIGTERM');
+    await fake.succeed(0.03);
+    expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+    expect(alive(fake.hello.pid)).toBe(false);
+    expect(group.state().usage.costUsd).toBeCloseTo(0.03);
+  },
+  40_000,
+);
 
 test('one that closes its output after the result and lives on leaves nothing', async () => {
   group = makeGroup([{ name: 'one' }]);
@@ -69,18 +75,22 @@ test('one that closes its output after the result and lives on leaves nothing', 
   expect([fake.hello.pid, daemon].filter(alive)).toEqual([]);
 });
 
-test('one that closes its output before any result is silent: interrupted, and given up the second time', async () => {
-  group = makeGroup([{ name: 'one', fields: { stallTimeoutMs: 10_000 } }], {}, { speed: 20 });
-  const run = group.run(rig.env);
-  for (let attempt = 1; attempt <= 2; attempt += 1) {
-    const fake = await begin();
-    await fake.closeOutput();
-    await fake.control('interrupt');
-    await fake.ended;
-  }
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
-  expect(group.state().sessions.get(group.id('one'))?.state).toMatchObject({ failure: { reason: 'stalled' } });
-}, 40_000);
+longTest(
+  'one that closes its output before any result is silent: interrupted, and given up the second time',
+  async () => {
+    group = makeGroup([{ name: 'one', fields: { stallTimeoutMs: 10_000 } }], {}, { speed: 20 });
+    const run = group.run(rig.env);
+    for (let attempt = 1; attempt <= 2; attempt += 1) {
+      const fake = await begin();
+      await fake.closeOutput();
+      await fake.control('interrupt');
+      await fake.ended;
+    }
+    expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
+    expect(group.state().sessions.get(group.id('one'))?.state).toMatchObject({ failure: { reason: 'stalled' } });
+  },
+  40_000,
+);
 
 test('what bears its mark and cannot be ended is told before the run is over, though the session is done', async () => {
   group = makeGroup([{ name: 'one' }], {}, { speed: 40 });

@@ -133,7 +133,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(readFileSync(asked, 'utf8')).toBe('asked\n');
   });
 
-  test('a second order, for the same slot or the same attempt, starts nothing', async () => {
+  longTest('a second order, for the same slot or the same attempt, starts nothing', async () => {
     const { token, attemptId, order } = await rig.start({ script: `${speaks}; echo $$ >>../../starts; ${echo}` });
     const starts = join(rig.paths().folder, '..', 'starts');
     await rig.hear(attemptId, 'started');
@@ -165,7 +165,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.living(order.attemptId)).toEqual([]);
   });
 
-  test('a parcel that leads out of its folder is refused, and nothing of it is written', async () => {
+  longTest('a parcel that leads out of its folder is refused, and nothing of it is written', async () => {
     const files = [text('prompt.md', 'x'), text('../outside', 'x')];
     const { attemptId } = await rig.start({ script: echo, files });
     const { failure } = await rig.hear(attemptId, 'refused');
@@ -174,7 +174,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(existsSync(join(rig.paths().folder, '..', 'outside'))).toBe(false);
   });
 
-  test('the set-up runs once in a worktree, whose ignored files stay for the next attempt', async () => {
+  longTest('the set-up runs once in a worktree, whose ignored files stay for the next attempt', async () => {
     const setup = { command: 'mkdir ignored; echo made >>ignored/made.txt; echo "set up"', timeoutMs: 20_000 };
     const one = await rig.start({ script: 'cat ignored/made.txt; echo stray >stray.txt', change: { setup } });
     await rig.hear(one.attemptId, 'ended');
@@ -235,7 +235,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.printed(attemptId)).toBe(expected);
   });
 
-  test('a command runs in the worktree and is answered, also when it is stopped', async () => {
+  longTest('a command runs in the worktree and is answered, also when it is stopped', async () => {
     const { token, attemptId } = await rig.start({ script: 'exit 0' });
     await rig.hear(attemptId, 'ended');
     await rig.say(token, { do: 'run', id: 'a', command: 'cat kept.txt; exit 7', timeoutMs: 20_000 });
@@ -247,18 +247,21 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(stopped).toMatchObject({ exitCode: null, timedOut: false });
   });
 
-  test('a slot that is released, or for which no order comes, is free again; what runs on it is ended', async () => {
-    const { token, attemptId } = await rig.start({ script: `trap '' TERM; ${speaks}; echo "pid $$"; ${echo}` });
-    const pid = await rig.pidOf(attemptId, 'pid');
-    await rig.say(token, { do: 'release' });
-    await until(() => rig.slotFolders().length === 0);
-    expect(rig.living(attemptId)).not.toContain(pid);
-    const unordered = await rig.offer();
-    await rig.say(unordered.token, { do: 'release' });
-    await until(() => rig.slotFolders().length === 0);
-  });
+  longTest(
+    'a slot that is released, or for which no order comes, is free again; what runs on it is ended',
+    async () => {
+      const { token, attemptId } = await rig.start({ script: `trap '' TERM; ${speaks}; echo "pid $$"; ${echo}` });
+      const pid = await rig.pidOf(attemptId, 'pid');
+      await rig.say(token, { do: 'release' });
+      await until(() => rig.slotFolders().length === 0);
+      expect(rig.living(attemptId)).not.toContain(pid);
+      const unordered = await rig.offer();
+      await rig.say(unordered.token, { do: 'release' });
+      await until(() => rig.slotFolders().length === 0);
+    },
+  );
 
-  test('of a group that was deleted nothing works on, and nothing is kept', async () => {
+  longTest('of a group that was deleted nothing works on, and nothing is kept', async () => {
     const { attemptId } = await rig.start({ script: `${speaks}; ${echo}` });
     await rig.hear(attemptId, 'started');
     await rig.sendSigned({ kind: 'forget', groupId: '../..' });
@@ -333,7 +336,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await until(() => repositories().length === 0);
   });
 
-  test('a machine says what its claude can do, and takes nothing while that may not be used', async () => {
+  longTest('a machine says what its claude can do, and takes nothing while that may not be used', async () => {
     const says = (what: object) => {
       writeFileSync(join(rig.root, 'claude.json.new'), JSON.stringify(what));
       renameSync(join(rig.root, 'claude.json.new'), join(rig.root, 'claude.json'));

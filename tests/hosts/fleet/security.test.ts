@@ -2,6 +2,7 @@
  * Promises: the cells of the table in docs/fleet.md that no other test holds: what a machine of the fleet that was
  * stolen, and who may run groups, can do and cannot. Not covered: other users of the same machine (files.test.ts).
  */
+
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,6 +15,7 @@ import { newFleetKeys, Signer } from '../../../src/hosts/fleet/seal.ts';
 import { order, wireVersion } from '../../../src/hosts/fleet/wire.ts';
 import { sid } from '../../support/core-events.ts';
 import { FleetRig, type Offer, world } from '../../support/fleet-rig.ts';
+import { longTest } from '../../support/long.ts';
 import { hasRedis } from '../../support/redis-server.ts';
 import { until, unwrap } from '../../world/rig.ts';
 
@@ -80,7 +82,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.living(wanted.attemptId)).toEqual([]);
   });
 
-  test('what an order brings along cannot be exchanged by another machine', async () => {
+  longTest('what an order brings along cannot be exchanged by another machine', async () => {
     const ordered = (prompt: string) =>
       rig.makeOrder({
         script: 'cat ../prompt.md',
@@ -138,7 +140,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(readFileSync(starts, 'utf8')).toBe('x\n');
   });
 
-  test('an order of another group, or of another session, starts nothing in a slot', async () => {
+  longTest('an order of another group, or of another session, starts nothing in a slot', async () => {
     const { token } = await rig.offer();
     const wanted = await rig.makeOrder({ script: 'touch ../../started' });
     const say = (groupId: string, n: number, change: object) =>

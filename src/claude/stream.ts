@@ -89,7 +89,7 @@ export interface AttemptStream extends AtWork {
   /** Successful tool results, of the main loop and of sub-agents. */
   toolsDone: number;
   toolErrors: number;
-  /** Denied tool calls: call id → tool name. */
+  /** Denied tool calls. */
   readonly denials: Denials;
   /** A SessionStart hook reported success. */
   hookOk: boolean;

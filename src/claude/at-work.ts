@@ -17,6 +17,8 @@ export interface AtWork {
    * what is spent meanwhile is in no total yet.
    */
   isAtWork: boolean;
+  /** From the beginning of a turn to its result. */
+  inTurn: boolean;
   /**
    * Who waits for an answer of the model, or may do so: the main loop is '', a sub-agent the id of the call that runs
    * it. What sub-agents do after the turn is not printed; then they are there by the ids of their tasks.
@@ -34,6 +36,7 @@ export const maxOpen = 1000;
 export function nobodyAtWork(): AtWork {
   return {
     isAtWork: false,
+    inTurn: false,
     asking: new Set(),
     openTasks: new Set(),
     backgroundTasks: new Set(),
@@ -43,6 +46,7 @@ export function nobodyAtWork(): AtWork {
 
 export function noteTurnBegin(s: AtWork): void {
   s.isAtWork = true;
+  s.inTurn = true;
   s.asking.add('');
 }
 
@@ -50,6 +54,7 @@ export function noteTurnBegin(s: AtWork): void {
 export function noteTurnEnd(s: AtWork): void {
   s.openTools.clear();
   s.isAtWork = s.openTasks.size > 0;
+  s.inTurn = false;
   s.asking.clear();
   for (const id of s.openTasks) s.asking.add(id);
 }

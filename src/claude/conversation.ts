@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path';
 import type { PriceTable, Tokens } from '../core/group.ts';
 import { LineSplitter } from '../core/line-splitter.ts';
 import type { World } from '../world/world.ts';
-import { isObject, usd } from './lenient.ts';
+import { isObject, text, usd } from './lenient.ts';
 import { modelsOf, parseLine } from './messages.ts';
 import { estimateCost } from './pricing.ts';
 import { type Claim, noClaim } from './spending.ts';
@@ -68,31 +68,81 @@ export function unwrittenLoops(
   return [...lastMessages].flatMap(([loop, { id }]) => (paths.every((path) => lacks(world, path, id)) ? [loop] : []));
 }
 
-/** The same with what sub-agents of the conversation have said. */
-function filesWithin(world: World, configDir: string, claudeSessionId: string): string[] {
-  const { files } = world;
-  return filesOf(world, configDir, claudeSessionId).flatMap((path) => {
-    const agents = join(dirname(path), claudeSessionId, 'subagents');
-    const names = files.entryKind(agents) === 'folder' ? files.list(agents).filter(isTranscript) : [];
-    const ofAgents = names.map((name) => join(agents, name)).filter((one) => files.entryKind(one) === 'file');
-    return [path, ...ofAgents];
-  });
+/**
+ * How many sub-agents of these conversations were waiting for an answer of the model when the last was written down, of
+ * those that had asked since `sinceMs` (ms since 1970). Once claude has ended, by a signal too, that is how it ended.
+ */
+export function agentsAsking(
+  world: World,
+  configDirs: readonly string[],
+  claudeSessionIds: readonly string[],
+  sinceMs: number,
+): number {
+  const paths = configDirs.flatMap((folder) => claudeSessionIds.flatMap((id) => agentFiles(world, folder, id)));
+  // What comes late from another machine comes in parts.
+  const ofAgents = Map.groupBy(paths, (path) => basename(path));
+  return [...ofAgents.values()].filter((parts) => endsAsking(linesOf(world, inOrder(parts)), sinceMs)).length;
 }
 
-const isTranscript = (name: string): boolean => name.endsWith('.jsonl');
+const inOrder = (parts: readonly string[]): string[] =>
+  parts.toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true }));
+
+/** A program that writes down when it asks tells exactly; of others the last word does, but not an interrupt's. */
+function endsAsking(conversation: Iterable<string>, sinceMs: number): boolean {
+  let tellsRequests = false;
+  let isAsking = false;
+  for (const line of conversation) {
+    const type = typeOf(line);
+    tellsRequests ||= type === 'api-request';
+    if (type === 'assistant') isAsking = false;
+    else if (type === 'api-request' || (type === 'user' && !tellsRequests)) {
+      isAsking = timeOf(line) >= sinceMs && !line.includes(toolInterrupted);
+    }
+  }
+  return isAsking;
+}
+
+const toolInterrupted = '[Request interrupted by user for tool use]';
+const askingTypes = [...messageTypes, '"type":"api-request"'];
+
+/** Of a message or a request; undefined when the line is something else. */
+function typeOf(line: string): string | undefined {
+  if (!askingTypes.some((type) => line.includes(type))) return undefined;
+  try {
+    const value: unknown = JSON.parse(line);
+    return isObject(value) ? text(value.type) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The same with what sub-agents of the conversation have said. */
+function filesWithin(world: World, configDir: string, claudeSessionId: string): string[] {
+  return [...filesOf(world, configDir, claudeSessionId), ...agentFiles(world, configDir, claudeSessionId)];
+}
+
+function agentFiles(world: World, configDir: string, claudeSessionId: string): string[] {
+  const folders = projectsOf(world, configDir).map((folder) => join(folder, claudeSessionId, 'subagents'));
+  const there = folders.filter((folder) => world.files.entryKind(folder) === 'folder');
+  const paths = there.flatMap((folder) => world.files.list(folder).map((name) => join(folder, name)));
+  return paths.filter((path) => path.endsWith('.jsonl') && world.files.entryKind(path) === 'file');
+}
 
 /**
  * The folder below projects/ is named after the project's path by rules of claude's own, so all of them are looked
  * into. After a hard kill the file may be missing or empty.
  */
 function filesOf(world: World, configDir: string, claudeSessionId: string): string[] {
+  const paths = projectsOf(world, configDir).map((folder) => join(folder, `${claudeSessionId}.jsonl`));
+  return paths.filter((path) => world.files.info(path)?.kind === 'file');
+}
+
+function projectsOf(world: World, configDir: string): string[] {
   const projects = join(configDir, 'projects');
   // What links lead to is none of claude's, and nothing may be removed there.
   const isFolder = (path: string) => world.files.entryKind(path) === 'folder';
   const names = isFolder(projects) ? world.files.list(projects) : [];
-  const folders = names.map((name) => join(projects, name)).filter(isFolder);
-  const paths = folders.map((folder) => join(folder, `${claudeSessionId}.jsonl`));
-  return paths.filter((path) => world.files.info(path)?.kind === 'file');
+  return names.map((name) => join(projects, name)).filter(isFolder);
 }
 
 /** As a rule it is found in the first chunk. */

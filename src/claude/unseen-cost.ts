@@ -4,7 +4,7 @@
  * answered when the machine went down, and what an impossible figure stands for, is written nowhere: for that the most
  * is held that it can have been.
  */
-import { addTokens, type ModelUsage, noTokens, roundUsd, type Tokens, type Usage } from '../core/group.ts';
+import { addTokens, noTokens, roundUsd, type Tokens, type Usage } from '../core/group.ts';
 import { answersAsked } from './at-work.ts';
 import type { KeptMessage } from './conversation.ts';
 import { estimateCost } from './pricing.ts';
@@ -34,6 +34,8 @@ export interface BrokenOff {
    * loop also where nothing at all stands there.
    */
   readonly unwritten: (stream: AttemptStream) => readonly string[];
+  /** How many sub-agents were waiting for an answer when claude had ended, by its own files. */
+  readonly agentsAsking: (stream: AttemptStream) => number;
 }
 
 /** The instructions and tools that every conversation begins with, and a long answer. */
@@ -44,11 +46,17 @@ export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
   const { stream, hasBegun, machineWentDown, reservedUsd } = broken;
   const { isAtWork } = stream;
   const usage = usageOf(stream, durationMs);
-  if (stream.isToldAtEnd || (!isAtWork && stream.sawInit && stream.unbelieved === undefined)) return usage;
+  // The turn was over, and sub-agents were ended by a signal.
+  const areAgentsEnded = isAtWork && !stream.inTurn;
+  if (stream.isToldAtEnd && !areAgentsEnded) return usage;
+  if (!isAtWork && stream.sawInit && stream.unbelieved === undefined) return usage;
   const kept = broken.kept(stream.claudeSessionIds).filter(({ tokens }) => !isOddMessage(tokens));
   // What sub-agents say at last, and whatever they say after a result, is not printed.
   const isOwn = notToldBefore(broken, kept);
   const ofAttempt = kept.filter(({ id }) => stream.spoken.has(id) || isOwn.has(id));
+  const agentsAsking = areAgentsEnded ? broken.agentsAsking(stream) : 0;
+  const dearestUsd = kept.reduce((most, { usd }) => Math.max(most, usd), 0);
+  if (stream.isToldAtEnd) return withHeldFor(withMessages(usage, untold(usage, ofAttempt)), agentsAsking * dearestUsd);
   // What it printed is lost: the disk was full or has lost it, or the file was removed. As a rule claude that printed
   // nothing asked nothing; how it ended, what it has kept or wanted to keep, or the log, says otherwise.
   const unwritten = broken.unwritten(stream);
@@ -60,10 +68,9 @@ export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
   // It was told how its answer began, but not how long it has become: claude was killed before it wrote that down. Or
   // not even that: the disk was full, and of the line there is a part; or the answer had only been asked for.
   const isBegun = (loop: string): boolean => unwritten.includes(loop) && !stream.asking.has(loop);
-  const answers = answersAsked(stream) + unwritten.filter(isBegun).length;
+  const answers = Math.max(answersAsked(stream), agentsAsking) + unwritten.filter(isBegun).length;
   const isLong = isAtWork && (stream.malformed > 0 || answers > 0);
   if (!machineWentDown && !isShort && !isOdd && !isLong) return seen;
-  const dearestUsd = kept.reduce((most, { usd }) => Math.max(most, usd), 0);
   const left = reservedUsd === undefined ? Number.POSITIVE_INFINITY : Math.max(0, reservedUsd - seen.costUsd);
   const first = Math.min(estimateCost(stream.model ?? '', firstMessage, stream.prices), left);
   // Of a file that is gone nothing tells how far it went; where claude's own is there, it does.
@@ -73,9 +80,45 @@ export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
   const answerUsd = dearestUsd > 0 ? dearestUsd : first;
   const longerUsd = unwritten.reduce((sum, loop) => sum + Math.max(0, printedUsd(stream, loop) - answerUsd), 0);
   const answersUsd = dearestUsd > 0 ? dearestUsd * Math.max(1, answers) : first;
-  const heldUsd = roundUsd(isBounded ? answersUsd + longerUsd : left);
-  if (heldUsd <= 0) return { ...seen, estimated: true };
-  return { ...seen, costUsd: roundUsd(seen.costUsd + heldUsd), estimated: true, heldUsd };
+  return withHeldFor({ ...seen, estimated: true }, isBounded ? answersUsd + longerUsd : left);
+}
+
+function withHeldFor(usage: Usage, usd: number): Usage {
+  const heldUsd = roundUsd(usd);
+  if (heldUsd <= 0) return usage;
+  return { ...usage, costUsd: roundUsd(usage.costUsd + heldUsd), estimated: true, heldUsd };
+}
+
+/**
+ * The newest messages that are missing in claude's totals, by their tokens. An answer that comes to a sub-agent while
+ * claude ends is written down, and may be no more counted. What else the same model was asked can hide it.
+ */
+function untold({ models }: Usage, messages: readonly KeptMessage[]): readonly KeptMessage[] {
+  return [...Map.groupBy(messages, ({ model }) => model)].flatMap(([model, ofModel]) => {
+    const told = Object.entries(models).filter(([name]) => name === model || name.startsWith(`${model}[`));
+    let missing = told.reduce((rest, [, { tokens }]) => without(rest, tokens), sumOf(ofModel));
+    return ofModel
+      .toSorted((a, b) => b.atMs - a.atMs)
+      .filter(({ tokens }) => {
+        const rest = without(missing, tokens);
+        const isMissing = Object.values(rest).every((count) => count >= 0);
+        if (isMissing) missing = rest;
+        return isMissing;
+      });
+  });
+}
+
+function sumOf(messages: readonly KeptMessage[]): Tokens {
+  return messages.reduce((sum, { tokens }) => addTokens(sum, tokens), noTokens);
+}
+
+function without(a: Tokens, b: Tokens): Tokens {
+  return {
+    input: a.input - b.input,
+    output: a.output - b.output,
+    cacheRead: a.cacheRead - b.cacheRead,
+    cacheCreation: a.cacheCreation - b.cacheCreation,
+  };
 }
 
 /** At least what the printed part of its last message costs: claude, too, counts so when it is interrupted. */
@@ -95,14 +138,19 @@ function notToldBefore({ startedAtMs, toldBefore }: BrokenOff, kept: readonly Ke
 
 /** At least what these messages cost. */
 function withKept(usage: Usage, messages: readonly KeptMessage[]): Usage {
-  const models = new Map<string, ModelUsage>();
+  const kept = withMessages({ ...usage, costUsd: 0, tokens: noTokens, models: {} }, messages);
+  return kept.costUsd > usage.costUsd ? kept : usage;
+}
+
+function withMessages(usage: Usage, messages: readonly KeptMessage[]): Usage {
+  if (messages.length === 0) return usage;
+  const models = new Map(Object.entries(usage.models));
   for (const { model, tokens, usd } of messages) {
     const before = models.get(model) ?? { costUsd: 0, tokens: noTokens };
     models.set(model, { costUsd: before.costUsd + usd, tokens: addTokens(before.tokens, tokens) });
   }
-  const costUsd = roundUsd(messages.reduce((sum, { usd }) => sum + usd, 0));
-  if (costUsd <= usage.costUsd) return usage;
-  const tokens = messages.reduce((sum, message) => addTokens(sum, message.tokens), noTokens);
+  const costUsd = roundUsd(messages.reduce((sum, { usd }) => sum + usd, usage.costUsd));
   const rounded = [...models].map(([model, one]) => [model, { ...one, costUsd: roundUsd(one.costUsd) }]);
+  const tokens = addTokens(usage.tokens, sumOf(messages));
   return { ...usage, costUsd, tokens, models: Object.fromEntries(rounded), estimated: true };
 }

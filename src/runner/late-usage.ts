@@ -1,5 +1,5 @@
 /** What an attempt has cost in all, by what its machine told when it was there again. */
-import { type KeptMessage, keptMessages, totalsInParts, unwrittenLoops } from '../claude/conversation.ts';
+import { agentsAsking, type KeptMessage, keptMessages, totalsInParts, unwrittenLoops } from '../claude/conversation.ts';
 import { parseLine } from '../claude/messages.ts';
 import { printedMessages } from '../claude/printed-lines.ts';
 import { emptyStream, foldMessage, foldTotalAtEnd } from '../claude/stream.ts';
@@ -61,6 +61,7 @@ export function lateUsage(world: World, { record, attempt, paths, path, prices }
     {
       ...{ stream, hasBegun, startedAtMs, kept, machineWentDown: false },
       unwritten: (stream) => unwrittenLoops(world, folders, own, stream),
+      agentsAsking: ({ claudeSessionIds }) => agentsAsking(world, folders, claudeSessionIds, startedAtMs),
       toldBefore: () => printedMessages(world, paths.transcript, attempt.offset),
       ...defined({ reservedUsd }),
     },

@@ -8,6 +8,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { interruptRequest, userMessage } from '../../src/claude/control.ts';
 import {
+  agentsAsking,
   conversationExists,
   isCutOff,
   keptMessages,
@@ -72,6 +73,7 @@ function brokenOff(claude: Probe, { paths: { config }, claudeSessionId }: Sessio
     ...{ stream, hasBegun: true, machineWentDown: false, startedAtMs },
     toldBefore: () => new Set<string>(),
     unwritten: () => unwrittenLoops(world, [config], claudeSessionId, stream),
+    agentsAsking: () => agentsAsking(world, [config], [claudeSessionId], startedAtMs),
     kept: (ids: readonly string[]) => keptMessages(world, config, ids, {}),
   };
   return { stream, ...usageWithUnseen(broken, 0) };

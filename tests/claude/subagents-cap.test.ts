@@ -6,7 +6,7 @@ import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Step } from '../../src/rehearsal/script.ts';
-import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
+import { type ScriptedApi, type ScriptedApiOptions, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { pinnedClaude, until } from '../support/cli.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
 import { longTest, sampled } from '../support/long.ts';
@@ -28,7 +28,12 @@ afterEach(async () => {
 const bash = (command: string): Step => ({ tool: 'Bash', input: { command } });
 
 /** A session calls so many sub-agents at once, each of which does the same. */
-function begin(agents: number, work: readonly Step[], cap: 'group' | 'session') {
+function begin(
+  agents: number,
+  work: readonly Step[],
+  cap: 'group' | 'session',
+  gate: ScriptedApiOptions['gate'] = () => undefined,
+) {
   const fields = { allowedTools: ['Bash', 'Agent'], model: modelOfKnownPrice };
   const own = cap === 'session' ? { maxBudgetUsd: capUsd } : {};
   const made = makeGroup(
@@ -38,7 +43,7 @@ function begin(agents: number, work: readonly Step[], cap: 'group' | 'session') 
   const input = { description: 'look', prompt: 'look', subagent_type: 'general-purpose' };
   const calls = Array.from({ length: agents }, () => ({ tool: 'Agent', input }));
   const script = { steps: [{ tools: calls }, { text: 'done' }], agents: [...work, { text: 'nothing' }] };
-  api = startScriptedApi({ script: { version: 1, sessions: { '*': script } }, nameOf: () => 'a' });
+  api = startScriptedApi({ script: { version: 1, sessions: { '*': script } }, nameOf: () => 'a', gate });
   group = made;
   const env = {
     ANTHROPIC_BASE_URL: api.url,
@@ -71,6 +76,23 @@ longTest('three at once pass it by a message each', async () => {
   expect(served()).toBeLessThanOrEqual(capUsd + 4 * messageUsd + 1e-9);
   expectBooked(made, served());
 });
+
+longTest(
+  'what one of three was still waiting for is held: an answer that never comes, and may be paid for',
+  async () => {
+    const work = Array.from({ length: 30 }, () => bash('sleep 0.3'));
+    let waiting: string | undefined;
+    const { made, env, served } = begin(3, work, 'session', ({ agentId, step }) => {
+      if (step === 1) waiting ??= agentId;
+      return step === 1 && agentId === waiting ? new Promise(() => {}) : undefined;
+    });
+    expect(await made.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
+    const { costUsd, heldUsd = 0 } = made.state().usage;
+    expect(costUsd - heldUsd).toBeCloseTo(served(), 6);
+    // Of those in a tool a program before 2.1.278 tells nothing, or that they were stopped.
+    expect([messageUsd, 2 * messageUsd, 3 * messageUsd]).toContain(heldUsd);
+  },
+);
 
 longTest('those that others have called do not pass it by much either', async () => {
   const input = { description: 'look', prompt: 'look', subagent_type: 'general-purpose' };

@@ -31,7 +31,10 @@ function usage(lines: readonly object[], messages: readonly KeptMessage[], more:
   for (const line of lines) foldMessage(stream, parseLine(JSON.stringify(line)));
   const broken = { stream, machineWentDown: true, hasBegun: true, startedAtMs, reservedUsd: 2 };
   return usageWithUnseen(
-    { ...broken, kept: () => messages, toldBefore: () => new Set(), unwritten: () => [], ...more },
+    {
+      ...{ ...broken, kept: () => messages, toldBefore: () => new Set(), unwritten: () => [], agentsAsking: () => 0 },
+      ...more,
+    },
     0,
   );
 }
@@ -98,6 +101,31 @@ test('what claude wrote down as it ended in good order is what it cost, and noth
   });
   const told = usage([], [kept('a', 90_000)], { stream, unwritten: () => [''] });
   expect([told.costUsd, told.heldUsd, told.estimated]).toEqual([0.24, undefined, undefined]);
+});
+
+test('what comes to sub-agents while claude ends is counted once, and held for those that still asked', () => {
+  const begun = { type: 'system', subtype: 'task_started', task_id: 't', tool_use_id: 'one' };
+  const told = (costUsd: number, input: number, output: number, more: Partial<BrokenOff>, inTurn = false) => {
+    const stream = emptyStream();
+    const over = inTurn ? [] : [{ ...result, subtype: 'error_max_budget_usd', is_error: true, total_cost_usd: 0.015 }];
+    for (const line of [init, message('a'), begun, ...over]) foldMessage(stream, parseLine(JSON.stringify(line)));
+    const tokens = { ...noTokens, input, output };
+    const haiku = { costUsd: 0, tokens: { ...noTokens, input: 9_000, output: 9_000 } };
+    foldTotalAtEnd(stream, { costUsd, models: { [`${model}[1m]`]: { costUsd, tokens }, 'claude-haiku-4-5': haiku } });
+    const messages = [kept('a', 400), kept('b', 200, startedAtMs + 2_000), kept('z', 200, startedAtMs - 1_000)];
+    const { costUsd: cost, heldUsd, estimated } = usage([], messages, { stream, machineWentDown: false, ...more });
+    return { costUsd: cost, heldUsd, estimated };
+  };
+  const exact = { heldUsd: undefined, estimated: undefined };
+  expect(told(0.025, 2_000, 600, {})).toEqual({ costUsd: 0.025, ...exact });
+  // claude counts no less than what it has kept.
+  expect(told(0.03, 3_000, 800, {})).toEqual({ costUsd: 0.03, ...exact });
+  // Message b is in its file and in no total of it.
+  expect(told(0.015, 1_000, 400, {})).toEqual({ costUsd: 0.025, heldUsd: undefined, estimated: true });
+  const asking = { agentsAsking: () => 2 };
+  expect(told(0.025, 2_000, 600, asking)).toEqual({ costUsd: 0.055, heldUsd: 0.03, estimated: true });
+  // An interrupt that claude answers ends its requests, and its totals are as it says.
+  expect(told(0.015, 1_000, 400, asking, true)).toEqual({ costUsd: 0.015, ...exact });
 });
 
 test('what other attempts have said is not counted again', () => {

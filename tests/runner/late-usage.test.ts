@@ -33,16 +33,20 @@ beforeEach(() => {
 });
 afterEach(() => folder.remove());
 
+const own = () => sessionPaths(groupPaths(folder.path, groupId), sid(1));
+const lateOf = () => lateConversations(own(), attempt.id);
+
+function put(path: string, text: string): string {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+  return path;
+}
+
 /** `printed` came late from the machine, `late` is the rest of the conversation; `here`: what lies in its folder. */
 function cost(printed: string, late: string, here: string) {
-  const paths = sessionPaths(groupPaths(folder.path, groupId), sid(1));
-  const put = (path: string, text: string): string => {
-    mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, text);
-    return path;
-  };
+  const paths = own();
   put(join(paths.config, 'projects', 'p', `${talk}.jsonl`), here);
-  if (late !== '') put(join(lateConversations(paths, attempt.id), 'projects', '0', `${talk}.jsonl`), late);
+  if (late !== '') put(join(lateOf(), 'projects', '0', `${talk}.jsonl`), late);
   const path = put(join(folder.path, 'printed'), printed);
   return lateUsage(createRealWorld(), { record, attempt, paths, path, prices: {} });
 }
@@ -53,6 +57,12 @@ test('what the session has spent since is not of it', () => {
   const { costUsd, heldUsd } = cost(lines(init, said('a', 1, 400)), lines(said('a', 1, 400)), since);
   expect(costUsd).toBeCloseTo(0.015, 9);
   expect(heldUsd).toBeUndefined();
+});
+
+test('what sub-agents have said is of it', () => {
+  const agent = join(lateOf(), 'projects', '0', talk, 'subagents', 'agent-1.jsonl');
+  put(agent, lines(said('sub', 2, 1_000)));
+  expect(cost(lines(init, said('a', 1, 400)), lines(said('a', 1, 400)), since).costUsd).toBeCloseTo(0.045, 9);
 });
 
 test('nor where all that it had printed is lost', () => {

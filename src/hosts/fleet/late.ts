@@ -3,7 +3,7 @@
  * goes to files of its own, so that it can be counted what it has cost. Nothing else is taken in, for the session has
  * gone on without it.
  */
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Place } from '../../core/event.ts';
 import { quoted } from '../../core/id.ts';
 import type { Git } from '../../git/git.ts';
@@ -13,6 +13,9 @@ import type { BlobStore } from './engine.ts';
 import { keepPrinted, PrintedFile, readParcel } from './mirror.ts';
 import { type NewsHandler, NewsInOrder } from './news-in-order.ts';
 import type { AttemptNews, Blob } from './wire.ts';
+
+/** Where a sub-agent's part of a conversation lies: its folder has no dot, so no file has its name. */
+const ofAgent = /[^/.]+\/subagents\/[^/]+\.jsonl$/;
 
 export interface LateOptions {
   readonly attemptId: string;
@@ -85,9 +88,9 @@ export class LateAttempt {
         this.#refuse(`It holds a file ${quoted(path)}, ${problem}.`);
         continue;
       }
-      const folder = join(lateConversations(paths, attemptId), 'projects', String(offset));
-      files.makeFolder(folder);
-      const target = join(folder, basename(path));
+      const inProject = ofAgent.exec(path)?.[0] ?? basename(path);
+      const target = join(lateConversations(paths, attemptId), 'projects', String(offset), inProject);
+      files.makeFolder(dirname(target));
       files.remove(target);
       files.writeBytes(target, Buffer.from(data, 'base64'), { durable: true });
     }

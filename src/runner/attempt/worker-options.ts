@@ -1,6 +1,13 @@
 /** What a worker is told of its session: the same for a new one, an adopted one and one that is only to be stopped. */
 
-import { isCutOff, keptMessages, totalsAtEnd, totalsBefore, unwrittenLoops } from '../../claude/conversation.ts';
+import {
+  agentsAsking,
+  isCutOff,
+  keptMessages,
+  totalsAtEnd,
+  totalsBefore,
+  unwrittenLoops,
+} from '../../claude/conversation.ts';
 import { printedMessages } from '../../claude/printed-lines.ts';
 import { type Claim, type Earlier, noClaim } from '../../claude/spending.ts';
 import type { AttemptStream } from '../../claude/stream.ts';
@@ -81,6 +88,8 @@ export function workerOptions(
     isDiskFull: () => isDiskFull(world, ours.folder),
     unwritten: (stream) =>
       unwrittenLoops(world, [ours.config], stream.claudeSessionId ?? conversationId(record), stream),
+    agentsAsking: (stream) =>
+      agentsAsking(world, [ours.config], stream.claudeSessionIds, Date.parse(attempt.startedAt)),
     // Where the disk was full it never said which conversation it is.
     totalsAtEnd: ({ claudeSessionId = conversationId(record) }) =>
       totalsAtEnd(world, ours.config, claudeSessionId, Date.parse(attempt.startedAt)),

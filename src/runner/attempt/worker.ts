@@ -71,8 +71,6 @@ export class Worker {
   #prompt: string | null = null;
   #stopPreparing: (() => void) | null = null;
   readonly #said: MessageQueue;
-  /** claude is in the middle of a turn. */
-  #inTurn = false;
   #stop: Stop | null = null;
   #endedByUs = false;
   #timers: (() => void)[] = [];
@@ -267,7 +265,6 @@ export class Worker {
     this.notes.line(message, this.stream, writtenAfterMs);
     if (!this.#isHistory) this.#said.heard(message, line);
     if (message.kind === 'init' && !this.#isHistory) this.#hosted.noteOwn();
-    if (message.kind === 'init' || message.kind === 'result') this.#inTurn = message.kind === 'init';
     this.#announce();
     this.#emit({ kind: 'activity' });
     // It would work without its rules, and be paid for a result that nobody can trust.
@@ -311,12 +308,12 @@ export class Worker {
   #endOverCap(): void {
     const { reservedUsd } = this.#options;
     const isOver = reservedUsd !== undefined && this.stream.spending.claimed.costUsd > reservedUsd;
-    if (isOver && this.#inTurn && this.stream.openTasks.size > 0) this.stop('budget');
+    if (isOver && this.stream.inTurn && this.stream.openTasks.size > 0) this.stop('budget');
   }
 
   /** The turn is over, and tasks go on: sub-agents, or commands in the background. */
   get #isTaskLeft(): boolean {
-    return this.stream.results > 0 && !this.#inTurn && this.stream.openTasks.size > 0;
+    return this.stream.results > 0 && !this.stream.inTurn && this.stream.openTasks.size > 0;
   }
 
   #endTasks(): void {
@@ -343,7 +340,7 @@ export class Worker {
   /** What lies in claude's queue begins a turn of its own at once; when none begins, it was read before. */
   #endUnlessItGoesOn(results: number): void {
     this.#after(nextTurnMs, () => {
-      if (this.#inTurn || this.stream.results !== results) return;
+      if (this.stream.inTurn || this.stream.results !== results) return;
       this.#said.settle();
       this.#endWhenIdle();
     });

@@ -68,11 +68,11 @@ export function noteAsking({ isAtWork, asking, openTools }: AtWork, loop: string
   if ((isAtWork || loop !== '') && !waits && asking.size < maxOpen) asking.add(loop);
 }
 
-/** How many answers the model may be giving at this moment. */
-export function answersAsked({ asking, openTools }: AtWork): number {
+/** Whom the model may be answering at this moment, by the keys of `asking`. */
+export function whoAsks({ asking, openTools }: AtWork): readonly string[] {
   // Of sub-agents of sub-agents no words are printed: each may be asking.
-  const nested = [...openTools.values()].filter(({ name, loop }) => loop !== '' && agentTools.has(name));
-  return asking.size + nested.length;
+  const nested = [...openTools].filter(([, { name, loop }]) => loop !== '' && agentTools.has(name));
+  return [...asking, ...nested.map(([id]) => id)];
 }
 
 const agentTools: ReadonlySet<string> = new Set(['Agent', 'Task']);

@@ -7,7 +7,7 @@ import type { PriceTable, Tokens } from '../core/group.ts';
 import { LineSplitter } from '../core/line-splitter.ts';
 import type { World } from '../world/world.ts';
 import { isObject, text, usd } from './lenient.ts';
-import { modelsOf, parseLine } from './messages.ts';
+import { modelsOf, parseLine, unpricedIn } from './messages.ts';
 import { estimateCost } from './pricing.ts';
 import { type Claim, noClaim } from './spending.ts';
 import type { AttemptStream } from './stream.ts';
@@ -69,19 +69,21 @@ export function unwrittenLoops(
 }
 
 /**
- * How many sub-agents of these conversations were waiting for an answer of the model when the last was written down, of
- * those that had asked since `sinceMs` (ms since 1970). Once claude has ended, by a signal too, that is how it ended.
+ * The sub-agents of these conversations that were waiting for an answer of the model when the last was written down, by
+ * the ids of their tasks; of those that had asked since `sinceMs` (ms since 1970). Once claude has ended, by a signal
+ * too, that is how it ended.
  */
 export function agentsAsking(
   world: World,
   configDirs: readonly string[],
   claudeSessionIds: readonly string[],
   sinceMs: number,
-): number {
+): readonly string[] {
   const paths = configDirs.flatMap((folder) => claudeSessionIds.flatMap((id) => agentFiles(world, folder, id)));
   // What comes late from another machine comes in parts.
-  const ofAgents = Map.groupBy(paths, (path) => basename(path));
-  return [...ofAgents.values()].filter((parts) => endsAsking(linesOf(world, inOrder(parts)), sinceMs)).length;
+  const ofAgents = Map.groupBy(paths, agentOf);
+  const asking = [...ofAgents].filter(([, parts]) => endsAsking(linesOf(world, inOrder(parts)), sinceMs));
+  return asking.map(([agent]) => agent);
 }
 
 const inOrder = (parts: readonly string[]): string[] =>
@@ -119,6 +121,13 @@ function typeOf(line: string): string | undefined {
 /** The same with what sub-agents of the conversation have said. */
 function filesWithin(world: World, configDir: string, claudeSessionId: string): string[] {
   return [...filesOf(world, configDir, claudeSessionId), ...agentFiles(world, configDir, claudeSessionId)];
+}
+
+const agentFile = /^agent-(.+)\.jsonl$/;
+
+/** The id of its task. */
+function agentOf(path: string): string {
+  return agentFile.exec(basename(path))?.[1] ?? basename(path);
 }
 
 function agentFiles(world: World, configDir: string, claudeSessionId: string): string[] {
@@ -257,6 +266,8 @@ export interface KeptMessage {
   readonly usd: number;
   /** When it was written down, ms since 1970; NaN when the line does not tell. */
   readonly atMs: number;
+  /** The id of its task, when a sub-agent has said it. */
+  readonly agent?: string;
 }
 
 /**
@@ -270,12 +281,15 @@ export function keptMessages(
   prices: PriceTable,
 ): KeptMessage[] {
   const kept = new Map<string, KeptMessage>();
-  const paths = [...claudeSessionIds].flatMap((id) => filesWithin(world, configDir, id));
-  for (const path of paths) {
+  const take = (path: string, more: Pick<KeptMessage, 'agent'>): void => {
     for (const line of linesOf(world, [path])) {
       const message = keptMessage(line, prices);
-      if (message !== null) kept.set(message.id, message);
+      if (message !== null) kept.set(message.id, { ...message, ...more });
     }
+  };
+  for (const id of claudeSessionIds) {
+    for (const path of filesOf(world, configDir, id)) take(path, {});
+    for (const path of agentFiles(world, configDir, id)) take(path, { agent: agentOf(path) });
   }
   return [...kept.values()];
 }
@@ -319,7 +333,8 @@ function readState(line: string): Claim | null {
   try {
     const value: unknown = JSON.parse(line);
     if (!isObject(value) || value.type !== 'cost-state') return null;
-    return { costUsd: usd(value.totalCostUSD), models: modelsOf(value.modelUsage) };
+    const { totalCostUSD, modelUsage } = value;
+    return { costUsd: usd(totalCostUSD), models: modelsOf(modelUsage), unpriced: unpricedIn(modelUsage) };
   } catch {
     return null;
   }

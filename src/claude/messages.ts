@@ -131,6 +131,8 @@ export interface ControlResponseMessage {
   /** US dollars of this process so far, in answers to `get_usage`. */
   readonly costUsd?: number;
   readonly models?: Readonly<Record<string, ModelUsage>>;
+  /** As in a result. */
+  readonly unpriced?: readonly string[];
 }
 
 export interface HookMessage {
@@ -334,9 +336,7 @@ function readResult(value: JsonObject): ResultMessage {
     costUsd: claimedUsd(value.total_cost_usd),
     tokens: (perModel.length > 0 ? perModel : [apiTokens(object(value.usage))]).reduce(addTokens, noTokens),
     models,
-    unpriced: Object.entries(object(value.modelUsage)).flatMap(([model, usage]) =>
-      object(usage).costBasis === 'unknown' ? [model] : [],
-    ),
+    unpriced: unpricedIn(value.modelUsage),
     denials: objects(value.permission_denials).map(denialOf),
     errors: list(value.errors).filter((error) => typeof error === 'string'),
     durationMs: count(value.duration_ms),
@@ -374,7 +374,15 @@ function readControlResponse(value: JsonObject): ControlResponseMessage {
     ok: response.subtype === 'success',
     ...optional('costUsd', typeof session.total_cost_usd === 'number' ? usd(session.total_cost_usd) : undefined),
     ...optional('models', isObject(models) ? modelsOf(models) : undefined),
+    ...optional('unpriced', isObject(models) ? unpricedIn(models) : undefined),
   };
+}
+
+/** The models whose price claude does not know, by its figures per model; what it says of them is a guess. */
+export function unpricedIn(value: unknown): string[] {
+  return Object.entries(object(value)).flatMap(([model, usage]) =>
+    object(usage).costBasis === 'unknown' ? [model] : [],
+  );
 }
 
 /** claude's figures per model, as they stand in a result, an answer to `get_usage` and its own notes. */

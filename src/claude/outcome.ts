@@ -233,7 +233,6 @@ function stopSentence(reason: StopReason): string {
 function warningsOf(input: JudgeInput): Warning[] {
   const { stream } = input;
   const warnings: Warning[] = [];
-  const { unpriced = [] } = stream.lastResult ?? {};
   const denied = deniedOf(stream);
   if (denied !== undefined) warnings.push({ code: 'denied-tools', message: deniedSentence(denied) });
   if (input.expectHook && stream.sawInit && !stream.hookOk) {
@@ -277,8 +276,10 @@ function warningsOf(input: JudgeInput): Warning[] {
     const guess = unknown.length > 0 ? ` The price of ${oneLine(unknown.join(', '), 100)} is a guess.` : '';
     const message = `claude did not report its final cost; the figure is estimated from its stream.${guess}`;
     warnings.push({ code: 'estimated-cost', message });
-  } else if (unpriced.length > 0) {
-    const message = `claude does not know the price of ${oneLine(unpriced.join(', '), 100)}; what it says is a guess.`;
+  } else if (stream.unpriced.length > 0) {
+    const names = oneLine(stream.unpriced.join(', '), 100);
+    const how = 'so it counts as the dearest that is. `prices` in config.yaml can name it.';
+    const message = `The price of ${names} is not known, ${how}`;
     warnings.push({ code: 'estimated-cost', message });
   }
   return warnings;

@@ -4,7 +4,7 @@
  * Tokens say what is missing, and never dollars: our prices may be higher than claude's.
  */
 import { addTokens, figureMax, type ModelUsage, noTokens, type PriceTable, type Tokens } from '../core/group.ts';
-import { estimateCost, type PricedTokens } from './pricing.ts';
+import { estimateCost, isUnknownModel, type PricedTokens } from './pricing.ts';
 
 type Models = Readonly<Record<string, ModelUsage>>;
 
@@ -14,6 +14,8 @@ type Seen = Readonly<Record<string, ModelUsage & { readonly tokens: PricedTokens
 export interface Claim {
   readonly costUsd: number;
   readonly models: Models;
+  /** Those of the models whose price claude does not know. */
+  readonly unpriced?: readonly string[];
 }
 
 export const noClaim: Claim = { costUsd: 0, models: {} };
@@ -103,8 +105,8 @@ const unbookedMinUsd = 1e-6;
  * cover the messages that were seen, as many as they have become more: claude counts an aborted answer as nothing, and
  * the API bills its input, so that one stays in our estimate.
  */
-export function spendClaimed(s: Spending, totalUsd: number, allModels: Models, prices: PriceTable): Spending {
-  const { costUsd, models } = ownPart({ costUsd: totalUsd, models: allModels }, s.base);
+export function spendClaimed(s: Spending, total: Claim, prices: PriceTable): Spending {
+  const { costUsd, models } = withoutGuesses(ownPart(total, s.base), total.unpriced ?? [], prices);
   if (costUsd < s.claimed.costUsd) return s;
   const claimed = { costUsd, models: Object.keys(models).length > 0 ? models : s.claimed.models };
   if (Object.values(models).some(({ tokens }) => hasAny(tokens))) {
@@ -116,6 +118,21 @@ export function spendClaimed(s: Spending, totalUsd: number, allModels: Models, p
   if (costUsd < s.costUsd - s.settled.costUsd - sameUsd) return s;
   const none = Object.keys(s.unclaimed).map((model) => [model, { costUsd: 0, tokens: noTokens }]);
   return summed(s, claimed, Object.fromEntries(none));
+}
+
+/** Of a model whose price it does not know claude guesses one that is too low for a cap to be trusted with. */
+function withoutGuesses(own: Claim, unpriced: readonly string[], prices: PriceTable): Claim {
+  const models = new Map(Object.entries(own.models));
+  let costUsd = own.costUsd;
+  for (const model of unpriced) {
+    const guess = models.get(model);
+    if (guess === undefined) continue;
+    const byTable = estimateCost(model, guess.tokens, prices);
+    const usd = isUnknownModel(model, prices) ? Math.max(byTable, guess.costUsd) : byTable;
+    models.set(model, { ...guess, costUsd: usd });
+    costUsd += usd - guess.costUsd;
+  }
+  return { costUsd, models: Object.fromEntries(models) };
 }
 
 /** What a total says of this process: without the base, and with the figures per model where those are newer. */
@@ -164,7 +181,7 @@ function summed({ base, settled }: Spending, claimed: Claim, unclaimed: Seen): S
  * nobody saw (of a sub-agent, a compaction); where those are of the same model, they hide as many tokens of an answer
  * that was cut off.
  */
-function uncovered(seen: Seen, before: Models, after: Models): ReadonlyMap<string, PricedTokens> {
+export function uncovered(seen: Seen, before: Models, after: Models): ReadonlyMap<string, PricedTokens> {
   const grown = new Map<string, Tokens>();
   for (const [model, { tokens }] of Object.entries(after)) {
     const name = plainName(model);

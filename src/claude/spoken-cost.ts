@@ -200,8 +200,9 @@ class ConversationMeter implements Meter {
       }
       const seenUsd = [...seen.values()].reduce((sum, { costUsd }) => sum + costUsd, 0);
       if (claim !== null) {
-        const { costUsd, models } = spendClaimed(emptySpending(base), claim.costUsd, claim.models, this.#prices);
-        if (costUsd >= seenUsd - sameUsd) return { costUsd, models, estimated: false };
+        const { costUsd, models } = spendClaimed(emptySpending(base), claim, this.#prices);
+        const estimated = (claim.unpriced ?? []).length > 0;
+        if (costUsd >= seenUsd - sameUsd) return { costUsd, models, estimated };
       }
       return { costUsd: seenUsd, models: Object.fromEntries(seen), estimated: seenUsd > 0 };
     });

@@ -39,7 +39,7 @@ import type {
   ResultMessage,
   UserMessage,
 } from './messages.ts';
-import type { PricedTokens } from './pricing.ts';
+import { isUnknownModel, type PricedTokens } from './pricing.ts';
 import {
   type Claim,
   type Earlier,
@@ -125,6 +125,8 @@ export interface AttemptStream extends AtWork {
   models: Readonly<Record<string, ModelUsage>>;
   /** The figures are a lower bound from the stream, not claude's own. */
   estimated: boolean;
+  /** Models that neither claude nor anybody here knows a price of: they count as the dearest that is known. */
+  unpriced: readonly string[];
   /** Figures of money or tokens came that cannot be true; they are not in those above. */
   hasOddFigures: boolean;
   /** Such ones came since the last total that can be true: of this process, or only in what its totals began with. */
@@ -185,6 +187,7 @@ export function emptyStream(prices: PriceTable = {}, earlier?: Earlier): Attempt
     tokens: noTokens,
     models: {},
     estimated: false,
+    unpriced: [],
     hasOddFigures: false,
     compactions: 0,
     interruptAnswered: false,
@@ -247,7 +250,9 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       break;
     case 'control-response':
       if (m.ok && answersInterrupt(m.requestId)) s.interruptAnswered = true;
-      if (m.costUsd !== undefined) foldAnswer(s, m.requestId, { costUsd: m.costUsd, models: m.models ?? {} });
+      if (m.costUsd !== undefined) {
+        foldAnswer(s, m.requestId, { costUsd: m.costUsd, models: m.models ?? {}, unpriced: m.unpriced ?? [] });
+      }
       break;
     case 'denied':
       noteDenial(s.denials, m, s.openTools.get(m.id)?.target ?? '');
@@ -266,7 +271,7 @@ export function usageOf(s: AttemptStream, durationMs: number): Usage {
   const turns = s.results > 0 ? s.turns : s.messages;
   const usage: Usage = { costUsd: s.costUsd, tokens: s.tokens, durationMs, turns, models: s.models };
   // What claude says of a model whose price it does not know is a guess as well.
-  const isGuess = s.estimated || s.unbelieved !== undefined || (s.lastResult?.unpriced ?? []).length > 0;
+  const isGuess = s.estimated || s.unbelieved !== undefined || s.unpriced.length > 0;
   // The sum is rounded, model by model.
   return addUsage(noUsage, isGuess ? { ...usage, estimated: true } : usage);
 }
@@ -393,7 +398,8 @@ function foldAnswer(s: AttemptStream, requestId: string, total: Claim): void {
   delete s.earlier;
 }
 
-function foldTotal(s: AttemptStream, { costUsd, models }: Claim): void {
+function foldTotal(s: AttemptStream, total: Claim): void {
+  const { costUsd, models, unpriced = [] } = total;
   if (s.earlier !== undefined) s.spending = { ...s.spending, base: s.earlier.findBase() };
   delete s.earlier;
   if (isOddTotal({ costUsd, models })) {
@@ -403,7 +409,8 @@ function foldTotal(s: AttemptStream, { costUsd, models }: Claim): void {
   delete s.unbelieved;
   if (s.isNewConversation) s.spending = spendAnew(s.spending, costUsd);
   s.isNewConversation = false;
-  setSpending(s, spendClaimed(s.spending, costUsd, models, s.prices));
+  s.unpriced = unpriced.filter((model) => isUnknownModel(model, s.prices));
+  setSpending(s, spendClaimed(s.spending, total, s.prices));
 }
 
 /** The totals that claude wrote down when it ended, where it printed none. */

@@ -5,10 +5,10 @@
  * is held that it can have been.
  */
 import { addTokens, noTokens, roundUsd, type Tokens, type Usage } from '../core/group.ts';
-import { answersAsked } from './at-work.ts';
+import { whoAsks } from './at-work.ts';
 import type { KeptMessage } from './conversation.ts';
 import { estimateCost } from './pricing.ts';
-import { isOddMessage } from './spending.ts';
+import { isOddMessage, uncovered } from './spending.ts';
 import { type AttemptStream, usageOf } from './stream.ts';
 
 /** How an attempt broke off. */
@@ -34,8 +34,8 @@ export interface BrokenOff {
    * loop also where nothing at all stands there.
    */
   readonly unwritten: (stream: AttemptStream) => readonly string[];
-  /** How many sub-agents were waiting for an answer when claude had ended, by its own files. */
-  readonly agentsAsking: (stream: AttemptStream) => number;
+  /** The sub-agents that were waiting for an answer when claude had ended, by its own files: the ids of their tasks. */
+  readonly agentsAsking: (stream: AttemptStream) => readonly string[];
 }
 
 /** The instructions and tools that every conversation begins with, and a long answer. */
@@ -54,9 +54,10 @@ export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
   // What sub-agents say at last, and whatever they say after a result, is not printed.
   const isOwn = notToldBefore(broken, kept);
   const ofAttempt = kept.filter(({ id }) => stream.spoken.has(id) || isOwn.has(id));
-  const agentsAsking = areAgentsEnded ? broken.agentsAsking(stream) : 0;
-  const dearestUsd = kept.reduce((most, { usd }) => Math.max(most, usd), 0);
-  if (stream.isToldAtEnd) return withHeldFor(withMessages(usage, untold(usage, ofAttempt)), agentsAsking * dearestUsd);
+  const agentsAsking = areAgentsEnded ? broken.agentsAsking(stream) : [];
+  const answerUsd = (loop: string): number => dearestFor(loop, stream, kept);
+  const sumFor = (loops: readonly string[]): number => loops.reduce((sum, loop) => sum + answerUsd(loop), 0);
+  if (stream.isToldAtEnd) return withHeldFor(withMessages(usage, untold(usage, ofAttempt)), sumFor(agentsAsking));
   // What it printed is lost: the disk was full or has lost it, or the file was removed. As a rule claude that printed
   // nothing asked nothing; how it ended, what it has kept or wanted to keep, or the log, says otherwise.
   const unwritten = broken.unwritten(stream);
@@ -67,9 +68,8 @@ export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
   const isOdd = stream.unbelieved === 'own';
   // It was told how its answer began, but not how long it has become: claude was killed before it wrote that down. Or
   // not even that: the disk was full, and of the line there is a part; or the answer had only been asked for.
-  const isBegun = (loop: string): boolean => unwritten.includes(loop) && !stream.asking.has(loop);
-  const answers = Math.max(answersAsked(stream), agentsAsking) + unwritten.filter(isBegun).length;
-  const isLong = isAtWork && (stream.malformed > 0 || answers > 0);
+  const asked = [...new Set([...whoAsks(stream), ...agentsAsking, ...unwritten])];
+  const isLong = isAtWork && (stream.malformed > 0 || asked.length > 0);
   if (!machineWentDown && !isShort && !isOdd && !isLong) return seen;
   const left = reservedUsd === undefined ? Number.POSITIVE_INFINITY : Math.max(0, reservedUsd - seen.costUsd);
   const first = Math.min(estimateCost(stream.model ?? '', firstMessage, stream.prices), left);
@@ -77,9 +77,12 @@ export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
   const isTold = !isOdd && (!isShort || ofAttempt.length > 0);
   const isBounded = isTold || reservedUsd === undefined;
   // The cap may be passed by an answer of each that asks: claude looks at it when an answer has come.
-  const answerUsd = dearestUsd > 0 ? dearestUsd : first;
-  const longerUsd = unwritten.reduce((sum, loop) => sum + Math.max(0, printedUsd(stream, loop) - answerUsd), 0);
-  const answersUsd = dearestUsd > 0 ? dearestUsd * Math.max(1, answers) : first;
+  const isKept = dearest(kept) > 0;
+  const answersUsd = isKept ? sumFor(asked.length > 0 ? asked : ['']) : first;
+  const longerUsd = unwritten.reduce(
+    (sum, loop) => sum + Math.max(0, printedUsd(stream, loop) - (isKept ? answerUsd(loop) : first)),
+    0,
+  );
   return withHeldFor({ ...seen, estimated: true }, isBounded ? answersUsd + longerUsd : left);
 }
 
@@ -94,18 +97,17 @@ function withHeldFor(usage: Usage, usd: number): Usage {
  * claude ends is written down, and may be no more counted. What else the same model was asked can hide it.
  */
 function untold({ models }: Usage, messages: readonly KeptMessage[]): readonly KeptMessage[] {
-  return [...Map.groupBy(messages, ({ model }) => model)].flatMap(([model, ofModel]) => {
-    const told = Object.entries(models).filter(([name]) => name === model || name.startsWith(`${model}[`));
-    let missing = told.reduce((rest, [, { tokens }]) => without(rest, tokens), sumOf(ofModel));
-    return ofModel
-      .toSorted((a, b) => b.atMs - a.atMs)
-      .filter(({ tokens }) => {
-        const rest = without(missing, tokens);
-        const isMissing = Object.values(rest).every((count) => count >= 0);
-        if (isMissing) missing = rest;
-        return isMissing;
-      });
-  });
+  const ofModels = [...Map.groupBy(messages, ({ model }) => model)];
+  const seen = ofModels.map(([model, some]) => [model, { costUsd: 0, tokens: sumOf(some) }] as const);
+  const missing = new Map<string, Tokens>(uncovered(Object.fromEntries(seen), {}, models));
+  return messages
+    .toSorted((a, b) => b.atMs - a.atMs)
+    .filter(({ model, tokens, usd }) => {
+      const rest = without(missing.get(model) ?? noTokens, tokens);
+      const isMissing = usd > 0 && Object.values(rest).every((count) => count >= 0);
+      if (isMissing) missing.set(model, rest);
+      return isMissing;
+    });
 }
 
 function sumOf(messages: readonly KeptMessage[]): Tokens {
@@ -120,6 +122,18 @@ function without(a: Tokens, b: Tokens): Tokens {
     cacheCreation: a.cacheCreation - b.cacheCreation,
   };
 }
+
+/**
+ * What an answer may cost that is written nowhere: as much as the dearest that the same loop was given, where it is
+ * known and has spoken.
+ */
+function dearestFor(loop: string, { lastMessages }: AttemptStream, kept: readonly KeptMessage[]): number {
+  const own = dearest(kept.filter(({ agent }) => agent === loop));
+  const ofAgents = loop !== '' && lastMessages.has(loop) ? dearest(kept.filter(({ agent }) => agent !== undefined)) : 0;
+  return own || ofAgents || dearest(kept);
+}
+
+const dearest = (some: readonly KeptMessage[]): number => some.reduce((most, { usd }) => Math.max(most, usd), 0);
 
 /** At least what the printed part of its last message costs: claude, too, counts so when it is interrupted. */
 function printedUsd({ lastMessages, prices }: AttemptStream, loop: string): number {

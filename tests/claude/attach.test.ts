@@ -14,6 +14,7 @@ import { launcher, Runners, removeGroup } from '../support/crash-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
 import { longTest } from '../support/long.ts';
 import { TestTerminal } from '../support/terminal.ts';
+import { placeState, systems } from './context-rig.ts';
 import { modelOfKnownPrice } from './rig.ts';
 
 let api: ScriptedApi;
@@ -158,6 +159,69 @@ longTest(
   },
   60_000,
 );
+
+/** Files of the project in which the state of a context system stands get another one. */
+function changeState(from: string, to: string): void {
+  const project = group.project('one');
+  const files = readdirSync(project, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
+  const texts = files.map((file) => join(file.parentPath, file.name)).map((path) => [path, readFileSync(path, 'utf8')]);
+  const changed = texts.filter(([, text = '']) => text.includes(from));
+  for (const [path = '', text = ''] of changed) writeFileSync(path, text.replaceAll(from, to));
+  expect(changed.length).toBeGreaterThan(0);
+}
+
+longTest.each(systems)(
+  '%s: state and task come back after /clear, and in a fork',
+  async (system) => {
+    const fields = { allowedTools: ['Bash'], model: modelOfKnownPrice, context: [system] };
+    group = makeGroup([{ name: 'one', fields }], { maxBudgetUsd: 5 });
+    placeState(group, system, { name: 'one', project: 'one' }, 'STATE-AT-FIRST');
+    const { run } = await takenOver({ text: 'Blue it is.' });
+    /** What the model is asked first in the conversation that the command begins. */
+    const askedAfter = async (command: string, hasBegun: () => boolean): Promise<string> => {
+      terminal?.type(command);
+      await terminal?.shows(command);
+      terminal?.type('\r');
+      await until(hasBegun);
+      const { length } = api.requests;
+      terminal?.type('Go on.');
+      await terminal?.shows('Go on.');
+      terminal?.type('\r');
+      await until(() => api.requests.length > length);
+      return JSON.stringify(api.requests[length]?.body.messages);
+    };
+    changeState('STATE-AT-FIRST', 'STATE-AT-CLEAR');
+    const cleared = await askedAfter('/clear', () => hookStarts(system, 'clear') > 0);
+    for (const part of ['do one', 'STATE-AT-CLEAR']) expect(cleared).toContain(part);
+    expect(cleared).not.toContain('STATE-AT-FIRST');
+    await terminal?.shows('echo begun');
+    terminal?.type('\u001b');
+    await terminal?.shows('Interrupted');
+    changeState('STATE-AT-CLEAR', 'STATE-AT-FORK');
+    const forked = await askedAfter('/branch', () => terminal?.text().includes('Branched') === true);
+    // Old programs know of no fork there and call no hook; what they were told before goes along.
+    if (process.env.TEST_CLAUDE === undefined || hookStarts(system, 'fork') > 0) {
+      for (const part of ['do one', 'STATE-AT-FORK']) expect(forked).toContain(part);
+    }
+    // What was interrupted before its answer is put back, to be typed again.
+    terminal?.type('\u001b');
+    await until(() => !terminal?.text().includes('esc to interrupt'));
+    terminal?.type('\u0015/exit\r');
+    expect(await terminal?.exited).toBe(0);
+    run.kill('SIGTERM');
+    await run.finished;
+  },
+  60_000,
+);
+
+function hookStarts(system: string, source: string): number {
+  const text = readFileSync(join(group.session('one').folder, 'hooks.log'), 'utf8');
+  const calls = text
+    .trim()
+    .split('\n')
+    .map((line): unknown => JSON.parse(line));
+  return calls.filter((call) => Bun.deepMatch({ event: 'session-start', system, source }, call)).length;
+}
 
 longTest(
   'a command that is killed takes claude with it, and what was said is counted all the same',

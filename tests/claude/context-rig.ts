@@ -61,25 +61,11 @@ export class ContextGround {
   }
 
   write(path: string, text: string, project = 'shared'): void {
-    const whole = join(this.group.project(project), path);
-    mkdirSync(dirname(whole), { recursive: true });
-    writeFileSync(whole, text);
+    writeIn(this.group.project(project), path, text);
   }
 
-  /** State of a system as it lies on disk while the session works; `mark` is what must come back. */
   place(system: ContextName, name: string, mark: string, project = 'shared'): void {
-    const id = this.group.claudeId(name);
-    const write = (path: string, text: string) => this.write(path, text, project);
-    if (system === 'cpm') {
-      write(`docs/plans/.cpm-progress-${id}.md`, `# CPM Session State\n\n**Skill**: do\n**Phase**: 2\n\n${mark}\n`);
-    } else if (system === 'handover') {
-      const front = `resume_schema_version: "2.0"\nsession_ids: ["${id}"]\nnext_action: "${mark}"`;
-      write(`02-projects/28-${name}/01-planning/resume-context.md`, `---\n${front}\n---\n`);
-    } else {
-      write('.fractary/faber/.active-run-id', 'run-1');
-      write('notes/architecture.md', mark);
-      write('.fractary/runs/run-1/state.json', JSON.stringify(faberState(mark)));
-    }
+    placeState(this.group, system, { name, project }, mark);
   }
 
   /** What the model was asked for the steps of a session, in their order. */
@@ -90,6 +76,33 @@ export class ContextGround {
   async close(): Promise<void> {
     await this.api.stop();
     this.group.remove();
+  }
+}
+
+function writeIn(folder: string, path: string, text: string): void {
+  const whole = join(folder, path);
+  mkdirSync(dirname(whole), { recursive: true });
+  writeFileSync(whole, text);
+}
+
+/** State of a system as it lies on disk while the session works; `mark` is what must come back. */
+export function placeState(
+  group: GroupFixture,
+  system: ContextName,
+  { name, project }: { readonly name: string; readonly project: string },
+  mark: string,
+): void {
+  const id = group.claudeId(name);
+  const write = (path: string, text: string) => writeIn(group.project(project), path, text);
+  if (system === 'cpm') {
+    write(`docs/plans/.cpm-progress-${id}.md`, `# CPM Session State\n\n**Skill**: do\n**Phase**: 2\n\n${mark}\n`);
+  } else if (system === 'handover') {
+    const front = `resume_schema_version: "2.0"\nsession_ids: ["${id}"]\nnext_action: "${mark}"`;
+    write(`02-projects/28-${name}/01-planning/resume-context.md`, `---\n${front}\n---\n`);
+  } else {
+    write('.fractary/faber/.active-run-id', 'run-1');
+    write('notes/architecture.md', mark);
+    write('.fractary/runs/run-1/state.json', JSON.stringify(faberState(mark)));
   }
 }
 

@@ -149,7 +149,7 @@ test('a sub-agent waits for an answer that its file does not hold, but not to wh
   const answered = line(2, 'assistant');
   const asking = (text: string, since = 1, project = 'p') => {
     const path = write(`cfg/projects/${project}/s/subagents/agent-a.jsonl`, text);
-    const count = agentsAsking(world, [join(folder, 'cfg')], ['none', 's'], Date.parse(at(since)));
+    const count = agentsAsking(world, [join(folder, 'cfg')], ['none', 's'], Date.parse(at(since))).length;
     rmSync(dirname(path), { recursive: true });
     return count;
   };
@@ -170,15 +170,15 @@ test('of a sub-agent whose file came in parts the last one tells whether it wait
   const timestamp = '2026-11-24T10:05:00.000Z';
   const asked = `${JSON.stringify({ type: 'api-request', timestamp })}\n`;
   const said = `${JSON.stringify({ type: 'assistant', timestamp })}\n`;
-  const asking = () => agentsAsking(world, [join(folder, 'late')], ['s'], Date.parse(timestamp));
+  const asking = () => agentsAsking(world, [join(folder, 'late')], ['s'], Date.parse(timestamp)).toSorted();
   write('late/projects/900/s/subagents/agent-a.jsonl', asked);
-  expect(asking()).toBe(1);
+  expect(asking()).toEqual(['a']);
   write('late/projects/1000/s/subagents/agent-a.jsonl', said.slice(0, 9));
   write('late/projects/1009/s/subagents/agent-a.jsonl', said.slice(9));
-  expect(asking()).toBe(0);
+  expect(asking()).toEqual([]);
   write('late/projects/2000/s/subagents/agent-a.jsonl', asked);
   write('late/projects/0/s/subagents/agent-b.jsonl', asked);
-  expect(asking()).toBe(2);
+  expect(asking()).toEqual(['a', 'b']);
 });
 
 test('a message of a sub-agent that is in none of its files is unwritten', () => {

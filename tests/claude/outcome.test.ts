@@ -260,11 +260,12 @@ describe('judge', () => {
         message: `claude did not report its final cost; ${how} The price of brand-new is a guess.`,
       },
     ]);
+    const dearest = 'so it counts as the dearest that is. `prices` in config.yaml can name it.';
     const modelUsage = { 'brand-new': { costUSD: 1, costBasis: 'unknown' }, known: { costUSD: 1, costBasis: 'list' } };
     expect(judged([init, { ...success, modelUsage }]).warnings).toEqual([
       {
         code: 'estimated-cost',
-        message: 'claude does not know the price of brand-new; what it says is a guess.',
+        message: `The price of brand-new is not known, ${dearest}`,
       },
     ]);
     expect(usageOf(streamOf(init, { ...success, modelUsage }), 0).estimated).toBe(true);

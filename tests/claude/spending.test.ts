@@ -3,6 +3,7 @@
  * price table says; what they do not hold is not lost. Not covered: what claude names in which message, see stream.
  */
 import { expect, test } from 'bun:test';
+import { estimateCost } from '../../src/claude/pricing.ts';
 import { emptySpending, type Spending, spendClaimed, spendSeen } from '../../src/claude/spending.ts';
 import { noTokens, type Tokens } from '../../src/core/group.ts';
 
@@ -10,13 +11,37 @@ const dear = { nonsense: { input: 50, output: 50, cacheCreation: 50, cacheRead: 
 const input = (count: number): Tokens => ({ ...noTokens, input: count });
 const seen = (before: Spending, tokens: Tokens): Spending => spendSeen(before, 'nonsense', tokens, dear);
 const claim = (before: Spending, costUsd: number, tokens: Tokens, model = 'nonsense'): Spending =>
-  spendClaimed(before, costUsd, { [model]: { costUsd, tokens } }, dear);
+  spendClaimed(before, { costUsd, models: { [model]: { costUsd, tokens } } }, dear);
 
 test('an estimate that was too high gives way to what claude says of the same tokens', () => {
   const guessed = seen(seen(emptySpending(), input(1_000)), input(1_000));
   expect(guessed).toMatchObject({ costUsd: 0.1, estimated: true });
   const told = claim(guessed, 0.02, { ...input(2_000), output: 400 });
   expect(told).toMatchObject({ costUsd: 0.02, estimated: false, tokens: { input: 2_000, output: 400 } });
+});
+
+test('of a model whose price claude guesses the table counts, or the dearest that is known', () => {
+  const tokens = { ...noTokens, input: 100_000, output: 10_000 };
+  const guessed = (costUsd: number, model: string, base = 0) => {
+    const before = { costUsd: base, models: { [model]: { costUsd: base, tokens: input(base * 1_000) } } };
+    const total = { costUsd: base + costUsd, models: { [model]: { costUsd: base + costUsd, tokens: { ...tokens } } } };
+    total.models[model] = { costUsd: base + costUsd, tokens: { ...tokens, input: tokens.input + base * 1_000 } };
+    return spendClaimed(emptySpending(before), { ...total, unpriced: [model, 'other'] }, dear).costUsd;
+  };
+  const dearestUsd = estimateCost('quartz-9', tokens, dear);
+  expect(dearestUsd).toBeGreaterThan(1);
+  expect([guessed(0.6, 'quartz-9'), guessed(0.6, 'quartz-9', 3), guessed(40, 'quartz-9')]).toEqual([
+    ...[dearestUsd, dearestUsd, 40],
+  ]);
+  expect(guessed(0.6, 'nonsense')).toBeCloseTo(110_000 * 50e-6, 9);
+  expect(guessed(9, 'nonsense')).toBeCloseTo(110_000 * 50e-6, 9);
+});
+
+test('a total of guesses does not fall below what was estimated, so a cap that is reached stays reached', () => {
+  const tokens = { ...noTokens, input: 100_000 };
+  const before = spendSeen(emptySpending(), 'quartz-9', tokens, {});
+  const models = { 'quartz-9': { costUsd: 0.4, tokens } };
+  expect(spendClaimed(before, { costUsd: 0.4, models, unpriced: ['quartz-9'] }, {}).costUsd).toBe(before.costUsd);
 });
 
 test('tokens that claude does not count, of an answer that was aborted, stay paid', () => {
@@ -40,7 +65,7 @@ test('what was written for an hour keeps its price until claude counts it, and i
   expect([once.costUsd, twice.costUsd]).toEqual([0.02, 0.04]);
   expect([twice.tokens, twice.models.nonsense?.tokens]).toEqual(Array(2).fill({ ...noTokens, cacheCreation: 2_000 }));
   const counted = { ...noTokens, cacheCreation: 500 };
-  const told = spendClaimed(twice, 0.01, { nonsense: { costUsd: 0.01, tokens: counted } }, list);
+  const told = spendClaimed(twice, { costUsd: 0.01, models: { nonsense: { costUsd: 0.01, tokens: counted } } }, list);
   expect(told.costUsd).toBeCloseTo(0.01 + 0.03, 9);
 });
 

@@ -32,7 +32,7 @@ function usage(lines: readonly object[], messages: readonly KeptMessage[], more:
   const broken = { stream, machineWentDown: true, hasBegun: true, startedAtMs, reservedUsd: 2 };
   return usageWithUnseen(
     {
-      ...{ ...broken, kept: () => messages, toldBefore: () => new Set(), unwritten: () => [], agentsAsking: () => 0 },
+      ...{ ...broken, kept: () => messages, toldBefore: () => new Set(), unwritten: () => [], agentsAsking: () => [] },
       ...more,
     },
     0,
@@ -122,10 +122,37 @@ test('what comes to sub-agents while claude ends is counted once, and held for t
   expect(told(0.03, 3_000, 800, {})).toEqual({ costUsd: 0.03, ...exact });
   // Message b is in its file and in no total of it.
   expect(told(0.015, 1_000, 400, {})).toEqual({ costUsd: 0.025, heldUsd: undefined, estimated: true });
-  const asking = { agentsAsking: () => 2 };
+  const asking = { agentsAsking: () => ['t', 'u'] };
   expect(told(0.025, 2_000, 600, asking)).toEqual({ costUsd: 0.055, heldUsd: 0.03, estimated: true });
+  // As dear as the dearest of its own; of one that has not spoken, as the dearest of all.
+  const own = [kept('a', 9_400), { ...kept('b', 200), agent: 't' }];
+  expect(told(0.26, 2_000, 9_600, { ...asking, kept: () => own })).toMatchObject({ heldUsd: 0.01 + 0.24 });
   // An interrupt that claude answers ends its requests, and its totals are as it says.
   expect(told(0.015, 1_000, 400, asking, true)).toEqual({ costUsd: 0.015, ...exact });
+});
+
+test('what claude counts under another name of the model is not counted again', () => {
+  const told = (name: string, answered: string) => {
+    const stream = emptyStream();
+    const begun = { type: 'system', subtype: 'task_started', task_id: 't', tool_use_id: 'one' };
+    const over = { ...result, subtype: 'error_max_budget_usd', is_error: true, total_cost_usd: 0.015 };
+    for (const line of [init, message('a'), begun, over]) foldMessage(stream, parseLine(JSON.stringify(line)));
+    const tokens = { ...noTokens, input: 2_000, output: 600 };
+    foldTotalAtEnd(stream, { costUsd: 0.025, models: { [name]: { costUsd: 0.025, tokens } } });
+    const messages = [kept('a', 400), kept('b', 200)].map((one) => ({ ...one, model: answered }));
+    return usage([], messages, { stream, machineWentDown: false }).costUsd;
+  };
+  expect(told('claude-opus-4-8', 'claude-opus-4-8-20261101')).toBe(0.025);
+  expect(told('claude-opus-4-8[1m]', 'claude-opus-4-8')).toBe(0.025);
+  expect(told('claude-opus-4-8', 'a-gateways-name')).toBe(0.025);
+});
+
+test('of a killed claude a sub-agent that has spoken is held as the dearest of all sub-agents', () => {
+  const said = { ...message('c'), parent_tool_use_id: 'one' };
+  const back = { type: 'user', parent_tool_use_id: 'one', message: { content: [{ type: 'tool_result' }] } };
+  const messages = [kept('a', 9_400), { ...kept('c', 200), agent: 't' }];
+  const { heldUsd } = usage([init, message('a'), said, back], messages, { machineWentDown: false });
+  expect(heldUsd).toBeCloseTo(0.01, 9);
 });
 
 test('what other attempts have said is not counted again', () => {

@@ -304,11 +304,15 @@ export class Worker {
     });
   }
 
-  /** claude does not look at its cap after what sub-agents of sub-agents say: they would spend until they are done. */
+  /**
+   * claude does not look at its cap after what sub-agents of sub-agents say: they would spend until they are done. Of a
+   * model whose price it does not know it guesses how far that cap goes.
+   */
   #endOverCap(): void {
     const { reservedUsd } = this.#options;
     const isOver = reservedUsd !== undefined && this.stream.spending.claimed.costUsd > reservedUsd;
-    if (isOver && this.stream.inTurn && this.stream.openTasks.size > 0) this.stop('budget');
+    const isBlind = this.stream.openTasks.size > 0 || this.stream.unpriced.length > 0;
+    if (isOver && isBlind && this.stream.inTurn) this.stop('budget');
   }
 
   /** The turn is over, and tasks go on: sub-agents, or commands in the background. */

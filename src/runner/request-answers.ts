@@ -254,7 +254,7 @@ function wordsProblem(command: Command): string | null {
 
 function pauseEvents(world: World, state: GroupState, mode: 'now' | 'drain' | 'freeze'): EventBody[] {
   if (mode === 'freeze') {
-    if (state.frozenUntil !== undefined || state.pausing !== undefined) return [];
+    if (state.frozenUntil !== undefined || (state.pausing !== undefined && !state.draining)) return [];
     return [{ type: 'group_frozen', until: new Date(world.clock.now() + freezeMs).toISOString() }];
   }
   // What is halted cannot be asked to stop.

@@ -57,6 +57,20 @@ test('a freeze halts the worker and what it started, and is thawed', async () =>
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
+test('a group that drains is frozen all the same, and goes on draining', async () => {
+  const group = make([{ name: 'a' }, { name: 'b' }], { maxConcurrentSessions: 1 });
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  await run.event('session_identified');
+  await run.ask({ kind: 'pause', mode: 'drain' });
+  expect(await run.ask({ kind: 'pause', mode: 'freeze' })).toMatchObject({ done: true });
+  await until(() => processState(a.hello.pid) === 'T');
+  expect(await run.ask({ kind: 'thaw' })).toMatchObject({ done: true });
+  await a.succeed();
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(group.state().counts).toMatchObject({ completed: 1, pending: 1 });
+});
+
 test('a freeze that lasts becomes a pause', async () => {
   const group = make([{ name: 'a' }], {}, { speed: 60 });
   const run = group.run(rig.env);

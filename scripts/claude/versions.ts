@@ -112,6 +112,18 @@ export function cacheFolder(): string {
  * whichever npm and Bun are set up for.
  */
 export async function movePin(version: string): Promise<void> {
+  const files = ['package.json', 'package-lock.json', 'bun.lock'].map((name) => join(root, name));
+  const before = files.map((path) => readFileSync(path));
+  try {
+    await writePin(version);
+  } catch (error) {
+    // Half of a pin would be taken for a whole one the next time.
+    for (const [index, path] of files.entries()) writeFileSync(path, before[index] as Buffer);
+    throw error;
+  }
+}
+
+async function writePin(version: string): Promise<void> {
   const flags = ['--save-exact', '--ignore-scripts', '--no-audit', '--no-fund', '--omit-lockfile-registry-resolved'];
   await npm(`claude ${version}`, ['install', '--save-dev', ...flags, `${claudePackage}@${version}`]);
   const locked = Bun.spawnSync(['sh', 'scripts/bun.sh', 'install', '--lockfile-only'], { cwd: root, stderr: 'pipe' });

@@ -131,6 +131,8 @@ test('doctor shows what was remembered, and what has not been tried', async () =
     return checks.find((one) => one.check === 'trial');
   };
   expect(await check()).toMatchObject({ level: 'ok', message: expect.stringContaining('16 of 16 promises held') });
+  noteTried(user.data, rig.program, broken('memory', 'it lived on'));
+  expect(await check()).toMatchObject({ level: 'ok', message: expect.stringContaining('; it has no memory') });
   noteTried(user.data, rig.program, forked);
   expect(await check()).toMatchObject({ level: 'warning', message: expect.stringContaining('fork is broken') });
   noteTried(user.data, rig.program, forbidden);

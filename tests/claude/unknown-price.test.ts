@@ -1,0 +1,47 @@
+/**
+ * Promises, with the real claude: of a model whose price claude does not know, the dearest that is known is booked, from
+ * the first figure on, and the cap holds by that. Old programs do not say that they guess.
+ */
+import { afterEach, expect, setDefaultTimeout } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
+import { pinnedClaude } from '../support/cli.ts';
+import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
+import { longTest } from '../support/long.ts';
+
+setDefaultTimeout(60_000);
+
+let api: ScriptedApi | null = null;
+let group: GroupFixture | null = null;
+afterEach(async () => {
+  await api?.stop();
+  group?.remove();
+});
+
+longTest(
+  'a cap holds by the dearest price that is known, and a guess of claude’s does not take that back',
+  async () => {
+    const model = 'claude-opus-99';
+    const work = { tool: 'Bash', input: { command: 'sleep 0.5' }, usage: { input: 50_000, output: 2_000 } };
+    const steps = [...Array.from({ length: 9 }, () => work), { text: 'done' }];
+    const made = makeGroup([{ name: 'a', fields: { allowedTools: ['Bash'], model } }], { maxBudgetUsd: 1.2 });
+    const served = startScriptedApi({ script: { version: 1, sessions: { '*': { steps } } }, nameOf: () => 'a' });
+    [api, group] = [served, made];
+    const env = {
+      ANTHROPIC_BASE_URL: served.url,
+      ANTHROPIC_API_KEY: 'test-key',
+      CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),
+    };
+    expect(await made.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
+    if (!readFileSync(made.session('a').transcript, 'utf8').includes('"costBasis":"unknown"')) return;
+    const { usage, reason } = made.state();
+    expect(reason).toBe('budget');
+    expect(usage.costUsd).toBeCloseTo(served.served.total.costUsd, 6);
+    expect(usage.estimated).toBe(true);
+    // One message may pass it, and one more may be on its way when that is heard.
+    const messageUsd = served.served.total.costUsd / served.served.total.replies;
+    expect(usage.costUsd).toBeLessThan(1.2 + 2 * messageUsd);
+    const types = made.events().map(({ type }) => type);
+    expect(types.filter((type) => type === 'session_starting')).toHaveLength(1);
+  },
+);

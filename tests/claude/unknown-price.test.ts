@@ -1,6 +1,6 @@
 /**
- * Promises, with the real claude: of a model whose price claude does not know, the dearest that is known is booked, from
- * the first figure on, and the cap holds by that. Old programs do not say that they guess.
+ * Promises, with the real claude: of a model whose price claude does not know, the dearest that is known is booked,
+ * from the first figure on, and the cap holds by that. Old programs do not say that they guess.
  */
 import { afterEach, expect, setDefaultTimeout } from 'bun:test';
 import { readFileSync } from 'node:fs';

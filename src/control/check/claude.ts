@@ -68,7 +68,7 @@ export async function rememberedTrial({ world, env, packageRoot }: Place, root: 
   // An ability that is absent breaks no promise.
   const promises = rowsOf(tried, login).filter(({ claim }) => claim.weight !== 'ability');
   const held = promises.filter(({ verdict }) => verdict === 'holds').length;
-  const lacks = rowsOf(tried, login).filter(({ claim, verdict }) => claim.weight === 'ability' && verdict !== 'holds');
+  const lacks = rowsOf(tried, login).filter(({ claim, verdict }) => claim.weight === 'ability' && verdict === 'broken');
   const absent = lacks.length === 0 ? '' : `; it has no ${lacks.map(({ id }) => id).join(', ')}`;
   const message = `claude ${version}: ${held} of ${promises.length} promises held on ${at.slice(0, 10)}${absent}`;
   const judged = judgeTrial(tried, login, undefined);

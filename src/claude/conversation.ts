@@ -7,8 +7,8 @@ import type { PriceTable, Tokens } from '../core/group.ts';
 import { LineSplitter } from '../core/line-splitter.ts';
 import type { World } from '../world/world.ts';
 import { isObject, text, usd } from './lenient.ts';
-import { modelsOf, parseLine, unpricedIn } from './messages.ts';
-import { estimateCost } from './pricing.ts';
+import { modelsOf, parseLine } from './messages.ts';
+import { estimateCost, isUnknownModel } from './pricing.ts';
 import { type Claim, noClaim } from './spending.ts';
 import type { AttemptStream } from './stream.ts';
 
@@ -334,7 +334,11 @@ function readState(line: string): Claim | null {
     const value: unknown = JSON.parse(line);
     if (!isObject(value) || value.type !== 'cost-state') return null;
     const { totalCostUSD, modelUsage } = value;
-    return { costUsd: usd(totalCostUSD), models: modelsOf(modelUsage), unpriced: unpricedIn(modelUsage) };
+    const models = modelsOf(modelUsage);
+    // Here claude does not say of which model it guesses.
+    const unpriced =
+      value.hasUnknownModelCost === true ? Object.keys(models).filter((name) => isUnknownModel(name)) : [];
+    return { costUsd: usd(totalCostUSD), models, unpriced };
   } catch {
     return null;
   }

@@ -379,7 +379,7 @@ function readControlResponse(value: JsonObject): ControlResponseMessage {
 }
 
 /** The models whose price claude does not know, by its figures per model; what it says of them is a guess. */
-export function unpricedIn(value: unknown): string[] {
+function unpricedIn(value: unknown): string[] {
   return Object.entries(object(value)).flatMap(([model, usage]) =>
     object(usage).costBasis === 'unknown' ? [model] : [],
   );

@@ -9,7 +9,7 @@ import type { ExitStatus } from '../world/world.ts';
 import { deniedOf } from './denials.ts';
 import type { ResultMessage } from './messages.ts';
 import { isUnknownModel } from './pricing.ts';
-import { type AttemptStream, isSuccess } from './stream.ts';
+import { type AttemptStream, isSuccess, unknownModels } from './stream.ts';
 import { openSubjects } from './task-list.ts';
 import { clip, oneLine } from './text.ts';
 import { describeTrouble, describeUnanswered, saidBy, sentence, type Verdict } from './trouble.ts';
@@ -276,8 +276,8 @@ function warningsOf(input: JudgeInput): Warning[] {
     const guess = unknown.length > 0 ? ` The price of ${oneLine(unknown.join(', '), 100)} is a guess.` : '';
     const message = `claude did not report its final cost; the figure is estimated from its stream.${guess}`;
     warnings.push({ code: 'estimated-cost', message });
-  } else if (stream.unpriced.length > 0) {
-    const names = oneLine(stream.unpriced.join(', '), 100);
+  } else if (unknownModels(stream).length > 0) {
+    const names = oneLine(unknownModels(stream).join(', '), 100);
     const how = 'so it counts as the dearest that is. `prices` in config.yaml can name it.';
     const message = `The price of ${names} is not known, ${how}`;
     warnings.push({ code: 'estimated-cost', message });

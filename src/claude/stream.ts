@@ -125,7 +125,7 @@ export interface AttemptStream extends AtWork {
   models: Readonly<Record<string, ModelUsage>>;
   /** The figures are a lower bound from the stream, not claude's own. */
   estimated: boolean;
-  /** Models that neither claude nor anybody here knows a price of: they count as the dearest that is known. */
+  /** Models whose price claude does not know. */
   unpriced: readonly string[];
   /** Figures of money or tokens came that cannot be true; they are not in those above. */
   hasOddFigures: boolean;
@@ -271,9 +271,14 @@ export function usageOf(s: AttemptStream, durationMs: number): Usage {
   const turns = s.results > 0 ? s.turns : s.messages;
   const usage: Usage = { costUsd: s.costUsd, tokens: s.tokens, durationMs, turns, models: s.models };
   // What claude says of a model whose price it does not know is a guess as well.
-  const isGuess = s.estimated || s.unbelieved !== undefined || s.unpriced.length > 0;
+  const isGuess = s.estimated || s.unbelieved !== undefined || unknownModels(s).length > 0;
   // The sum is rounded, model by model.
   return addUsage(noUsage, isGuess ? { ...usage, estimated: true } : usage);
+}
+
+/** The models whose price nobody knows, neither claude nor a table: they count as the dearest that is known. */
+export function unknownModels({ unpriced, prices }: AttemptStream): readonly string[] {
+  return unpriced.filter((model) => isUnknownModel(model, prices));
 }
 
 /** True for a result with which a session can be completed. */
@@ -409,13 +414,13 @@ function foldTotal(s: AttemptStream, total: Claim): void {
   delete s.unbelieved;
   if (s.isNewConversation) s.spending = spendAnew(s.spending, costUsd);
   s.isNewConversation = false;
-  s.unpriced = unpriced.filter((model) => isUnknownModel(model, s.prices));
+  s.unpriced = unpriced;
   setSpending(s, spendClaimed(s.spending, total, s.prices));
 }
 
 /** The totals that claude wrote down when it ended, where it printed none. */
 export function foldTotalAtEnd(s: AttemptStream, total: Claim): void {
-  foldTotal(s, total);
+  foldTotal(s, { ...total, unpriced: [...new Set([...s.unpriced, ...(total.unpriced ?? [])])] });
   s.isToldAtEnd = s.unbelieved === undefined;
 }
 

@@ -9,14 +9,18 @@ import {
   agentsAsking,
   conversationExists,
   isCutOff,
+  readTotals,
   removeEmptyConversation,
   totalsAtEnd,
   totalsBefore,
   totalsInParts,
   unwrittenLoops,
 } from '../../src/claude/conversation.ts';
-import type { AttemptStream } from '../../src/claude/stream.ts';
+import { estimateCost } from '../../src/claude/pricing.ts';
+import { noClaim } from '../../src/claude/spending.ts';
+import { type AttemptStream, emptyStream, foldTotalAtEnd, usageOf } from '../../src/claude/stream.ts';
 import { defined } from '../../src/core/defined.ts';
+import { noTokens } from '../../src/core/group.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { temporaryFolder } from '../support/store-world.ts';
 
@@ -126,6 +130,19 @@ describe('totalsAtEnd', () => {
     expect([1, 5].map((minute) => after(minute, 'killed'))).toEqual([undefined, undefined]);
     expect(after(1, 'gone')).toBeUndefined();
   });
+});
+
+test('totals at an end say that there are guesses, and of a model that nobody knows they are none of less', () => {
+  const modelUsage = { 'opus-99': { inputTokens: 100_000, costUSD: 0.4 }, 'claude-haiku-4-5': { costUSD: 0.1 } };
+  const state = { type: 'cost-state', totalCostUSD: 0.5, modelUsage, hasUnknownModelCost: true };
+  const totals = readTotals(JSON.stringify(state)) ?? noClaim;
+  expect(totals.unpriced).toEqual(['opus-99']);
+  expect(readTotals(JSON.stringify({ ...state, hasUnknownModelCost: false }))?.unpriced).toEqual([]);
+  const stream = emptyStream();
+  foldTotalAtEnd(stream, totals);
+  const dearestUsd = estimateCost('opus-99', { ...noTokens, input: 100_000 });
+  expect(dearestUsd).toBeGreaterThan(0.4);
+  expect(usageOf(stream, 0)).toMatchObject({ costUsd: dearestUsd + 0.1, estimated: true });
 });
 
 test('totalsInParts puts together what came in parts, torn anywhere', () => {

@@ -401,7 +401,8 @@ function claimedUsd(value: unknown): number {
   return value === undefined || (typeof value === 'number' && value >= 0) ? usd(value) : figureMax.usd;
 }
 
-function modelUsage(usage: JsonObject): ModelUsage {
+function modelUsage(usage: JsonObject): ModelUsage & { readonly tokens: PricedTokens } {
+  const hourly = count(usage.cacheCreationEphemeral1hInputTokens);
   return {
     costUsd: claimedUsd(usage.costUSD),
     tokens: {
@@ -409,6 +410,7 @@ function modelUsage(usage: JsonObject): ModelUsage {
       output: count(usage.outputTokens),
       cacheRead: count(usage.cacheReadInputTokens),
       cacheCreation: count(usage.cacheCreationInputTokens),
+      ...(hourly > 0 ? { hourly } : {}),
     },
   };
 }

@@ -60,14 +60,21 @@ export function isOddTotal({ costUsd, models }: Claim): boolean {
  * A process whose totals begin with `base`. What claude has written down and nobody has booked - its output met a full
  * disk - is of this process: it is told nowhere else.
  */
-export function spendBegun(base: Claim, booked: Claim = base): Spending {
+export function spendBegun(base: Claim, booked: Claim = base, prices: PriceTable = {}): Spending {
   const begun = emptySpending(base);
-  const unbookedUsd = base.costUsd - booked.costUsd;
-  if (unbookedUsd < unbookedMinUsd || isOddTotal(base)) return begun;
-  const own = ownPart(base, booked);
+  const { unpriced = [] } = base;
+  const own = withoutGuesses(ownPart(base, booked), unpriced, prices);
+  // What claude guesses and what was booked for the same are different sums: only tokens tell whether there is more.
+  const isMore = unpriced.length === 0 || hasAny(less(tokensOf(base), tokensOf(booked)));
+  const unbookedUsd = unpriced.length === 0 ? base.costUsd - booked.costUsd : own.costUsd;
+  if (!isMore || unbookedUsd < unbookedMinUsd || isOddTotal(base)) return begun;
   // Names of models may differ, and estimates may be of others.
   const models = Math.abs(own.costUsd - unbookedUsd) < unbookedMinUsd ? own.models : {};
   return summed({ ...begun, settled: { costUsd: unbookedUsd, models, estimated: false } }, noClaim, {});
+}
+
+function tokensOf({ models }: Claim): Tokens {
+  return Object.values(models).reduce((sum, { tokens }) => addTokens(sum, tokens), noTokens);
 }
 
 /** Nothing spent yet, in a process whose totals begin with `base`. */
@@ -140,7 +147,8 @@ function ownPart(total: Claim, base: Claim): Claim {
   const models = new Map<string, ModelUsage>();
   for (const [model, { costUsd, tokens }] of Object.entries(total.models)) {
     const before = usageIn(base.models, model);
-    const own = { costUsd: Math.max(0, costUsd - before.costUsd), tokens: less(tokens, before.tokens) };
+    const hourly = hourlyOf(tokens) - hourlyOf(before.tokens);
+    const own = { costUsd: Math.max(0, costUsd - before.costUsd), tokens: priced(less(tokens, before.tokens), hourly) };
     if (own.costUsd > sameUsd || hasAny(own.tokens)) models.set(model, own);
   }
   const perModelUsd = [...models.values()].reduce((sum, usage) => sum + usage.costUsd, 0);
@@ -161,12 +169,13 @@ export function spendSeen(s: Spending, model: string, usage: PricedTokens, price
 
 function summed({ base, settled }: Spending, claimed: Claim, unclaimed: Seen): Spending {
   // A map, so that a model called `__proto__` is only an odd name.
-  const models = new Map(Object.entries(settled.models));
+  const models = new Map<string, ModelUsage>();
   const add = (model: string, more: ModelUsage): void => {
     const told = models.get(model) ?? { costUsd: 0, tokens: noTokens };
     models.set(model, { costUsd: told.costUsd + more.costUsd, tokens: addTokens(told.tokens, more.tokens) });
   };
-  for (const [model, usage] of Object.entries(claimed.models)) add(model, usage);
+  for (const { models: told } of [settled, claimed])
+    for (const [model, usage] of Object.entries(told)) add(model, usage);
   const missing = Object.entries(unclaimed).filter(([, { tokens }]) => hasAny(tokens));
   for (const [model, usage] of missing) add(model, usage);
   const estimatedUsd = missing.reduce((sum, [, usage]) => sum + usage.costUsd, 0);
@@ -233,6 +242,10 @@ function withInput(tokens: Tokens): Tokens {
 function priced(tokens: Tokens, hourly: number): PricedTokens {
   const left = Math.min(hourly, tokens.cacheCreation);
   return left > 0 ? { ...tokens, hourly: left } : tokens;
+}
+
+function hourlyOf(tokens: PricedTokens): number {
+  return tokens.hourly ?? 0;
 }
 
 function hasAny(tokens: Tokens): boolean {

@@ -9,6 +9,7 @@ import { LineSplitter } from '../core/line-splitter.ts';
 import type { World } from '../world/world.ts';
 import { type KeptMessage, keptMessage, readTotals, timeOf } from './conversation.ts';
 import { isObject } from './lenient.ts';
+import { isUnknownModel } from './pricing.ts';
 import { type Claim, emptySpending, noClaim, spendClaimed } from './spending.ts';
 
 const chunkBytes = 1024 * 1024;
@@ -201,7 +202,7 @@ class ConversationMeter implements Meter {
       const seenUsd = [...seen.values()].reduce((sum, { costUsd }) => sum + costUsd, 0);
       if (claim !== null) {
         const { costUsd, models } = spendClaimed(emptySpending(base), claim, this.#prices);
-        const estimated = (claim.unpriced ?? []).length > 0;
+        const estimated = (claim.unpriced ?? []).some((model) => isUnknownModel(model, this.#prices));
         if (costUsd >= seenUsd - sameUsd) return { costUsd, models, estimated };
       }
       return { costUsd: seenUsd, models: Object.fromEntries(seen), estimated: seenUsd > 0 };

@@ -398,7 +398,7 @@ function foldAnswer(s: AttemptStream, requestId: string, total: Claim): void {
     foldTotal(s, total);
     return;
   }
-  setSpending(s, spendBegun(total, s.earlier?.booked));
+  setSpending(s, spendBegun(total, s.earlier?.booked, s.prices));
   s.unbookedUsd = s.costUsd;
   delete s.earlier;
 }

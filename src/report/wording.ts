@@ -71,10 +71,10 @@ export const estimateNote =
 /** What is special about a running group, in words: frozen, being paused, held by a limit; null = nothing. */
 export function conditionOf(state: GroupState, nowMs: number): string | null {
   if (state.status !== 'running') return null;
+  if (state.frozenUntil !== undefined) return `frozen until ${formatMoment(state.frozenUntil, nowMs)}`;
   if (state.pausing !== undefined) {
     return state.draining ? 'pausing: running sessions finish first' : `pausing: ${state.pausing}`;
   }
-  if (state.frozenUntil !== undefined) return `frozen until ${formatMoment(state.frozenUntil, nowMs)}`;
   if (state.limitResetsAt === undefined) return null;
   return `${limitName(state)} until ${formatMoment(state.limitResetsAt, nowMs)}`;
 }

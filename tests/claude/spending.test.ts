@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'bun:test';
 import { estimateCost } from '../../src/claude/pricing.ts';
-import { emptySpending, type Spending, spendClaimed, spendSeen } from '../../src/claude/spending.ts';
+import { emptySpending, type Spending, spendBegun, spendClaimed, spendSeen } from '../../src/claude/spending.ts';
 import { noTokens, type Tokens } from '../../src/core/group.ts';
 
 const dear = { nonsense: { input: 50, output: 50, cacheCreation: 50, cacheRead: 50 } };
@@ -35,6 +35,29 @@ test('of a model whose price claude guesses the table counts, or the dearest tha
   ]);
   expect(guessed(0.6, 'nonsense')).toBeCloseTo(110_000 * 50e-6, 9);
   expect(guessed(9, 'nonsense')).toBeCloseTo(110_000 * 50e-6, 9);
+});
+
+test('what claude guesses for what is booked is no more of it, and what is not booked is found by its tokens', () => {
+  const guess = (costUsd: number, tokens: Tokens) => ({
+    ...{ costUsd, models: { 'quartz-9': { costUsd, tokens } }, unpriced: ['quartz-9'] },
+  });
+  const booked = (costUsd: number) => ({ costUsd, models: { 'quartz-9': { costUsd, tokens: input(100_000) } } });
+  const cheap = { 'quartz-9': { input: 1, output: 1, cacheCreation: 1, cacheRead: 1 } };
+  // By a price of the user's, by the dearest that is known, and by an earlier program.
+  expect(spendBegun(guess(0.4, input(100_000)), booked(0.1), cheap).costUsd).toBe(0);
+  expect(spendBegun(guess(0.4, input(100_000)), booked(1.5), {}).costUsd).toBe(0);
+  expect(spendBegun(guess(0.4, input(100_000)), booked(0.4), {}).costUsd).toBe(0);
+  expect(spendBegun(guess(0.6, input(150_000)), booked(0.1), cheap).costUsd).toBeCloseTo(0.05, 9);
+  const dearestUsd = estimateCost('quartz-9', input(50_000), {});
+  expect(spendBegun(guess(0.6, input(150_000)), booked(1.5), {}).costUsd).toBeCloseTo(dearestUsd, 9);
+});
+
+test('what a guessed model has written for an hour costs what that does, and is no part of what is told', () => {
+  const hourly = { ...noTokens, cacheCreation: 100_000, hourly: 100_000 };
+  const claimed = { costUsd: 0.8, models: { 'quartz-9': { costUsd: 0.8, tokens: hourly } }, unpriced: ['quartz-9'] };
+  const told = spendClaimed(emptySpending(), claimed, {});
+  expect(told.costUsd).toBeCloseTo(estimateCost('quartz-9', hourly), 9);
+  expect(told.models['quartz-9']?.tokens).toEqual({ ...noTokens, cacheCreation: 100_000 });
 });
 
 test('a total of guesses does not fall below what was estimated, so a cap that is reached stays reached', () => {

@@ -274,7 +274,9 @@ export class Worker {
       this.#hosted.terminate();
     }
     // Of sub-agents that others have called nothing is printed but their progress.
-    if (message.kind === 'user' || this.stream.openTasks.size > 0) this.#hasNews = true;
+    const isUnwatched = this.stream.openTasks.size > 0 || this.#isGuessing;
+    if (message.kind === 'user' || isUnwatched) this.#hasNews = true;
+    if (message.kind === 'assistant' && this.#isGuessing) this.#endOverCap();
     // The summary is no message of the conversation: only claude's own totals tell what it has cost.
     if (message.kind === 'compact-boundary') this.#meter(0);
     if (message.kind === 'control-response') this.#endOverCap();
@@ -310,9 +312,14 @@ export class Worker {
    */
   #endOverCap(): void {
     const { reservedUsd } = this.#options;
-    const isOver = reservedUsd !== undefined && this.stream.spending.claimed.costUsd > reservedUsd;
-    const isBlind = this.stream.openTasks.size > 0 || this.stream.unpriced.length > 0;
-    if (isOver && isBlind && this.stream.inTurn) this.stop('budget');
+    const { costUsd, spending, inTurn, openTasks } = this.stream;
+    const spentUsd = this.#isGuessing ? costUsd : spending.claimed.costUsd;
+    const isOver = reservedUsd !== undefined && spentUsd > reservedUsd;
+    if (isOver && inTurn && (openTasks.size > 0 || this.#isGuessing)) this.stop('budget');
+  }
+
+  get #isGuessing(): boolean {
+    return this.stream.unpriced.length > 0;
   }
 
   /** The turn is over, and tasks go on: sub-agents, or commands in the background. */

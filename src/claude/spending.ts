@@ -62,7 +62,8 @@ export function isOddTotal({ costUsd, models }: Claim): boolean {
  */
 export function spendBegun(base: Claim, booked: Claim = base, prices: PriceTable = {}): Spending {
   const begun = emptySpending(base);
-  const { unpriced = [] } = base;
+  // Of what it goes on with claude does not say that it guesses.
+  const unpriced = Object.keys(base.models).filter((model) => isUnknownModel(model));
   const own = withoutGuesses(ownPart(base, booked), unpriced, prices);
   // What claude guesses and what was booked for the same are different sums: only tokens tell whether there is more.
   const isMore = unpriced.length === 0 || hasAny(less(tokensOf(base), tokensOf(booked)));

@@ -39,7 +39,7 @@ test('of a model whose price claude guesses the table counts, or the dearest tha
 
 test('what claude guesses for what is booked is no more of it, and what is not booked is found by its tokens', () => {
   const guess = (costUsd: number, tokens: Tokens) => ({
-    ...{ costUsd, models: { 'quartz-9': { costUsd, tokens } }, unpriced: ['quartz-9'] },
+    ...{ costUsd, models: { 'quartz-9': { costUsd, tokens } } },
   });
   const booked = (costUsd: number) => ({ costUsd, models: { 'quartz-9': { costUsd, tokens: input(100_000) } } });
   const cheap = { 'quartz-9': { input: 1, output: 1, cacheCreation: 1, cacheRead: 1 } };

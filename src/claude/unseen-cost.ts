@@ -4,7 +4,7 @@
  * answered when the machine went down, and what an impossible figure stands for, is written nowhere: for that the most
  * is held that it can have been.
  */
-import { addTokens, noTokens, roundUsd, type Tokens, type Usage } from '../core/group.ts';
+import { addTokens, negativeTokens, noTokens, roundUsd, type Tokens, type Usage } from '../core/group.ts';
 import { whoAsks } from './at-work.ts';
 import type { KeptMessage } from './conversation.ts';
 import { estimateCost } from './pricing.ts';
@@ -103,7 +103,7 @@ function untold({ models }: Usage, messages: readonly KeptMessage[]): readonly K
   return messages
     .toSorted((a, b) => b.atMs - a.atMs)
     .filter(({ model, tokens, usd }) => {
-      const rest = without(missing.get(model) ?? noTokens, tokens);
+      const rest = addTokens(missing.get(model) ?? noTokens, negativeTokens(tokens));
       const isMissing = usd > 0 && Object.values(rest).every((count) => count >= 0);
       if (isMissing) missing.set(model, rest);
       return isMissing;
@@ -112,15 +112,6 @@ function untold({ models }: Usage, messages: readonly KeptMessage[]): readonly K
 
 function sumOf(messages: readonly KeptMessage[]): Tokens {
   return messages.reduce((sum, { tokens }) => addTokens(sum, tokens), noTokens);
-}
-
-function without(a: Tokens, b: Tokens): Tokens {
-  return {
-    input: a.input - b.input,
-    output: a.output - b.output,
-    cacheRead: a.cacheRead - b.cacheRead,
-    cacheCreation: a.cacheCreation - b.cacheCreation,
-  };
 }
 
 /**

@@ -395,6 +395,6 @@ function negative({ costUsd, tokens, durationMs, turns, models }: Usage): Usage 
   };
 }
 
-function negativeTokens({ input, output, cacheRead, cacheCreation }: Tokens): Tokens {
+export function negativeTokens({ input, output, cacheRead, cacheCreation }: Tokens): Tokens {
   return { input: -input, output: -output, cacheRead: -cacheRead, cacheCreation: -cacheCreation };
 }

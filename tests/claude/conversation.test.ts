@@ -175,7 +175,7 @@ test('a sub-agent waits for an answer that its file does not hold, but not to wh
   expect([asking(newer), asking(newer + line(3, 'user', 'Exit code 137'))]).toEqual([0, 0]);
   expect([asking(newer + line(3, 'user') + asks(3)), asking(newer + asks(3), 4)]).toEqual([1, 0]);
   expect(asking(newer + line(3, 'user', answered) + asks(3))).toBe(1);
-  // Programs before 2.1.278 do not write down when they ask.
+  // Older programs, as 2.1.260, do not write down when they ask.
   const older = line(1, 'user') + answered;
   expect([asking(older), asking(older + line(3, 'user')), asking(older + line(3, 'user'), 4)]).toEqual([0, 1, 0]);
   const stopped = line(3, 'user', '[Request interrupted by user]');

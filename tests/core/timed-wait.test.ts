@@ -92,6 +92,14 @@ describe('does not go on by itself', () => {
       'pausing',
     ],
     ['everything is halted', () => backingOff().add({ type: 'group_frozen', until: at(nowMs + minuteMs) }), 'frozen'],
+    [
+      'everything is halted while it drains',
+      () =>
+        backingOff()
+          .add({ type: 'group_pausing', reason: 'user', mode: 'drain' })
+          .add({ type: 'group_frozen', until: at(nowMs + minuteMs) }),
+      'frozen',
+    ],
     ['too many failed', () => backingOff(minuteMs, { config: { errorThreshold: 1 } }).fail(b), 'error-threshold'],
     ['a person is needed', () => backingOff().fail(b, noUsage, 'not-logged-in'), 'needs-person'],
     ['its own money is spent', () => backingOff(minuteMs, { definition: { maxBudgetUsd: 1 } }), 'budget'],

@@ -58,11 +58,11 @@ type Refuse = (sessionId: SessionId, hold: Hold) => void;
 /** What to do, and why what could start does not: decided once, for those who act and for those who tell. */
 export function judge(state: GroupState, context: SchedulingContext, refuse: Refuse = () => {}): Judgement {
   if (state.status !== 'running') return { decisions: [], hold: groupHold(state) };
-  if (state.pausing !== undefined) return { decisions: decidePausing(state, state.pausing, context), hold: pausing };
-  if (state.frozenUntil !== undefined) {
-    const hold = frozen(state, state.frozenUntil);
-    return { decisions: [{ do: 'wait', ...hold }], hold };
-  }
+  const halted = state.frozenUntil === undefined ? null : frozen(state, state.frozenUntil);
+  // A group that drains may be frozen, too.
+  const { pausing: reason } = state;
+  if (reason !== undefined) return { decisions: decidePausing(state, reason, context), hold: halted ?? pausing };
+  if (halted !== null) return { decisions: [{ do: 'wait', ...halted }], hold: halted };
   const plan = planOf(state);
   const budget = judgeBudget(state, context.liveUsd);
   const decisions: Decision[] = [...budget.notices, ...ownNotices(state, context.liveUsd)];

@@ -4,7 +4,7 @@ import type { EventBody } from '../src/core/event.ts';
 import { noUsage, type SessionId } from '../src/core/group.ts';
 import { groupProgress, type LiveSession } from '../src/core/progress.ts';
 import { type GroupWriter, openGroupWriter } from '../src/store/group-writer.ts';
-import { createRealWorld } from '../src/world/real-world.ts';
+import { createRealWorld } from '../src/system/real-world.ts';
 import {
   atMost,
   type Benchmark,

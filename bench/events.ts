@@ -2,7 +2,7 @@
 import { groupProgress } from '../src/core/progress.ts';
 import { openGroupWriter, progressDelayMs } from '../src/store/group-writer.ts';
 import { snapshotDelayMs } from '../src/store/snapshots.ts';
-import { createRealWorld } from '../src/world/real-world.ts';
+import { createRealWorld } from '../src/system/real-world.ts';
 import { createCountingWorld } from './support/counting-world.ts';
 import {
   atMost,

@@ -1,6 +1,6 @@
 /** What each hook adds to the start of a session: the whole process, beside the same job as bash and jq. */
 import { join } from 'node:path';
-import { packageRoot } from '../src/world/own-program.ts';
+import { packageRoot } from '../src/system/own-program.ts';
 import { atMost, type Benchmark, type Figure, formatRatio, measured, median, ratio } from './support/figures.ts';
 import { makeFolder, memoryPlace } from './support/group-on-disk.ts';
 import { type HookFixture, type HookName, hookFixtures, idle, sessionId } from './support/hook-fixtures.ts';

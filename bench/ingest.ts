@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseLine } from '../src/claude/messages.ts';
 import { emptyStream, foldMessage } from '../src/claude/stream.ts';
-import { TranscriptFollower } from '../src/runner/attempt/transcript-follower.ts';
-import { createRealWorld } from '../src/world/real-world.ts';
+import { createRealWorld } from '../src/system/real-world.ts';
+import { TranscriptFollower } from '../src/worker/attempt/transcript-follower.ts';
 import {
   atLeast,
   type Benchmark,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { GroupEvent } from '../src/core/event.ts';
 import type { RehearsalScript } from '../src/rehearsal/script.ts';
 import { type CapturedRequest, type ScriptedApi, startScriptedApi } from '../src/rehearsal/scripted-api.ts';
-import { createRealWorld } from '../src/world/real-world.ts';
+import { createRealWorld } from '../src/system/real-world.ts';
 import { pinnedClaude } from '../tests/support/cli.ts';
 import { type GroupFixture, makeGroup as makeFixture } from '../tests/support/group-fixture.ts';
 import { type Benchmark, type Effort, type Figure, measured } from './support/figures.ts';

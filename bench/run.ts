@@ -5,9 +5,9 @@
 import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { forgetEnded, inheritOrphans } from '../src/world/libc.ts';
-import { createProcTable } from '../src/world/processes/proc-system.ts';
-import { collectDescendants } from '../src/world/processes/process-tree.ts';
+import { forgetEnded, inheritOrphans } from '../src/system/libc.ts';
+import { createProcTable } from '../src/system/processes/proc-system.ts';
+import { collectDescendants } from '../src/system/processes/process-tree.ts';
 import { dist, memoryFolder, ownPrefix } from './support/places.ts';
 
 const lookMs = 20;

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createRealWorld } from '../src/world/real-world.ts';
+import { createRealWorld } from '../src/system/real-world.ts';
 import { noteTried } from '../tests/support/tried.ts';
 import {
   atMost,
@@ -19,7 +19,7 @@ import { makeFolder, makeGroup, memoryPlace } from './support/group-on-disk.ts';
 import { type Contender, inTurns, type Standings } from './support/in-turns.ts';
 import { randomGraph, shortestMs, type Task, tinyClaude } from './support/tasks.ts';
 
-const launcher = join(import.meta.dir, '..', 'bin', 'claude-code-agent');
+const launcher = join(import.meta.dir, '../bin/claude-code-agent');
 /**
  * Was 1.1 until each attempt got a keeper and a containment of its own, which a task of `xargs` has not: some
  * milliseconds of CPU a task, which show only because tasks of 100 ms fill both cores here. Sessions take minutes.

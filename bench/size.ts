@@ -2,7 +2,7 @@
 import { tmpdir } from 'node:os';
 import { readLog } from '../src/store/event-log.ts';
 import { groupPaths } from '../src/store/paths.ts';
-import { createRealWorld } from '../src/world/real-world.ts';
+import { createRealWorld } from '../src/system/real-world.ts';
 import { type Benchmark, type Figure, formatMs, measured, median, ratio } from './support/figures.ts';
 import { makeFolder, makeGroup, memoryPlace } from './support/group-on-disk.ts';
 import { type Contender, inTurns } from './support/in-turns.ts';

@@ -5,8 +5,8 @@ import { planOf } from '../src/core/plan/plan.ts';
 import { loadGroup } from '../src/store/group-store.ts';
 import { openGroupWriter } from '../src/store/group-writer.ts';
 import { groupPaths, groupsFolder } from '../src/store/paths.ts';
-import { createRealWorld } from '../src/world/real-world.ts';
-import type { World } from '../src/world/world.ts';
+import { createRealWorld } from '../src/system/real-world.ts';
+import type { World } from '../src/system/world.ts';
 import { type CountingWorld, createCountingWorld } from './support/counting-world.ts';
 import {
   atMost,
@@ -23,7 +23,7 @@ import { type BenchFolder, inChains, makeFolder, makeGroup } from './support/gro
 import { inFlight, Story } from './support/story.ts';
 import { tinyClaude } from './support/tasks.ts';
 
-const launcher = join(import.meta.dir, '..', 'bin', 'claude-code-agent');
+const launcher = join(import.meta.dir, '../bin/claude-code-agent');
 /** Groups of one user, and sessions of one group. */
 const many = 10_000;
 const quickMany = 300;

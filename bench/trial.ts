@@ -1,7 +1,7 @@
 /** What a claude that never ran here costs a user: its trial, and in later runs the look at what is remembered. */
 import { join } from 'node:path';
-import { TrialGate } from '../src/trial/gate.ts';
-import { createRealWorld } from '../src/world/real-world.ts';
+import { TrialGate } from '../src/app/claude-check/gate.ts';
+import { createRealWorld } from '../src/system/real-world.ts';
 import { pinnedClaude } from '../tests/support/cli.ts';
 import { atMost, type Benchmark, type Figure, formatMs, measured, median } from './support/figures.ts';
 import { makeFolder } from './support/group-on-disk.ts';

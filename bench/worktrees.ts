@@ -5,7 +5,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { branchName, makeWorkspace } from '../src/git/worktrees/workspace.ts';
-import { createRealWorld } from '../src/world/real-world.ts';
+import { createRealWorld } from '../src/system/real-world.ts';
 import { type Benchmark, type Figure, measured, median, ratio } from './support/figures.ts';
 import { type BenchFolder, makeFolder } from './support/group-on-disk.ts';
 

@@ -68,7 +68,7 @@ export async function compile(outfile: string, entry: string, others?: ForOthers
 }
 
 if (import.meta.main) {
-  const [outfile, entry = join(import.meta.dir, '..', 'src', 'main.ts')] = process.argv.slice(2);
+  const [outfile, entry = join(import.meta.dir, '../src/main.ts')] = process.argv.slice(2);
   if (outfile === undefined) throw new Error('usage: build.ts OUTFILE [MODULE]');
   await compile(outfile, entry);
 }

@@ -4,7 +4,7 @@
  */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { bundledParts } from '../src/world/own-program.ts';
+import { bundledParts } from '../src/system/own-program.ts';
 import { checkBuilt, forEachForm } from './build.ts';
 
 const root = join(import.meta.dir, '..');

@@ -105,9 +105,9 @@ async function makePictures(): Promise<void> {
     writeFileSync(join(projects, name, 'check.sh'), check);
     chmodSync(join(projects, name, 'check.sh'), 0o755);
   }
-  const workflow = join(import.meta.dir, 'pictures', 'workflow.yaml');
+  const workflow = join(import.meta.dir, 'pictures/workflow.yaml');
   const group = await cca('group', 'create', 'key-rotation', '--from', workflow, '--var', `dir=${projects}`);
-  await cca('group', 'run', group, '--detach', '--rehearse', join(import.meta.dir, 'pictures', 'rehearsal.yaml'));
+  await cca('group', 'run', group, '--detach', '--rehearse', join(import.meta.dir, 'pictures/rehearsal.yaml'));
   await plateau(group);
   const opened = { shows: ['›✓  001 keys', '006 gateway', 'q quit'] };
   const gateway = { keys: 'jjjj', shows: ['│ 006 gateway', './check.sh --all'] };

@@ -14,9 +14,9 @@ import {
 } from './context/hook-call.ts';
 import { parseHookInput } from './context/hook-input.ts';
 import { defined } from './core/defined.ts';
-import { createClock } from './world/clock.ts';
-import { createFiles } from './world/files.ts';
-import { hostName } from './world/host-name.ts';
+import { createClock } from './system/clock.ts';
+import { createFiles } from './system/files.ts';
+import { hostName } from './system/host-name.ts';
 
 /** Only what is asked for is loaded: a session waits for each of its hooks. */
 const systems: Readonly<Record<string, () => Promise<ContextSystem>>> = {
@@ -98,8 +98,8 @@ async function answer(name: string, call: HookCall): Promise<void> {
     note({ system: name, ...notes }, call, text);
     if (text !== '') output.write(`${text}\n`);
     if (aside !== undefined) {
-      const { startAside } = await import('./world/aside.ts');
-      const { ownCommand } = await import('./world/own-program.ts');
+      const { startAside } = await import('./system/aside.ts');
+      const { ownCommand } = await import('./system/own-program.ts');
       startAside(ownCommand('main'), { ...aside, env });
     }
   } catch (error) {

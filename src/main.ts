@@ -1,10 +1,10 @@
 /**
- * The program: one command line in, one exit code out. The parts that it starts itself (world/own-program.ts) load
+ * The program: one command line in, one exit code out. The parts that it starts itself (system/own-program.ts) load
  * nothing of the command line.
  */
 import manifest from '../package.json' with { type: 'json' };
 import { startedAs } from './core/program-name.ts';
-import { nameVariable, packageRoot } from './world/own-program.ts';
+import { nameVariable, packageRoot } from './system/own-program.ts';
 
 const [family, system = '', ...words] = process.argv.slice(2);
 // claude asks for no help; a person who does must not set off the hook.
@@ -14,7 +14,7 @@ if (family === 'hook' && ['task', 'cpm', 'faber', 'handover', 'all'].includes(sy
   await import('./hook-main.ts');
 } else if (family === 'subreaper-exec') {
   process.argv.splice(2, 1);
-  await import('./world/subreaper-exec.ts');
+  await import('./system/subreaper-exec.ts');
 }
 
 startedAs(process.env[nameVariable]);

@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import { createContext } from '../../src/cli/context.ts';
 import { runToEnd } from '../../src/cli/program.ts';
-import { packageRoot } from '../../src/world/own-program.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { packageRoot } from '../../src/system/own-program.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { createCountingWorld } from './counting-world.ts';
 
 const { BENCH_COUNTS: target } = process.env;

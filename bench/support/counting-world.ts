@@ -1,5 +1,5 @@
 /** The real world that counts what it does to the disk, and can be told to leave the waiting for it out. */
-import type { AppendFile, Files, World } from '../../src/world/world.ts';
+import type { AppendFile, Files, World } from '../../src/system/world.ts';
 
 export interface DiskCounts {
   /** Calls of fsync and fdatasync, folders included. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from '../../src/core/group.ts';
 import { makeGroupId, makeSessionId } from '../../src/core/id.ts';
 import { createGroup } from '../../src/store/group-store.ts';
-import type { World } from '../../src/world/world.ts';
+import type { World } from '../../src/system/world.ts';
 import { memoryFolder } from './places.ts';
 
 export const startMs = Date.UTC(2026, 0, 2, 3, 4, 5);

@@ -1,7 +1,7 @@
 /** The program as an installation runs it: compiled, or from its sources where what was compiled is older. */
 import { mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { isolatedBunFlags, ownCommand, packageRoot } from '../../src/world/own-program.ts';
+import { isolatedBunFlags, ownCommand, packageRoot } from '../../src/system/own-program.ts';
 import { dist, ownPrefix } from './places.ts';
 
 const countedMain = join(import.meta.dir, 'counted-main.ts');

@@ -1,6 +1,6 @@
 /** Where a run of the benchmarks keeps its files: all of them go with it. */
 import { join } from 'node:path';
-import { packageRoot } from '../../src/world/own-program.ts';
+import { packageRoot } from '../../src/system/own-program.ts';
 
 /** Where files are in memory, on Linux. */
 export const memoryFolder = '/dev/shm';

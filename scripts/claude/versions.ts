@@ -16,7 +16,7 @@ import {
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 
-export const root = resolve(import.meta.dir, '..', '..');
+export const root = resolve(import.meta.dir, '../..');
 const claudePackage = '@anthropic-ai/claude-code';
 
 /** The oldest version that must work. */

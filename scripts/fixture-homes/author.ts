@@ -1,7 +1,7 @@
 /** A user of an earlier program who leaves one group behind. */
 import { appendFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { Night } from '../../tests/cli/night.ts';
 import { Repository } from '../../tests/git/repository.ts';
 import { until } from '../../tests/support/cli.ts';

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { packageRoot } from '../../src/world/own-program.ts';
+import { packageRoot } from '../../src/system/own-program.ts';
 
 const link = join(packageRoot, 'dist', 'claude-code-agent');
 

@@ -5,7 +5,7 @@
 import type { StopReason, Warning } from '../core/event.ts';
 import { figureMax } from '../core/group.ts';
 import { deniedSentence } from '../core/progress.ts';
-import type { ExitStatus } from '../world/world.ts';
+import type { ExitStatus } from '../system/world.ts';
 import { deniedOf } from './denials.ts';
 import type { ResultMessage } from './messages.ts';
 import { isUnknownModel } from './pricing.ts';

@@ -1,6 +1,6 @@
 /** What claude printed, from a transcript of any size, a part at a time. */
 import { LineSplitter } from '../core/line-splitter.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import { parseLine } from './messages.ts';
 
 const chunkBytes = 1024 * 1024;

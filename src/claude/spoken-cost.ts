@@ -6,7 +6,7 @@ import { basename, dirname, join, relative, sep } from 'node:path';
 import type { Conversed } from '../core/event.ts';
 import { addTokens, type ModelUsage, noTokens, type PriceTable, type Usage } from '../core/group.ts';
 import { LineSplitter } from '../core/line-splitter.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import { type KeptMessage, keptMessage, readTotals, timeOf } from './conversation.ts';
 import { isObject } from './lenient.ts';
 import { isUnknownModel } from './pricing.ts';

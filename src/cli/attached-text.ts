@@ -1,5 +1,5 @@
 /** What is said before and after a person has a session, on a terminal and in the dashboard. */
-import type { Attached } from '../control/attach/attach-session.ts';
+import type { Attached } from '../app/attach/attach-session.ts';
 import { adviceText, advise } from '../core/advice.ts';
 import type { SessionId } from '../core/group.ts';
 import { raiseAdvice, resumeSessionCommand, sessionReference } from '../core/plan/advice.ts';
@@ -7,7 +7,7 @@ import { isBudgetExhausted } from '../core/plan/budget.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { formatMoney } from '../core/text/money.ts';
-import { titleOf } from '../report/wording.ts';
+import { titleOf } from '../view/wording.ts';
 
 export function mayspendText(reservedUsd: number | undefined): string {
   const cap =

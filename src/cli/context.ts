@@ -1,14 +1,14 @@
 /** What every command gets: the world, the environment, the data root and the two output streams. */
 
-import { findDataRoot } from '../control/data-root.ts';
-import type { Place } from '../control/place.ts';
+import { findDataRoot } from '../app/data-root.ts';
+import type { Place } from '../app/place.ts';
 import { adviceText } from '../core/advice.ts';
 import { errorText, type Failure, fail, type Result } from '../core/failure.ts';
 import { programName } from '../core/program-name.ts';
-import { safeLine } from '../report/terminal-text.ts';
 import { LogLost } from '../store/log-lost.ts';
-import { createRealWorld } from '../world/real-world.ts';
-import type { World } from '../world/world.ts';
+import { createRealWorld } from '../system/real-world.ts';
+import type { World } from '../system/world.ts';
+import { safeLine } from '../view/terminal-text.ts';
 import { type ExitCode, exitCode, exitCodeFor } from './exit-code.ts';
 import { createOutput, type Output, type OutputStream } from './output.ts';
 import { standardError, standardInputIsTerminal, standardOutput } from './standard-streams.ts';

@@ -1,11 +1,11 @@
 /** `--detach`: what is said about a runner of its own, and the exit code when it refused. */
 
-import { whileBusy } from '../control/busy.ts';
-import type { GroupReference } from '../control/resolve.ts';
-import { startDetached } from '../control/run/detach.ts';
+import { whileBusy } from '../app/busy.ts';
+import type { GroupReference } from '../app/resolve.ts';
+import { startDetached } from '../app/run/detach.ts';
 import { commandText } from '../core/advice.ts';
 import { ok } from '../core/failure.ts';
-import { safeJson, safeLine } from '../report/terminal-text.ts';
+import { safeJson, safeLine } from '../view/terminal-text.ts';
 import type { Context, Work } from './context.ts';
 import { exitCode, knownExitCode } from './exit-code.ts';
 import type { RunCommandOptions } from './options/run-options.ts';

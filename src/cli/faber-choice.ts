@@ -1,10 +1,10 @@
 /** The warning that another FABER run is in progress in this work tree, and the question what to do. */
 
-import type { Conflict } from '../control/faber/begin.ts';
+import type { Conflict } from '../app/faber/begin.ts';
 import { commandText } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { plainNamePattern } from '../core/values.ts';
-import { safeLine } from '../report/terminal-text.ts';
+import { safeLine } from '../view/terminal-text.ts';
 import type { Context } from './context.ts';
 
 export type Choice = 'take-over' | 'worktree' | 'cancel';

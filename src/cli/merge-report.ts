@@ -1,12 +1,12 @@
 /** What a merge did, or would do, for people and as JSON. */
 
+import type { MergeReport } from '../app/delivery/merge.ts';
+import { type MergeItem, titleOfItem } from '../app/delivery/merge-items.ts';
+import { leftOutLines, placeName } from '../app/delivery/plan.ts';
 import { defined } from '../core/defined.ts';
-import type { MergeReport } from '../delivery/merge.ts';
-import { type MergeItem, titleOfItem } from '../delivery/merge-items.ts';
-import { leftOutLines, placeName } from '../delivery/plan.ts';
 import { shortCommit } from '../git/worktrees/scratch.ts';
-import { plural } from '../report/format.ts';
-import { safeJson, safeLine } from '../report/terminal-text.ts';
+import { plural } from '../view/format.ts';
+import { safeJson, safeLine } from '../view/terminal-text.ts';
 import type { Context } from './context.ts';
 
 const lineColumns = 1000;

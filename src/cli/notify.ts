@@ -1,10 +1,10 @@
 /** `--notify`: rings the terminal, and tells it what happened, when something happens that a user may wait for. */
 
-import { awaitedEvents } from '../control/event-commands.ts';
+import { awaitedEvents } from '../app/event-commands.ts';
 import type { GroupEvent } from '../core/event.ts';
 import { type GroupState, isThrottled } from '../core/state.ts';
-import { formatDate } from '../report/format.ts';
-import { safeLine } from '../report/terminal-text.ts';
+import { formatDate } from '../view/format.ts';
+import { safeLine } from '../view/terminal-text.ts';
 import type { Output } from './output.ts';
 
 const columnsMax = 120;

@@ -2,9 +2,9 @@
  * The two output streams. Writing never blocks the program and never fails: when the reader of a pipe goes away
  * (`| head -1`) or the disk is full, what follows is dropped, and whoever cares is told once.
  */
-import { colourStyle, plainStyle, type Style } from '../report/format.ts';
-import { fitColumns } from '../report/terminal-text.ts';
-import { endsInLineBegin, withoutCommands } from '../report/workflow-commands.ts';
+import { colourStyle, plainStyle, type Style } from '../view/format.ts';
+import { fitColumns } from '../view/terminal-text.ts';
+import { endsInLineBegin, withoutCommands } from '../view/workflow-commands.ts';
 
 export interface Output {
   /** Appends text. What is already harmless for terminals is up to the caller. */

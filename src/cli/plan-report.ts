@@ -1,13 +1,14 @@
 /** `group plan` and `--dry-run`: what a run would do and need, for people and as a document. */
+
+import { type PreviewOptions, type PreviewTemplates, previewRun, type RunPreview } from '../app/run/preview.ts';
 import { object } from '../claude/lenient.ts';
-import { type PreviewOptions, type PreviewTemplates, previewRun, type RunPreview } from '../control/run/preview.ts';
 import { ok } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
-import { textPlan } from '../report/plan.ts';
-import { safeJson, safeText } from '../report/terminal-text.ts';
-import { isolationWhy } from '../report/work-plan.ts';
+import { textPlan } from '../view/plan.ts';
+import { safeJson, safeText } from '../view/terminal-text.ts';
+import { isolationWhy } from '../view/work-plan.ts';
 import type { Context, Work } from './context.ts';
 import { exitCode } from './exit-code.ts';
 

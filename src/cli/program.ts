@@ -83,7 +83,7 @@ async function takePipedScript(context: Context, command: CommandUnknownOpts): P
   if (isShort || command.getOptionValue('rehearse') !== '-') return;
   const { readPipedYaml } = await import('./options/standard-input.ts');
   const text = await readPipedYaml(context, 'The rehearsal script');
-  const { keepScript } = await import('../control/rehearsal-process.ts');
+  const { keepScript } = await import('../app/rehearsal-process.ts');
   const kept = text.ok ? keepScript(context, text.value) : text;
   if (kept.ok) command.setOptionValue('rehearse', kept.value);
   else {

@@ -1,16 +1,16 @@
 /** What `group pr` did, for people and as JSON; and what it would do, as commands for a shell. */
 import { join, relative } from 'node:path';
-import { shellWord } from '../control/path-argument.ts';
-import type { LoadedGroup } from '../control/resolve.ts';
+import { createArgs, editArgs } from '../app/delivery/gh.ts';
+import { mergeMessage, scratchPlace } from '../app/delivery/merge-sandbox.ts';
+import { leftOutLines } from '../app/delivery/plan.ts';
+import { proposalSection, proposalTitle } from '../app/delivery/proposal-text.ts';
+import { bodyFileOf, type Destination, type ProposalReport } from '../app/delivery/pull-request.ts';
+import { shellWord } from '../app/path-argument.ts';
+import type { LoadedGroup } from '../app/resolve.ts';
 import { defined } from '../core/defined.ts';
-import { createArgs, editArgs } from '../delivery/gh.ts';
-import { mergeMessage, scratchPlace } from '../delivery/merge-sandbox.ts';
-import { leftOutLines } from '../delivery/plan.ts';
-import { proposalSection, proposalTitle } from '../delivery/proposal-text.ts';
-import { bodyFileOf, type Destination, type ProposalReport } from '../delivery/pull-request.ts';
 import { pushArgs } from '../git/push.ts';
 import { mergeArgs, repositoryDir, scratchArgs, shortCommit } from '../git/worktrees/scratch.ts';
-import { safeJson, safeLine, safeText } from '../report/terminal-text.ts';
+import { safeJson, safeLine, safeText } from '../view/terminal-text.ts';
 import type { Context } from './context.ts';
 
 const lineColumns = 1000;

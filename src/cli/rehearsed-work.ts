@@ -1,5 +1,5 @@
 /** Work that no model has done is handed over only by somebody who knows it. */
-import { type GroupReference, loadWithRunner } from '../control/resolve.ts';
+import { type GroupReference, loadWithRunner } from '../app/resolve.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { confirmed } from './confirm.ts';
 import type { Context } from './context.ts';

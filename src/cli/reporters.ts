@@ -1,8 +1,8 @@
 /** Which output is asked for, and the reporter that makes it. */
 
-import type { GroupReference } from '../control/resolve.ts';
+import type { GroupReference } from '../app/resolve.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
-import type { Reporter } from '../report/reporter.ts';
+import type { Reporter } from '../view/reporter.ts';
 import type { Context } from './context.ts';
 
 export const outputs = ['tui', 'text', 'json', 'quiet'] as const;
@@ -47,16 +47,15 @@ export async function createReporter(context: Context, group: GroupReference, ki
       const columns = stdout.isTerminal ? stdout.columns : undefined;
       const lasting = context.leavesNothing === true ? {} : { groupFolder: group.paths.folder };
       const options = { write, style: stdout.style, now, columns, ...lasting };
-      if (env.GITHUB_ACTIONS !== 'true')
-        return (await import('../report/text-reporter.ts')).createTextReporter(options);
+      if (env.GITHUB_ACTIONS !== 'true') return (await import('../view/text-reporter.ts')).createTextReporter(options);
       const commands = (text: string): void => stdout.commands(text);
-      return (await import('../report/github-reporter.ts')).createGithubReporter({ ...options, write: commands });
+      return (await import('../view/github-reporter.ts')).createGithubReporter({ ...options, write: commands });
     }
     case 'json': {
-      const { createJsonReporter } = await import('../report/json-reporter.ts');
+      const { createJsonReporter } = await import('../view/json-reporter.ts');
       return createJsonReporter({ write, groupId: group.groupId, clock: world.clock });
     }
     case 'quiet':
-      return (await import('../report/quiet-reporter.ts')).createQuietReporter(write);
+      return (await import('../view/quiet-reporter.ts')).createQuietReporter(write);
   }
 }

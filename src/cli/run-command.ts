@@ -1,11 +1,11 @@
 /** What `group run` and `group resume` share: the options, and the way from the command line to the runner. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { type GroupReference, loadWithRunner, resolveGroup } from '../control/resolve.ts';
-import type { OpenGate } from '../control/run/claude-gate.ts';
-import { type RunHere, type RunWays, runHere } from '../control/run/run-here.ts';
-import type { RunConfig } from '../control/run/run-options.ts';
-import { onSignal } from '../control/signals.ts';
+import { type GroupReference, loadWithRunner, resolveGroup } from '../app/resolve.ts';
+import type { OpenGate } from '../app/run/claude-gate.ts';
+import { type RunHere, type RunWays, runHere } from '../app/run/run-here.ts';
+import type { RunConfig } from '../app/run/run-options.ts';
+import { onSignal } from '../app/signals.ts';
 import { commandText } from '../core/advice.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { runCommand } from '../core/plan/advice.ts';
@@ -97,7 +97,7 @@ export async function runInTerminal(
       display = await openRunDisplay(context, group, output.value);
       return display;
     },
-    finishMerge: async () => (await import('../delivery/finish.ts')).finishInterruptedMerge(context, group),
+    finishMerge: async () => (await import('../app/delivery/finish.ts')).finishInterruptedMerge(context, group),
     ...(options.notify ? { ring: (event, state) => notify(stdout, env, event, state) } : {}),
   };
   const ran = await runHere(context, group, options, ways, opened);

@@ -1,17 +1,17 @@
 /** `session resume` and `session retry` of a group that nobody runs: the command becomes the runner for one session. */
 
-import { liveRunner } from '../control/live-runner.ts';
-import { whileWaiting } from '../control/request.ts';
-import { type GroupReference, type LoadedSession, loadWithRunner } from '../control/resolve.ts';
-import { checkStartable } from '../control/run/startable.ts';
-import { type CommandOf, submit } from '../control/submit.ts';
+import { liveRunner } from '../app/live-runner.ts';
+import { whileWaiting } from '../app/request.ts';
+import { type GroupReference, type LoadedSession, loadWithRunner } from '../app/resolve.ts';
+import { checkStartable } from '../app/run/startable.ts';
+import { type CommandOf, submit } from '../app/submit.ts';
 import { commandText } from '../core/advice.ts';
 import { ok } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import { sessionReference } from '../core/plan/advice.ts';
 import { type GroupState, isRehearsal } from '../core/state.ts';
-import { safeJson } from '../report/terminal-text.ts';
-import { titleOf } from '../report/wording.ts';
+import { safeJson } from '../view/terminal-text.ts';
+import { titleOf } from '../view/wording.ts';
 import { besideDocument, type Context, type Work } from './context.ts';
 import { exitCode } from './exit-code.ts';
 import { concludeRun, runInTerminal } from './run-command.ts';

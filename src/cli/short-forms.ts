@@ -4,12 +4,12 @@
  */
 
 import { Command, type OptionValues } from '@commander-js/extra-typings';
-import { isGroupNamed, loadReferredGroup, loadReferredSession, sessionOf } from '../control/resolve.ts';
+import { isGroupNamed, loadReferredGroup, loadReferredSession, sessionOf } from '../app/resolve.ts';
 import { advise, commandText } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { sessionLabel } from '../core/id.ts';
 import { planOf } from '../core/plan/plan.ts';
-import { listTitles, titleOf } from '../report/wording.ts';
+import { listTitles, titleOf } from '../view/wording.ts';
 import type { Context } from './context.ts';
 
 export interface ShortForm {

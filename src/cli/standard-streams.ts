@@ -2,7 +2,7 @@
  * The standard streams of this process. What stands behind `process.stdout` takes as long to load as a short command
  * takes to run, so it is used for terminals alone.
  */
-import { isRegularFile, mayBeTerminal } from '../world/terminal.ts';
+import { isRegularFile, mayBeTerminal } from '../system/terminal.ts';
 import type { OutputStream } from './output.ts';
 
 export function standardInputIsTerminal(): boolean {

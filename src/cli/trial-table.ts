@@ -1,8 +1,8 @@
 /** `doctor --claude`: what a trial of claude has shown, as a table or a document. */
-import { type Trial, type TrialRow, tryClaude } from '../control/check/claude.ts';
+import { type Trial, type TrialRow, tryClaude } from '../app/check/claude.ts';
 import { ok } from '../core/failure.ts';
-import { padColumns, type Tone } from '../report/format.ts';
-import { safeJson, safeLine } from '../report/terminal-text.ts';
+import { padColumns, type Tone } from '../view/format.ts';
+import { safeJson, safeLine } from '../view/terminal-text.ts';
 import type { Context, Work } from './context.ts';
 import { exitCode } from './exit-code.ts';
 

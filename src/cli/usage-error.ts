@@ -1,7 +1,7 @@
 /** What commander says of a mistyped command line, in our words. */
 import type { CommanderError } from '@commander-js/extra-typings';
 import { programName } from '../core/program-name.ts';
-import { safeLine } from '../report/terminal-text.ts';
+import { safeLine } from '../view/terminal-text.ts';
 
 /** A long quoted value, up to the last quote that can end it. */
 const longValue = /'(.{80}).*'(?= is invalid|$)/s;

@@ -1,11 +1,11 @@
 /** How differences are printed. */
 
-import type { WorkDiff } from '../delivery/work-diff.ts';
-import { diffLines } from '../report/diff-text.ts';
-import { safeJson } from '../report/terminal-text.ts';
+import type { WorkDiff } from '../app/delivery/work-diff.ts';
+import { diffLines } from '../view/diff-text.ts';
+import { safeJson } from '../view/terminal-text.ts';
 import type { Context } from './context.ts';
 
-/** What one program may print is cut there, see world/processes/program-run.ts. */
+/** What one program may print is cut there, see system/processes/program-run.ts. */
 const cutBytes = 64 << 20;
 
 /** The text of a difference, line by line; says so when it is not all of it. */

@@ -6,9 +6,9 @@
 import { basename, dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { systemFailure } from '../store/system-failure.ts';
-import { type OwnedLocks, ownedLocks } from '../world/owned-lock.ts';
-import { pauseBlocking } from '../world/pause.ts';
-import type { FileAccess } from '../world/world.ts';
+import { type OwnedLocks, ownedLocks } from '../system/owned-lock.ts';
+import { pauseBlocking } from '../system/pause.ts';
+import type { FileAccess } from '../system/world.ts';
 import type { ContextFiles } from './hook-call.ts';
 
 export interface ExclusiveUpdate {

@@ -3,7 +3,7 @@
  * harmless and kept within what claude hands on.
  */
 import { unsafeCharacters } from '../core/text/unsafe-text.ts';
-import type { Files } from '../world/world.ts';
+import type { Files } from '../system/world.ts';
 import type { ResumeNote } from './hook-input.ts';
 
 export type HookEvent = 'session-start' | 'pre-compact' | 'session-end';

@@ -5,7 +5,7 @@
 import { dirname, isAbsolute } from 'node:path';
 import { type ContextName, contextNames } from '../core/group.ts';
 import { isObject } from '../store/shape.ts';
-import { launcherIn } from '../world/own-program.ts';
+import { launcherIn } from '../system/own-program.ts';
 import { type HookEvent, hookEvents, installedMark } from './hook-call.ts';
 
 type Json = Readonly<Record<string, unknown>>;

@@ -5,7 +5,7 @@
  */
 import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
-import type { RunOutput, World } from '../world/world.ts';
+import type { RunOutput, World } from '../system/world.ts';
 import type { Login } from './source.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;

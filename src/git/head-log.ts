@@ -1,6 +1,6 @@
 /** What the log of a worktree's HEAD tells about its branch: where it was left, and for which commit. */
 import { join } from 'node:path';
-import type { Files } from '../world/world.ts';
+import type { Files } from '../system/world.ts';
 
 export interface HeadLog {
   /** The last commit that was checked out on the branch, as far as the log knows. */

@@ -2,7 +2,7 @@
 import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Workspace } from '../core/group.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import type { Git } from './git.ts';
 import { findRepository } from './repository.ts';
 import { longTimeoutMs, nameFiles, runOwn } from './run-git.ts';

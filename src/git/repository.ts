@@ -1,6 +1,6 @@
 /** Which git repository a folder belongs to: found by reading files, because it is asked for every session added. */
 import { dirname, join, resolve } from 'node:path';
-import type { Files } from '../world/world.ts';
+import type { Files } from '../system/world.ts';
 
 export interface FoundRepository {
   /** Real path of the git directory that all worktrees of the repository share. */

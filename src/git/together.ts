@@ -2,7 +2,7 @@
  * What many sessions want of a repository at the same moment is done for all of them by one git: while one works there,
  * those that come gather for the next.
  */
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import type { Git } from './git.ts';
 
 interface Waiting<T, R> {

@@ -1,6 +1,6 @@
 /** What stands behind the groups that the library has handed out, out of sight of its callers. */
-import type { Place } from '../control/place.ts';
-import type { GroupReference } from '../control/resolve.ts';
+import type { Place } from '../app/place.ts';
+import type { GroupReference } from '../app/resolve.ts';
 
 interface Behind {
   readonly place: Place;

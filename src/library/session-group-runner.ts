@@ -1,16 +1,16 @@
 /** Runs groups in this process, as `group run` does. */
 
-import { sessionMeta } from '../control/groups.ts';
-import { loadWithRunner } from '../control/resolve.ts';
-import { type RunWays, runHere } from '../control/run/run-here.ts';
-import type { RunConfig } from '../control/run/run-options.ts';
-import { submit } from '../control/submit.ts';
-import { progressOf } from '../control/watch/group-view.ts';
+import { finishInterruptedMerge } from '../app/delivery/finish.ts';
+import { sessionMeta } from '../app/groups.ts';
+import { loadWithRunner } from '../app/resolve.ts';
+import { type RunWays, runHere } from '../app/run/run-here.ts';
+import type { RunConfig } from '../app/run/run-options.ts';
+import { submit } from '../app/submit.ts';
+import { progressOf } from '../app/watch/group-view.ts';
 import { configProblem } from '../core/config-values.ts';
 import { defined } from '../core/defined.ts';
 import type { GroupEvent } from '../core/event.ts';
 import { fail, ok } from '../core/failure.ts';
-import { finishInterruptedMerge } from '../delivery/finish.ts';
 import { unwrap } from './error.ts';
 import { EventQueue } from './event-queue.ts';
 import { placeOf } from './places.ts';

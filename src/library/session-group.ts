@@ -1,21 +1,18 @@
 /** A group of sessions: made, filled, looked at and asked for things, whoever runs it. */
-import { createNewGroup } from '../control/create/new-group.ts';
-import { addSession } from '../control/create/new-session.ts';
-import { readWorkflow } from '../control/create/workflow-group.ts';
-import { sessionMeta } from '../control/groups.ts';
-import { createPlace } from '../control/own-place.ts';
-import { pauseAndTell } from '../control/pause-group.ts';
-import type { Place } from '../control/place.ts';
-import {
-  findSessionOf,
-  type GroupReference,
-  type LoadedGroup,
-  loadWithRunner,
-  resolveGroup,
-} from '../control/resolve.ts';
-import { submit } from '../control/submit.ts';
-import { followGroup } from '../control/watch/follow-group.ts';
-import { progressOf } from '../control/watch/group-view.ts';
+import { createNewGroup } from '../app/create/new-group.ts';
+import { addSession } from '../app/create/new-session.ts';
+import { readWorkflow } from '../app/create/workflow-group.ts';
+import { sessionMeta } from '../app/groups.ts';
+import { createPlace } from '../app/own-place.ts';
+import { pauseAndTell } from '../app/pause-group.ts';
+import type { Place } from '../app/place.ts';
+import { archiveGroup } from '../app/removal/archive-group.ts';
+import { deleteGroup } from '../app/removal/delete-group.ts';
+import { removeSession } from '../app/removal/remove-session.ts';
+import { findSessionOf, type GroupReference, type LoadedGroup, loadWithRunner, resolveGroup } from '../app/resolve.ts';
+import { submit } from '../app/submit.ts';
+import { followGroup } from '../app/watch/follow-group.ts';
+import { progressOf } from '../app/watch/group-view.ts';
 import { configProblem } from '../core/config-values.ts';
 import { defined } from '../core/defined.ts';
 import type { GroupEvent } from '../core/event.ts';
@@ -25,9 +22,6 @@ import { checkSlug } from '../core/id.ts';
 import type { GroupProgress } from '../core/progress.ts';
 import type { GroupStatus } from '../core/status.ts';
 import { lineProblem } from '../core/values.ts';
-import { archiveGroup } from '../delivery/removal/archive-group.ts';
-import { deleteGroup } from '../delivery/removal/delete-group.ts';
-import { removeSession } from '../delivery/removal/remove-session.ts';
 import { SessionGroupError, unwrap } from './error.ts';
 import { EventQueue } from './event-queue.ts';
 import { keepPlace, placeOf } from './places.ts';

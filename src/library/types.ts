@@ -2,8 +2,8 @@
  * library/: groups as values of a program of one's own, by the names of the specification. This file: what goes in and
  * comes out.
  */
-import type { PauseOutcome } from '../control/command/pause-outcome.ts';
-import type { SessionMeta } from '../control/groups.ts';
+import type { PauseOutcome } from '../app/command/pause-outcome.ts';
+import type { SessionMeta } from '../app/groups.ts';
 import type { GroupConfig, IsolationMode, SessionConfig, SessionDefinition } from '../core/group.ts';
 import type { GroupProgress } from '../core/progress.ts';
 

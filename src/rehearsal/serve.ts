@@ -8,7 +8,7 @@ import type { ProcessIdentity } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { addTokens, noTokens, type Tokens } from '../core/group.ts';
 import { isRegularFile } from '../store/regular-file.ts';
-import type { AppendFile, World } from '../world/world.ts';
+import type { AppendFile, World } from '../system/world.ts';
 import { defaultScript, parseScript, type RehearsalScript, scriptKey } from './script.ts';
 import { type CapturedRequest, type ScriptedApi, type Served, startScriptedApi } from './scripted-api.ts';
 

@@ -1,7 +1,7 @@
 /** The tools of the stand-in: the few that the scripts of rehearsals are made of. They really do what they say. */
 import { dirname, isAbsolute, join } from 'node:path';
 import { type JsonObject, number, text } from '../claude/lenient.ts';
-import type { RunningProcess, World } from '../world/world.ts';
+import type { RunningProcess, World } from '../system/world.ts';
 
 export interface ToolPlace {
   readonly cwd: string;

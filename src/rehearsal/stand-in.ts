@@ -8,7 +8,7 @@ import { isObject, type JsonObject, list, object, objects, text, usd } from '../
 import { estimateCost, shippedPrices } from '../claude/pricing.ts';
 import { defined } from '../core/defined.ts';
 import { addTokens, noTokens, type Tokens } from '../core/group.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import { type Block, blocksOf, type Message } from './conversation.ts';
 import { callTool, type ToolPlace } from './stand-in-tools.ts';
 import { structuredTool } from './structured.ts';

@@ -1,10 +1,10 @@
 /** What lost machines tell when nobody works on the group any more: what their attempts have cost. */
 import type { GroupState } from '../core/state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
+import type { BookedFact } from '../worker/facts.ts';
 import { Elsewhere, type ElsewhereOptions } from './elsewhere.ts';
 import { bookedEvents } from './fact-events.ts';
-import type { BookedFact } from './facts.ts';
 import type { LinkFleet } from './open-fleet.ts';
 
 /** For so long machines are waited for that may still be gone, milliseconds. */

@@ -11,7 +11,7 @@ import { checkoutsInUse } from '../core/plan/isolation.ts';
 import type { GroupState } from '../core/state.ts';
 import { loadGroup } from '../store/group-store.ts';
 import { groupPaths } from '../store/paths.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import { sightOf } from './sight.ts';
 
 interface Claim {

@@ -8,8 +8,8 @@ import type { Decision, Start } from '../core/plan/decision.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
-import type { World } from '../world/world.ts';
-import { closeHalfLine } from './attempt/half-line.ts';
+import type { World } from '../system/world.ts';
+import { closeHalfLine } from '../worker/attempt/half-line.ts';
 import { lastSpender } from './last-spender.ts';
 
 /** The events of all decisions, in their order; none for a wait. */

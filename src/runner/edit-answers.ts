@@ -19,7 +19,7 @@ import { sessionProblem } from '../core/session-values.ts';
 import type { GroupState } from '../core/state.ts';
 import { findRepository } from '../git/repository.ts';
 import type { GroupEdit, RequestBody } from '../store/requests.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 
 /** The id of the next session: one more than the highest number so far. */
 export function nextSessionId(world: World, state: GroupState): SessionId {

@@ -10,13 +10,13 @@ import { isolationOf } from '../core/plan/isolation.ts';
 import type { FleetStanding } from '../core/progress.ts';
 import type { Attempt, LostAttempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
-import type { Fleet, FleetOptions } from '../hosts/fleet/fleet.ts';
-import type { RemoteAttempt } from '../hosts/fleet/remote-attempt.ts';
-import type { HostedCommand } from '../hosts/host.ts';
+import type { Fleet, FleetOptions } from '../fleet/fleet.ts';
+import type { RemoteAttempt } from '../fleet/remote-attempt.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
-import type { World } from '../world/world.ts';
-import type { Worker } from './attempt/worker.ts';
-import { type Fact, isRefusedLogin } from './facts.ts';
+import type { World } from '../system/world.ts';
+import type { Worker } from '../worker/attempt/worker.ts';
+import { type Fact, isRefusedLogin } from '../worker/facts.ts';
+import type { HostedCommand } from '../worker/host.ts';
 import { lateUsage } from './late-usage.ts';
 
 /** Makes the fleet of a run, which tells by these what has changed. */

@@ -4,11 +4,11 @@
  */
 import type { SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
-import type { HostedAttempt } from '../hosts/host.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { LogLost, refusalAt } from '../store/log-lost.ts';
-import type { World } from '../world/world.ts';
-import type { Worker } from './attempt/worker.ts';
+import type { World } from '../system/world.ts';
+import type { Worker } from '../worker/attempt/worker.ts';
+import type { HostedAttempt } from '../worker/host.ts';
 import { runningAttempt } from './decision-events.ts';
 
 /** Throws LogLost when nothing can be recorded any more, also when there is nothing to record just now. */

@@ -7,9 +7,9 @@ import { heldOf } from '../core/plan/lost-attempts.ts';
 import { isAnswered } from '../core/plan/warm-cache.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
-import { needsAcceptance } from './attempt/acceptance.ts';
-import { leftoverWarning } from './attempt/outcomes.ts';
-import { type BookedFact, isRefusedLogin, type WorkerFact } from './facts.ts';
+import { needsAcceptance } from '../worker/attempt/acceptance.ts';
+import { leftoverWarning } from '../worker/attempt/outcomes.ts';
+import { type BookedFact, isRefusedLogin, type WorkerFact } from '../worker/facts.ts';
 
 /** By attempt id: attempts that an earlier runner began, and whether it had begun to stop them. */
 export type Adopted = ReadonlyMap<string, { readonly stopBegun: boolean }>;

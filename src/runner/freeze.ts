@@ -1,7 +1,7 @@
 /** Halting what belongs to running sessions for a short break, without asking them, and its end. */
 import type { EventBody } from '../core/event.ts';
 import type { GroupState } from '../core/state.ts';
-import type { Worker } from './attempt/worker.ts';
+import type { Worker } from '../worker/attempt/worker.ts';
 
 /** After this a freeze becomes a pause, because the API does not keep connections longer. */
 export const freezeMs = 60_000;

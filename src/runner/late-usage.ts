@@ -9,8 +9,8 @@ import type { PriceTable, Usage } from '../core/group.ts';
 import { LineSplitter } from '../core/line-splitter.ts';
 import { type Attempt, conversationId, type SessionRecord } from '../core/session-state.ts';
 import { lateConversations, type SessionPaths } from '../store/paths.ts';
-import type { World } from '../world/world.ts';
-import { earlierThan } from './attempt/worker-options.ts';
+import type { World } from '../system/world.ts';
+import { earlierThan } from '../worker/attempt/worker-options.ts';
 
 export interface LateInput {
   readonly record: SessionRecord;

@@ -11,8 +11,8 @@ import type { GroupId } from '../core/group.ts';
 import { isOutOfSight } from '../core/out-of-sight.ts';
 import { isRegularFile } from '../store/regular-file.ts';
 import { fields, isNumber, isText, optional, parseJson } from '../store/shape.ts';
-import { errorCode, isTableFull } from '../world/system-error.ts';
-import type { World } from '../world/world.ts';
+import { errorCode, isTableFull } from '../system/system-error.ts';
+import type { World } from '../system/world.ts';
 
 export interface GateReading {
   /** ms since 1970. */

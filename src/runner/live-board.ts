@@ -4,12 +4,12 @@ import { planOf } from '../core/plan/plan.ts';
 import { type FleetStanding, type GroupProgress, groupProgress, type LiveSession } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { Verdict, Verdicts } from '../core/verdict.ts';
-import type { Reporter } from '../report/reporter.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
-import type { World } from '../world/world.ts';
-import type { ActiveWorker } from './attempt/blame.ts';
-import type { CommandSlots } from './attempt/command-slots.ts';
-import { liveNow } from './attempt/live.ts';
+import type { World } from '../system/world.ts';
+import type { Reporter } from '../view/reporter.ts';
+import type { ActiveWorker } from '../worker/attempt/blame.ts';
+import type { CommandSlots } from '../worker/attempt/command-slots.ts';
+import { liveNow } from '../worker/attempt/live.ts';
 
 /** How often what running sessions do is shown at most; a tenth of a second, longer for large groups. */
 const showMs = 100;

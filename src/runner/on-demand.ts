@@ -18,9 +18,9 @@ export async function preloadModules(): Promise<void> {
     import('../git/leftover-files.ts'),
     import('../git/sync-disks.ts'),
     import('../template/config-template.ts'),
-    import('./attempt/commit-message.ts'),
-    import('./place/handover.ts'),
-    import('./place/worktree-place.ts'),
+    import('../worker/attempt/commit-message.ts'),
+    import('../worker/prepare/handover.ts'),
+    import('../worker/prepare/worktree-place.ts'),
     import('p-queue'),
   ]);
 }

@@ -1,12 +1,12 @@
 /** The fleet that is set up here, for one run. Loaded where there is one. */
 import { ok, type Result } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
-import type { OpenEngine } from '../hosts/fleet/engine.ts';
-import { openEngineLink } from '../hosts/fleet/engine-link.ts';
-import { Fleet } from '../hosts/fleet/fleet.ts';
-import { readFleet } from '../hosts/fleet/fleet-files.ts';
-import { FleetRedis } from '../hosts/fleet/redis.ts';
-import type { World } from '../world/world.ts';
+import type { OpenEngine } from '../fleet/engine.ts';
+import { openEngineLink } from '../fleet/engine-link.ts';
+import { Fleet } from '../fleet/fleet.ts';
+import { readFleet } from '../fleet/fleet-files.ts';
+import { FleetRedis } from '../fleet/redis.ts';
+import type { World } from '../system/world.ts';
 import type { OpenFleet } from './elsewhere.ts';
 
 export interface FleetHere {

@@ -16,7 +16,7 @@ import { readLog } from '../store/event-log.ts';
 import { isBeyondOld } from '../store/event-shape.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { type SessionPaths, sessionPaths } from '../store/paths.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 
 /** An attempt that has ended, from the log. */
 interface PastAttempt {

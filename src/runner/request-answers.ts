@@ -22,7 +22,7 @@ import type { GroupWriter } from '../store/group-writer.ts';
 import { isLogTrouble } from '../store/log-lost.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import { otherVersion, type RequestBody, removeRequest, takeRequests } from '../store/requests.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import { anyTakenProblem, type TakeOverKind, takenProblem, takeOverEvents } from './attach/answers.ts';
 import {
   additionProblem,

@@ -18,14 +18,14 @@ import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { throttled } from '../core/state.ts';
 import type { Verdict, Verdicts } from '../core/verdict.ts';
-import type { World } from '../world/world.ts';
-import type { CommandSlots } from './attempt/command-slots.ts';
-import type { Worker } from './attempt/worker.ts';
+import type { World } from '../system/world.ts';
+import type { CommandSlots } from '../worker/attempt/command-slots.ts';
+import type { Worker } from '../worker/attempt/worker.ts';
+import type { Fact } from '../worker/facts.ts';
+import { type Room, watchRoom } from '../worker/room.ts';
 import type { Checkouts } from './checkouts.ts';
 import { isInOutage } from './fact-events.ts';
-import type { Fact } from './facts.ts';
 import type { GateReading, LimitGate } from './limit-gate.ts';
-import { type Room, watchRoom } from './room.ts';
 
 type Workers = ReadonlyMap<SessionId, { readonly worker: Worker }>;
 

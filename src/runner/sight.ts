@@ -1,6 +1,6 @@
 /** Whether what another runner started still lives, as far as it can be told from here. */
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import type { Sight } from './run-start.ts';
 
 export function sightOf({ fifos, processes }: World, paths: GroupPaths): Sight {

@@ -3,15 +3,15 @@ import type { StopReason } from '../core/event.ts';
 import { noUsage, type SessionId } from '../core/group.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
-import { LocalHost } from '../hosts/local-host.ts';
-import { gatherProcesses, reap } from '../hosts/reap.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
-import type { World } from '../world/world.ts';
-import { Worker } from './attempt/worker.ts';
-import { workerOptions } from './attempt/worker-options.ts';
+import type { World } from '../system/world.ts';
+import { Worker } from '../worker/attempt/worker.ts';
+import { workerOptions } from '../worker/attempt/worker-options.ts';
+import type { Fact } from '../worker/facts.ts';
+import { LocalHost } from '../worker/local-host.ts';
+import { gatherProcesses, reap } from '../worker/reap.ts';
 import { eventsOf } from './fact-events.ts';
-import type { Fact } from './facts.ts';
 
 /**
  * Stops every worker of the group on this machine (interrupt, SIGTERM, SIGKILL) and logs how each attempt ended.

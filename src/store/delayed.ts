@@ -1,5 +1,5 @@
 /** An action that is asked for often and done seldom: once for all requests of one stretch of time. */
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 
 export interface Delayed {
   /** The action is done within the delay; asking again meanwhile changes nothing. */

@@ -8,8 +8,8 @@ import { type Advice, advise } from '../core/advice.ts';
 import type { GroupEvent } from '../core/event.ts';
 import { assert, errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
-import { errorCode } from '../world/system-error.ts';
-import type { AppendFile, FileInfo, World } from '../world/world.ts';
+import { errorCode } from '../system/system-error.ts';
+import type { AppendFile, FileInfo, World } from '../system/world.ts';
 import { setAside } from './foreign-bytes.ts';
 import {
   eventLines,

@@ -2,7 +2,7 @@
  * Bytes in the event log that its writer did not write: a worker may append to any file of its user's. They are moved
  * into a file beside the log before the next event is written, so that no good line ever follows a strange one.
  */
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import { isRegularFile } from './regular-file.ts';
 
 /** Of all of them together; what they are can be told from less. */

@@ -12,8 +12,8 @@ import type { GroupDefinition, GroupId, SessionDefinition } from '../core/group.
 import { isGroupId } from '../core/id.ts';
 import type { GroupState } from '../core/state.ts';
 import { activeGroupStatuses } from '../core/status.ts';
-import { errorCode } from '../world/system-error.ts';
-import type { Files, World } from '../world/world.ts';
+import { errorCode } from '../system/system-error.ts';
+import type { Files, World } from '../system/world.ts';
 import { createLog, readLog } from './event-log.ts';
 import { foldLog } from './fold.ts';
 import { hasHeaderOf, headerBytesMax } from './log-lines.ts';

@@ -1,7 +1,7 @@
 /** Who runs a group as its log tells, be its lock file there or not. */
 import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupState } from '../core/state.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 
 /** The runner of a run that has not ended, when it lives; null also for one that cannot be seen from here. */
 export function livingRunner(

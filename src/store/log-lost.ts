@@ -1,8 +1,8 @@
 /** What ends a writer whose log is no longer there: nothing can be recorded any more, and so nothing may be done. */
 import type { Failure } from '../core/failure.ts';
-import { errorCode } from '../world/system-error.ts';
-import type { World } from '../world/world.ts';
-import { writeFailure } from '../world/write-failure.ts';
+import { errorCode } from '../system/system-error.ts';
+import type { World } from '../system/world.ts';
+import { writeFailure } from '../system/write-failure.ts';
 
 export class LogLost extends Error {
   readonly failure: Failure;

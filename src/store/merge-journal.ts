@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import type { MergedRepository } from '../core/event.ts';
 import { errorText, fail, ok, type Result } from '../core/failure.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import type { GroupPaths } from './paths.ts';
 import { isRegularFile } from './regular-file.ts';
 import { type Check, fields, isText, listOf, oneOf, parseJson } from './shape.ts';

@@ -25,7 +25,7 @@ export interface GroupPaths {
   readonly templates: string;
   /** The workflow the group was made from, as it was then. */
   readonly workflow: string;
-  /** The small program that workers are started by, see world/processes/subreaper-image.ts. */
+  /** The small program that workers are started by, see system/processes/subreaper-image.ts. */
   readonly subreaper: string;
 }
 

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import type { GroupPaths } from './paths.ts';
 import { fields, isText, listOf, optional, parseJson } from './shape.ts';
 import { systemFailure } from './system-failure.ts';

@@ -1,5 +1,5 @@
 /** Whether something may be opened at all: a FIFO would wait for its other end. What it is, if not. */
-import type { Files } from '../world/world.ts';
+import type { Files } from '../system/world.ts';
 
 /** True for a file, also behind links. Links that lead in a circle, or where we may not look, lead to none. */
 export function isRegularFile(files: Files, path: string): boolean {

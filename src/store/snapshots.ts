@@ -6,7 +6,7 @@ import { dirname } from 'node:path';
 import type { Failure } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import { delay } from './delayed.ts';
 import { groupMeta, renderMeta, sessionMeta } from './meta.ts';
 import { type GroupPaths, sessionPaths } from './paths.ts';

@@ -1,6 +1,6 @@
 /** Errors of the operating system as failures; bugs of our own go on as exceptions. */
 import type { Failure } from '../core/failure.ts';
-import { writeFailure } from '../world/write-failure.ts';
+import { writeFailure } from '../system/write-failure.ts';
 import { LogLost } from './log-lost.ts';
 
 /**

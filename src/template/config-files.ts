@@ -1,7 +1,7 @@
 /** The files of a config template: only the known ones, only regular ones, and not too many. */
 import { basename, join } from 'node:path';
 import type { Checked, Problem } from '../store/yaml-text.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import type { ConfigFile } from './config-file.ts';
 import { readBytesFile, sizeText, systemCode, textOf } from './text-file.ts';
 

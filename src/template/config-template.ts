@@ -7,7 +7,7 @@ import type { z } from 'zod';
 import { findObjectFault } from '../store/json-places.ts';
 import { schema } from '../store/schema.ts';
 import { type Checked, checkYaml, type Problem, readYaml } from '../store/yaml-text.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import { aboutFile, type ConfigFile } from './config-file.ts';
 import { type ConfigFiles, readConfigFiles } from './config-files.ts';
 import { type JsonObject, mcpFaults, settingsFaults } from './config-shape.ts';

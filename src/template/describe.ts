@@ -2,7 +2,7 @@
 import { basename, extname } from 'node:path';
 import { isObject } from '../store/shape.ts';
 import { type Checked, type Problem, readYaml, yamlBytesMax } from '../store/yaml-text.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import { type ConfigTemplate, loadConfigTemplate } from './config-template.ts';
 import { aliasesOf, type FoundTemplate } from './places.ts';
 import { loadPromptTemplate, type PromptTemplate } from './prompt-template.ts';

@@ -9,7 +9,7 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import { configRoot } from '../store/paths.ts';
 import { schema } from '../store/schema.ts';
 import { readYaml } from '../store/yaml-text.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import { nearest } from './nearest.ts';
 import { readTextFile, systemCode } from './text-file.ts';
 

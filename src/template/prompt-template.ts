@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import type { z } from 'zod';
 import { schema } from '../store/schema.ts';
 import { type Checked, checkYaml, type Problem, readYaml } from '../store/yaml-text.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import { nearest } from './nearest.ts';
 import { type Lookup, parsePieces, problemIn, type Rendered, render, type Template } from './render.ts';
 import { readTextFile } from './text-file.ts';

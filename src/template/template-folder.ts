@@ -1,7 +1,7 @@
 /** A folder of templates as one would share it: those in it, and what lies among them without being one. */
 import { join } from 'node:path';
 import type { Problem } from '../store/yaml-text.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import { type FoundTemplate, kindFolders, templateKinds, templatesIn } from './places.ts';
 import { systemCode } from './text-file.ts';
 

@@ -1,5 +1,5 @@
 /** Files that people wrote, read whole: whatever is wrong with one is part of a sentence, never an exception. */
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 
 export type TextFile =
   | { readonly ok: true; readonly text: string }

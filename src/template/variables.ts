@@ -5,7 +5,7 @@ import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { plainNamePattern, plainNameRule } from '../core/values.ts';
 import { schema } from '../store/schema.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import { nearest } from './nearest.ts';
 import { readTextFile } from './text-file.ts';
 

@@ -10,7 +10,7 @@ import type { GroupConfig } from '../core/group.ts';
 import { quoted, slugify } from '../core/id.ts';
 import { hasControl } from '../core/values.ts';
 import { type Checked, type Problem, readYaml } from '../store/yaml-text.ts';
-import type { World } from '../world/world.ts';
+import type { World } from '../system/world.ts';
 import type { TemplatePlace } from './places.ts';
 import { type GivenVariables, resolveVariables, type VariableSpec } from './variables.ts';
 import { checkForm } from './workflow/check.ts';

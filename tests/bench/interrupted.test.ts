@@ -7,8 +7,8 @@ import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { dist, memoryFolder, ownPrefix } from '../../bench/support/places.ts';
-import { createLinuxTable } from '../../src/world/processes/proc-linux.ts';
-import { collectDescendants } from '../../src/world/processes/process-tree.ts';
+import { createLinuxTable } from '../../src/system/processes/proc-linux.ts';
+import { collectDescendants } from '../../src/system/processes/process-tree.ts';
 import { packageRoot, until } from '../support/cli.ts';
 import { longTestIf } from '../support/long.ts';
 

@@ -14,7 +14,7 @@ import type { ClaudeMessage } from '../../src/claude/messages.ts';
 import { judge } from '../../src/claude/outcome.ts';
 import { type AttemptStream, emptyStream, foldMessage } from '../../src/claude/stream.ts';
 import type { Step } from '../../src/rehearsal/script.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { until } from '../support/cli.ts';
 import { longTest } from '../support/long.ts';
 import {

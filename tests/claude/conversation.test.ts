@@ -21,7 +21,7 @@ import { noClaim } from '../../src/claude/spending.ts';
 import { type AttemptStream, emptyStream, foldTotalAtEnd, usageOf } from '../../src/claude/stream.ts';
 import { defined } from '../../src/core/defined.ts';
 import { noTokens } from '../../src/core/group.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { temporaryFolder } from '../support/store-world.ts';
 
 const world = createRealWorld();

@@ -7,12 +7,12 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cpmInstructions, cpmRules } from '../../src/context/cpm/instructions.ts';
 import type { Step } from '../../src/rehearsal/script.ts';
-import { isolatedBunFlags } from '../../src/world/own-program.ts';
+import { isolatedBunFlags } from '../../src/system/own-program.ts';
 import { claudeBinary, openRig, patienceMs, type Rig } from './rig.ts';
 
 setDefaultTimeout(patienceMs);
 
-const hookMain = join(import.meta.dir, '..', '..', 'src', 'hook-main.ts');
+const hookMain = join(import.meta.dir, '../../src/hook-main.ts');
 
 let rig: Rig | undefined;
 let id: string;

@@ -23,7 +23,7 @@ import { checkLogin } from '../../src/claude/launch/login.ts';
 import { findClaude, forRehearsal } from '../../src/claude/launch/program.ts';
 import { checkProjectSettings, modelOfSettings } from '../../src/claude/launch/project-settings.ts';
 import { groupPathsIn, sessionPaths } from '../../src/store/paths.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 
 const world = createRealWorld();
 let folder = '';

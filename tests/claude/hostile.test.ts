@@ -10,15 +10,15 @@ import { userMessage } from '../../src/claude/control.ts';
 import { conversationExists } from '../../src/claude/conversation.ts';
 import { checkProjectSettings } from '../../src/claude/launch/project-settings.ts';
 import { configSettings } from '../../src/claude/launch/settings.ts';
-import { isolatedBunFlags } from '../../src/world/own-program.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { isolatedBunFlags } from '../../src/system/own-program.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { attackTest } from './attack.ts';
 import { logins, PayerGround, payerAttacks, type UsersLogin } from './payer-attacks.ts';
 import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from './rig.ts';
 
 setDefaultTimeout(patienceMs);
 
-const hookMain = join(import.meta.dir, '..', '..', 'src', 'hook-main.ts');
+const hookMain = join(import.meta.dir, '../../src/hook-main.ts');
 const hook = { program: process.execPath, args: [...isolatedBunFlags, hookMain, 'all', 'session-start'] };
 const world = createRealWorld();
 

@@ -18,7 +18,7 @@ import {
 } from '../../src/claude/conversation.ts';
 import { emptyStream, foldMessage, foldTotalAtEnd } from '../../src/claude/stream.ts';
 import { usageWithUnseen } from '../../src/claude/unseen-cost.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { until } from '../support/cli.ts';
 import { longTest, sampled } from '../support/long.ts';
 import {

@@ -8,7 +8,7 @@ import { type JudgeInput, judge } from '../../src/claude/outcome.ts';
 import { noClaim } from '../../src/claude/spending.ts';
 import { type AttemptStream, emptyStream, foldMessage, usageOf } from '../../src/claude/stream.ts';
 import type { StopReason } from '../../src/core/event.ts';
-import type { ExitStatus } from '../../src/world/world.ts';
+import type { ExitStatus } from '../../src/system/world.ts';
 
 const streamOf = (...lines: object[]): AttemptStream =>
   lines.map((line) => parseLine(JSON.stringify(line))).reduce(foldMessage, emptyStream());

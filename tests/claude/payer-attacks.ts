@@ -8,7 +8,7 @@ import { userMessage } from '../../src/claude/control.ts';
 import { workerArgs } from '../../src/claude/launch/argv.ts';
 import { checkProjectSettings } from '../../src/claude/launch/project-settings.ts';
 import type { Step } from '../../src/rehearsal/script.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { openRig, type Probe, prepareSession, type Rig, type Session, startClaude } from './rig.ts';
 
 /** Every credential of an attacker holds this word. */

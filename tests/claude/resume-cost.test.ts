@@ -10,13 +10,13 @@ import { contextTokens } from '../../src/claude/context-size.ts';
 import { userMessage } from '../../src/claude/control.ts';
 import { estimateCost } from '../../src/claude/pricing.ts';
 import { noTokens } from '../../src/core/group.ts';
-import { isolatedBunFlags } from '../../src/world/own-program.ts';
+import { isolatedBunFlags } from '../../src/system/own-program.ts';
 import { longTestIf } from '../support/long.ts';
 import { claudeBinary, openRig, patienceMs, prepareSession, startClaude } from './rig.ts';
 
 setDefaultTimeout(patienceMs);
 
-const hookMain = join(import.meta.dir, '..', '..', 'src', 'hook-main.ts');
+const hookMain = join(import.meta.dir, '../../src/hook-main.ts');
 const hook = { program: process.execPath, args: [...isolatedBunFlags, hookMain, 'task', 'session-start'] };
 const model = 'claude-opus-4-8';
 

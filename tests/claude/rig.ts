@@ -15,7 +15,7 @@ import { type ClaudeMessage, parseLine } from '../../src/claude/messages.ts';
 import type { Step } from '../../src/rehearsal/script.ts';
 import { startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { groupPathsIn, type SessionPaths, sessionPaths } from '../../src/store/paths.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { claudeBinary } from '../support/claude-binary.ts';
 
 export { claudeBinary };

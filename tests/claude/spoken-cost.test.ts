@@ -6,7 +6,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { shippedPrices } from '../../src/claude/pricing.ts';
 import { openMeter } from '../../src/claude/spoken-cost.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { temporaryFolder } from '../support/store-world.ts';
 
 const startedAtMs = Date.parse('2026-11-27T10:00:00Z');

@@ -16,7 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { makeFifo } from '../../src/world/libc.ts';
+import { makeFifo } from '../../src/system/libc.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { giveToUnprivileged, unprivileged } from '../support/unprivileged.ts';
 import { User } from './user.ts';

@@ -5,8 +5,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { broken, holds, type Seen } from '../../src/trial/claims.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { broken, holds, type Seen } from '../../src/app/claude-check/claims.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { Repository, writeTree } from '../git/repository.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { noteTried } from '../support/tried.ts';

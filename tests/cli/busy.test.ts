@@ -5,9 +5,9 @@
 import { expect, test } from 'bun:test';
 import type { WriteStream } from 'node:tty';
 import { Terminal } from '@xterm/headless';
+import { whileBusy } from '../../src/app/busy.ts';
 import { createOutput } from '../../src/cli/output.ts';
-import { whileBusy } from '../../src/control/busy.ts';
-import type { World } from '../../src/world/world.ts';
+import type { World } from '../../src/system/world.ts';
 
 /** A clock that the test moves on. */
 function steppedClock() {

@@ -5,11 +5,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { broken } from '../../src/app/claude-check/claims.ts';
 import { attemptMark } from '../../src/claude/launch/attempt-mark.ts';
 import { defaultScript } from '../../src/rehearsal/script.ts';
 import { startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
-import { broken } from '../../src/trial/claims.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { claudeBinary } from '../claude/rig.ts';
 import { until } from '../support/cli.ts';
 import { launcher } from '../support/crash-rig.ts';

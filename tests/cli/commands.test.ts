@@ -5,8 +5,8 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFifo } from '../../src/world/libc.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { makeFifo } from '../../src/system/libc.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { User } from './user.ts';
 
 let user: User;

@@ -6,10 +6,10 @@ import { Notes, type Source } from '../../src/cli/dashboard/source.ts';
 import { Toasts } from '../../src/cli/dashboard/toasts.ts';
 import type { EventBody } from '../../src/core/event.ts';
 import { verdictsAtRest } from '../../src/core/plan/verdicts.ts';
-import type { Painted } from '../../src/report/dashboard/app.ts';
-import { unicodeGlyphs } from '../../src/report/dashboard/glyphs.ts';
 import { groupPaths } from '../../src/store/paths.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
+import type { Painted } from '../../src/tui/app.ts';
+import { unicodeGlyphs } from '../../src/tui/dashboard/glyphs.ts';
 import { fold, sceneEvents, sessionId } from '../report/dashboard/scene.ts';
 import { attemptId, usage } from '../report/sample-run.ts';
 

@@ -186,7 +186,7 @@ test.each(['frame', 'component', 'ink'])(
     const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
     const file = join(user.folder, 'break');
     const env = { ...user.env, TEST_BREAK: file, TEST_BROKEN: part };
-    const program = join(import.meta.dir, '..', 'support', 'broken-dashboard.ts');
+    const program = join(import.meta.dir, '../support/broken-dashboard.ts');
     const command = [process.execPath, '--no-install', program, 'group', 'run', group];
     const terminal = new TestTerminal(command, { cwd: user.folder, env, columns: 120 });
     terminals.push(terminal);

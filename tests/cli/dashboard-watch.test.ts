@@ -257,7 +257,7 @@ describe('the terminal is given back', () => {
   }, 60_000);
 
   test('by an exception that nobody caught', async () => {
-    const program = join(import.meta.dir, '..', 'support', 'broken-screen.ts');
+    const program = join(import.meta.dir, '../support/broken-screen.ts');
     const terminal = open([process.execPath, '--no-install', program]);
     await terminal.shows('It is about to break.');
     terminal.type('x');

@@ -6,10 +6,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from '@commander-js/extra-typings';
+import { runArguments } from '../../src/app/run/detach.ts';
 import { type RunCommandOptions, runCommandOptions, withRunOptions } from '../../src/cli/options/run-options.ts';
-import { runArguments } from '../../src/control/run/detach.ts';
 import { budgetActions, limitActions } from '../../src/core/group.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { until } from '../support/cli.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { fc } from '../support/property.ts';

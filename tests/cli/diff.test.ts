@@ -5,8 +5,8 @@
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { renameSync, rmSync } from 'node:fs';
-import { diffLines } from '../../src/report/diff-text.ts';
-import { colourStyle, plainStyle } from '../../src/report/format.ts';
+import { diffLines } from '../../src/view/diff-text.ts';
+import { colourStyle, plainStyle } from '../../src/view/format.ts';
 import { git, writeTree } from '../git/repository.ts';
 import { fc } from '../support/property.ts';
 import { type MergeGroup, MergeUser } from './merge-ground.ts';

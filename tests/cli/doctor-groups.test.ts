@@ -11,8 +11,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { makeFifo } from '../../src/world/libc.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { makeFifo } from '../../src/system/libc.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { giveToUnprivileged, unprivileged } from '../support/unprivileged.ts';
 import { User } from './user.ts';
 

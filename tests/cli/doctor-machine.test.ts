@@ -2,10 +2,10 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { limitText } from '../../src/control/check/machine.ts';
+import { limitText } from '../../src/app/check/machine.ts';
 import { programName, startedAs } from '../../src/core/program-name.ts';
-import { makeFifo } from '../../src/world/libc.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { makeFifo } from '../../src/system/libc.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { User } from './user.ts';
 
 let user: User;

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { forgetSessionWorktree, noteSessionWorktree } from '../../src/context/faber/worktrees.ts';
 import { makeGroupId, makeSessionId } from '../../src/core/id.ts';
 import { groupPaths, sessionPaths } from '../../src/store/paths.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { git } from '../git/repository.ts';
 import { FaberUser } from './faber-ground.ts';
 

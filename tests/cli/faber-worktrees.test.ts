@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { faber } from '../../src/context/faber/hooks.ts';
 import type { HookCall } from '../../src/context/hook-call.ts';
-import { createFiles } from '../../src/world/files.ts';
+import { createFiles } from '../../src/system/files.ts';
 import { git, Repository } from '../git/repository.ts';
 import { until } from '../support/cli.ts';
 import { FaberUser } from './faber-ground.ts';

@@ -17,9 +17,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
+import { fleetPaths } from '../../src/fleet/fleet-paths.ts';
 import { startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { claudeBinary } from '../support/claude-binary.ts';
 import { until } from '../support/cli.ts';
 import { longTest, longTestIf } from '../support/long.ts';

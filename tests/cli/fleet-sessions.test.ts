@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import type { EventBody } from '../../src/core/event.ts';
 import { noUsage } from '../../src/core/group.ts';
 import { openGroupWriter } from '../../src/store/group-writer.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { User } from './user.ts';
 
 let user: User;
@@ -126,8 +126,8 @@ test('all that shows a group tells on which machines its sessions work, and what
 
 test('what host forget books for a machine is spent, and marked as an estimate', async () => {
   await storeWork();
-  const { bookHeld, heldBy } = await import('../../src/control/fleet/held-money.ts');
-  const { createPlace } = await import('../../src/control/own-place.ts');
+  const { bookHeld, heldBy } = await import('../../src/app/fleet/held-money.ts');
+  const { createPlace } = await import('../../src/app/own-place.ts');
   const place = createPlace({ env: user.env, cwd: () => user.folder, note: () => {} });
   expect(heldBy(place, user.data, 'gpu1')).toEqual([]);
   const [held] = heldBy(place, user.data, 'gpu2');
@@ -158,8 +158,8 @@ test('without a runner nobody says of a session on another machine that it is st
 
 test('when a group is deleted its machines are told; if they cannot be, that is said and it is deleted', async () => {
   await storeWork(true);
-  const { writeFleet } = await import('../../src/hosts/fleet/fleet-files.ts');
-  const { newFleetKeys } = await import('../../src/hosts/fleet/seal.ts');
+  const { writeFleet } = await import('../../src/fleet/fleet-files.ts');
+  const { newFleetKeys } = await import('../../src/fleet/seal.ts');
   const keys = newFleetKeys();
   writeFleet(createRealWorld().files, user.data, { version: 1, redis: 'redis://127.0.0.1:1', leaseMs: 8_000, ...keys });
   const { code, stderr } = await user.run('group', 'delete', group, '--yes');

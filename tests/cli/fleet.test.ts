@@ -7,11 +7,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseJoinLine } from '../../src/hosts/fleet/join-line.ts';
-import { FleetRedis } from '../../src/hosts/fleet/redis.ts';
-import { drainHost, refuseLogin, registerHost, resumeHost } from '../../src/hosts/fleet/registry.ts';
-import { type HostEntry, wireVersion } from '../../src/hosts/fleet/wire.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { parseJoinLine } from '../../src/fleet/join-line.ts';
+import { FleetRedis } from '../../src/fleet/redis.ts';
+import { drainHost, refuseLogin, registerHost, resumeHost } from '../../src/fleet/registry.ts';
+import { type HostEntry, wireVersion } from '../../src/fleet/wire.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { Repository } from '../git/repository.ts';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.ts';
 import { noteTried } from '../support/tried.ts';

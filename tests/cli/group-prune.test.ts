@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { planPrune, pruneGroup } from '../../src/delivery/removal/prune-groups.ts';
+import { planPrune, pruneGroup } from '../../src/app/removal/prune-groups.ts';
 import { groupPaths } from '../../src/store/paths.ts';
 import { TestTerminal } from '../support/terminal.ts';
 import { quietContext, type WorktreeGroup, WorktreeUser } from './worktree-ground.ts';

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { dirname, join } from 'node:path';
 import { noteSession } from '../../src/context/handover/note.ts';
 import { readResumeFile } from '../../src/context/handover/resume-file.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { User } from './user.ts';
 
 let user: User;

@@ -5,9 +5,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import type { EventBody } from '../../src/core/event.ts';
 import { noUsage, type Usage } from '../../src/core/group.ts';
-import { withHeld } from '../../src/runner/attempt/outcomes.ts';
 import { openGroupWriter } from '../../src/store/group-writer.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
+import { withHeld } from '../../src/worker/attempt/outcomes.ts';
 import { Machine } from '../support/cli.ts';
 import { startRig } from '../support/fake-claude-rig.ts';
 import { noteTried } from '../support/tried.ts';

@@ -8,7 +8,7 @@ import type { GroupState } from '../../src/core/state.ts';
 import { createGroup, loadGroup } from '../../src/store/group-store.ts';
 import { type GroupWriter, openGroupWriter } from '../../src/store/group-writer.ts';
 import { type GroupPaths, groupPaths, sessionPaths } from '../../src/store/paths.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { git, Repository, type Tree, writeTree } from '../git/repository.ts';
 import { User } from './user.ts';
 

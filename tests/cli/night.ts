@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { GroupEvent } from '../../src/core/event.ts';
 import { sessionUuid } from '../../src/core/id.ts';
 import { readLog } from '../../src/store/event-log.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { type Started, until } from '../support/cli.ts';
 import { type Invocation, type Rig, resultLine } from '../support/fake-claude-rig.ts';
 import { User } from './user.ts';

@@ -1,8 +1,8 @@
 /** Promises: our part of a pull request's text replaces itself and nothing else, and what a model wrote stays text. */
 import { expect, test } from 'bun:test';
+import type { MergeItem } from '../../src/app/delivery/merge-items.ts';
+import { proposalSection, proposalTitle, withSection } from '../../src/app/delivery/proposal-text.ts';
 import type { GroupState } from '../../src/core/state.ts';
-import type { MergeItem } from '../../src/delivery/merge-items.ts';
-import { proposalSection, proposalTitle, withSection } from '../../src/delivery/proposal-text.ts';
 import { CoreLog, sessionDefinition, sid } from '../support/core-events.ts';
 import { fc } from '../support/property.ts';
 

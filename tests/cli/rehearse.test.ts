@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findRehearsal } from '../../src/rehearsal/serve.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { git, Repository } from '../git/repository.ts';
 import { TestTerminal } from '../support/terminal.ts';
 import { launcher, User } from './user.ts';

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ReportModel } from '../../src/report/html/model.ts';
+import type { ReportModel } from '../../src/view/html/model.ts';
 import { readMarkup } from '../report/markup-checker.ts';
 import { eventfulId, storeEventfulGroup } from '../support/eventful-group.ts';
 import { User } from './user.ts';

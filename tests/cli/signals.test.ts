@@ -3,7 +3,7 @@
  * is sent again later is a second one; a closed terminal is always heard. Not covered: `nohup`, see the tests of runs.
  */
 import { afterEach, expect, test } from 'bun:test';
-import { onSignal } from '../../src/control/signals.ts';
+import { onSignal } from '../../src/app/signals.ts';
 
 let nowMs = 0;
 let timers: { readonly atMs: number; readonly action: () => void }[] = [];

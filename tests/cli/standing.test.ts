@@ -4,13 +4,13 @@
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { utimesSync } from 'node:fs';
-import { type GroupReference, loadWithRunner } from '../../src/control/resolve.ts';
-import { standingOf } from '../../src/control/watch/live-view.ts';
+import { type GroupReference, loadWithRunner } from '../../src/app/resolve.ts';
+import { standingOf } from '../../src/app/watch/live-view.ts';
 import type { EventBody } from '../../src/core/event.ts';
 import { readLog } from '../../src/store/event-log.ts';
 import { openGroupWriter } from '../../src/store/group-writer.ts';
 import { sessionPaths } from '../../src/store/paths.ts';
-import type { World } from '../../src/world/world.ts';
+import type { World } from '../../src/system/world.ts';
 import { Ground, sessionId, story } from './bad-input/ground.ts';
 
 let user: Ground;

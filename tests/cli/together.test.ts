@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { answerRequests } from '../../src/runner/request-answers.ts';
 import { type GroupWriter, openGroupWriter } from '../../src/store/group-writer.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { begin, usage } from '../report/sample-run.ts';
 import { launcher, User } from './user.ts';
 

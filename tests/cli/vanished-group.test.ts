@@ -6,8 +6,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, spyOn, test } from 
 import { cpSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { openGroupWriter } from '../../src/store/group-writer.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
-import type { World } from '../../src/world/world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
+import type { World } from '../../src/system/world.ts';
 import { pinnedClaude } from '../support/cli.ts';
 import { runInProcess } from '../support/in-process.ts';
 import { User } from './user.ts';

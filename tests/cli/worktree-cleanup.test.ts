@@ -5,9 +5,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { type CleanUp, cleanUpSessions } from '../../src/app/delivery/worktree-cleanup.ts';
 import type { Result } from '../../src/core/failure.ts';
-import { type CleanUp, cleanUpSessions } from '../../src/delivery/worktree-cleanup.ts';
-import type { World } from '../../src/world/world.ts';
+import type { World } from '../../src/system/world.ts';
 import { git } from '../git/repository.ts';
 import { quietContext, type WorktreeGroup, WorktreeUser } from './worktree-ground.ts';
 

@@ -6,9 +6,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { leftoversOf, releaseWorktrees } from '../../src/delivery/worktree-cleanup.ts';
+import { leftoversOf, releaseWorktrees } from '../../src/app/delivery/worktree-cleanup.ts';
 import { groupPaths } from '../../src/store/paths.ts';
-import { makeFifo } from '../../src/world/libc.ts';
+import { makeFifo } from '../../src/system/libc.ts';
 import { git } from '../git/repository.ts';
 import { quietContext, type WorktreeGroup, WorktreeUser } from './worktree-ground.ts';
 

@@ -10,8 +10,8 @@ import type { GroupState } from '../../src/core/state.ts';
 import { createGroup, loadGroup } from '../../src/store/group-store.ts';
 import { type GroupWriter, openGroupWriter } from '../../src/store/group-writer.ts';
 import { groupPaths, sessionPaths } from '../../src/store/paths.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
-import type { World } from '../../src/world/world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
+import type { World } from '../../src/system/world.ts';
 import { git, Repository } from '../git/repository.ts';
 import { User } from './user.ts';
 

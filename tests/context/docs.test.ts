@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { loadWorkflowConfig } from '../../src/context/faber/workflow-config.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { packageRoot } from '../support/cli.ts';
 
 const text = readFileSync(join(packageRoot, 'docs', 'context.md'), 'utf8');

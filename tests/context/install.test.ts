@@ -3,9 +3,9 @@
  * second time changes nothing.
  */
 import { describe, expect, test } from 'bun:test';
+import { withMember } from '../../src/app/hooks/json-member.ts';
 import { readBackCheck } from '../../src/claude/launch/settings.ts';
 import { installedHooks, installHooks, uninstallHooks } from '../../src/context/install.ts';
-import { withMember } from '../../src/control/hooks/json-member.ts';
 import { contextNames } from '../../src/core/group.ts';
 import { fc } from '../support/property.ts';
 

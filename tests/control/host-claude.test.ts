@@ -5,15 +5,15 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { hostClaude } from '../../src/control/fleet/host-claude.ts';
-import type { Place } from '../../src/control/place.ts';
+import { broken, claims, holds, type Seen, untried } from '../../src/app/claude-check/claims.ts';
+import { hostClaude } from '../../src/app/fleet/host-claude.ts';
+import type { Place } from '../../src/app/place.ts';
 import { ok, type Result } from '../../src/core/failure.ts';
-import { writeHost } from '../../src/hosts/fleet/fleet-files.ts';
-import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
-import { loginText } from '../../src/hosts/fleet/login-files.ts';
-import { newFleetKeys } from '../../src/hosts/fleet/seal.ts';
-import { broken, claims, holds, type Seen, untried } from '../../src/trial/claims.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { writeHost } from '../../src/fleet/fleet-files.ts';
+import { fleetPaths } from '../../src/fleet/fleet-paths.ts';
+import { loginText } from '../../src/fleet/login-files.ts';
+import { newFleetKeys } from '../../src/fleet/seal.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { makeTempFolder } from '../world/rig.ts';
 
 let temp: ReturnType<typeof makeTempFolder>;

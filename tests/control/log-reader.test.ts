@@ -6,9 +6,9 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LogReader } from '../../src/control/watch/log-reader.ts';
-import { makeFifo } from '../../src/world/libc.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { LogReader } from '../../src/app/watch/log-reader.ts';
+import { makeFifo } from '../../src/system/libc.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { makeGroup } from '../support/group-fixture.ts';
 
 const group = makeGroup([{ name: 'api' }]);

@@ -1,12 +1,12 @@
 /** Promises: who waits for a runner that does not answer is told which process it is, and never to kill his own. */
 import { afterAll, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { whileWaiting } from '../../src/control/request.ts';
+import { whileWaiting } from '../../src/app/request.ts';
 import type { GroupId } from '../../src/core/group.ts';
 import { groupPathsIn } from '../../src/store/paths.ts';
 import { sendRequest } from '../../src/store/requests.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
-import type { LockHolder, World } from '../../src/world/world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
+import type { LockHolder, World } from '../../src/system/world.ts';
 import { SteppedClock } from '../support/store-world.ts';
 import { makeTempFolder } from '../world/rig.ts';
 

@@ -3,9 +3,9 @@ import { expect, test } from 'bun:test';
 import { oneLine } from '../../src/claude/text.ts';
 import { harmless } from '../../src/context/hook-call.ts';
 import { quoted } from '../../src/core/id.ts';
-import { spelledLine } from '../../src/report/diff-text.ts';
-import { safeText } from '../../src/report/terminal-text.ts';
 import { harmless as harmlessProblem } from '../../src/template/workflow/problems.ts';
+import { spelledLine } from '../../src/view/diff-text.ts';
+import { safeText } from '../../src/view/terminal-text.ts';
 
 const span = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, index) => from + index);
 const unsafe = [

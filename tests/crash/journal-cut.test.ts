@@ -11,7 +11,7 @@ import { startEvents } from '../../src/runner/run-start.ts';
 import { sightOf } from '../../src/runner/sight.ts';
 import { loadGroup } from '../../src/store/group-store.ts';
 import { openGroupWriter } from '../../src/store/group-writer.ts';
-import type { World } from '../../src/world/world.ts';
+import type { World } from '../../src/system/world.ts';
 import { answerAll, begin, expectSettled, spoken, work } from '../support/crash-rig.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';

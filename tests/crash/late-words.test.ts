@@ -7,7 +7,7 @@ import { appendFileSync } from 'node:fs';
 import { runGroup } from '../../src/runner/run-group.ts';
 import { stopGroup } from '../../src/runner/stop-group.ts';
 import { openGroupWriter } from '../../src/store/group-writer.ts';
-import type { World } from '../../src/world/world.ts';
+import type { World } from '../../src/system/world.ts';
 import { expectSettled, work } from '../support/crash-rig.ts';
 import { type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup, packageRoot } from '../support/group-fixture.ts';

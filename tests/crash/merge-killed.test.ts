@@ -5,8 +5,8 @@
 import { afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { finishInterruptedMerge } from '../../src/app/delivery/finish.ts';
 import type { Context } from '../../src/cli/context.ts';
-import { finishInterruptedMerge } from '../../src/delivery/finish.ts';
 import { type MergeGroup, MergeUser } from '../cli/merge-ground.ts';
 import { git } from '../git/repository.ts';
 import type { Alteration } from '../support/altered-world.ts';

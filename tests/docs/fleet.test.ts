@@ -8,9 +8,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { unitText } from '../../src/control/fleet/agent-service.ts';
-import { aclLine } from '../../src/control/fleet/redis-check.ts';
-import { parseJoinLine } from '../../src/hosts/fleet/join-line.ts';
+import { unitText } from '../../src/app/fleet/agent-service.ts';
+import { aclLine } from '../../src/app/fleet/redis-check.ts';
+import { parseJoinLine } from '../../src/fleet/join-line.ts';
 import { User } from '../cli/user.ts';
 import { packageRoot } from '../support/cli.ts';
 import { isThere } from '../support/named-tests.ts';

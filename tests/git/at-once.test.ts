@@ -8,7 +8,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runOwn } from '../../src/git/run-git.ts';
 import { makeWorkspace } from '../../src/git/worktrees/workspace.ts';
-import type { World } from '../../src/world/world.ts';
+import type { World } from '../../src/system/world.ts';
 import { isLongRun } from '../support/long.ts';
 import { failure, value, WorkspaceRig } from './workspace-rig.ts';
 

@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CheckoutInput, checkOut, commitIn } from '../../src/git/checkout.ts';
 import { gitEnvironment, runGit } from '../../src/git/git.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { git, Repository } from './repository.ts';
 
 const world = createRealWorld();

@@ -18,8 +18,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { followBranch } from '../../src/git/follow.ts';
 import type { Git } from '../../src/git/git.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
-import type { World } from '../../src/world/world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
+import type { World } from '../../src/system/world.ts';
 import { git, Repository } from './repository.ts';
 
 let root: string;

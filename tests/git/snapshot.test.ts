@@ -7,7 +7,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { applySnapshot, type Snapshot, snapshotOf } from '../../src/git/worktrees/snapshot.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { git, Repository } from './repository.ts';
 
 const own = { world: createRealWorld(), env: { PATH: process.env.PATH, HOME: '/nonexistent' } };

@@ -17,7 +17,7 @@ import {
   setRefs,
   takeBundle,
 } from '../../src/git/worktrees/bundles.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { makeTempFolder, unwrap } from '../world/rig.ts';
 import { git, Repository } from './repository.ts';
 

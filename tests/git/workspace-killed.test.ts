@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeWorkspace } from '../../src/git/worktrees/workspace.ts';
-import { isolatedBunFlags } from '../../src/world/own-program.ts';
+import { isolatedBunFlags } from '../../src/system/own-program.ts';
 import { isLongRun } from '../support/long.ts';
 import { git } from './repository.ts';
 import { made, WorkspaceRig } from './workspace-rig.ts';
@@ -14,7 +14,7 @@ import { made, WorkspaceRig } from './workspace-rig.ts';
 const rounds = isLongRun ? 50 : 4;
 /** Longer than git takes to make it here, so that some are killed when all is done. */
 const latestMs = 300;
-const sources = join(import.meta.dir, '..', '..', 'src');
+const sources = join(import.meta.dir, '../../src');
 
 let rig: WorkspaceRig;
 beforeAll(() => {

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { adviceText, advise } from '../../src/core/advice.ts';
 import { describeFailure } from '../../src/core/failure.ts';
 import { makeWorkspace } from '../../src/git/worktrees/workspace.ts';
-import { sessionFailure } from '../../src/runner/attempt/outcomes.ts';
+import { sessionFailure } from '../../src/worker/attempt/outcomes.ts';
 import { unprivileged } from '../support/unprivileged.ts';
 import { failure, WorkspaceRig } from './workspace-rig.ts';
 

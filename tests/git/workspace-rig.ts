@@ -15,8 +15,8 @@ import { describeFailure, type Failure, type Result } from '../../src/core/failu
 import type { Workspace } from '../../src/core/group.ts';
 import type { Git } from '../../src/git/git.ts';
 import type { MadeWorkspace, WorkspacePlan } from '../../src/git/worktrees/workspace-intent.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
-import type { World } from '../../src/world/world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
+import type { World } from '../../src/system/world.ts';
 import { git, Repository, type Tree, writeTree } from './repository.ts';
 
 export class WorkspaceRig {

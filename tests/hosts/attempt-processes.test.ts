@@ -5,9 +5,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
 import type { ProcessIdentity } from '../../src/core/event.ts';
-import { AttemptProcesses } from '../../src/hosts/attempt-processes.ts';
 import { groupPaths, type SessionPaths, sessionPaths } from '../../src/store/paths.ts';
-import type { Processes, SignalName } from '../../src/world/world.ts';
+import type { Processes, SignalName } from '../../src/system/world.ts';
+import { AttemptProcesses } from '../../src/worker/attempt-processes.ts';
 import { groupId, sid } from '../support/core-events.ts';
 import { type SteppedWorld, steppedWorld, temporaryFolder } from '../support/store-world.ts';
 

@@ -5,8 +5,8 @@
  */
 import { beforeEach, expect, test } from 'bun:test';
 import type { ProcessIdentity } from '../../src/core/event.ts';
-import { LateSearch } from '../../src/hosts/late-search.ts';
-import type { Processes } from '../../src/world/world.ts';
+import type { Processes } from '../../src/system/world.ts';
+import { LateSearch } from '../../src/worker/late-search.ts';
 import { attemptId, CoreLog, sessionDefinition, sid } from '../support/core-events.ts';
 import { type SteppedWorld, steppedWorld } from '../support/store-world.ts';
 

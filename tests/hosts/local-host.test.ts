@@ -1,7 +1,7 @@
 /** Promises: the machine on which this program runs does for attempts what is promised of every machine. */
 import { expect, test } from 'bun:test';
-import { LocalHost } from '../../src/hosts/local-host.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
+import { LocalHost } from '../../src/worker/local-host.ts';
 import { CoreLog } from '../support/core-events.ts';
 import { hostTests } from './conformance.ts';
 import { openHere } from './tested-host.ts';

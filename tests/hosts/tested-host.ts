@@ -3,10 +3,10 @@ import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { attemptMark, tmpVariable } from '../../src/claude/launch/environment.ts';
 import type { ProcessIdentity } from '../../src/core/event.ts';
-import type { AttemptSubject, Host, HostedAttempt } from '../../src/hosts/host.ts';
 import type { SessionPaths } from '../../src/store/paths.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
-import type { SpawnOptions } from '../../src/world/world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
+import type { SpawnOptions } from '../../src/system/world.ts';
+import type { AttemptSubject, Host, HostedAttempt } from '../../src/worker/host.ts';
 import { basePath, until } from '../world/rig.ts';
 
 const world = createRealWorld();

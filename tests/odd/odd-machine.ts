@@ -3,7 +3,7 @@ import { expect } from 'bun:test';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import type { Started } from '../support/cli.ts';
 import { answerAll, launcher, startCommand } from '../support/crash-rig.ts';
 import type { Rig } from '../support/fake-claude-rig.ts';

@@ -7,8 +7,8 @@ import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findRehearsal, readLedger, serveRehearsal } from '../../src/rehearsal/serve.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
-import type { Clock, World } from '../../src/world/world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
+import type { Clock, World } from '../../src/system/world.ts';
 
 /** A clock that stands still until the test moves it. */
 class ManualClock implements Clock {

@@ -7,9 +7,9 @@ import type { EventBody } from '../../src/core/event.ts';
 import type { GroupConfig, Usage } from '../../src/core/group.ts';
 import { foldEvents } from '../../src/core/reduce.ts';
 import type { GroupState } from '../../src/core/state.ts';
-import { budgetLines, budgetReport } from '../../src/report/budget.ts';
-import { plainStyle } from '../../src/report/format.ts';
-import { conditionOf } from '../../src/report/wording.ts';
+import { budgetLines, budgetReport } from '../../src/view/budget.ts';
+import { plainStyle } from '../../src/view/format.ts';
+import { conditionOf } from '../../src/view/wording.ts';
 import { attemptId, creation, groupId, ids, session, started, usage } from './sample-run.ts';
 
 function stateAfter(config: Partial<GroupConfig>, more: readonly EventBody[]): GroupState {

@@ -9,8 +9,8 @@ import {
   formatTable,
   formatTokens,
   plainStyle,
-} from '../../src/report/format.ts';
-import { fitColumns, safeLine, safeText } from '../../src/report/terminal-text.ts';
+} from '../../src/view/format.ts';
+import { fitColumns, safeLine, safeText } from '../../src/view/terminal-text.ts';
 
 test.each([
   [0, '$0.00'],

@@ -4,8 +4,8 @@
  */
 import { expect, test } from 'bun:test';
 import type { EventBody } from '../../src/core/event.ts';
-import { plainStyle } from '../../src/report/format.ts';
-import { createGithubReporter, escapeData, escapeProperty } from '../../src/report/github-reporter.ts';
+import { plainStyle } from '../../src/view/format.ts';
+import { createGithubReporter, escapeData, escapeProperty } from '../../src/view/github-reporter.ts';
 import { fc } from '../support/property.ts';
 import { attemptId, begin, creation, eventfulRun, groupId, ids, play, session, started, usage } from './sample-run.ts';
 

@@ -1,8 +1,8 @@
 /** Promises: graphs are drawn in dependency order, and no name or path can break out of Mermaid or DOT. */
 import { expect, test } from 'bun:test';
-import { plainStyle } from '../../src/report/format.ts';
-import { dotGraph, mermaidGraph, textGraph } from '../../src/report/graph.ts';
-import type { Reporter } from '../../src/report/reporter.ts';
+import { plainStyle } from '../../src/view/format.ts';
+import { dotGraph, mermaidGraph, textGraph } from '../../src/view/graph.ts';
+import type { Reporter } from '../../src/view/reporter.ts';
 import { creation, ids, play, session } from './sample-run.ts';
 
 const deaf: Reporter = { event() {}, progress() {}, waiting() {}, summarize() {} };

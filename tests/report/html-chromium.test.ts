@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { foldEvents } from '../../src/core/reduce.ts';
-import { reportModel } from '../../src/report/html/model.ts';
-import { reportPage } from '../../src/report/html/page.ts';
+import { reportModel } from '../../src/view/html/model.ts';
+import { reportPage } from '../../src/view/html/page.ts';
 import { eventfulEvents } from '../support/eventful-group.ts';
 import { Chromium, chromiumProgram, type Look } from './chromium.ts';
 

@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'bun:test';
 import type { EventBody } from '../../src/core/event.ts';
 import { type GroupConfig, roundUsd, type SessionDefinition } from '../../src/core/group.ts';
-import { type ReportModel, reportModel } from '../../src/report/html/model.ts';
-import { reportPage } from '../../src/report/html/page.ts';
-import { paint, type Span, subtract, Track, union } from '../../src/report/html/spans.ts';
+import { type ReportModel, reportModel } from '../../src/view/html/model.ts';
+import { reportPage } from '../../src/view/html/page.ts';
+import { paint, type Span, subtract, Track, union } from '../../src/view/html/spans.ts';
 import { attemptId, CoreLog, processIdentity, sessionDefinition, sid, usage } from '../support/core-events.ts';
 import { fc } from '../support/property.ts';
 

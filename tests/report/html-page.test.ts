@@ -5,9 +5,9 @@
 import { describe, expect, test } from 'bun:test';
 import { noUsage, roundUsd, type Usage } from '../../src/core/group.ts';
 import { foldEvents } from '../../src/core/reduce.ts';
-import { reportModel } from '../../src/report/html/model.ts';
-import { pageStart, reportPage } from '../../src/report/html/page.ts';
-import { graphPicture } from '../../src/report/picture/graph-picture.ts';
+import { reportModel } from '../../src/view/html/model.ts';
+import { pageStart, reportPage } from '../../src/view/html/page.ts';
+import { graphPicture } from '../../src/view/picture/graph-picture.ts';
 import { attemptId, CoreLog, sessionDefinition, sid, usage } from '../support/core-events.ts';
 import { isLongRun } from '../support/long.ts';
 import { fc, numRunsOf } from '../support/property.ts';

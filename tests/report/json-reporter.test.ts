@@ -8,7 +8,7 @@ import { type EventBody, publicEventTypes } from '../../src/core/event.ts';
 import { verdictsOf } from '../../src/core/plan/verdicts.ts';
 import type { LiveSession } from '../../src/core/progress.ts';
 import { reduce } from '../../src/core/reduce.ts';
-import { createJsonReporter, publicEvent, type ReporterClock } from '../../src/report/json-reporter.ts';
+import { createJsonReporter, publicEvent, type ReporterClock } from '../../src/view/json-reporter.ts';
 import { CoreLog } from '../support/core-events.ts';
 import { attemptId, begin, creation, eventfulRun, groupId, ids, play, session, started, usage } from './sample-run.ts';
 

@@ -4,8 +4,8 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { foldEvents } from '../../src/core/reduce.ts';
-import { reportModel } from '../../src/report/html/model.ts';
-import { codeBlock, escapeMarkdown, reportMarkdown } from '../../src/report/markdown.ts';
+import { reportModel } from '../../src/view/html/model.ts';
+import { codeBlock, escapeMarkdown, reportMarkdown } from '../../src/view/markdown.ts';
 import { attemptId, CoreLog, sessionDefinition, sid, usage } from '../support/core-events.ts';
 import { eventfulEvents } from '../support/eventful-group.ts';
 import { isLongRun } from '../support/long.ts';

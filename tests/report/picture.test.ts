@@ -1,9 +1,9 @@
 /** Promises: pictures of graphs never draw one thing over another and stay quick; time in them never runs backwards. */
 import { describe, expect, test } from 'bun:test';
-import { type GraphLayout, layoutGraph } from '../../src/report/picture/graph-layout.ts';
-import { cutText, el, escapeText } from '../../src/report/picture/markup.ts';
-import { stepChart } from '../../src/report/picture/step-chart.ts';
-import { timeScale } from '../../src/report/picture/time-scale.ts';
+import { type GraphLayout, layoutGraph } from '../../src/view/picture/graph-layout.ts';
+import { cutText, el, escapeText } from '../../src/view/picture/markup.ts';
+import { stepChart } from '../../src/view/picture/step-chart.ts';
+import { timeScale } from '../../src/view/picture/time-scale.ts';
 import { fc } from '../support/property.ts';
 import { readMarkup } from './markup-checker.ts';
 

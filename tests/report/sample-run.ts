@@ -10,7 +10,7 @@ import {
 import type { LiveSession } from '../../src/core/progress.ts';
 import { reduce } from '../../src/core/reduce.ts';
 import { type GroupState, initialState } from '../../src/core/state.ts';
-import type { Reporter } from '../../src/report/reporter.ts';
+import type { Reporter } from '../../src/view/reporter.ts';
 
 export const groupId = '20260104-143022-auth';
 export const ids = {

@@ -6,8 +6,8 @@ import { expect, test } from 'bun:test';
 import { loggedContext } from '../../src/core/plan/decision.ts';
 import { verdictsAtRest, verdictsOf } from '../../src/core/plan/verdicts.ts';
 import type { Verdicts } from '../../src/core/verdict.ts';
-import { formatClock, plainStyle } from '../../src/report/format.ts';
-import { nextSteps, sessionTable } from '../../src/report/summary.ts';
+import { formatClock, plainStyle } from '../../src/view/format.ts';
+import { nextSteps, sessionTable } from '../../src/view/summary.ts';
 import { attemptId, CoreLog, groupId, processIdentity, sessionDefinition, sid, usage } from '../support/core-events.ts';
 
 test.each([

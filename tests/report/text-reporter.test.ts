@@ -4,9 +4,9 @@
  */
 import { expect, test } from 'bun:test';
 import type { LiveSession } from '../../src/core/progress.ts';
-import { colourStyle, plainStyle, type Style } from '../../src/report/format.ts';
-import { createQuietReporter } from '../../src/report/quiet-reporter.ts';
-import { createTextReporter } from '../../src/report/text-reporter.ts';
+import { colourStyle, plainStyle, type Style } from '../../src/view/format.ts';
+import { createQuietReporter } from '../../src/view/quiet-reporter.ts';
+import { createTextReporter } from '../../src/view/text-reporter.ts';
 import { attemptId, begin, creation, eventfulRun, groupId, ids, play, session, started, usage } from './sample-run.ts';
 
 const endMs = Date.parse('2026-01-04T14:31:22.000Z');

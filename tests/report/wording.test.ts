@@ -1,7 +1,7 @@
 /** Promises: in sentences times are told as a person at this place and moment reads them. */
 import { expect, test } from 'bun:test';
-import { formatClock, formatDate, formatMoment } from '../../src/report/format.ts';
-import { conditionOf, withLocalTimes } from '../../src/report/wording.ts';
+import { formatClock, formatDate, formatMoment } from '../../src/view/format.ts';
+import { conditionOf, withLocalTimes } from '../../src/view/wording.ts';
 import { fold, sceneEvents } from './dashboard/scene.ts';
 
 const nowMs = new Date(2026, 0, 4, 14, 30, 0).getTime();

@@ -5,7 +5,7 @@
 
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
-import type { LimitKind, Limits, World } from '../../src/world/world.ts';
+import type { LimitKind, Limits, World } from '../../src/system/world.ts';
 import { begin, make, rig, withRig } from '../support/rig-ground.ts';
 
 withRig();

@@ -4,7 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { submit } from '../../src/control/submit.ts';
+import { submit } from '../../src/app/submit.ts';
 import { noUsage } from '../../src/core/group.ts';
 import { takeGroup } from '../../src/store/group-writer.ts';
 import { type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';

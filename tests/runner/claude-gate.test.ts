@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'bun:test';
 import { fail, ok } from '../../src/core/failure.ts';
-import type { ClaudeGate } from '../../src/runner/attempt/attempt-setup.ts';
+import type { ClaudeGate } from '../../src/worker/attempt/attempt-setup.ts';
 import { begin, make, rig, withRig } from '../support/rig-ground.ts';
 
 withRig();

@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readProgress } from '../../src/control/watch/live-view.ts';
+import { readProgress } from '../../src/app/watch/live-view.ts';
 import type { GroupConfig, SessionDefinition } from '../../src/core/group.ts';
 import { slotSentence } from '../../src/core/plan/command-slot.ts';
 import { git, Repository } from '../git/repository.ts';

@@ -3,7 +3,7 @@
  * first; one that is stopped while it waits is gone at once. Commands of real runs are in command-slots-run.test.ts.
  */
 import { expect, test } from 'bun:test';
-import { CommandSlots, type SlotRequest } from '../../src/runner/attempt/command-slots.ts';
+import { CommandSlots, type SlotRequest } from '../../src/worker/attempt/command-slots.ts';
 
 /** Slots with works that last until they are told to end, and the names of those that have begun. */
 function ground(atOnce = 1, chains: Record<string, number> = {}) {

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test';
 import type { EventBody } from '../../src/core/event.ts';
 import { noUsage } from '../../src/core/group.ts';
 import { eventsOf } from '../../src/runner/fact-events.ts';
-import type { WorkerFact } from '../../src/runner/facts.ts';
+import type { WorkerFact } from '../../src/worker/facts.ts';
 import { attemptId, CoreLog, sessionDefinition, sid } from '../support/core-events.ts';
 
 type Ended = Extract<WorkerFact, { kind: 'ended' }>;

@@ -5,10 +5,10 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readProgress } from '../../src/control/watch/live-view.ts';
-import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
-import { listHosts, resumeHost, takesNew } from '../../src/hosts/fleet/registry.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { readProgress } from '../../src/app/watch/live-view.ts';
+import { fleetPaths } from '../../src/fleet/fleet-paths.ts';
+import { listHosts, resumeHost, takesNew } from '../../src/fleet/registry.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { until } from '../support/cli.ts';
 import { type Invocation, type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
 import { type FleetGround, type GroundOptions, openGround } from '../support/fleet-ground.ts';

@@ -5,9 +5,9 @@
  */
 import { afterEach, beforeEach, expect, type test } from 'bun:test';
 import { attemptMark } from '../../src/claude/launch/environment.ts';
-import { readLeases } from '../../src/hosts/agent/lease-file.ts';
-import { uptimeMs } from '../../src/hosts/agent/uptime.ts';
-import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
+import { readLeases } from '../../src/fleet/agent/lease-file.ts';
+import { uptimeMs } from '../../src/fleet/agent/uptime.ts';
+import { fleetPaths } from '../../src/fleet/fleet-paths.ts';
 import type { Step } from '../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { modelOfKnownPrice } from '../claude/rig.ts';

@@ -4,8 +4,8 @@
  */
 import { expect, test } from 'bun:test';
 import { sendRequest } from '../../src/store/requests.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
-import { systemError } from '../../src/world/system-error.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
+import { systemError } from '../../src/system/system-error.ts';
 import { until } from '../support/cli.ts';
 import type { GroupFixture } from '../support/group-fixture.ts';
 import { begin, make, rig, withRig } from '../support/rig-ground.ts';

@@ -4,7 +4,7 @@
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
-import { generatedConfig, type TemplateStore } from '../../src/runner/place/generated-config.ts';
+import { generatedConfig, type TemplateStore } from '../../src/worker/prepare/generated-config.ts';
 import { groupDefinition, sessionDefinition } from '../support/core-events.ts';
 import { TemplateFolder, world } from '../template/rig.ts';
 

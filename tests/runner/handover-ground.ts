@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { readResumeFile } from '../../src/context/handover/resume-file.ts';
 import type { SessionDefinition } from '../../src/core/group.ts';
-import { isolatedBunFlags } from '../../src/world/own-program.ts';
+import { isolatedBunFlags } from '../../src/system/own-program.ts';
 import { git, Repository, type Tree } from '../git/repository.ts';
 import type { Invocation } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, packageRoot } from '../support/group-fixture.ts';

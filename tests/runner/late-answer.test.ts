@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'bun:test';
 import { sessionPaths } from '../../src/store/paths.ts';
-import { delay } from '../../src/world/clock.ts';
+import { delay } from '../../src/system/clock.ts';
 import { until } from '../support/cli.ts';
 import { resultLine } from '../support/fake-claude-rig.ts';
 import { begin, make, rig, withRig } from '../support/rig-ground.ts';

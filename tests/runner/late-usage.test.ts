@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import type { Attempt, SessionRecord } from '../../src/core/session-state.ts';
 import { lateUsage } from '../../src/runner/late-usage.ts';
 import { groupPaths, lateConversations, sessionPaths } from '../../src/store/paths.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { groupId, sid } from '../support/core-events.ts';
 import { temporaryFolder } from '../support/store-world.ts';
 

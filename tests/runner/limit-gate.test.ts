@@ -7,9 +7,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type LimitGate, openLimitGate } from '../../src/runner/limit-gate.ts';
-import { makeFifo } from '../../src/world/libc.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
-import type { World } from '../../src/world/world.ts';
+import { makeFifo } from '../../src/system/libc.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
+import type { World } from '../../src/system/world.ts';
 
 const begin = Date.parse('2026-01-04T14:30:22Z');
 let root = '';

@@ -1,8 +1,8 @@
 /** Promises: a limit that ends on another day is told with its date, and throttling is not called a usage limit. */
 import { expect, test } from 'bun:test';
 import type { EventBody } from '../../src/core/event.ts';
-import { plainStyle } from '../../src/report/format.ts';
-import { createTextReporter } from '../../src/report/text-reporter.ts';
+import { plainStyle } from '../../src/view/format.ts';
+import { createTextReporter } from '../../src/view/text-reporter.ts';
 import { CoreLog } from '../support/core-events.ts';
 
 function told(body: EventBody): string {

@@ -1,6 +1,6 @@
 /** Promises: memory for new workers is counted within the limits of the control groups around us, old style and new. */
 import { expect, test } from 'bun:test';
-import { freeMemoryBytes, freeWithinLimits } from '../../src/world/memory.ts';
+import { freeMemoryBytes, freeWithinLimits } from '../../src/system/memory.ts';
 
 const within = (files: Readonly<Record<string, string>>) => freeWithinLimits((path) => files[path] ?? null);
 const mb = 1024 ** 2;

@@ -7,7 +7,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { preloadModules } from '../../src/runner/on-demand.ts';
 
-const source = join(import.meta.dir, '..', '..', 'src');
+const source = join(import.meta.dir, '../../src');
 const list = 'runner/on-demand.ts';
 
 /** Needed before the first session starts, or when none does, where they are needed at all. */
@@ -23,7 +23,7 @@ function loadedBy(file: string): string[] {
 test('nothing that a runner loads on demand is missing in the list', () => {
   const known = new Set(loadedBy(list));
   const files = globSync(['{runner,context,core,claude,store,git,template,world}/**/*.ts'], { cwd: source });
-  const loading = files.filter((file) => file !== list && file !== 'world/subreaper-exec.ts');
+  const loading = files.filter((file) => file !== list && file !== 'system/subreaper-exec.ts');
   const missing = loading.flatMap((file) => loadedBy(file).filter((path) => !known.has(path) && !atOnce.has(path)));
   expect(missing).toEqual([]);
   expect(known.size).toBeGreaterThan(5);

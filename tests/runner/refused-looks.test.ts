@@ -3,7 +3,7 @@
  * session: it is made again.
  */
 import { expect, test } from 'bun:test';
-import { systemError } from '../../src/world/system-error.ts';
+import { systemError } from '../../src/system/system-error.ts';
 import { markedProcesses } from '../support/crash-rig.ts';
 import type { GroupFixture } from '../support/group-fixture.ts';
 import { begin, make, rig, withRig } from '../support/rig-ground.ts';

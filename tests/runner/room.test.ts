@@ -4,9 +4,9 @@
  */
 import { expect, test } from 'bun:test';
 import { defaultGroupConfig } from '../../src/core/group.ts';
-import { watchRoom } from '../../src/runner/room.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
-import { systemError } from '../../src/world/system-error.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
+import { systemError } from '../../src/system/system-error.ts';
+import { watchRoom } from '../../src/worker/room.ts';
 
 const worker = 120 * 1024 ** 2;
 const config = { ...defaultGroupConfig, minFreeMemoryBytes: 1_000 };

@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFifo } from '../../src/world/libc.ts';
+import { makeFifo } from '../../src/system/libc.ts';
 import type { GroupFixture } from '../support/group-fixture.ts';
 import { begin, make, rig, withRig } from '../support/rig-ground.ts';
 

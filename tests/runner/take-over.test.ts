@@ -6,12 +6,12 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { appendFileSync, mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import type { ProcessIdentity } from '../../src/core/event.ts';
 import type { Attempt } from '../../src/core/session-state.ts';
-import { judgeUnfinished } from '../../src/hosts/adopt.ts';
-import { reap } from '../../src/hosts/reap.ts';
-import { closeHalfLine } from '../../src/runner/attempt/half-line.ts';
-import { TranscriptFollower } from '../../src/runner/attempt/transcript-follower.ts';
 import { groupPaths, sessionPaths } from '../../src/store/paths.ts';
-import type { Processes, World } from '../../src/world/world.ts';
+import type { Processes, World } from '../../src/system/world.ts';
+import { judgeUnfinished } from '../../src/worker/adopt.ts';
+import { closeHalfLine } from '../../src/worker/attempt/half-line.ts';
+import { TranscriptFollower } from '../../src/worker/attempt/transcript-follower.ts';
+import { reap } from '../../src/worker/reap.ts';
 import { groupId, sid } from '../support/core-events.ts';
 import { type SteppedWorld, steppedWorld, temporaryFolder } from '../support/store-world.ts';
 

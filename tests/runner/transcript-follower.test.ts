@@ -6,8 +6,8 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { TranscriptFollower } from '../../src/runner/attempt/transcript-follower.ts';
-import type { ReadFile } from '../../src/world/world.ts';
+import type { ReadFile } from '../../src/system/world.ts';
+import { TranscriptFollower } from '../../src/worker/attempt/transcript-follower.ts';
 import { type SteppedWorld, steppedWorld, temporaryFolder } from '../support/store-world.ts';
 
 const chunkBytes = 256 * 1024;

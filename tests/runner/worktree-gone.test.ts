@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { SessionDefinition } from '../../src/core/group.ts';
 import { makeWorkspace } from '../../src/git/worktrees/workspace.ts';
 import { readIntent } from '../../src/git/worktrees/workspace-intent.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { git, Repository } from '../git/repository.ts';
 import { value } from '../git/workspace-rig.ts';
 import { type Invocation, resultLine } from '../support/fake-claude-rig.ts';

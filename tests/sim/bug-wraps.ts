@@ -8,7 +8,7 @@ import type {
   SignalName,
   SpawnOptions,
   World,
-} from '../../src/world/world.ts';
+} from '../../src/system/world.ts';
 import type { Wrap } from './user.ts';
 
 export const log = '/events.jsonl';

@@ -1,5 +1,5 @@
 /** stdout of a virtual claude: a file opened for append, into which lines come whole, in pieces, late or never. */
-import type { SpawnOptions } from '../../src/world/world.ts';
+import type { SpawnOptions } from '../../src/system/world.ts';
 import type { ClaudeBook } from './books.ts';
 import type { Seeded } from './seeded.ts';
 import type { FileNode } from './virtual-disk.ts';

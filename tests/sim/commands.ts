@@ -1,15 +1,15 @@
 /** What people ask of a group from other processes: through its live runner, or by themselves when there is none. */
 
-import { changeGroup } from '../../src/control/change-group.ts';
-import type { GroupReference } from '../../src/control/resolve.ts';
-import { submit } from '../../src/control/submit.ts';
+import { changeGroup } from '../../src/app/change-group.ts';
+import type { GroupReference } from '../../src/app/resolve.ts';
+import { submit } from '../../src/app/submit.ts';
 import { fail, ok, type Result } from '../../src/core/failure.ts';
 import { anyTakenProblem } from '../../src/runner/attach/answers.ts';
 import type { Command, CommandOf } from '../../src/runner/request-answers.ts';
 import { stopGroup } from '../../src/runner/stop-group.ts';
 import { deleteGroup } from '../../src/store/group-store.ts';
 import type { PauseRequestMode } from '../../src/store/requests.ts';
-import type { World } from '../../src/world/world.ts';
+import type { World } from '../../src/system/world.ts';
 import { newDefinition } from './group-setup.ts';
 import { takeOver } from './person.ts';
 import type { Act } from './scenario.ts';

@@ -1,6 +1,6 @@
 /** A group on the virtual disk, as `group create` and `session add` leave it, with its projects and a claude to run. */
 import { dirname, join } from 'node:path';
-import type { GroupReference } from '../../src/control/resolve.ts';
+import type { GroupReference } from '../../src/app/resolve.ts';
 import type { SessionDefinition } from '../../src/core/group.ts';
 import { makeGroupId, makeSessionId } from '../../src/core/id.ts';
 import { createGroup } from '../../src/store/group-store.ts';

@@ -3,15 +3,15 @@
  * them in its conversation, they speak with it, and the command counts from claude's files. claude knows no cap then.
  */
 import { join } from 'node:path';
+import type { GroupReference } from '../../src/app/resolve.ts';
+import { submit } from '../../src/app/submit.ts';
 import { openMeter } from '../../src/claude/spoken-cost.ts';
-import type { GroupReference } from '../../src/control/resolve.ts';
-import { submit } from '../../src/control/submit.ts';
 import type { Conversed } from '../../src/core/event.ts';
 import { fail, ok, type Result } from '../../src/core/failure.ts';
 import { noUsage } from '../../src/core/group.ts';
 import { loadGroup } from '../../src/store/group-store.ts';
 import { sessionPaths } from '../../src/store/paths.ts';
-import type { World } from '../../src/world/world.ts';
+import type { World } from '../../src/system/world.ts';
 import { costStateLine, type ModelCall, messageLine, readTotal, type Total, wholeUsd } from './claude-lines.ts';
 import type { Act } from './scenario.ts';
 import { type Seeded, seededFor } from './seeded.ts';

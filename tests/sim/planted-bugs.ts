@@ -3,7 +3,7 @@
  * The program itself is unchanged, so each is also a picture of how that promise could be broken.
  */
 
-import type { Lock } from '../../src/world/world.ts';
+import type { Lock } from '../../src/system/world.ts';
 import {
   appending,
   asksClaude,

@@ -2,13 +2,13 @@
  * The people at the keyboard and the mishaps of the machine: what a scenario says, and then whatever brings the group
  * to its end.
  */
-import type { GroupReference } from '../../src/control/resolve.ts';
+import type { GroupReference } from '../../src/app/resolve.ts';
 import { describeFailure, type Result } from '../../src/core/failure.ts';
 import type { GroupConfig } from '../../src/core/group.ts';
-import type { Reporter } from '../../src/report/reporter.ts';
-import type { RunnerSignal } from '../../src/runner/facts.ts';
 import { type RunResult, runGroup } from '../../src/runner/run-group.ts';
-import type { World } from '../../src/world/world.ts';
+import type { World } from '../../src/system/world.ts';
+import type { Reporter } from '../../src/view/reporter.ts';
+import type { RunnerSignal } from '../../src/worker/facts.ts';
 import { invariants } from './checks.ts';
 import { Commands } from './commands.ts';
 import { callerEnv, packageRoot } from './group-setup.ts';

@@ -2,7 +2,7 @@
  * A model of the claude process as `claude -p --input-format stream-json` behaves: it reads its FIFO, calls the model,
  * runs tools, prints lines into the transcript, keeps a conversation, answers control requests and ends in many ways.
  */
-import type { SignalName, SpawnOptions } from '../../src/world/world.ts';
+import type { SignalName, SpawnOptions } from '../../src/system/world.ts';
 import type { ClaudeBook } from './books.ts';
 import {
   answerLine,

@@ -2,7 +2,7 @@
  * Virtual time: one queue of everything that is to happen, in an order the seed decides. Nothing here waits; the
  * driver takes the next entry and time jumps to it.
  */
-import type { Clock } from '../../src/world/world.ts';
+import type { Clock } from '../../src/system/world.ts';
 import type { Seeded } from './seeded.ts';
 
 /** Somebody whose entries vanish with him: a runner, a claude, a tool. */

@@ -2,7 +2,7 @@
  * A disk in memory that keeps what was fsynced and may lose the rest: what was appended since is cut anywhere, what was
  * renamed or created since is there or not, each by itself. Contents only grow, are cut, or are replaced as a whole.
  */
-import type { FileInfo } from '../../src/world/world.ts';
+import type { FileInfo } from '../../src/system/world.ts';
 import type { Seeded } from './seeded.ts';
 
 const inodes = new WeakMap<object, number>();

@@ -1,5 +1,5 @@
 /** The Files of one process over the virtual disk: faults are met here, and watched folders hear of changes. */
-import type { AppendFile, EntryKind, Files, ReadFile } from '../../src/world/world.ts';
+import type { AppendFile, EntryKind, Files, ReadFile } from '../../src/system/world.ts';
 import type { Seeded } from './seeded.ts';
 import type { Owner, Timeline } from './virtual-clock.ts';
 import { type Disk, FileNode } from './virtual-disk.ts';

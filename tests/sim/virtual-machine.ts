@@ -1,6 +1,6 @@
 /** The machine on which everything happens: time, disk, processes, pipes, locks, what befalls them, and the books. */
 import { basename, dirname, join } from 'node:path';
-import type { LockHolder, SpawnOptions } from '../../src/world/world.ts';
+import type { LockHolder, SpawnOptions } from '../../src/system/world.ts';
 import { ClaudeBook, type CommandBook } from './books.ts';
 import type { Checks } from './checks.ts';
 import { Coverage, type CrashPoint, type DecisionKind } from './coverage.ts';

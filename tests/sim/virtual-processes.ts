@@ -1,6 +1,6 @@
 /** The process table of the virtual machine: who lives, who started whom, who bears which mark, how each one ended. */
 import type { ProcessIdentity } from '../../src/core/event.ts';
-import type { ExitStatus, RunningProcess, SignalName } from '../../src/world/world.ts';
+import type { ExitStatus, RunningProcess, SignalName } from '../../src/system/world.ts';
 import type { Seeded } from './seeded.ts';
 import type { Owner, Timeline } from './virtual-clock.ts';
 

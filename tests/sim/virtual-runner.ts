@@ -15,7 +15,7 @@ import type {
   RunOutput,
   SpawnOptions,
   World,
-} from '../../src/world/world.ts';
+} from '../../src/system/world.ts';
 import type { CrashPoint, DecisionKind } from './coverage.ts';
 import { decisionsIn } from './log-watch.ts';
 import { cores } from './scenario.ts';

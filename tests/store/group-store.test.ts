@@ -21,8 +21,8 @@ import { createGroup, deleteGroup, groupIds, leftovers, listGroups, loadGroup } 
 import { headerBytesMax } from '../../src/store/log-lines.ts';
 import { groupMeta, renderMeta } from '../../src/store/meta.ts';
 import { groupPaths, groupsFolder, sessionPaths } from '../../src/store/paths.ts';
-import { makeFifo } from '../../src/world/libc.ts';
-import type { World } from '../../src/world/world.ts';
+import { makeFifo } from '../../src/system/libc.ts';
+import type { World } from '../../src/system/world.ts';
 import { groupDefinition, sessionDefinition, sid } from '../support/core-events.ts';
 import { faultyFiles, modesBelow, steppedWorld, temporaryFolder, unwrap } from '../support/store-world.ts';
 

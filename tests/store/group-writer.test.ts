@@ -11,7 +11,7 @@ import { type GroupWriter, openGroupWriter } from '../../src/store/group-writer.
 import { groupMeta, renderMeta, sessionMeta } from '../../src/store/meta.ts';
 import { type GroupPaths, groupPaths, sessionPaths } from '../../src/store/paths.ts';
 import { snapshotDelayMs } from '../../src/store/snapshots.ts';
-import { makeFifo } from '../../src/world/libc.ts';
+import { makeFifo } from '../../src/system/libc.ts';
 import { groupDefinition, groupId, sessionDefinition, sid } from '../support/core-events.ts';
 import { faultyFiles, modesBelow, steppedWorld, temporaryFolder, unwrap } from '../support/store-world.ts';
 import { storyBodies } from '../support/stored-group.ts';

@@ -8,7 +8,7 @@ import type { EventBody, ProcessIdentity } from '../../src/core/event.ts';
 import { createGroup } from '../../src/store/group-store.ts';
 import { type GroupWriter, openGroupWriter, takeGroup } from '../../src/store/group-writer.ts';
 import { type GroupPaths, groupPaths } from '../../src/store/paths.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { groupDefinition, groupId } from '../support/core-events.ts';
 import { type SteppedWorld, steppedWorld, temporaryFolder, unwrap } from '../support/store-world.ts';
 

@@ -89,7 +89,7 @@ const named: Readonly<Record<string, RegExp>> = {
   'src/core/progress.ts': /Try again with: group run --retry-failed\./,
   // For claude, whose permissions name the program so.
   'src/context/faber/prime.ts': /claude-code-agent faber phase/,
-  'src/runner/place/session-context.ts': /Bash\(claude-code-agent faber/,
+  'src/worker/prepare/session-context.ts': /Bash\(claude-code-agent faber/,
 };
 /** Help: what a command does, and examples. */
 const help = /\.description\(|\bsummary: |^ {2}\$ |^\s+Paused .* Go on: |^The work is merged|^Paused sessions continue/;

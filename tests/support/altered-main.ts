@@ -1,7 +1,7 @@
 /** The program as src/main.ts runs it, on a world altered as the variable TEST_WORLD (JSON) says. */
 import { createContext } from '../../src/cli/context.ts';
 import { runToEnd } from '../../src/cli/program.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { type Alteration, alterWorld } from './altered-world.ts';
 import { packageRoot } from './group-fixture.ts';
 

@@ -7,9 +7,9 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { ProcessIdentity } from '../../src/core/event.ts';
-import { createPsTable } from '../../src/world/processes/proc-ps.ts';
-import { createProcesses } from '../../src/world/processes/processes.ts';
-import type { AppendFile, Fifos, Files, Locks, Processes, World } from '../../src/world/world.ts';
+import { createPsTable } from '../../src/system/processes/proc-ps.ts';
+import { createProcesses } from '../../src/system/processes/processes.ts';
+import type { AppendFile, Fifos, Files, Locks, Processes, World } from '../../src/system/world.ts';
 
 export interface Alteration {
   /** The moment at which the process ends itself; `nth` (default 1) of those with that name. */

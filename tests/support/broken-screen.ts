@@ -1,6 +1,6 @@
 /** A program with an open dashboard screen that ends by an exception nobody catches, as soon as a key is pressed. */
 import { loadScreen } from '../../src/cli/dashboard/screen.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 
 const openScreen = await loadScreen(createRealWorld());
 openScreen(

@@ -1,9 +1,9 @@
 /** Which claude the tests run: the one this package pins, or the one whose path is in TEST_CLAUDE. */
 import { resolve } from 'node:path';
 import { findClaude } from '../../src/claude/launch/program.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 
-const packageRoot = resolve(import.meta.dir, '..', '..');
+const packageRoot = resolve(import.meta.dir, '../..');
 const named = process.env.TEST_CLAUDE ?? '';
 const found = findClaude(createRealWorld(), named === '' ? {} : { CLAUDE_CODE_AGENT_CLAUDE: named }, {
   packageRoot,

@@ -7,7 +7,7 @@ import { type Finished, mayRunInProcess, runInProcess } from './in-process.ts';
 import { impatience, patienceMs } from './mailbox.ts';
 import { noteTried } from './tried.ts';
 
-export const packageRoot = resolve(import.meta.dir, '..', '..');
+export const packageRoot = resolve(import.meta.dir, '../..');
 export const launcher = join(packageRoot, 'bin', 'claude-code-agent');
 
 /** Path of the claude that is tested. Throws when none is installed: then nothing here can be believed. */

@@ -18,7 +18,7 @@ import { groupProgress, type LiveSession } from '../../src/core/progress.ts';
 import { createGroup } from '../../src/store/group-store.ts';
 import { type GroupWriter, openGroupWriter } from '../../src/store/group-writer.ts';
 import { groupPaths, sessionPaths } from '../../src/store/paths.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 
 export interface CockpitGroup {
   readonly groupId: string;

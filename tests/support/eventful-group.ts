@@ -6,7 +6,7 @@ import type { EventBody, GroupEvent } from '../../src/core/event.ts';
 import { defaultGroupConfig, type SessionDefinition, type SessionId, type Usage } from '../../src/core/group.ts';
 import { createLog } from '../../src/store/event-log.ts';
 import { groupPaths } from '../../src/store/paths.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 
 const minute = 60_000;
 export const eventfulId = '20260104-213000-release';

@@ -2,9 +2,9 @@
 import { expect } from 'bun:test';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { forgetGroupElsewhere } from '../../src/control/fleet/forget-group.ts';
+import { forgetGroupElsewhere } from '../../src/app/fleet/forget-group.ts';
 import { sessionUuid } from '../../src/core/id.ts';
-import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
+import { fleetPaths } from '../../src/fleet/fleet-paths.ts';
 import { git } from '../git/repository.ts';
 import { until } from './cli.ts';
 import { type ChaosResult, describe, keysLeft, runChaos, stepsOfEach, storyOf, type Trouble } from './fleet-chaos.ts';

@@ -5,11 +5,11 @@ import { abilitiesIn } from '../../src/claude/abilities.ts';
 import { findClaude } from '../../src/claude/launch/program.ts';
 import { versionOf } from '../../src/claude/launch/program-file.ts';
 import { fail, ok, type Result } from '../../src/core/failure.ts';
-import type { ChosenProgram } from '../../src/hosts/agent/context.ts';
-import { serveGuard } from '../../src/hosts/agent/guard.ts';
-import { serveHost } from '../../src/hosts/agent/serve.ts';
-import { packageRoot } from '../../src/world/own-program.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import type { ChosenProgram } from '../../src/fleet/agent/context.ts';
+import { serveGuard } from '../../src/fleet/agent/guard.ts';
+import { serveHost } from '../../src/fleet/agent/serve.ts';
+import { packageRoot } from '../../src/system/own-program.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 
 const [mode, root = ''] = process.argv.slice(2);
 const real = createRealWorld();

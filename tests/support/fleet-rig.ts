@@ -7,12 +7,12 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileS
 import { join } from 'node:path';
 import { attemptMark } from '../../src/claude/launch/environment.ts';
 import type { GroupId, SessionId } from '../../src/core/group.ts';
-import { type HostConfig, writeHost } from '../../src/hosts/fleet/fleet-files.ts';
-import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
-import { toGroupStream, toHostStream } from '../../src/hosts/fleet/keys.ts';
-import { Leases } from '../../src/hosts/fleet/leases.ts';
-import { FleetRedis } from '../../src/hosts/fleet/redis.ts';
-import { newFleetKeys, Signer } from '../../src/hosts/fleet/seal.ts';
+import { type HostConfig, writeHost } from '../../src/fleet/fleet-files.ts';
+import { fleetPaths } from '../../src/fleet/fleet-paths.ts';
+import { toGroupStream, toHostStream } from '../../src/fleet/keys.ts';
+import { Leases } from '../../src/fleet/leases.ts';
+import { FleetRedis } from '../../src/fleet/redis.ts';
+import { newFleetKeys, Signer } from '../../src/fleet/seal.ts';
 import {
   type AttemptNews,
   type Blob,
@@ -22,9 +22,9 @@ import {
   type ToGroup,
   unpacked,
   wireVersion,
-} from '../../src/hosts/fleet/wire.ts';
+} from '../../src/fleet/wire.ts';
 import { groupPaths, type SessionPaths, sessionPaths } from '../../src/store/paths.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { basePath, makeTempFolder, until, unwrap } from '../world/rig.ts';
 import { groupId, sid } from './core-events.ts';
 import { kill } from './kill.ts';

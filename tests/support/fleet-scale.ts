@@ -9,7 +9,7 @@ import { launcher } from './cli.ts';
 import { type FleetGround, openGround } from './fleet-ground.ts';
 import { noteTried } from './tried.ts';
 
-export const tinyClaude = join(import.meta.dir, '..', '..', 'bench', 'support', 'tiny-claude.sh');
+export const tinyClaude = join(import.meta.dir, '../../bench/support/tiny-claude.sh');
 const lookMs = 20;
 /** Ticks of /proc/PID/stat a second; the same on every Linux that is still in use. */
 const ticksPerSecond = 100;

@@ -9,8 +9,6 @@ import { ok } from '../../src/core/failure.ts';
 import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from '../../src/core/group.ts';
 import { makeGroupId, makeSessionId, sessionUuid } from '../../src/core/id.ts';
 import type { GroupState } from '../../src/core/state.ts';
-import type { ClaudeGate } from '../../src/runner/attempt/attempt-setup.ts';
-import type { RunnerSignal } from '../../src/runner/facts.ts';
 import { type RunResult, runGroup } from '../../src/runner/run-group.ts';
 import { readLog } from '../../src/store/event-log.ts';
 import { createGroup, loadGroup } from '../../src/store/group-store.ts';
@@ -22,10 +20,12 @@ import {
   type RequestBody,
   sendRequest,
 } from '../../src/store/requests.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
-import type { World } from '../../src/world/world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
+import type { World } from '../../src/system/world.ts';
+import type { ClaudeGate } from '../../src/worker/attempt/attempt-setup.ts';
+import type { RunnerSignal } from '../../src/worker/facts.ts';
 
-export const packageRoot = join(import.meta.dir, '..', '..');
+export const packageRoot = join(import.meta.dir, '../..');
 
 export interface SessionSketch {
   readonly name: string;
@@ -77,7 +77,7 @@ export interface RunningGroup {
   event(type: GroupEvent['type'], sessionId?: string): Promise<GroupEvent>;
 }
 
-/** The graces of a stop (runner/attempt/worker.ts): a fake obeys in real time, so these stay what they are. */
+/** The graces of a stop (worker/attempt/worker.ts): a fake obeys in real time, so these stay what they are. */
 const graces: ReadonlySet<number> = new Set([5_000, 8_000]);
 
 /** The real world in which time passes `speed` times as fast: waits of minutes can be sat through in a test. */

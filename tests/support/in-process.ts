@@ -6,7 +6,7 @@ import { Writable } from 'node:stream';
 import manifest from '../../package.json' with { type: 'json' };
 import { createContext } from '../../src/cli/context.ts';
 import { runToEnd } from '../../src/cli/program.ts';
-import type { World } from '../../src/world/world.ts';
+import type { World } from '../../src/system/world.ts';
 import { packageRoot } from './group-fixture.ts';
 import { isLongRun } from './long.ts';
 

@@ -1,7 +1,7 @@
 /** A tree of control groups in a folder that answers as the kernel does (cgroups(7), version 2), without processes. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { CgroupSystem } from '../../src/world/processes/cgroup.ts';
+import type { CgroupSystem } from '../../src/system/processes/cgroup.ts';
 
 const files: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   memory: { 'memory.max': 'max', 'memory.swap.max': 'max', 'memory.events.local': 'oom 0\noom_kill 0\n' },

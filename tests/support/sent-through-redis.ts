@@ -4,8 +4,8 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Seal } from '../../src/hosts/fleet/seal.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { Seal } from '../../src/fleet/seal.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 
 export function sentThrough(folder: string, sealingKey: string): string {
   const seal = new Seal(sealingKey, createRealWorld().random);

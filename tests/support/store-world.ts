@@ -5,8 +5,8 @@
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createRealWorld } from '../../src/world/real-world.ts';
-import type { AppendFile, Clock, Files, World } from '../../src/world/world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
+import type { AppendFile, Clock, Files, World } from '../../src/system/world.ts';
 
 export function temporaryFolder(): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'cca-store-'));

@@ -1,9 +1,10 @@
 /** Claudes of tests are remembered as tried, so that a run begins at once; what a trial does has tests of its own. */
+
+import { type Claim, claims, holds, type Seen, untried } from '../../src/app/claude-check/claims.ts';
+import { launchDigest } from '../../src/app/claude-check/launch.ts';
+import { rememberTried } from '../../src/app/claude-check/remembered.ts';
 import { programFile } from '../../src/claude/launch/program-file.ts';
-import { type Claim, claims, holds, type Seen, untried } from '../../src/trial/claims.ts';
-import { launchDigest } from '../../src/trial/launch.ts';
-import { rememberTried } from '../../src/trial/remembered.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 
 const world = createRealWorld();
 /** By path: it is the same as long as a file of tests runs. */

@@ -133,7 +133,7 @@ describe('names of sessions', () => {
 /** What somebody else runs to look through a closed folder. */
 const matchClosed = `
   import { matchFolders } from ${JSON.stringify(join(packageRoot, 'src/template/workflow/glob.ts'))};
-  import { createRealWorld } from ${JSON.stringify(join(packageRoot, 'src/world/real-world.ts'))};
+  import { createRealWorld } from ${JSON.stringify(join(packageRoot, 'src/system/real-world.ts'))};
   const start = (path) => ({ ok: true, path: process.argv[1] + '/' + path });
   console.log(matchFolders(createRealWorld(), 'closed/*', start, { folders: 0, entries: 0 }).trouble);`;
 

@@ -18,6 +18,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ok } from '../../src/core/failure.ts';
 import type { Problem } from '../../src/store/yaml-text.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
+import type { World } from '../../src/system/world.ts';
 import {
   findPack,
   handEdits,
@@ -28,8 +30,6 @@ import {
   withPacks,
 } from '../../src/template/pack/pack.ts';
 import { findPackRoot, gatherPack, type PackFile } from '../../src/template/pack/pack-files.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
-import type { World } from '../../src/world/world.ts';
 import { type Tree, writeTree } from '../git/repository.ts';
 
 const world = createRealWorld();

@@ -7,13 +7,13 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { readBackCheck } from '../../src/claude/launch/settings.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { type ConfigTemplate, loadConfigTemplate, renderConfigTemplate } from '../../src/template/config-template.ts';
 import { findTemplate, listTemplates, templatePlaces } from '../../src/template/places.ts';
 import { loadPromptTemplate, type PromptTemplate, renderPrompt } from '../../src/template/prompt-template.ts';
 import { resolveVariables, type VariableSpec } from '../../src/template/variables.ts';
 import type { WorkflowDraft } from '../../src/template/workflow/draft.ts';
 import { loadWorkflow, validateWorkflowFile } from '../../src/template/workflow.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
 
 const world = createRealWorld();
 const packageRoot = resolve(import.meta.dir, '../..');

@@ -16,13 +16,13 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { broken, claims, holds, type Seen, untried } from '../../src/app/claude-check/claims.ts';
+import { type GateOptions, TrialGate } from '../../src/app/claude-check/gate.ts';
+import { launchDigest } from '../../src/app/claude-check/launch.ts';
+import { abilitiesOf, hasShown, readTried, rememberTried, trialOf } from '../../src/app/claude-check/remembered.ts';
 import { attemptMark } from '../../src/claude/launch/attempt-mark.ts';
 import { fail, ok, type Result } from '../../src/core/failure.ts';
-import { broken, claims, holds, type Seen, untried } from '../../src/trial/claims.ts';
-import { type GateOptions, TrialGate } from '../../src/trial/gate.ts';
-import { launchDigest } from '../../src/trial/launch.ts';
-import { abilitiesOf, hasShown, readTried, rememberTried, trialOf } from '../../src/trial/remembered.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { newFolder, removeFolders } from './rig.ts';
 
 afterEach(removeFolders);

@@ -4,10 +4,10 @@
  */
 
 import { describe, expect, test } from 'bun:test';
+import { broken, type ClaimId, claims, holds, type Seen, untried } from '../../src/app/claude-check/claims.ts';
+import { isConclusive, judgeTrial, refuseUntried } from '../../src/app/claude-check/judge.ts';
 import { advise } from '../../src/core/advice.ts';
 import { fail } from '../../src/core/failure.ts';
-import { broken, type ClaimId, claims, holds, type Seen, untried } from '../../src/trial/claims.ts';
-import { isConclusive, judgeTrial, refuseUntried } from '../../src/trial/judge.ts';
 
 const version = '2.1.400';
 const all = (...others: readonly Seen[]): Seen[] =>

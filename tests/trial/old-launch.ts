@@ -1,12 +1,12 @@
 /** How a claude was started and read before its releases of autumn 2026, for the pinned one of that time, 2.1.197. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { type Launch, launchOfRunner } from '../../src/app/claude-check/launch.ts';
 import { userMessage } from '../../src/claude/control.ts';
 import { sessionStartSources } from '../../src/claude/launch/settings.ts';
 import { hostLoginVariable, managedSwitch } from '../../src/claude/launch/variables.ts';
 import { emptyStream } from '../../src/claude/stream.ts';
 import { ok } from '../../src/core/failure.ts';
-import { type Launch, launchOfRunner } from '../../src/trial/launch.ts';
 
 type Settings = { env: Record<string, string> };
 

@@ -2,10 +2,10 @@
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { claims, type Seen } from '../../src/trial/claims.ts';
-import type { Launch } from '../../src/trial/launch.ts';
-import { tryClaude } from '../../src/trial/trial.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { claims, type Seen } from '../../src/app/claude-check/claims.ts';
+import type { Launch } from '../../src/app/claude-check/launch.ts';
+import { tryClaude } from '../../src/app/claude-check/trial.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { claudeBinary } from '../claude/rig.ts';
 
 const world = createRealWorld();

@@ -5,9 +5,9 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { claims } from '../../src/trial/claims.ts';
-import { tryClaude } from '../../src/trial/trial.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { claims } from '../../src/app/claude-check/claims.ts';
+import { tryClaude } from '../../src/app/claude-check/trial.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { claudeBinary } from '../claude/rig.ts';
 import { longTest } from '../support/long.ts';
 import { breakClaude, caller, newFolder, removeFolders, seenOf, wrongIn } from './rig.ts';

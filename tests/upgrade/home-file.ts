@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { packageRoot } from '../support/cli.ts';
 
 const homes = join(packageRoot, 'tests', 'fixtures', 'homes');

@@ -11,7 +11,7 @@ import { judgeEvent } from '../../src/store/event-shape.ts';
 import { takeGroup } from '../../src/store/group-writer.ts';
 import { groupPaths } from '../../src/store/paths.ts';
 import { type RequestAnswer, type RequestBody, takeRequests } from '../../src/store/requests.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { randomLogs } from '../report/random-log.ts';
 import { packageRoot } from '../support/cli.ts';
 import { processIdentity, sid } from '../support/core-events.ts';

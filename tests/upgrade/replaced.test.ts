@@ -6,10 +6,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { askRunner } from '../../src/control/request.ts';
+import { askRunner } from '../../src/app/request.ts';
 import { groupPaths } from '../../src/store/paths.ts';
 import type { PauseRequestMode, RequestBody } from '../../src/store/requests.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 import { lives, Night, obeyInterrupt } from '../cli/night.ts';
 import { Repository } from '../git/repository.ts';
 import { until } from '../support/cli.ts';

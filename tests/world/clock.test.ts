@@ -1,6 +1,6 @@
 /** Promises: timers fire later, once and by their delay, can be cancelled, and very long ones do not fire at once. */
 import { expect, test } from 'bun:test';
-import { createClock } from '../../src/world/clock.ts';
+import { createClock } from '../../src/system/clock.ts';
 
 const clock = createClock();
 

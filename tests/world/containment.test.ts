@@ -6,12 +6,12 @@
 import { afterAll, afterEach, describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isolatedBunFlags } from '../../src/world/own-program.ts';
-import { openCgroups } from '../../src/world/processes/cgroup.ts';
-import { keeperName } from '../../src/world/processes/keeper.ts';
-import { createProcTable } from '../../src/world/processes/proc-system.ts';
-import { createProcesses } from '../../src/world/processes/processes.ts';
-import type { Processes, RunningProcess } from '../../src/world/world.ts';
+import { isolatedBunFlags } from '../../src/system/own-program.ts';
+import { openCgroups } from '../../src/system/processes/cgroup.ts';
+import { keeperName } from '../../src/system/processes/keeper.ts';
+import { createProcTable } from '../../src/system/processes/proc-system.ts';
+import { createProcesses } from '../../src/system/processes/processes.ts';
+import type { Processes, RunningProcess } from '../../src/system/world.ts';
 import { kill } from '../support/kill.ts';
 import { isLongRun } from '../support/long.ts';
 import { basePath, exitOf, makeTempFolder, sourceFolder, until, unwrap } from './rig.ts';

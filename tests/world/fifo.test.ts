@@ -5,8 +5,8 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { closeSync, constants, openSync, readSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createFifos } from '../../src/world/fifo.ts';
-import type { FifoWriter } from '../../src/world/world.ts';
+import { createFifos } from '../../src/system/fifo.ts';
+import type { FifoWriter } from '../../src/system/world.ts';
 import { makeTempFolder } from './rig.ts';
 
 const fifos = createFifos();

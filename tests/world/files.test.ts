@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { createFiles } from '../../src/world/files.ts';
+import { createFiles } from '../../src/system/files.ts';
 import { makeTempFolder, runInShell, sourceFolder } from './rig.ts';
 
 const files = createFiles();

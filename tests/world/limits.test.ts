@@ -5,10 +5,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isolatedBunFlags } from '../../src/world/own-program.ts';
-import { Cgroups, endGroup, findHierarchy } from '../../src/world/processes/cgroup.ts';
-import { createProcTable } from '../../src/world/processes/proc-system.ts';
-import { createProcesses } from '../../src/world/processes/processes.ts';
+import { isolatedBunFlags } from '../../src/system/own-program.ts';
+import { Cgroups, endGroup, findHierarchy } from '../../src/system/processes/cgroup.ts';
+import { createProcTable } from '../../src/system/processes/proc-system.ts';
+import { createProcesses } from '../../src/system/processes/processes.ts';
 import { MadeUpCgroups } from '../support/made-up-cgroups.ts';
 import { basePath, exitOf, makeTempFolder, sourceFolder, unwrap } from './rig.ts';
 

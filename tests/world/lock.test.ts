@@ -5,10 +5,10 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { closeSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { lockShared, tryFlock } from '../../src/world/libc.ts';
-import { createLocks } from '../../src/world/lock.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
-import type { LockHolder } from '../../src/world/world.ts';
+import { lockShared, tryFlock } from '../../src/system/libc.ts';
+import { createLocks } from '../../src/system/lock.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
+import type { LockHolder } from '../../src/system/world.ts';
 import { makeTempFolder, sourceFolder, until } from './rig.ts';
 
 const world = createRealWorld();

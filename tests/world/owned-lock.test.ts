@@ -5,8 +5,8 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { lstatSync, mkdirSync, readdirSync, readlinkSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isolatedBunFlags } from '../../src/world/own-program.ts';
-import { ownedLocks } from '../../src/world/owned-lock.ts';
+import { isolatedBunFlags } from '../../src/system/own-program.ts';
+import { ownedLocks } from '../../src/system/owned-lock.ts';
 import { makeTempFolder } from './rig.ts';
 
 let temp: ReturnType<typeof makeTempFolder>;
@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => temp.remove());
 
-const program = JSON.stringify(join(import.meta.dir, '../../src/world/owned-lock.ts'));
+const program = JSON.stringify(join(import.meta.dir, '../../src/system/owned-lock.ts'));
 const owner = () => ownedLocks.look(lock)?.owner;
 
 /** Another process that takes the lock; resolves when it has. */

@@ -1,6 +1,6 @@
 /** Promises: nothing is read twice in a row but what may have changed, and nothing is believed for long. */
 import { expect, spyOn, test } from 'bun:test';
-import { ProcCache } from '../../src/world/processes/proc-cache.ts';
+import { ProcCache } from '../../src/system/processes/proc-cache.ts';
 
 /** A process table of which every read is noted. */
 function table(parents: Record<number, number>) {

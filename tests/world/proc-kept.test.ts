@@ -5,8 +5,8 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, openSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { KeptProcesses } from '../../src/world/processes/proc-kept.ts';
-import { createLinuxTable } from '../../src/world/processes/proc-linux.ts';
+import { KeptProcesses } from '../../src/system/processes/proc-kept.ts';
+import { createLinuxTable } from '../../src/system/processes/proc-linux.ts';
 import { makeTempFolder } from './rig.ts';
 
 let temp: ReturnType<typeof makeTempFolder>;

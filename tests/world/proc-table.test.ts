@@ -6,10 +6,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ProcessIdentity } from '../../src/core/event.ts';
-import { createLinuxTable } from '../../src/world/processes/proc-linux.ts';
-import { createPsTable, parseMarked, parsePs } from '../../src/world/processes/proc-ps.ts';
-import { parseStat } from '../../src/world/processes/proc-stat.ts';
-import { createProcesses } from '../../src/world/processes/processes.ts';
+import { createLinuxTable } from '../../src/system/processes/proc-linux.ts';
+import { createPsTable, parseMarked, parsePs } from '../../src/system/processes/proc-ps.ts';
+import { parseStat } from '../../src/system/processes/proc-stat.ts';
+import { createProcesses } from '../../src/system/processes/processes.ts';
 import { makeTempFolder, Shell } from './rig.ts';
 
 const linux = createLinuxTable('/proc');

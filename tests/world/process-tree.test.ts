@@ -1,7 +1,7 @@
 /** Promises: the tree and its sessions are followed to their end, and never into a session that somebody else began. */
 import { expect, test } from 'bun:test';
-import type { ProcEntry } from '../../src/world/processes/proc-table.ts';
-import { collectDescendants } from '../../src/world/processes/process-tree.ts';
+import type { ProcEntry } from '../../src/system/processes/proc-table.ts';
+import { collectDescendants } from '../../src/system/processes/process-tree.ts';
 
 const entry = (pid: number, parent: number, session: number, zombie = false): ProcEntry => ({
   pid,

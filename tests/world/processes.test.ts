@@ -6,11 +6,11 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, constants, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createFifos } from '../../src/world/fifo.ts';
-import { createProcTable } from '../../src/world/processes/proc-system.ts';
-import { createProcesses } from '../../src/world/processes/processes.ts';
-import { describeSpawnError } from '../../src/world/processes/program.ts';
-import type { SpawnOptions } from '../../src/world/world.ts';
+import { createFifos } from '../../src/system/fifo.ts';
+import { createProcTable } from '../../src/system/processes/proc-system.ts';
+import { createProcesses } from '../../src/system/processes/processes.ts';
+import { describeSpawnError } from '../../src/system/processes/program.ts';
+import type { SpawnOptions } from '../../src/system/world.ts';
 import { basePath, exitOf, linesOf, makeTempFolder, Shell, until } from './rig.ts';
 
 const table = createProcTable();

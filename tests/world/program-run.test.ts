@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createProcTable } from '../../src/world/processes/proc-system.ts';
-import { createProcesses } from '../../src/world/processes/processes.ts';
-import type { RunOptions } from '../../src/world/world.ts';
+import { createProcTable } from '../../src/system/processes/proc-system.ts';
+import { createProcesses } from '../../src/system/processes/processes.ts';
+import type { RunOptions } from '../../src/system/world.ts';
 import { basePath, makeTempFolder, unwrap } from './rig.ts';
 
 const processes = createProcesses(createProcTable());

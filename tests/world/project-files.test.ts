@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, chownSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createFiles } from '../../src/world/files.ts';
+import { createFiles } from '../../src/system/files.ts';
 import { makeTempFolder, runInShell, sourceFolder } from './rig.ts';
 
 const files = createFiles();

@@ -1,7 +1,7 @@
 /** Promises: the parts are put together and know the machine they run on. */
 import { expect, test } from 'bun:test';
 import { hostname } from 'node:os';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { createRealWorld } from '../../src/system/real-world.ts';
 
 test('the world knows this machine and this process', () => {
   const { machine, processes, random } = createRealWorld();

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ProcessIdentity } from '../../src/core/event.ts';
 import type { Result } from '../../src/core/failure.ts';
-import type { ExitStatus, Processes, RunningProcess } from '../../src/world/world.ts';
+import type { ExitStatus, Processes, RunningProcess } from '../../src/system/world.ts';
 
 export const basePath = '/usr/bin:/bin';
-export const sourceFolder = join(import.meta.dir, '../../src/world');
+export const sourceFolder = join(import.meta.dir, '../../src/system');
 
 /** Every path in these tests holds blanks, quotes and letters beyond ASCII. */
 export function makeTempFolder(): { readonly path: string; remove(): void } {

@@ -16,19 +16,19 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { isolatedBunFlags } from '../../src/world/own-program.ts';
-import { keeperEnvironment } from '../../src/world/processes/keeper.ts';
-import { createProcTable } from '../../src/world/processes/proc-system.ts';
-import { createProcesses } from '../../src/world/processes/processes.ts';
+import { isolatedBunFlags } from '../../src/system/own-program.ts';
+import { keeperEnvironment } from '../../src/system/processes/keeper.ts';
+import { createProcTable } from '../../src/system/processes/proc-system.ts';
+import { createProcesses } from '../../src/system/processes/processes.ts';
 import {
   becomeManner,
   installSubreaper,
   releaseManner,
   subreaperImage,
-} from '../../src/world/processes/subreaper-image.ts';
+} from '../../src/system/processes/subreaper-image.ts';
 import { basePath, exitOf, makeTempFolder, until, unwrap } from './rig.ts';
 
-const script = join(import.meta.dir, '..', '..', 'src', 'world', 'subreaper-exec.ts');
+const script = join(import.meta.dir, '../../src/system/subreaper-exec.ts');
 const byBun = [process.execPath, ...isolatedBunFlags, script];
 const temp = makeTempFolder();
 const image = join(temp.path, 'subreaper');

@@ -3,7 +3,7 @@
  * repository, whichever folder or worktree of that the session works in. 2.1.197 did not yet, 2.1.260 does.
  */
 import { dirname, join, resolve } from 'node:path';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 
 /** Of a `.git` that is a file, and of the file it names; what is longer is none. */
 const pointerBytes = 8_192;

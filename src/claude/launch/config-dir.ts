@@ -7,7 +7,7 @@ import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 import type { JsonObject } from '../lenient.ts';
 import { withoutOwnGitWords } from './git-guidance.ts';
 import { type InstructionsInput, instructions, standingInstructions } from './instructions.ts';

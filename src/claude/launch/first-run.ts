@@ -3,7 +3,7 @@
  * and whether a key is to be used. A worker is asked none of it, and works with the same folder and key.
  */
 import { join } from 'node:path';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 import { isObject, type JsonObject, list, object } from '../lenient.ts';
 import type { Environment } from './variables.ts';
 

@@ -3,7 +3,7 @@
  * never copied or linked into it, because claude replaces links and spends a refresh token once per copy.
  */
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 import { isObject } from '../lenient.ts';
 import { oneLine } from '../text.ts';
 import { versionOf } from './program-file.ts';

@@ -3,7 +3,7 @@
  * it is.
  */
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 import { oneLine } from '../text.ts';
 
 export interface ProgramFile {

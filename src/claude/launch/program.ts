@@ -3,7 +3,7 @@
  */
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 
 export interface FindClaudeOptions {
   /** Root folder of this package; its native claude lies below node_modules there or beside it. */

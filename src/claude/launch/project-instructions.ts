@@ -2,7 +2,7 @@
  * Which instructions of a project claude reads, besides those that we give it.
  */
 import { dirname, join } from 'node:path';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 
 const ownNames = ['CLAUDE.md', join('.claude', 'CLAUDE.md'), 'CLAUDE.local.md'];
 /** Newer programs read it where the project and the folders above have none of the others. */

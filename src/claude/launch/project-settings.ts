@@ -3,7 +3,7 @@
  */
 import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 import { isObject, type JsonObject, list, object } from '../lenient.ts';
 import { checkoutRoots } from './checkout-roots.ts';
 import { unprotectedTelemetry, unprotectedVariables } from './settings.ts';

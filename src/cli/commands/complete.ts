@@ -1,12 +1,12 @@
 /** `complete` (hidden): answers the completion script; what it prints follows the protocol of @bomb.sh/tab. */
 import { type Complete, RootCommand } from '@bomb.sh/tab';
 import type { Command } from '@commander-js/extra-typings';
-import { addedHosts } from '../../control/fleet/added-hosts.ts';
-import { type GroupListing, type GroupMeta, listGroups } from '../../control/groups.ts';
-import { resolveGroup } from '../../control/resolve.ts';
+import { addedHosts } from '../../app/fleet/added-hosts.ts';
+import { type GroupListing, type GroupMeta, listGroups } from '../../app/groups.ts';
+import { resolveGroup } from '../../app/resolve.ts';
 import { ok } from '../../core/failure.ts';
 import { sessionLabel, slugOf } from '../../core/id.ts';
-import { safeLine } from '../../report/terminal-text.ts';
+import { safeLine } from '../../view/terminal-text.ts';
 import type { Context } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 

@@ -1,10 +1,10 @@
 /** `config`: every setting, its value and where it comes from; changes those that are kept in config.yaml. */
 import { Argument, type Command } from '@commander-js/extra-typings';
-import { changeSetting, configPath, listSettings, type Setting, settingOf } from '../../control/config/settings.ts';
+import { changeSetting, configPath, listSettings, type Setting, settingOf } from '../../app/config/settings.ts';
 import { fail, ok } from '../../core/failure.ts';
 import { programName } from '../../core/program-name.ts';
-import { type Cell, formatTable } from '../../report/format.ts';
-import { safeJson, safeLine, safeText } from '../../report/terminal-text.ts';
+import { type Cell, formatTable } from '../../view/format.ts';
+import { safeJson, safeLine, safeText } from '../../view/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 

@@ -1,13 +1,13 @@
 /** `doctor`: is this machine ready, and was anything left behind? Each trouble comes with its cure. */
 import type { Command } from '@commander-js/extra-typings';
-import { whileBusy } from '../../control/busy.ts';
-import type { Finding, FindingLevel } from '../../control/check/finding.ts';
-import { checkGroups } from '../../control/check/groups.ts';
-import { checkMachine } from '../../control/check/machine.ts';
+import { whileBusy } from '../../app/busy.ts';
+import type { Finding, FindingLevel } from '../../app/check/finding.ts';
+import { checkGroups } from '../../app/check/groups.ts';
+import { checkMachine } from '../../app/check/machine.ts';
+import { checkWorktrees } from '../../app/delivery/worktree-check.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { checkWorktrees } from '../../delivery/worktree-check.ts';
-import { padColumns, type Tone } from '../../report/format.ts';
-import { safeJson, safeLine } from '../../report/terminal-text.ts';
+import { padColumns, type Tone } from '../../view/format.ts';
+import { safeJson, safeLine } from '../../view/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 
@@ -66,7 +66,7 @@ async function examine(context: Context, { claude, worktrees, fix, hosts, json }
 }
 
 async function askHosts(context: Context, root: string): Promise<Result<Finding[]>> {
-  const { checkHosts } = await import('../../control/check/hosts.ts');
+  const { checkHosts } = await import('../../app/check/hosts.ts');
   return whileBusy(context, 'Asking the fleet', () => checkHosts(context, root));
 }
 
@@ -78,7 +78,7 @@ function lookHere(context: Context, root: Result<string>, { worktrees, fix }: Gi
 
 async function checkAll(context: Context, root: Result<string>): Promise<Finding[]> {
   const findings = await checkMachine(context, root);
-  const { rememberedTrial } = await import('../../control/check/claude.ts');
+  const { rememberedTrial } = await import('../../app/check/claude.ts');
   if (root.ok) findings.push(...(await rememberedTrial(context, root.value)));
   const isReadable = root.ok && findings.every(({ check, level }) => check !== 'data' || level !== 'broken');
   return isReadable ? [...findings, ...checkGroups(context.world, root.value)] : findings;

@@ -1,19 +1,19 @@
 /** `init`: a first workflow, from what lies nearby and a few answers; then the offer to rehearse it. */
 import { basename, dirname, relative, resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
-import { placesHere } from '../../control/create/named-template.ts';
-import { checkCommandFor, nearbyProjects } from '../../control/create/nearby-projects.ts';
-import { briefPath, lookAt, shellWord, tryPath } from '../../control/path-argument.ts';
+import { placesHere } from '../../app/create/named-template.ts';
+import { checkCommandFor, nearbyProjects } from '../../app/create/nearby-projects.ts';
+import { briefPath, lookAt, shellWord, tryPath } from '../../app/path-argument.ts';
 import { errorText, fail, ok, type Result } from '../../core/failure.ts';
 import { slugify } from '../../core/id.ts';
 import { programName } from '../../core/program-name.ts';
-import { plural } from '../../report/format.ts';
-import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { yamlBytesMax } from '../../store/yaml-text.ts';
 import { type FirstProject, renderFirstWorkflow } from '../../template/first-workflow.ts';
 import { findTemplate } from '../../template/places.ts';
 import { readTextFile } from '../../template/text-file.ts';
+import { plural } from '../../view/format.ts';
+import { safeJson, safeLine } from '../../view/terminal-text.ts';
 import { ask, type Checked } from '../ask.ts';
 import { confirmed } from '../confirm.ts';
 import type { Context, Work } from '../context.ts';

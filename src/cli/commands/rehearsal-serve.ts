@@ -1,6 +1,6 @@
 /** `rehearsal-serve` (hidden): the process that serves the scripted API of one group; started by `group run`. */
 import type { Command } from '@commander-js/extra-typings';
-import { onSignal } from '../../control/signals.ts';
+import { onSignal } from '../../app/signals.ts';
 import { defined } from '../../core/defined.ts';
 import { ok } from '../../core/failure.ts';
 import { serveRehearsal } from '../../rehearsal/serve.ts';

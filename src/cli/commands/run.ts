@@ -1,10 +1,10 @@
 /** cli/commands/: one file for each command. This one: `run` takes a workflow from its file to its end in one step. */
 import { type Command, Option } from '@commander-js/extra-typings';
-import { readUserConfig } from '../../control/config/user-config.ts';
-import { createNewGroup, draftState, type NewGroup, unfrozen } from '../../control/create/new-group.ts';
-import { referenceTo } from '../../control/groups.ts';
-import { checkNewRehearsed, gateForNewGroup } from '../../control/run/claude-gate.ts';
-import { rehearsalFor } from '../../control/run/run-here.ts';
+import { readUserConfig } from '../../app/config/user-config.ts';
+import { createNewGroup, draftState, type NewGroup, unfrozen } from '../../app/create/new-group.ts';
+import { referenceTo } from '../../app/groups.ts';
+import { checkNewRehearsed, gateForNewGroup } from '../../app/run/claude-gate.ts';
+import { rehearsalFor } from '../../app/run/run-here.ts';
 import { ok } from '../../core/failure.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';

@@ -1,6 +1,6 @@
 /** `rehearsal-claude` (hidden): plays claude in a rehearsal where none is installed; bin/rehearsal-claude starts it. */
 import type { Command } from '@commander-js/extra-typings';
-import { onSignal } from '../../control/signals.ts';
+import { onSignal } from '../../app/signals.ts';
 import { StandIn } from '../../rehearsal/stand-in.ts';
 import type { Context } from '../context.ts';
 

@@ -1,20 +1,20 @@
 /** `stop --all`: pauses every group of this machine, whoever runs it. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { endedStartText, type PauseOutcome } from '../../control/command/pause-outcome.ts';
-import { pauseAndTell } from '../../control/pause-group.ts';
-import { whileWaiting } from '../../control/request.ts';
-import { type GroupReference, loadWithRunner } from '../../control/resolve.ts';
+import { endedStartText, type PauseOutcome } from '../../app/command/pause-outcome.ts';
+import { pauseAndTell } from '../../app/pause-group.ts';
+import { whileWaiting } from '../../app/request.ts';
+import { type GroupReference, loadWithRunner } from '../../app/resolve.ts';
 import {
   goneGroup,
   type RunningGroups,
   runningGroups,
   stopUnreadableGroup,
   type UnreadableGroup,
-} from '../../control/stop-groups.ts';
+} from '../../app/stop-groups.ts';
 import { advise, commandText } from '../../core/advice.ts';
 import { describeFailure, errorText, fail, ok } from '../../core/failure.ts';
-import { safeJson, safeLine } from '../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../view/terminal-text.ts';
 import { besideDocument, type Context, type Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { resumeText } from '../go-on.ts';

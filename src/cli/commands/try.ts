@@ -2,22 +2,22 @@
 
 import { join } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
+import { createNewGroup } from '../../app/create/new-group.ts';
+import { readWorkflow } from '../../app/create/workflow-group.ts';
+import { findDataRoot } from '../../app/data-root.ts';
+import { referenceTo } from '../../app/groups.ts';
+import { stopRehearsal } from '../../app/leftovers.ts';
+import { liveRunner } from '../../app/live-runner.ts';
+import { tryPath } from '../../app/path-argument.ts';
+import { pauseAndTell } from '../../app/pause-group.ts';
+import { standInNote } from '../../app/rehearsal-process.ts';
+import { type GroupReference, loadReferredGroup } from '../../app/resolve.ts';
+import { endOf, onSignal } from '../../app/signals.ts';
 import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
-import { createNewGroup } from '../../control/create/new-group.ts';
-import { readWorkflow } from '../../control/create/workflow-group.ts';
-import { findDataRoot } from '../../control/data-root.ts';
-import { referenceTo } from '../../control/groups.ts';
-import { stopRehearsal } from '../../control/leftovers.ts';
-import { liveRunner } from '../../control/live-runner.ts';
-import { tryPath } from '../../control/path-argument.ts';
-import { pauseAndTell } from '../../control/pause-group.ts';
-import { standInNote } from '../../control/rehearsal-process.ts';
-import { type GroupReference, loadReferredGroup } from '../../control/resolve.ts';
-import { endOf, onSignal } from '../../control/signals.ts';
 import { advise, commandText } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { safeLine } from '../../report/terminal-text.ts';
 import { systemFailure } from '../../store/system-failure.ts';
+import { safeLine } from '../../view/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode, knownExitCode } from '../exit-code.ts';
 import type { RunCommandOptions } from '../options/run-options.ts';
@@ -137,7 +137,7 @@ async function prepare(context: Context, folder: string): Promise<Result<Ready>>
 
 /** A runner of its own, and the dashboard of whoever watches: it stays when the group is done. */
 async function show(context: Context, { group, options }: Ready, seconds: number | undefined): Promise<Work> {
-  const { startDetached } = await import('../../control/run/detach.ts');
+  const { startDetached } = await import('../../app/run/detach.ts');
   const started = await startDetached(context, group, options);
   if (!started.ok) return started;
   if (started.value.kind === 'refused') {

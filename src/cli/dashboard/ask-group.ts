@@ -1,11 +1,11 @@
 /** Carries out what a key asked for: the same requests that the commands send, without waiting in front of a screen. */
 
-import { liveRunner } from '../../control/live-runner.ts';
-import { pauseAndTell, type ToldPause } from '../../control/pause-group.ts';
-import type { GroupReference } from '../../control/resolve.ts';
-import { startDetached } from '../../control/run/detach.ts';
-import { type Command, submit } from '../../control/submit.ts';
-import { LogReader } from '../../control/watch/log-reader.ts';
+import { liveRunner } from '../../app/live-runner.ts';
+import { pauseAndTell, type ToldPause } from '../../app/pause-group.ts';
+import type { GroupReference } from '../../app/resolve.ts';
+import { startDetached } from '../../app/run/detach.ts';
+import { type Command, submit } from '../../app/submit.ts';
+import { LogReader } from '../../app/watch/log-reader.ts';
 import { commandText } from '../../core/advice.ts';
 import { describeFailure, errorText, type Failure, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
@@ -13,12 +13,12 @@ import { groupAdvice, sessionReference } from '../../core/plan/advice.ts';
 import { programName } from '../../core/program-name.ts';
 import { type GroupState, isRehearsal } from '../../core/state.ts';
 import type { GroupStatus } from '../../core/status.ts';
-import type { KeyCommand } from '../../report/dashboard/keys.ts';
-import { type Notice, reasoned } from '../../report/dashboard/view.ts';
-import { formatClock, plural } from '../../report/format.ts';
-import { titleOf, withAdvice } from '../../report/wording.ts';
-import { delay } from '../../world/clock.ts';
-import type { World } from '../../world/world.ts';
+import { delay } from '../../system/clock.ts';
+import type { World } from '../../system/world.ts';
+import type { KeyCommand } from '../../tui/dashboard/keys.ts';
+import { type Notice, reasoned } from '../../tui/dashboard/view.ts';
+import { formatClock, plural } from '../../view/format.ts';
+import { titleOf, withAdvice } from '../../view/wording.ts';
 import type { Context } from '../context.ts';
 
 /** Commands that concern the group and not the screen. */

@@ -2,17 +2,17 @@
  * What takes the terminal from the dashboard for a while: a tool of the person for the keys `o` and `e`, and for `a`
  * claude itself. One after the other; what came of it is one sentence.
  */
-import { attachSession } from '../../control/attach/attach-session.ts';
-import { editSession } from '../../control/create/edit-session.ts';
-import { noTemplate } from '../../control/create/template-choice.ts';
-import { type GroupReference, type LoadedSession, loadWithRunner, sessionOf } from '../../control/resolve.ts';
+import { attachSession } from '../../app/attach/attach-session.ts';
+import { editSession } from '../../app/create/edit-session.ts';
+import { noTemplate } from '../../app/create/template-choice.ts';
+import { type GroupReference, type LoadedSession, loadWithRunner, sessionOf } from '../../app/resolve.ts';
 import { editProblem } from '../../core/edit.ts';
 import { describeFailure, type Failure, ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
-import type { KeyCommand } from '../../report/dashboard/keys.ts';
-import type { Notice } from '../../report/dashboard/view.ts';
-import { settingWords, titleOf } from '../../report/wording.ts';
-import { type ForegroundProcess, runInForeground } from '../../world/foreground.ts';
+import { type ForegroundProcess, runInForeground } from '../../system/foreground.ts';
+import type { KeyCommand } from '../../tui/dashboard/keys.ts';
+import type { Notice } from '../../tui/dashboard/view.ts';
+import { settingWords, titleOf } from '../../view/wording.ts';
 import { attachedText, mayspendText } from '../attached-text.ts';
 import type { Context } from '../context.ts';
 import { readPrompt } from '../options/prompt-source.ts';

@@ -3,21 +3,21 @@
  * frames, turns keys into what they ask for.
  */
 
-import { sessionPaths } from '../../control/groups.ts';
-import type { GroupReference } from '../../control/resolve.ts';
-import type { RunnerSignal } from '../../control/signals.ts';
-import { runningSetup } from '../../control/watch/set-up.ts';
+import { sessionPaths } from '../../app/groups.ts';
+import type { GroupReference } from '../../app/resolve.ts';
+import type { RunnerSignal } from '../../app/signals.ts';
+import { runningSetup } from '../../app/watch/set-up.ts';
 import { defined } from '../../core/defined.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
-import type { Painted } from '../../report/dashboard/app.ts';
-import { type Frame, frameOf } from '../../report/dashboard/frame.ts';
-import { type KeyCommand, type Press, press } from '../../report/dashboard/keys.ts';
-import { type Paint, paintRow } from '../../report/dashboard/paint.ts';
-import { type Pace, paceOf } from '../../report/dashboard/timeline.ts';
-import { firstUi, shapeOf, type Ui } from '../../report/dashboard/ui.ts';
-import type { Material, Notice } from '../../report/dashboard/view.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
+import type { Painted } from '../../tui/app.ts';
+import { type Frame, frameOf } from '../../tui/dashboard/frame.ts';
+import { type KeyCommand, type Press, press } from '../../tui/dashboard/keys.ts';
+import { type Paint, paintRow } from '../../tui/dashboard/paint.ts';
+import { type Pace, paceOf } from '../../tui/dashboard/timeline.ts';
+import { firstUi, shapeOf, type Ui } from '../../tui/dashboard/ui.ts';
+import type { Material, Notice } from '../../tui/dashboard/view.ts';
 import type { Context } from '../context.ts';
 import { asking, type GroupCommand, grant } from './ask-group.ts';
 import { Away } from './away.ts';

@@ -1,13 +1,13 @@
 /** What the selected session changed so far, asked of git while its tab is open: never twice at once, nor too often. */
 
-import type { GroupReference } from '../../control/resolve.ts';
+import { diffOf } from '../../app/delivery/work-diff.ts';
+import type { GroupReference } from '../../app/resolve.ts';
 import { commandText } from '../../core/advice.ts';
 import { describeFailure, errorText } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
-import { diffOf } from '../../delivery/work-diff.ts';
-import type { Diff } from '../../report/dashboard/view.ts';
-import { diffLines } from '../../report/diff-text.ts';
-import { colourStyle } from '../../report/format.ts';
+import type { Diff } from '../../tui/dashboard/view.ts';
+import { diffLines } from '../../view/diff-text.ts';
+import { colourStyle } from '../../view/format.ts';
 import type { Context } from '../context.ts';
 import { statWords } from '../work-diff-text.ts';
 import type { Source } from './source.ts';

@@ -1,10 +1,10 @@
 /** When the run will be over, by what sessions of the same kind took in earlier groups and in this one. */
-import { samplesByGroup, samplesOf } from '../../control/watch/history.ts';
+import { samplesByGroup, samplesOf } from '../../app/watch/history.ts';
 import type { GroupId } from '../../core/group.ts';
 import { historyOf, type Sample } from '../../core/plan/forecast.ts';
 import { remainingMs } from '../../core/plan/remaining.ts';
 import type { GroupState } from '../../core/state.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 
 /** Between two groups whose log is read, milliseconds: whoever presses a key meanwhile is answered. */
 const restMs = 50;

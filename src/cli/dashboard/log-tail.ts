@@ -5,10 +5,10 @@
 
 import { LineSplitter } from '../../core/line-splitter.ts';
 import type { TranscriptEntry } from '../../core/transcript.ts';
-import { colourStyle } from '../../report/format.ts';
-import type { Line } from '../../report/transcript/line.ts';
-import { MarkTeller, type TranscriptMark } from '../../report/transcript/transcript-marks.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
+import { colourStyle } from '../../view/format.ts';
+import type { Line } from '../../view/transcript/line.ts';
+import { MarkTeller, type TranscriptMark } from '../../view/transcript/transcript-marks.ts';
 import { TranscriptRenderer } from '../transcript/transcript.ts';
 
 /** How far from its end a transcript is read, bytes. */

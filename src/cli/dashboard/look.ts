@@ -1,7 +1,7 @@
 /** What the terminal can show: which colours, on which background, Unicode or ASCII. */
-import { asciiGlyphs, type Glyphs, unicodeGlyphs } from '../../report/dashboard/glyphs.ts';
-import { backgroundOfNumbers, type Paint } from '../../report/dashboard/paint.ts';
-import { plainStyle } from '../../report/format.ts';
+import { asciiGlyphs, type Glyphs, unicodeGlyphs } from '../../tui/dashboard/glyphs.ts';
+import { backgroundOfNumbers, type Paint } from '../../tui/dashboard/paint.ts';
+import { plainStyle } from '../../view/format.ts';
 import type { Context } from '../context.ts';
 
 export interface Look {

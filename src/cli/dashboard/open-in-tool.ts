@@ -1,14 +1,14 @@
 /** Worktree, log, report and task in the tools of the person: what is started for `o` and `e`, and with which files. */
 import { join } from 'node:path';
-import { sessionPaths } from '../../control/groups.ts';
-import { loadReport } from '../../control/report.ts';
-import type { GroupReference } from '../../control/resolve.ts';
+import { sessionPaths } from '../../app/groups.ts';
+import { loadReport } from '../../app/report.ts';
+import type { GroupReference } from '../../app/resolve.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
-import type { OpenedThing } from '../../report/dashboard/keys.ts';
-import { wholeLine } from '../../report/transcript/line.ts';
-import { titleOf } from '../../report/wording.ts';
-import type { ForegroundOptions } from '../../world/foreground.ts';
+import type { ForegroundOptions } from '../../system/foreground.ts';
+import type { OpenedThing } from '../../tui/dashboard/keys.ts';
+import { wholeLine } from '../../view/transcript/line.ts';
+import { titleOf } from '../../view/wording.ts';
 import type { Context } from '../context.ts';
 import { wholeLog } from './log-tail.ts';
 import type { Source } from './source.ts';
@@ -63,7 +63,7 @@ function log({ context, group, source }: Around, sessionId: SessionId): Result<O
 async function report({ context, group }: Around): Promise<Result<Opening>> {
   const loaded = await loadReport(context.world, group);
   if (!loaded.ok) return loaded;
-  const { reportMarkdown } = await import('../../report/markdown.ts');
+  const { reportMarkdown } = await import('../../view/markdown.ts');
   return ok(inPager(context, 'report.md', reportMarkdown(loaded.value.state, loaded.value.model)));
 }
 

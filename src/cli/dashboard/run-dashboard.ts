@@ -1,13 +1,13 @@
 /** The dashboard inside the process that runs the group; loaded only where there is a terminal to show it on. */
 
-import { isRequestPending } from '../../control/request.ts';
-import type { GroupReference } from '../../control/resolve.ts';
-import type { RunnerSignal } from '../../control/signals.ts';
-import { onSignal } from '../../control/signals.ts';
-import { historyOf } from '../../control/watch/group-view.ts';
+import { isRequestPending } from '../../app/request.ts';
+import type { GroupReference } from '../../app/resolve.ts';
+import type { RunnerSignal } from '../../app/signals.ts';
+import { onSignal } from '../../app/signals.ts';
+import { historyOf } from '../../app/watch/group-view.ts';
 import { errorText } from '../../core/failure.ts';
-import type { Reporter } from '../../report/reporter.ts';
-import { withLocalTimes } from '../../report/wording.ts';
+import type { Reporter } from '../../view/reporter.ts';
+import { withLocalTimes } from '../../view/wording.ts';
 import type { Context } from '../context.ts';
 import { createReporter } from '../reporters.ts';
 import { Dashboard, hears } from './dashboard.ts';

@@ -3,12 +3,12 @@
  * the program ends. ink and react are loaded here and nowhere else.
  */
 import type { ReactNode } from 'react';
-import type { AppOptions, Painted, Store } from '../../report/dashboard/app.ts';
-import type { Press } from '../../report/dashboard/keys.ts';
-import type { Background } from '../../report/dashboard/paint.ts';
-import { backgroundQuestion, Pastes, type ReportEvents, Reports } from '../../report/dashboard/terminal-input.ts';
-import { delay } from '../../world/clock.ts';
-import type { World } from '../../world/world.ts';
+import { delay } from '../../system/clock.ts';
+import type { World } from '../../system/world.ts';
+import type { AppOptions, Painted, Store } from '../../tui/app.ts';
+import type { Press } from '../../tui/dashboard/keys.ts';
+import type { Background } from '../../tui/dashboard/paint.ts';
+import { backgroundQuestion, Pastes, type ReportEvents, Reports } from '../../tui/dashboard/terminal-input.ts';
 
 /** Rows are cut to the width; a terminal that measures a character wider must not break them into two. */
 const wrapOff = '\u001b[?7l';
@@ -63,14 +63,14 @@ export interface ScreenEvents {
 
 export type OpenScreen = (first: Painted, events: ScreenEvents) => Screen;
 
-type AppModule = typeof import('../../report/dashboard/app.ts');
+type AppModule = typeof import('../../tui/app.ts');
 type InkModule = typeof import('ink');
 type Suspend = Parameters<AppOptions['onSuspendable']>[0];
 
 /** Loads what draws; the screen opens when the returned function is called. */
 export async function loadScreen(world: World): Promise<OpenScreen> {
   const ink = await asProduction(() => import('ink'));
-  const app = await asProduction(() => import('../../report/dashboard/app.ts'));
+  const app = await asProduction(() => import('../../tui/app.ts'));
   return (first, events) => new TerminalScreen(world, { app, ink }, first, events);
 }
 

@@ -1,10 +1,10 @@
 /** Where the dashboard gets its state from: the files of a group that somebody else runs, or the runner itself. */
 
-import { isRun } from '../../control/live-runner.ts';
-import type { LoadedGroup } from '../../control/resolve.ts';
-import { AttemptUsages } from '../../control/watch/attempt-usage.ts';
-import { followGroup, type GroupFollower } from '../../control/watch/follow-group.ts';
-import { readProgress, type Seen, withoutRunner } from '../../control/watch/live-view.ts';
+import { isRun } from '../../app/live-runner.ts';
+import type { LoadedGroup } from '../../app/resolve.ts';
+import { AttemptUsages } from '../../app/watch/attempt-usage.ts';
+import { followGroup, type GroupFollower } from '../../app/watch/follow-group.ts';
+import { readProgress, type Seen, withoutRunner } from '../../app/watch/live-view.ts';
 import { defined } from '../../core/defined.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import type { Failure } from '../../core/failure.ts';
@@ -14,11 +14,11 @@ import { verdictsOf } from '../../core/plan/verdicts.ts';
 import type { FleetStanding } from '../../core/progress.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { Verdicts } from '../../core/verdict.ts';
-import { type AttemptNotes, noteAttempt } from '../../report/dashboard/attempts.ts';
-import type { Runner } from '../../report/dashboard/view.ts';
-import type { LiveView, Reporter } from '../../report/reporter.ts';
-import { GroupMarks } from '../../report/transcript/transcript-marks.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
+import { type AttemptNotes, noteAttempt } from '../../tui/dashboard/attempts.ts';
+import type { Runner } from '../../tui/dashboard/view.ts';
+import type { LiveView, Reporter } from '../../view/reporter.ts';
+import { GroupMarks } from '../../view/transcript/transcript-marks.ts';
 
 /** How often progress.json and the runner are looked at, besides the hints of the file system, milliseconds. */
 const lookEveryMs = 500;

@@ -1,10 +1,10 @@
 /** What is said for a while: what keys came to, and sessions that fail while somebody watches. */
 import type { SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
-import { type Notice, reasoned } from '../../report/dashboard/view.ts';
-import { plural } from '../../report/format.ts';
-import { titleOf } from '../../report/wording.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
+import { type Notice, reasoned } from '../../tui/dashboard/view.ts';
+import { plural } from '../../view/format.ts';
+import { titleOf } from '../../view/wording.ts';
 
 const shownMs = 8_000;
 /** More at once are told by their number. */

@@ -1,11 +1,11 @@
 /** `group watch` on a terminal: the dashboard of a group that another process runs, ran or is going to run. */
 
-import type { LoadedGroup } from '../../control/resolve.ts';
-import type { RunnerSignal } from '../../control/signals.ts';
-import { endOf, onSignal } from '../../control/signals.ts';
+import type { LoadedGroup } from '../../app/resolve.ts';
+import type { RunnerSignal } from '../../app/signals.ts';
+import { endOf, onSignal } from '../../app/signals.ts';
 import { type Failure, ok } from '../../core/failure.ts';
-import { nextSteps, totalsLine } from '../../report/summary.ts';
-import { delay } from '../../world/clock.ts';
+import { delay } from '../../system/clock.ts';
+import { nextSteps, totalsLine } from '../../view/summary.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode, exitCodeForStatus } from '../exit-code.ts';
 import { Dashboard, hears } from './dashboard.ts';

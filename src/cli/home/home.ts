@@ -2,16 +2,16 @@
  * cli/home/: the home screen over all groups, when the program is started on a terminal without a command. This file:
  * it takes what is on disk, draws frames, and carries out what keys ask for.
  */
-import { onSignal, type RunnerSignal } from '../../control/signals.ts';
-import { homeGroups, homeWorkflows } from '../../control/watch/overview.ts';
+import { onSignal, type RunnerSignal } from '../../app/signals.ts';
+import type { HomeGroup, HomeWorkflow } from '../../app/watch/overview.ts';
+import { homeGroups, homeWorkflows } from '../../app/watch/overview.ts';
 import { defined } from '../../core/defined.ts';
 import { programName } from '../../core/program-name.ts';
-import type { Press } from '../../report/dashboard/keys.ts';
-import { type Paint, paintRow } from '../../report/dashboard/paint.ts';
-import type { Notice } from '../../report/dashboard/view.ts';
-import { type HomeFrame, homeFrame } from '../../report/home/frame.ts';
-import { firstHomeUi, type HomeCommand, type HomeUi, pressHome } from '../../report/home/keys.ts';
-import type { HomeGroup, HomeWorkflow } from '../../report/home/view.ts';
+import type { Press } from '../../tui/dashboard/keys.ts';
+import { type Paint, paintRow } from '../../tui/dashboard/paint.ts';
+import type { Notice } from '../../tui/dashboard/view.ts';
+import { type HomeFrame, homeFrame } from '../../tui/home/frame.ts';
+import { firstHomeUi, type HomeCommand, type HomeUi, pressHome } from '../../tui/home/keys.ts';
 import type { Context } from '../context.ts';
 import { type Look, lookOf } from '../dashboard/look.ts';
 import { loadScreen, type OpenScreen, type Screen } from '../dashboard/screen.ts';

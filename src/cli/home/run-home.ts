@@ -1,17 +1,17 @@
 /** From the home screen to the dashboards of groups and back, until the person leaves. */
-import { whileBusy } from '../../control/busy.ts';
-import { createNewGroup } from '../../control/create/new-group.ts';
-import { readWorkflow } from '../../control/create/workflow-group.ts';
-import { referenceTo } from '../../control/groups.ts';
-import { loadReferredGroup } from '../../control/resolve.ts';
-import { startDetached } from '../../control/run/detach.ts';
-import { endOf } from '../../control/signals.ts';
+import { whileBusy } from '../../app/busy.ts';
+import { createNewGroup } from '../../app/create/new-group.ts';
+import { readWorkflow } from '../../app/create/workflow-group.ts';
+import { referenceTo } from '../../app/groups.ts';
+import { loadReferredGroup } from '../../app/resolve.ts';
+import { startDetached } from '../../app/run/detach.ts';
+import { endOf } from '../../app/signals.ts';
 import { defined } from '../../core/defined.ts';
 import { describeFailure, type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
-import type { Notice } from '../../report/dashboard/view.ts';
-import type { HomeCommand } from '../../report/home/keys.ts';
-import { delay } from '../../world/clock.ts';
+import { delay } from '../../system/clock.ts';
+import type { Notice } from '../../tui/dashboard/view.ts';
+import type { HomeCommand } from '../../tui/home/keys.ts';
 import { deleteGroups } from '../commands/group/delete.ts';
 import type { Context, Work } from '../context.ts';
 import { watchedOnScreen } from '../dashboard/watch-display.ts';

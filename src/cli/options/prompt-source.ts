@@ -1,6 +1,6 @@
 /** Where a prompt comes from: the command line, a file, or standard input. Checked before anything is written. */
 import { resolve } from 'node:path';
-import { briefPath, lookAt, tryPath } from '../../control/path-argument.ts';
+import { briefPath, lookAt, tryPath } from '../../app/path-argument.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { promptBytesMax, promptProblem } from '../../core/values.ts';
 import type { Context } from '../context.ts';

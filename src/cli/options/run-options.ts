@@ -1,6 +1,6 @@
 /** Options of everything that runs a group; the same names and meanings wherever they stand. */
 import { type Command, Option } from '@commander-js/extra-typings';
-import type { RunOptions } from '../../control/run/run-options.ts';
+import type { RunOptions } from '../../app/run/run-options.ts';
 import { type OutputKind, outputs } from '../reporters.ts';
 import { type ConfigOptions, configOf, options } from './group-options.ts';
 

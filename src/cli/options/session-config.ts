@@ -1,7 +1,7 @@
 /** The options that say what is generated into a session's config dir, and what comes of them. */
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
-import { briefPath } from '../../control/path-argument.ts';
+import { briefPath } from '../../app/path-argument.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionConfig } from '../../core/group.ts';

@@ -1,6 +1,6 @@
 /** The options that say what a session is and how it works; the same in `session add` and `session edit`. */
 import { type Command, Option } from '@commander-js/extra-typings';
-import type { NewSessionOptions } from '../../control/create/new-session.ts';
+import type { NewSessionOptions } from '../../app/create/new-session.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import { permissionModes } from '../../core/group.ts';
 import type { Context } from '../context.ts';

@@ -1,6 +1,6 @@
 /** The workflow that a command line names: a path, the name of a template, or `-` for one on standard input. */
-import type { NewGroup } from '../../control/create/new-group.ts';
-import { readPipedWorkflow, readWorkflow } from '../../control/create/workflow-group.ts';
+import type { NewGroup } from '../../app/create/new-group.ts';
+import { readPipedWorkflow, readWorkflow } from '../../app/create/workflow-group.ts';
 import type { Result } from '../../core/failure.ts';
 import type { Context } from '../context.ts';
 import { readPipedYaml, standardInput } from './standard-input.ts';

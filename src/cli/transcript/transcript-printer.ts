@@ -3,12 +3,12 @@
  * than a part of it and its longest line are in memory.
  */
 
-import { type GroupPaths, sessionPaths } from '../../control/groups.ts';
+import { type GroupPaths, sessionPaths } from '../../app/groups.ts';
 import type { SessionId } from '../../core/group.ts';
 import { ByteLineSplitter } from '../../core/line-splitter.ts';
 import type { TranscriptEntry } from '../../core/transcript.ts';
-import { MarkTeller, type TranscriptMark } from '../../report/transcript/transcript-marks.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
+import { MarkTeller, type TranscriptMark } from '../../view/transcript/transcript-marks.ts';
 import type { Output } from '../output.ts';
 import type { TranscriptSink } from './transcript-sinks.ts';
 

@@ -1,9 +1,9 @@
 /** The forms in which a transcript is printed: byte for byte, for people, and as JSON. */
 import type { SessionId } from '../../core/group.ts';
 import type { TranscriptEntry } from '../../core/transcript.ts';
-import { plainStyle } from '../../report/format.ts';
-import { safeJson, spelledControls } from '../../report/terminal-text.ts';
-import { type Line, wholeLine, wrapLine } from '../../report/transcript/line.ts';
+import { plainStyle } from '../../view/format.ts';
+import { safeJson, spelledControls } from '../../view/terminal-text.ts';
+import { type Line, wholeLine, wrapLine } from '../../view/transcript/line.ts';
 import type { Output } from '../output.ts';
 import { TranscriptRenderer } from './transcript.ts';
 

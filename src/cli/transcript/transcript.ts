@@ -4,9 +4,9 @@
  */
 import { TranscriptReader } from '../../claude/transcript-entries.ts';
 import type { TranscriptEntry } from '../../core/transcript.ts';
-import type { Style } from '../../report/format.ts';
-import { EntryLines } from '../../report/transcript/entry-lines.ts';
-import type { Line } from '../../report/transcript/line.ts';
+import type { Style } from '../../view/format.ts';
+import { EntryLines } from '../../view/transcript/entry-lines.ts';
+import type { Line } from '../../view/transcript/line.ts';
 
 /** Turns stream-json lines into lines for people; to be given all lines of a transcript in order. */
 export class TranscriptRenderer {

@@ -7,7 +7,7 @@ import { ok, type Result } from '../../core/failure.ts';
 import type { Remade, Workspace } from '../../core/group.ts';
 import { fields, isText, listOf, oneOf, optional, parseJson } from '../../store/shape.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-import type { Files } from '../../world/world.ts';
+import type { Files } from '../../system/world.ts';
 import type { Git } from '../git.ts';
 
 export interface WorkspacePlan {

@@ -1,7 +1,7 @@
 /** Makes the worktree of a session step by step, and takes back what a step that failed or a crash left of it. */
 import { join, relative } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 import type { Git } from '../git.ts';
 import { isOurFile } from '../our-files.ts';
 import { findRepository } from '../repository.ts';

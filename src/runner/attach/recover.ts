@@ -9,10 +9,10 @@ import { noUsage, roundUsd, type SessionId } from '../../core/group.ts';
 import { isOutOfSight } from '../../core/out-of-sight.ts';
 import type { SessionRecord, TakeOver } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
-import { gatherFromAll, reap } from '../../hosts/reap.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
+import { gatherFromAll, reap } from '../../worker/reap.ts';
 
 /** Sessions whose person is gone and that nothing of ours is just stopping. */
 export function abandonedTakeOvers(world: World, state: GroupState): SessionId[] {

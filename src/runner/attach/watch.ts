@@ -2,8 +2,8 @@
 import type { EventBody } from '../../core/event.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { GroupPaths } from '../../store/paths.ts';
-import type { World } from '../../world/world.ts';
-import type { Fact } from '../facts.ts';
+import type { World } from '../../system/world.ts';
+import type { Fact } from '../../worker/facts.ts';
 import { abandonedTakeOvers, endAbandoned } from './recover.ts';
 
 export class TakeOverWatch {

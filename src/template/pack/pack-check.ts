@@ -1,7 +1,7 @@
 /** Whether the templates of a pack can be used: each is loaded as it would be when somebody names it. */
 import { basename, join } from 'node:path';
 import type { Problem } from '../../store/yaml-text.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 import { loadConfigTemplate } from '../config-template.ts';
 import type { TemplatePlace } from '../places.ts';
 import { loadPromptTemplate } from '../prompt-template.ts';

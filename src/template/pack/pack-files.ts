@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import type { Checked, Problem } from '../../store/yaml-text.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 import { isTemplateName } from '../places.ts';
 
 export const packFileBytesMax = 1024 * 1024;

@@ -1,7 +1,7 @@
 /** pack.json: where an installed pack came from and what its files were, so that changes by hand can be told apart. */
 import { join } from 'node:path';
 import { fields, isInstant, isNumber, isText, listOf, optional, parseJson } from '../../store/shape.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 import type { PackFile } from './pack-files.ts';
 
 export interface PackFileNote {

@@ -10,7 +10,7 @@ import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Checked, Problem } from '../../store/yaml-text.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 import { isTemplateName } from '../places.ts';
 import { foldName, type PackFile, packFileBytesMax } from './pack-files.ts';
 import {

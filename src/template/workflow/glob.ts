@@ -3,7 +3,7 @@
  * links are only taken when they stay below the folder in which the pattern begins.
  */
 import { join, sep } from 'node:path';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 import { systemCode } from '../text-file.ts';
 
 /** A pattern that looks at more is a mistake, such as the root of the disk. */

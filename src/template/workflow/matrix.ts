@@ -7,7 +7,7 @@ import { basename, isAbsolute, join, relative, resolve } from 'node:path';
 import { quoted, slugify } from '../../core/id.ts';
 import { hasControl } from '../../core/values.ts';
 import type { YamlPath } from '../../store/yaml-text.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 import { readTextFile, systemCode } from '../text-file.ts';
 import { type GlobCount, isPattern, type Matched, matchFolders } from './glob.ts';
 import type { Problems } from './problems.ts';

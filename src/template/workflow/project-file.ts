@@ -8,7 +8,7 @@ import { isolationModes } from '../../core/group.ts';
 import { durationMs } from '../../core/values.ts';
 import { schema } from '../../store/schema.ts';
 import { type Checked, checkYaml, type Problem, readYaml, yamlBytesMax } from '../../store/yaml-text.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 import { upToRepository } from '../places.ts';
 import { readTextFile, systemCode } from '../text-file.ts';
 import { shellCommand } from './command-text.ts';

@@ -1,6 +1,6 @@
 /** What the folders of a workflow's projects say about themselves. */
 import type { Checked } from '../../store/yaml-text.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 import { type ProjectFile, projectFileFor } from './project-file.ts';
 import type { Repository } from './work-settings.ts';
 

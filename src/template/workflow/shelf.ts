@@ -2,7 +2,7 @@
 import { describeFailure, type Failure, type Result } from '../../core/failure.ts';
 import { quoted } from '../../core/id.ts';
 import type { Checked, Problem } from '../../store/yaml-text.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 import { type ConfigTemplate, loadConfigTemplate } from '../config-template.ts';
 import { type FoundTemplate, findTemplate, type TemplateKind, type TemplatePlace } from '../places.ts';
 import { loadPromptTemplate, type PromptTemplate } from '../prompt-template.ts';

@@ -1,7 +1,7 @@
 /** What is known while one session of a workflow is filled in, and the values that its templates get. */
 import type { IsolationMode } from '../../core/group.ts';
 import type { YamlPath } from '../../store/yaml-text.ts';
-import type { World } from '../../world/world.ts';
+import type { World } from '../../system/world.ts';
 import type { ConfigTemplate } from '../config-template.ts';
 import { resolveVariables, type VariableSpec } from '../variables.ts';
 import type { Families, Instance } from './expand.ts';

@@ -4,7 +4,7 @@
  * intact group still listed afterwards.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { Lock } from '../../../src/world/world.ts';
+import type { Lock } from '../../../src/system/world.ts';
 import { giveToUnprivileged, unprivileged } from '../../support/unprivileged.ts';
 import { environments, refusals, scripts, strangeFiles, strangeSnapshots } from './file-table.ts';
 import { Ground, makeEveryStatus } from './ground.ts';

@@ -2,7 +2,7 @@
 import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { groupsFolder } from '../../../src/store/paths.ts';
-import { makeFifo } from '../../../src/world/libc.ts';
+import { makeFifo } from '../../../src/system/libc.ts';
 import type { Ground } from './ground.ts';
 import { type Mistake, mistake } from './mistake.ts';
 

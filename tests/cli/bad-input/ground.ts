@@ -11,7 +11,7 @@ import { slugOf } from '../../../src/core/id.ts';
 import { createGroup } from '../../../src/store/group-store.ts';
 import { openGroupWriter } from '../../../src/store/group-writer.ts';
 import { type GroupPaths, groupPaths } from '../../../src/store/paths.ts';
-import { createRealWorld } from '../../../src/world/real-world.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
 import { User } from '../user.ts';
 
 const createdAt = '2026-01-02T03:04:05.000Z';

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { cpm } from '../../../src/context/cpm/hooks.ts';
 import type { ContextFiles, HookAnswer, HookCall } from '../../../src/context/hook-call.ts';
-import { createFiles } from '../../../src/world/files.ts';
-import { isolatedBunFlags } from '../../../src/world/own-program.ts';
+import { createFiles } from '../../../src/system/files.ts';
+import { isolatedBunFlags } from '../../../src/system/own-program.ts';
 
 export const realFiles: ContextFiles = createFiles();
 
@@ -27,7 +27,7 @@ export interface Finished {
   readonly stderr: string;
 }
 
-const hookMain = resolve(import.meta.dir, '..', '..', '..', 'src', 'hook-main.ts');
+const hookMain = resolve(import.meta.dir, '../../../src/hook-main.ts');
 
 export class Project {
   /** A blank in the path, so that unquoted ones show. */

@@ -7,7 +7,7 @@ import type { JsonObject } from '../../../src/context/faber/json-text.ts';
 import { statePath } from '../../../src/context/faber/project.ts';
 import { newState, phasesDefault } from '../../../src/context/faber/state.ts';
 import type { ContextFiles, HookAnswer, HookCall, HookEvent } from '../../../src/context/hook-call.ts';
-import { createRealWorld } from '../../../src/world/real-world.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
 
 export const { files } = createRealWorld();
 export const runId = 'fractary-faber-258-20260105-143022-a1b2c3';

@@ -19,7 +19,7 @@ import { dirname, join } from 'node:path';
 import { noteInProject } from '../../../src/context/handover/note.ts';
 import { readResumeFile } from '../../../src/context/handover/resume-file.ts';
 import type { ContextFiles } from '../../../src/context/hook-call.ts';
-import { isolatedBunFlags } from '../../../src/world/own-program.ts';
+import { isolatedBunFlags } from '../../../src/system/own-program.ts';
 import { packageRoot } from '../../support/cli.ts';
 import { Root, realFiles } from './rig.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { handover } from '../../../src/context/handover/hooks.ts';
 import type { ContextFiles, HookAnswer, HookCall } from '../../../src/context/hook-call.ts';
-import { createRealWorld } from '../../../src/world/real-world.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
 
 export const realFiles: ContextFiles = createRealWorld().files;
 export const noon = Date.parse('2026-01-06T12:00:00.000Z');

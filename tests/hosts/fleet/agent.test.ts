@@ -2,16 +2,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fleetPaths } from '../../../src/hosts/fleet/fleet-paths.ts';
-import {
-  drainHost,
-  listHosts,
-  type RegisteredHost,
-  registerHost,
-  resumeHost,
-} from '../../../src/hosts/fleet/registry.ts';
-import { newFleetKeys, Signer } from '../../../src/hosts/fleet/seal.ts';
-import { type Parcel, wireVersion } from '../../../src/hosts/fleet/wire.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import { drainHost, listHosts, type RegisteredHost, registerHost, resumeHost } from '../../../src/fleet/registry.ts';
+import { newFleetKeys, Signer } from '../../../src/fleet/seal.ts';
+import { type Parcel, wireVersion } from '../../../src/fleet/wire.ts';
 import { sid } from '../../support/core-events.ts';
 import { FleetRig } from '../../support/fleet-rig.ts';
 import { longTest } from '../../support/long.ts';

@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { appendFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { SessionFiles, snapshotWork } from '../../../src/hosts/agent/checkpoint.ts';
-import { layOut, type Places } from '../../../src/hosts/agent/lay-out.ts';
-import { createRealWorld } from '../../../src/world/real-world.ts';
+import { SessionFiles, snapshotWork } from '../../../src/fleet/agent/checkpoint.ts';
+import { layOut, type Places } from '../../../src/fleet/agent/lay-out.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
 import { basePath, makeTempFolder, unwrap } from '../../world/rig.ts';
 
 const world = createRealWorld();

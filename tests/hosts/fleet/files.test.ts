@@ -18,12 +18,12 @@ import {
   writeAdded,
   writeFleet,
   writeHost,
-} from '../../../src/hosts/fleet/fleet-files.ts';
-import { fleetPaths } from '../../../src/hosts/fleet/fleet-paths.ts';
-import { joinLine, parseJoinLine } from '../../../src/hosts/fleet/join-line.ts';
-import { loginNames, loginText, readLogin } from '../../../src/hosts/fleet/login-files.ts';
-import { newFleetKeys } from '../../../src/hosts/fleet/seal.ts';
-import { createRealWorld } from '../../../src/world/real-world.ts';
+} from '../../../src/fleet/fleet-files.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import { joinLine, parseJoinLine } from '../../../src/fleet/join-line.ts';
+import { loginNames, loginText, readLogin } from '../../../src/fleet/login-files.ts';
+import { newFleetKeys } from '../../../src/fleet/seal.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
 import { makeTempFolder, unwrap } from '../../world/rig.ts';
 
 const { files } = createRealWorld();

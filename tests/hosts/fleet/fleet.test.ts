@@ -4,8 +4,8 @@
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import type { Wish } from '../../../src/core/plan/decision.ts';
-import { Fleet, type RemoteInput } from '../../../src/hosts/fleet/fleet.ts';
-import { type AttemptNews, type ToGroup, wireVersion } from '../../../src/hosts/fleet/wire.ts';
+import { Fleet, type RemoteInput } from '../../../src/fleet/fleet.ts';
+import { type AttemptNews, type ToGroup, wireVersion } from '../../../src/fleet/wire.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { groupId, sessionDefinition, sid } from '../../support/core-events.ts';
 import { type SteppedWorld, steppedWorld, temporaryFolder } from '../../support/store-world.ts';

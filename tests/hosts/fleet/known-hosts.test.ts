@@ -3,9 +3,9 @@ import { expect, test } from 'bun:test';
 import { adviceText } from '../../../src/core/advice.ts';
 import { ok } from '../../../src/core/failure.ts';
 import type { Needs } from '../../../src/core/plan/decision.ts';
-import { describeHosts, KnownHosts, withoutLogin } from '../../../src/hosts/fleet/known-hosts.ts';
-import { type RegisteredHost, withLogin } from '../../../src/hosts/fleet/registry.ts';
-import type { HostAbilities, RefusedLogin } from '../../../src/hosts/fleet/wire.ts';
+import { describeHosts, KnownHosts, withoutLogin } from '../../../src/fleet/known-hosts.ts';
+import { type RegisteredHost, withLogin } from '../../../src/fleet/registry.ts';
+import type { HostAbilities, RefusedLogin } from '../../../src/fleet/wire.ts';
 
 const host = (name: string, labels: readonly string[], more: Partial<RegisteredHost> = {}) =>
   ({

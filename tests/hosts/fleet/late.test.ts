@@ -3,11 +3,11 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail, ok } from '../../../src/core/failure.ts';
-import type { BlobStore } from '../../../src/hosts/fleet/engine.ts';
-import { LateAttempt } from '../../../src/hosts/fleet/late.ts';
-import type { AttemptNews, Blob, ParcelFile } from '../../../src/hosts/fleet/wire.ts';
+import type { BlobStore } from '../../../src/fleet/engine.ts';
+import { LateAttempt } from '../../../src/fleet/late.ts';
+import type { AttemptNews, Blob, ParcelFile } from '../../../src/fleet/wire.ts';
 import { groupPaths, lateConversations, sessionPaths } from '../../../src/store/paths.ts';
-import { createRealWorld } from '../../../src/world/real-world.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
 import { groupId, sid } from '../../support/core-events.ts';
 import { basePath, makeTempFolder, until } from '../../world/rig.ts';
 

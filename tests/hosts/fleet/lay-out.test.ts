@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fillIn, layOut, type Places, removeOtherConversations, takeOut } from '../../../src/hosts/agent/lay-out.ts';
-import { type ParcelFile, projectSlug } from '../../../src/hosts/fleet/wire.ts';
-import { createRealWorld } from '../../../src/world/real-world.ts';
+import { fillIn, layOut, type Places, removeOtherConversations, takeOut } from '../../../src/fleet/agent/lay-out.ts';
+import { type ParcelFile, projectSlug } from '../../../src/fleet/wire.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
 import { makeTempFolder } from '../../world/rig.ts';
 
 const { files } = createRealWorld();

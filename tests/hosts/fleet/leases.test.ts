@@ -1,10 +1,10 @@
 /** Promises: a wish is granted once, held by its token alone, and never done again by BullMQ itself. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { Leases } from '../../../src/hosts/fleet/leases.ts';
-import { FleetRedis } from '../../../src/hosts/fleet/redis.ts';
-import { newFleetKeys } from '../../../src/hosts/fleet/seal.ts';
-import type { Wish } from '../../../src/hosts/fleet/wire.ts';
-import { createRealWorld } from '../../../src/world/real-world.ts';
+import { Leases } from '../../../src/fleet/leases.ts';
+import { FleetRedis } from '../../../src/fleet/redis.ts';
+import { newFleetKeys } from '../../../src/fleet/seal.ts';
+import type { Wish } from '../../../src/fleet/wire.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
 import { hasRedis, type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { makeTempFolder, unwrap } from '../../world/rig.ts';
 

@@ -3,11 +3,11 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GroupId } from '../../../src/core/group.ts';
-import { environmentFor, loginKey } from '../../../src/hosts/agent/login.ts';
-import { fleetPaths } from '../../../src/hosts/fleet/fleet-paths.ts';
-import type { Order } from '../../../src/hosts/fleet/wire.ts';
+import { environmentFor, loginKey } from '../../../src/fleet/agent/login.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import type { Order } from '../../../src/fleet/wire.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
-import { createRealWorld } from '../../../src/world/real-world.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
 import { groupId, sid } from '../../support/core-events.ts';
 import { makeTempFolder } from '../../world/rig.ts';
 

@@ -2,9 +2,9 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isOver, readLeases, writeLeases } from '../../../src/hosts/agent/lease-file.ts';
-import { uptimeMs } from '../../../src/hosts/agent/uptime.ts';
-import { fleetPaths } from '../../../src/hosts/fleet/fleet-paths.ts';
+import { isOver, readLeases, writeLeases } from '../../../src/fleet/agent/lease-file.ts';
+import { uptimeMs } from '../../../src/fleet/agent/uptime.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
 import { FleetRig, isAlive, world } from '../../support/fleet-rig.ts';
 import { longTest } from '../../support/long.ts';
 import { hasRedis } from '../../support/redis-server.ts';

@@ -1,7 +1,7 @@
 /** Promises: news are taken in by their numbers, each once, whatever order they come in and however often. */
 import { expect, test } from 'bun:test';
-import { NewsInOrder } from '../../../src/hosts/fleet/news-in-order.ts';
-import type { AttemptNews } from '../../../src/hosts/fleet/wire.ts';
+import { NewsInOrder } from '../../../src/fleet/news-in-order.ts';
+import type { AttemptNews } from '../../../src/fleet/wire.ts';
 import { fc } from '../../support/core-check.ts';
 
 const printed = (offset: number): AttemptNews => ({ say: 'printed', offset, data: new Uint8Array(0) });

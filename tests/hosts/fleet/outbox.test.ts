@@ -3,10 +3,10 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ok } from '../../../src/core/failure.ts';
-import { Outbox } from '../../../src/hosts/agent/outbox.ts';
-import type { FleetEngine } from '../../../src/hosts/fleet/engine.ts';
-import { createRealWorld } from '../../../src/world/real-world.ts';
-import type { World } from '../../../src/world/world.ts';
+import { Outbox } from '../../../src/fleet/agent/outbox.ts';
+import type { FleetEngine } from '../../../src/fleet/engine.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import type { World } from '../../../src/system/world.ts';
 import { temporaryFolder } from '../../support/store-world.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;

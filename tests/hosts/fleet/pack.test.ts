@@ -3,9 +3,9 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { answerFirstRun } from '../../../src/claude/launch/first-run.ts';
-import type { Places } from '../../../src/hosts/agent/lay-out.ts';
-import { packSession } from '../../../src/hosts/fleet/pack.ts';
-import { createRealWorld } from '../../../src/world/real-world.ts';
+import type { Places } from '../../../src/fleet/agent/lay-out.ts';
+import { packSession } from '../../../src/fleet/pack.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
 import { makeTempFolder } from '../../world/rig.ts';
 
 const world = createRealWorld();

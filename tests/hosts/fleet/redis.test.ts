@@ -1,8 +1,8 @@
 /** Promises: streams and blobs through a real Redis are whole, sealed and bounded; every refusal has its sentence. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { checkAddress, FleetRedis, withoutPassword } from '../../../src/hosts/fleet/redis.ts';
-import { newFleetKeys } from '../../../src/hosts/fleet/seal.ts';
-import { createRealWorld } from '../../../src/world/real-world.ts';
+import { checkAddress, FleetRedis, withoutPassword } from '../../../src/fleet/redis.ts';
+import { newFleetKeys } from '../../../src/fleet/seal.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
 import { hasRedis, type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { makeTempFolder, unwrap } from '../../world/rig.ts';
 

@@ -1,17 +1,10 @@
 /** Promises: a machine is known by what it says of itself, and by nothing that others put into its place. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { FleetRedis } from '../../../src/hosts/fleet/redis.ts';
-import {
-  drainHost,
-  forgetHost,
-  isDrained,
-  listHosts,
-  registerHost,
-  resumeHost,
-} from '../../../src/hosts/fleet/registry.ts';
-import { newFleetKeys, Seal } from '../../../src/hosts/fleet/seal.ts';
-import type { HostEntry } from '../../../src/hosts/fleet/wire.ts';
-import { createRealWorld } from '../../../src/world/real-world.ts';
+import { FleetRedis } from '../../../src/fleet/redis.ts';
+import { drainHost, forgetHost, isDrained, listHosts, registerHost, resumeHost } from '../../../src/fleet/registry.ts';
+import { newFleetKeys, Seal } from '../../../src/fleet/seal.ts';
+import type { HostEntry } from '../../../src/fleet/wire.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
 import { hasRedis, type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { makeTempFolder, unwrap } from '../../world/rig.ts';
 

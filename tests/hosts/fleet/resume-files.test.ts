@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { comeBack, ignoredResumeFiles, sentResumeFiles, takeSent } from '../../../src/hosts/agent/resume-files.ts';
-import type { ParcelFile } from '../../../src/hosts/fleet/wire.ts';
-import { createRealWorld } from '../../../src/world/real-world.ts';
+import { comeBack, ignoredResumeFiles, sentResumeFiles, takeSent } from '../../../src/fleet/agent/resume-files.ts';
+import type { ParcelFile } from '../../../src/fleet/wire.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
 import { Repository } from '../../git/repository.ts';
 import { basePath, makeTempFolder } from '../../world/rig.ts';
 

@@ -4,14 +4,14 @@
  * Not covered: what such a thief can destroy, which is all of the fleet's keys.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { aclLine } from '../../../src/control/fleet/redis-check.ts';
+import { aclLine } from '../../../src/app/fleet/redis-check.ts';
 import type { Result } from '../../../src/core/failure.ts';
-import { toHostStream } from '../../../src/hosts/fleet/keys.ts';
-import { Leases } from '../../../src/hosts/fleet/leases.ts';
-import { FleetRedis } from '../../../src/hosts/fleet/redis.ts';
-import { drainHost, forgetHost, listHosts, registerHost, resumeHost } from '../../../src/hosts/fleet/registry.ts';
-import { newFleetKeys } from '../../../src/hosts/fleet/seal.ts';
-import { createRealWorld } from '../../../src/world/real-world.ts';
+import { toHostStream } from '../../../src/fleet/keys.ts';
+import { Leases } from '../../../src/fleet/leases.ts';
+import { FleetRedis } from '../../../src/fleet/redis.ts';
+import { drainHost, forgetHost, listHosts, registerHost, resumeHost } from '../../../src/fleet/registry.ts';
+import { newFleetKeys } from '../../../src/fleet/seal.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
 import { hasRedis, type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { makeTempFolder, unwrap } from '../../world/rig.ts';
 

@@ -1,6 +1,6 @@
 /** Promises: what goes through Redis is read and made up by nobody who lacks the keys, and holds for its place only. */
 import { expect, test } from 'bun:test';
-import { newFleetKeys, Seal, Signer, Verifier } from '../../../src/hosts/fleet/seal.ts';
+import { newFleetKeys, Seal, Signer, Verifier } from '../../../src/fleet/seal.ts';
 
 const random = { uuid: () => crypto.randomUUID(), fraction: () => 0.5 };
 const { sealingKey, signingKey, publicKey } = newFleetKeys();

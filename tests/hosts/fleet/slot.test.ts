@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Slot, type SlotRecord } from '../../../src/hosts/agent/slot.ts';
-import { fleetPaths } from '../../../src/hosts/fleet/fleet-paths.ts';
-import { createRealWorld } from '../../../src/world/real-world.ts';
+import { Slot, type SlotRecord } from '../../../src/fleet/agent/slot.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
 import { groupId, sid } from '../../support/core-events.ts';
 import { makeTempFolder } from '../../world/rig.ts';
 

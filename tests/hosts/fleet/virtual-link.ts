@@ -1,16 +1,16 @@
 /** The engine and the machines of a fleet, made up: what they are told is noted, what they say is said by the test. */
 import { ok } from '../../../src/core/failure.ts';
-import type { WishPlace } from '../../../src/hosts/fleet/engine.ts';
-import type { FleetLink } from '../../../src/hosts/fleet/engine-link.ts';
-import { labelsOf } from '../../../src/hosts/fleet/keys.ts';
-import type { RegisteredHost } from '../../../src/hosts/fleet/registry.ts';
+import type { WishPlace } from '../../../src/fleet/engine.ts';
+import type { FleetLink } from '../../../src/fleet/engine-link.ts';
+import { labelsOf } from '../../../src/fleet/keys.ts';
+import type { RegisteredHost } from '../../../src/fleet/registry.ts';
 import {
   type HostAbilities,
   type RefusedLogin,
   type ToGroup,
   type ToHost,
   wireVersion,
-} from '../../../src/hosts/fleet/wire.ts';
+} from '../../../src/fleet/wire.ts';
 
 export const abilities: HostAbilities = {
   ...{ wire: wireVersion, version: '1', claudeVersion: '2' },

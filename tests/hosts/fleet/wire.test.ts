@@ -1,6 +1,6 @@
 /** Promises: what claude printed comes as it was, to the byte; what is no message is none. */
 import { expect, test } from 'bun:test';
-import { packed, type ToGroup, unpacked } from '../../../src/hosts/fleet/wire.ts';
+import { packed, type ToGroup, unpacked } from '../../../src/fleet/wire.ts';
 
 const attempt = { kind: 'attempt', host: 'one', token: 't', attemptId: 'a', n: 1 } as const;
 const printed = (data: Uint8Array): ToGroup => ({ ...attempt, news: { say: 'printed', offset: 7, data } });

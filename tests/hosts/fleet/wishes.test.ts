@@ -2,11 +2,11 @@
 import { beforeEach, expect, test } from 'bun:test';
 import { fail, ok } from '../../../src/core/failure.ts';
 import type { Wish } from '../../../src/core/plan/decision.ts';
-import type { WishPlace } from '../../../src/hosts/fleet/engine.ts';
-import type { FleetLink } from '../../../src/hosts/fleet/engine-link.ts';
-import { labelsOf } from '../../../src/hosts/fleet/keys.ts';
-import type { RegisteredHost } from '../../../src/hosts/fleet/registry.ts';
-import { Wishes } from '../../../src/hosts/fleet/wishes.ts';
+import type { WishPlace } from '../../../src/fleet/engine.ts';
+import type { FleetLink } from '../../../src/fleet/engine-link.ts';
+import { labelsOf } from '../../../src/fleet/keys.ts';
+import type { RegisteredHost } from '../../../src/fleet/registry.ts';
+import { Wishes } from '../../../src/fleet/wishes.ts';
 import { sid } from '../../support/core-events.ts';
 
 let nowMs: number;

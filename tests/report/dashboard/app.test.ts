@@ -3,8 +3,8 @@ import { afterEach, expect, test } from 'bun:test';
 import type { Key } from 'ink';
 import { cleanup, render } from 'ink-testing-library';
 import type { ReactElement } from 'react';
-import { createApp, type Painted, pressesOf } from '../../../src/report/dashboard/app.ts';
-import type { Press } from '../../../src/report/dashboard/keys.ts';
+import { createApp, type Painted, pressesOf } from '../../../src/tui/app.ts';
+import type { Press } from '../../../src/tui/dashboard/keys.ts';
 import { until } from '../../support/cli.ts';
 
 afterEach(cleanup);

@@ -1,9 +1,9 @@
 /** Promises: how the list can be arranged and sorted, and that the selection stays on its session meanwhile. */
 import { expect, test } from 'bun:test';
 import { verdictsAtRest } from '../../../src/core/plan/verdicts.ts';
-import { plainRow } from '../../../src/report/dashboard/cells.ts';
-import { listItems } from '../../../src/report/dashboard/list.ts';
-import { arrangements, firstUi, sortings, type Ui } from '../../../src/report/dashboard/ui.ts';
+import { plainRow } from '../../../src/tui/dashboard/cells.ts';
+import { listItems } from '../../../src/tui/dashboard/list.ts';
+import { arrangements, firstUi, sortings, type Ui } from '../../../src/tui/dashboard/ui.ts';
 import { fc } from '../../support/property.ts';
 import { fold, frame, isSelected, sceneEvents, sceneLive, sessionId, startMs, textOf } from './scene.ts';
 

@@ -1,6 +1,6 @@
 /** Promises: on a wide terminal the details stand beside the list, each of their tabs says what it is called. */
 import { expect, test } from 'bun:test';
-import { plainRow, type Row } from '../../../src/report/dashboard/cells.ts';
+import { plainRow, type Row } from '../../../src/tui/dashboard/cells.ts';
 import { frame, isSelected, sessionId, textOf, type Wanted } from './scene.ts';
 
 const beside = (wanted: Wanted = {}) => frame({ columns: 100, ...wanted, ui: { pane: 'auto', ...wanted.ui } });

@@ -10,9 +10,9 @@ import {
   plainWidths,
   rowOf,
   wrapCells,
-} from '../../../src/report/dashboard/cells.ts';
-import { backgroundOf, backgroundOfNumbers, paintRow } from '../../../src/report/dashboard/paint.ts';
-import { colourStyle, type Tone } from '../../../src/report/format.ts';
+} from '../../../src/tui/dashboard/cells.ts';
+import { backgroundOf, backgroundOfNumbers, paintRow } from '../../../src/tui/dashboard/paint.ts';
+import { colourStyle, type Tone } from '../../../src/view/format.ts';
 import { fc } from '../../support/property.ts';
 
 const nasty = fc.oneof(

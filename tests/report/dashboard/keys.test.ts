@@ -2,11 +2,11 @@
 import { expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
 import { verdictsAtRest } from '../../../src/core/plan/verdicts.ts';
-import { helpEntries } from '../../../src/report/dashboard/help.ts';
-import { type KeyCommand, keyNames, type Press, press } from '../../../src/report/dashboard/keys.ts';
-import { listItems, sessionsOf } from '../../../src/report/dashboard/list.ts';
-import { firstUi, type Hit, settled, shapeOf, type Ui } from '../../../src/report/dashboard/ui.ts';
-import type { Runner } from '../../../src/report/dashboard/view.ts';
+import { helpEntries } from '../../../src/tui/dashboard/help.ts';
+import { type KeyCommand, keyNames, type Press, press } from '../../../src/tui/dashboard/keys.ts';
+import { listItems, sessionsOf } from '../../../src/tui/dashboard/list.ts';
+import { firstUi, type Hit, settled, shapeOf, type Ui } from '../../../src/tui/dashboard/ui.ts';
+import type { Runner } from '../../../src/tui/dashboard/view.ts';
 import { attemptId, creation, session, started, usage } from '../sample-run.ts';
 import { fold, frame, sceneEvents, sceneLimit, sessionId, startMs, textOf } from './scene.ts';
 

@@ -1,6 +1,6 @@
 /** Promises: Ctrl-C is heard in the middle of a paste that was cut off; whole pastes stay what they are. */
 import { expect, test } from 'bun:test';
-import { Pastes } from '../../../src/report/dashboard/terminal-input.ts';
+import { Pastes } from '../../../src/tui/dashboard/terminal-input.ts';
 
 const [start, end, ctrlC] = ['\u001b[200~', '\u001b[201~', '\u0003'];
 const taken = (...chunks: string[]): string[] => {

@@ -6,12 +6,12 @@ import { verdictsOf } from '../../../src/core/plan/verdicts.ts';
 import type { LiveSession } from '../../../src/core/progress.ts';
 import { reduce } from '../../../src/core/reduce.ts';
 import { type GroupState, initialState } from '../../../src/core/state.ts';
-import { type AttemptNotes, noteAttempt } from '../../../src/report/dashboard/attempts.ts';
-import { plainRow, type Row } from '../../../src/report/dashboard/cells.ts';
-import { type Frame, frameOf } from '../../../src/report/dashboard/frame.ts';
-import { asciiGlyphs, unicodeGlyphs } from '../../../src/report/dashboard/glyphs.ts';
-import { firstUi, type Ui } from '../../../src/report/dashboard/ui.ts';
-import type { View } from '../../../src/report/dashboard/view.ts';
+import { type AttemptNotes, noteAttempt } from '../../../src/tui/dashboard/attempts.ts';
+import { plainRow, type Row } from '../../../src/tui/dashboard/cells.ts';
+import { type Frame, frameOf } from '../../../src/tui/dashboard/frame.ts';
+import { asciiGlyphs, unicodeGlyphs } from '../../../src/tui/dashboard/glyphs.ts';
+import { firstUi, type Ui } from '../../../src/tui/dashboard/ui.ts';
+import type { View } from '../../../src/tui/dashboard/view.ts';
 import { attemptId, begin, creation, groupId, session, started, usage } from '../sample-run.ts';
 
 export const startMs = Date.parse('2026-01-04T14:30:22.000Z');

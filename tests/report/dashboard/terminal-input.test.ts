@@ -1,7 +1,7 @@
 /** Promises: what the terminal reports and answers is told once, wherever it is cut, and never taken for typed text. */
 import { expect, test } from 'bun:test';
-import type { MousePress } from '../../../src/report/dashboard/keys.ts';
-import { Reports } from '../../../src/report/dashboard/terminal-input.ts';
+import type { MousePress } from '../../../src/tui/dashboard/keys.ts';
+import { Reports } from '../../../src/tui/dashboard/terminal-input.ts';
 
 function taken(...chunks: string[]) {
   const told: (MousePress | string)[] = [];

@@ -3,12 +3,13 @@
  * stays on its group; every row fits the terminal, whatever names and sizes; keys do what the help says.
  */
 import { describe, expect, test } from 'bun:test';
-import { type Row, widthOf } from '../../../src/report/dashboard/cells.ts';
-import { asciiGlyphs, unicodeGlyphs } from '../../../src/report/dashboard/glyphs.ts';
-import type { Press } from '../../../src/report/dashboard/keys.ts';
-import { homeFrame } from '../../../src/report/home/frame.ts';
-import { firstHomeUi, type HomeUi, pressHome } from '../../../src/report/home/keys.ts';
-import type { HomeGroup, HomeView, HomeWorkflow } from '../../../src/report/home/view.ts';
+import type { HomeGroup, HomeWorkflow } from '../../../src/app/watch/overview.ts';
+import { type Row, widthOf } from '../../../src/tui/dashboard/cells.ts';
+import { asciiGlyphs, unicodeGlyphs } from '../../../src/tui/dashboard/glyphs.ts';
+import type { Press } from '../../../src/tui/dashboard/keys.ts';
+import { homeFrame } from '../../../src/tui/home/frame.ts';
+import { firstHomeUi, type HomeUi, pressHome } from '../../../src/tui/home/keys.ts';
+import type { HomeView } from '../../../src/tui/home/view.ts';
 
 const nowMs = Date.parse('2026-03-01T12:00:00.000Z');
 

@@ -3,12 +3,12 @@
  * direction: then it fails, and was done or not, at once or when the link is whole again.
  */
 import { fail, ok, type Result } from '../../../src/core/failure.ts';
-import type { Entry, FleetEngine, Lease, SlotLeases } from '../../../src/hosts/fleet/engine.ts';
-import { labelSetOf } from '../../../src/hosts/fleet/keys.ts';
-import { blobOf, isBlob } from '../../../src/hosts/fleet/redis.ts';
-import { Seal } from '../../../src/hosts/fleet/seal.ts';
-import type { Blob } from '../../../src/hosts/fleet/wire.ts';
-import type { World } from '../../../src/world/world.ts';
+import type { Entry, FleetEngine, Lease, SlotLeases } from '../../../src/fleet/engine.ts';
+import { labelSetOf } from '../../../src/fleet/keys.ts';
+import { blobOf, isBlob } from '../../../src/fleet/redis.ts';
+import { Seal } from '../../../src/fleet/seal.ts';
+import type { Blob } from '../../../src/fleet/wire.ts';
+import type { World } from '../../../src/system/world.ts';
 import type { Seeded } from '../seeded.ts';
 import type { Owner } from '../virtual-clock.ts';
 import type { Link, VirtualEngine } from './virtual-engine.ts';

@@ -3,8 +3,8 @@
  * than it was asked to. The program itself is unchanged.
  */
 import { ok } from '../../../src/core/failure.ts';
-import type { FleetEngine, SlotLeases } from '../../../src/hosts/fleet/engine.ts';
-import type { Processes, World } from '../../../src/world/world.ts';
+import type { FleetEngine, SlotLeases } from '../../../src/fleet/engine.ts';
+import type { Processes, World } from '../../../src/system/world.ts';
 import { fleetPromises } from './fleet-checks.ts';
 import type { FleetWrap } from './fleet-place.ts';
 import { type FleetScenario, home, type TimedFault } from './fleet-scenario.ts';

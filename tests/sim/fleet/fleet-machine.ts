@@ -4,11 +4,11 @@
  */
 import { join } from 'node:path';
 import { ok } from '../../../src/core/failure.ts';
-import { serveGuard } from '../../../src/hosts/agent/guard.ts';
-import { serveHost } from '../../../src/hosts/agent/serve.ts';
-import type { OpenEngine } from '../../../src/hosts/fleet/engine.ts';
-import { projectSlug } from '../../../src/hosts/fleet/wire.ts';
-import type { RunOptions, SpawnOptions, World } from '../../../src/world/world.ts';
+import { serveGuard } from '../../../src/fleet/agent/guard.ts';
+import { serveHost } from '../../../src/fleet/agent/serve.ts';
+import type { OpenEngine } from '../../../src/fleet/engine.ts';
+import { projectSlug } from '../../../src/fleet/wire.ts';
+import type { RunOptions, SpawnOptions, World } from '../../../src/system/world.ts';
 import type { ClaudeBook } from '../books.ts';
 import { callerEnv, packageRoot } from '../group-setup.ts';
 import type { Behaviour } from '../scenario.ts';

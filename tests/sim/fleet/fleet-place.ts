@@ -1,6 +1,6 @@
 /** What the parts of a simulated fleet know of each other. */
-import type { FleetEngine } from '../../../src/hosts/fleet/engine.ts';
-import type { World } from '../../../src/world/world.ts';
+import type { FleetEngine } from '../../../src/fleet/engine.ts';
+import type { World } from '../../../src/system/world.ts';
 import type { ClaudeBook } from '../books.ts';
 import type { Behaviour } from '../scenario.ts';
 import type { Timeline } from '../virtual-clock.ts';

@@ -5,7 +5,7 @@
  * that.
  */
 import { expect, test } from 'bun:test';
-import { unaskedMs } from '../../../src/hosts/agent/attempt.ts';
+import { unaskedMs } from '../../../src/fleet/agent/attempt.ts';
 import { longTestIf } from '../../support/long.ts';
 import { fleetScenarioOf } from './fleet-scenario.ts';
 import { runSeeds } from './fleet-seed-run.ts';

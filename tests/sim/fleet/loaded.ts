@@ -2,7 +2,7 @@
 import '../../../src/git/commit.ts';
 import '../../../src/git/sync-disks.ts';
 import '../../../src/git/leftover-files.ts';
-import '../../../src/runner/attempt/commit-message.ts';
+import '../../../src/worker/attempt/commit-message.ts';
 import '../../../src/runner/open-fleet.ts';
-import '../../../src/runner/place/handover.ts';
-import '../../../src/runner/place/worktree-place.ts';
+import '../../../src/worker/prepare/handover.ts';
+import '../../../src/worker/prepare/worktree-place.ts';

@@ -2,9 +2,9 @@
  * The engine of a fleet over virtual time: streams, leases, blobs and what is published, as Redis has them. How it is
  * asked is in engine-client.ts. When the engine is started anew it may have forgotten the last moments.
  */
-import type { Lease, TakenWish } from '../../../src/hosts/fleet/engine.ts';
-import { labelsOf } from '../../../src/hosts/fleet/keys.ts';
-import { type Wish, wish as wishShape } from '../../../src/hosts/fleet/wire.ts';
+import type { Lease, TakenWish } from '../../../src/fleet/engine.ts';
+import { labelsOf } from '../../../src/fleet/keys.ts';
+import { type Wish, wish as wishShape } from '../../../src/fleet/wire.ts';
 import type { Seeded } from '../seeded.ts';
 import type { Timeline } from '../virtual-clock.ts';
 

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { basename, join } from 'node:path';
-import type { RunOptions, RunOutput } from '../../../src/world/world.ts';
+import type { RunOptions, RunOutput } from '../../../src/system/world.ts';
 import type { Disk, FolderNode } from '../virtual-disk.ts';
 
 type Tree = ReadonlyMap<string, string>;

@@ -1,15 +1,15 @@
 /** `cpm check-skills`: what is wrong with CPM skills, and the shared section put into them. */
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
+import { briefPath, lookAt, tryPath } from '../../../app/path-argument.ts';
 import { checkSkill, sectionTitle, withSection } from '../../../context/cpm-skills.ts';
-import { briefPath, lookAt, tryPath } from '../../../control/path-argument.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
-import { plural } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { systemFailure } from '../../../store/system-failure.ts';
 import { inOrder, type Problem, problemsFailure } from '../../../store/yaml-text.ts';
+import type { World } from '../../../system/world.ts';
 import { readTextFile } from '../../../template/text-file.ts';
-import type { World } from '../../../world/world.ts';
+import { plural } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

@@ -1,11 +1,11 @@
 /** `cpm clean`: removes progress files of sessions that were given up. */
 import type { Command } from '@commander-js/extra-typings';
+import { chooseProgress, removalTrouble, removeProgress } from '../../../app/cpm/clean.ts';
+import { type ListedProgress, loadProgress } from '../../../app/cpm/progress-files.ts';
 import { progressFolder } from '../../../context/cpm/state.ts';
-import { chooseProgress, removalTrouble, removeProgress } from '../../../control/cpm/clean.ts';
-import { type ListedProgress, loadProgress } from '../../../control/cpm/progress-files.ts';
 import { fail, ok } from '../../../core/failure.ts';
-import { plural } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { plural } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import { confirmed } from '../../confirm.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';

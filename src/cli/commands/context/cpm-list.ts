@@ -1,11 +1,11 @@
 /** `cpm list`: the progress files of a project, how old they are and what they are about. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { type ListedProgress, loadProgress, plainProgress } from '../../../control/cpm/progress-files.ts';
+import { type ListedProgress, loadProgress, plainProgress } from '../../../app/cpm/progress-files.ts';
 import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
-import { type Cell, formatDuration, formatTable, plural } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { type Cell, formatDuration, formatTable, plural } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

@@ -1,9 +1,9 @@
 /** `cpm show`: one progress file of a project, by default the newest. */
 import type { Command } from '@commander-js/extra-typings';
-import { findListed, loadProgress, plainProgress } from '../../../control/cpm/progress-files.ts';
-import { briefPath } from '../../../control/path-argument.ts';
+import { findListed, loadProgress, plainProgress } from '../../../app/cpm/progress-files.ts';
+import { briefPath } from '../../../app/path-argument.ts';
 import { fail, ok } from '../../../core/failure.ts';
-import { safeJson, safeText } from '../../../report/terminal-text.ts';
+import { safeJson, safeText } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

@@ -1,14 +1,14 @@
 /** `faber phase`: records a finished phase of a run, and where the documents are that it made. */
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
+import { type Artifact, recordPhase } from '../../../app/faber/finish-phase.ts';
+import { noRunHere, ofWorkItem, projectHere, runHere, soundConfig } from '../../../app/faber/here.ts';
+import { beginPhase } from '../../../app/faber/pre-steps.ts';
+import { tidyWorktrees } from '../../../app/faber/worktrees.ts';
 import { nextPhase, phasesCompleted } from '../../../context/faber/state.ts';
 import { workflowName } from '../../../context/faber/workflow-config.ts';
-import { type Artifact, recordPhase } from '../../../control/faber/finish-phase.ts';
-import { noRunHere, ofWorkItem, projectHere, runHere, soundConfig } from '../../../control/faber/here.ts';
-import { beginPhase } from '../../../control/faber/pre-steps.ts';
-import { tidyWorktrees } from '../../../control/faber/worktrees.ts';
 import { ok } from '../../../core/failure.ts';
 import { hasControl } from '../../../core/values.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { parseWorkId } from '../../options/option-values.ts';

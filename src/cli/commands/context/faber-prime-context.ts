@@ -1,10 +1,5 @@
 /** `faber prime-context`: prints the critical artifacts of a run and records that this session has them. */
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
-import { type Primed, primeContext } from '../../../context/faber/prime.ts';
-import { shippedFaber } from '../../../context/faber/shipped.ts';
-import { inProgress, isCompactionDue } from '../../../context/faber/state.ts';
-import { isTrigger, workflowName } from '../../../context/faber/workflow-config.ts';
-import { harmless } from '../../../context/hook-call.ts';
 import {
   danglingRun,
   type FoundRun,
@@ -13,12 +8,17 @@ import {
   runHere,
   soundConfig,
   whoAsks,
-} from '../../../control/faber/here.ts';
-import { bashCharactersMax } from '../../../control/faber/pre-steps.ts';
+} from '../../../app/faber/here.ts';
+import { bashCharactersMax } from '../../../app/faber/pre-steps.ts';
+import { type Primed, primeContext } from '../../../context/faber/prime.ts';
+import { shippedFaber } from '../../../context/faber/shipped.ts';
+import { inProgress, isCompactionDue } from '../../../context/faber/state.ts';
+import { isTrigger, workflowName } from '../../../context/faber/workflow-config.ts';
+import { harmless } from '../../../context/hook-call.ts';
 import { defined } from '../../../core/defined.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { nearest } from '../../../template/nearest.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

@@ -1,10 +1,10 @@
 /** `faber session-end`: records in the run's state that a session ends. */
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
+import { danglingRun, projectHere, runHere, whoAsks } from '../../../app/faber/here.ts';
 import { endSession } from '../../../context/faber/state.ts';
 import { updateState } from '../../../context/faber/state-file.ts';
-import { danglingRun, projectHere, runHere, whoAsks } from '../../../control/faber/here.ts';
 import { ok } from '../../../core/failure.ts';
-import { safeJson } from '../../../report/terminal-text.ts';
+import { safeJson } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

@@ -1,10 +1,5 @@
 /** `faber status`: the active run of this work tree, its phases and sessions, and which other runs there are. */
 import type { Command } from '@commander-js/extra-typings';
-import { type JsonObject, listOf, objectOf, textOf } from '../../../context/faber/json-text.ts';
-import { type FaberProject, listRuns, readActiveRun } from '../../../context/faber/project.ts';
-import { currentSession, isSessionOpen, nextPhase, partOf, phasesCompleted } from '../../../context/faber/state.ts';
-import { loadState } from '../../../context/faber/state-file.ts';
-import { workflowName } from '../../../context/faber/workflow-config.ts';
 import {
   danglingRun,
   type FoundRun,
@@ -13,11 +8,16 @@ import {
   runHere,
   soundConfig,
   warnOfIgnored,
-} from '../../../control/faber/here.ts';
+} from '../../../app/faber/here.ts';
+import { type JsonObject, listOf, objectOf, textOf } from '../../../context/faber/json-text.ts';
+import { type FaberProject, listRuns, readActiveRun } from '../../../context/faber/project.ts';
+import { currentSession, isSessionOpen, nextPhase, partOf, phasesCompleted } from '../../../context/faber/state.ts';
+import { loadState } from '../../../context/faber/state-file.ts';
+import { workflowName } from '../../../context/faber/workflow-config.ts';
 import { ok } from '../../../core/failure.ts';
 import { foreignText } from '../../../core/text/foreign-value.ts';
-import { formatTable } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { formatTable } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { parseWorkId } from '../../options/option-values.ts';

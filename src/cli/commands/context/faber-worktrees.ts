@@ -1,7 +1,7 @@
 /** `faber worktrees`: the work trees that were made for runs, and with --prune the removal of those that are over. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { projectHere } from '../../../control/faber/here.ts';
+import { projectHere } from '../../../app/faber/here.ts';
 import {
   type Repository,
   removeFinished,
@@ -9,11 +9,11 @@ import {
   tidyWorktrees,
   viewWorktrees,
   type WorktreeView,
-} from '../../../control/faber/worktrees.ts';
+} from '../../../app/faber/worktrees.ts';
 import { commandText } from '../../../core/advice.ts';
 import { fail, ok } from '../../../core/failure.ts';
-import { formatTable, plural } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { formatTable, plural } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import { confirmed } from '../../confirm.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';

@@ -1,13 +1,13 @@
 /** `handover find`: the project that a session worked on; its id alone on stdout. */
 
 import type { Command } from '@commander-js/extra-typings';
+import { handoverRoot } from '../../../app/handover/root.ts';
 import { findBySession } from '../../../context/handover/find.ts';
 import { findProjects } from '../../../context/handover/projects.ts';
 import { sessionIdPattern } from '../../../context/handover/resume-file.ts';
-import { handoverRoot } from '../../../control/handover/root.ts';
 import { advise } from '../../../core/advice.ts';
 import { fail, ok } from '../../../core/failure.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

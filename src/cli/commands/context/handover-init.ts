@@ -2,11 +2,11 @@
 
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
+import { initProject } from '../../../app/handover/init-project.ts';
+import { handoverRoot } from '../../../app/handover/root.ts';
 import { handoverConfig, planningFolder, resumeFileName } from '../../../context/handover/projects.ts';
-import { initProject } from '../../../control/handover/init-project.ts';
-import { handoverRoot } from '../../../control/handover/root.ts';
 import { fail, ok } from '../../../core/failure.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { parseText } from '../../options/option-values.ts';

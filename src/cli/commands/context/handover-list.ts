@@ -1,12 +1,12 @@
 /** `handover list`: the projects of a folder, the one that was updated last first. */
 
 import type { Command } from '@commander-js/extra-typings';
+import { handoverRoot } from '../../../app/handover/root.ts';
 import { findProjects, type HandoverProject } from '../../../context/handover/projects.ts';
-import { handoverRoot } from '../../../control/handover/root.ts';
 import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
-import { type Cell, formatDate, formatTable } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { type Cell, formatDate, formatTable } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

@@ -3,18 +3,18 @@
  * person's or a project's own settings.
  */
 import type { Command } from '@commander-js/extra-typings';
-import { installHooks } from '../../../context/install.ts';
 import {
   accessOf,
   changeHooks,
   readSettings,
   type SettingsPlace,
   settingsPath,
-} from '../../../control/hooks/settings-file.ts';
+} from '../../../app/hooks/settings-file.ts';
+import { installHooks } from '../../../context/install.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { type ContextName, contextNames } from '../../../core/group.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
-import { launcherIn } from '../../../world/own-program.ts';
+import { launcherIn } from '../../../system/own-program.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { parseContext } from '../../options/option-values.ts';

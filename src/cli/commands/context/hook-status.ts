@@ -1,14 +1,14 @@
 /** `hook status`: which of our hooks a settings file holds, and whether they can run. */
 import type { Command } from '@commander-js/extra-typings';
+import { readSettings, type SettingsPlace, settingsPath } from '../../../app/hooks/settings-file.ts';
+import { lookAt } from '../../../app/path-argument.ts';
 import { hookEvents } from '../../../context/hook-call.ts';
 import { type InstalledHook, installedHooks } from '../../../context/install.ts';
-import { readSettings, type SettingsPlace, settingsPath } from '../../../control/hooks/settings-file.ts';
-import { lookAt } from '../../../control/path-argument.ts';
 import { ok } from '../../../core/failure.ts';
 import { contextNames } from '../../../core/group.ts';
-import { type Cell, formatTable } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
-import { launcherIn } from '../../../world/own-program.ts';
+import { launcherIn } from '../../../system/own-program.ts';
+import { type Cell, formatTable } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

@@ -1,16 +1,16 @@
 /** `hook uninstall`: takes our hooks out of a person's or a project's own settings. */
 import type { Command } from '@commander-js/extra-typings';
-import { uninstallHooks } from '../../../context/install.ts';
 import {
   accessOf,
   changeHooks,
   readSettings,
   type SettingsPlace,
   settingsPath,
-} from '../../../control/hooks/settings-file.ts';
+} from '../../../app/hooks/settings-file.ts';
+import { uninstallHooks } from '../../../context/install.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { type ContextName, contextNames } from '../../../core/group.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { parseContext } from '../../options/option-values.ts';

@@ -3,11 +3,11 @@
  * alone on stdout.
  */
 import type { Command } from '@commander-js/extra-typings';
-import { whileBusy } from '../../../control/busy.ts';
-import { type FleetOptions, type MadeFleet, makeFleet } from '../../../control/fleet/init.ts';
+import { whileBusy } from '../../../app/busy.ts';
+import { type FleetOptions, type MadeFleet, makeFleet } from '../../../app/fleet/init.ts';
 import { fail, ok } from '../../../core/failure.ts';
-import { formatDuration } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { formatDuration } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { parseLease } from '../../options/option-values.ts';

@@ -1,8 +1,8 @@
 /** `fleet join-line`: the line with which a machine joins, alone on stdout. */
 import type { Command } from '@commander-js/extra-typings';
-import { joinLineOf } from '../../../control/fleet/init.ts';
+import { joinLineOf } from '../../../app/fleet/init.ts';
 import { ok } from '../../../core/failure.ts';
-import { safeJson } from '../../../report/terminal-text.ts';
+import { safeJson } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

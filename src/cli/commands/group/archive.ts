@@ -1,16 +1,16 @@
 /** `group archive`: puts a finished group away; it stays readable and can no longer run. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { shellWord } from '../../../control/path-argument.ts';
-import { resolveGroupToDestroy } from '../../../control/resolve.ts';
+import type { Leftover } from '../../../app/delivery/worktree-cleanup.ts';
+import { shellWord } from '../../../app/path-argument.ts';
+import { type Archived, archiveGroup } from '../../../app/removal/archive-group.ts';
+import { resolveGroupToDestroy } from '../../../app/resolve.ts';
 import { adviceText, advise, type CommandLine } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
-import { type Archived, archiveGroup } from '../../../delivery/removal/archive-group.ts';
-import type { Leftover } from '../../../delivery/worktree-cleanup.ts';
 import { repositoryDir } from '../../../git/worktrees/scratch.ts';
-import { plural } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
-import { titleOf } from '../../../report/wording.ts';
+import { plural } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
+import { titleOf } from '../../../view/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

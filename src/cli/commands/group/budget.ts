@@ -1,18 +1,18 @@
 /** `group budget`: what is spent, reserved and left, by session and by model; raises the cap. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { whileWaiting } from '../../../control/request.ts';
-import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../control/resolve.ts';
-import { submit } from '../../../control/submit.ts';
-import { attemptUsages } from '../../../control/watch/attempt-usage.ts';
+import { whileWaiting } from '../../../app/request.ts';
+import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../app/resolve.ts';
+import { submit } from '../../../app/submit.ts';
+import { attemptUsages } from '../../../app/watch/attempt-usage.ts';
 import { commandText } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
 import { resumeCommand } from '../../../core/plan/advice.ts';
-import { type BudgetReport, budgetLines, budgetReport } from '../../../report/budget.ts';
-import { formatMoney } from '../../../report/format.ts';
-import { safeJson } from '../../../report/terminal-text.ts';
-import { titleOf } from '../../../report/wording.ts';
+import { type BudgetReport, budgetLines, budgetReport } from '../../../view/budget.ts';
+import { formatMoney } from '../../../view/format.ts';
+import { safeJson } from '../../../view/terminal-text.ts';
+import { titleOf } from '../../../view/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { parseMoney } from '../../options/option-values.ts';

@@ -1,9 +1,9 @@
 /** `group copy`: the same group again; its id alone on stdout. */
 import type { Command } from '@commander-js/extra-typings';
-import { copyGroup } from '../../../control/create/copy-group.ts';
-import { loadReferredGroup } from '../../../control/resolve.ts';
+import { copyGroup } from '../../../app/create/copy-group.ts';
+import { loadReferredGroup } from '../../../app/resolve.ts';
 import { fail, ok } from '../../../core/failure.ts';
-import { safeJson } from '../../../report/terminal-text.ts';
+import { safeJson } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { parseText } from '../../options/option-values.ts';

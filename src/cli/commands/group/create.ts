@@ -1,13 +1,13 @@
 /** `group create`: a new group, empty or from a workflow; its id alone on stdout. */
 import type { Command } from '@commander-js/extra-typings';
-import { createNewGroup, type NewGroup } from '../../../control/create/new-group.ts';
-import { type GroupTemplates, groupTemplates } from '../../../control/create/template-choice.ts';
+import { createNewGroup, type NewGroup } from '../../../app/create/new-group.ts';
+import { type GroupTemplates, groupTemplates } from '../../../app/create/template-choice.ts';
 import { defined } from '../../../core/defined.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { defaultGroupConfig, type GroupConfig } from '../../../core/group.ts';
 import { checkSlug } from '../../../core/id.ts';
-import { safeJson } from '../../../report/terminal-text.ts';
 import { parseGiven, resolveVariables } from '../../../template/variables.ts';
+import { safeJson } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { configOf, withGroupOptions } from '../../options/group-options.ts';

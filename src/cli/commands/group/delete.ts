@@ -1,15 +1,15 @@
 /** `group delete`: removes a group with all its files, after its last worker has ended. */
 import type { Command } from '@commander-js/extra-typings';
-import { isRunWithoutLock } from '../../../control/live-runner.ts';
-import { whatStays, withinGroup } from '../../../control/one-group.ts';
-import { pauseAndTell } from '../../../control/pause-group.ts';
-import { whileWaiting } from '../../../control/request.ts';
-import { type GroupReference, isHeld, loadWithRunner, resolveGroupToDestroy } from '../../../control/resolve.ts';
+import { isRunWithoutLock } from '../../../app/live-runner.ts';
+import { whatStays, withinGroup } from '../../../app/one-group.ts';
+import { pauseAndTell } from '../../../app/pause-group.ts';
+import { clearTheWay, deleteGroup, refuseWhileRunning } from '../../../app/removal/delete-group.ts';
+import { whileWaiting } from '../../../app/request.ts';
+import { type GroupReference, isHeld, loadWithRunner, resolveGroupToDestroy } from '../../../app/resolve.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { GroupId } from '../../../core/group.ts';
-import { clearTheWay, deleteGroup, refuseWhileRunning } from '../../../delivery/removal/delete-group.ts';
-import { plural } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { plural } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import { confirmed } from '../../confirm.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';

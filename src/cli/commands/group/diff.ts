@@ -1,14 +1,14 @@
 /** `group diff`: what the sessions of a group changed, repository by repository. */
 import { basename, dirname } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
-import { type LoadedGroup, loadReferredGroup, resolveGroup } from '../../../control/resolve.ts';
+import { finishInterruptedMerge } from '../../../app/delivery/finish.ts';
+import { diffOf, type WorkDiff, workspacesOf } from '../../../app/delivery/work-diff.ts';
+import { type LoadedGroup, loadReferredGroup, resolveGroup } from '../../../app/resolve.ts';
 import { describeFailure, type Failure, fail, ok, publicFailure } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
-import { finishInterruptedMerge } from '../../../delivery/finish.ts';
-import { diffOf, type WorkDiff, workspacesOf } from '../../../delivery/work-diff.ts';
-import { spelledLine } from '../../../report/diff-text.ts';
-import { safeLine } from '../../../report/terminal-text.ts';
-import { statusTone, titleOf } from '../../../report/wording.ts';
+import { spelledLine } from '../../../view/diff-text.ts';
+import { safeLine } from '../../../view/terminal-text.ts';
+import { statusTone, titleOf } from '../../../view/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { printJson, printText, statWords } from '../../work-diff-text.ts';

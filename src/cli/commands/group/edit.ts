@@ -1,14 +1,14 @@
 /** `group edit`: other settings for a group, and the sessions that a workflow adds or changes; while it runs, too. */
 import { type Command, Option } from '@commander-js/extra-typings';
-import { type EditedGroup, editGroup, type GroupEditOptions } from '../../../control/create/edit-group.ts';
-import { whileWaiting } from '../../../control/request.ts';
-import { loadReferredGroup } from '../../../control/resolve.ts';
+import { type EditedGroup, editGroup, type GroupEditOptions } from '../../../app/create/edit-group.ts';
+import { whileWaiting } from '../../../app/request.ts';
+import { loadReferredGroup } from '../../../app/resolve.ts';
 import { see } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { GroupConfig, GroupId, SessionDefinition } from '../../../core/group.ts';
-import { plural } from '../../../report/format.ts';
-import { safeJson } from '../../../report/terminal-text.ts';
-import { sessionTitle, settingWords } from '../../../report/wording.ts';
+import { plural } from '../../../view/format.ts';
+import { safeJson } from '../../../view/terminal-text.ts';
+import { sessionTitle, settingWords } from '../../../view/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { type ConfigOptions, configOf, withGroupOptions } from '../../options/group-options.ts';

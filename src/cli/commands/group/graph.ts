@@ -1,10 +1,10 @@
 /** `group graph`: who waits for whom. */
 import { type Command, Option } from '@commander-js/extra-typings';
-import { loadReferredGroup } from '../../../control/resolve.ts';
+import { loadReferredGroup } from '../../../app/resolve.ts';
 import { ok } from '../../../core/failure.ts';
 import type { GroupState } from '../../../core/state.ts';
-import { dotGraph, graphNodes, mermaidGraph, textGraph } from '../../../report/graph.ts';
-import { safeJson } from '../../../report/terminal-text.ts';
+import { dotGraph, graphNodes, mermaidGraph, textGraph } from '../../../view/graph.ts';
+import { safeJson } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 
@@ -43,6 +43,6 @@ async function print(context: Context, reference: string, format: Format, json: 
 /** A picture in a file of its own, coloured by status. */
 async function svgGraph(state: GroupState): Promise<string> {
   // Loaded only now: the layout of graphs is large.
-  const { graphPicture } = await import('../../../report/picture/graph-picture.ts');
+  const { graphPicture } = await import('../../../view/picture/graph-picture.ts');
   return graphPicture(state, { isFile: true }).picture.text;
 }

@@ -1,14 +1,14 @@
 /** `group list`: all groups, newest first. */
 
 import { type Command, Option } from '@commander-js/extra-typings';
-import { type GroupListing, listGroups } from '../../../control/groups.ts';
-import { presentGroup } from '../../../control/watch/present-group.ts';
+import { type GroupListing, listGroups } from '../../../app/groups.ts';
+import { presentGroup } from '../../../app/watch/present-group.ts';
 import { commandText } from '../../../core/advice.ts';
 import { describeFailure, type Failure, ok, publicFailure } from '../../../core/failure.ts';
 import { activeGroupStatuses, groupStatuses } from '../../../core/status.ts';
-import { type Cell, formatAge, formatMoney, formatTable } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
-import { statusTone } from '../../../report/wording.ts';
+import { type Cell, formatAge, formatMoney, formatTable } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
+import { statusTone } from '../../../view/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

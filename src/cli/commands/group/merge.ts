@@ -1,11 +1,11 @@
 /** `group merge`: hands the work of a group over to the branches it came from, in every repository or in none. */
 import type { Command } from '@commander-js/extra-typings';
-import { changeGroup } from '../../../control/change-group.ts';
-import { resolveGroup } from '../../../control/resolve.ts';
+import { changeGroup } from '../../../app/change-group.ts';
+import { type MergeOptions, mergeGroup } from '../../../app/delivery/merge.ts';
+import { isIncomplete } from '../../../app/delivery/plan.ts';
+import { resolveGroup } from '../../../app/resolve.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
-import { type MergeOptions, mergeGroup } from '../../../delivery/merge.ts';
-import { isIncomplete } from '../../../delivery/plan.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { showMerge } from '../../merge-report.ts';

@@ -1,17 +1,17 @@
 /** `group pause`: stops all sessions of a group so that they can be resumed. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { whileBusy } from '../../../control/busy.ts';
-import { endedStartText, type PauseMode, type PauseOutcome } from '../../../control/command/pause-outcome.ts';
-import { pauseAndTell } from '../../../control/pause-group.ts';
-import { whileWaiting } from '../../../control/request.ts';
-import { type GroupReference, loadWithRunner, resolveGroup } from '../../../control/resolve.ts';
+import { whileBusy } from '../../../app/busy.ts';
+import { endedStartText, type PauseMode, type PauseOutcome } from '../../../app/command/pause-outcome.ts';
+import { pauseAndTell } from '../../../app/pause-group.ts';
+import { whileWaiting } from '../../../app/request.ts';
+import { type GroupReference, loadWithRunner, resolveGroup } from '../../../app/resolve.ts';
 import { advise, commandText, see } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { GroupId } from '../../../core/group.ts';
 import type { GroupStatus } from '../../../core/status.ts';
-import { formatClock } from '../../../report/format.ts';
-import { safeJson } from '../../../report/terminal-text.ts';
+import { formatClock } from '../../../view/format.ts';
+import { safeJson } from '../../../view/terminal-text.ts';
 import { besideDocument, type Context, type Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { resumeText } from '../../go-on.ts';

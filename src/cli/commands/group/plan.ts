@@ -1,6 +1,6 @@
 /** `group plan`: what a run would do and need, and what it may cost. Starts nothing. */
 import type { Command } from '@commander-js/extra-typings';
-import { loadReferredGroup } from '../../../control/resolve.ts';
+import { loadReferredGroup } from '../../../app/resolve.ts';
 import { isRehearsal } from '../../../core/state.ts';
 import type { Context, Work } from '../../context.ts';
 import { type PlanOptions, showPreview } from '../../plan-report.ts';

@@ -1,11 +1,11 @@
 /** `group pr`: pushes the work of a group, one branch for each repository, and creates pull requests with gh. */
 import type { Command } from '@commander-js/extra-typings';
-import { changeGroup } from '../../../control/change-group.ts';
-import { resolveGroup } from '../../../control/resolve.ts';
+import { changeGroup } from '../../../app/change-group.ts';
+import { isIncomplete } from '../../../app/delivery/plan.ts';
+import { type ProposalOptions, proposeGroup } from '../../../app/delivery/pull-request.ts';
+import { resolveGroup } from '../../../app/resolve.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
-import { isIncomplete } from '../../../delivery/plan.ts';
-import { type ProposalOptions, proposeGroup } from '../../../delivery/pull-request.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { showCommands, showProposal } from '../../proposal-report.ts';

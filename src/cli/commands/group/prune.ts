@@ -1,11 +1,7 @@
 /** `group prune`: deletes groups that nobody needs any more, by age, status and size. */
 import { type Command, Option } from '@commander-js/extra-typings';
-import { referenceTo } from '../../../control/groups.ts';
-import { whatStays, withinGroup } from '../../../control/one-group.ts';
-import { whileWaiting } from '../../../control/request.ts';
-import { describeFailure, fail, ok } from '../../../core/failure.ts';
-import type { GroupId } from '../../../core/group.ts';
-import { groupStatuses } from '../../../core/status.ts';
+import { referenceTo } from '../../../app/groups.ts';
+import { whatStays, withinGroup } from '../../../app/one-group.ts';
 import {
   type Doomed,
   megabytes,
@@ -13,9 +9,13 @@ import {
   type PrunePlan,
   planPrune,
   pruneGroup,
-} from '../../../delivery/removal/prune-groups.ts';
-import { formatTable, plural } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+} from '../../../app/removal/prune-groups.ts';
+import { whileWaiting } from '../../../app/request.ts';
+import { describeFailure, fail, ok } from '../../../core/failure.ts';
+import type { GroupId } from '../../../core/group.ts';
+import { groupStatuses } from '../../../core/status.ts';
+import { formatTable, plural } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import { confirmed } from '../../confirm.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';

@@ -1,12 +1,12 @@
 /** `group report`: what became of a group, as one HTML file, as Markdown for a pull request, or as JSON. */
 import { dirname, resolve } from 'node:path';
 import { type Command, Option } from '@commander-js/extra-typings';
-import { tryPath } from '../../../control/path-argument.ts';
-import { loadReport } from '../../../control/report.ts';
-import { resolveGroup } from '../../../control/resolve.ts';
+import { tryPath } from '../../../app/path-argument.ts';
+import { loadReport } from '../../../app/report.ts';
+import { resolveGroup } from '../../../app/resolve.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { quoted } from '../../../core/id.ts';
-import { safeJson } from '../../../report/terminal-text.ts';
+import { safeJson } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 
@@ -53,12 +53,12 @@ async function report(context: Context, reference: string, { html, json, force }
     return ok(exitCode.done);
   }
   if (html === undefined) {
-    const { reportMarkdown } = await import('../../../report/markdown.ts');
+    const { reportMarkdown } = await import('../../../view/markdown.ts');
     context.stdout.write(reportMarkdown(state, model));
     return ok(exitCode.done);
   }
   // Loaded only now: the layout of graphs is large.
-  const { pageStart, reportPage } = await import('../../../report/html/page.ts');
+  const { pageStart, reportPage } = await import('../../../view/html/page.ts');
   if (html === '-') {
     context.stdout.write(reportPage(state, model));
     return ok(exitCode.done);

@@ -1,11 +1,11 @@
 /** `group resume`: like `group run`, and failed sessions are tried again; a frozen group goes on where it stands. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { whileWaiting } from '../../../control/request.ts';
-import { type GroupReference, loadWithRunner } from '../../../control/resolve.ts';
-import type { RunConfig } from '../../../control/run/run-options.ts';
-import { submit } from '../../../control/submit.ts';
-import { resumeCostSentence } from '../../../control/watch/resume-cost.ts';
+import { whileWaiting } from '../../../app/request.ts';
+import { type GroupReference, loadWithRunner } from '../../../app/resolve.ts';
+import type { RunConfig } from '../../../app/run/run-options.ts';
+import { submit } from '../../../app/submit.ts';
+import { resumeCostSentence } from '../../../app/watch/resume-cost.ts';
 import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
 import type { Context, Work } from '../../context.ts';

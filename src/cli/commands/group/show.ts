@@ -3,18 +3,18 @@
  * what to do next.
  */
 import type { Command } from '@commander-js/extra-typings';
-import { type LoadedGroup, loadReferredGroup } from '../../../control/resolve.ts';
-import { progressOf } from '../../../control/watch/group-view.ts';
-import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
-import { presentMeta } from '../../../control/watch/present-group.ts';
-import { resumeCostSentence } from '../../../control/watch/resume-cost.ts';
+import { type LoadedGroup, loadReferredGroup } from '../../../app/resolve.ts';
+import { progressOf } from '../../../app/watch/group-view.ts';
+import { type Standing, standingOf } from '../../../app/watch/live-view.ts';
+import { presentMeta } from '../../../app/watch/present-group.ts';
+import { resumeCostSentence } from '../../../app/watch/resume-cost.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
 import { planOf } from '../../../core/plan/plan.ts';
-import { formatDate, formatMoney, plural } from '../../../report/format.ts';
-import { nextSteps, sessionTable, totalsLine, troubleLines } from '../../../report/summary.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
-import { rehearsalNote } from '../../../report/wording.ts';
+import { formatDate, formatMoney, plural } from '../../../view/format.ts';
+import { nextSteps, sessionTable, totalsLine, troubleLines } from '../../../view/summary.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
+import { rehearsalNote } from '../../../view/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

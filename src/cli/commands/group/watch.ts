@@ -1,17 +1,17 @@
 /** `group watch`: what happened so far, and then what happens, until nobody runs the group any more. */
 
 import { type Command, Option } from '@commander-js/extra-typings';
-import { isRun } from '../../../control/live-runner.ts';
-import { type GroupReference, loadReferredGroup } from '../../../control/resolve.ts';
-import { attemptUsages } from '../../../control/watch/attempt-usage.ts';
-import { followGroup } from '../../../control/watch/follow-group.ts';
-import { readProgress, type Seen, withoutRunner } from '../../../control/watch/live-view.ts';
+import { isRun } from '../../../app/live-runner.ts';
+import { type GroupReference, loadReferredGroup } from '../../../app/resolve.ts';
+import { attemptUsages } from '../../../app/watch/attempt-usage.ts';
+import { followGroup } from '../../../app/watch/follow-group.ts';
+import { readProgress, type Seen, withoutRunner } from '../../../app/watch/live-view.ts';
 import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
 import { runCommand } from '../../../core/plan/advice.ts';
 import type { GroupState } from '../../../core/state.ts';
-import type { LiveView, Reporter } from '../../../report/reporter.ts';
+import type { LiveView, Reporter } from '../../../view/reporter.ts';
 import type { Context, Work } from '../../context.ts';
 import { watchOnScreen } from '../../dashboard/watch-display.ts';
 import { exitCode, exitCodeForStatus } from '../../exit-code.ts';

@@ -1,10 +1,10 @@
 /** `group why`: of each session, why it is not running, or what it does; told by the same rules that start sessions. */
 import type { Command } from '@commander-js/extra-typings';
-import { haltedRunner, haltedSentence } from '../../../control/live-runner.ts';
-import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../control/resolve.ts';
-import { leftWorker } from '../../../control/watch/left-worker.ts';
-import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
-import { acceptanceLog, runningSetup } from '../../../control/watch/set-up.ts';
+import { haltedRunner, haltedSentence } from '../../../app/live-runner.ts';
+import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../app/resolve.ts';
+import { leftWorker } from '../../../app/watch/left-worker.ts';
+import { type Standing, standingOf } from '../../../app/watch/live-view.ts';
+import { acceptanceLog, runningSetup } from '../../../app/watch/set-up.ts';
 import { advise } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok, type Result } from '../../../core/failure.ts';
@@ -15,8 +15,8 @@ import { runnerGone } from '../../../core/plan/verdicts.ts';
 import { deniedSentence, type LiveSession } from '../../../core/progress.ts';
 import type { Attempt, SessionRecord } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
-import { formatClock, formatTable } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { formatClock, formatTable } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import {
   acceptanceSentence,
   retrySentence,
@@ -25,7 +25,7 @@ import {
   statusTone,
   withAdvice,
   withLocalTimes,
-} from '../../../report/wording.ts';
+} from '../../../view/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

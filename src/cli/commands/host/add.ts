@@ -1,8 +1,8 @@
 /** `host add`: another machine joins the fleet in one command, by ssh. */
 import type { Command } from '@commander-js/extra-typings';
-import { addHost } from '../../../control/fleet/add-host.ts';
+import { addHost } from '../../../app/fleet/add-host.ts';
 import { ok } from '../../../core/failure.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { options } from '../../options/group-options.ts';

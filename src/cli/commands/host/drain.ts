@@ -1,10 +1,10 @@
 /** `host drain`: a machine finishes what it has and takes nothing new. */
 import type { Command } from '@commander-js/extra-typings';
-import { setDraining } from '../../../control/fleet/hosts.ts';
+import { setDraining } from '../../../app/fleet/hosts.ts';
 import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
-import { plural } from '../../../report/format.ts';
-import { safeJson } from '../../../report/terminal-text.ts';
+import { plural } from '../../../view/format.ts';
+import { safeJson } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

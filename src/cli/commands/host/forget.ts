@@ -1,11 +1,11 @@
 /** `host forget`: takes a machine out of the fleet, here or on the machine itself, and books what it may have spent. */
 import type { Command } from '@commander-js/extra-typings';
-import { whileBusy } from '../../../control/busy.ts';
-import { leaveFleet, lookAtHost, type ToForget, takeOut } from '../../../control/fleet/forget-host.ts';
-import { bookHeld, type HeldGroup, heldBy } from '../../../control/fleet/held-money.ts';
+import { whileBusy } from '../../../app/busy.ts';
+import { leaveFleet, lookAtHost, type ToForget, takeOut } from '../../../app/fleet/forget-host.ts';
+import { bookHeld, type HeldGroup, heldBy } from '../../../app/fleet/held-money.ts';
 import { ok } from '../../../core/failure.ts';
-import { formatMoney, plural } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { formatMoney, plural } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import { confirmed } from '../../confirm.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';

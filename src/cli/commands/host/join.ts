@@ -3,12 +3,12 @@
  * a join line from now on.
  */
 import type { Command } from '@commander-js/extra-typings';
-import { whileBusy } from '../../../control/busy.ts';
-import type { Started } from '../../../control/fleet/agent-service.ts';
-import { type Joined, joinAndServe, joinFleet } from '../../../control/fleet/join.ts';
+import { whileBusy } from '../../../app/busy.ts';
+import type { Started } from '../../../app/fleet/agent-service.ts';
+import { type Joined, joinAndServe, joinFleet } from '../../../app/fleet/join.ts';
 import { ok, type Result } from '../../../core/failure.ts';
-import { plural } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { plural } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { options } from '../../options/group-options.ts';

@@ -1,11 +1,11 @@
 /** `host list`: the machines of the fleet, and how they stand. */
 import type { Command } from '@commander-js/extra-typings';
-import { whileBusy } from '../../../control/busy.ts';
-import { type FleetHost, isLost, listHosts } from '../../../control/fleet/hosts.ts';
+import { whileBusy } from '../../../app/busy.ts';
+import { type FleetHost, isLost, listHosts } from '../../../app/fleet/hosts.ts';
 import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
-import { type Cell, formatAge, formatDuration, formatTable } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { type Cell, formatAge, formatDuration, formatTable } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

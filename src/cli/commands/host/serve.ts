@@ -1,8 +1,8 @@
 /** `host serve`: the agent of this machine in the foreground, and, as it starts it itself, its guard. */
 import { type Command, Option } from '@commander-js/extra-typings';
-import { serveFleet } from '../../../control/fleet/serve.ts';
+import { serveFleet } from '../../../app/fleet/serve.ts';
 import { ok } from '../../../core/failure.ts';
-import { safeJson } from '../../../report/terminal-text.ts';
+import { safeJson } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { options } from '../../options/group-options.ts';

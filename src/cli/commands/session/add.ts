@@ -1,10 +1,10 @@
 /** `session add`: a new session in a group; its id alone on stdout. */
 import type { Command } from '@commander-js/extra-typings';
-import { addSession } from '../../../control/create/new-session.ts';
-import { whileWaiting } from '../../../control/request.ts';
-import { loadReferredGroup } from '../../../control/resolve.ts';
+import { addSession } from '../../../app/create/new-session.ts';
+import { whileWaiting } from '../../../app/request.ts';
+import { loadReferredGroup } from '../../../app/resolve.ts';
 import { ok } from '../../../core/failure.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { type SessionOptions, sessionFrom, withSessionOptions } from '../../options/session-options.ts';

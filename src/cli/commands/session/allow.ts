@@ -1,16 +1,16 @@
 /** `session allow`: permission rules for a session, such as those that would have allowed what was denied. */
 import type { Command } from '@commander-js/extra-typings';
-import { whileWaiting } from '../../../control/request.ts';
-import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
-import { submit } from '../../../control/submit.ts';
-import { type Denial, denialsOf } from '../../../control/watch/denied-calls.ts';
+import { whileWaiting } from '../../../app/request.ts';
+import { type LoadedSession, loadReferredSession } from '../../../app/resolve.ts';
+import { submit } from '../../../app/submit.ts';
+import { type Denial, denialsOf } from '../../../app/watch/denied-calls.ts';
 import { adviceText, advise } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { resumeSessionCommand, sessionReference } from '../../../core/plan/advice.ts';
 import { permissionRules, rulesRule } from '../../../core/values.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
-import { titleOf } from '../../../report/wording.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
+import { titleOf } from '../../../view/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { startSession } from '../../run-session.ts';

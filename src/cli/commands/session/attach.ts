@@ -1,8 +1,8 @@
 /** `session attach`: a person speaks with a session in claude's own terminal; the group goes on with what was said. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { attachSession } from '../../../control/attach/attach-session.ts';
-import { loadReferredSession } from '../../../control/resolve.ts';
+import { attachSession } from '../../../app/attach/attach-session.ts';
+import { loadReferredSession } from '../../../app/resolve.ts';
 import { commandText } from '../../../core/advice.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { attachedText, mayspendText } from '../../attached-text.ts';

@@ -1,10 +1,10 @@
 /** `session diff`: what a session changed in its worktree. */
 import type { Command } from '@commander-js/extra-typings';
-import { loadReferredSession } from '../../../control/resolve.ts';
+import { diffOf, type WorkDiff, workspacesOf } from '../../../app/delivery/work-diff.ts';
+import { loadReferredSession } from '../../../app/resolve.ts';
 import { ok } from '../../../core/failure.ts';
-import { diffOf, type WorkDiff, workspacesOf } from '../../../delivery/work-diff.ts';
-import { spelledLine } from '../../../report/diff-text.ts';
-import { titleOf } from '../../../report/wording.ts';
+import { spelledLine } from '../../../view/diff-text.ts';
+import { titleOf } from '../../../view/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { printJson, printText } from '../../work-diff-text.ts';

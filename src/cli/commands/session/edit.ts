@@ -1,16 +1,16 @@
 /** `session edit`: other settings for a session that is not running, from its next attempt on. */
 
 import { type Command, Option } from '@commander-js/extra-typings';
-import { type EditOptions, editSession, type Removable } from '../../../control/create/edit-session.ts';
-import { whileWaiting } from '../../../control/request.ts';
-import { loadReferredSession } from '../../../control/resolve.ts';
+import { type EditOptions, editSession, type Removable } from '../../../app/create/edit-session.ts';
+import { whileWaiting } from '../../../app/request.ts';
+import { loadReferredSession } from '../../../app/resolve.ts';
 import { commandText, see } from '../../../core/advice.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { resumeSessionCommand, sessionReference } from '../../../core/plan/advice.ts';
 import type { SessionRecord } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
-import { settingWords, titleOf } from '../../../report/wording.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
+import { settingWords, titleOf } from '../../../view/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { type SessionOptions, sessionFrom, withSessionOptions } from '../../options/session-options.ts';

@@ -1,12 +1,12 @@
 /** `session list`: the sessions of one group, in dependency order. */
 import type { Command } from '@commander-js/extra-typings';
-import { loadReferredGroup } from '../../../control/resolve.ts';
-import { standingOf } from '../../../control/watch/live-view.ts';
+import { loadReferredGroup } from '../../../app/resolve.ts';
+import { standingOf } from '../../../app/watch/live-view.ts';
 import { ok } from '../../../core/failure.ts';
 import { planOf } from '../../../core/plan/plan.ts';
 import { groupProgress } from '../../../core/progress.ts';
-import { sessionTable } from '../../../report/summary.ts';
-import { safeJson } from '../../../report/terminal-text.ts';
+import { sessionTable } from '../../../view/summary.ts';
+import { safeJson } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

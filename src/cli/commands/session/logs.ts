@@ -1,17 +1,17 @@
 /** `session logs`: the transcript of a session, readable or as it is, up to now or as it grows. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { liveRunner } from '../../../control/live-runner.ts';
-import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
-import { LogReader } from '../../../control/watch/log-reader.ts';
+import { liveRunner } from '../../../app/live-runner.ts';
+import { type LoadedSession, loadReferredSession } from '../../../app/resolve.ts';
+import { LogReader } from '../../../app/watch/log-reader.ts';
 import { commandText, see } from '../../../core/advice.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { runCommand } from '../../../core/plan/advice.ts';
 import type { GroupState } from '../../../core/state.ts';
-import { nextSteps } from '../../../report/summary.ts';
-import { TranscriptMarks } from '../../../report/transcript/transcript-marks.ts';
-import { titleOf } from '../../../report/wording.ts';
-import { delay } from '../../../world/clock.ts';
+import { delay } from '../../../system/clock.ts';
+import { nextSteps } from '../../../view/summary.ts';
+import { TranscriptMarks } from '../../../view/transcript/transcript-marks.ts';
+import { titleOf } from '../../../view/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { parsePattern } from '../../options/option-values.ts';

@@ -1,16 +1,16 @@
 /** `session pause`: stops one session so that it can be resumed; the others go on. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { liveRunner } from '../../../control/live-runner.ts';
-import { whileWaiting } from '../../../control/request.ts';
-import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
-import { submit } from '../../../control/submit.ts';
+import { liveRunner } from '../../../app/live-runner.ts';
+import { whileWaiting } from '../../../app/request.ts';
+import { type LoadedSession, loadReferredSession } from '../../../app/resolve.ts';
+import { submit } from '../../../app/submit.ts';
 import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
 import { resumeSessionCommand, runCommand } from '../../../core/plan/advice.ts';
 import type { SessionState } from '../../../core/session-state.ts';
-import { safeLine } from '../../../report/terminal-text.ts';
-import { titleOf } from '../../../report/wording.ts';
+import { safeLine } from '../../../view/terminal-text.ts';
+import { titleOf } from '../../../view/wording.ts';
 import { besideDocument, type Context, type Work } from '../../context.ts';
 import { type ExitCode, exitCode } from '../../exit-code.ts';
 import { printSession } from '../../run-session.ts';

@@ -1,13 +1,13 @@
 /** `session remove`: takes a session that is not running out of its group, with its files. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { whileWaiting } from '../../../control/request.ts';
-import { loadReferredSession, resolveGroupToDestroy } from '../../../control/resolve.ts';
-import { checkCommand } from '../../../control/submit.ts';
+import { removeSession } from '../../../app/removal/remove-session.ts';
+import { whileWaiting } from '../../../app/request.ts';
+import { loadReferredSession, resolveGroupToDestroy } from '../../../app/resolve.ts';
+import { checkCommand } from '../../../app/submit.ts';
 import { ok } from '../../../core/failure.ts';
-import { removeSession } from '../../../delivery/removal/remove-session.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
-import { titleOf } from '../../../report/wording.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
+import { titleOf } from '../../../view/wording.ts';
 import { confirmed } from '../../confirm.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';

@@ -1,8 +1,8 @@
 /** `session resume`: goes on with one paused session, in the same conversation. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { liveRunner } from '../../../control/live-runner.ts';
-import { loadReferredSession } from '../../../control/resolve.ts';
+import { liveRunner } from '../../../app/live-runner.ts';
+import { loadReferredSession } from '../../../app/resolve.ts';
 import { defined } from '../../../core/defined.ts';
 import type { Context, Work } from '../../context.ts';
 import { parseMoney } from '../../options/option-values.ts';

@@ -1,7 +1,7 @@
 /** `session retry`: tries one failed session again, if wanted with something to say to it. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { loadReferredSession } from '../../../control/resolve.ts';
+import { loadReferredSession } from '../../../app/resolve.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
 import type { Context, Work } from '../../context.ts';

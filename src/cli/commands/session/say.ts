@@ -1,11 +1,11 @@
 /** `session say`: a further message to a session; at once when it runs, else with its next attempt. */
 import type { Command } from '@commander-js/extra-typings';
-import { whileWaiting } from '../../../control/request.ts';
-import { loadReferredSession } from '../../../control/resolve.ts';
-import { submit } from '../../../control/submit.ts';
+import { whileWaiting } from '../../../app/request.ts';
+import { loadReferredSession } from '../../../app/resolve.ts';
+import { submit } from '../../../app/submit.ts';
 import { ok } from '../../../core/failure.ts';
-import { safeJson } from '../../../report/terminal-text.ts';
-import { titleOf } from '../../../report/wording.ts';
+import { safeJson } from '../../../view/terminal-text.ts';
+import { titleOf } from '../../../view/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { readText } from '../../options/prompt-source.ts';

@@ -1,12 +1,12 @@
 /** cli/commands/session/: the commands of sessions. This one: `session show` shows everything about one session. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { configLines, configView } from '../../../control/config-view.ts';
-import { sessionMeta, sessionPaths } from '../../../control/groups.ts';
-import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
-import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
-import { resumeCost, resumeCostText, resumeNoteText } from '../../../control/watch/resume-cost.ts';
-import { runningSetup } from '../../../control/watch/set-up.ts';
+import { configLines, configView } from '../../../app/config-view.ts';
+import { sessionMeta, sessionPaths } from '../../../app/groups.ts';
+import { type LoadedSession, loadReferredSession } from '../../../app/resolve.ts';
+import { type Standing, standingOf } from '../../../app/watch/live-view.ts';
+import { resumeCost, resumeCostText, resumeNoteText } from '../../../app/watch/resume-cost.ts';
+import { runningSetup } from '../../../app/watch/set-up.ts';
 import { ok } from '../../../core/failure.ts';
 import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } from '../../../core/group.ts';
 import { slotSentence } from '../../../core/plan/command-slot.ts';
@@ -14,8 +14,9 @@ import { type Denied, deniedSentence } from '../../../core/progress.ts';
 import type { SessionRecord } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
 import type { Verdict } from '../../../core/verdict.ts';
-import { formatDate, formatDuration, formatMoney, formatTokens, type Style } from '../../../report/format.ts';
-import { safeJson, safeLine, safeText } from '../../../report/terminal-text.ts';
+import { diffStatText } from '../../../template/fill-references.ts';
+import { formatDate, formatDuration, formatMoney, formatTokens, type Style } from '../../../view/format.ts';
+import { safeJson, safeLine, safeText } from '../../../view/terminal-text.ts';
 import {
   goesOnAt,
   listTitles,
@@ -27,7 +28,7 @@ import {
   troubleWith,
   withAdvice,
   withLocalTimes,
-} from '../../../report/wording.ts';
+} from '../../../view/wording.ts';
 import {
   acceptText,
   isolationWhy,
@@ -37,8 +38,7 @@ import {
   processesText,
   setupText,
   trustText,
-} from '../../../report/work-plan.ts';
-import { diffStatText } from '../../../template/fill-references.ts';
+} from '../../../view/work-plan.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

@@ -10,15 +10,15 @@ import {
   packsOf,
   sayPowers,
   shortCommit,
-} from '../../../control/template/pack-fetch.ts';
+} from '../../../app/template/pack-fetch.ts';
 import { advise } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { nameOfSource } from '../../../git/source.ts';
-import { plural } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { packNamed, withPacks } from '../../../template/pack/pack.ts';
 import type { PackNote } from '../../../template/pack/pack-note.ts';
 import { isTemplateName } from '../../../template/places.ts';
+import { plural } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

@@ -2,10 +2,10 @@
 
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
-import { makeStarterFolder } from '../../../control/template/starter-folder.ts';
+import { makeStarterFolder } from '../../../app/template/starter-folder.ts';
 import { commandText } from '../../../core/advice.ts';
 import { fail, ok } from '../../../core/failure.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

@@ -1,12 +1,10 @@
 /** `template list`: every template that can be named here, where it comes from and what it hides. */
 
 import { type Command, Option } from '@commander-js/extra-typings';
-import { placesHere } from '../../../control/create/named-template.ts';
+import { placesHere } from '../../../app/create/named-template.ts';
 import { commandText } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
-import { type Cell, formatTable } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { descriptionOf, loadTemplate } from '../../../template/describe.ts';
 import {
   type FoundTemplate,
@@ -15,6 +13,8 @@ import {
   type TemplateKind,
   templateKinds,
 } from '../../../template/places.ts';
+import { type Cell, formatTable } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

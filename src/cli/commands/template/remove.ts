@@ -1,10 +1,10 @@
 /** `template remove`: takes an installed pack away. */
 import type { Command } from '@commander-js/extra-typings';
-import { packsOf } from '../../../control/template/pack-fetch.ts';
+import { packsOf } from '../../../app/template/pack-fetch.ts';
 import { ok } from '../../../core/failure.ts';
-import { plural } from '../../../report/format.ts';
-import { safeJson } from '../../../report/terminal-text.ts';
 import { findPack, handEdits, type InstalledPack, removePack, withPacks } from '../../../template/pack/pack.ts';
+import { plural } from '../../../view/format.ts';
+import { safeJson } from '../../../view/terminal-text.ts';
 import { confirmed } from '../../confirm.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';

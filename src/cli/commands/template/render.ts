@@ -1,10 +1,9 @@
 /** `template render`: a template with its variables filled in, as a session would get it. */
 
 import { type Command, Option } from '@commander-js/extra-typings';
-import { findNamed, placesHere } from '../../../control/create/named-template.ts';
+import { findNamed, placesHere } from '../../../app/create/named-template.ts';
 import { advise } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
-import { safeJson, safeLine, safeText } from '../../../report/terminal-text.ts';
 import { problemsFailure } from '../../../store/yaml-text.ts';
 import { renderConfigTemplate } from '../../../template/config-template.ts';
 import { loadTemplate } from '../../../template/describe.ts';
@@ -14,6 +13,7 @@ import { isProgramName, renderPrompt } from '../../../template/prompt-template.t
 import type { Lookup } from '../../../template/render.ts';
 import { textOf } from '../../../template/text-file.ts';
 import { parseGiven, resolveVariables, type VariableSpec } from '../../../template/variables.ts';
+import { safeJson, safeLine, safeText } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { collect } from '../../options/option-values.ts';

@@ -3,15 +3,15 @@
  * its files.
  */
 import { type Command, Option } from '@commander-js/extra-typings';
-import { findNamed, type NamedTemplate, placesHere } from '../../../control/create/named-template.ts';
+import { findNamed, type NamedTemplate, placesHere } from '../../../app/create/named-template.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
-import { safeJson, safeLine, safeText } from '../../../report/terminal-text.ts';
 import { problemsFailure } from '../../../store/yaml-text.ts';
 import { describeVariable, descriptionOf, type LoadedTemplate, loadTemplate } from '../../../template/describe.ts';
 import { type TemplateKind, templateKinds } from '../../../template/places.ts';
 import { textOf } from '../../../template/text-file.ts';
 import type { VariableSpec } from '../../../template/variables.ts';
+import { safeJson, safeLine, safeText } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

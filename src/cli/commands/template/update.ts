@@ -1,13 +1,13 @@
 /** `template update`: fetches installed packs again and says what changed. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { shortCommit } from '../../../control/template/pack-fetch.ts';
-import { type HowToUpdate, type UpdatedPack, updatePacks } from '../../../control/template/update-packs.ts';
+import { shortCommit } from '../../../app/template/pack-fetch.ts';
+import { type HowToUpdate, type UpdatedPack, updatePacks } from '../../../app/template/update-packs.ts';
 import { advise, commandText } from '../../../core/advice.ts';
 import { describeFailure, fail, ok, publicFailure } from '../../../core/failure.ts';
-import { plural } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import type { PackNote } from '../../../template/pack/pack-note.ts';
+import { plural } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

@@ -1,12 +1,12 @@
 /** `template validate`: everything that is wrong with a template, or with a folder of templates, at once. */
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
-import { briefPath } from '../../../control/path-argument.ts';
-import { type Checked, checkTemplates, workflowTextProblems } from '../../../control/template/check-template.ts';
+import { briefPath } from '../../../app/path-argument.ts';
+import { type Checked, checkTemplates, workflowTextProblems } from '../../../app/template/check-template.ts';
 import { ok } from '../../../core/failure.ts';
-import { plural } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { inOrder, problemsFailure } from '../../../store/yaml-text.ts';
+import { plural } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { readPipedYaml, standardInput } from '../../options/standard-input.ts';

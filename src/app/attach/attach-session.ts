@@ -1,0 +1,313 @@
+/**
+ * app/attach/: a person takes a session over. Its worker is stopped and claude opens in its place for them, with
+ * the same login, settings and conversation; when they have left, the group goes on with what was said. This process
+ * lives meanwhile: it counts what is spent, ends claude at what is reserved for it, and is what others ask after.
+ */
+import { conversationExists, keptMessages } from '../../claude/conversation.ts';
+import { openMeter } from '../../claude/spoken-cost.ts';
+import { advise } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
+import type { Conversed, ProcessIdentity } from '../../core/event.ts';
+import { errorText, fail, ok, type Result } from '../../core/failure.ts';
+import { noUsage } from '../../core/group.ts';
+import { sessionReference } from '../../core/plan/advice.ts';
+import type { SessionRecord, TakeOver } from '../../core/session-state.ts';
+import { type GroupState, isRehearsal } from '../../core/state.ts';
+import { withAnswerHeld } from '../../runner/attach/recover.ts';
+import { Checkouts } from '../../runner/checkouts.ts';
+import type { Rehearsal } from '../../runner/run-group.ts';
+import { loadGroup } from '../../store/group-store.ts';
+import { sessionPaths } from '../../store/paths.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+import {
+  type ForegroundOptions,
+  type ForegroundProcess,
+  keepTerminal,
+  runInForeground,
+} from '../../system/foreground.ts';
+import { titleOf } from '../../view/wording.ts';
+import { createPreparer } from '../../worker/attempt/attempt-setup.ts';
+import { CommandSlots } from '../../worker/attempt/command-slots.ts';
+import { gatherFromAll, reap } from '../../worker/reap.ts';
+import { liveRunner } from '../live-runner.ts';
+import type { Place } from '../place.ts';
+import { whileWaiting } from '../request.ts';
+import type { LoadedSession } from '../resolve.ts';
+import { gateForGroup } from '../run/claude-gate.ts';
+import { rehearsalOf } from '../run/run-here.ts';
+import { canBeTaken } from '../run/starting.ts';
+import { onSignal } from '../signals.ts';
+import { submit } from '../submit.ts';
+
+/** How often it is counted what was spent, milliseconds. */
+const countMs = 500;
+/** So long claude may take to end when it is asked to, milliseconds. */
+const graceMs = 8_000;
+
+export interface AttachWays {
+  /** Is told before claude opens what the person may spend, US dollars; absent = no cap. */
+  opening(reservedUsd: number | undefined): void;
+  /** Gives the terminal to `use` and takes it back afterwards. */
+  lend(use: () => Promise<void>): Promise<void>;
+  /** Is told of the program that has the terminal. */
+  readonly began?: (guest: ForegroundProcess) => void;
+}
+
+export interface Attached {
+  /** What came of it. */
+  readonly conversed: Conversed;
+  /** What the person might spend, US dollars. */
+  readonly reservedUsd?: number;
+  /** claude was ended because that was spent. */
+  readonly isSpent: boolean;
+  /** A runner goes on with the session. */
+  readonly goesOn: boolean;
+  /** The group afterwards. */
+  readonly state: GroupState;
+}
+
+/** Resolves when the person has left. Fails with a sentence, and then the session is as it was, or paused. */
+export async function attachSession(place: Place, session: LoadedSession, ways: AttachWays): Promise<Result<Attached>> {
+  const { world } = place;
+  const { sessionId } = session;
+  const { random, machine } = world;
+  const silent = isRehearsal(session.state) ? await standInProblem(place) : null;
+  if (silent !== null) return silent;
+  const attachmentId = random.uuid();
+  const about = { sessionId, attachmentId };
+  const process = identityOnly(machine.self);
+  const kept = submit(place, session, { kind: 'attach-session', ...about, process });
+  const before = await whileWaiting(place, session, kept);
+  if (!before.ok) return before;
+  let conversed: Conversed = { usage: noUsage, claudeSessionIds: [] };
+  const visit = new Visit(place, session, attachmentId, ways);
+  const visited = await visit.run((now) => {
+    conversed = now;
+  });
+  const left = await whileWaiting(
+    place,
+    session,
+    submit(place, session, { kind: 'detach-session', ...about, ...conversed }),
+  );
+  await visit.giveBack();
+  if (!visited.ok) return visited;
+  if (!left.ok) return left;
+  const state = loadGroup(world, session.root, session.groupId);
+  if (!state.ok) return state;
+  const record = state.value.sessions.get(sessionId);
+  const goesOn = liveRunner(world, session) !== null && (record?.queued === true || record?.state.status === 'running');
+  return ok({ ...visited.value, conversed, goesOn, state: state.value });
+}
+
+async function standInProblem(place: Place): Promise<Result<never> | null> {
+  const { standInNote } = await import('../rehearsal-process.ts');
+  if (standInNote(place) === null) return null;
+  const message = 'No claude is installed, and what plays it in a rehearsal cannot be spoken with.';
+  return fail('claude-missing', message, 'Install Claude Code (https://claude.com/claude-code), then do this again.');
+}
+
+function identityOnly({ pid, startTime, host, bootId, pidNamespace }: ProcessIdentity): ProcessIdentity {
+  return { pid, startTime, host, bootId, ...defined({ pidNamespace }) };
+}
+
+type Visited = Pick<Attached, 'isSpent' | 'reservedUsd'>;
+
+/** From when the session is kept for the person until they have left it. */
+class Visit {
+  readonly #place: Place;
+  readonly #session: LoadedSession;
+  readonly #attachmentId: string;
+  readonly #ways: AttachWays;
+  readonly #checkouts: Checkouts;
+  #rehearsal: Rehearsal | undefined;
+
+  constructor(place: Place, session: LoadedSession, attachmentId: string, ways: AttachWays) {
+    this.#place = place;
+    this.#session = session;
+    this.#attachmentId = attachmentId;
+    this.#ways = ways;
+    this.#checkouts = new Checkouts(place.world, session.root, session.groupId, attachmentId, false);
+  }
+
+  /** What comes of it is told before it resolves, however it ends. */
+  async run(tell: (conversed: Conversed) => void): Promise<Result<Visited>> {
+    try {
+      const prepared = await this.#prepare();
+      if (!prepared.ok) return prepared;
+      const { sessionId } = this.#session;
+      const open = await submit(this.#place, this.#session, {
+        kind: 'open-attached',
+        sessionId,
+        attachmentId: this.#attachmentId,
+      });
+      if (!open.ok) return open;
+      const now = this.#look();
+      if (!now.ok) return now;
+      const { takenOver } = now.value.record;
+      if (takenOver?.openedAt === undefined) return fail('internal', 'The session was given to nobody.', '');
+      this.#checkouts.claimed(now.value.state, []);
+      return await this.#speak(prepared.value, now.value, takenOver, tell);
+    } catch (error) {
+      return {
+        ok: false,
+        failure: systemFailure(sessionPaths(this.#session.paths, this.#session.sessionId).folder, error),
+      };
+    }
+  }
+
+  /** What a run takes for itself: the checkout, and the scripted API of a rehearsal. */
+  async giveBack(): Promise<void> {
+    const now = loadGroup(this.#place.world, this.#session.root, this.#session.groupId);
+    // A runner that lives has claimed it by itself, under the same name, and ends what it has started.
+    if (!now.ok || liveRunner(this.#place.world, this.#session) !== null) return;
+    this.#checkouts.claimed(now.value, []);
+    if (now.value.running.size === 0) await this.#rehearsal?.stop(this.#session.paths);
+  }
+
+  #look(): Result<{ readonly state: GroupState; readonly record: SessionRecord }> {
+    const { root, groupId, sessionId } = this.#session;
+    const state = loadGroup(this.#place.world, root, groupId);
+    if (!state.ok) return state;
+    const record = state.value.sessions.get(sessionId);
+    return record === undefined
+      ? fail('gone', `Session ${sessionId} was removed.`, '')
+      : ok({ state: state.value, record });
+  }
+
+  async #prepare(): Promise<Result<ForegroundOptions>> {
+    const { world, env, packageRoot } = this.#place;
+    const { paths, sessionId } = this.#session;
+    const now = this.#look();
+    if (!now.ok) return now;
+    const { state, record } = now.value;
+    const problem = this.#problem(state, record);
+    if (problem !== null) return problem;
+    const rehearsal = await rehearsalOf(this.#place, this.#session, isRehearsal(state) || undefined);
+    if (!rehearsal.ok) return rehearsal;
+    this.#rehearsal = rehearsal.value;
+    const url = await rehearsal.value?.start(paths);
+    if (url?.ok === false) return url;
+    const chosen = { config: {}, retryFailed: false, only: [sessionId] };
+    const isTaken = rehearsal.value === undefined && (await canBeTaken(world, this.#session));
+    const gate =
+      rehearsal.value === undefined
+        ? await gateForGroup(this.#place, this.#session, chosen, { isTaken })
+        : ok(undefined);
+    if (!gate.ok) return gate;
+    if (gate.value === 'interrupted') return fail('usage', 'It was interrupted.', '');
+    const slots = new CommandSlots({ atOnce: () => world.machine.cores, chainOf: () => 0 });
+    const preparer = createPreparer(world, {
+      paths,
+      callerEnv: env,
+      packageRoot,
+      slots,
+      isAttended: true,
+      ...(url === undefined ? {} : { rehearsalUrl: url.value }),
+      ...defined({ claude: gate.value }),
+    });
+    const startedAt = new Date(world.clock.now()).toISOString();
+    const attempt = {
+      id: this.#attachmentId,
+      number: record.attempts,
+      kind: 'resume',
+      offset: 0,
+      startedAt,
+      identified: true,
+    } as const;
+    const launch = await preparer.prepare({ state, record, attempt, isolated: () => {}, onStop: () => {} });
+    await gate.value?.close();
+    if (!launch.ok) return launch;
+    const { program, args, cwd = paths.folder, env: own } = launch.value.spawn;
+    return ok({ words: [program, ...args], cwd, env: own });
+  }
+
+  #problem(state: GroupState, record: SessionRecord): Result<never> | null {
+    const { world } = this.#place;
+    const { paths, sessionId } = this.#session;
+    const title = `Session ${titleOf(state, sessionId)}`;
+    if (record.state.status === 'completed') {
+      const next = advise('Do it again with', ['group', 'copy', state.group.id, '--from', sessionId]);
+      return fail('illegal-transition', `${title} completed before it could be taken over.`, next);
+    }
+    const [id] = record.claudeSessionIds.slice(-1);
+    if (id === undefined || !conversationExists(world, sessionPaths(paths, sessionId).config, id)) {
+      const next = advise('Let it begin first', ['session', 'resume', sessionReference(state, record)]);
+      return fail('illegal-transition', `${title} has no conversation yet that could be taken over.`, next);
+    }
+    const { repository } = record.definition;
+    const isShared = state.group.config.shareCheckouts || record.isolated === true || repository === undefined;
+    const other = isShared ? undefined : this.#checkouts.others.workingIn(repository);
+    if (other !== undefined) {
+      const next = advise('Wait for it, or pause it first', ['group', 'pause', other]);
+      return fail('illegal-transition', `A session of group ${other} works in the same checkout.`, next);
+    }
+    if (record.workspace !== undefined && world.files.info(record.workspace.path)?.kind !== 'folder') {
+      const next = advise('It is made anew when the session goes on', [
+        'session',
+        'resume',
+        sessionReference(state, record),
+      ]);
+      return fail('worktree-failed', `The worktree of ${titleOf(state, sessionId)} is gone.`, next);
+    }
+    return null;
+  }
+
+  async #speak(
+    launch: ForegroundOptions,
+    { state, record }: { readonly state: GroupState; readonly record: SessionRecord },
+    { openedAt = '', reservedUsd }: TakeOver,
+    tell: (conversed: Conversed) => void,
+  ): Promise<Result<Visited>> {
+    const { world } = this.#place;
+    const { clock } = world;
+    const { config } = sessionPaths(this.#session.paths, this.#session.sessionId);
+    const meter = openMeter(world, config, Date.parse(openedAt), state.group.config.prices ?? {});
+    meter.begin();
+    this.#ways.opening(reservedUsd);
+    let isSpent = false;
+    let trouble: unknown;
+    let isKilled = false;
+    await this.#ways.lend(async () => {
+      const restore = keepTerminal();
+      let guest: ForegroundProcess;
+      try {
+        guest = runInForeground(launch);
+      } catch (error) {
+        trouble = error;
+        return;
+      }
+      this.#ways.began?.(guest);
+      // Whoever has the terminal is told of a Ctrl-C by itself; what ends this process ends both.
+      const unsubscribe = onSignal(clock, (signal) => {
+        if (signal !== 'SIGINT') guest.hangUp();
+      });
+      let cancel = (): void => {};
+      const count = (): void => {
+        meter.look();
+        if (reservedUsd !== undefined && meter.costUsd >= reservedUsd - sameUsd) {
+          isSpent = true;
+          guest.end(true);
+          cancel = clock.after(graceMs, () => guest.end(false));
+        } else cancel = clock.after(countMs, count);
+      };
+      cancel = clock.after(countMs, count);
+      const code = await guest.exited;
+      cancel();
+      unsubscribe();
+      isKilled = code !== 0;
+      // Who ends by itself leaves the terminal as it was.
+      if (isKilled) restore();
+    });
+    await reap(world, this.#attachmentId, gatherFromAll(world, this.#attachmentId, undefined));
+    meter.look();
+    const conversed = meter.conversed(clock.now(), record.claudeSessionIds.at(-1));
+    const { prices = {} } = state.group.config;
+    const kept = () => keptMessages(world, config, record.claudeSessionIds, prices);
+    tell(isKilled && meter.isAsking ? withAnswerHeld(conversed, kept()) : conversed);
+    if (trouble !== undefined) return fail('spawn-failed', `claude cannot be started: ${errorText(trouble)}.`, '');
+    return ok({ isSpent, ...defined({ reservedUsd }) });
+  }
+}
+
+/** US dollars; sums of money differ in their last digits. */
+const sameUsd = 1e-9;

@@ -1,0 +1,80 @@
+/** Tries the claude that is installed, now; and what is remembered of its last trial. */
+
+import { chooseLogin } from '../../claude/launch/login.ts';
+import { findClaude } from '../../claude/launch/program.ts';
+import { commandText, see } from '../../core/advice.ts';
+import { ok, type Result } from '../../core/failure.ts';
+import { whileBusy } from '../busy.ts';
+import { type Claim, claims, type Seen, type Weight, weightFor } from '../claude-check/claims.ts';
+import { TrialGate } from '../claude-check/gate.ts';
+import { judgeTrial } from '../claude-check/judge.ts';
+import { type Tried, trialOf } from '../claude-check/remembered.ts';
+import type { Place } from '../place.ts';
+import { onSignal } from '../signals.ts';
+import { type Finding, finding, fine } from './finding.ts';
+
+/** What came of one promise. */
+export interface TrialRow extends Seen {
+  readonly weight: Weight;
+  readonly claim: Claim;
+}
+
+export interface Trial {
+  readonly program: string;
+  readonly tried: Tried;
+  readonly rows: readonly TrialRow[];
+  /** Whether a run would begin with it. */
+  readonly judged: Result<unknown>;
+}
+
+/** Tries the claude that is found here now, whatever is remembered of it. */
+export async function tryClaude(place: Place, root: string): Promise<Result<Trial | 'interrupted'>> {
+  const { world, env, packageRoot } = place;
+  const interruption = new AbortController();
+  const unsubscribe = onSignal(world.clock, () => interruption.abort());
+  const say = () => {};
+  const gate = new TrialGate(world, { root, caller: env, packageRoot, say, stop: interruption.signal });
+  const trial = await whileBusy(place, 'Trying claude at no cost', () => gate.again()).finally(unsubscribe);
+  if (interruption.signal.aborted) return ok('interrupted');
+  if (!trial.ok) return trial;
+  const { program, tried } = trial.value;
+  const login = chooseLogin(env).kind;
+  return ok({ program, tried, rows: rowsOf(tried, login), judged: judgeTrial(tried, login, undefined) });
+}
+
+function rowsOf({ seen }: Tried, login: Parameters<typeof weightFor>[1]): TrialRow[] {
+  return claims.flatMap((claim) => {
+    const one = seen.find(({ id }) => id === claim.id);
+    return one === undefined ? [] : [{ ...one, claim, weight: weightFor(claim, login) }];
+  });
+}
+
+/** What the last trial of the claude that is installed has shown; nothing when there is no claude. */
+export async function rememberedTrial({ world, env, packageRoot }: Place, root: string): Promise<Finding[]> {
+  const found = findClaude(world, env, { packageRoot });
+  if (!found.ok) return [];
+  const check = 'trial';
+  const tried = await trialOf(world, root, found.value.program, env);
+  if (tried === undefined) {
+    return [
+      fine(
+        check,
+        `not tried here yet: the next run does it at no cost, and so does: ${commandText(['doctor', '--claude'])}`,
+      ),
+    ];
+  }
+  const { version, at } = tried;
+  const login = chooseLogin(env).kind;
+  // An ability that is absent breaks no promise.
+  const promises = rowsOf(tried, login).filter(({ claim }) => claim.weight !== 'ability');
+  const held = promises.filter(({ verdict }) => verdict === 'holds').length;
+  const lacks = rowsOf(tried, login).filter(({ claim, verdict }) => claim.weight === 'ability' && verdict === 'broken');
+  const absent = lacks.length === 0 ? '' : `; it has no ${lacks.map(({ id }) => id).join(', ')}`;
+  const message = `claude ${version}: ${held} of ${promises.length} promises held on ${at.slice(0, 10)}${absent}`;
+  const judged = judgeTrial(tried, login, undefined);
+  const wrong = rowsOf(tried, login).filter((row) => row.verdict !== 'holds' && row.weight !== 'ability');
+  if (wrong.length === 0) return [fine(check, message)];
+  const names = wrong.map(({ id, verdict }) => `${id} ${verdict === 'broken' ? 'is broken' : 'was not seen'}`);
+  const next = see('doctor', '--claude');
+  return [finding(check, judged.ok ? 'warning' : 'broken', `${message}; ${names.join(', ')}`, next)];
+}

@@ -1,0 +1,23 @@
+/**
+ * app/check/: what `doctor` looks at. This file: what a check comes to.
+ */
+import { type Advice, adviceText } from '../../core/advice.ts';
+
+/** `warning`: works, but somebody should know. `broken`: groups cannot run, or something is left behind. */
+export type FindingLevel = 'ok' | 'warning' | 'broken';
+
+export interface Finding {
+  readonly check: string;
+  readonly level: FindingLevel;
+  readonly message: string;
+  /** The cure; empty when nothing is wrong. */
+  readonly next: string;
+}
+
+export function finding(check: string, level: FindingLevel, message: string, next: string | Advice): Finding {
+  return { check, level, message, next: typeof next === 'string' ? next : adviceText(next) };
+}
+
+export function fine(check: string, message: string): Finding {
+  return { check, level: 'ok', message, next: '' };
+}

@@ -1,0 +1,169 @@
+/** `doctor`: what groups left behind: damage, locks without a living holder, interrupted runs, orphaned workers. */
+
+import { attemptMark } from '../../claude/launch/environment.ts';
+import { advise } from '../../core/advice.ts';
+import type { GroupEvent } from '../../core/event.ts';
+import type { Failure } from '../../core/failure.ts';
+import type { GroupId } from '../../core/group.ts';
+import { needsQuotes } from '../../core/id.ts';
+import { isOutOfSight } from '../../core/out-of-sight.ts';
+import { runCommand } from '../../core/plan/advice.ts';
+import type { GroupState } from '../../core/state.ts';
+import { readLog } from '../../store/event-log.ts';
+import { foldLog } from '../../store/fold.ts';
+import { groupIds, isGone, leftovers } from '../../store/group-store.ts';
+import { type GroupPaths, groupPaths } from '../../store/paths.ts';
+import type { World } from '../../system/world.ts';
+import { plural } from '../../view/format.ts';
+import { damagedLeftovers } from '../leftovers.ts';
+import { haltedRunner, haltedSentence, isRunWithoutLock, liveRunner } from '../live-runner.ts';
+import { shellWord, strayIn, tryPath } from '../path-argument.ts';
+import { type Finding, finding, fine } from './finding.ts';
+
+/** Each attempt looked for costs a walk over all processes, so only the latest ones are. */
+const attemptsMax = 200;
+const permissions = 'Check the permissions of its folder and of the files in it.';
+
+export function checkGroups(world: World, root: string): Finding[] {
+  const ids = groupIds(world, root);
+  const ended: EndedAttempt[] = [];
+  const findings = ids.flatMap((id) => {
+    const checked = tryPath(() => checkGroup(world, root, id));
+    if (!checked.ok) return [finding('group', 'broken', `${id} ${checked.trouble}.`, permissions)];
+    ended.push(...checked.value.ended);
+    return checked.value.findings;
+  });
+  findings.push(...leftovers(world, root).map(cutShort), ...checkOrphans(world, ended));
+  return findings.length > 0 ? findings : [fine('groups', `${plural(ids.length, 'group')}, nothing left behind`)];
+}
+
+interface EndedAttempt {
+  readonly id: string;
+  readonly at: string;
+  readonly groupId: GroupId;
+}
+
+/** From the log: when a runner was killed, snapshots may be a moment older. */
+function checkGroup(world: World, root: string, id: GroupId): { findings: Finding[]; ended: EndedAttempt[] } {
+  const paths = groupPaths(root, id);
+  const stray = checkFolder(world, paths.folder);
+  if (stray !== null) return { findings: stray, ended: [] };
+  const strayed = checkSessions(world, id, paths.sessions);
+  const findings = [...checkLock(world, id, paths.lock), ...strayed];
+  const log = readLog(world, paths.events);
+  const state = log.ok ? foldLog(paths.events, id, log.value) : log;
+  // Deleted while it was looked at.
+  if (!state.ok && isGone(world, paths)) return { findings: [], ended: [] };
+  if (!state.ok) {
+    findings.push(unreadable(id, state.failure), ...(strayed.length > 0 ? [] : checkDamaged(world, id, paths)));
+  } else if (state.value.status === 'running' && liveRunner(world, { paths }) === null) {
+    findings.push(interrupted(world, { paths, state: state.value }));
+  }
+  return { findings, ended: log.ok ? endedAttempts(log.value) : [] };
+}
+
+/** A runner without its lock can be seen all the same, where it runs on this machine. */
+function interrupted(world: World, group: { readonly paths: GroupPaths; readonly state: GroupState }): Finding {
+  const { state } = group;
+  const { id } = state.group;
+  if (isRunWithoutLock(world, group)) {
+    const message = `${id} is run by process ${state.run?.runner.pid}, although its lock file was removed.`;
+    const next = advise('Wait until it has ended, or stop it with', ['group', 'pause', id]);
+    return finding('lock', 'broken', message, next);
+  }
+  return finding(
+    'group',
+    'warning',
+    `${id} was interrupted: no runner is alive.`,
+    advise('Go on with', runCommand(state)),
+  );
+}
+
+function cutShort(path: string): Finding {
+  const message = `${path} is what is left of a group whose creation or deletion was cut short.`;
+  const next = 'Creating or deleting any group clears it away';
+  // What is shown of such a path is another one.
+  const command = needsQuotes(path) ? '.' : `, and so does: rm -rf ${shellWord(path)}`;
+  return finding('group', 'warning', message, `${next}${command}`);
+}
+
+/** Its log cannot tell that somebody goes on working, and spending, whom no runner watches any more. */
+function checkDamaged(world: World, id: GroupId, paths: GroupPaths): Finding[] {
+  if (liveRunner(world, { paths }) !== null) return [];
+  const pids = [...damagedLeftovers(world, paths).values()].flat().map(({ pid }) => pid);
+  if (pids.length === 0) return [];
+  const message = `Processes of sessions of ${id} go on without a runner: ${[...new Set(pids)].join(', ')}.`;
+  return [finding('orphan', 'broken', message, advise('End them with', ['stop', '--all']))];
+}
+
+/** What only has the name of a group, which `group delete` does not know; null for a folder, none when it is gone. */
+function checkFolder({ files }: World, path: string): Finding[] | null {
+  if (files.entryKind(path) === null) return [];
+  const what = strayIn(files, path);
+  if (what === null) return null;
+  const message = `${path} has the name of a group, but ${what}.`;
+  return [finding('group', 'broken', message, `Look at it, then remove it by hand: rm ${shellWord(path)}`)];
+}
+
+/** With the folder of its sessions it loses their worktrees and transcripts. */
+function checkSessions({ files }: World, id: GroupId, path: string): Finding[] {
+  const stray = strayIn(files, path);
+  const listed = tryPath(() => files.list(path));
+  const trouble = stray ?? (listed.ok ? null : listed.trouble);
+  if (trouble === null) return [];
+  const next = advise('Put the folder of its sessions back there; if it is lost, delete the group with', [
+    'group',
+    'delete',
+    id,
+    '--force',
+  ]);
+  return [finding('group', 'broken', `${path} ${trouble}.`, stray === null ? permissions : next)];
+}
+
+function unreadable(id: GroupId, failure: Failure): Finding {
+  if (failure.reason !== 'newer-version') {
+    return finding('group', 'broken', `${id} is damaged: ${failure.message}`, failure.next);
+  }
+  const message = `${id} was written by a newer version of claude-code-agent: ${failure.message}`;
+  const next = 'Upgrade claude-code-agent to the version that wrote it, or to a later one.';
+  return finding('group', 'warning', message, next);
+}
+
+/** The system frees a lock when its holder ends, unless a child of the holder inherited it. */
+function checkLock(world: World, groupId: GroupId, lock: string): Finding[] {
+  const holder = world.locks.holder(lock);
+  if (holder === null) return [];
+  const halted = haltedRunner(world, { lock });
+  if (halted !== null) {
+    const { message, advice } = haltedSentence(groupId, halted);
+    return [finding('lock', 'warning', message, advice)];
+  }
+  if (world.processes.isAlive(holder.identity)) return [];
+  const { pid, host } = holder.identity;
+  const isElsewhere = host !== world.machine.host || isOutOfSight(holder.identity, world.machine.self);
+  if (pid !== 0 && isElsewhere) return [];
+  const message = `${groupId} is locked, but its runner (process ${pid}) is gone.`;
+  return [finding('lock', 'broken', message, `See who has it open: fuser ${lock}`)];
+}
+
+function endedAttempts(events: readonly GroupEvent[]): EndedAttempt[] {
+  return events.flatMap((event) => {
+    const isEnd =
+      event.type === 'session_completed' || event.type === 'session_failed' || event.type === 'session_paused';
+    return isEnd ? [{ id: event.attemptId, at: event.at, groupId: event.groupId }] : [];
+  });
+}
+
+/** Processes that still bear the mark of an attempt that has ended, or are held together with it. */
+function checkOrphans({ processes }: World, ended: readonly EndedAttempt[]): Finding[] {
+  const latest = [...ended].sort((a, b) => b.at.localeCompare(a.at)).slice(0, attemptsMax);
+  return latest.flatMap(({ id, groupId }) => {
+    const found = [...processes.findMarked(attemptMark, id), ...processes.findContained(id)];
+    const pids = [...new Set(found.map(({ pid }) => pid))];
+    // An empty control group is of no use to anybody.
+    if (pids.length === 0) processes.endContained(id);
+    if (pids.length === 0) return [];
+    const message = `An ended session of ${groupId} left processes behind: ${pids.join(', ')}.`;
+    return [finding('orphan', 'broken', message, `Look at them, then end them: kill ${pids.join(' ')}`)];
+  });
+}

@@ -1,0 +1,172 @@
+/** `doctor --hosts`: the Redis of the fleet and each of its machines. */
+
+import { findClaude } from '../../claude/launch/program.ts';
+import { versionOf } from '../../claude/launch/program-file.ts';
+import { advise, see } from '../../core/advice.ts';
+import { ok, type Result } from '../../core/failure.ts';
+import { hostsNow, isLost } from '../../fleet/registry.ts';
+import { wireVersion } from '../../fleet/wire.ts';
+import { formatAge, formatDuration, plural } from '../../view/format.ts';
+import type { FleetHost } from '../fleet/hosts.ts';
+import { knownFleet, withRedis } from '../fleet/init.ts';
+import { checkRedis } from '../fleet/redis-check.ts';
+import type { Place } from '../place.ts';
+import { type Finding, finding, fine } from './finding.ts';
+
+/** Nothing is decided by the clocks of machines, but whoever reads their logs beside others is misled. */
+const clockOffMs = 10_000;
+const mebibyte = 1024 * 1024;
+const freeBytesLow = 1024 * mebibyte;
+const freeBytesMin = 50 * mebibyte;
+
+/** Fails with `not-found` without a fleet, else with why its Redis cannot be asked. */
+export async function checkHosts(place: Place, root: string): Promise<Result<Finding[]>> {
+  const fleet = knownFleet(place, root);
+  if (!fleet.ok) return fleet;
+  const asked = await withRedis(place.world, fleet.value, async (redis) => {
+    const health = await redis.health();
+    if (!health.ok) return health;
+    const hosts = await hostsNow(redis);
+    return hosts.ok ? ok({ health: health.value, hosts: hosts.value }) : hosts;
+  });
+  if (!asked.ok) return asked;
+  const { health, hosts } = asked.value;
+  const redis = checkRedis(health);
+  const claude = findClaude(place.world, place.env, { packageRoot: place.packageRoot });
+  const version = claude.ok ? await versionOf(place.world, claude.value.program, place.env) : claude;
+  const here = { leaseMs: fleet.value.leaseMs, claude: version.ok ? version.value : undefined };
+  const server = redis.ok
+    ? fine('redis', `Redis ${health.version}, ${health.isEncrypted ? 'by TLS' : 'not encrypted'}`)
+    : finding('redis', 'broken', redis.failure.message, redis.failure.next);
+  const off = clockFinding('this machine', place.world.clock.now() - health.nowMs);
+  if (hosts.length > 0) return ok([server, ...off, ...hosts.flatMap((host) => hostFindings(host, here))]);
+  const next = advise('Add one with', ['host', 'add', 'NAME', '--ssh', 'USER@HOST']);
+  return ok([server, ...off, finding('hosts', 'warning', 'No machine has joined the fleet.', next)]);
+}
+
+interface Here {
+  readonly leaseMs: number;
+  /** Undefined = there is none here. */
+  readonly claude: string | undefined;
+}
+
+/** What is wrong with a machine; when nothing is, one line that says how it stands. */
+export function hostFindings(host: FleetHost, here: Here): Finding[] {
+  const { name } = host;
+  if (isLost(host)) {
+    const message = `${name}: nothing was heard of it for ${formatAge(host.silentMs)}; what ran there is over.`;
+    const next = advise(
+      'Start its agent there ("systemctl --user restart claude-code-agent-host"), or take it out with',
+      ['host', 'forget', name],
+    );
+    return [finding('lease', 'broken', message, next)];
+  }
+  const found = [
+    ...(host.ownClockAt === undefined ? [] : clockFinding(name, host.ownClockAt - host.seenAt)),
+    ...leaseFindings(host, here),
+    ...programFindings(host, here),
+    ...gitFindings(host),
+    ...loginFindings(host),
+    ...diskFindings(host),
+    ...slotFindings(host),
+  ];
+  return found.length > 0 ? found : [fine('host', standing(host))];
+}
+
+function standing({ name, slots, used, abilities, leaseMs, login = 'that of its agent', checks }: FleetHost): string {
+  const free = `${slots - used} of ${plural(slots, 'slot')} free`;
+  const git = checks?.git.version === undefined ? '' : `, git ${checks.git.version}`;
+  const claude = `claude ${abilities.claudeVersion}${git}`;
+  return `${name}: ${free}, ${claude}, login: ${login}, lease ${formatDuration(leaseMs)}`;
+}
+
+function clockFinding(name: string, aheadMs: number): Finding[] {
+  if (Math.abs(aheadMs) < clockOffMs) return [];
+  const way = aheadMs > 0 ? 'ahead' : 'behind';
+  const message = `${name}: its clock is ${formatDuration(Math.abs(aheadMs))} ${way} of that of Redis.`;
+  return [finding('clock', 'warning', message, 'Let it follow a time server: timedatectl set-ntp true')];
+}
+
+function leaseFindings({ name, leaseMs, isGuarded }: FleetHost, here: Here): Finding[] {
+  const again = advise('Let it join again, on it with', ['host', 'join', 'LINE']);
+  const [its, ours] = [leaseMs, here.leaseMs].map(formatDuration);
+  const other = `${name}: it joined with a lease of ${its}, and the fleet has ${ours}.`;
+  const unguarded = `${name}: its guard does not run, so nothing is sent there.`;
+  const restart = 'Start its agent there anew, which starts it: systemctl --user restart claude-code-agent-host';
+  return [
+    ...(leaseMs === here.leaseMs ? [] : [finding('lease', 'broken', other, again)]),
+    ...(isGuarded ? [] : [finding('guard', 'broken', unguarded, restart)]),
+  ];
+}
+
+function programFindings({ name, abilities, refusal }: FleetHost, here: Here): Finding[] {
+  const { wire, version, claudeVersion } = abilities;
+  const found: Finding[] = [];
+  if (wire !== wireVersion) {
+    const message = `${name}: its claude-code-agent ${version} does not understand this one, so nothing is sent there.`;
+    const next = advise('Install this version there with', ['host', 'add', name, '--ssh', 'USER@HOST']);
+    found.push(finding('version', 'broken', message, next));
+  }
+  if (refusal !== undefined) {
+    const cure = 'Install another version of Claude Code there; its agent finds and tries it by itself.';
+    const risk = ['host', 'add', name, '--ssh', 'USER@HOST', '--accept-claude', claudeVersion];
+    const next = claudeVersion === '' ? cure : advise(`${cure} Or use it at your own risk with`, risk);
+    found.push(finding('claude', 'broken', `${name}: nothing is sent there. ${refusal}`, next));
+  } else if (claudeVersion === '') {
+    found.push(finding('claude', 'broken', `${name}: there is no claude.`, 'Install Claude Code there.'));
+  } else if (here.claude !== undefined && here.claude !== claudeVersion) {
+    const message = `${name}: it has claude ${claudeVersion}, and this machine ${here.claude}.`;
+    found.push(
+      finding(
+        'claude',
+        'warning',
+        message,
+        `Install the same there: npm i -g @anthropic-ai/claude-code@${here.claude}`,
+      ),
+    );
+  }
+  return found;
+}
+
+function gitFindings({ name, checks }: FleetHost): Finding[] {
+  if (checks?.git.trouble === undefined) return [];
+  const message = `${name}: no worktree can be made there. ${checks.git.trouble}`;
+  return [finding('git', 'broken', message, 'Cure that there: sessions work in worktrees.')];
+}
+
+/** Each login was tried there, at no cost. */
+function loginFindings({ name, login, abilities, checks, loginTrouble }: FleetHost): Finding[] {
+  const refused = (checks?.logins ?? []).flatMap(({ name: which, trouble }) => {
+    if (trouble === undefined) return [];
+    const what = which === undefined ? 'the login of its agent' : `its login ${which}`;
+    const send = ['host', 'add', name, '--ssh', 'USER@HOST', '--login', which ?? 'NAME'];
+    return [finding('login', 'broken', `${name}: ${what} cannot be used. ${trouble}`, advise('Send one with', send))];
+  });
+  if (loginTrouble !== undefined) {
+    const message = `${name}: its login was refused in a session, so nothing is sent there. ${loginTrouble}`;
+    const next = advise('It takes sessions again once its login is another one, or with', ['host', 'resume', name]);
+    refused.push(finding('login', 'broken', message, next));
+  }
+  if (login === undefined || abilities.logins.includes(login)) return refused;
+  const message = `${name}: its login ${login} is not there any more.`;
+  const next = advise('Send it again with', ['host', 'add', name, '--ssh', 'USER@HOST', '--login', login]);
+  return [...refused, finding('login', 'broken', message, next)];
+}
+
+function diskFindings({ name, freeDiskBytes: freeBytes, isFull = false }: FleetHost): Finding[] {
+  if (freeBytes === undefined || freeBytes >= freeBytesLow) return [];
+  const stops = isFull ? ', so nothing is sent there' : '';
+  const message = `${name}: only ${Math.floor(freeBytes / mebibyte)} MiB are free on its disk${stops}.`;
+  const isFine = freeBytes >= freeBytesMin && !isFull;
+  return [finding('disk', isFine ? 'warning' : 'broken', message, 'Free some space there.')];
+}
+
+function slotFindings({ name, slots, used, isDrained }: FleetHost): Finding[] {
+  if (isDrained) {
+    const next = advise('Let it take sessions again with', ['host', 'resume', name]);
+    return [finding('slots', 'warning', `${name}: it is draining, and takes nothing new.`, next)];
+  }
+  if (used < slots) return [];
+  const message = `${name}: all of its ${plural(slots, 'slot')} are in use.`;
+  return [finding('slots', 'warning', message, see('host', 'list'))];
+}

@@ -1,0 +1,188 @@
+/** `doctor`: what this machine needs to run groups at all. */
+
+import { join } from 'node:path';
+import { type ClaudeProgram, findClaude } from '../../claude/launch/program.ts';
+import { versionOf } from '../../claude/launch/program-file.ts';
+import { adviceText, advise } from '../../core/advice.ts';
+import type { Failure, Result } from '../../core/failure.ts';
+import { programName } from '../../core/program-name.ts';
+import { groupsFolder } from '../../store/paths.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+import { isBundled, isCompiled, ownCommand } from '../../system/own-program.ts';
+import type { Containment, LimitKind, World } from '../../system/world.ts';
+import { readUserConfig } from '../config/user-config.ts';
+import { askLogin } from '../login-check.ts';
+import { shellWord } from '../path-argument.ts';
+import type { Place } from '../place.ts';
+import { type Finding, finding, fine } from './finding.ts';
+
+const timeoutMs = 20_000;
+const mebibyte = 1024 * 1024;
+const freeBytesLow = 1024 * mebibyte;
+const freeBytesMin = 50 * mebibyte;
+
+/** Bun, claude and its login, git, the data root. */
+export async function checkMachine(place: Place, root: Result<string>): Promise<Finding[]> {
+  const { world, env, packageRoot } = place;
+  const claude = findClaude(world, env, { packageRoot });
+  const data = root.ok ? checkDataRoot(world, root.value) : [failed('data', root)];
+  return [
+    fine('bun', `Bun ${Bun.version} (${ownCommand('main').program}), ${ownForm(packageRoot)}`),
+    await checkClaude(place, claude),
+    ...(claude.ok ? [await checkClaudeLogin(place, claude.value)] : []),
+    await checkGit(place),
+    fine('cgroup', containmentText(world.processes.containment())),
+    fine('limits', limitText(world.processes.limits())),
+    ...(await checkUserConfig(place)),
+    ...data,
+  ];
+}
+
+/** What becomes of processes that a session leaves. */
+function containmentText(containment: Containment): string {
+  const texts: Readonly<Record<Containment, string>> = {
+    cgroup: 'each session has a control group (cgroup v2) of its own; the kernel ends all of it',
+    keeper:
+      'a keeper above each session ends what it leaves. No control group can be made here; start with ' +
+      `"systemd-run --user --scope ${programName} ..." to have one for each session`,
+    none: 'what a session leaves is found by its mark or its parent, and ended',
+  };
+  return texts[containment];
+}
+
+/** Which limits a session can be given. */
+export function limitText(limits: ReadonlySet<LimitKind>): string {
+  const memory = limits.has('memory')
+    ? 'memory: of all of a session (--memory), and of its commands by claude'
+    : 'memory: of its commands only, by claude (--memory)';
+  const processes = limits.has('processes')
+    ? 'processes: at most as many as --max-processes says'
+    : 'processes: none (--max-processes is refused); start with "systemd-run --user --scope -p Delegate=yes ' +
+      `${programName} ..." to have it`;
+  return `${memory}; ${processes}`;
+}
+
+function ownForm(packageRoot: string): string {
+  if (isCompiled) return 'compiled';
+  if (isBundled) return 'as it was published';
+  return `from its sources: "npm run build" in ${packageRoot} lets it start faster`;
+}
+
+function failed(check: string, result: Result<unknown>): Finding {
+  if (result.ok) throw new Error('Internal error: a success is no finding');
+  return finding(check, 'broken', result.failure.message, result.failure.next);
+}
+
+async function checkClaude(place: Place, claude: Result<ClaudeProgram>): Promise<Finding> {
+  if (!claude.ok) return failed('claude', claude);
+  const { program, origin } = claude.value;
+  const version = await versionOf(place.world, program, place.env);
+  if (version.ok) return fine('claude', `${version.value} (Claude Code) (${program}, from ${origin})`);
+  return failed('claude', version);
+}
+
+/** A file that is not there is in order. */
+async function checkUserConfig(place: Place): Promise<Finding[]> {
+  const config = await readUserConfig(place);
+  return config.ok ? [] : [failed('config', config)];
+}
+
+async function checkGit(place: Place): Promise<Finding> {
+  const { world, env, cwd } = place;
+  const path = { PATH: env.PATH ?? '', HOME: env.HOME ?? '' };
+  const ran = await world.processes.run({ program: 'git', args: ['--version'], cwd, env: path, timeoutMs });
+  const [line = ''] = ran.ok && ran.value.exitCode === 0 ? ran.value.stdout.trim().split('\n') : [];
+  if (line !== '') return fine('git', line);
+  const next = 'Install git: claude uses it in projects that are repositories.';
+  return { check: 'git', level: 'warning', message: 'git cannot be run.', next };
+}
+
+export async function checkClaudeLogin(place: Place, { program }: ClaudeProgram): Promise<Finding> {
+  const asked = await askLogin(place, program);
+  if (!asked.ok) return asked.failure.reason === 'write-failed' ? unchecked(asked.failure) : failed('login', asked);
+  return fine('login', `logged in (${asked.value.source}, ${asked.value.method})`);
+}
+
+function unchecked({ message }: Failure): Finding {
+  const next = 'Check that folder and its permissions, or set TMPDIR to another one.';
+  return { check: 'login', level: 'warning', message: `The login was not checked: ${message}`, next };
+}
+
+function checkDataRoot(world: World, root: string): Finding[] {
+  const probe = join(root, `.doctor-${world.random.uuid()}`);
+  try {
+    world.files.makeFolder(root);
+    world.files.writeAtomic(probe, 'probe\n', { durable: true });
+    world.files.remove(probe);
+  } catch (error) {
+    return [failed('data', { ok: false, failure: systemFailure(root, error) })];
+  }
+  const free = world.files.freeBytes(root);
+  const amount = `${Math.floor(free / mebibyte)} MiB`;
+  const space: Finding =
+    free >= freeBytesLow
+      ? fine('disk', `${amount} free`)
+      : {
+          check: 'disk',
+          level: free >= freeBytesMin ? 'warning' : 'broken',
+          message: `Only ${amount} are free on the disk that holds ${root}.`,
+          next: adviceText(advise('Free some space, for example with', ['group', 'delete', 'GROUP'])),
+        };
+  return [checkRights(world, root) ?? fine('data', root), ...checkGates(world, root), space];
+}
+
+/** Each holds the usage limits of a login, for all its groups. */
+function checkGates({ files }: World, root: string): Finding[] {
+  const folder = join(root, 'limits');
+  const isUsable = (path: string): boolean => {
+    try {
+      files.openAppend(path).close();
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  const unusable = namesIn(files, folder)
+    .map((name) => join(folder, name))
+    .filter((path) => !isUsable(path));
+  const next = 'Look who owns it, then remove it: it is made anew with the next limit.';
+  return unusable.slice(0, openMax).map((path) => ({
+    ...{ check: 'data', level: 'warning', next },
+    message: `${path} cannot be written, so groups do not tell each other of usage limits.`,
+  }));
+}
+
+/** So many are named at once. */
+const openMax = 20;
+
+function namesIn(files: World['files'], folder: string): string[] {
+  try {
+    return files.list(folder);
+  } catch {
+    return [];
+  }
+}
+
+/** What cannot be looked at is told by whoever needs it. */
+function isOpenFolder(files: World['files'], path: string): boolean {
+  try {
+    return files.info(path)?.isOpenToAll === true;
+  } catch {
+    return false;
+  }
+}
+
+/** What others may write there is believed: requests to runners above all, which may hold shell commands. */
+function checkRights({ files }: World, root: string): Finding | null {
+  const groups = groupsFolder(root);
+  const ofGroups = namesIn(files, groups).flatMap((name) => [join(groups, name), join(groups, name, 'requests')]);
+  const open = [root, groups, ...ofGroups].filter((path) => isOpenFolder(files, path)).slice(0, openMax);
+  if (open.length === 0) return null;
+  const message = `Everybody on this machine may write into ${open.join(' and ')}.`;
+  return {
+    check: 'data',
+    level: 'warning',
+    message,
+    next: `Take that right away: chmod go-w ${open.map(shellWord).join(' ')}`,
+  };
+}

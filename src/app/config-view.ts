@@ -1,0 +1,140 @@
+/** `session show --config`: what a session really gets, each part with the layer that it comes from. */
+import { basename } from 'node:path';
+import { instructions } from '../claude/launch/instructions.ts';
+import { projectInstructions, sharedName } from '../claude/launch/project-instructions.ts';
+import { overriddenPaths } from '../claude/launch/settings.ts';
+import { isSecret } from '../claude/launch/variables.ts';
+import { type JsonObject, object } from '../claude/lenient.ts';
+import { ok, type Result } from '../core/failure.ts';
+import { sessionPaths } from '../store/paths.ts';
+import { fillPrompt } from '../template/fill-references.ts';
+import type { Style } from '../view/format.ts';
+import { safeLine, safeText } from '../view/terminal-text.ts';
+import { ownInstructions } from '../worker/attempt/attempt-setup.ts';
+import { frozenTemplates, generatedConfig, permissionModeOf } from '../worker/prepare/generated-config.ts';
+import type { Place } from './place.ts';
+import type { LoadedSession } from './resolve.ts';
+
+/** The layer of what this program adds by itself. */
+const ownLayer = 'claude-code-agent';
+const valueColumnsMax = 200;
+
+interface Origin {
+  readonly layer: string;
+}
+
+export interface ConfigView {
+  readonly claudeMd: readonly (Origin & { readonly text: string })[];
+  /** What would stand in CLAUDE.md where none is generated. */
+  readonly systemPrompt: readonly (Origin & { readonly text: string })[];
+  /** Absolute paths of instructions that the project itself has, as far as claude reads them. */
+  readonly projectInstructions: readonly string[];
+  readonly permissionMode: string;
+  readonly model: string | null;
+  /** The project is not trusted: of its own settings only what can do no harm has an effect. */
+  readonly untrusted: boolean;
+  /** Of the session itself, beside the rules of the settings. */
+  readonly allowedTools: readonly string[];
+  readonly settings: Readonly<Record<string, unknown>>;
+  /** Dotted path of each value to its layer. */
+  readonly settingsOrigins: Readonly<Record<string, string>>;
+  /** Commands, skills, agents and rules. */
+  readonly files: readonly (Origin & { readonly path: string; readonly bytes: number })[];
+  readonly mcpServers: Readonly<Record<string, unknown>>;
+  readonly mcpOrigins: Readonly<Record<string, string>>;
+}
+
+/** Computed anew as for the next attempt. Fails as that attempt would. */
+export function configView({ world }: Place, { state, record, paths, sessionId }: LoadedSession): Result<ConfigView> {
+  const { definition } = record;
+  const generated = generatedConfig(world, frozenTemplates(world, paths), state.group, definition);
+  if (!generated.ok) return generated;
+  const { claudeMd, settings, settingsOrigins, files, mcp, mcpOrigins } = generated.value;
+  const { prompt } = fillPrompt(definition, state, sessionPaths(paths, sessionId).inputs);
+  const own = ownInstructions(state, record, prompt, settings);
+  const ownText = instructions(own);
+  const model = definition.model ?? state.group.config.model ?? settings.model;
+  const overridden = overriddenPaths(settings).map((path) => [path, `overridden by ${ownLayer}`] as const);
+  return ok({
+    permissionMode: permissionModeOf(definition, generated.value),
+    model: typeof model === 'string' ? model : null,
+    untrusted: definition.untrusted === true,
+    allowedTools: definition.allowedTools ?? [],
+    claudeMd: ownText === null ? [] : [{ layer: ownLayer, text: ownText }, ...claudeMd],
+    systemPrompt: ownText === null ? claudeMd : [],
+    projectInstructions: projectInstructions(world, record.workspace?.folder ?? definition.projectPath),
+    settings: withoutSecrets(settings),
+    settingsOrigins: { ...settingsOrigins, ...Object.fromEntries(overridden) },
+    files: files.map(({ path, bytes, layer }) => ({ path, bytes: bytes.length, layer })),
+    mcpServers: Object.fromEntries(
+      Object.entries(object(mcp?.mcpServers)).map(([name, server]) => [name, withoutSecrets(object(server))]),
+    ),
+    mcpOrigins,
+  });
+}
+
+/** Values of variables that hold a secret are not shown: the output of a command ends up in places of its own. */
+function withoutSecrets(part: JsonObject): JsonObject {
+  const env = Object.entries(object(part.env)).map(([name, value]) => {
+    return [name, typeof value === 'string' && isSecret(name, value) ? '(a secret, not shown)' : value];
+  });
+  return env.length === 0 ? part : { ...part, env: Object.fromEntries(env) };
+}
+
+export function configLines(view: ConfigView, style: Style): string[] {
+  const heading = (text: string) => ['', style('strong', text)];
+  const from = (layer: string) => style('dim', `(${safeLine(layer, 80)})`);
+  const texts = (parts: ConfigView['claudeMd']) =>
+    parts.flatMap(({ layer, text }) => [from(layer), ...safeText(text.trim()).split('\n').map(indented), '']);
+  const settings = Object.entries(view.settingsOrigins);
+  const servers = Object.entries(view.mcpOrigins);
+  return [
+    style('strong', 'CLAUDE.md'),
+    ...(view.claudeMd.length === 0 ? ['  none is generated', ''] : texts(view.claudeMd)),
+    ...(view.systemPrompt.length === 0 ? [] : [style('strong', 'System prompt'), ...texts(view.systemPrompt)]),
+    ...(view.projectInstructions.length === 0 ? [] : [style('strong', 'Instructions of the project')]),
+    ...view.projectInstructions.map((path) => `  ${safeLine(path, valueColumnsMax)}${readBy(path)}`),
+    ...(view.projectInstructions.length === 0 ? [] : ['']),
+    style('strong', 'settings.json'),
+    `  permission mode ${view.permissionMode}${view.model === null ? '' : `, model ${safeLine(view.model, 60)}`}`,
+    ...(view.untrusted
+      ? [`  untrusted project: of its own settings only what is harmless counts  ${from('session')}`]
+      : []),
+    ...view.allowedTools.map((rule) => `  allowed: ${safeLine(rule, valueColumnsMax)}  ${from('session')}`),
+    ...settings.map(
+      ([path, layer]) => `  ${safeLine(`${path} = ${valueText(view, path)}`, valueColumnsMax)}  ${from(layer)}`,
+    ),
+    `  hooks.SessionStart  ${from(ownLayer)}`,
+    ...(view.files.length === 0 ? [] : heading('Commands, skills, agents and rules')),
+    ...view.files.map(({ path, layer }) => `  ${safeLine(path, valueColumnsMax)}  ${from(layer)}`),
+    ...(servers.length === 0 ? [] : heading('MCP servers')),
+    ...servers.map(([name, layer]) => `  ${safeLine(name, valueColumnsMax)}  ${from(layer)}`),
+  ];
+}
+
+/** Older programs know no other name than their own. */
+function readBy(path: string): string {
+  return basename(path) === sharedName ? '  (there is no CLAUDE.md; read by a claude that knows this name)' : '';
+}
+
+function indented(line: string): string {
+  return line === '' ? '' : `  ${line}`;
+}
+
+/** The value at a path of `settingsOrigins`; keys may hold dots themselves, so the longest key that fits is taken. */
+function valueText({ settings }: ConfigView, path: string): string {
+  const value = valueAt(settings, path);
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+function valueAt(container: unknown, path: string): unknown {
+  if (typeof container !== 'object' || container === null) return undefined;
+  const record = container as Readonly<Record<string, unknown>>;
+  if (Object.hasOwn(record, path)) return record[path];
+  for (let dot = path.lastIndexOf('.'); dot > 0; dot = path.lastIndexOf('.', dot - 1)) {
+    const key = path.slice(0, dot);
+    const found = Object.hasOwn(record, key) ? valueAt(record[key], path.slice(dot + 1)) : undefined;
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

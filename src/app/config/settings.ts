@@ -1,0 +1,131 @@
+/** app/config/: what holds for this user on this machine. This file: each value, and where it comes from. */
+import { delimiter, join } from 'node:path';
+import { findClaude } from '../../claude/launch/program.ts';
+import { shippedPrices } from '../../claude/pricing.ts';
+import { updateExclusively } from '../../context/exclusive-update.ts';
+import { see } from '../../core/advice.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { quoted } from '../../core/id.ts';
+import { configRoot } from '../../store/paths.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+import { yamlBytesMax } from '../../store/yaml-text.ts';
+import { briefPath } from '../path-argument.ts';
+import type { Place } from '../place.ts';
+import { readUserConfig } from './user-config.ts';
+
+export type SettingSource = 'default' | 'config.yaml' | 'environment';
+
+export interface Setting {
+  /** With dots, as in a path through config.yaml. */
+  readonly key: string;
+  /** Plain data; null = nothing. */
+  readonly value: unknown;
+  readonly source: SettingSource;
+  /** The variable by which it is set, for those that no file can set. */
+  readonly variable?: string;
+}
+
+/** Fails as `readUserConfig` does, or when the environment names no folders. */
+export async function listSettings(place: Place): Promise<Result<readonly Setting[]>> {
+  const { env } = place;
+  const root = place.root();
+  if (!root.ok) return root;
+  const folder = configRoot(env);
+  if (!folder.ok) return folder;
+  const own = await readUserConfig(place);
+  if (!own.ok) return own;
+  const { config, onEvent } = own.value;
+  const claude = findClaude(place.world, env, place);
+  const templates = (env.CLAUDE_CODE_AGENT_TEMPLATES ?? '').split(delimiter).filter((path) => path !== '');
+  const byVariable = (key: string, variable: string, value: unknown): Setting => ({
+    key,
+    value,
+    source: (env[variable] ?? '') === '' ? 'default' : 'environment',
+    variable,
+  });
+  const prices = config.prices ?? {};
+  const priceOf = (source: SettingSource) => (entry: readonly [string, object]) => ({
+    key: `prices.${entry[0]}`,
+    value: entry[1],
+    source,
+  });
+  return ok([
+    byVariable('home', 'CLAUDE_CODE_AGENT_HOME', root.value),
+    byVariable('configFolder', 'XDG_CONFIG_HOME', folder.value),
+    byVariable('claude', 'CLAUDE_CODE_AGENT_CLAUDE', claude.ok ? claude.value.program : null),
+    byVariable('templates', 'CLAUDE_CODE_AGENT_TEMPLATES', templates),
+    byVariable('plainText', 'NO_COLOR', (env.NO_COLOR ?? '') !== ''),
+    byVariable('debug', 'CLAUDE_CODE_AGENT_DEBUG', env.CLAUDE_CODE_AGENT_DEBUG === '1'),
+    { key: 'onEvent', value: onEvent ?? null, source: onEvent === undefined ? 'default' : 'config.yaml' },
+    ...Object.entries(prices).map(priceOf('config.yaml')),
+    ...Object.entries(shippedPrices)
+      .filter(([word]) => !Object.hasOwn(prices, word))
+      .map(priceOf('default')),
+  ]);
+}
+
+/** The value of one setting, or of a part of it such as `prices.opus.input`. Fails with `not-found`. */
+export function settingOf(settings: readonly Setting[], key: string): Result<unknown> {
+  for (const { key: known, value } of settings) {
+    if (known === key) return ok(value);
+    const part = key.slice(known.length + 1);
+    const isPart = key.startsWith(`${known}.`) && typeof value === 'object' && value !== null;
+    if (isPart && Object.hasOwn(value, part)) return ok((value as Readonly<Record<string, unknown>>)[part]);
+  }
+  return unknownKey(key);
+}
+
+function unknownKey(key: string): Result<never> {
+  return fail('not-found', `There is no setting ${quoted(key)}.`, see('config', 'list'));
+}
+
+export function configPath({ env }: Pick<Place, 'env'>): Result<string> {
+  const folder = configRoot(env);
+  return folder.ok ? ok(join(folder.value, 'config.yaml')) : folder;
+}
+
+/**
+ * Sets one value of config.yaml and keeps everything else that stands there, comments too; an empty text takes the
+ * value out. Fails with `usage` for what config.yaml cannot hold, and then changes nothing. The value as it is now.
+ */
+export async function changeSetting(place: Place, key: string, text: string): Promise<Result<unknown>> {
+  const settings = await listSettings(place);
+  if (!settings.ok) return settings;
+  const known = settings.value.find((setting) => setting.key === key);
+  if (known?.variable !== undefined) {
+    const next = `Set the environment variable ${known.variable}, for good in the profile of your shell.`;
+    return fail('usage', `${key} is not kept in config.yaml.`, next);
+  }
+  const path = configPath(place);
+  if (!path.ok) return path;
+  // The YAML library is loaded only by those who change the file.
+  const { changedUserConfig, configKeyPath } = await import('./user-config-change.ts');
+  const keys = configKeyPath(key);
+  if (keys === null) return unknownKey(key);
+  const { files, clock } = place.world;
+  try {
+    const folder = configRoot(place.env);
+    if (folder.ok) files.makeFolder(folder.value);
+    const changed = updateExclusively(files, {
+      path: files.realPath(path.value) ?? path.value,
+      nowMs: clock.now(),
+      bytesMax: yamlBytesMax,
+      access: 'private',
+      change(before) {
+        const now = changedUserConfig(new TextDecoder().decode(before ?? new Uint8Array(0)), { keys, key, text });
+        return now.ok ? ok(new TextEncoder().encode(now.value)) : now;
+      },
+    });
+    if (!changed.ok) return changed;
+  } catch (error) {
+    return { ok: false, failure: systemFailure(briefPath(path.value), error) };
+  }
+  const after = await listSettings(place);
+  return after.ok ? ok(valueNow(after.value, key)) : after;
+}
+
+/** Null for what was taken out and has no default. */
+function valueNow(settings: readonly Setting[], key: string): unknown {
+  const found = settingOf(settings, key);
+  return found.ok ? found.value : null;
+}

@@ -1,0 +1,190 @@
+/** The same group again: its sessions anew, or from one of them on with what those before it have done. */
+import { resolve } from 'node:path';
+import { advise } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
+import type { EventBody, InheritedFrom } from '../../core/event.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { allDependentsOf } from '../../core/graph.ts';
+import type { ConfigTemplateRef, GroupId, SessionId } from '../../core/group.ts';
+import { makeSessionId, sessionNumber } from '../../core/id.ts';
+import { planOf } from '../../core/plan/plan.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import { type GroupState, isRehearsal } from '../../core/state.ts';
+import { commitOf } from '../../git/run-git.ts';
+import { repositoryDir } from '../../git/worktrees/scratch.ts';
+import { deleteGroup, loadGroup } from '../../store/group-store.ts';
+import type { ConfigTemplate } from '../../template/config-template.ts';
+import { readTextFile } from '../../template/text-file.ts';
+import { titleOf } from '../../view/wording.ts';
+import { frozenTemplates } from '../../worker/prepare/generated-config.ts';
+import { changeGroup } from '../change-group.ts';
+import type { Place } from '../place.ts';
+import { findSessionOf, type LoadedGroup } from '../resolve.ts';
+import { rehearsalFor } from '../run/run-here.ts';
+import { createNewGroup, type NewGroup } from './new-group.ts';
+
+export interface CopyOptions {
+  /** Id, number or name: it and all that depend on it are done anew, what was completed before is kept. */
+  readonly from?: string | undefined;
+  /** The copy is a rehearsal, with that script or the default one; false: it is none; absent: as the group is. */
+  readonly rehearse?: string | boolean | undefined;
+  readonly name?: string | undefined;
+}
+
+/** A workflow of this size is none. */
+const workflowBytesMax = 16 * 1024 * 1024;
+
+/**
+ * The id of the copy. While it is made, nobody deletes or merges the group whose branches it is going to name. Fails
+ * with `usage`, and with `not-found` when work of a session that is to be kept is gone.
+ */
+export async function copyGroup(place: Place, group: LoadedGroup, given: CopyOptions): Promise<Result<GroupId>> {
+  const rehearsal = await rehearsalOf(place, group.state, given.rehearse);
+  if (!rehearsal.ok) return rehearsal;
+  return changeGroup<GroupId>(place, group, {
+    direct: () => copyNow(place, group, given, rehearsal.value),
+    // Its runner holds it meanwhile; should that end and somebody be faster, the work is missed below.
+    viaRunner: () => copyNow(place, group, given, rehearsal.value),
+  });
+}
+
+async function copyNow(
+  place: Place,
+  { root, groupId, paths }: LoadedGroup,
+  { from, name }: CopyOptions,
+  rehearsal: EventBody | null,
+): Promise<Result<GroupId>> {
+  const { world } = place;
+  const loaded = loadGroup(world, root, groupId);
+  if (!loaded.ok) return loaded;
+  const state = loaded.value;
+  if (state.sessions.size === 0) {
+    const next = advise('Add one with', ['session', 'add', groupId, '--project', 'DIR', '--prompt', 'TEXT']);
+    return fail('usage', `Group ${groupId} has no sessions.`, next);
+  }
+  const kept = from === undefined ? ok([]) : keptFrom(state, from, rehearsal !== null);
+  if (!kept.ok) return kept;
+  const templates = templatesOf(place, state, paths);
+  if (!templates.ok) return templates;
+  const workflow = readTextFile(world, paths.workflow, workflowBytesMax);
+  const ids = new Map(
+    [...state.sessions.keys()].map((id) => [id, makeSessionId(sessionNumber(id), world.random.uuid())]),
+  );
+  const { id: _id, createdAt: _createdAt, ...definition } = state.group;
+  const copy: NewGroup = {
+    definition: { ...definition, ...defined({ name }) },
+    sessions: [...state.sessions.values()].map(({ definition }) => renamed(place, definition, ids)),
+    configTemplates: templates.value,
+    sharedConfig: paths.sharedConfig,
+    ...(workflow.ok ? { workflow: workflow.text } : {}),
+    events: [
+      ...(rehearsal === null ? [] : [rehearsal]),
+      ...kept.value.map((record) => inherited(groupId, record, ids)),
+    ],
+  };
+  const created = createNewGroup(place, root, copy);
+  if (!created.ok) return created;
+  const { id } = created.value.group;
+  const lost = await lostWork(place, kept.value);
+  if (lost === null) return ok(id);
+  deleteGroup(world, root, id);
+  const next = advise('Do that again as well', ['group', 'copy', groupId]);
+  return fail('not-found', `The work of session ${titleOf(state, lost)} is no longer in its repository.`, next);
+}
+
+/** Null for a group that is run for real. */
+async function rehearsalOf(
+  place: Place,
+  state: GroupState,
+  rehearse: CopyOptions['rehearse'],
+): Promise<Result<EventBody | null>> {
+  if (rehearse === false || (rehearse === undefined && !isRehearsal(state))) return ok(null);
+  if (typeof rehearse === 'string') {
+    const usable = await rehearsalFor(place, rehearse);
+    if (!usable.ok) return usable;
+    return ok({ type: 'rehearsal_chosen', script: resolve(place.cwd, rehearse) });
+  }
+  const script = (state.run ?? state.rehearsal)?.script;
+  return ok({ type: 'rehearsal_chosen', ...defined({ script }) });
+}
+
+/** All that is completed, and neither the session nor after anything that is done anew. */
+function keptFrom(state: GroupState, reference: string, isRehearsed: boolean): Result<SessionRecord[]> {
+  const first = findSessionOf(state, reference);
+  if (!first.ok) return first;
+  if (isRehearsal(state) && !isRehearsed) {
+    const message = `Group ${state.group.id} is a rehearsal: what its sessions said is no work to go on from.`;
+    return fail('usage', message, advise('Leave out --from', ['group', 'copy', state.group.id, '--real']));
+  }
+  const { graph } = planOf(state).graph;
+  const anew = new Set<SessionId>();
+  for (const [id, record] of state.sessions) {
+    if (id !== first.value && record.state.status === 'completed') continue;
+    anew.add(id);
+    for (const dependent of allDependentsOf(graph, id)) anew.add(dependent);
+  }
+  return ok([...state.sessions.values()].filter(({ definition: { id } }) => !anew.has(id)));
+}
+
+function inherited(groupId: GroupId, record: SessionRecord, ids: ReadonlyMap<SessionId, SessionId>): EventBody {
+  const { definition, state, workspace, mergedInto, isolated } = record;
+  if (state.status !== 'completed') throw new Error(`Internal error: ${definition.id} is ${state.status}`);
+  const { status: _status, ...answer } = state;
+  const from: InheritedFrom = record.inherited ?? { groupId, sessionId: definition.id };
+  return {
+    type: 'session_inherited',
+    sessionId: ids.get(definition.id) ?? definition.id,
+    from,
+    ...answer,
+    isolated: isolated === true,
+    ...defined({ workspace, mergedInto }),
+  };
+}
+
+function renamed(place: Place, session: SessionRecord['definition'], ids: ReadonlyMap<SessionId, SessionId>) {
+  const other = (id: SessionId): SessionId => ids.get(id) ?? id;
+  const { promptReferences } = session;
+  return {
+    ...session,
+    id: other(session.id),
+    createdAt: new Date(place.world.clock.now()).toISOString(),
+    dependsOn: session.dependsOn.map(other),
+    ...(promptReferences === undefined
+      ? {}
+      : { promptReferences: promptReferences.map((one) => ({ ...one, sessionIds: one.sessionIds.map(other) })) }),
+  };
+}
+
+/** The frozen ones: a template that has changed meanwhile changes nothing in a copy. */
+function templatesOf(place: Place, state: GroupState, paths: LoadedGroup['paths']): Result<ConfigTemplate[]> {
+  const store = frozenTemplates(place.world, paths);
+  const named = [state.group, ...[...state.sessions.values()].map(({ definition }) => definition)];
+  const references = new Map<string, ConfigTemplateRef>();
+  for (const { configTemplate } of named) if (configTemplate) references.set(configTemplate.digest, configTemplate);
+  const templates: ConfigTemplate[] = [];
+  for (const { name, origin, digest } of references.values()) {
+    const loaded = store.load(digest);
+    if (!loaded.ok) {
+      const message = `The copy of the config template ${name} in group ${state.group.id} cannot be read.`;
+      return fail('config-invalid', message, 'Create the group again.');
+    }
+    templates.push({ ...loaded.value, name, path: origin });
+  }
+  return ok(templates);
+}
+
+/** The first session whose last commit its repository has no more; null when all is there. */
+async function lostWork(place: Place, kept: readonly SessionRecord[]): Promise<SessionId | null> {
+  for (const { definition, state, workspace } of kept) {
+    const work = state.status === 'completed' ? state.work : undefined;
+    const repository = workspace?.repository ?? definition.repository;
+    if (work === undefined || repository === undefined) continue;
+    if (place.world.files.info(repository)?.kind !== 'folder') return definition.id;
+    const commit = await commitOf(place, repositoryDir(repository), work.commit);
+    if (!commit.ok || commit.value === null) return definition.id;
+    if (workspace === undefined) continue;
+    const tip = await commitOf(place, repositoryDir(repository), `refs/heads/${workspace.branch}`);
+    if (!tip.ok || tip.value === null) return definition.id;
+  }
+  return null;
+}

@@ -1,0 +1,187 @@
+/** A group that is changed after it was made: its settings, what it is, and the sessions that a workflow describes. */
+import { defined } from '../../core/defined.ts';
+import { changed, changesOf, type SessionChanges } from '../../core/edit.ts';
+import { descriptionOf, type GroupChanges } from '../../core/edit-group.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { GroupDefinition, GroupDescription, SessionDefinition, SessionId } from '../../core/group.ts';
+import { sessionTitle } from '../../core/id.ts';
+import type { GroupEdit } from '../../store/requests.ts';
+import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
+import { parseGiven } from '../../template/variables.ts';
+import { frozenTemplates, generatedConfig } from '../../worker/prepare/generated-config.ts';
+import type { Place } from '../place.ts';
+import type { LoadedGroup } from '../resolve.ts';
+import { submit } from '../submit.ts';
+import { type NewGroup, unfrozen } from './new-group.ts';
+import { groupTemplates, type TemplateOptions } from './template-choice.ts';
+
+export interface GroupEditOptions extends TemplateOptions {
+  readonly config: NonNullable<GroupChanges['config']>;
+  readonly name?: string | undefined;
+  readonly description?: string | undefined;
+  /** Of `--var`. */
+  readonly vars: readonly string[];
+  /** A workflow file, or the name of a workflow template; or the text of one. */
+  readonly workflow?: string | { readonly text: string } | undefined;
+}
+
+export interface EditedGroup {
+  /** Names of the group's settings that are other ones now. */
+  readonly changed: readonly string[];
+  readonly added: readonly SessionDefinition[];
+  readonly edited: readonly { readonly session: SessionDefinition; readonly changed: readonly string[] }[];
+  /** Completed ones that the workflow describes otherwise: their results stay. */
+  readonly kept: readonly SessionDefinition[];
+}
+
+/** All of it or nothing, also while it runs. Fails with `usage` and everything that is wrong with it. */
+export async function editGroup(
+  place: Place,
+  group: LoadedGroup,
+  given: GroupEditOptions,
+): Promise<Result<EditedGroup>> {
+  const templates = groupTemplates(place, given);
+  if (!templates.ok) return templates;
+  const vars = parseGiven(given.vars);
+  if (!vars.ok) return vars;
+  const workflow = given.workflow === undefined ? ok(null) : await workflowOf(place, group, given.workflow, given.vars);
+  if (!workflow.ok) return workflow;
+  const wanted = describe(group, given, templates.value.definition, workflow.value, vars.value);
+  const sessions = workflow.value === null ? nothing : sessionsOf(group, workflow.value);
+  const { added, edits, kept } = sessions;
+  const config = changesOf(group.state.group.config, changed(group.state.group.config, given.config));
+  const asked: GroupEdit = {
+    ...(Object.keys(config).length === 0 ? {} : { config }),
+    ...(Object.keys(wanted).length === 0 ? {} : { group: wanted }),
+    ...(added.length === 0 ? {} : { add: added }),
+    ...(edits.length === 0 ? {} : { edit: edits.map(({ session, changes }) => ({ sessionId: session.id, changes })) }),
+  };
+  const edited = edits.map(({ session, changes }) => ({ session, changed: Object.keys(changes) }));
+  const outcome: EditedGroup = { changed: [...Object.keys(config), ...Object.keys(wanted)], added, edited, kept };
+  if (Object.keys(asked).length === 0) return ok(outcome);
+  const frozen = [...templates.value.configTemplates, ...(workflow.value?.configTemplates ?? [])];
+  const usable = checkSessions(place, group, asked, frozen);
+  if (!usable.ok) return usable;
+  // Before what names them; a copy that nobody names does no harm.
+  for (const template of frozen) freezeConfigTemplate(place.world, template, group.paths.templates);
+  const done = await submit(place, group, { kind: 'edit-group', ...asked });
+  if (!done.ok) return done;
+  if (workflow.value?.workflow !== undefined) {
+    place.world.files.writeAtomic(group.paths.workflow, workflow.value.workflow);
+  }
+  return ok(outcome);
+}
+
+const nothing: Sessions = { added: [], edits: [], kept: [] };
+
+/** Loaded when it is needed. Values that the group was made with need not be given again. */
+async function workflowOf(
+  place: Place,
+  { state }: LoadedGroup,
+  named: string | { readonly text: string },
+  vars: readonly string[],
+): Promise<Result<NewGroup>> {
+  const { readPipedWorkflow, readWorkflow } = await import('./workflow-group.ts');
+  const known = Object.entries(state.group.variables ?? {});
+  const given = new Set(vars.map((pair) => pair.slice(0, pair.indexOf('='))));
+  const pairs = [...vars, ...known.filter(([name]) => !given.has(name)).map(([name, value]) => `${name}=${value}`)];
+  const alsoKnown = known.map(([name]) => name);
+  return typeof named === 'string'
+    ? readWorkflow(place, named, pairs, alsoKnown)
+    : readPipedWorkflow(place, named.text, pairs, alsoKnown);
+}
+
+function describe(
+  { state }: LoadedGroup,
+  { name, description }: GroupEditOptions,
+  templates: Pick<GroupDefinition, 'template' | 'configTemplate'>,
+  workflow: NewGroup | null,
+  vars: Readonly<Record<string, string>>,
+): NonNullable<GroupChanges['group']> {
+  const before = descriptionOf(state);
+  const variables = { ...before.variables, ...workflow?.definition.variables, ...vars };
+  const ofWorkflow = workflow?.definition.workflow;
+  const after: GroupDescription = {
+    ...before,
+    ...defined({ name, description }),
+    ...templates,
+    ...(Object.keys(variables).length === 0 ? {} : { variables }),
+    ...defined({ workflow: ofWorkflow }),
+  };
+  return changesOf(before, after);
+}
+
+interface Sessions {
+  readonly added: readonly SessionDefinition[];
+  readonly edits: readonly { readonly session: SessionDefinition; readonly changes: SessionChanges }[];
+  readonly kept: readonly SessionDefinition[];
+}
+
+/** Sessions of one name are the same one, wherever it stands in the file. Those that the file does not name stay. */
+function sessionsOf({ state }: LoadedGroup, workflow: NewGroup): Sessions {
+  const byName = new Map([...state.sessions.values()].map((record) => [record.definition.name, record]));
+  const ids = new Map<SessionId, SessionId>();
+  for (const { id, name } of workflow.sessions) {
+    const known = name === undefined ? undefined : byName.get(name)?.definition.id;
+    if (known !== undefined) ids.set(id, known);
+  }
+  const sessions: { added: SessionDefinition[]; edits: Sessions['edits'][number][]; kept: SessionDefinition[] } = {
+    added: [],
+    edits: [],
+    kept: [],
+  };
+  for (const drafted of workflow.sessions) {
+    const session = withIds(drafted, ids);
+    const record = state.sessions.get(session.id);
+    if (record === undefined) {
+      sessions.added.push(session);
+      continue;
+    }
+    const { createdAt } = record.definition;
+    const changes: SessionChanges = changesOf(record.definition, { ...session, createdAt });
+    if (Object.keys(changes).length === 0) continue;
+    if (record.state.status === 'completed') sessions.kept.push(record.definition);
+    else sessions.edits.push({ session: record.definition, changes });
+  }
+  return sessions;
+}
+
+function withIds(session: SessionDefinition, ids: ReadonlyMap<SessionId, SessionId>): SessionDefinition {
+  const other = (id: SessionId): SessionId => ids.get(id) ?? id;
+  const { promptReferences } = session;
+  return {
+    ...session,
+    id: other(session.id),
+    dependsOn: session.dependsOn.map(other),
+    ...(promptReferences === undefined
+      ? {}
+      : { promptReferences: promptReferences.map((one) => ({ ...one, sessionIds: one.sessionIds.map(other) })) }),
+  };
+}
+
+/** Whoever has not completed must still get a configuration that claude can use. */
+function checkSessions(
+  place: Place,
+  { state, paths }: LoadedGroup,
+  { group = {}, add = [], edit = [] }: GroupEdit,
+  fresh: readonly ConfigTemplate[],
+): Result<void> {
+  if (fresh.length === 0 && add.length === 0 && edit.length === 0) return ok(undefined);
+  const frozen = frozenTemplates(place.world, paths);
+  const own = unfrozen({ configTemplates: fresh });
+  const isFresh = (digest: string) => fresh.some((template) => template.digest === digest);
+  const load = (digest: string) => (isFresh(digest) ? own.load(digest) : frozen.load(digest));
+  const definition: GroupDefinition = { ...state.group, ...changed<GroupDescription>(descriptionOf(state), group) };
+  const edits = new Map(edit.map(({ sessionId, changes }) => [sessionId, changes]));
+  const open = [...state.sessions.values()].filter((record) => record.state.status !== 'completed');
+  const sessions = open.map((record) =>
+    changed<SessionDefinition>(record.definition, edits.get(record.definition.id) ?? {}),
+  );
+  for (const session of [...sessions, ...add]) {
+    const generated = generatedConfig(place.world, { ...frozen, load }, definition, session);
+    if (generated.ok) continue;
+    const { reason, message, next } = generated.failure;
+    return fail(reason, `Session ${sessionTitle(session.id, session.name)}: ${message}`, next);
+  }
+  return ok(undefined);
+}

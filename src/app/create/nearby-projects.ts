@@ -1,0 +1,100 @@
+/** What `init` finds by itself: git repositories in and below a folder, and the command that checks each. */
+import { join } from 'node:path';
+import { findRepository } from '../../git/repository.ts';
+import type { World } from '../../system/world.ts';
+import { readTextFile } from '../../template/text-file.ts';
+import { projectFileFor } from '../../template/workflow/project-file.ts';
+import { tryPath } from '../path-argument.ts';
+
+/** How far below the folder it looks, and at how many folders: nobody waits for a whole disk. */
+const depthMax = 3;
+const foldersMax = 2_000;
+/** More are no projects of one change; whoever means them names them. */
+export const projectsMax = 12;
+
+const elsewhere: ReadonlySet<string> = new Set(['node_modules', 'vendor', 'target', 'dist', 'build']);
+
+/** Absolute paths, sorted: the folder itself when it lies in a repository, else the repositories below it. */
+export function nearbyProjects({ files }: World, folder: string): readonly string[] {
+  if (findRepository(files, folder) !== null) return [folder];
+  const found: string[] = [];
+  let looked = 0;
+  let level = [folder];
+  for (let depth = 0; depth < depthMax && level.length > 0; depth += 1) {
+    const next: string[] = [];
+    for (const path of level.flatMap((parent) => foldersIn({ files }, parent))) {
+      looked += 1;
+      if (looked > foldersMax) break;
+      const isRepository = tryPath(() => files.entryKind(join(path, '.git')) !== null);
+      if (isRepository.ok && isRepository.value) found.push(path);
+      else next.push(path);
+    }
+    level = next;
+  }
+  return found.sort().slice(0, projectsMax);
+}
+
+/** Links are not followed: they lead out of the folder, or round in it. */
+function foldersIn({ files }: Pick<World, 'files'>, parent: string): string[] {
+  const names = tryPath(() => files.list(parent));
+  if (!names.ok) return [];
+  return names.value
+    .filter((name) => !name.startsWith('.') && !elsewhere.has(name))
+    .map((name) => join(parent, name))
+    .filter((path) => {
+      const kind = tryPath(() => files.entryKind(path));
+      return kind.ok && kind.value === 'folder';
+    });
+}
+
+const bytesMax = 1024 * 1024;
+
+/**
+ * The command that most likely says whether the project is sound; null when nothing tells, or when the project's own
+ * file names one, which counts anyway.
+ */
+export function checkCommandFor(world: World, project: string): string | null {
+  const own = projectFileFor(world, project);
+  if (own.ok && own.value?.work.accept !== undefined) return null;
+  const textOf = (name: string): string => {
+    const read = readTextFile(world, join(project, name), bytesMax);
+    return read.ok ? read.text : '';
+  };
+  const has = (name: string): boolean => {
+    const info = tryPath(() => world.files.info(join(project, name)));
+    return info.ok && info.value !== null;
+  };
+  const [, target] = /^(test|check)\s*:(?!=)/m.exec(textOf('Makefile')) ?? [];
+  if (has('package.json') && hasTestScript(textOf('package.json'))) return `${packageManager(has)} test`;
+  if (target !== undefined) return `make ${target}`;
+  const [, command] = others.find(([file]) => has(file)) ?? [];
+  return command ?? null;
+}
+
+/** What npm writes into a new package is no test. */
+function hasTestScript(text: string): boolean {
+  try {
+    const { scripts } = JSON.parse(text) as { scripts?: { test?: unknown } };
+    return typeof scripts?.test === 'string' && !scripts.test.includes('no test specified');
+  } catch {
+    return false;
+  }
+}
+
+function packageManager(has: (name: string) => boolean): string {
+  if (has('pnpm-lock.yaml')) return 'pnpm';
+  if (has('yarn.lock')) return 'yarn';
+  return has('bun.lock') || has('bun.lockb') ? 'bun run' : 'npm';
+}
+
+const others: readonly (readonly [file: string, command: string])[] = [
+  ['Cargo.toml', 'cargo test'],
+  ['go.mod', 'go test ./...'],
+  ['mix.exs', 'mix test'],
+  ['deno.json', 'deno test'],
+  ['pom.xml', 'mvn -q test'],
+  ['gradlew', './gradlew test'],
+  ['tox.ini', 'tox'],
+  ['pytest.ini', 'python -m pytest'],
+  ['pyproject.toml', 'python -m pytest'],
+];

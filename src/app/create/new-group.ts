@@ -1,0 +1,120 @@
+/**
+ * app/create/: how groups come into being: with an id that nobody has, their sessions, and the templates they are
+ * going to use.
+ */
+import { join } from 'node:path';
+import type { EventBody } from '../../core/event.ts';
+import { ok, type Result } from '../../core/failure.ts';
+import type { ConfigTemplateRef, GroupDefinition, SessionDefinition } from '../../core/group.ts';
+import { makeGroupId, sessionLabel } from '../../core/id.ts';
+import type { GroupState } from '../../core/state.ts';
+import { createGroup, draftGroup } from '../../store/group-store.ts';
+import type { GroupPaths } from '../../store/paths.ts';
+import type { Checked } from '../../store/yaml-text.ts';
+import type { World } from '../../system/world.ts';
+import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
+import { generatedConfig, type TemplateStore } from '../../worker/prepare/generated-config.ts';
+import type { Place } from '../place.ts';
+
+/** Groups of one slug made in the same second get the next free second in their id; more than this is no accident. */
+const idTriesMax = 60;
+
+/** A group without id and time, which it gets when it is created. */
+export interface NewGroup {
+  readonly definition: Omit<GroupDefinition, 'id' | 'createdAt'>;
+  readonly sessions: readonly SessionDefinition[];
+  /** Copied into the group's folder under their digests. */
+  readonly configTemplates: readonly ConfigTemplate[];
+  /** Text of the workflow it is made from. */
+  readonly workflow?: string;
+  /** What else is known of it from the beginning. */
+  readonly events?: readonly EventBody[];
+  /** A folder of another group that is copied. */
+  readonly sharedConfig?: string;
+}
+
+/** Creates the group as a whole or not at all. Fails as `createGroup` does, or for a configuration. */
+export function createNewGroup(place: Place, root: string, group: NewGroup): Result<GroupState> {
+  const usable = checkConfigs(place, group);
+  if (!usable.ok) return usable;
+  const { world } = place;
+  const atMs = world.clock.now();
+  const createdAt = new Date(atMs).toISOString();
+  for (let tries = 1; ; tries += 1) {
+    const id = makeGroupId(atMs + (tries - 1) * 1000, group.definition.slug);
+    const definition = { ...group.definition, id, createdAt };
+    const created = createGroup(
+      world,
+      root,
+      definition,
+      group.sessions,
+      (paths) => fill(place, paths, group),
+      group.events,
+    );
+    if (created.ok || created.failure.reason !== 'duplicate' || tries === idTriesMax) return created;
+  }
+}
+
+function fill({ world }: Place, paths: GroupPaths, { configTemplates, workflow, sharedConfig }: NewGroup): void {
+  for (const template of configTemplates) freezeConfigTemplate(world, template, paths.templates);
+  if (workflow !== undefined) world.files.writeAtomic(paths.workflow, workflow);
+  if (sharedConfig !== undefined) copyFolder(world, sharedConfig, paths.sharedConfig);
+}
+
+/** Regular files and folders; what a link leads to is somebody else's. */
+function copyFolder({ files }: World, from: string, to: string): void {
+  if (files.entryKind(from) !== 'folder') return;
+  files.makeFolder(to);
+  for (const name of files.list(from)) {
+    const [source, target] = [join(from, name), join(to, name)];
+    const kind = files.entryKind(source);
+    if (kind === 'folder') copyFolder({ files } as World, source, target);
+    else if (kind === 'file') files.writeBytes(target, files.readBytes(source, 0, Number.MAX_SAFE_INTEGER));
+  }
+}
+
+/** The state that the group would have; nothing is written. */
+export function draftState({ world }: Place, { definition, sessions }: NewGroup): Result<GroupState> {
+  const atMs = world.clock.now();
+  const id = makeGroupId(atMs, definition.slug);
+  return draftGroup(world, { ...definition, id, createdAt: new Date(atMs).toISOString() }, sessions);
+}
+
+/** The templates as they are now; a group that is only looked at has no copies. */
+export function unfrozen({
+  configTemplates,
+  sharedConfig = '',
+}: Pick<NewGroup, 'configTemplates' | 'sharedConfig'>): TemplateStore {
+  return {
+    sharedConfig,
+    load(digest): Checked<ConfigTemplate> {
+      const value = configTemplates.find((template) => template.digest === digest);
+      if (value === undefined) throw new Error(`Internal error: no config template ${digest} was loaded`);
+      return { ok: true, value };
+    },
+  };
+}
+
+/** Fails with the first session whose configuration could not be used: nothing of the group must have cost anything. */
+export function checkConfigs(place: Place, group: NewGroup): Result<void> {
+  const state = draftState(place, group);
+  if (!state.ok) return state;
+  const store = unfrozen(group);
+  const seen = new Set<string>();
+  for (const { definition } of state.value.sessions.values()) {
+    const { configTemplate, config, variables } = definition;
+    const kind = JSON.stringify([configTemplate?.digest, config, variables]);
+    if (seen.has(kind)) continue;
+    seen.add(kind);
+    const generated = generatedConfig(place.world, store, state.value.group, definition);
+    if (generated.ok) continue;
+    const message = `Session ${sessionLabel(definition.id, definition.name)}: ${generated.failure.message}`;
+    return { ok: false, failure: { ...generated.failure, message } };
+  }
+  return ok(undefined);
+}
+
+/** How a definition names a template. */
+export function referenceTo({ name, path, digest }: ConfigTemplate): ConfigTemplateRef {
+  return { name, origin: path, digest };
+}

@@ -1,0 +1,172 @@
+/** From a workflow file to a group that could be created: found, loaded, given ids. Writes nothing. */
+
+import { basename, dirname, extname, resolve } from 'node:path';
+import { advise } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { defaultGroupConfig, type SessionDefinition, type SessionId } from '../../core/group.ts';
+import { makeSessionId, quoted } from '../../core/id.ts';
+import { findRepository } from '../../git/repository.ts';
+import { problemsFailure, yamlBytesMax } from '../../store/yaml-text.ts';
+import type { ConfigTemplate } from '../../template/config-template.ts';
+import { findTemplate } from '../../template/places.ts';
+import { readTextFile } from '../../template/text-file.ts';
+import { type GivenVariables, parseGiven } from '../../template/variables.ts';
+import type { SessionDraft, WorkflowDraft } from '../../template/workflow/draft.ts';
+import { loadWorkflow } from '../../template/workflow.ts';
+import { safeLine } from '../../view/terminal-text.ts';
+import { briefPath } from '../path-argument.ts';
+import type { Place } from '../place.ts';
+import { placesFor, placesHere } from './named-template.ts';
+import { type NewGroup, referenceTo } from './new-group.ts';
+import { projectNotes } from './session-work.ts';
+
+const noteColumnsMax = 1000;
+
+/**
+ * The group that `reference` describes: the path of a workflow file, or the name of a workflow template. `pairs` are
+ * the values of `--var`, `alsoKnown` names among them that are for others. Fails with every problem of the file.
+ */
+export function readWorkflow(
+  place: Place,
+  reference: string,
+  pairs: readonly string[],
+  alsoKnown: readonly string[] = [],
+): Result<NewGroup> {
+  const given = parseGiven(pairs);
+  if (!given.ok) return given;
+  const file = fileOf(place, reference);
+  if (!file.ok) return file;
+  const { path } = file.value;
+  const read = readTextFile(place.world, path, yamlBytesMax);
+  if (!read.ok) {
+    const message = `The workflow ${briefPath(path)} ${read.trouble}.`;
+    return fail(
+      'usage',
+      message,
+      advise('Give the path of one or the name of a template, or write one', ['template', 'list'], ['init']),
+    );
+  }
+  const name = basename(path, extname(path));
+  return load(place, { ...file.value, name, text: read.text }, given.value, alsoKnown);
+}
+
+/** The same for the text of a workflow that was piped in; relative paths in it are meant from the current folder. */
+export function readPipedWorkflow(
+  place: Place,
+  text: string,
+  pairs: readonly string[],
+  alsoKnown: readonly string[] = [],
+): Result<NewGroup> {
+  const given = parseGiven(pairs);
+  if (!given.ok) return given;
+  const piped = { path: pipedName, name: 'workflow', baseFolder: place.cwd, text };
+  return load(place, piped, given.value, alsoKnown);
+}
+
+/** How its problems name what has no path. */
+const pipedName = 'standard input';
+
+interface WorkflowFile {
+  readonly path: string;
+  /** Relative paths in it are meant from here. */
+  readonly baseFolder: string;
+}
+
+interface WorkflowText extends WorkflowFile {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** What looks like a path is one; a name is looked for among the templates, unless such a file lies here. */
+function fileOf(place: Place, reference: string): Result<WorkflowFile> {
+  const { world, cwd } = place;
+  const path = resolve(cwd, reference);
+  const looksLikePath = /\/|\.ya?ml$/i.test(reference);
+  if (looksLikePath || world.files.info(path)?.kind === 'file') return ok({ path, baseFolder: dirname(path) });
+  if (/\s/.test(reference)) return noWorkflow(reference);
+  const found = findTemplate(world, placesHere(place), 'workflow', reference);
+  // A shared workflow does not lie beside the projects: its paths are those of whoever runs it.
+  return found.ok ? ok({ path: found.value.path, baseFolder: cwd }) : found;
+}
+
+/** No template has a blank in its name: it is the task itself, or a path that was not found. */
+function noWorkflow(reference: string): Result<never> {
+  const next = advise(
+    'Give a name that the last of these lists. For one prompt',
+    ['group', 'create', 'one'],
+    ['session', 'add', 'one', '--project', '.', '--prompt', reference],
+    ['group', 'run', 'one'],
+    ['template', 'list'],
+  );
+  return fail('usage', `${quoted(reference)} is no workflow.`, next);
+}
+
+function load(
+  place: Place,
+  { path, name, baseFolder, text }: WorkflowText,
+  given: GivenVariables,
+  alsoKnown: readonly string[],
+): Result<NewGroup> {
+  const { world, env } = place;
+  const draft = loadWorkflow({
+    world,
+    file: path,
+    text,
+    name,
+    baseFolder,
+    givenFolder: place.cwd,
+    alsoKnown,
+    home: env.HOME,
+    given,
+    places: (folders) => placesFor(place, folders),
+    repositoryOf: (folder) => findRepository(world.files, folder)?.repository ?? null,
+  });
+  if (draft.ok) {
+    const notes = projectNotes(draft.value.projectCommands, 'accept: false and setup: false leave them out');
+    for (const note of notes) place.notes.line(safeLine(note, noteColumnsMax));
+    return ok(groupOf(place, draft.value, text));
+  }
+  return problemsFailure('The workflow', draft.problems, 'Correct it and run the command again; nothing was started.');
+}
+
+function groupOf(place: Place, draft: WorkflowDraft, text: string): NewGroup {
+  const { world } = place;
+  const createdAt = new Date(world.clock.now()).toISOString();
+  const ids = new Map(draft.sessions.map(({ key }, index) => [key, makeSessionId(index + 1, world.random.uuid())]));
+  const idOf = (key: string): SessionId => ids.get(key) as SessionId;
+  const templates = new Map<string, ConfigTemplate>();
+  for (const { configTemplate } of [draft, ...draft.sessions]) {
+    if (configTemplate !== undefined) templates.set(configTemplate.digest, configTemplate);
+  }
+  const { slug, name, description, config, template, configTemplate, variables, workflow } = draft;
+  return {
+    definition: {
+      slug,
+      name,
+      description,
+      config: { ...defaultGroupConfig, ...config },
+      ...defined({ template }),
+      ...(configTemplate === undefined ? {} : { configTemplate: referenceTo(configTemplate) }),
+      variables,
+      workflow,
+    },
+    sessions: draft.sessions.map((session) => sessionOf(session, idOf, createdAt)),
+    configTemplates: [...templates.values()],
+    workflow: text,
+  };
+}
+
+function sessionOf(draft: SessionDraft, idOf: (key: string) => SessionId, createdAt: string): SessionDefinition {
+  const { key, definition, dependsOn, references, configTemplate } = draft;
+  return {
+    ...definition,
+    id: idOf(key),
+    dependsOn: dependsOn.map(idOf),
+    ...(references.length === 0
+      ? {}
+      : { promptReferences: references.map(({ keys, ...rest }) => ({ ...rest, sessionIds: keys.map(idOf) })) }),
+    ...(configTemplate === undefined ? {} : { configTemplate: referenceTo(configTemplate) }),
+    createdAt,
+  };
+}

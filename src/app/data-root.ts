@@ -1,0 +1,31 @@
+/** The data root of a command: a folder, or a place where one can be made. */
+import { dirname } from 'node:path';
+import { fail, type Result } from '../core/failure.ts';
+import { dataRoot, groupsFolder } from '../store/paths.ts';
+import type { World } from '../system/world.ts';
+import { lookAt, strayIn, tryPath } from './path-argument.ts';
+
+/** Fails with `usage` when the environment names none, or something that cannot hold groups. */
+export function findDataRoot(world: World, env: Readonly<Record<string, string | undefined>>): Result<string> {
+  const root = dataRoot(env);
+  if (!root.ok) return root;
+  // Otherwise a list of groups would be empty and hide that it was looked for in the wrong place.
+  for (const path of [root.value, groupsFolder(root.value)]) {
+    const trouble = troubleAt(world, path);
+    if (trouble === null) continue;
+    const next = 'Set CLAUDE_CODE_AGENT_HOME to a folder of yours, or to a path where one can be made.';
+    return fail('usage', `The data folder cannot be ${root.value}: ${trouble}.`, next);
+  }
+  const groups = groupsFolder(root.value);
+  const opened = tryPath(() => world.files.openRead(groups)?.close());
+  if (opened.ok) return root;
+  const next = 'Check who owns it and its permissions, or set CLAUDE_CODE_AGENT_HOME to a folder of yours.';
+  return fail('usage', `The data folder cannot be ${root.value}: ${groups} ${opened.trouble}.`, next);
+}
+
+/** Why no folder is there or can be made; null when one can, as far as that is known before trying. */
+function troubleAt(world: World, path: string): string | null {
+  const stray = strayIn(world.files, path);
+  if (stray !== null) return `${path} ${stray}`;
+  return lookAt(world.files, path).ok || dirname(path) === path ? null : troubleAt(world, dirname(path));
+}

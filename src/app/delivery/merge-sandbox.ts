@@ -1,0 +1,312 @@
+/**
+ * Where a hand-over is tried out: scratch worktrees in which the work of sessions is merged one after another and each
+ * acceptance command judges the whole. No branch moves here.
+ */
+
+import { join, relative } from 'node:path';
+import { attemptMark, commandEnvironment } from '../../claude/launch/environment.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { defaultCommandTimeoutMs, type SessionId } from '../../core/group.ts';
+import type { GroupState } from '../../core/state.ts';
+import type { Git } from '../../git/git.ts';
+import { copyIncluded } from '../../git/include.ts';
+import { isAncestor } from '../../git/run-git.ts';
+import { makeScratch, mergeInto, removeScratch, repositoryDir, restore } from '../../git/worktrees/scratch.ts';
+import type { ScratchPlace } from '../../store/merge-journal.ts';
+import { scratchFolder } from '../../store/merge-journal.ts';
+import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+import { delay } from '../../system/clock.ts';
+import type { World } from '../../system/world.ts';
+import { gatherProcesses, reap } from '../../worker/reap.ts';
+import { type CommandEnd, commandFailure, type RunningCommand, runShellCommand } from '../../worker/shell-command.ts';
+import type { Place } from '../place.ts';
+import { endOf, onSignal } from '../signals.ts';
+import { conflictFailure, type Side, sideOf } from './conflict.ts';
+import { type MergeItem, titleOfItem } from './merge-items.ts';
+import { placeName, type RepositoryPlan, say } from './plan.ts';
+
+/** A git of a command that was killed ends by itself; nobody waits longer for one that hangs. */
+const patienceMs = 60_000;
+const lookMs = 20;
+
+/** Everything that is started for a hand-over bears its mark. */
+export function markedGit({ world, env }: Pick<Place, 'world' | 'env'>, mark: string): Git {
+  const { processes } = world;
+  return {
+    env,
+    world: {
+      ...world,
+      processes: {
+        spawn: (options) => processes.spawn(options),
+        run: (options) => processes.run({ ...options, env: { ...options.env, [attemptMark]: mark } }),
+        attach: (identity, name) => processes.attach(identity, name),
+        identify: (pid) => processes.identify(pid),
+        isAlive: (identity) => processes.isAlive(identity),
+        isHalted: (identity) => processes.isHalted(identity),
+        findMarked: (name, value) => processes.findMarked(name, value),
+        findDescendants: (pid) => processes.findDescendants(pid),
+        findBranches: (identity) => processes.findBranches(identity),
+        findOrphans: () => processes.findOrphans(),
+        containment: () => processes.containment(),
+        limits: () => processes.limits(),
+        limitsHit: (name) => processes.limitsHit(name),
+        findContained: (name) => processes.findContained(name),
+        endContained: (name) => processes.endContained(name),
+        signal: (identity, signal) => processes.signal(identity, signal),
+      },
+    },
+  };
+}
+
+/** Waits until what a killed command started has ended; with `end`, what does not belong to git is ended. */
+export async function waitForGitExit(
+  world: World,
+  mark: string,
+  { end }: { readonly end: boolean },
+): Promise<Result<void>> {
+  if (end) await reap(world, mark, []);
+  for (let waited = 0; gatherProcesses(world, mark, undefined).length > 0; waited += lookMs) {
+    if (waited > patienceMs) {
+      const pids = gatherProcesses(world, mark, undefined).map(({ pid }) => pid);
+      const message = `A git command of an interrupted merge is still running: process ${pids.join(', ')}.`;
+      return fail('busy', message, 'Wait for it or end it, then run the command again.');
+    }
+    await delay(world.clock, lookMs);
+  }
+  return ok(undefined);
+}
+
+/** A repository with the commit at which merging begins. */
+export interface Task {
+  readonly plan: RepositoryPlan;
+  /** Full id. */
+  readonly start: string;
+  /** What git merge takes for it, where people work. */
+  readonly startName: string;
+  readonly scratch: ScratchPlace;
+}
+
+export interface Integrated {
+  readonly task: Task;
+  /** Full id of what came of it. */
+  readonly commit: string;
+  /** Sessions whose work was there already. */
+  readonly contained: ReadonlySet<SessionId>;
+}
+
+/** What a merge commit says. */
+export function mergeMessage({ group }: GroupState, item: MergeItem): string {
+  return `Merge ${item.workspace.branch}\n\nWork of session ${titleOfItem(item)} of group ${group.id}.\n`;
+}
+
+/** Where the scratch worktree of the n-th repository (from 1) is. */
+export function scratchPlace(paths: GroupPaths, state: GroupState, repository: string, nth: number): ScratchPlace {
+  return { repository, path: join(scratchFolder(paths), `${state.group.slug}-merge-${nth}`) };
+}
+
+export class MergeSandbox {
+  readonly git: Git;
+  readonly #place: Place;
+  readonly #paths: GroupPaths;
+  readonly #state: GroupState;
+  readonly #mark: string;
+  readonly #env: Readonly<Record<string, string>>;
+  #command: RunningCommand | null = null;
+  #interrupted = false;
+
+  constructor(place: Place, paths: GroupPaths, state: GroupState, mark: string) {
+    const home = state.run?.rehearsal ? join(paths.folder, 'rehearsal-home') : undefined;
+    this.git = markedGit(place, mark);
+    this.#place = place;
+    this.#paths = paths;
+    this.#state = state;
+    this.#mark = mark;
+    this.#env = commandEnvironment(place.env, home);
+  }
+
+  get isInterrupted(): boolean {
+    return this.#interrupted;
+  }
+
+  /** Does the work; a first signal ends it in order, a second one at once. */
+  async whileListening<T>(work: () => Promise<T>): Promise<T> {
+    const ignore = onSignal(this.#place.world.clock, (signal) => {
+      if (this.#interrupted) {
+        ignore();
+        endOf(signal);
+        return;
+      }
+      this.#interrupted = true;
+      say(this.#place, 'Stopping ...');
+      this.#command?.stop();
+    });
+    try {
+      return await work();
+    } finally {
+      ignore();
+    }
+  }
+
+  /**
+   * Merges all pieces of all repositories and has them accepted. Fails with `merge-conflict`, `not-accepted`,
+   * `setup-failed`, `worktree-failed` and `write-failed`. The scratch worktrees stay until `clear`.
+   */
+  async integrate(tasks: readonly Task[]): Promise<Result<Integrated[]>> {
+    const done: Integrated[] = [];
+    for (const task of tasks) {
+      const integrated = await this.#integrateOne(task);
+      if (this.#interrupted) return interrupted();
+      if (!integrated.ok) return integrated;
+      done.push(integrated.value);
+    }
+    return ok(done);
+  }
+
+  /** Removes the scratch worktrees. Fails with `write-failed`; the others are removed all the same. */
+  async clear(places: readonly ScratchPlace[]): Promise<Result<void>> {
+    return clearScratches(this.git, this.#paths, places);
+  }
+
+  async #integrateOne(task: Task): Promise<Result<Integrated>> {
+    const { plan, start, scratch } = task;
+    const contained = new Set<SessionId>();
+    let commit = start;
+    let isMade = false;
+    const prepared = new Set<string>();
+    const before: MergeItem[] = [];
+    for (const item of plan.items) {
+      const { id } = item.record.definition;
+      const known = await isAncestor(this.git, repositoryDir(plan.repository), item.source, commit);
+      if (!known.ok) return known;
+      if (known.value) {
+        contained.add(id);
+        continue;
+      }
+      if (!isMade) {
+        say(this.#place, `Trying it out in a scratch worktree of ${placeName(plan.repository)} ...`);
+        const made = await makeScratch(this.git, plan.repository, scratch.path, start);
+        if (!made.ok) return made;
+        isMade = true;
+      }
+      const merged = await this.#merge(task, item, before);
+      if (!merged.ok) return merged;
+      commit = merged.value;
+      before.push(item);
+      if (this.#interrupted) return interrupted();
+      const accepted = await this.#accept(task, item, commit, prepared);
+      if (!accepted.ok) return accepted;
+    }
+    return ok({ task, commit, contained });
+  }
+
+  async #merge(task: Task, item: MergeItem, before: readonly MergeItem[]): Promise<Result<string>> {
+    const { plan, start, startName, scratch } = task;
+    const message = mergeMessage(this.#state, item);
+    const merged = await mergeInto(this.git, scratch.path, item.source, message);
+    if (!merged.ok) return merged;
+    if ('commit' in merged.value) return ok(merged.value.commit);
+    const sides: Side[] = [{ title: plan.into, name: startName, commit: start }];
+    for (const one of before) {
+      const side = await sideOf(this.git, one);
+      if (!side.ok) return side;
+      sides.push(side.value);
+    }
+    const { repository } = plan;
+    return conflictFailure(this.git, { repository, item, sides, files: merged.value.conflicts });
+  }
+
+  /** Runs the acceptance command on what was merged so far. */
+  async #accept(task: Task, item: MergeItem, commit: string, prepared: Set<string>): Promise<Result<void>> {
+    const { definition } = item.record;
+    const { accept, acceptTimeoutMs = defaultCommandTimeoutMs, setup } = definition;
+    if (accept === undefined) return ok(undefined);
+    const paths = sessionPaths(this.#paths, definition.id);
+    const logFile = join(paths.folder, 'merge-accept.log');
+    const cwd = join(task.scratch.path, relative(item.workspace.path, item.workspace.folder));
+    try {
+      this.git.world.files.makeFolder(paths.folder);
+      this.git.world.files.remove(logFile);
+      this.git.world.files.makeFolder(cwd);
+    } catch (error) {
+      return { ok: false, failure: systemFailure(logFile, error) };
+    }
+    const isFresh = !prepared.has(`${setup}\0${cwd}`);
+    const ready = await this.#prepare(task, item, cwd, prepared);
+    if (!ready.ok) return ready;
+    const options = { cwd, env: this.#env, logFile, timeoutMs: acceptTimeoutMs, mark: this.#mark };
+    say(this.#place, `Accepting ${titleOfItem(item)} ...`);
+    let end = await this.#run({ command: accept, ...options });
+    if (!end.ok && !isFresh && setup !== undefined && !this.#interrupted) {
+      // What was installed before may not fit what was merged since.
+      await this.#run({ command: setup, ...options, timeoutMs: definition.setupTimeoutMs ?? defaultCommandTimeoutMs });
+      end = await this.#run({ command: accept, ...options });
+    }
+    if (this.#interrupted) return interrupted();
+    if (end.ok) return restore(this.git, task.scratch.path, commit);
+    const what = `Run on what was merged into ${task.plan.into}, the acceptance command of ${titleOfItem(item)}`;
+    return fail(
+      'not-accepted',
+      commandFailure(what, accept, end, acceptTimeoutMs),
+      `No branch was moved. Its output is in ${logFile}. ${correction(item)}`,
+    );
+  }
+
+  /** Ignored files and the set-up command, once for each project of a scratch worktree. */
+  async #prepare(task: Task, item: MergeItem, cwd: string, prepared: Set<string>): Promise<Result<void>> {
+    const { id, setup, setupTimeoutMs = defaultCommandTimeoutMs, projectPath } = item.record.definition;
+    const key = `${setup}\0${cwd}`;
+    if (prepared.has(key)) return ok(undefined);
+    prepared.add(key);
+    const copied = await copyIncluded(
+      this.git,
+      { ...item.workspace, path: task.scratch.path, folder: cwd },
+      projectPath,
+    );
+    if (!copied.ok) return copied;
+    if (setup === undefined || this.#interrupted) return ok(undefined);
+    const logFile = join(sessionPaths(this.#paths, id).folder, 'merge-setup.log');
+    const options = { cwd, env: this.#env, logFile, timeoutMs: setupTimeoutMs, mark: this.#mark };
+    const end = await this.#run({ command: setup, ...options });
+    if (end.ok) return ok(undefined);
+    const what = `Run in a scratch worktree, the set-up command of ${titleOfItem(item)}`;
+    const next = `No branch was moved. Its output is in ${logFile}; correct it, then try again.`;
+    return fail('setup-failed', commandFailure(what, setup, end, setupTimeoutMs), next);
+  }
+
+  async #run(options: Omit<Parameters<typeof runShellCommand>[1], 'keeper'>): Promise<CommandEnd> {
+    this.#command = runShellCommand(this.git.world, { ...options, keeper: this.#paths.subreaper });
+    const end = await this.#command.ended;
+    this.#command = null;
+    return end;
+  }
+}
+
+export async function clearScratches(
+  git: Git,
+  paths: GroupPaths,
+  places: readonly ScratchPlace[],
+): Promise<Result<void>> {
+  let result: Result<void> = ok(undefined);
+  for (const { repository, path } of places) {
+    const removed = await removeScratch(git, repository, path);
+    if (!removed.ok) result = removed;
+  }
+  if (result.ok && git.world.files.list(scratchFolder(paths)).length === 0) {
+    try {
+      git.world.files.remove(scratchFolder(paths));
+    } catch (error) {
+      return { ok: false, failure: systemFailure(scratchFolder(paths), error) };
+    }
+  }
+  return result;
+}
+
+function correction({ workspace }: MergeItem): string {
+  return `Correct the work in ${workspace.path} and commit it there, then try again.`;
+}
+
+/** Answered by the command with an exit code of its own. */
+function interrupted(): Result<never> {
+  return fail('busy', 'The command was interrupted.', 'No branch was moved.');
+}

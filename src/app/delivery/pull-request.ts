@@ -1,0 +1,333 @@
+/**
+ * Proposes the work of a group: in each repository it is merged and accepted in a scratch worktree, pushed to a branch
+ * of its own, and a pull request is made or brought up to date. No local branch moves.
+ */
+import { join } from 'node:path';
+import { defined } from '../../core/defined.ts';
+import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
+import { fetchBranch, pushHead, type Remote, remoteOf, remoteTip } from '../../git/push.ts';
+import { readTarget, type Target } from '../../git/target.ts';
+import type { GroupWriter } from '../../store/group-writer.ts';
+import { type MergeJournal, writeMergeJournal } from '../../store/merge-journal.ts';
+import { type Proposal, readProposals, writeProposals } from '../../store/pull-requests.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+import type { Place } from '../place.ts';
+import { beginMerge } from './begin.ts';
+import { endMerge } from './finish.ts';
+import { checkGh, createArgs, editArgs, findRequest, text } from './gh.ts';
+import { type Integrated, type MergeSandbox, scratchPlace, type Task } from './merge-sandbox.ts';
+import { checkCheckouts, type MergePlan, type MergeSelection, placeName, type RepositoryPlan, say } from './plan.ts';
+import { proposalSection, proposalTitle, type Related, withSection } from './proposal-text.ts';
+
+/** So many groups of the same slug push into one remote repository. */
+const namesMax = 50;
+
+export interface ProposalOptions extends MergeSelection {
+  readonly dryRun: boolean;
+  readonly draft: boolean;
+}
+
+/** A repository with the branch that is pushed. */
+export interface Destination {
+  readonly plan: RepositoryPlan;
+  readonly target: Target;
+  readonly remote: Remote;
+  /** In the remote repository, without `refs/heads/`. */
+  readonly branch: string;
+  /** The commit at which merging begins: what was pushed before, else where the target stands. */
+  readonly start: string;
+  readonly isPushed: boolean;
+  readonly url?: string;
+}
+
+export interface Proposed {
+  readonly destination: Destination;
+  /** Full id of what the branch holds now. */
+  readonly commit: string;
+  readonly pushed: boolean;
+  readonly url: string;
+  readonly created: boolean;
+}
+
+export interface ProposalReport {
+  readonly outcome: 'proposed' | 'nothing' | 'planned' | 'interrupted';
+  readonly mergePlan: MergePlan;
+  readonly destinations: readonly Destination[];
+  readonly proposed: readonly Proposed[];
+}
+
+/**
+ * To be called with the lock held. Fails with `usage` (nothing was tried), as MergeSandbox.integrate (nothing was
+ * pushed), and with `worktree-failed`, `spawn-failed` and `not-logged-in` when pushing or gh failed; called again, it
+ * goes on.
+ */
+export async function proposeGroup(
+  place: Place,
+  writer: GroupWriter,
+  options: ProposalOptions,
+): Promise<Result<ProposalReport>> {
+  const begun = await beginMerge(place, writer, options);
+  if (!begun.ok) return begun;
+  const { bench, mergePlan, mark } = begun.value;
+  const destinations = await choosePlaces(bench, writer, mergePlan, options);
+  if (!destinations.ok) return destinations;
+  const report = { mergePlan, destinations: destinations.value, proposed: [] };
+  if (destinations.value.length === 0) return ok({ ...report, outcome: 'nothing' });
+  if (options.dryRun) return ok({ ...report, outcome: 'planned' });
+  const ready = await checkHosts(place, destinations.value);
+  if (!ready.ok) return ready;
+  const pushed = await bench.whileListening(() => pushAll(place, writer, bench, mark, destinations.value));
+  if (!pushed.ok) return bench.isInterrupted ? ok({ ...report, outcome: 'interrupted' }) : pushed;
+  if (pushed.value.length === 0) return ok({ ...report, outcome: 'nothing' });
+  const proposed = await requestAll(place, writer, pushed.value, options.draft);
+  if (proposed.ok) return ok({ ...report, outcome: 'proposed', proposed: proposed.value });
+  const names = pushed.value.map(
+    ({ destination }) =>
+      `${destination.branch} of ${destination.remote.name} (${placeName(destination.plan.repository)})`,
+  );
+  const { failure } = proposed;
+  return fail(failure.reason, `${failure.message} Pushed already: ${names.join(', ')}.`, failure.next);
+}
+
+async function choosePlaces(
+  { git }: MergeSandbox,
+  { paths, state }: GroupWriter,
+  { repositories }: MergePlan,
+  options: ProposalOptions,
+): Promise<Result<Destination[]>> {
+  const known = readProposals(git.world, paths);
+  if (!known.ok) return known;
+  const destinations: Destination[] = [];
+  for (const plan of repositories) {
+    const { repository, into } = plan;
+    const target = await readTarget(git, repository, into);
+    if (!target.ok) return target;
+    const own = checkCheckouts(git, paths, target.value, options);
+    if (!own.ok) return own;
+    const remote = await remoteOf(git, repository, into);
+    if (!remote.ok) return remote;
+    const { name } = remote.value;
+    const before = known.value.find((one) => one.repository === repository && one.remote === name);
+    const branch = await branchIn(repository, name, before);
+    if (!branch.ok) return branch;
+    const { tip } = branch.value;
+    if (tip !== null && !options.dryRun) {
+      const fetched = await fetchBranch(git, repository, name, branch.value.branch);
+      if (!fetched.ok) return fetched;
+    }
+    destinations.push({
+      plan,
+      target: target.value,
+      remote: remote.value,
+      branch: branch.value.branch,
+      start: tip ?? target.value.commit,
+      isPushed: tip !== null,
+      ...defined({ url: before?.url }),
+    });
+  }
+  return ok(destinations);
+
+  /** The group's own branch, whatever has been added to it there, or a name that nobody has. */
+  async function branchIn(
+    repository: string,
+    remote: string,
+    before: Proposal | undefined,
+  ): Promise<Result<{ readonly branch: string; readonly tip: string | null }>> {
+    for (let nth = 1; nth <= namesMax; nth += 1) {
+      const branch = before?.branch ?? `cca/${state.group.slug}${nth === 1 ? '' : `-${nth}`}`;
+      const tip = await remoteTip(git, repository, remote, branch);
+      if (!tip.ok) return tip;
+      if (before !== undefined || tip.value === null) return ok({ branch, tip: tip.value });
+    }
+    const which = `${namesMax} branches such as cca/${state.group.slug}`;
+    const message = `${remote} of ${placeName(repository)} has ${which} already.`;
+    return fail('usage', message, 'Delete those that nobody needs any more with: git push --delete');
+  }
+}
+
+/** Before anything is tried or pushed. Fails as checkGh. */
+async function checkHosts(place: Place, destinations: readonly Destination[]): Promise<Result<void>> {
+  const hosts = new Set<string | undefined>();
+  for (const { plan, remote } of destinations) {
+    const host = remote.slug?.split('/')[0];
+    const ready = hosts.has(host) ? ok(undefined) : await checkGh(place, placeName(plan.repository), remote.slug);
+    if (!ready.ok) return fail(ready.failure.reason, `${ready.failure.message} ${nothingPushed}`, ready.failure.next);
+    hosts.add(host);
+  }
+  return ok(undefined);
+}
+
+const nothingPushed = 'Nothing was pushed.';
+
+interface Pushed {
+  readonly destination: Destination;
+  readonly commit: string;
+  readonly pushed: boolean;
+}
+
+/** All is merged and accepted before anything is pushed. Repositories in which nothing is new are left out. */
+async function pushAll(
+  place: Place,
+  writer: GroupWriter,
+  bench: MergeSandbox,
+  mark: string,
+  destinations: readonly Destination[],
+): Promise<Result<Pushed[]>> {
+  const { git } = bench;
+  const { paths, state } = writer;
+  const tasks = destinations.map(({ plan, start, isPushed }, index): Task => {
+    // What others added to the pushed branch is on no branch here.
+    return {
+      plan,
+      start,
+      startName: isPushed ? start : plan.into,
+      scratch: scratchPlace(paths, state, plan.repository, index + 1),
+    };
+  });
+  const journal: MergeJournal = { step: 'checking', mark, scratches: tasks.map(({ scratch }) => scratch), moves: [] };
+  const noted = writeMergeJournal(git.world, paths, journal);
+  if (!noted.ok) return noted;
+  const integrated = await bench.integrate(tasks);
+  const pushed = integrated.ok
+    ? await pushIntegrated(place, writer, bench, destinations, integrated.value)
+    : integrated;
+  const ended = await endMerge(git, writer, journal);
+  return pushed.ok && !ended.ok ? ended : pushed;
+}
+
+async function pushIntegrated(
+  place: Place,
+  writer: GroupWriter,
+  { git }: MergeSandbox,
+  destinations: readonly Destination[],
+  integrated: readonly Integrated[],
+): Promise<Result<Pushed[]>> {
+  const done: Pushed[] = [];
+  for (const [index, { task, commit }] of integrated.entries()) {
+    const destination = destinations[index] as Destination;
+    const { branch, remote, plan, isPushed } = destination;
+    if (commit === task.start) {
+      if (isPushed) done.push({ destination, commit, pushed: false });
+      else say(place, `${plan.into} of ${placeName(plan.repository)} has everything already.`);
+      continue;
+    }
+    // Noted before: whoever finds the branch there afterwards has to know whose it is.
+    const noted = note(writer, git.world, destination, {});
+    if (!noted.ok) return noted;
+    const pushed = await pushHead(git, task.scratch.path, remote.name, branch);
+    if (!pushed.ok) {
+      const names = done.map((one) => one.destination.branch).join(', ');
+      const so = names === '' ? nothingPushed : `Pushed already: ${names}.`;
+      const { reason, message, next } = pushed.failure;
+      return fail(reason, `${placeName(plan.repository)}: ${message} ${so}`, next);
+    }
+    const known = note(writer, git.world, destination, { commit });
+    if (!known.ok) return known;
+    say(place, `Pushed ${branch} to ${remote.name} of ${placeName(plan.repository)}.`);
+    done.push({ destination, commit, pushed: true });
+  }
+  return ok(done);
+}
+
+/** Adds what is known now to the group's list. */
+function note(
+  { paths }: GroupWriter,
+  world: Place['world'],
+  { plan: { repository }, remote, branch }: Destination,
+  more: Pick<Partial<Proposal>, 'commit' | 'url'>,
+): Result<void> {
+  const known = readProposals(world, paths);
+  if (!known.ok) return known;
+  const isThis = (one: Proposal): boolean => one.repository === repository && one.remote === remote.name;
+  const before = known.value.find(isThis);
+  const others = known.value.filter((one) => !isThis(one));
+  return writeProposals(world, paths, [...others, { ...before, repository, remote: remote.name, branch, ...more }]);
+}
+
+/** One request for each repository; those that exist are brought up to date, and all name each other. */
+async function requestAll(
+  place: Place,
+  writer: GroupWriter,
+  pushed: readonly Pushed[],
+  draft: boolean,
+): Promise<Result<Proposed[]>> {
+  const { state } = writer;
+  const found: (Proposed & { readonly body: string })[] = [];
+  for (const { destination, commit, pushed: isNew } of pushed) {
+    const { plan, remote, branch } = destination;
+    const cwd = placeName(plan.repository);
+    const open = await findRequest(place, cwd, remote.slug, branch);
+    if (!open.ok) return open;
+    const body = open.value?.body ?? proposalSection(state, plan.items, relatedTo(destination, found));
+    const url = open.value === null ? await create(place, writer, destination, body, draft) : ok(open.value.url);
+    if (!url.ok) return url;
+    const noted = note(writer, place.world, destination, { url: url.value });
+    if (!noted.ok) return noted;
+    found.push({ destination, commit, pushed: isNew, url: url.value, created: open.value === null, body });
+  }
+  for (const { destination, url, body } of found) {
+    const wanted = withSection(body, proposalSection(state, destination.plan.items, relatedTo(destination, found)));
+    if (wanted === body) continue;
+    const edited = await withBody(writer, place, wanted, (file) =>
+      text(place, placeName(destination.plan.repository), editArgs(url, file)),
+    );
+    if (!edited.ok) return edited;
+  }
+  return ok(found.map(({ body: _body, ...proposed }) => proposed));
+}
+
+function relatedTo(
+  destination: Destination,
+  others: readonly { readonly destination: Destination; readonly url: string }[],
+): Related[] {
+  return others.flatMap((other) =>
+    other.destination === destination ? [] : [{ repository: other.destination.plan.repository, url: other.url }],
+  );
+}
+
+async function create(
+  place: Place,
+  writer: GroupWriter,
+  { plan, remote, branch }: Destination,
+  body: string,
+  draft: boolean,
+): Promise<Result<string>> {
+  const request = { base: remote.base, head: branch, title: proposalTitle(writer.state), draft };
+  const slug = defined({ slug: remote.slug });
+  const printed = await withBody(writer, place, body, (bodyFile) =>
+    text(place, placeName(plan.repository), createArgs({ ...request, ...slug, bodyFile })),
+  );
+  if (!printed.ok) return printed;
+  const url = printed.value.trim().split('\n').at(-1)?.trim() ?? '';
+  if (/^https?:\/\/\S+$/.test(url)) return ok(url);
+  const next = 'Look for the pull request on the server, then run the command again.';
+  return fail('spawn-failed', 'The program gh said nothing about the pull request that it was to make.', next);
+}
+
+/** Where the text of a pull request stands while gh reads it. */
+export function bodyFileOf({ paths }: Pick<GroupWriter, 'paths'>): string {
+  return join(paths.folder, 'pull-request.md');
+}
+
+async function withBody<T>(
+  writer: GroupWriter,
+  { world: { files }, notes }: Place,
+  body: string,
+  act: (file: string) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  const file = bodyFileOf(writer);
+  try {
+    files.writeAtomic(file, body);
+  } catch (error) {
+    return { ok: false, failure: systemFailure(file, error) };
+  }
+  try {
+    return await act(file);
+  } finally {
+    try {
+      files.remove(file);
+    } catch (error) {
+      notes.line(describeFailure(systemFailure(file, error)));
+    }
+  }
+}

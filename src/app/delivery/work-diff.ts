@@ -1,0 +1,161 @@
+/** What sessions changed in their worktrees: found by what the log says, as far as the repositories still hold it. */
+
+import { advise } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { SessionId, Workspace } from '../../core/group.ts';
+import { runCommand } from '../../core/plan/advice.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import type { SessionStatus } from '../../core/status.ts';
+import { type DiffStat, diffStat, diffText, worktreeStat } from '../../git/diff.ts';
+import { findRepository } from '../../git/repository.ts';
+import { commitOf } from '../../git/run-git.ts';
+import { repositoryDir } from '../../git/worktrees/scratch.ts';
+import { readLog } from '../../store/event-log.ts';
+import { titleOf } from '../../view/wording.ts';
+import { briefPath, shellWord } from '../path-argument.ts';
+import type { Place } from '../place.ts';
+import type { LoadedGroup, LoadedSession } from '../resolve.ts';
+
+export interface WorkDiff {
+  readonly sessionId: SessionId;
+  readonly name?: string;
+  readonly status: SessionStatus;
+  /** As in SessionDefinition. */
+  readonly repository: string;
+  readonly branch: string;
+  /** Full id of the commit from which the work began. */
+  readonly base: string;
+  /** Full id of the last commit; absent = the files of the worktree, whether committed or not. */
+  readonly commit?: string;
+  readonly stat: DiffStat;
+  /** A sentence: the worktree is gone, so what was in no commit is not in the difference. */
+  readonly gone?: string;
+  /** As git printed it. */
+  readonly text?: string;
+}
+
+export interface DiffForm {
+  /** Columns of `--stat`; absent = the lines. */
+  readonly stat?: number;
+  /** Only numbers are wanted. */
+  readonly numbers?: boolean;
+}
+
+/** The worktree each session has or had last. Fails as readLog does. */
+export function workspacesOf(place: Place, group: LoadedGroup): Result<ReadonlyMap<SessionId, Workspace>> {
+  const events = readLog(place.world, group.paths.events);
+  if (!events.ok) return events;
+  const found = new Map<SessionId, Workspace>();
+  for (const event of events.value) {
+    const isOne = event.type === 'session_isolated' || event.type === 'session_inherited';
+    if (isOne && event.workspace !== undefined) found.set(event.sessionId, event.workspace);
+  }
+  return ok(found);
+}
+
+/**
+ * Fails with `illegal-transition` when there is nothing that could be compared, with the command that shows more, with
+ * `not-found` when the repository holds the work no more, and with `worktree-failed` when git refuses.
+ */
+export async function diffOf(
+  place: Place,
+  session: LoadedSession,
+  workspace: Workspace | undefined,
+  form: DiffForm,
+): Promise<Result<WorkDiff>> {
+  if (workspace === undefined) return notIsolated(session);
+  const sides = await sidesOf(place, session, workspace);
+  if (!sides.ok) return sides;
+  const { folder, to, gone } = sides.value;
+  const { repository, branch, base } = workspace;
+  const stat = to === undefined ? await worktreeStat(place, folder, base) : await diffStat(place, folder, base, to);
+  if (!stat.ok) return stat;
+  const options = {
+    from: base,
+    ...defined({ to, stat: form.stat }),
+  };
+  const text = form.numbers ? ok(undefined) : await diffText(place, folder, options);
+  if (!text.ok) return text;
+  const { record, sessionId } = session;
+  const { name } = record.definition;
+  return ok({
+    sessionId,
+    ...defined({ name }),
+    status: record.state.status,
+    ...{ repository, branch, base },
+    ...defined({ commit: to }),
+    stat: stat.value,
+    ...defined({ gone, text: text.value }),
+  });
+}
+
+interface Sides {
+  /** Where git is run. */
+  readonly folder: string;
+  /** Absent = the files in it. */
+  readonly to?: string;
+  /** As in WorkDiff. */
+  readonly gone?: string;
+}
+
+async function sidesOf(place: Place, session: LoadedSession, workspace: Workspace): Promise<Result<Sides>> {
+  const { record, state, sessionId } = session;
+  const { files } = place.world;
+  const { path, repository, branch, base } = workspace;
+  const title = titleOf(state, sessionId);
+  const found = record.workspace === undefined ? null : findRepository(files, path);
+  const hasFolder = found !== null && found.repository === repository && found.top === path;
+  if (hasFolder && !isCommitted(record)) return ok({ folder: path });
+  if (files.info(repository)?.kind !== 'folder') {
+    return fail('not-found', `The repository ${briefPath(repository)} of session ${title} is gone.`, 'Put it back.');
+  }
+  const folder = repositoryDir(repository);
+  const wanted = workOf(record) ?? `refs/heads/${branch}`;
+  const to = await commitOf(place, folder, wanted);
+  if (!to.ok) return to;
+  const from = await commitOf(place, folder, base);
+  if (!from.ok) return from;
+  const isGone = record.workspace !== undefined && !hasFolder && !isCommitted(record);
+  const gone = isGone ? { gone: goneSentence(place, session, workspace) } : {};
+  if (to.value !== null && from.value !== null) return ok({ folder, to: to.value, ...gone });
+  const message = `The work of session ${title} is no longer in the repository ${briefPath(repository)}.`;
+  const next =
+    record.mergedInto === undefined
+      ? advise('What it did is told by', ['session', 'logs', `${state.group.id}/${sessionId}`])
+      : `It was merged into ${record.mergedInto}: see git log ${shellWord(record.mergedInto)}`;
+  return fail('not-found', message, next);
+}
+
+function goneSentence({ world }: Place, { record, state, sessionId }: LoadedSession, { path }: Workspace): string {
+  const title = titleOf(state, sessionId);
+  const isThere = world.files.list(path).length > 0;
+  const what = `The worktree of session ${title} is ${isThere ? 'no longer one' : 'gone'}: ${briefPath(path)}.`;
+  const shown = 'Only what was committed on its branch can be shown.';
+  if (isThere || record.state.status === 'completed') return `${what} ${shown}`;
+  return `${what} ${shown} When the session goes on, it is made again from that branch, and claude is told.`;
+}
+
+/** Whether all that the session did is in commits. */
+function isCommitted(record: SessionRecord): boolean {
+  return workOf(record) !== undefined && record.definition.noCommit !== true;
+}
+
+function workOf({ state }: SessionRecord): string | undefined {
+  return state.status === 'completed' ? state.work?.commit : undefined;
+}
+
+function notIsolated({ record, state, sessionId }: LoadedSession): Result<never> {
+  const title = titleOf(state, sessionId);
+  const { projectPath, repository } = record.definition;
+  if (record.state.status !== 'completed' && (record.attempts === 0 || record.isolated === true)) {
+    const next = advise('Start it with', runCommand(state));
+    return fail('illegal-transition', `Session ${title} has not begun, so there is nothing to compare.`, next);
+  }
+  const message = `Session ${title} worked in the folder itself, so its changes are not apart from those of others.`;
+  const next =
+    repository === undefined
+      ? `Look there: ${projectPath}`
+      : `See them with: git -C ${shellWord(projectPath)} status, and git diff there.`;
+  return fail('illegal-transition', message, next);
+}

@@ -1,0 +1,329 @@
+/**
+ * `doctor --worktrees`: worktrees and branches that sessions left behind in repositories. What holds nothing that could
+ * be lost is removed with --fix; branches never are.
+ */
+
+import { relative } from 'node:path';
+import { type Advice, advise, type CommandLine } from '../../core/advice.ts';
+import { describeFailure, type Failure, ok, type Result } from '../../core/failure.ts';
+import type { GroupId } from '../../core/group.ts';
+import { isGroupId, isSessionId } from '../../core/id.ts';
+import { runCommand } from '../../core/plan/advice.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
+import { nextGroupStatus } from '../../core/status.ts';
+import { findRepository } from '../../git/repository.ts';
+import {
+  discard,
+  forgetWorktree,
+  halfRemoved,
+  listBranches,
+  type Registered,
+  registeredWorktrees,
+  standingOf,
+} from '../../git/worktrees/discard.ts';
+import { repositoryDir } from '../../git/worktrees/scratch.ts';
+import { groupIds, loadGroup } from '../../store/group-store.ts';
+import { readMergeJournal } from '../../store/merge-journal.ts';
+import { type GroupPaths, groupPaths, groupsFolder, sessionPaths } from '../../store/paths.ts';
+import type { World } from '../../system/world.ts';
+import { titleOf } from '../../view/wording.ts';
+import { changeGroup } from '../change-group.ts';
+import { type Finding, finding, fine } from '../check/finding.ts';
+import { withinGroup } from '../one-group.ts';
+import { lookAt, shellWord, tryPath } from '../path-argument.ts';
+import type { Place } from '../place.ts';
+import type { GroupReference } from '../resolve.ts';
+import { finishMerge } from './finish.ts';
+import { recoveryHint } from './recovery-hint.ts';
+import {
+  cleanUpSessions,
+  type Leftover,
+  leftoverOf,
+  leftoversOf,
+  ownBranches,
+  removeLeftover,
+  whyKept,
+} from './worktree-cleanup.ts';
+
+const check = 'worktree';
+const branchesShownMax = 20;
+
+interface KnownGroup {
+  readonly id: GroupId;
+  readonly paths: GroupPaths;
+  /** Null when its log cannot be read. */
+  readonly state: GroupState | null;
+  /** Somebody works on it at this moment, so what is half made is no leftover. */
+  readonly isBusy: boolean;
+}
+
+interface Survey {
+  readonly place: Place;
+  readonly root: string;
+  readonly fix: boolean;
+  readonly groups: readonly KnownGroup[];
+}
+
+/** With `fix` what is safe to remove is removed, and said. */
+export async function checkWorktrees(place: Place, root: string, fix: boolean): Promise<Finding[]> {
+  const { world } = place;
+  const isThere = (id: GroupId): boolean => lookAt(world.files, groupPaths(root, id).folder).ok;
+  const ids = groupIds(world, root).filter(isThere);
+  const merges: Finding[] = [];
+  // First, because a merge that is finished says what is merged.
+  for (const groupId of ids) {
+    const group = { root, groupId, paths: groupPaths(root, groupId) };
+    merges.push(...(await lookedAt(place, group, () => checkMerge(place, group, fix))));
+  }
+  const groups = ids.map((id): KnownGroup => {
+    const paths = groupPaths(root, id);
+    const state = loadGroup(world, root, id);
+    return { id, paths, state: state.ok ? state.value : null, isBusy: isBusy(world, paths) };
+  });
+  const survey: Survey = { place, root, fix, groups };
+  const findings: Finding[] = [...merges];
+  for (const group of groups.filter(({ isBusy }) => !isBusy))
+    findings.push(...(await lookedAt(place, group, () => checkGroup(survey, group))));
+  const repositories = repositoriesOf(survey);
+  for (const repository of repositories) findings.push(...(await checkRepository(survey, repository)));
+  return findings.length > 0 ? findings : [fine(check, `${repositoryCount(repositories.length)}, nothing left behind`)];
+}
+
+/** What the system refuses of one group is what there is to say of it. */
+async function lookedAt(
+  place: Place,
+  group: Pick<GroupReference, 'paths'>,
+  look: () => Promise<Finding[]>,
+): Promise<Finding[]> {
+  const looked = await withinGroup(place, group, async () => ok(await look()));
+  return looked.ok ? looked.value : [trouble('broken', looked.failure.message, looked.failure.next)];
+}
+
+/** A lock that cannot be looked at is nobody's to touch. */
+function isBusy({ locks }: World, { lock }: GroupPaths): boolean {
+  const holder = tryPath(() => locks.holder(lock));
+  return !holder.ok || holder.value !== null;
+}
+
+function repositoryCount(count: number): string {
+  return count === 1 ? '1 repository' : `${count} repositories`;
+}
+
+/** Those of all sessions, and the one in which the user is: groups that named it may be gone. */
+function repositoriesOf({ place, groups }: Survey): string[] {
+  const { files } = place.world;
+  const named = groups.flatMap(({ state }) =>
+    [...(state?.sessions.values() ?? [])].flatMap(({ definition, workspace }) => [
+      definition.repository,
+      workspace?.repository,
+    ]),
+  );
+  const cwd = tryPath(() => place.cwd);
+  const here = cwd.ok ? findRepository(files, cwd.value)?.repository : undefined;
+  const all = new Set([...named, here].flatMap((path) => path ?? []));
+  return [...all].filter((path) => files.info(path)?.kind === 'folder').sort();
+}
+
+/** Its scratch worktrees are the merge's own; with them goes what tells how far it came. */
+async function checkMerge(place: Place, group: GroupReference, fix: boolean): Promise<Finding[]> {
+  const journal = readMergeJournal(place.world, group.paths);
+  if (!journal.ok) return [trouble('broken', journal.failure.message, journal.failure.next)];
+  if (journal.value === null || isBusy(place.world, group.paths)) return [];
+  const { step } = journal.value;
+  const places = journal.value.scratches
+    .map(({ path }) => path)
+    .filter((path) => place.world.files.info(path) !== null);
+  const left = places.length === 0 ? '' : ` It left scratch worktrees: ${places.join(', ')}.`;
+  const what = `A merge of ${group.groupId} was interrupted.${left}`;
+  const state = loadGroup(place.world, group.root, group.groupId);
+  if (step === 'moved' && state.ok && state.value.status === 'running') {
+    // All branches have moved, and it can be noted only when the group does not count as running any more.
+    const next = advise('Look again when the run was ended with', runCommand(state.value));
+    return [trouble('warning', what, next)];
+  }
+  if (!fix) return [trouble('broken', what, advise('Finish or undo it with', ['doctor', '--worktrees', '--fix']))];
+  const done = await changeGroup(place, group, { direct: (writer) => finishMerge(place, writer) });
+  return [outcome(what, done)];
+}
+
+async function checkGroup(survey: Survey, group: KnownGroup): Promise<Finding[]> {
+  const { place, fix } = survey;
+  const { paths, state } = group;
+  const findings: Finding[] = [];
+  for (const record of state?.sessions.values() ?? []) {
+    const found = record.workspace === undefined ? null : await checkWorkspace(survey, group, record);
+    if (found !== null) findings.push(found);
+  }
+  // A session that is to go on finds what a crash left of its worktree; of others nobody will.
+  const strays = (await leftoversOf(place, paths, state)).filter(
+    ({ record }) => record === undefined || (record.workspace === undefined && state?.status === 'archived'),
+  );
+  for (const stray of state === null ? [] : strays) {
+    const kept = whyKept(place, stray, 'keep-unmerged');
+    const what = `The session of the worktree ${stray.doomed.path} is gone.`;
+    if (kept !== null) findings.push(trouble('broken', `${what} ${kept}`, dropIt(stray)));
+    else if (!fix) findings.push(trouble('broken', `${what} It holds nothing that is not merged.`, fixIt));
+    else findings.push(outcome(what, await removeLeftover(place, paths, stray, 'keep-unmerged')));
+  }
+  return findings;
+}
+
+/** A worktree that belongs to a session; null when all is well. */
+async function checkWorkspace(survey: Survey, group: KnownGroup, record: SessionRecord): Promise<Finding | null> {
+  const { world } = survey.place;
+  const { definition, workspace, mergedInto } = record;
+  // What is inherited lies in another group, which is looked at by itself.
+  if (workspace === undefined || record.inherited !== undefined) return null;
+  const { worktree } = sessionPaths(group.paths, definition.id);
+  const title = group.state === null ? definition.id : titleOf(group.state, definition.id);
+  const whose = `The worktree of ${title} in ${group.id}`;
+  if (world.files.info(workspace.repository)?.kind !== 'folder') {
+    const what = `${whose} has lost its repository ${repositoryDir(workspace.repository)}.`;
+    return trouble('broken', what, archiveIt(group, 'Put it back where it was. '));
+  }
+  const isInterrupted = world.files.entryKind(halfRemoved(worktree)) !== null;
+  const isGone = world.files.entryKind(worktree) === null;
+  if (!isInterrupted && !isGone && mergedInto === undefined) return null;
+  const leftover = await leftoverOf(survey.place, group.paths, definition.id, record);
+  if (leftover === null || group.state === null) return null;
+  // Of what is locked checkRegistered tells.
+  if (leftover.standing?.ok && leftover.standing.value.registered?.lock !== undefined) return null;
+  const state = isInterrupted ? 'was half removed' : isGone ? 'is gone' : `is still there, merged into ${mergedInto}`;
+  const why = whyKept(survey.place, leftover, 'keep-unmerged');
+  const isOpen = nextGroupStatus(group.state.status, 'session_cleaned') !== null;
+  const cure =
+    why === null || !isOpen ? archiveIt(group) : archiveIt(group, `${recoveryHint(group.state, leftover)}. `);
+  if (why !== null || !isOpen) return trouble('broken', `${whose} ${state}.${why === null ? '' : ` ${why}`}`, cure);
+  if (!survey.fix) return trouble('broken', `${whose} ${state}.`, fixIt);
+  const cleaned = await cleanUp(survey, group, record);
+  if (cleaned === null) return fine(check, `${whose} ${state}: removed what was left.`);
+  return trouble('broken', `${whose} ${state}. ${cleaned}`, archiveIt(group));
+}
+
+/** Why it could not be done; null when it was. */
+async function cleanUp({ place, root }: Survey, group: KnownGroup, record: SessionRecord): Promise<string | null> {
+  const reference = { root, groupId: group.id, paths: group.paths };
+  const done = await changeGroup<string | null>(place, reference, {
+    async direct(writer) {
+      const { status } = writer.state;
+      if (nextGroupStatus(status, 'session_cleaned') === null) return ok(`The group is ${status}.`);
+      const cleaned = await cleanUpSessions(place, writer, [record.definition.id], { force: false });
+      return cleaned.ok ? ok(cleaned.value.kept[0]?.why ?? null) : cleaned;
+    },
+  });
+  return done.ok ? done.value : describeFailure(done.failure);
+}
+
+/** What git knows of worktrees below the data root and of branches of sessions. */
+async function checkRepository(survey: Survey, repository: string): Promise<Finding[]> {
+  const { place, groups } = survey;
+  const listed = await registeredWorktrees(place, repository);
+  const branches = listed.ok ? await listBranches(place, repository, ownBranches) : listed;
+  if (!listed.ok || !branches.ok) {
+    const failure = listed.ok ? (branches as { failure: Failure }).failure : listed.failure;
+    return [trouble('warning', `${repositoryDir(repository)} cannot be looked at. ${failure.message}`, failure.next)];
+  }
+  const findings: Finding[] = [];
+  for (const registered of listed.value) {
+    const found = await checkRegistered(survey, repository, registered);
+    if (found !== null) findings.push(found);
+  }
+  const records = groups.flatMap(({ state }) => [...(state?.sessions.values() ?? [])]);
+  const owned = new Set(records.flatMap(({ workspace }) => workspace?.branch ?? []));
+  const inUse = new Set(listed.value.flatMap(({ branch }) => branch ?? []));
+  const stray = branches.value.filter((branch) => !owned.has(branch) && !inUse.has(branch));
+  if (stray.length > 0) findings.push(strayBranches(repository, stray));
+  return findings;
+}
+
+async function checkRegistered(survey: Survey, repository: string, registered: Registered): Promise<Finding | null> {
+  const { place, root, groups, fix } = survey;
+  const { files } = place.world;
+  const folder = groupsFolder(root);
+  const inside = [folder, files.realPath(folder) ?? folder]
+    .map((base) => relative(base, registered.path))
+    .find((path) => path !== '' && !path.startsWith('..'));
+  if (inside === undefined) return null;
+  const [groupId = '', sessions, sessionId = '', name, ...rest] = inside.split('/');
+  const group = groups.find(({ id }) => id === groupId);
+  const ofSession = sessions === 'sessions' && name === 'worktree' && rest.length === 0 && isSessionId(sessionId);
+  const record = ofSession ? group?.state?.sessions.get(sessionId) : undefined;
+  if (registered.lock !== undefined) return lockedBy(registered, repository);
+  // What somebody works on now, and what a damaged log may still name, is no leftover.
+  if (group?.isBusy || (group !== undefined && group.state === null)) return null;
+  // Sessions of the log, and what lies in their folders, were looked at with the group.
+  if (record !== undefined || (ofSession && group !== undefined && files.entryKind(registered.path) !== null)) {
+    return null;
+  }
+  const doomed = { repository, path: registered.path, into: [] };
+  const standing = await standingOf(place, doomed);
+  if (!standing.ok) return trouble('warning', `${registered.path}: ${standing.failure.message}`, standing.failure.next);
+  const why = isGroupId(groupId) && group === undefined ? 'whose group is gone' : 'that nobody uses';
+  const what = `${repositoryDir(repository)} has a worktree ${why}: ${registered.path}.`;
+  const kept = whyKept(place, { sessionId, title: '', doomed, isUncertain: false, standing }, 'keep-branches');
+  const remove = `${gitIn(repository)} worktree remove --force ${shellWord(registered.path)}`;
+  if (kept !== null) return trouble('broken', `${what} ${kept}`, `Save what you need, then: ${remove}`);
+  if (!fix) return trouble('broken', what, fixIt);
+  const isThere = files.entryKind(registered.path) !== null;
+  const removed = isThere
+    ? await discard(place, doomed, standing.value, { withBranch: false })
+    : await forgetWorktree(place, repository, registered);
+  return outcome(what, removed);
+}
+
+function lockedBy({ path, lock }: Registered, repository: string): Finding {
+  const reason = lock === undefined || lock === '' ? '' : ` (${lock})`;
+  const unlock = `${gitIn(repository)} worktree unlock ${shellWord(path)}`;
+  return trouble('warning', `The worktree ${path} is locked${reason}, so it is never removed.`, `Unlock it: ${unlock}`);
+}
+
+function strayBranches(repository: string, branches: readonly string[]): Finding {
+  const shown = branches.slice(0, branchesShownMax);
+  const rest = branches.length - shown.length;
+  const many = `${shown.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
+  const which = branches.length === 1 ? 'a branch' : `${branches.length} branches`;
+  const remove = `${gitIn(repository)} branch -d ${shown.map(shellWord).join(' ')}`;
+  const next = `Merge what you need; delete what is merged with: ${remove}`;
+  return trouble('warning', `${repositoryDir(repository)} has ${which} of sessions that are gone: ${many}.`, next);
+}
+
+const gitIn = (repository: string): string => `git -C ${shellWord(repositoryDir(repository))}`;
+
+const fixIt = advise('Remove it with', ['doctor', '--worktrees', '--fix']);
+
+/** By hand, since nothing tells what of it is wanted; what is left then is removed with --fix. */
+function dropIt({ doomed, standing }: Leftover): string {
+  if (standing?.ok !== true) return `Save what you need, then remove the folder: rm -r ${shellWord(doomed.path)}`;
+  const { registered, isThere, tip, unmerged, stashes } = standing.value;
+  const git = gitIn(doomed.repository);
+  const commands: string[] = [];
+  if (registered?.lock !== undefined) commands.push(`${git} worktree unlock ${shellWord(registered.path)}`);
+  if (registered !== null) commands.push(`${git} worktree remove --force ${shellWord(registered.path)}`);
+  else if (isThere) commands.push(`rm -r ${shellWord(doomed.path)}`);
+  if (doomed.branch !== undefined && tip !== null && unmerged > 0) {
+    commands.push(`${git} branch -D ${shellWord(doomed.branch)}`);
+  }
+  const drop = stashes === 0 ? '' : `Drop what "${git} stash list" shows of ${doomed.branch}. `;
+  return `${drop}Save what you need, then: ${commands.join(' && ')}`;
+}
+
+const deleteCommand = (groupId: string): CommandLine => ['group', 'delete', groupId, '--force'];
+
+/** `first`: sentences that stand before it. */
+function archiveIt({ id, state }: KnownGroup, first = ''): Advice {
+  const isDone = state !== null && nextGroupStatus(state.status, 'session_cleaned') !== null;
+  return isDone
+    ? advise(`${first}What shall be thrown away goes with`, ['group', 'archive', id, '--force'])
+    : advise(`${first}Finish the group, or delete it`, deleteCommand(id));
+}
+
+function outcome(what: string, done: Result<unknown>): Finding {
+  return done.ok
+    ? fine(check, `${what} That is settled now.`)
+    : trouble('broken', `${what} ${done.failure.message}`, done.failure.next);
+}
+
+function trouble(level: Finding['level'], message: string, next: string | Advice): Finding {
+  return finding(check, level, message, next);
+}

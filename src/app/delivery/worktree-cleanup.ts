@@ -1,0 +1,420 @@
+/**
+ * Worktrees and branches of sessions go when nobody needs them any more: after a hand-over, with an archived, deleted
+ * or removed session. What is in no other branch stays, unless the user says that it is to go.
+ */
+
+import { dirname } from 'node:path';
+import { forgetSessionWorktree } from '../../context/faber/worktrees.ts';
+import { advise, type CommandLine } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
+import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
+import type { SessionId, Workspace } from '../../core/group.ts';
+import { isSessionId } from '../../core/id.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
+import { nextGroupStatus } from '../../core/status.ts';
+import { findRepository } from '../../git/repository.ts';
+import {
+  type Doomed,
+  discard,
+  discardFolder,
+  halfRemoved,
+  type Standing,
+  standingOf,
+} from '../../git/worktrees/discard.ts';
+import { rescue } from '../../git/worktrees/rescue.ts';
+import { readIntent, type WorkspaceIntent } from '../../git/worktrees/workspace-intent.ts';
+import type { GroupWriter } from '../../store/group-writer.ts';
+import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+import { plural } from '../../view/format.ts';
+import { sessionTitle } from '../../view/wording.ts';
+import { whileBusy } from '../busy.ts';
+import { briefPath, shellWord, strayIn, tryPath } from '../path-argument.ts';
+import type { Place } from '../place.ts';
+import { freshHandover, keepHandover } from './handover-cleanup.ts';
+import { namedElsewhere } from './named-branches.ts';
+
+const namesShownMax = 3;
+
+/** What may be lost. */
+export type Care =
+  /** Nothing: what is not merged keeps its worktree and its branch. */
+  | 'keep-unmerged'
+  /** Nothing, but for commits it is enough that their branch stays. */
+  | 'keep-branches'
+  /** Nothing that git can keep: what is in no commit is committed on a branch first, and branches stay. */
+  | 'keep-commits'
+  /** Everything but what somebody has locked. */
+  | 'none';
+
+/** What a session left in a repository. */
+export interface Leftover {
+  readonly sessionId: SessionId;
+  /** For people. */
+  readonly title: string;
+  readonly doomed: Doomed;
+  /** Absent when the session is not in the log any more. */
+  readonly record?: SessionRecord;
+  /** A crash came before the branch was surely made: somebody else may have one of that name. */
+  readonly isUncertain: boolean;
+  /** Null when the repository is gone. */
+  readonly standing: Result<Standing> | null;
+}
+
+export interface CleanUp {
+  readonly cleaned: SessionId[];
+  readonly kept: { readonly sessionId: SessionId; readonly why: string }[];
+  /** Sentences about what stays of sessions that were cleaned. */
+  readonly notes: string[];
+}
+
+/**
+ * Removes worktrees and branches of the sessions, and logs which are gone; sessions without any are in neither list.
+ * With `force` unmerged work goes as well. What cannot be removed is kept, with a sentence; run again, it goes on where
+ * it stopped. Fails with `write-failed` when the log cannot be written.
+ */
+export async function cleanUpSessions(
+  place: Place,
+  writer: GroupWriter,
+  sessionIds: readonly SessionId[],
+  { force }: { readonly force: boolean },
+): Promise<Result<CleanUp>> {
+  return whileBusy(place, 'Removing worktrees', (say) => cleanUpAll(place, writer, sessionIds, force, say));
+}
+
+async function cleanUpAll(
+  place: Place,
+  writer: GroupWriter,
+  sessionIds: readonly SessionId[],
+  force: boolean,
+  say: (what: string) => void,
+): Promise<Result<CleanUp>> {
+  const outcome: CleanUp = { cleaned: [], kept: [], notes: [] };
+  for (const [index, sessionId] of sessionIds.entries()) {
+    say(`Removing worktrees: session ${index + 1} of ${sessionIds.length}`);
+    const leftover = await leftoverOf(place, writer.paths, sessionId, writer.state.sessions.get(sessionId));
+    if (leftover === null) continue;
+    const removed = await cleanUp(place, writer, leftover, force ? 'none' : 'keep-unmerged');
+    if (!removed.ok && removed.failure.reason === 'write-failed') return removed;
+    if (!removed.ok) outcome.kept.push({ sessionId, why: removed.failure.message });
+    else if (removed.value.kept !== null) outcome.kept.push({ sessionId, why: removed.value.kept });
+    else {
+      outcome.cleaned.push(sessionId);
+      outcome.notes.push(...removed.value.notes);
+    }
+  }
+  return ok(outcome);
+}
+
+interface Outcome {
+  readonly kept: string | null;
+  readonly notes: readonly string[];
+}
+
+async function cleanUp(place: Place, writer: GroupWriter, leftover: Leftover, care: Care): Promise<Result<Outcome>> {
+  const kept = whyKept(place, leftover, care);
+  if (kept !== null) return ok({ kept, notes: [] });
+  const removed = await removeLeftover(place, writer.paths, leftover, care);
+  if (!removed.ok) return ok({ kept: describeFailure(removed.failure), notes: [] });
+  const logged = recordCleaned(writer, leftover.sessionId);
+  return logged.ok ? ok({ kept: null, notes: removed.value }) : logged;
+}
+
+/** Nothing is logged of a group in whose status nothing may be: it is about to go as a whole, or to run on. */
+export function recordCleaned(writer: GroupWriter, sessionId: SessionId): Result<void> {
+  const { status, sessions } = writer.state;
+  if (sessions.get(sessionId)?.workspace === undefined) return ok(undefined);
+  if (nextGroupStatus(status, 'session_cleaned') === null) return ok(undefined);
+  try {
+    writer.record([{ type: 'session_cleaned', sessionId }]);
+    return ok(undefined);
+  } catch (error) {
+    return { ok: false, failure: systemFailure(writer.paths.events, error) };
+  }
+}
+
+/** All that sessions of the group left in repositories, also sessions that are only folders any more. */
+export async function leftoversOf(place: Place, paths: GroupPaths, state: GroupState | null): Promise<Leftover[]> {
+  const onDisk = place.world.files.list(paths.sessions).filter(isSessionId);
+  const ids = new Set([...(state?.sessions.keys() ?? []), ...onDisk]);
+  return whileBusy(place, 'Looking at worktrees', async (say) => {
+    const found: Leftover[] = [];
+    let looked = 0;
+    for (const sessionId of ids) {
+      looked += 1;
+      say(`Looking at worktrees: session ${looked} of ${ids.size}`);
+      const leftover = await leftoverOf(place, paths, sessionId, state?.sessions.get(sessionId));
+      if (leftover !== null) found.push(leftover);
+    }
+    return found;
+  });
+}
+
+export interface Release {
+  /** What is in no commit is no obstacle: it is committed first. */
+  readonly force: boolean;
+  /** The command line that is being carried out, without `--force`. */
+  readonly command: CommandLine;
+  /** Told at once of all that stays and of all that is thrown away, in sentences: a later step may fail. */
+  readonly tell: (note: string) => void;
+}
+
+/** Fails with `illegal-transition`, naming what would be lost with the worktrees. Nothing is changed. */
+export function checkReleasable(
+  place: Place,
+  leftovers: readonly Leftover[],
+  { force, command }: Omit<Release, 'tell'>,
+): Result<void> {
+  const lost = force ? null : lostFolder(place, leftovers);
+  if (lost !== null) {
+    const message = `${lost}, so nobody can tell what would be lost with its worktrees.`;
+    const next = advise('Look at it; go on all the same with', [...command, '--force']);
+    return fail('illegal-transition', message, next);
+  }
+  const obstacles = leftovers.flatMap((leftover) => {
+    const why = whyKept(place, leftover, careOf(force));
+    return why === null ? [] : [`The worktree of ${leftover.title} is in the way. ${why}`];
+  });
+  const [first] = obstacles;
+  if (first === undefined) return ok(undefined);
+  const rest = obstacles.length === 1 ? '' : ` So it is with ${plural(obstacles.length - 1, 'further session')}.`;
+  const next = force
+    ? 'Nothing was deleted.'
+    : advise('Commit or remove it there; or have it committed on its branch and deleted here with', [
+        ...command,
+        '--force',
+      ]);
+  return fail('illegal-transition', `${first}${rest}`, next);
+}
+
+/** The path of the folder of all sessions with what stands in its place; null when that is there, or nothing is. */
+function lostFolder({ world: { files } }: Place, [leftover]: readonly Leftover[]): string | null {
+  if (leftover === undefined) return null;
+  const sessions = dirname(dirname(leftover.doomed.path));
+  const stray = strayIn(files, sessions);
+  return stray === null ? null : `${sessions} ${stray}`;
+}
+
+const careOf = (force: boolean): Care => (force ? 'keep-commits' : 'keep-branches');
+
+/**
+ * Takes all worktrees out of a folder that is about to be deleted: through git, so that no repository remembers a
+ * worktree that is gone. Everything is looked at before anything goes, and fails as checkReleasable does. Branches with
+ * unmerged commits stay, with `force` as well.
+ */
+export async function releaseWorktrees(
+  place: Place,
+  paths: GroupPaths,
+  leftovers: readonly Leftover[],
+  release: Release,
+): Promise<Result<void>> {
+  const possible = checkReleasable(place, leftovers, release);
+  if (!possible.ok) return possible;
+  return whileBusy(place, 'Removing worktrees', async (say) => {
+    for (const [index, leftover] of leftovers.entries()) {
+      say(`Removing worktree ${index + 1} of ${leftovers.length}`);
+      const removed = await removeLeftover(place, paths, leftover, careOf(release.force), release.tell);
+      if (!removed.ok) return removed;
+      for (const note of removed.value) release.tell(note);
+    }
+    return ok(undefined);
+  });
+}
+
+/** What the session left; null when there is nothing. */
+export async function leftoverOf(
+  place: Place,
+  paths: GroupPaths,
+  sessionId: SessionId,
+  record: SessionRecord | undefined,
+): Promise<Leftover | null> {
+  const doomed = doomedOf(place, paths, sessionId, record);
+  if (doomed === null) return null;
+  const isGone = place.world.files.info(doomed.repository)?.kind !== 'folder';
+  return {
+    sessionId,
+    title: sessionTitle(sessionId, record?.definition.name),
+    doomed,
+    ...defined({ record }),
+    isUncertain: record?.workspace === undefined && intentOf(place, paths, sessionId)?.state === 'making',
+    standing: isGone ? null : await standingOf(place, doomed),
+  };
+}
+
+/** All branches of sessions begin so; no other one is ever deleted, whatever a file says. */
+export const ownBranches = 'cca/';
+
+/**
+ * From the log; else from what was noted before the worktree was made; else from the worktree itself. Only what lies in
+ * the session's own folder goes: a session can write to files beside its worktree.
+ */
+function doomedOf(
+  place: Place,
+  paths: GroupPaths,
+  sessionId: SessionId,
+  record: SessionRecord | undefined,
+): Doomed | null {
+  const { files } = place.world;
+  const { worktree } = sessionPaths(paths, sessionId);
+  const own = record?.inherited === undefined ? record?.workspace : undefined;
+  const known = own ?? intentOf(place, paths, sessionId) ?? inheritedBy(place, paths, record);
+  const isThere = [worktree, halfRemoved(worktree)].some((path) => files.entryKind(path) !== null);
+  if (known === null && !isThere) return null;
+  const found = findRepository(files, worktree);
+  const linked = found !== null && found.top === files.realPath(worktree) ? found.repository : undefined;
+  const into = [...new Set([record?.mergedInto, known?.target].flatMap((name) => name ?? []))];
+  return {
+    repository: known?.repository ?? linked ?? record?.definition.repository ?? '',
+    path: worktree,
+    ...(known === null ? {} : { madeAt: known.path, base: known.base }),
+    ...(known !== null && mayRemove(place, paths, known) ? { branch: known.branch } : {}),
+    fresh: freshHandover(place, record, sessionPaths(paths, sessionId)),
+    into,
+  };
+}
+
+/** What another group builds on stays; so does whatever is called as no session's branch is. */
+function mayRemove(place: Place, paths: GroupPaths, known: Pick<Workspace, 'repository' | 'branch'>): boolean {
+  return known.branch.startsWith(ownBranches) && namedElsewhere(place, paths, known, { orOwned: false }) === null;
+}
+
+/** A branch of another group is this one's as soon as nobody else names it. */
+function inheritedBy(place: Place, paths: GroupPaths, record: SessionRecord | undefined): Workspace | null {
+  if (record?.inherited === undefined || record.workspace === undefined) return null;
+  return namedElsewhere(place, paths, record.workspace, { orOwned: true }) === null ? record.workspace : null;
+}
+
+function intentOf({ world: { files } }: Place, paths: GroupPaths, sessionId: SessionId): WorkspaceIntent | null {
+  return readIntent(files, sessionPaths(paths, sessionId).workspace);
+}
+
+/** Why it stays, one or two sentences; null when it may go. */
+export function whyKept(place: Place, { doomed, record, standing }: Leftover, care: Care): string | null {
+  const { path, repository } = doomed;
+  if (record?.state.status === 'running') return 'The session is running.';
+  const cwd = tryPath(() => place.cwd);
+  if (cwd.ok && (cwd.value === path || cwd.value.startsWith(`${path}/`)))
+    return 'You are in it; leave the folder first.';
+  const isForced = care === 'none' || care === 'keep-commits';
+  if (standing === null) {
+    if (isForced || place.world.files.entryKind(path) === null) return null;
+    const why = repository === '' ? 'It belongs to no repository' : `Its repository ${briefPath(repository)} is gone`;
+    return `${why}, so nobody can tell what in it would be lost.`;
+  }
+  if (!standing.ok) return describeFailure(standing.failure);
+  const { registered, isThere, isReadable, uncommitted, loose, submodules } = standing.value;
+  if (registered?.lock !== undefined) {
+    const reason = registered.lock === '' ? '' : ` (${registered.lock})`;
+    return `It is locked${reason}; unlock it with: git worktree unlock ${shellWord(registered.path)}`;
+  }
+  if (isForced) return null;
+  if (isThere && !isReadable)
+    return 'Git does not know its folder any more, so nobody can tell what in it would be lost.';
+  if (uncommitted.length > 0) {
+    const shown = uncommitted.slice(0, namesShownMax).join(', ');
+    return `It holds ${plural(uncommitted.length, 'file')} with changes that are in no commit: ${shown}.`;
+  }
+  if (loose > 0) return `${countOf(loose, 'commit')} only in it, on no branch.`;
+  if (submodules) return 'It holds submodules, whose commits may be nowhere else.';
+  return care === 'keep-unmerged' ? whyUnmerged(doomed, standing.value) : null;
+}
+
+function whyUnmerged({ branch, into }: Doomed, { unmerged, stashes }: Standing): string | null {
+  if (unmerged > 0) {
+    const where = into.length > 0 ? `in ${into.join(' or ')}` : 'in the branch of the project';
+    const verb = unmerged === 1 ? 'is' : 'are';
+    return `${plural(unmerged, 'commit')} of ${branch} ${verb} neither ${where} nor in a remote branch.`;
+  }
+  return stashes > 0 ? `There ${stashes === 1 ? 'is a stash' : `are ${stashes} stashes`} of ${branch}.` : null;
+}
+
+function countOf(count: number, noun: string): string {
+  return `${plural(count, noun)} ${count === 1 ? 'is' : 'are'}`;
+}
+
+/**
+ * Removes what the session left, after `whyKept` said nothing. Returns sentences about what stays and what was thrown
+ * away; `tell` gets at once what was saved before anything goes. Fails with git's reason or `write-failed`; tried
+ * again, it goes on where it stopped.
+ */
+export async function removeLeftover(
+  place: Place,
+  paths: GroupPaths,
+  leftover: Leftover,
+  care: Care,
+  tell: (note: string) => void = () => {},
+): Promise<Result<readonly string[]>> {
+  const { sessionId, doomed, record } = leftover;
+  const { files, clock } = place.world;
+  const { workspace, setupDone } = sessionPaths(paths, sessionId);
+  if (care !== 'none' && leftover.standing?.ok && leftover.standing.value.isReadable) {
+    const kept = await keepHandover(place, record, sessionPaths(paths, sessionId));
+    if (!kept.ok) return kept;
+  }
+  const settled = await saveFirst(place, leftover, care, tell);
+  if (!settled.ok) return settled;
+  const removed = await removeWorktree(place, leftover, settled.value, care);
+  if (!removed.ok) return removed;
+  const notes = [...removed.value];
+  try {
+    // A later attempt makes a worktree of its own, and sets it up.
+    for (const path of [workspace, setupDone]) files.remove(path);
+  } catch (error) {
+    return { ok: false, failure: systemFailure(workspace, error) };
+  }
+  const forgotten = forgetSessionWorktree(
+    files,
+    { projectPath: record?.definition.projectPath, repository: doomed.repository, path: doomed.path },
+    clock.now(),
+  );
+  if (!forgotten.ok) notes.push(describeFailure(forgotten.failure));
+  return ok(notes);
+}
+
+/** How it stands when all that git can keep is on a branch; null when the repository is gone. */
+async function saveFirst(
+  place: Place,
+  { doomed, standing, title }: Leftover,
+  care: Care,
+  tell: (note: string) => void,
+): Promise<Result<Standing | null>> {
+  const known = standing?.ok === true ? standing.value : null;
+  if (known === null || care !== 'keep-commits') return ok(known);
+  const rescued = await rescue(place, doomed, known, title);
+  if (!rescued.ok) {
+    const cure = `Save what you need of it, then remove it with: git worktree remove --force ${shellWord(doomed.path)}`;
+    const message = `The worktree of ${title} stays, because its work cannot be committed.`;
+    return fail(rescued.failure.reason, `${message} ${describeFailure(rescued.failure)}`, cure);
+  }
+  for (const note of rescued.value.notes) tell(note);
+  return ok(rescued.value.standing);
+}
+
+async function removeWorktree(
+  place: Place,
+  { doomed, isUncertain, title }: Leftover,
+  standing: Standing | null,
+  care: Care,
+): Promise<Result<readonly string[]>> {
+  if (standing === null) {
+    const isThere = place.world.files.entryKind(doomed.path) !== null;
+    const removed = discardFolder(place, doomed);
+    if (!removed.ok) return removed;
+    return ok(isThere ? [`Thrown away: the folder of ${title}, whose repository is gone.`] : []);
+  }
+  const notes: string[] = [];
+  const { elsewhere, unmerged, tip, registered } = standing;
+  const isForeign = isUncertain && registered?.branch !== doomed.branch;
+  const stays =
+    elsewhere !== null || (unmerged > 0 && (care === 'keep-branches' || care === 'keep-commits' || isForeign));
+  const removed = await discard(place, doomed, standing, { withBranch: !stays });
+  if (!removed.ok) return removed;
+  const where = briefPath(doomed.repository);
+  if (stays && tip !== null) {
+    const why = elsewhere === null ? `${countOf(unmerged, 'commit')} not merged` : `it is checked out in ${elsewhere}`;
+    notes.push(`The branch ${doomed.branch} stays in ${where} at ${tip.slice(0, 12)}: ${why}.`);
+  }
+  if (standing.stashes > 0) notes.push(`Stashes of ${doomed.branch} stay in ${where}.`);
+  return ok(notes);
+}

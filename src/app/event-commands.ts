@@ -1,0 +1,170 @@
+/**
+ * `onEvent`: shell commands of the user and of the workflow that are told what a user may wait for. Each gets the event
+ * as one line of JSON on its input. Whatever becomes of them, the run is not harmed; what they start ends with them.
+ */
+import { join } from 'node:path';
+import type { Environment } from '../claude/launch/variables.ts';
+import type { EventType } from '../core/event.ts';
+import { errorText } from '../core/failure.ts';
+import type { GroupPaths } from '../store/paths.ts';
+import type { World } from '../system/world.ts';
+import { linkFailure } from '../system/write-failure.ts';
+import type { PublicEvent } from '../view/json-reporter.ts';
+import { safeJson, safeLine } from '../view/terminal-text.ts';
+import { gatherProcesses, reap } from '../worker/reap.ts';
+import { type CommandEnd, type RunningCommand, runShellCommand } from '../worker/shell-command.ts';
+
+/** What people wait for. */
+export const awaitedEvents: ReadonlySet<EventType> = new Set([
+  'group_completed',
+  'group_failed',
+  'group_paused',
+  'limit_reached',
+] as const);
+
+export const eventCommandTimeoutMs = 30_000;
+const runningMax = 4;
+/** A limit that comes and goes may fill the queue of a command that hangs. */
+const waitingMax = 100;
+const columnsMax = 200;
+
+export interface EventCommandsOptions {
+  readonly paths: GroupPaths;
+  readonly env: Environment;
+  /** Said at most once: one sentence or two. */
+  readonly warn: (text: string) => void;
+  readonly timeoutMs?: number;
+}
+
+interface Telling {
+  readonly command: string;
+  readonly event: PublicEvent;
+  /** Distinguishes the commands that are told of one event. */
+  readonly index: number;
+}
+
+export class EventCommands {
+  readonly #world: World;
+  readonly #options: EventCommandsOptions;
+  readonly #running = new Set<RunningCommand>();
+  #waiting: Telling[] = [];
+  #hasWarned = false;
+  #onIdle: (() => void)[] = [];
+
+  constructor(world: World, options: EventCommandsOptions) {
+    this.#world = world;
+    this.#options = options;
+  }
+
+  /** Tells the commands of the event, as soon as few enough of them run. Never throws. */
+  tell(event: PublicEvent, commands: readonly string[]): void {
+    for (const [index, command] of commands.entries()) {
+      if (this.#waiting.length < waitingMax) this.#waiting.push({ command, event, index });
+      else this.#warn(`An onEvent command is too slow: it was not told of ${event.type}.`);
+    }
+    this.#startNext();
+  }
+
+  /** Resolves when all that was to be told was told, and nothing of the commands lives any more. */
+  finish(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onIdle.push(resolve);
+      this.#startNext();
+    });
+  }
+
+  /** Ends what runs and forgets what waits. */
+  stop(): void {
+    this.#waiting = [];
+    for (const running of this.#running) running.stop();
+  }
+
+  /** Ends what commands of an earlier runner, which was killed, left behind. */
+  async endLeftovers(): Promise<void> {
+    const { eventCommands } = this.#options.paths;
+    // A session may have put a link there: what it leads to is none of ours.
+    if (this.#world.files.entryKind(eventCommands) !== 'folder') return;
+    for (const name of this.#world.files.list(eventCommands)) {
+      // A runner that has let go of the group may still wait for what it told.
+      const pid = Number(/^\d+-\d+-(\d+)\.json$/.exec(name)?.[1]);
+      if (Number.isNaN(pid)) continue;
+      if (this.#world.processes.identify(pid) !== null) continue;
+      const mark = this.#markOf(name);
+      await reap(this.#world, mark, gatherProcesses(this.#world, mark, undefined));
+      this.#world.files.remove(join(eventCommands, name));
+    }
+  }
+
+  #startNext(): void {
+    while (this.#running.size < runningMax) {
+      const next = this.#waiting.shift();
+      if (next === undefined) break;
+      try {
+        this.#start(next);
+      } catch (error) {
+        // A full disk, or a group that was deleted meanwhile.
+        this.#warn(`An onEvent command could not be started: ${errorText(error)}.`);
+      }
+    }
+    if (this.#running.size > 0 || this.#waiting.length > 0) return;
+    for (const resolve of this.#onIdle.splice(0)) resolve();
+  }
+
+  #start({ command, event, index }: Telling): void {
+    const { paths, env, timeoutMs = eventCommandTimeoutMs } = this.#options;
+    const name = `${event.seq}-${index}-${this.#world.machine.self.pid}.json`;
+    const inputFile = join(paths.eventCommands, name);
+    if (this.#world.files.entryKind(paths.eventCommands) === 'link') {
+      this.#warn(`No onEvent command was told of ${event.type}: ${linkFailure(paths.eventCommands).message}`);
+      return;
+    }
+    this.#world.files.makeFolder(paths.eventCommands);
+    this.#world.files.writeAtomic(inputFile, `${safeJson(event)}\n`);
+    const logFile = join(paths.eventCommands, 'output.log');
+    const mark = this.#markOf(name);
+    const running = runShellCommand(this.#world, {
+      command,
+      cwd: paths.folder,
+      env,
+      logFile,
+      timeoutMs,
+      mark,
+      keeper: paths.subreaper,
+      inputFile,
+    });
+    this.#running.add(running);
+    void running.ended.then((end) => {
+      this.#running.delete(running);
+      this.#conclude(command, end, inputFile, logFile);
+      this.#startNext();
+    });
+  }
+
+  #conclude(command: string, end: CommandEnd, inputFile: string, logFile: string): void {
+    try {
+      this.#world.files.remove(inputFile);
+    } catch {
+      // The next run takes it away.
+    }
+    if (end.ok) return;
+    const how = end.timedOut ? 'took too long and was ended' : `failed (${codeOf(end)})`;
+    const last = end.tail.split('\n').findLast((line) => line.trim() !== '') ?? '';
+    const said = last === '' ? '' : `: ${safeLine(last, columnsMax)}`;
+    this.#warn(`An onEvent command ${how}: ${safeLine(command, columnsMax)}${said}. What it printed: ${logFile}`);
+  }
+
+  #warn(text: string): void {
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
+    this.#options.warn(text);
+  }
+
+  /** Files of groups have names of their own, so no two commands of this machine have one mark. */
+  #markOf(name: string): string {
+    return `${this.#options.paths.folder}/on-event/${name}`;
+  }
+}
+
+function codeOf({ exitCode }: CommandEnd): string {
+  return exitCode === null ? 'ended by a signal' : `exit code ${exitCode}`;
+}

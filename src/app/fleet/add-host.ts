@@ -1,0 +1,294 @@
+/** `host add`: another machine joins, by ssh and in one command: checked, installed, given its login, and started. */
+import { chooseLogin } from '../../claude/launch/login.ts';
+import { defined } from '../../core/defined.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { plainNamePattern, plainNameRule } from '../../core/values.ts';
+import { readAdded, ticketOf, writeAdded } from '../../fleet/fleet-files.ts';
+import { joinLine } from '../../fleet/join-line.ts';
+import { loginText, readLogin } from '../../fleet/login-files.ts';
+import { shellWord } from '../path-argument.ts';
+import type { Place } from '../place.ts';
+import { knownFleet } from './init.ts';
+import { checkHostName, checkLabels, joinSteps } from './join.ts';
+import { type OwnPackage, withOwnPackage } from './own-package.ts';
+import { checkDestination, lastLine, Remote } from './ssh.ts';
+
+export interface AddOptions {
+  readonly name: string;
+  readonly ssh: string;
+  readonly slots?: number | undefined;
+  /** Absent, as login and slots: as it was. */
+  readonly labels?: readonly string[] | undefined;
+  readonly login?: string | undefined;
+  /** The version of claude that is used there although its trial failed. */
+  readonly acceptClaude?: string | undefined;
+}
+
+/** Sending what is large takes its time. */
+const sendMs = 600_000;
+const joinMs = 120_000;
+
+/** What is there. Paths are those of that machine. */
+interface Found {
+  readonly system: string;
+  readonly git: string;
+  readonly bun: string;
+  readonly claude: string;
+  readonly data: string;
+  readonly root: string;
+}
+
+/** `say` is told what is being done. Resolves with what `host join` said there. */
+export async function addHost(
+  place: Place,
+  root: string,
+  given: AddOptions,
+  say: (step: string) => void,
+): Promise<Result<readonly string[]>> {
+  const checked = checkAsked(place, root, given);
+  if (!checked.ok) return checked;
+  const { line, login } = checked.value;
+  const remote = new Remote(place, given.ssh);
+  say(`Connecting to ${given.ssh} ...`);
+  const found = await probe(remote);
+  if (!found.ok) return found;
+  const { system, git, bun } = found.value;
+  say(`It is ${system} with ${git}, claude, and ${bun === '' ? 'no Bun' : `Bun ${bun}`}. Packing the program ...`);
+  const program = `${found.value.data}/claude-code-agent/host`;
+  const installed = await withOwnPackage(place, (own) =>
+    install(place, remote, { own, found: found.value, program, say }),
+  );
+  if (!installed.ok) return installed;
+  // From here on there is something that `host forget` has to undo.
+  const noted = note(place, root, given, program);
+  if (!noted.ok) return noted;
+  if (login !== undefined) {
+    say(`Sending the login ${login.name} ...`);
+    const sent = await sendLogin(remote, found.value.root, login);
+    if (!sent.ok) return sent;
+  }
+  const words = [
+    'host',
+    'join',
+    '-',
+    '--name',
+    given.name,
+    ...(given.labels ?? []).flatMap((label) => ['--label', label]),
+  ];
+  if (given.slots !== undefined) words.push('--slots', String(given.slots));
+  if (given.login !== undefined) words.push('--login', given.login);
+  if (given.acceptClaude !== undefined) words.push('--accept-claude', given.acceptClaude);
+  const command = [`${program}/bin/cca`, ...words].map(shellWord).join(' ');
+  const steps: ReadonlySet<string> = new Set(Object.values(joinSteps));
+  const sayStep = (line: string) => {
+    if (steps.has(line)) say(line);
+  };
+  const joined = await remote.run(`exec ${command}`, Buffer.from(`${line}\n`), joinMs, sayStep);
+  if (!joined.ok) return joined;
+  const { code, stdout, stderr } = joined.value;
+  if (code !== 0) return there(given.ssh, stderr, 'Cure that there, then add the machine again.');
+  const said = `${stdout}${stderr}`.trim().split('\n');
+  return ok(said.filter((line) => !steps.has(line)));
+}
+
+interface Asked {
+  readonly line: string;
+  readonly login: { readonly name: string; readonly text: string } | undefined;
+}
+
+/** All that can be known to be wrong before anybody is asked. */
+function checkAsked(place: Place, root: string, given: AddOptions): Result<Asked> {
+  const fleet = knownFleet(place, root);
+  if (!fleet.ok) return fleet;
+  const name = checkHostName(given.name);
+  const labels = checkLabels(given.labels ?? []);
+  const destination = checkDestination(given.ssh);
+  for (const one of [name, labels, destination]) if (!one.ok) return one;
+  const added = readAdded(place.world.files, root);
+  if (!added.ok) return added;
+  const before = added.value[given.name];
+  if (before !== undefined && before.ssh !== given.ssh) {
+    return fail('duplicate', `There is a machine ${given.name} already, at ${before.ssh}.`, {
+      sentence: 'Choose another name, or take that one out with',
+      commands: [['host', 'forget', given.name]],
+    });
+  }
+  const login = loginToSend(place, root, given.login);
+  if (!login.ok) return login;
+  return ok({ line: joinLine(ticketOf(fleet.value)), login: login.value });
+}
+
+/** The login of that name here, else the one that runs here would use now. */
+function loginToSend({ world, env }: Place, root: string, name: string | undefined): Result<Asked['login']> {
+  if (name === undefined) return ok(undefined);
+  if (!plainNamePattern.test(name)) {
+    return fail('usage', `${JSON.stringify(name)} is no name of a login: ${plainNameRule}.`, 'Give another one.');
+  }
+  const kept = readLogin(world.files, root, name);
+  if (!kept.ok) return kept;
+  if (kept.value !== undefined) return ok({ name, text: loginText(kept.value) });
+  const { kind, source, variables } = chooseLogin(env);
+  const where = env.ANTHROPIC_BASE_URL;
+  if (kind === 'api-key' || kind === 'oauth-token') {
+    return ok({ name, text: loginText({ ...variables, ...(where ? { ANTHROPIC_BASE_URL: where } : {}) }) });
+  }
+  const what = kind === 'store' ? 'is kept in your own store and cannot be copied' : `(${source}) is more than a key`;
+  const path = `${root}/fleet/logins/${name}.env`;
+  const next = `Put one into ${path} (chmod 600), such as CLAUDE_CODE_OAUTH_TOKEN=… from "claude setup-token".`;
+  return fail('not-logged-in', `There is no login ${name} here, and the one that is in use ${what}.`, next);
+}
+
+const probeScript = `
+say() { printf 'cca-%s=%s\\n' "$1" "$2"; }
+say system "$(uname -s) $(uname -m)"
+say git "$(git --version 2>/dev/null)"
+say bun "$(bun --version 2>/dev/null)"
+say claude "\${CLAUDE_CODE_AGENT_CLAUDE:-$(command -v claude)}"
+say data "\${XDG_DATA_HOME:-$HOME/.local/share}"
+say root "\${CLAUDE_CODE_AGENT_HOME:-$HOME/.local/claude-code-agent}"
+`;
+
+/** What lies there. Fails with `usage` when something is missing that cannot be brought along. */
+async function probe(remote: Remote): Promise<Result<Found>> {
+  const ran = await remote.run(probeScript);
+  if (!ran.ok) return ran;
+  // A profile there may print what it likes.
+  const said = new Map(
+    [...ran.value.stdout.matchAll(/^cca-(\w+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value.trim()]),
+  );
+  const of = (name: string): string => said.get(name) ?? '';
+  const { destination } = remote;
+  if (of('system') === '') {
+    return there(
+      destination,
+      ran.value.stderr,
+      'It needs a shell: whoever logs in there must be able to run commands.',
+    );
+  }
+  if (of('git') === '') return lacks(destination, 'git', 'Install git there.');
+  if (of('claude') === '') {
+    return lacks(
+      destination,
+      'claude',
+      'Install Claude Code there, on the PATH of a command over ssh, or in ~/.local/bin.',
+    );
+  }
+  const { system, git, bun, claude, data, root } = Object.fromEntries(
+    ['system', 'git', 'bun', 'claude', 'data', 'root'].map((name) => [name, of(name)]),
+  ) as unknown as Found;
+  return ok({ system, git, bun, claude, data, root });
+}
+
+function lacks(destination: string, what: string, next: string) {
+  return fail('usage', `There is no ${what} on ${destination}.`, next);
+}
+
+function there(destination: string, stderr: string, next: string) {
+  const said = lastLine(stderr).replace(/^[\w.-]+: /, '');
+  return fail('usage', `On ${destination}: ${said}.`, next);
+}
+
+interface Installing {
+  readonly own: OwnPackage;
+  readonly found: Found;
+  readonly program: string;
+  readonly say: (step: string) => void;
+}
+
+/**
+ * Puts the program there, whole or not at all, and tries it: beside those that were put there before, because sessions
+ * that work there have paths of theirs. A link says which one is meant.
+ */
+async function install(place: Place, remote: Remote, { own, found, program, say }: Installing): Promise<Result<void>> {
+  const name = `${program}-${place.world.random.uuid().slice(0, 8)}`;
+  const [target, fresh] = [shellWord(program), shellWord(name)];
+  say(`Sending the program, ${megabytes(own.program)} ...`);
+  const unpack = `set -e; mkdir -p ${fresh}; chmod 700 ${fresh}; cd ${fresh}; tar -xzf -`;
+  const sent = await remote.run(unpack, own.program, sendMs);
+  if (!sent.ok) return sent;
+  if (sent.value.code !== 0) return there(remote.destination, sent.value.stderr, 'Cure that, then add it again.');
+  if (!isNewEnough(found.bun)) {
+    const bun = await bringBun(place, remote, { own, found, program: name, say });
+    if (!bun.ok) return bun;
+  }
+  say('Trying whether it starts there ...');
+  const tried = await remote.run(`fresh=${fresh}; target=${target}; ${switchScript}`);
+  if (!tried.ok) return tried;
+  if (tried.value.code === 0) return ok(undefined);
+  return there(remote.destination, tried.value.stderr, 'The program does not start there; install Bun there by hand.');
+}
+
+/** Of earlier ones those are removed that nothing uses any more, neither by its command nor by its environment. */
+const switchScript = `
+"$fresh/bin/cca" --version || { rm -rf "$fresh"; exit 1; }
+set -e
+if [ -e "$target" ] && [ ! -L "$target" ]; then mv "$target" "$target-before"; fi
+ln -sfn "\${fresh##*/}" "$target"
+{ used=$(cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ); } 2>/dev/null || true
+for old in "$target"-*; do
+  [ "$old" != "$fresh" ] || continue
+  case "$used" in *"$old/"*) ;; *) rm -rf "$old" ;; esac
+done
+`;
+
+/** Bun is a part of every installation by npm; here it is sent along to a machine that has none, or an old one. */
+async function bringBun(place: Place, remote: Remote, { own, found, program, say }: Installing): Promise<Result<void>> {
+  const ran = await place.world.processes.run({
+    program: 'uname',
+    args: ['-sm'],
+    cwd: '/',
+    env: { PATH: place.env.PATH ?? '' },
+    timeoutMs: 10_000,
+  });
+  const here = ran.ok ? ran.value.stdout.trim() : '';
+  const missing = (why: string) =>
+    fail(
+      'usage',
+      `There is no Bun ${Bun.version} or later on ${remote.destination}, and ${why}.`,
+      'Install Bun there: https://bun.sh',
+    );
+  if (here !== found.system) return missing(`the one of this machine (${here}) does not run on ${found.system}`);
+  const bun = await own.bun();
+  if (!bun.ok) return bun;
+  if (bun.value === undefined) return missing('none was found here that could be sent');
+  say(`Sending Bun, ${megabytes(bun.value)} ...`);
+  const sent = await remote.run(`cd ${shellWord(program)} && tar -xzf -`, bun.value, sendMs);
+  if (!sent.ok) return sent;
+  return sent.value.code === 0
+    ? ok(undefined)
+    : there(remote.destination, sent.value.stderr, 'Free some disk space there.');
+}
+
+function megabytes({ length }: Uint8Array): string {
+  return `${(length / 1024 / 1024).toFixed(1)} MB`;
+}
+
+function isNewEnough(version: string): boolean {
+  const [there = [], here = []] = [version, Bun.version].map((text) => text.split('.').map(Number.parseFloat));
+  const at = here.findIndex((part, index) => part !== there[index]);
+  return version !== '' && (at === -1 || (there[at] ?? 0) > (here[at] ?? 0));
+}
+
+/** Once, by ssh's input, into a file that is nobody else's from its first byte on. */
+async function sendLogin(
+  remote: Remote,
+  root: string,
+  { name, text }: NonNullable<Asked['login']>,
+): Promise<Result<void>> {
+  const folder = `${root}/fleet/logins`;
+  const [at, path] = [shellWord(folder), shellWord(`${folder}/${name}.env`)];
+  const script = `set -e; umask 077; mkdir -p ${at}; cat >${path}.new; chmod 600 ${path}.new; mv ${path}.new ${path}`;
+  const sent = await remote.run(script, Buffer.from(text));
+  if (!sent.ok) return sent;
+  return sent.value.code === 0
+    ? ok(undefined)
+    : there(remote.destination, sent.value.stderr, 'Cure that, then add it again.');
+}
+
+function note({ world }: Place, root: string, { name, ssh, login }: AddOptions, program: string): Result<void> {
+  const added = readAdded(world.files, root);
+  if (!added.ok) return added;
+  const sent = login ?? added.value[name]?.login;
+  const host = { ssh, program, ...defined({ login: sent }) };
+  return writeAdded(world.files, root, { ...added.value, [name]: host });
+}

@@ -1,0 +1,197 @@
+/**
+ * The agent of this machine as something that stays: a unit of `systemd --user`, or where there is none, a process in
+ * the background. It starts its guard itself, as a process that outlives it.
+ */
+import { isAbsolute, join } from 'node:path';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { fleetPaths } from '../../fleet/fleet-paths.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+import { delay } from '../../system/clock.ts';
+import { launcherIn, ownCommand } from '../../system/own-program.ts';
+import type { SignalName, World } from '../../system/world.ts';
+import type { Place } from '../place.ts';
+import { lastLine } from './ssh.ts';
+
+const commandMs = 30_000;
+const lookMs = 50;
+/** The agent connects before it says that it is there. */
+const beginMs = 30_000;
+const endMs = 10_000;
+const logTailBytes = 4_000;
+
+export const agentUnit = 'claude-code-agent-host.service';
+
+/** What the agent must know of the environment of whoever joined; a unit begins with nearly none. */
+const kept = new RegExp(
+  [
+    /^(?:PATH|LANG|LC_\w+|TZ|XDG_\w+_HOME|CLAUDE_CODE_AGENT_(?:HOME|CLAUDE|BUN))$/,
+    /^(?:HTTPS?_PROXY|NO_PROXY|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS|SSL_CERT_\w+)$/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+);
+
+/** The text of the unit. A login never stands in it. */
+export function unitText({ env, packageRoot }: Pick<Place, 'env' | 'packageRoot'>): string {
+  const variables = Object.entries(env).filter(([name, value]) => kept.test(name) && value !== undefined);
+  const environment = variables.map(([name, value]) => `Environment=${quoted(`${name}=${value}`)}`);
+  const command = [quoted(launcherIn(packageRoot), true), ...agentWords].join(' ');
+  return `[Unit]
+Description=claude-code-agent: works for a fleet
+StartLimitIntervalSec=0
+
+[Service]
+ExecStart=${command}
+Restart=always
+RestartSec=2
+# Sessions and the guard outlive the agent; the next one takes them over.
+KillMode=process
+# Each session may be limited by a control group of its own.
+Delegate=yes
+${environment.join('\n')}
+
+[Install]
+WantedBy=default.target
+`;
+}
+
+const agentWords = ['host', 'serve'];
+
+/** One word of a unit: specifiers, and in a command line variables, mean something there. */
+function quoted(text: string, isCommand = false): string {
+  const plain = text
+    .replace(/[\\"]/g, '\\$&')
+    .replaceAll('%', '%%')
+    .replace(/[\n\r]/g, ' ');
+  return `"${isCommand ? plain.replaceAll('$', '$$$$') : plain}"`;
+}
+
+/** How the agent was started. */
+export type Started =
+  | { readonly as: 'unit'; readonly lingers: boolean }
+  | { readonly as: 'process'; readonly log: string };
+
+/** Starts it anew; resolves when it runs. Fails with what it said when it ended instead. */
+export async function startAgent(place: Place, root: string): Promise<Result<Started>> {
+  const stopped = await stopAgent(place, root);
+  if (!stopped.ok) return stopped;
+  const { world } = place;
+  if (!(await hasUserUnits(place))) return startInBackground(place, root);
+  const folder = unitFolder(place);
+  try {
+    world.files.makeFolder(folder, 'project');
+    world.files.writeAtomic(join(folder, agentUnit), unitText(place));
+  } catch (error) {
+    return { ok: false, failure: systemFailure(folder, error) };
+  }
+  for (const words of [['daemon-reload'], ['enable', '--now', agentUnit]]) {
+    const done = await systemctl(place, ...words);
+    if (!done.ok) return done;
+  }
+  const begun = await untilHeld(world, fleetPaths(root).agentLock, () => null);
+  if (!begun) {
+    const message = `The unit ${agentUnit} was started, but no agent runs.`;
+    return fail('spawn-failed', message, `See what it says: journalctl --user -u ${agentUnit}`);
+  }
+  return ok({ as: 'unit', lingers: await lingers(place) });
+}
+
+async function startInBackground(place: Place, root: string): Promise<Result<Started>> {
+  const { world, packageRoot } = place;
+  const { folder, agentLock } = fleetPaths(root);
+  const log = join(folder, 'host.log');
+  world.files.makeFolder(folder);
+  world.files.remove(log);
+  const { program, args } = ownCommand('main', packageRoot);
+  const env = Object.fromEntries(Object.entries(place.env).filter(([, value]) => value !== undefined));
+  const spawned = world.processes.spawn({
+    program,
+    args: [...args, ...agentWords],
+    cwd: '/',
+    env: env as Record<string, string>,
+    stdoutFile: log,
+    stderrFile: log,
+  });
+  if (!spawned.ok) return spawned;
+  let isOver = false;
+  spawned.value.onExit(() => {
+    isOver = true;
+  });
+  if (await untilHeld(world, agentLock, () => isOver)) return ok({ as: 'process', log });
+  const said = new TextDecoder().decode(world.files.readBytes(log, 0, logTailBytes));
+  return fail('spawn-failed', `The agent ended at once: ${lastLine(said)}.`, `All that it said is in ${log}`);
+}
+
+/** False when `isOver` says that it will not come, or it takes too long. */
+async function untilHeld(world: World, lock: string, isOver: () => boolean | null): Promise<boolean> {
+  for (let waited = 0; waited < beginMs; waited += lookMs) {
+    if (world.locks.holder(lock) !== null) return true;
+    if (isOver() === true) return false;
+    await delay(world.clock, lookMs);
+  }
+  return false;
+}
+
+/** Ends agent and guard, and takes the unit away. What they had started works on. */
+export async function stopAgent(place: Place, root: string): Promise<Result<void>> {
+  const { world } = place;
+  const unit = join(unitFolder(place), agentUnit);
+  if (world.files.info(unit) !== null && (await hasUserUnits(place))) {
+    const disabled = await systemctl(place, 'disable', '--now', agentUnit);
+    if (!disabled.ok) return disabled;
+  }
+  world.files.remove(unit);
+  const { agentLock, guardLock } = fleetPaths(root);
+  for (const lock of [agentLock, guardLock]) {
+    const isGone = await endHolder(world, lock);
+    if (!isGone) {
+      const pid = world.locks.holder(lock)?.identity.pid;
+      return fail('internal', `Process ${pid}, which holds ${lock}, does not end.`, `End it by hand: kill -9 ${pid}`);
+    }
+  }
+  return ok(undefined);
+}
+
+async function endHolder(world: World, lock: string): Promise<boolean> {
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const satisfies readonly SignalName[]) {
+    const holder = world.locks.holder(lock);
+    if (holder === null) return true;
+    world.processes.signal(holder.identity, signal);
+    for (let waited = 0; waited < endMs; waited += lookMs) {
+      if (!world.processes.isAlive(holder.identity)) break;
+      await delay(world.clock, lookMs);
+    }
+  }
+  return world.locks.holder(lock) === null;
+}
+
+function unitFolder({ env }: Pick<Place, 'env'>): string {
+  const { XDG_CONFIG_HOME: config = '', HOME: home = '/' } = env;
+  return join(isAbsolute(config) ? config : join(home, '.config'), 'systemd', 'user');
+}
+
+async function hasUserUnits(place: Place): Promise<boolean> {
+  return (await systemctl(place, 'show-environment')).ok;
+}
+
+async function lingers(place: Place): Promise<boolean> {
+  const shown = await run(place, 'loginctl', ['show-user', '--property=Linger', '--value']);
+  // Where nobody can say, nobody is told to change it.
+  return !(shown.ok && shown.value.stdout.trim() === 'no');
+}
+
+async function systemctl(place: Place, ...words: string[]): Promise<Result<void>> {
+  const ran = await run(place, 'systemctl', ['--user', ...words]);
+  if (ran.ok && ran.value.exitCode === 0) return ok(undefined);
+  const said = ran.ok ? lastLine(ran.value.stderr) : ran.failure.message;
+  return fail(
+    'spawn-failed',
+    `systemctl --user ${words.join(' ')} failed: ${said}.`,
+    'Cure what it says, or give --foreground.',
+  );
+}
+
+function run({ world, env }: Place, program: string, args: readonly string[]) {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined));
+  return world.processes.run({ program, args, cwd: '/', env: given as Record<string, string>, timeoutMs: commandMs });
+}

@@ -1,0 +1,113 @@
+/** `host forget`: a machine is no part of the fleet any more, and what it may have spent is booked. */
+import { join } from 'node:path';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { GroupId, SessionId } from '../../core/group.ts';
+import { type AttemptLease, readLeases } from '../../fleet/agent/lease-file.ts';
+import { readAdded, readHost, writeAdded } from '../../fleet/fleet-files.ts';
+import { type FleetPaths, fleetPaths } from '../../fleet/fleet-paths.ts';
+import { forgetHost } from '../../fleet/registry.ts';
+import { groupPaths, sessionPaths } from '../../store/paths.ts';
+import type { AttemptSubject } from '../../worker/host.ts';
+import { LocalHost } from '../../worker/local-host.ts';
+import { shellWord } from '../path-argument.ts';
+import type { Place } from '../place.ts';
+import { stopAgent } from './agent-service.ts';
+import { dropHost, isLost, listHosts, unknownHost } from './hosts.ts';
+import { withRedis } from './init.ts';
+import { lastLine, Remote } from './ssh.ts';
+
+/** What is known before it is done, for the question. */
+export interface ToForget {
+  readonly name: string;
+  /** This very machine, whose agent is ended. */
+  readonly isHere: boolean;
+  /** How it is reached; undefined when it was not added from here. */
+  readonly ssh: string | undefined;
+  /** Sessions that are at work there; undefined when nobody knows. */
+  readonly used: number | undefined;
+}
+
+/** Fails with `not-found` when neither this machine nor the fleet knows the name. */
+export async function lookAtHost(place: Place, root: string, name: string): Promise<Result<ToForget>> {
+  const { world } = place;
+  const own = readHost(world.files, root);
+  if (!own.ok) return own;
+  if (own.value?.name === name) {
+    const used = world.files.list(fleetPaths(root).slots).length;
+    return ok({ name, isHere: true, ssh: undefined, used });
+  }
+  const added = readAdded(world.files, root);
+  if (!added.ok) return added;
+  const ssh = added.value[name]?.ssh;
+  const hosts = await listHosts(place, root);
+  if (!hosts.ok) return hosts;
+  const host = hosts.value.find((one) => one.name === name);
+  if (host === undefined && ssh === undefined) return unknownHost(name, hosts.value);
+  return ok({ name, isHere: false, ssh, used: host === undefined || isLost(host) ? undefined : host.used });
+}
+
+/** What a machine keeps that is none of its work for others. */
+const staying: readonly string[] = ['fleet.json', 'added.json', 'logins'];
+
+/** Of this machine: its agent, its guard, what works, and what they keep here; logins stay. */
+export async function leaveFleet(place: Place, root: string): Promise<Result<undefined>> {
+  const { world } = place;
+  const paths = fleetPaths(root);
+  const host = readHost(world.files, root);
+  const working = readLeases(world, paths);
+  const stopped = await stopAgent(place, root);
+  if (!stopped.ok) return stopped;
+  const local = new LocalHost(world);
+  for (const lease of working) await local.attempt(subjectOf(paths, lease)).endNow();
+  const { value: config } = host.ok ? host : { value: undefined };
+  // Where Redis does not answer, the fleet hears nothing of this machine any more and takes it for lost.
+  if (config !== undefined) await withRedis(world, config, (redis) => forgetHost(redis, config.name));
+  for (const name of world.files.list(paths.folder)) {
+    if (!staying.includes(name)) world.files.remove(join(paths.folder, name));
+  }
+  return ok(undefined);
+}
+
+function subjectOf({ work }: FleetPaths, { attemptId, groupId, sessionId }: AttemptLease): AttemptSubject {
+  const id = sessionId as SessionId;
+  return { attemptId, sessionId: id, paths: sessionPaths(groupPaths(work, groupId as GroupId), id) };
+}
+
+const undoMs = 120_000;
+
+/** The value: what could not be undone there. */
+export async function takeOut(place: Place, root: string, { name }: ToForget): Promise<Result<string | undefined>> {
+  const { world } = place;
+  const added = readAdded(world.files, root);
+  if (!added.ok) return added;
+  const { [name]: known, ...others } = added.value;
+  const undone = known === undefined ? ok(undefined) : await undoThere(place, name, known);
+  const dropped = await dropHost(place, root, name);
+  if (!dropped.ok) return dropped;
+  if (known !== undefined) {
+    const written = writeAdded(world.files, root, others);
+    if (!written.ok) return written;
+  }
+  return ok(undone.ok ? undefined : undone.failure.message);
+}
+
+/** Ends the agent there, and removes the program and the login that were put there. */
+async function undoThere(
+  place: Place,
+  name: string,
+  { ssh, program, login }: { readonly ssh: string; readonly program: string; readonly login?: string | undefined },
+): Promise<Result<void>> {
+  const at = shellWord(program);
+  const env = login === undefined ? '' : shellWord(login);
+  const leave = [`${at}/bin/cca`, 'host', 'forget', shellWord(name), '--yes'].join(' ');
+  // What is not there any more is not asked to end.
+  const script = `set -e
+if [ -x ${at}/bin/cca ]; then ${leave} || [ ! -e "$root/fleet/host.json" ]; fi
+${login === undefined ? '' : `rm -f "$root/fleet/logins/"${env}.env`}
+rm -rf ${at} ${at}-*`;
+  const root = `root="\${CLAUDE_CODE_AGENT_HOME:-$HOME/.local/claude-code-agent}"\n`;
+  const ran = await new Remote(place, ssh).run(`${root}${script}`, undefined, undoMs);
+  if (!ran.ok) return ran;
+  if (ran.value.code === 0) return ok(undefined);
+  return fail('usage', `On ${ssh}: ${lastLine(ran.value.stderr)}.`, 'Undo it there by hand.');
+}

@@ -1,0 +1,78 @@
+/** What a machine that works for others says of its git and logins to `doctor --hosts`: each is tried, at no cost. */
+import { join } from 'node:path';
+import { defined } from '../../core/defined.ts';
+import { ok, type Result } from '../../core/failure.ts';
+import type { ChosenProgram } from '../../fleet/agent/context.ts';
+import { environmentWith } from '../../fleet/agent/login.ts';
+import { readHost } from '../../fleet/fleet-files.ts';
+import { fleetPaths } from '../../fleet/fleet-paths.ts';
+import { loginNames } from '../../fleet/login-files.ts';
+import type { HostChecks } from '../../fleet/wire.ts';
+import { runOwn } from '../../git/run-git.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+import { askLogin } from '../login-check.ts';
+import type { Place } from '../place.ts';
+
+export async function checkOwnHost(
+  place: Pick<Place, 'world' | 'env'>,
+  root: string,
+  claude: Result<ChosenProgram>,
+): Promise<HostChecks> {
+  const git = await tryGit(place, root);
+  // What claude says about a login can only be asked where there is one that may be used.
+  const logins = claude.ok ? await tryLogins(place, root, claude.value.program) : [];
+  return { git: git.ok ? { version: git.value } : { trouble: git.failure.message }, logins };
+}
+
+/** Its version, when a worktree can be made with it. */
+async function tryGit({ world, env }: Pick<Place, 'world' | 'env'>, root: string): Promise<Result<string>> {
+  const git = { world, env };
+  const folder = join(fleetPaths(root).folder, `git-${world.random.uuid()}`);
+  const run = (...args: string[]) => runOwn(git, folder, args, { variables: somebody });
+  try {
+    world.files.makeFolder(folder);
+    const version = await run('--version');
+    if (!version.ok) return version;
+    const steps = [
+      () => run('init', '--bare', '--quiet', folder),
+      () => run('hash-object', '-t', 'tree', '-w', '/dev/null'),
+      (tree: string) => run('commit-tree', '-m', 'none', tree),
+      (commit: string) => run('worktree', 'add', '--quiet', '--detach', join(folder, 'tried'), commit),
+    ];
+    let before = '';
+    for (const step of steps) {
+      const done = await step(before);
+      if (!done.ok) return done;
+      before = done.value.trim();
+    }
+    return ok(version.value.trim().replace(/^git version /, ''));
+  } catch (error) {
+    return { ok: false, failure: systemFailure(folder, error) };
+  } finally {
+    world.files.remove(folder);
+  }
+}
+
+const somebody = {
+  ...{ GIT_AUTHOR_NAME: 'claude-code-agent', GIT_AUTHOR_EMAIL: 'claude-code-agent@localhost' },
+  ...{ GIT_COMMITTER_NAME: 'claude-code-agent', GIT_COMMITTER_EMAIL: 'claude-code-agent@localhost' },
+};
+
+/** Each that is kept here, and that of the agent where it is used. */
+async function tryLogins(
+  { world, env }: Pick<Place, 'world' | 'env'>,
+  root: string,
+  program: string,
+): Promise<HostChecks['logins']> {
+  const host = readHost(world.files, root);
+  const usesOwn = host.ok && host.value?.login === undefined;
+  const names = [...(usesOwn ? [undefined] : []), ...loginNames(world.files, root)];
+  const logins: HostChecks['logins'][number][] = [];
+  for (const name of names) {
+    const paying = environmentWith(world.files, root, env, name);
+    const asked = paying.ok ? await askLogin({ world, env: paying.value }, program) : paying;
+    const trouble = asked.ok ? {} : { trouble: asked.failure.message };
+    logins.push({ ...defined({ name }), ...trouble });
+  }
+  return logins;
+}

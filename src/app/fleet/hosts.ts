@@ -1,0 +1,49 @@
+/** The machines of a fleet, seen from where groups are run. */
+import { advise } from '../../core/advice.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { describeHosts } from '../../fleet/known-hosts.ts';
+import * as registry from '../../fleet/registry.ts';
+import type { Place } from '../place.ts';
+import { knownFleet, withRedis } from './init.ts';
+
+export type FleetHost = registry.RegisteredHost;
+export const { isLost } = registry;
+export { describeHosts };
+
+/** Fails with `not-found` without a fleet, with `timeout` when Redis does not answer. */
+export async function listHosts(place: Place, root: string): Promise<Result<FleetHost[]>> {
+  const fleet = knownFleet(place, root);
+  return fleet.ok ? withRedis(place.world, fleet.value, registry.hostsNow) : fleet;
+}
+
+/** The value: the machine as it was. Fails with `not-found` when no machine of that name has joined. */
+export async function setDraining(
+  place: Place,
+  root: string,
+  name: string,
+  isDraining: boolean,
+): Promise<Result<FleetHost>> {
+  const fleet = knownFleet(place, root);
+  if (!fleet.ok) return fleet;
+  return withRedis(place.world, fleet.value, async (redis) => {
+    const hosts = await registry.hostsNow(redis);
+    if (!hosts.ok) return hosts;
+    const host = hosts.value.find((one) => one.name === name);
+    if (host === undefined) return unknownHost(name, hosts.value);
+    const set = await (isDraining ? registry.drainHost : registry.resumeHost)(redis, name);
+    return set.ok ? ok(host) : set;
+  });
+}
+
+/** Takes it off the list. */
+export async function dropHost(place: Place, root: string, name: string): Promise<Result<void>> {
+  const fleet = knownFleet(place, root);
+  return fleet.ok ? withRedis(place.world, fleet.value, (redis) => registry.forgetHost(redis, name)) : fleet;
+}
+
+export function unknownHost(name: string, hosts: readonly { readonly name: string }[]) {
+  const known = hosts.map((host) => host.name).join(', ');
+  const message = `There is no machine ${JSON.stringify(name)} in the fleet.`;
+  if (known !== '') return fail('not-found', message, `There are: ${known}.`);
+  return fail('not-found', message, advise('Let one join with', ['host', 'add', 'NAME', '--ssh', 'USER@HOST']));
+}

@@ -1,0 +1,151 @@
+/**
+ * app/fleet/: machines that work together: how a fleet is made, joined, looked at and left. This file: `fleet
+ * init`, on the machine of whoever runs groups.
+ */
+import { defined } from '../../core/defined.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { FleetAddress } from '../../fleet/engine.ts';
+import { type FleetConfig, readFleet, ticketOf, writeFleet } from '../../fleet/fleet-files.ts';
+import { fleetPaths } from '../../fleet/fleet-paths.ts';
+import { joinLine } from '../../fleet/join-line.ts';
+import { checkAddress, FleetRedis, type RedisHealth, withoutPassword } from '../../fleet/redis.ts';
+import { newFleetKeys } from '../../fleet/seal.ts';
+import type { World } from '../../system/world.ts';
+import { briefPath, lookAt, tryPath } from '../path-argument.ts';
+import type { Place } from '../place.ts';
+import { aclLine, checkRedis } from './redis-check.ts';
+
+export interface FleetOptions {
+  readonly redis: string;
+  /** Absent = the same URL. */
+  readonly hostRedis?: string | undefined;
+  readonly leaseMs?: number | undefined;
+  /** Path of a PEM file. */
+  readonly ca?: string | undefined;
+  readonly insecure?: boolean | undefined;
+}
+
+export interface MadeFleet {
+  readonly joinLine: string;
+  /** False when there was one, whose keys stay. */
+  readonly isNew: boolean;
+  /** The machines do not know of it until they join again. */
+  readonly changed: readonly ('redis' | 'lease' | 'ca')[];
+  readonly redis: string;
+  readonly version: string;
+  readonly leaseMs: number;
+  /** What Redis is to be told so that there are users who reach nothing but the fleet; empty when there are. */
+  readonly acl: readonly string[];
+  readonly file: string;
+}
+
+const usualLeaseMs = 60_000;
+
+/** Writes nothing unless Redis is as it must be. */
+export async function makeFleet(place: Place, root: string, given: FleetOptions): Promise<Result<MadeFleet>> {
+  const { world } = place;
+  const before = readFleet(world.files, root);
+  if (!before.ok) return before;
+  const insecure = given.insecure === true;
+  const url = checkAddress({ redis: given.redis, insecure });
+  if (!url.ok) return url;
+  const hostUrl = checkAddress({ redis: given.hostRedis ?? given.redis, insecure });
+  if (!hostUrl.ok) return hostUrl;
+  const ca = given.ca === undefined ? ok(before.value?.ca) : readCertificate(place, given.ca);
+  if (!ca.ok) return ca;
+  const trust = { ...defined({ ca: ca.value }), ...(insecure ? { insecure } : {}) };
+  const { sealingKey, signingKey, publicKey } = before.value ?? newFleetKeys();
+  const config: FleetConfig = {
+    version: 1,
+    redis: given.redis,
+    ...defined({ hostRedis: given.hostRedis }),
+    sealingKey,
+    signingKey,
+    publicKey,
+    leaseMs: given.leaseMs ?? before.value?.leaseMs ?? usualLeaseMs,
+    ...trust,
+  };
+  const checked = await checkServers(world, config);
+  if (!checked.ok) return checked;
+  const written = writeFleet(world.files, root, config);
+  if (!written.ok) return written;
+  return ok({
+    joinLine: joinLine(ticketOf(config)),
+    isNew: before.value === undefined,
+    changed: before.value === undefined ? [] : changesOf(before.value, config),
+    redis: withoutPassword(given.redis),
+    version: checked.value.version,
+    leaseMs: config.leaseMs,
+    acl: aclLines(url.value, hostUrl.value),
+    file: fleetPaths(root).config,
+  });
+}
+
+async function checkServers(world: World, config: FleetConfig): Promise<Result<RedisHealth>> {
+  const health = await withRedis(world, config, (redis) => redis.health());
+  if (!health.ok) return health;
+  const checked = checkRedis(health.value);
+  if (!checked.ok) return checked;
+  const { hostRedis } = config;
+  if (hostRedis === undefined) return health;
+  const forHosts = await withRedis(world, { ...config, redis: hostRedis }, (redis) => redis.nowMs());
+  return forHosts.ok ? health : forHosts;
+}
+
+/** A connection for a few questions. */
+export async function withRedis<T>(
+  world: World,
+  address: FleetAddress,
+  questions: (redis: FleetRedis) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  const opened = await FleetRedis.open(world, address);
+  if (!opened.ok) return opened;
+  try {
+    return await questions(opened.value);
+  } finally {
+    opened.value.close();
+  }
+}
+
+/** The join line of the fleet that there is. Fails with `not-found` without one. */
+export function joinLineOf(place: Place, root: string): Result<string> {
+  const config = knownFleet(place, root);
+  return config.ok ? ok(joinLine(ticketOf(config.value))) : config;
+}
+
+/** Fails with `not-found` when this machine has none. */
+export function knownFleet({ world, env }: Place, root: string): Result<FleetConfig> {
+  const config = readFleet(world.files, root, env.CLAUDE_CODE_AGENT_FLEET);
+  if (!config.ok) return config;
+  if (config.value !== undefined) return ok(config.value);
+  return fail('not-found', 'There is no fleet here.', {
+    sentence: 'Make one with',
+    commands: [['fleet', 'init', '--redis', 'URL']],
+  });
+}
+
+function readCertificate({ world, cwd }: Place, path: string): Result<string> {
+  const absolute = path.startsWith('/') ? path : `${cwd}/${path}`;
+  const next = 'Give --ca the PEM file of the authority that signed the certificate of Redis.';
+  const found = lookAt(world.files, absolute);
+  if (!found.ok) return fail('usage', `${briefPath(absolute)} ${found.trouble}.`, next);
+  const text = tryPath(() => world.files.readText(absolute));
+  const isPem = text.ok && text.value?.includes('-----BEGIN CERTIFICATE-----') === true;
+  return isPem ? ok(text.value as string) : fail('usage', `${briefPath(absolute)} holds no certificate in PEM.`, next);
+}
+
+function changesOf(before: FleetConfig, now: FleetConfig): ('redis' | 'lease' | 'ca')[] {
+  const isSame = ticketOf(before).redis === ticketOf(now).redis;
+  return [
+    ...(isSame ? [] : (['redis'] as const)),
+    ...(before.leaseMs === now.leaseMs ? [] : (['lease'] as const)),
+    ...(before.ca === now.ca ? [] : (['ca'] as const)),
+  ];
+}
+
+/** Whoever has a user of its own for runners and another one for machines has done what these lines do. */
+function aclLines(runner: URL, host: URL): string[] {
+  const isOwn = ({ username }: URL) => username !== '' && username !== 'default';
+  if (isOwn(runner) && isOwn(host) && runner.username !== host.username) return [];
+  return [aclLine('cca-runner', 'RUNNER-PASSWORD'), aclLine('cca-host', 'HOST-PASSWORD')];
+}

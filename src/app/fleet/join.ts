@@ -1,0 +1,176 @@
+/** `host join`: this machine works for a fleet from now on. */
+import { findClaude } from '../../claude/launch/program.ts';
+import { versionOf } from '../../claude/launch/program-file.ts';
+import { defined } from '../../core/defined.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { hostNamePattern, hostNameRule, labelPattern, labelRule, slotsMax } from '../../core/values.ts';
+import { checkName, homeOf } from '../../fleet/agent/serve.ts';
+import { type HostConfig, readHost, writeHost } from '../../fleet/fleet-files.ts';
+import { parseJoinLine } from '../../fleet/join-line.ts';
+import { loginNames, readLogin } from '../../fleet/login-files.ts';
+import { withoutPassword } from '../../fleet/redis.ts';
+import { listHosts, type RegisteredHost } from '../../fleet/registry.ts';
+import { delay } from '../../system/clock.ts';
+import { checkAccepted } from '../claude-check/judge.ts';
+import type { Place } from '../place.ts';
+import { agentUnit, type Started, startAgent } from './agent-service.ts';
+import { withRedis } from './init.ts';
+
+const gitMs = 20_000;
+const lookMs = 200;
+/** The agent asks claude for its version first. */
+const listedMs = 100_000;
+
+export interface JoinOptions {
+  readonly line: string;
+  /** Absent = the name by which this machine joined before, else its own. */
+  readonly name?: string | undefined;
+  /** Absent, as all that follows: as before, or if it is new here, as many as there are cores. */
+  readonly slots?: number | undefined;
+  readonly labels?: readonly string[] | undefined;
+  readonly login?: string | undefined;
+  /** The version of claude that is used although its trial failed. */
+  readonly acceptClaude?: string | undefined;
+}
+
+export interface Joined {
+  readonly host: HostConfig;
+  /** Without its password. */
+  readonly redis: string;
+}
+
+/** Writes down what this machine does for whom; nothing unless all of it is right and Redis answers. */
+export async function joinFleet(place: Place, root: string, given: JoinOptions): Promise<Result<Joined>> {
+  const { world } = place;
+  const ticket = parseJoinLine(given.line);
+  if (!ticket.ok) return ticket;
+  const before = readHost(world.files, root);
+  if (!before.ok) return before;
+  const name = checkHostName(given.name ?? before.value?.name ?? world.machine.host);
+  if (!name.ok) return name;
+  const labels = checkLabels(given.labels ?? before.value?.labels ?? []);
+  if (!labels.ok) return labels;
+  const slots = given.slots ?? before.value?.slots ?? Math.min(world.machine.cores, slotsMax);
+  const loginName = given.login ?? before.value?.login;
+  const login = checkLogin(place, root, loginName);
+  if (!login.ok) return login;
+  const programs = await checkPrograms(place, given.acceptClaude);
+  if (!programs.ok) return programs;
+  const { leaseMs } = ticket.value;
+  const free = await withRedis(world, ticket.value, async (redis) => {
+    const reached = await redis.nowMs();
+    return reached.ok ? checkName(redis, { name: name.value, leaseMs }, homeOf(world, root)) : reached;
+  });
+  if (!free.ok) return free;
+  const acceptClaude = given.acceptClaude ?? before.value?.acceptClaude;
+  const host: HostConfig = {
+    ...ticket.value,
+    name: name.value,
+    slots,
+    labels: labels.value,
+    ...defined({ login: loginName, acceptClaude }),
+  };
+  const written = writeHost(world.files, root, host);
+  return written.ok ? ok({ host, redis: withoutPassword(host.redis) }) : written;
+}
+
+/** What takes a while, as it is told to people and to `host add`. */
+export const joinSteps = { start: 'Starting the agent ...', wait: 'Waiting until the fleet hears of it ...' } as const;
+
+/** The same with an agent that stays. */
+export async function joinAndServe(
+  place: Place,
+  root: string,
+  given: JoinOptions,
+): Promise<Result<Joined & { readonly started: Started }>> {
+  const joined = await joinFleet(place, root, given);
+  if (!joined.ok) return joined;
+  const before = await withRedis(place.world, joined.value.host, (redis) => redis.nowMs());
+  if (!before.ok) return before;
+  place.notes.line(joinSteps.start);
+  const started = await startAgent(place, root);
+  if (!started.ok) return started;
+  place.notes.line(joinSteps.wait);
+  const listed = await untilListed(place, joined.value.host, before.value);
+  if (listed?.refusal !== undefined) {
+    const again = acceptIt(listed);
+    const next = `Install another version of Claude Code; the agent, which was started, tries it by itself.${again}`;
+    return fail('claude-unproven', `This machine has joined, and takes nothing: ${listed.refusal}`, next);
+  }
+  if (listed !== undefined) return ok({ ...joined.value, started: started.value });
+  const next = started.value.as === 'unit' ? `journalctl --user -u ${agentUnit}` : started.value.log;
+  return fail('timeout', 'The agent was started, but the fleet does not hear of it.', `See what it says: ${next}`);
+}
+
+/** Its agent, begun after that time of Redis, says so itself as soon as its claude is known, and tried if it is new. */
+async function untilListed({ world }: Place, host: HostConfig, afterMs: number): Promise<RegisteredHost | undefined> {
+  const seen = await withRedis(world, host, async (redis) => {
+    for (let waited = 0; waited < listedMs; waited += lookMs) {
+      const hosts = await listHosts(redis);
+      const own = hosts.ok ? hosts.value.find(({ name }) => name === host.name) : undefined;
+      if (own?.isGuarded === true && own.since >= afterMs) return ok(own);
+      await delay(world.clock, lookMs);
+    }
+    return ok(undefined);
+  });
+  return seen.ok ? seen.value : undefined;
+}
+
+function acceptIt({ abilities: { claudeVersion } }: RegisteredHost): string {
+  return claudeVersion === '' ? '' : ` Or join again at your own risk with --accept-claude ${claudeVersion}.`;
+}
+
+/** `host serve --accept-claude`: the same is written down without joining anew. */
+export async function acceptClaude(place: Place, root: string, version: string): Promise<Result<void>> {
+  const { files } = place.world;
+  const host = readHost(files, root);
+  if (!host.ok || host.value === undefined) return host.ok ? ok(undefined) : host;
+  const checked = await checkPrograms(place, version);
+  return checked.ok ? writeHost(files, root, { ...host.value, acceptClaude: version }) : checked;
+}
+
+/** Without them nothing could ever be started here. */
+async function checkPrograms({ world, env, packageRoot }: Place, accepted: string | undefined): Promise<Result<void>> {
+  const claude = findClaude(world, env, { packageRoot });
+  const version = claude.ok ? await versionOf(world, claude.value.program, env) : claude;
+  if (!version.ok) return version;
+  const isRight = checkAccepted(version.value, accepted);
+  if (!isRight.ok) return isRight;
+  const path = { PATH: env.PATH ?? '', HOME: env.HOME ?? '' };
+  const git = await world.processes.run({ program: 'git', args: ['--version'], cwd: '/', env: path, timeoutMs: gitMs });
+  if (git.ok && git.value.exitCode === 0) return ok(undefined);
+  return fail('usage', 'There is no git on this machine.', 'Install git: sessions work in worktrees.');
+}
+
+export function checkHostName(name: string): Result<string> {
+  if (hostNamePattern.test(name) && name !== 'any') return ok(name);
+  return fail(
+    'usage',
+    `${JSON.stringify(name)} is no name of a machine: ${hostNameRule}.`,
+    'Give another one with --name.',
+  );
+}
+
+/** Each once, in the order of the alphabet. */
+export function checkLabels(labels: readonly string[]): Result<string[]> {
+  const wrong = labels.find((label) => !labelPattern.test(label));
+  if (wrong === undefined) return ok([...new Set(labels)].toSorted());
+  return fail(
+    'usage',
+    `${JSON.stringify(wrong)} is no label: ${labelRule}.`,
+    'Give each label with a --label of its own.',
+  );
+}
+
+function checkLogin({ world }: Place, root: string, name: string | undefined): Result<void> {
+  if (name === undefined) return ok(undefined);
+  const login = readLogin(world.files, root, name);
+  if (!login.ok) return login;
+  if (login.value !== undefined) return ok(undefined);
+  const known = loginNames(world.files, root);
+  const next =
+    known.length > 0
+      ? `There are: ${known.join(', ')}.`
+      : `Make ${root}/fleet/logins/${name}.env, for you alone (chmod 600), with a line such as ANTHROPIC_API_KEY=…`;
+  return fail('not-found', `This machine holds no login ${JSON.stringify(name)}.`, next);
+}

@@ -1,0 +1,152 @@
+/** app/handover/: what the commands of handover share. This file makes a project that later sessions find again. */
+import { basename, dirname, join, relative } from 'node:path';
+import { updateExclusively } from '../../context/exclusive-update.ts';
+import { isObject, type JsonObject, readExactJson } from '../../context/faber/json-text.ts';
+import {
+  configuredFolders,
+  findProjects,
+  handoverConfig,
+  planningFolder,
+  resumeFileName,
+} from '../../context/handover/projects.ts';
+import { newResumeFile } from '../../context/handover/resume-file.ts';
+import { readProjectText } from '../../context/hook-call.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+import type { Files } from '../../system/world.ts';
+import { briefPath, tryPath } from '../path-argument.ts';
+import type { Notes, Place } from '../place.ts';
+
+const configBytesMax = 1024 * 1024;
+
+export interface MadeProject {
+  /** Absolute, links resolved. */
+  readonly project: string;
+  /** The resume file, when it was not there already. */
+  readonly made?: string;
+  /** The configuration that names the folder now. */
+  readonly named?: string;
+}
+
+export interface WantedProject {
+  /** Absolute. */
+  readonly folder: string;
+  /** The folder's when it is left out. */
+  readonly name?: string | undefined;
+}
+
+/**
+ * Makes the resume file of a project, and names the folder in the configuration of the root where the hooks would not
+ * find it otherwise; each file is told as soon as it is there. Fails with `duplicate` when all is there already, with
+ * `corrupt-file` for a configuration that cannot be used (nothing was made then), with `usage`, and after a failed
+ * write.
+ */
+export function initProject(
+  place: Place,
+  root: string,
+  wanted: WantedProject,
+  told: Pick<Notes, 'line'>,
+): Result<MadeProject> {
+  const { files } = place.world;
+  const folder = withoutLinks(files, wanted.folder);
+  const file = join(folder, planningFolder, resumeFileName);
+  const config = configuredFolders(files, root);
+  if (config.trouble !== null) {
+    const next = 'Correct or remove that file, then run the command again; nothing was made.';
+    return fail('corrupt-file', `${config.trouble}.`, next);
+  }
+  const naming = join(root, handoverConfig);
+  const sound = configNow(place, naming);
+  if (!sound.ok) return sound;
+  const made = make(place, folder, file, wanted.name);
+  if (!made.ok && made.failure.reason !== 'duplicate') return made;
+  const isFound = findProjects(files, root).projects.some((project) => project.file === file);
+  const path = relative(root, folder);
+  const isBelow = !path.startsWith('..');
+  // A project that is there, but where no hook looks, is worth being named.
+  if (!made.ok && (isFound || !isBelow || !readProjectText(files, root, file).ok)) return made;
+  if (made.ok) told.line(`Made ${file}`);
+  const isNamed = !isFound && isBelow;
+  if (isNamed) {
+    const named = nameFolder(place, naming, path);
+    if (!named.ok) return named;
+    told.line(`Named it in ${naming}`);
+  } else if (!isFound) told.line(`Its hooks find it when claude is started in ${folder}`);
+  return ok({ project: folder, ...(made.ok ? { made: file } : {}), ...(isNamed ? { named: naming } : {}) });
+}
+
+/** The path as the system sees it, also when its last parts are yet to be made. */
+function withoutLinks(files: Files, path: string): string {
+  const real = tryPath(() => files.realPath(path));
+  if (real.ok && real.value !== null) return real.value;
+  const parent = dirname(path);
+  return parent === path ? path : join(withoutLinks(files, parent), basename(path));
+}
+
+function make({ world: { files, clock } }: Place, folder: string, file: string, name?: string): Result<void> {
+  const projectId = basename(folder);
+  const timestamp = new Date(clock.now()).toISOString();
+  const text = newResumeFile({ projectId, projectName: name ?? projectId, timestamp });
+  try {
+    files.makeFolder(dirname(file), 'project');
+    files.writeBytes(file, new TextEncoder().encode(text), { durable: true, access: 'project' });
+    return ok(undefined);
+  } catch (error) {
+    const { code } = error as { code?: unknown };
+    if (typeof code !== 'string') throw error;
+    const brief = briefPath(file);
+    if (code === 'EEXIST' && files.entryKind(file) !== null) {
+      return fail('duplicate', `${brief} is already there.`, 'Go on with it; nothing was changed.');
+    }
+    if (code === 'EEXIST' || code === 'ENOTDIR') {
+      const message = `${brief} cannot be made: a file has the name of one of its folders.`;
+      return fail('usage', message, 'Give another path.');
+    }
+    return { ok: false, failure: systemFailure(file, error) };
+  }
+}
+
+/** Adds the folder to the configuration of the root. */
+function nameFolder({ world: { files, clock } }: Place, config: string, path: string): Result<unknown> {
+  try {
+    files.makeFolder(dirname(config), 'project');
+  } catch (error) {
+    return { ok: false, failure: systemFailure(config, error) };
+  }
+  return updateExclusively(files, {
+    path: config,
+    nowMs: clock.now(),
+    bytesMax: configBytesMax,
+    change: (before) => {
+      const read = before === null ? ok<JsonObject>({}) : readConfig(config, before);
+      if (!read.ok) return read;
+      const { value } = read;
+      const folders = Array.isArray(value.folders) ? value.folders : [];
+      if (folders.includes(path)) return ok(null);
+      return ok(new TextEncoder().encode(`${JSON.stringify({ ...value, folders: [...folders, path] }, null, 2)}\n`));
+    },
+  });
+}
+
+/** Looked at before anything is made, so that a project is never made and then not named. */
+function configNow({ world: { files } }: Place, config: string): Result<JsonObject> {
+  const read = tryPath(() => (files.info(config) === null ? null : files.readBytes(config, 0, configBytesMax + 1)));
+  if (!read.ok) return fail('usage', `${briefPath(config)} ${read.trouble}.`, 'Check its permissions.');
+  if (read.value === null) return ok({});
+  if (read.value.length <= configBytesMax) return readConfig(config, read.value);
+  return fail('corrupt-file', `${config} is larger than ${configBytesMax} bytes.`, 'Correct or remove it.');
+}
+
+/** Fails with `corrupt-file` also for what could not be written back as it is. */
+function readConfig(config: string, bytes: Uint8Array): Result<JsonObject> {
+  const refuse = (what: string) => fail('corrupt-file', what, 'Correct or remove it, then run the command again.');
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return refuse(`${config} is not valid UTF-8.`);
+  }
+  const read = readExactJson(text);
+  if (!read.ok) return refuse(`${config}:${read.place.line}:${read.place.column}: ${read.message}.`);
+  return isObject(read.value) ? ok(read.value) : refuse(`${config} is not a JSON object.`);
+}

@@ -1,0 +1,179 @@
+/**
+ * app/hooks/: our hooks in settings of a person's own. This file: the settings file that a person named: read
+ * strictly, changed with a backup and as a whole, or not at all.
+ */
+
+import { dirname, join, resolve } from 'node:path';
+import { readBackCheck } from '../../claude/launch/settings.ts';
+import { updateExclusively } from '../../context/exclusive-update.ts';
+import { uninstallHooks } from '../../context/install.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { contextNames } from '../../core/group.ts';
+import { findObjectFault } from '../../store/json-places.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+import type { FileAccess } from '../../system/world.ts';
+import { briefPath, lookAt, tryPath } from '../path-argument.ts';
+import type { Place } from '../place.ts';
+import { withMember } from './json-member.ts';
+
+export interface SettingsPlace {
+  readonly project?: string | undefined;
+  readonly configDir?: string | undefined;
+}
+
+type Settings = Readonly<Record<string, unknown>>;
+
+/** What is new in a project is for all who work there; settings of a person may hold keys. */
+export function accessOf({ configDir }: SettingsPlace): FileAccess {
+  return configDir === undefined ? 'project' : 'private';
+}
+
+/** More than any settings have; claude reads them at every start. */
+const bytesMax = 4 * 1024 * 1024;
+
+/**
+ * Absolute path of the settings file, links resolved: the project's (this folder's, when nothing is named) or the one
+ * of a config dir. Fails with `usage` when both are named or the folder is not there.
+ */
+export function settingsPath(place: Place, { project, configDir }: SettingsPlace): Result<string> {
+  if (project !== undefined && configDir !== undefined) {
+    const message = 'Both --project and --config-dir are given.';
+    return fail('usage', message, 'Give the one whose settings are meant.');
+  }
+  const typed = configDir ?? project ?? '.';
+  const option = configDir === undefined ? '--project' : '--config-dir';
+  const next = `Give the path of an existing folder to ${option}.`;
+  if (typed === '') return fail('usage', `The path given to ${option} is empty.`, next);
+  const folder = resolve(place.cwd, typed);
+  const { files } = place.world;
+  const found = lookAt(files, folder);
+  if (!found.ok) return fail('usage', `The folder ${briefPath(folder)} ${found.trouble}.`, next);
+  if (found.value !== 'folder') return fail('usage', `${briefPath(folder)} is not a folder.`, next);
+  const path = configDir === undefined ? join(folder, '.claude', 'settings.json') : join(folder, 'settings.json');
+  return targetOf(place, path);
+}
+
+/** People keep settings in a repository of their own and link to them: the file behind the link is changed. */
+function targetOf({ world: { files } }: Place, path: string): Result<string> {
+  const next = 'Correct that path, then run the command again.';
+  const entry = tryPath(() => files.entryKind(path));
+  if (!entry.ok) return fail('usage', `${briefPath(path)} ${entry.trouble}.`, next);
+  if (entry.value === null) return ok(path);
+  const real = tryPath(() => files.realPath(path));
+  if (!real.ok) return fail('usage', `${briefPath(path)} ${real.trouble}.`, next);
+  if (real.value === null) return fail('usage', `${briefPath(path)} is a link that leads nowhere.`, next);
+  const kind = lookAt(files, real.value);
+  if (!kind.ok) return fail('usage', `${briefPath(path)} ${kind.trouble}.`, next);
+  return kind.value === 'file' ? ok(real.value) : fail('usage', `${briefPath(path)} is not a regular file.`, next);
+}
+
+/** What the file says; null when there is none. Fails with `corrupt-file` when claude would ignore it. */
+export function readSettings({ world: { files } }: Place, path: string): Result<Settings | null> {
+  const read = tryPath(() => (files.info(path) === null ? null : files.readBytes(path, 0, bytesMax + 1)));
+  if (!read.ok) return fail('usage', `${briefPath(path)} ${read.trouble}.`, 'Check its permissions.');
+  if (read.value === null) return ok(null);
+  const parsed = parseSettings(path, read.value);
+  return parsed.ok ? ok(parsed.value.settings) : parsed;
+}
+
+interface Parsed {
+  readonly text: string;
+  readonly settings: Settings;
+}
+
+function parseSettings(path: string, bytes: Uint8Array): Result<Parsed> {
+  const next = 'Correct the file, then run the command again; nothing was changed.';
+  const refuse = (what: string) => fail('corrupt-file', what, next);
+  if (bytes.length > bytesMax) return refuse(`${path} is larger than ${bytesMax} bytes.`);
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return refuse(`${path} is not valid UTF-8.`);
+  }
+  const fault = findObjectFault(text);
+  if (fault !== null) {
+    const lines = text.slice(0, fault.offset).split('\n');
+    const place = `${path}:${lines.length}:${(lines.at(-1) as string).length + 1}`;
+    return refuse(`${place} is not valid JSON that can be changed safely: ${fault.message}.`);
+  }
+  const checked = readBackCheck(path, text);
+  return checked.ok ? ok({ text, settings: checked.value }) : refuse(checked.failure.message);
+}
+
+export interface Changed {
+  readonly isChanged: boolean;
+  /** Path of the copy that was made now of what was there; null when none was needed. */
+  readonly backup: string | null;
+}
+
+/**
+ * Gives the file the `hooks` that `change` makes; all other members keep their bytes. One copy is kept beside it, of
+ * what the person last had there. Fails with `corrupt-file`, `busy` or `write-failed`, and then the file is as it was.
+ */
+export function changeHooks(
+  { world: { files, clock } }: Place,
+  { path, access }: { readonly path: string; readonly access: FileAccess },
+  change: (settings: Settings) => Settings,
+): Result<Changed> {
+  let backup: string | null = null;
+  try {
+    files.makeFolder(dirname(path), access);
+    const updated = updateExclusively(files, {
+      path,
+      nowMs: clock.now(),
+      bytesMax,
+      access,
+      change: (bytes) => {
+        const before: Result<Parsed> = bytes === null ? ok({ text: '{}\n', settings: {} }) : parseSettings(path, bytes);
+        if (!before.ok) return before;
+        const { text, settings } = before.value;
+        const after = change(settings);
+        if (Bun.deepEquals(settings, after)) return ok(null);
+        const newText = withMember(text, 'hooks', after.hooks);
+        // claude ignores a faulty file without a word, so ours is judged before it is there.
+        const checked = readBackCheck(path, newText);
+        if (!checked.ok) return checked;
+        if (bytes !== null) {
+          const kept = keep(files, path, { bytes, settings });
+          if (!kept.ok) return kept;
+          backup = kept.value;
+        }
+        return ok(new TextEncoder().encode(newText));
+      },
+    });
+    return updated.ok ? ok({ isChanged: updated.value, backup }) : updated;
+  } catch (error) {
+    if (typeof (error as { code?: unknown }).code !== 'string') throw error;
+    return { ok: false, failure: systemFailure(path, error) };
+  }
+}
+
+/**
+ * One copy at most, whose name tells whose it is. It is replaced only when something besides our hooks has changed
+ * since: installing twice, or taking out what was put in, must not push out what the person had before. A file that
+ * holds nothing but our hooks needs none.
+ */
+function keep(
+  files: Place['world']['files'],
+  path: string,
+  { bytes, settings }: { readonly bytes: Uint8Array; readonly settings: Settings },
+): Result<string | null> {
+  const own = (one: Settings) => uninstallHooks(one, contextNames);
+  if (Object.keys(own(settings)).length === 0) return ok(null);
+  const copy = `${path}.claude-code-agent.bak`;
+  const kind = files.entryKind(copy);
+  if (kind !== null && kind !== 'file') {
+    return fail('write-failed', `${copy} is in the way of a copy of what is there.`, 'Move it away.');
+  }
+  if (kind === 'file') {
+    const kept = parseSettings(copy, files.readBytes(copy, 0, bytesMax + 1));
+    if (kept.ok && Bun.deepEquals(own(kept.value.settings), own(settings))) return ok(null);
+  }
+  const fresh = `${copy}.new`;
+  // Left over from a process that died here: only the holder of the lock writes it.
+  if (files.entryKind(fresh) === 'file') files.remove(fresh);
+  files.writeBytes(fresh, bytes, { durable: true, access: 'project', like: path });
+  files.rename(fresh, copy);
+  return ok(copy);
+}

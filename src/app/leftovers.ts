@@ -1,0 +1,131 @@
+/** Processes that a group can leave behind when its runner died: ended before its folder goes. */
+
+import { tmpVariable } from '../claude/launch/environment.ts';
+import { advise } from '../core/advice.ts';
+import type { ProcessIdentity } from '../core/event.ts';
+import { fail } from '../core/failure.ts';
+import type { GroupId, SessionId } from '../core/group.ts';
+import { isSessionId } from '../core/id.ts';
+import { findRehearsal } from '../rehearsal/serve.ts';
+import { refuseForeignWorkers, refuseHidden, refuseHiddenWorkers } from '../runner/run-start.ts';
+import { sightOf } from '../runner/sight.ts';
+import { machineOf } from '../runner/stop-group.ts';
+import type { GroupWriter } from '../store/group-writer.ts';
+import { type GroupPaths, sessionPaths } from '../store/paths.ts';
+import { isRegularFile } from '../store/regular-file.ts';
+import { delay } from '../system/clock.ts';
+import { errorCode } from '../system/system-error.ts';
+import type { World } from '../system/world.ts';
+import { readNote } from '../worker/noted-processes.ts';
+import { gatherFromAll, reap } from '../worker/reap.ts';
+
+const attemptId = /"(?:attemptId|attempt)":(?:\{"id":)?"([0-9a-f-]{36})"/;
+const attemptEnd = /"type":"session_(?:completed|failed|paused)"/;
+const stopPatienceMs = 5_000;
+const pollMs = 25;
+
+/**
+ * A failure when a worker of the group, or of `only`, may still be running on another machine, where nobody here can
+ * stop it: only a runner hears what it has made and cost.
+ */
+export function foreignWorker(
+  world: World,
+  { state, paths }: Pick<GroupWriter, 'state' | 'paths'>,
+  only: Iterable<SessionId> = state.running,
+): ReturnType<typeof refuseForeignWorkers> {
+  for (const sessionId of only) {
+    const host = machineOf(state, sessionId);
+    if (host === null) continue;
+    const begun = `A session of group ${state.group.id} works on the machine ${host}`;
+    const message = `${begun}, and no runner is there to stop it.`;
+    return fail(
+      'other-host',
+      message,
+      advise('Let one take it over, then say this again', ['group', 'run', state.group.id]),
+    );
+  }
+  return refuseForeignWorkers(state, world.machine.self, sightOf(world, paths));
+}
+
+/** A failure when a worker of the group is running on this machine among pids that mean nothing here. */
+export function hiddenWorker(
+  world: World,
+  { state, paths }: Pick<GroupWriter, 'state' | 'paths'>,
+): ReturnType<typeof refuseHiddenWorkers> {
+  return refuseHiddenWorkers(state, world.machine.self, sightOf(world, paths));
+}
+
+const namespaceOf = /"pidNamespace":"([^"]*)"/g;
+
+/** The same for a group whose log cannot be read as a whole: who ran it last is still named there. */
+export function hiddenDamagedWorker(world: World, id: GroupId, paths: GroupPaths): ReturnType<typeof fail> | null {
+  const last = [...logText(world, paths).matchAll(namespaceOf)].at(-1)?.[1];
+  if (last === undefined || last === world.machine.self.pidNamespace) return null;
+  const { listens } = sightOf(world, paths);
+  return world.files.list(paths.sessions).filter(isSessionId).some(listens) ? refuseHidden(id) : null;
+}
+
+/** Empty on a disk that has died: what runs is then found by what it was started with. */
+function logText({ files }: World, { events }: GroupPaths): string {
+  try {
+    return (isRegularFile(files, events) ? files.readText(events) : null) ?? '';
+  } catch (error) {
+    if (errorCode(error) !== 'EIO') throw error;
+    return '';
+  }
+}
+
+/**
+ * The living processes of attempts that began and did not end, by attempt id, for a group whose log cannot be read as a
+ * whole: they are found by the attempt ids that can still be made out in it, by what was noted of them, and, under the
+ * id of the session, by the folder that no other session has.
+ */
+export function damagedLeftovers(world: World, paths: GroupPaths): Map<string, ProcessIdentity[]> {
+  const open = new Set<string>();
+  for (const line of logText(world, paths).split('\n')) {
+    const id = attemptId.exec(line)?.[1];
+    if (id === undefined) continue;
+    if (attemptEnd.test(line)) open.delete(id);
+    else open.add(id);
+  }
+  const notes = world.files
+    .list(paths.sessions)
+    .filter(isSessionId)
+    .flatMap((id) => readNote(world, sessionPaths(paths, id).processes) ?? []);
+  for (const note of notes) open.add(note.attemptId);
+  const leftovers = new Map<string, ProcessIdentity[]>();
+  for (const id of world.files.list(paths.sessions).filter(isSessionId)) {
+    const marked = world.processes.findMarked(tmpVariable, sessionPaths(paths, id).tmp);
+    const unlogged = marked.filter(({ pid }) => pid !== world.machine.self.pid);
+    if (unlogged.length > 0) leftovers.set(id, unlogged);
+  }
+  for (const id of open) {
+    const noted = notes.filter((note) => note.attemptId === id).flatMap(({ processes }) => processes);
+    const found = [
+      ...noted.filter((process) => world.processes.isAlive(process)),
+      ...gatherFromAll(world, id, undefined),
+    ];
+    leftovers.set(id, [...new Map(found.map((process) => [process.pid, process])).values()]);
+  }
+  return leftovers;
+}
+
+/** Ends them; resolves to how many had to be ended, or to -1 when some could not. The caller holds the group's lock. */
+export async function stopDamagedGroup(world: World, paths: GroupPaths): Promise<number> {
+  let ended = 0;
+  for (const [id, processes] of damagedLeftovers(world, paths)) {
+    const more = await reap(world, id, processes);
+    ended = more < 0 || ended < 0 ? -1 : ended + more;
+  }
+  return ended;
+}
+
+/** Ends the scripted API of a group; nothing happens when there is none. */
+export async function stopRehearsal(world: World, paths: GroupPaths): Promise<void> {
+  const server = findRehearsal(world, paths.folder);
+  if (server === null) return;
+  world.processes.signal(server, 'SIGTERM');
+  const deadline = world.clock.now() + stopPatienceMs;
+  while (world.processes.isAlive(server) && world.clock.now() < deadline) await delay(world.clock, pollMs);
+  if (world.processes.isAlive(server)) world.processes.signal(server, 'SIGKILL');
+}

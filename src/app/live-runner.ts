@@ -1,0 +1,48 @@
+/** Who holds a group: a runner, or a command that changes it and is gone soon. */
+
+import type { ProcessIdentity } from '../core/event.ts';
+import type { GroupId } from '../core/group.ts';
+import type { GroupState } from '../core/state.ts';
+import { livingRunner } from '../store/living-runner.ts';
+import type { GroupPaths } from '../store/paths.ts';
+import type { World } from '../system/world.ts';
+
+/** Run ids that begin so belong to short commands: they answer no requests and are gone soon. */
+export const shortRunPrefix = 'command-';
+
+/** The run id of the runner that holds the group; null when nobody or only a short command does. */
+export function liveRunner(world: World, group: { readonly paths: Pick<GroupPaths, 'lock'> }): string | null {
+  const holder = world.locks.holder(group.paths.lock);
+  return holder === null || holder.runId.startsWith(shortRunPrefix) ? null : holder.runId;
+}
+
+/** Its runner, when that is halted by a signal, such as that of Ctrl-Z: its sessions work on, and nobody hears them. */
+export function haltedRunner(world: World, { lock }: Pick<GroupPaths, 'lock'>): ProcessIdentity | null {
+  const holder = world.locks.holder(lock)?.identity ?? null;
+  return holder !== null && world.processes.isHalted(holder) ? holder : null;
+}
+
+/** What is said of it; `advice` tells the command. */
+export function haltedSentence(
+  id: GroupId,
+  { pid }: ProcessIdentity,
+): { readonly message: string; readonly advice: string } {
+  return {
+    message: `The runner of ${id} (process ${pid}) is halted: its sessions work on, and nothing else is started.`,
+    advice: `Let it go on with: kill -CONT ${pid}`,
+  };
+}
+
+/** Its lock file was removed, and the runner that the log names lives on this machine all the same. */
+export function isRunWithoutLock(
+  world: World,
+  { paths, state }: { readonly paths: Pick<GroupPaths, 'lock'>; readonly state: GroupState },
+): boolean {
+  // A short command may hold the lock that it found free.
+  return livingRunner(world, state) !== null && liveRunner(world, { paths }) === null;
+}
+
+/** A runner runs the group, with its lock or without; no state = what its log says is not known yet. */
+export function isRun(world: World, paths: Pick<GroupPaths, 'lock'>, state: GroupState | null): boolean {
+  return liveRunner(world, { paths }) !== null || (state !== null && livingRunner(world, state) !== null);
+}

@@ -1,0 +1,60 @@
+/** Paths that a user named: whatever the system says about them is part of a sentence, never an exception. */
+import { needsQuotes, quoted } from '../core/id.ts';
+import type { FileInfo, Files } from '../system/world.ts';
+
+/** `trouble` completes a sentence that begins with the path. */
+export type Looked<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly trouble: string };
+
+/** Does something with a path; errors of the system become `trouble`, all others are thrown again. */
+export function tryPath<T>(action: () => T): Looked<T> {
+  try {
+    return { ok: true, value: action() };
+  } catch (error) {
+    const { code } = error as { code?: unknown };
+    if (typeof code !== 'string') throw error;
+    return { ok: false, trouble: troubles[code] ?? `cannot be read (${code})` };
+  }
+}
+
+export const leadsBack = 'is a symbolic link that leads back to itself';
+
+const troubles: Readonly<Record<string, string>> = {
+  ELOOP: leadsBack,
+  ENAMETOOLONG: 'is longer than a path can be',
+};
+
+export const doesNotExist = 'does not exist';
+
+/** What is there, links followed. */
+export function lookAt(files: Files, path: string): Looked<FileInfo['kind']> {
+  const info = tryPath(() => files.info(path));
+  if (!info.ok) return info;
+  return info.value === null ? { ok: false, trouble: doesNotExist } : { ok: true, value: info.value.kind };
+}
+
+/** What stands in the place of a folder, completing a sentence; null for a folder, also by a link, and for nothing. */
+export function strayIn(files: Files, path: string): string | null {
+  const entry = tryPath(() => files.entryKind(path));
+  if (!entry.ok || entry.value === null) return entry.ok ? null : entry.trouble;
+  const found = lookAt(files, path);
+  if (found.ok) return found.value === 'folder' ? null : 'is not a folder';
+  return found.trouble === doesNotExist ? 'is a link that leads nowhere' : found.trouble;
+}
+
+/** A path as one word of a shell's command line. */
+export function shellWord(path: string): string {
+  return /^[\w./@%+=:,-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+}
+
+const briefHead = 300;
+const briefTail = 80;
+
+/**
+ * The path for a sentence, so that what is wrong with it can be read: of a very long one only both ends, and in quotes
+ * when a sentence would hide some of its characters.
+ */
+export function briefPath(path: string): string {
+  const isLong = path.length > briefHead + briefTail;
+  const brief = isLong ? `${path.slice(0, briefHead)}…${path.slice(-briefTail)}` : path;
+  return needsQuotes(brief) ? quoted(brief, brief.length) : brief;
+}

@@ -1,0 +1,112 @@
+/**
+ * Starts and ends the scripted API of a rehearsal. It is a process of its own, so that workers keep their API when
+ * the runner is killed.
+ */
+import { dirname, join } from 'node:path';
+import { findClaude, forRehearsal } from '../claude/launch/program.ts';
+import { defined } from '../core/defined.ts';
+import { fail, ok, type Result } from '../core/failure.ts';
+import { parseScript } from '../rehearsal/script.ts';
+import { findRehearsal, loadScript } from '../rehearsal/serve.ts';
+import type { Rehearsal } from '../runner/run-group.ts';
+import type { GroupPaths } from '../store/paths.ts';
+import { ownCommand } from '../system/own-program.ts';
+import type { ExitStatus, World } from '../system/world.ts';
+import { tryPath } from './path-argument.ts';
+import type { Place } from './place.ts';
+
+export interface RehearsalProcessOptions {
+  readonly packageRoot: string;
+  /** Absolute path; absent = the default script. */
+  readonly scriptFile?: string;
+  /** The environment of this command; only what a process needs to start is taken from it. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** Generous: a machine under load may take long to start a process. */
+const startMsMax = 30_000;
+const lookMs = 20;
+
+/** What is said before a rehearsal whose claude is none; null when there is one, or none is to be had. */
+export function standInNote({ world, env, packageRoot }: Pick<Place, 'world' | 'env' | 'packageRoot'>): string | null {
+  const claude = findClaude(world, env, { packageRoot, ...forRehearsal });
+  return claude.ok && claude.value.origin === 'stand-in'
+    ? 'No claude is installed, so a stand-in plays it and does what the script says. Install Claude Code ' +
+        '(https://claude.com/claude-code), and the same rehearses the real one.'
+    : null;
+}
+
+/** A script that was piped in, as a file by its content: whoever goes on with the rehearsal reads it again. */
+export function keepScript(place: Pick<Place, 'world' | 'root'>, text: string): Result<string> {
+  const script = parseScript(text, 'standard input');
+  if (!script.ok) return script;
+  const data = place.root();
+  if (!data.ok) return data;
+  const digest = new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 16);
+  const file = join(data.value, 'rehearsal-scripts', `${digest}.yaml`);
+  const { files } = place.world;
+  const kept = tryPath(() => {
+    files.makeFolder(dirname(file));
+    files.writeAtomic(file, text, { durable: true });
+  });
+  return kept.ok
+    ? ok(file)
+    : fail('write-failed', `The rehearsal script ${file} ${kept.trouble}.`, 'Give it as a file.');
+}
+
+/** The handle that the runner is given for `--rehearse`. Fails with `usage` when the script is not usable. */
+export function createRehearsal(world: World, options: RehearsalProcessOptions): Result<Rehearsal> {
+  const script = loadScript(world, options.scriptFile);
+  if (!script.ok) return script;
+  const { scriptFile } = options;
+  return ok({
+    ...defined({ scriptFile }),
+    start: (paths) => start(world, paths, options),
+    stop: async (paths) => {
+      const server = findRehearsal(world, paths.folder);
+      if (server === null) return;
+      world.processes.signal(server, 'SIGTERM');
+      await waitUntil(world, () => findRehearsal(world, paths.folder) === null);
+    },
+  });
+}
+
+async function start(world: World, paths: GroupPaths, options: RehearsalProcessOptions): Promise<Result<string>> {
+  const running = findRehearsal(world, paths.folder);
+  if (running !== null) return ok(running.url);
+  const log = join(paths.folder, 'rehearsal.log');
+  const script = options.scriptFile === undefined ? [] : ['--script', options.scriptFile];
+  const { program, args } = ownCommand('main', options.packageRoot);
+  const spawned = world.processes.spawn({
+    program,
+    args: [...args, 'rehearsal-serve', '--group-folder', paths.folder, ...script],
+    cwd: paths.folder,
+    env: {
+      PATH: options.env.PATH ?? '',
+      HOME: join(paths.folder, 'rehearsal-home'),
+      // Bun would keep compiled sources in that home, for everybody to read.
+      BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0',
+    },
+    stdoutFile: log,
+    stderrFile: log,
+  });
+  if (!spawned.ok) return spawned;
+  let exit: ExitStatus | null = null;
+  spawned.value.onExit((status) => {
+    exit = status;
+  });
+  await waitUntil(world, () => exit !== null || findRehearsal(world, paths.folder) !== null);
+  const server = findRehearsal(world, paths.folder);
+  if (server !== null) return ok(server.url);
+  const said = (world.files.readText(log) ?? '').trim().split('\n').at(-1) ?? '';
+  return fail('internal', `The scripted API did not start: ${said === '' ? 'it said nothing' : said}.`, `See ${log}.`);
+}
+
+/** Resolves when `condition` holds, at the latest after the time a start may take. */
+async function waitUntil(world: World, condition: () => boolean): Promise<void> {
+  for (let waited = 0; waited < startMsMax && !condition(); waited += lookMs) {
+    await new Promise<void>((resolve) => {
+      world.clock.after(lookMs, resolve);
+    });
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * app/removal/: groups and sessions that go, with the worktrees that they have left. This file: putting a finished
+ * group away.
+ */
+
+import { advise } from '../../core/advice.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { GroupState } from '../../core/state.ts';
+import type { GroupWriter } from '../../store/group-writer.ts';
+import { plural } from '../../view/format.ts';
+import { finishMerge } from '../delivery/finish.ts';
+import { recoveryHint } from '../delivery/recovery-hint.ts';
+import { type CleanUp, cleanUpSessions, type Leftover, leftoversOf, whyKept } from '../delivery/worktree-cleanup.ts';
+import type { Place } from '../place.ts';
+import type { GroupReference } from '../resolve.ts';
+import { submit } from '../submit.ts';
+
+export interface Archived {
+  readonly state: GroupState;
+  readonly wasArchived: boolean;
+  /** What its sessions had left in repositories. */
+  readonly leftovers: readonly Leftover[];
+  readonly tidied: CleanUp;
+}
+
+/**
+ * It stays readable and can no longer run. Worktrees and branches whose work is merged go; while others hold unmerged
+ * work nothing is archived, unless `force` throws that away. Done again, it only looks at worktrees again.
+ */
+export async function archiveGroup(place: Place, group: GroupReference, force: boolean): Promise<Result<Archived>> {
+  let leftovers: readonly Leftover[] = [];
+  let wasArchived = false;
+  let archived: Archived | undefined;
+  const before = async (writer: GroupWriter): Promise<Result<void>> => {
+    const finished = await finishMerge(place, writer);
+    if (!finished.ok) return finished;
+    const all = await leftoversOf(place, writer.paths, writer.state);
+    leftovers = all.filter(({ record }) => record !== undefined);
+    wasArchived = writer.state.status === 'archived';
+    return wasArchived || force ? ok(undefined) : checkArchivable(place, writer.state, leftovers);
+  };
+  // Archived first: worktrees are looked at again by the same command, should this end in between.
+  const after = async (writer: GroupWriter): Promise<Result<void>> => {
+    const tidied = await cleanUpSessions(place, writer, [...writer.state.sessions.keys()], { force });
+    if (!tidied.ok) return tidied;
+    archived = { state: writer.state, wasArchived, leftovers, tidied: tidied.value };
+    return ok(undefined);
+  };
+  const done = await submit(place, group, { kind: 'archive' }, { before, after });
+  if (!done.ok) return done;
+  return ok(archived as Archived);
+}
+
+/** An archived group cannot be merged any more, so what waits for that must not be put away with it. */
+function checkArchivable(place: Place, state: GroupState, leftovers: readonly Leftover[]): Result<void> {
+  const obstacles = leftovers.flatMap((leftover) => {
+    const why = whyKept(place, withoutLock(leftover), 'keep-unmerged');
+    return why === null ? [] : [{ leftover, why }];
+  });
+  const [first] = obstacles;
+  if (first === undefined) return ok(undefined);
+  const { id } = state.group;
+  const rest = obstacles.length === 1 ? '' : ` So it is with ${plural(obstacles.length - 1, 'further session')}.`;
+  return fail(
+    'illegal-transition',
+    `Group ${id} is not archived: unmerged work would stay. The worktree of ${first.leftover.title}: ` +
+      `${first.why}${rest}`,
+    advise(`${recoveryHint(state, first.leftover)} and archive again, or throw it away with`, [
+      'group',
+      'archive',
+      id,
+      '--force',
+    ]),
+  );
+}
+
+/** A lock keeps the worktree, but says nothing about what is in it. */
+function withoutLock(leftover: Leftover): Leftover {
+  const { standing } = leftover;
+  if (standing?.ok !== true || standing.value.registered === null) return leftover;
+  const { lock: _lock, ...registered } = standing.value.registered;
+  return { ...leftover, standing: ok({ ...standing.value, registered }) };
+}

@@ -1,0 +1,138 @@
+/** Deletes a group with its transcripts and worktrees; also one whose log cannot be read. */
+import { join } from 'node:path';
+import { advise } from '../../core/advice.ts';
+import { thisMachine } from '../../core/event.ts';
+import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
+import type { GroupId } from '../../core/group.ts';
+import type { GroupState } from '../../core/state.ts';
+import { anyTakenProblem } from '../../runner/attach/answers.ts';
+import { stopGroup } from '../../runner/stop-group.ts';
+import { deleteGroup as deleteGroupFolder } from '../../store/group-store.ts';
+import type { GroupWriter } from '../../store/group-writer.ts';
+import { isRegularFile } from '../../store/regular-file.ts';
+import type { World } from '../../system/world.ts';
+import { plural } from '../../view/format.ts';
+import { changeGroup } from '../change-group.ts';
+import { finishMerge } from '../delivery/finish.ts';
+import { leftoversOf, type Release, releaseWorktrees } from '../delivery/worktree-cleanup.ts';
+import { hiddenDamagedWorker, hiddenWorker, stopDamagedGroup, stopRehearsal } from '../leftovers.ts';
+import { leadsBack, strayIn } from '../path-argument.ts';
+import type { Place } from '../place.ts';
+import { type GroupReference, isHeld } from '../resolve.ts';
+
+/**
+ * Fails with `busy` while a runner holds it, with `illegal-transition` while worktrees hold what would be lost, and as
+ * `allows` does, which is asked when nobody else can change the group any more.
+ */
+export async function deleteGroup(
+  place: Place,
+  group: GroupReference,
+  release: Release,
+  allows: (state: GroupState) => Result<void> = () => ok(undefined),
+): Promise<Result<void>> {
+  const deleted = await changeGroup<void>(place, group, {
+    direct: (writer) => {
+      const allowed = allows(writer.state);
+      return allowed.ok ? deleteNow(place, group, writer, release) : allowed;
+    },
+  });
+  return deleted.ok || !isDamage(deleted.failure) ? deleted : deleteDamaged(place, group, release);
+}
+
+/**
+ * What is no file can be locked by nobody, and stands in the way; a runner that lives is known by the log. Below a link
+ * that leads back to itself nobody can even look.
+ */
+export function clearTheWay({ files }: World, { paths: { folder, lock, sessions } }: GroupReference): void {
+  if (strayIn(files, folder) !== null) return;
+  if (files.entryKind(lock) !== null && !isRegularFile(files, lock)) files.remove(lock);
+  if (strayIn(files, sessions) === leadsBack) files.remove(sessions);
+}
+
+/** Nobody is asked about what will be refused anyway. What counts is the lock, which is taken later. */
+export async function refuseWhileRunning(place: Place, group: GroupReference): Promise<Result<void>> {
+  if (!isHeld(place.world, group)) return ok(undefined);
+  const taken = await changeGroup<void>(place, group, { direct: () => ok(undefined) });
+  if (taken.ok || taken.failure.reason !== 'busy') return ok(undefined);
+  const pause = ['group', 'pause', group.groupId];
+  const force = ['group', 'delete', group.groupId, '--force'];
+  const next = advise('Pause it and then delete it, or both at once', pause, force);
+  return fail('busy', taken.failure.message, next);
+}
+
+async function deleteNow(
+  place: Place,
+  group: GroupReference,
+  writer: GroupWriter,
+  release: Release,
+): Promise<Result<void>> {
+  const hidden = hiddenWorker(place.world, writer) ?? anyTakenProblem(writer.state);
+  if (hidden) return hidden;
+  if (writer.state.running.size > 0) {
+    place.notes.line(`Stopping ${plural(writer.state.running.size, 'worker')} that a dead runner left behind ...`);
+    await stopGroup(place.world, writer, 'deleted');
+  }
+  await stopRehearsal(place.world, writer.paths);
+  const finished = await finishMerge(place, writer);
+  return finished.ok ? deleteFiles(place, group, writer.state, release) : finished;
+}
+
+/** Worktrees go through git first: their folders alone would leave the user's repositories with stale entries. */
+async function deleteFiles(
+  place: Place,
+  { root, groupId, paths }: GroupReference,
+  state: GroupState | null,
+  release: Release,
+): Promise<Result<void>> {
+  const leftovers = await leftoversOf(place, paths, state);
+  const released = await releaseWorktrees(place, paths, leftovers, release);
+  if (!released.ok) return released;
+  const target = linkTarget(place.world, paths.folder);
+  deleteGroupFolder(place.world, root, groupId);
+  if (target !== null) place.notes.line(`Its folder was a link, which is gone; what it led to stays: ${target}`);
+  if (hasWorkedElsewhere(state)) await forgetElsewhere(place, root, groupId);
+  return ok(undefined);
+}
+
+/** Null unless it is a link; what nobody finds is told by its own path. */
+function linkTarget({ files }: World, path: string): string | null {
+  return files.entryKind(path) === 'link' ? (files.realPath(path) ?? path) : null;
+}
+
+/** Of a group that cannot be read nobody knows. */
+function hasWorkedElsewhere(state: GroupState | null): boolean {
+  if (state === null) return true;
+  return [...state.sessions.values()].some(({ host }) => host !== undefined && host !== thisMachine);
+}
+
+async function forgetElsewhere(place: Place, root: string, groupId: GroupId): Promise<void> {
+  if (place.world.files.info(join(root, 'fleet', 'fleet.json')) === null) return;
+  const { forgetGroupElsewhere } = await import('../fleet/forget-group.ts');
+  const told = await forgetGroupElsewhere(place, root, groupId);
+  if (told.ok) return;
+  const left = 'What machines of the fleet keep of it stays there for 14 days, for they could not be told';
+  place.notes.line(`${left}: ${told.failure.message}`);
+}
+
+function isDamage(failure: Failure): boolean {
+  return failure.reason === 'corrupt-file' || failure.reason === 'newer-version';
+}
+
+/** Without a readable log there is no writer; the lock is taken by hand. */
+async function deleteDamaged(place: Place, group: GroupReference, release: Release): Promise<Result<void>> {
+  const { world } = place;
+  const { groupId, paths } = group;
+  const lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId: world.random.uuid() });
+  if (lock === null)
+    return fail('busy', `Group ${groupId} is held by another process.`, 'Try again when it has ended.');
+  try {
+    const hidden = hiddenDamagedWorker(world, groupId, paths);
+    if (hidden) return hidden;
+    await stopDamagedGroup(world, paths);
+    await stopRehearsal(world, paths);
+    const finished = await finishMerge(place, { paths, groupId });
+    return finished.ok ? await deleteFiles(place, group, null, release) : finished;
+  } finally {
+    lock.release();
+  }
+}

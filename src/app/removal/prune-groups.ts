@@ -1,0 +1,135 @@
+/** Groups that nobody needs any more: which of them go, and why others stay. */
+import { join } from 'node:path';
+import { advise, see } from '../../core/advice.ts';
+import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
+import type { GroupId } from '../../core/group.ts';
+import type { GroupState } from '../../core/state.ts';
+import { activeGroupStatuses, type GroupStatus } from '../../core/status.ts';
+import { listGroups, loadGroup } from '../../store/group-store.ts';
+import type { GroupMeta } from '../../store/meta.ts';
+import { type GroupPaths, groupPaths } from '../../store/paths.ts';
+import type { Files } from '../../system/world.ts';
+import { formatAge } from '../../view/format.ts';
+import { namedElsewhere } from '../delivery/named-branches.ts';
+import { checkReleasable, leftoversOf } from '../delivery/worktree-cleanup.ts';
+import { withinGroup } from '../one-group.ts';
+import type { Place } from '../place.ts';
+import { type GroupReference, isHeld } from '../resolve.ts';
+import { deleteGroup } from './delete-group.ts';
+
+/** All that is given must be true of a group that goes. */
+export interface PruneOptions {
+  /** Milliseconds since anything happened to it. */
+  readonly olderThanMs?: number | undefined;
+  /** Absent: any but running and paused ones. */
+  readonly status?: GroupStatus | 'active' | undefined;
+  readonly largerThanBytes?: number | undefined;
+  /** So many of the newest of them stay. */
+  readonly keep?: number | undefined;
+}
+
+export interface Doomed {
+  readonly id: GroupId;
+  readonly status: GroupStatus;
+  readonly bytes: number;
+  /** For people: what that was asked for is true of it. */
+  readonly why: string;
+}
+
+export interface PrunePlan {
+  readonly doomed: readonly Doomed[];
+  /** Others that were meant. `why` is one sentence or more. */
+  readonly kept: readonly { readonly id: GroupId; readonly why: string }[];
+}
+
+/** Changes nothing. */
+export async function planPrune(place: Place, root: string, options: PruneOptions): Promise<PrunePlan> {
+  const nowMs = place.world.clock.now();
+  const meant = listGroups(place.world, root).flatMap(({ meta, problem }) =>
+    meta !== undefined && problem === undefined && isMeant(meta, options) ? [meta] : [],
+  );
+  const doomed: Doomed[] = [];
+  const kept: { id: GroupId; why: string }[] = [];
+  // Newest first.
+  for (const meta of meant.slice(options.keep ?? 0)) {
+    const group = { root, groupId: meta.id, paths: groupPaths(root, meta.id) };
+    const ageMs = nowMs - Date.parse(meta.updatedAt);
+    if (options.olderThanMs !== undefined && ageMs < options.olderThanMs) continue;
+    const bytes = sizeOf(place.world.files, group.paths.folder);
+    if (options.largerThanBytes !== undefined && bytes <= options.largerThanBytes) continue;
+    const possible = await withinGroup(place, group, () => checkPrunable(place, group));
+    if (!possible.ok) kept.push({ id: meta.id, why: describeFailure(possible.failure) });
+    else doomed.push({ id: meta.id, status: meta.status, bytes, why: whyOf(meta, options, bytes, ageMs) });
+  }
+  return { doomed, kept };
+}
+
+/** Deletes one of the plan, unless it is another one by now. Fails as `deleteGroup` does. */
+export function pruneGroup(
+  place: Place,
+  group: GroupReference,
+  { status }: Pick<Doomed, 'status'>,
+  tell: (note: string) => void,
+): Promise<Result<void>> {
+  const command = ['group', 'delete', group.groupId];
+  return deleteGroup(place, group, { force: false, command, tell }, (state) => {
+    if (state.status === status) return namedProblem(place, group.paths, state);
+    const message = `Group ${group.groupId} is ${state.status} by now.`;
+    return fail('illegal-transition', message, see('group', 'show', group.groupId));
+  });
+}
+
+function isMeant({ status }: GroupMeta, { status: wanted }: PruneOptions): boolean {
+  if (wanted === undefined) return status !== 'running' && status !== 'paused';
+  return wanted === 'active' ? activeGroupStatuses.has(status) : status === wanted;
+}
+
+async function checkPrunable(place: Place, group: GroupReference): Promise<Result<void>> {
+  if (isHeld(place.world, group)) {
+    return fail('busy', 'It is being run.', advise('Pause it first', ['group', 'pause', group.groupId]));
+  }
+  const state = loadGroup(place.world, group.root, group.groupId);
+  if (!state.ok) return state;
+  const named = namedProblem(place, group.paths, state.value);
+  if (!named.ok) return fail(named.failure.reason, named.failure.message, '');
+  const leftovers = await leftoversOf(place, group.paths, state.value);
+  const command = ['group', 'delete', group.groupId];
+  return checkReleasable(place, leftovers, { force: false, command });
+}
+
+function namedProblem(place: Place, paths: GroupPaths, { group, sessions }: GroupState): Result<void> {
+  for (const { workspace } of sessions.values()) {
+    const other = workspace === undefined ? null : namedElsewhere(place, paths, workspace, { orOwned: false });
+    if (workspace === undefined || other === null) continue;
+    const message = `The group ${other} builds on its branch ${workspace.branch}.`;
+    return fail('illegal-transition', message, advise('Delete it all the same with', ['group', 'delete', group.id]));
+  }
+  return ok(undefined);
+}
+
+function whyOf({ status }: GroupMeta, options: PruneOptions, bytes: number, ageMs: number): string {
+  const parts = [
+    status,
+    `unchanged for ${formatAge(ageMs)}`,
+    ...(options.largerThanBytes === undefined ? [] : [megabytes(bytes)]),
+    ...(options.keep === undefined ? [] : [`not among the newest ${options.keep}`]),
+  ];
+  return parts.join(', ');
+}
+
+export function megabytes(bytes: number): string {
+  return `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
+/** Of what is there itself: what links lead to stays. */
+function sizeOf(files: Files, path: string): number {
+  try {
+    const kind = files.entryKind(path);
+    if (kind === 'file') return files.info(path)?.size ?? 0;
+    if (kind !== 'folder') return 0;
+    return files.list(path).reduce((bytes, name) => bytes + sizeOf(files, join(path, name)), 0);
+  } catch {
+    // Gone meanwhile, or not ours to look into.
+    return 0;
+  }
+}

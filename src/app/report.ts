@@ -1,0 +1,31 @@
+/** What a report is made from, read as it stands now. */
+import { ok, type Result } from '../core/failure.ts';
+import type { GroupState } from '../core/state.ts';
+import type { World } from '../system/world.ts';
+import type { ReportModel } from '../view/html/model.ts';
+import { isRun } from './live-runner.ts';
+import type { GroupReference } from './resolve.ts';
+import { attemptUsages } from './watch/attempt-usage.ts';
+import { historyOf } from './watch/group-view.ts';
+import { readProgress } from './watch/live-view.ts';
+
+export interface LoadedReport {
+  readonly state: GroupState;
+  readonly model: ReportModel;
+}
+
+/** One reading of the log makes both, so that they cannot differ however busy the group's runner is. */
+export async function loadReport(world: World, group: GroupReference): Promise<Result<LoadedReport>> {
+  const history = historyOf(world, group);
+  if (!history.ok) return history;
+  const { events, state } = history.value;
+  const { reportModel } = await import('../view/html/model.ts');
+  const { paths } = group;
+  const hasRunner = isRun(world, paths, state);
+  const live = attemptUsages(world, paths, state, hasRunner);
+  const told = hasRunner ? { verdicts: readProgress(world, paths.progress, state).verdicts } : {};
+  return ok({
+    state,
+    model: reportModel(state, events, world.clock.now(), { live, hasRunner, ...told }),
+  });
+}

@@ -1,0 +1,179 @@
+/** From what users type to ids: groups by id, prefix or slug; sessions by id, prefix or `<group>/<number-or-name>`. */
+import { see } from '../core/advice.ts';
+import { fail, ok, type Result } from '../core/failure.ts';
+import type { GroupId, SessionId } from '../core/group.ts';
+import { createdAtOf, findGroup, findGroupToDestroy, findSession, quoted, recencyOf, slugOf } from '../core/id.ts';
+import type { SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
+import { groupIds, listGroups, loadGroup } from '../store/group-store.ts';
+import { type GroupPaths, groupPaths } from '../store/paths.ts';
+import type { World } from '../system/world.ts';
+import { liveRunner } from './live-runner.ts';
+import type { Place } from './place.ts';
+
+export interface GroupReference {
+  readonly root: string;
+  readonly groupId: GroupId;
+  readonly paths: GroupPaths;
+}
+
+/** Fails with `not-found`, `ambiguous` or `usage` (no data root). */
+export function resolveGroup(place: Place, reference: string): Result<GroupReference> {
+  return resolveBy(place, (root, ids) => {
+    const back = recencyOf(reference);
+    // A group that really has this word for its slug was meant by those who made it.
+    const isSlug = back === null || ids.some((id) => slugOf(id) === reference);
+    return isSlug ? findGroup(ids, reference) : createdBack(newestFirst(place.world, root), back);
+  });
+}
+
+/** The same, but of a slug that several groups have nothing is taken for granted: `ambiguous`. */
+export function resolveGroupToDestroy(place: Place, reference: string): Result<GroupReference> {
+  const certain = resolveBy(place, (root, ids) => {
+    const [latest] = recencyOf(reference) === null ? [] : newestFirst(place.world, root);
+    return findGroupToDestroy(ids, reference, latest);
+  });
+  return certain.ok || certain.failure.reason !== 'not-found' ? certain : resolveGroup(place, reference);
+}
+
+function resolveBy(
+  place: Place,
+  find: (root: string, ids: readonly GroupId[]) => Result<GroupId>,
+): Result<GroupReference> {
+  const root = place.root();
+  if (!root.ok) return root;
+  const found = find(root.value, groupIds(place.world, root.value));
+  if (!found.ok) return found;
+  return ok({ root: root.value, groupId: found.value, paths: groupPaths(root.value, found.value) });
+}
+
+function createdBack(ids: readonly GroupId[], back: number): Result<GroupId> {
+  const id = ids[back];
+  if (id !== undefined) return ok(id);
+  const there = ids.length === 1 ? 'there is one group' : `there are ${ids.length || 'no'} groups`;
+  return fail('not-found', `No group was created so long ago: ${there}.`, see('group', 'list'));
+}
+
+/** An id tells the second in which its group was made, or the next one that was free; snapshots tell it better. */
+function newestFirst(world: World, root: string): GroupId[] {
+  const groups = listGroups(world, root).map(({ id, meta }) => ({ id, at: meta?.createdAt ?? createdAtOf(id) }));
+  return groups.toSorted((a, b) => b.at.localeCompare(a.at) || b.id.localeCompare(a.id)).map(({ id }) => id);
+}
+
+export interface LoadedGroup extends GroupReference {
+  readonly state: GroupState;
+  /** A runner held the group just before its log was read: one that says it runs was not interrupted. */
+  readonly hadRunner: boolean;
+}
+
+/** The group with its state, read without changing anything. */
+export function loadReferredGroup(place: Place, reference: string, resolve = resolveGroup): Result<LoadedGroup> {
+  const group = resolve(place, reference);
+  if (!group.ok) return group;
+  return loadWithRunner(place.world, group.value);
+}
+
+/** In this order, so that what a runner logged before it ended is read for certain. */
+export function loadWithRunner(world: World, group: GroupReference): Result<LoadedGroup> {
+  const hadRunner = isHeld(world, group);
+  const state = loadGroup(world, group.root, group.groupId);
+  return state.ok ? ok({ ...group, state: state.value, hadRunner }) : state;
+}
+
+/** A lock that cannot be read counts as free: reading the log says better what is the matter. */
+export function isHeld(world: World, group: GroupReference): boolean {
+  try {
+    return liveRunner(world, group) !== null;
+  } catch {
+    return false;
+  }
+}
+
+export interface LoadedSession extends LoadedGroup {
+  readonly sessionId: SessionId;
+  readonly record: SessionRecord;
+}
+
+/**
+ * `<group>/<session>`, or an id or unique prefix that is looked for in all groups; `resolve` finds the group in the
+ * first form.
+ */
+export function loadReferredSession(place: Place, reference: string, resolve = resolveGroup): Result<LoadedSession> {
+  const slash = reference.indexOf('/');
+  const split =
+    slash >= 0
+      ? ok({ group: reference.slice(0, slash), session: reference.slice(slash + 1) })
+      : searchAllGroups(place, reference);
+  if (!split.ok) return split;
+  const group = loadReferredGroup(place, split.value.group, resolve);
+  if (!group.ok) return group;
+  return sessionOf(group.value, split.value.session);
+}
+
+/** Whether a word means a group, else a session. One that could be either is a group: sessions have further names. */
+export function isGroupNamed(place: Place, reference: string): Result<boolean> {
+  if (reference.includes('/')) return ok(false);
+  const group = resolveGroup(place, reference);
+  if (group.ok) return ok(true);
+  if (group.failure.reason !== 'not-found' || recencyOf(reference) !== null) return group;
+  const session = loadReferredSession(place, reference);
+  if (session.ok || session.failure.reason !== 'not-found') return session.ok ? ok(false) : session;
+  const message = `There is no group and no session ${quoted(reference)}.`;
+  return fail('not-found', message, see('group', 'list'));
+}
+
+/** A session of a group that is known already. */
+export function sessionOf(group: LoadedGroup, reference: string): Result<LoadedSession> {
+  const found = findSessionOf(group.state, reference);
+  if (!found.ok) return found;
+  const record = group.state.sessions.get(found.value);
+  if (record === undefined) throw new Error(`Internal error: ${found.value} was found and is gone`);
+  return ok({ ...group, sessionId: found.value, record });
+}
+
+/** The id of a session of this group by id, number, name or unique prefix. */
+export function findSessionOf(state: GroupState, reference: string): Result<SessionId> {
+  const sessions = [...state.sessions.values()].map(({ definition }) => definition);
+  const found = findSession(sessions, reference);
+  if (found.ok || found.failure.reason !== 'not-found') return found;
+  return fail(
+    'not-found',
+    `There is no session ${quoted(reference)} in the group ${state.group.id}.`,
+    see('session', 'list', state.group.id),
+  );
+}
+
+function isNumber(reference: string): boolean {
+  return /^\d{1,6}$/.test(reference);
+}
+
+interface Split {
+  readonly group: string;
+  readonly session: string;
+}
+
+function searchAllGroups(place: Place, reference: string): Result<Split> {
+  const root = place.root();
+  if (!root.ok) return root;
+  const owners = new Map<SessionId, GroupId>();
+  for (const listing of listGroups(place.world, root.value)) {
+    if (!('meta' in listing)) continue;
+    for (const session of listing.meta.sessions) owners.set(session.id, listing.id);
+  }
+  // Numbers and names repeat from group to group, so here only ids and their beginnings count.
+  if (isNumber(reference)) return needsGroup(reference);
+  const found = findSession(
+    [...owners.keys()].map((id) => ({ id })),
+    reference,
+  );
+  if (!found.ok) return found.failure.reason === 'not-found' ? needsGroup(reference) : found;
+  return ok({ group: owners.get(found.value) as GroupId, session: found.value });
+}
+
+function needsGroup(reference: string): Result<never> {
+  return fail(
+    'not-found',
+    `There is no session with the id ${quoted(reference)}.`,
+    'Give numbers and names with their group: <group>/<number-or-name>.',
+  );
+}

@@ -1,0 +1,196 @@
+/** The claude that a run is to use: looked at, and tried when it is new here, before anything is started. */
+
+import { ok, type Result } from '../../core/failure.ts';
+import type { SessionDefinition, SessionId } from '../../core/group.ts';
+import type { GroupState } from '../../core/state.ts';
+import { startEvents } from '../../runner/run-start.ts';
+import { sightOf } from '../../runner/sight.ts';
+import { loadGroup } from '../../store/group-store.ts';
+import { groupPaths } from '../../store/paths.ts';
+import { safeLine } from '../../view/terminal-text.ts';
+import type { ClaudeGate } from '../../worker/attempt/attempt-setup.ts';
+import { TrialGate } from '../claude-check/gate.ts';
+import { checkAccepted } from '../claude-check/judge.ts';
+import { abilitiesOf } from '../claude-check/remembered.ts';
+import { draftState, type NewGroup } from '../create/new-group.ts';
+import type { Place } from '../place.ts';
+import type { GroupReference } from '../resolve.ts';
+import { onSignal } from '../signals.ts';
+import { checkAsked, checkFirstProjects, checkGit, checkLimitable, sayRefusedProjects } from './run-check.ts';
+import type { RunOptions } from './run-options.ts';
+
+const columnsMax = 600;
+
+/** The gate of one run, open for the claude that was found; it goes on watching that. */
+export interface OpenGate extends ClaudeGate {
+  /** From now on nothing is said on standard error, which belongs to somebody else. */
+  hush(): void;
+  /** Ends a trial that is still under way; resolves when nothing of it is left. */
+  close(): Promise<void>;
+}
+
+/**
+ * For a run of a group: nothing is tried when nothing would be started, and workers that are at work are taken over
+ * whatever claude is here now. Fails with `claude-unproven`, and with `usage` when claude is not the one that was
+ * accepted or cannot do what a session asks for. `isTaken`: the group is free for this run; once `calledOff` is
+ * aborted, a trial ends as by a signal.
+ */
+export async function gateForGroup(
+  place: Place,
+  group: GroupReference,
+  options: Pick<RunOptions, 'config' | 'only' | 'isQuiet' | 'retryFailed'>,
+  { isTaken, calledOff }: { readonly isTaken: boolean; readonly calledOff?: AbortSignal | undefined },
+): Promise<Result<OpenGate | 'interrupted'>> {
+  const { config, only, isQuiet = false } = options;
+  const gate = newGate(place, group.root, isQuiet, calledOff);
+  const state = loadGroup(place.world, group.root, group.groupId);
+  // What is wrong with the group the run itself will say.
+  if (!state.ok || !isTaken) return ok(gate.open);
+  const ids = toBeRun(place, group, state.value, options);
+  if (ids === null || only?.length === 0) return ok(gate.open);
+  const sessions = definitionsOf(state.value, ids);
+  const named = await gate.checkNamed(config.acceptClaude, sessions);
+  if (!named.ok) return named;
+  if (!isQuiet) await sayRefusedProjects(place, group.root, state.value, ids);
+  if (state.value.running.size > 0) return ok(gate.open);
+  const git = await checkGit(place, state.value, ids);
+  if (!git.ok) return git;
+  const accepted = { ...state.value.group.config, ...config }.acceptClaude;
+  return gate.admit(accepted, sessions);
+}
+
+/** For a rehearsal, which needs no gate: it works where it will, and as limited as it will be. Fails with `usage`. */
+export async function checkRehearsed(
+  place: Place,
+  group: GroupReference,
+  options: Pick<RunOptions, 'config' | 'only' | 'retryFailed'>,
+): Promise<Result<undefined>> {
+  const state = loadGroup(place.world, group.root, group.groupId);
+  const ids = state.ok ? toBeRun(place, group, state.value, options) : null;
+  return !state.ok || ids === null ? ok(undefined) : checkMachine(place, state.value, ids);
+}
+
+/** The same for a group that is to be made. */
+export async function checkNewRehearsed(place: Place, group: NewGroup): Promise<Result<undefined>> {
+  const draft = draftState(place, group);
+  return draft.ok ? checkMachine(place, draft.value, [...draft.value.sessions.keys()]) : draft;
+}
+
+async function checkMachine(place: Place, state: GroupState, ids: readonly SessionId[]): Promise<Result<undefined>> {
+  const limitable = checkLimitable(place, definitionsOf(state, ids));
+  return limitable.ok ? checkGit(place, state, ids) : limitable;
+}
+
+/** The sessions that the run is to start sooner or later; null when it has nothing to do, or may not begin. */
+function toBeRun(
+  { world }: Place,
+  { root, groupId }: GroupReference,
+  state: GroupState,
+  { config, only, retryFailed }: Pick<RunOptions, 'config' | 'only' | 'retryFailed'>,
+): SessionId[] | null {
+  const run = { id: '', runner: world.machine.self };
+  const sight = sightOf(world, groupPaths(root, groupId));
+  const begins = startEvents(state, {
+    run,
+    overrides: config,
+    retryFailed,
+    sight,
+    hasFleet: true,
+    ...(only ? { only } : {}),
+  });
+  if (!begins.ok || begins.value.length === 0) return null;
+  const retried = begins.value.flatMap((event) => (event.type === 'group_resumed' ? event.retry : []));
+  return [...state.sessions.keys()].filter((id) => {
+    const status = state.sessions.get(id)?.state.status;
+    if (only?.includes(id) === false || status === 'completed' || status === 'running') return false;
+    return status !== 'failed' || retried.includes(id);
+  });
+}
+
+function definitionsOf({ sessions }: GroupState, ids: readonly SessionId[]): SessionDefinition[] {
+  return ids.flatMap((id) => sessions.get(id)?.definition ?? []);
+}
+
+/**
+ * For a group that is to be made: one that nobody could run is not to be left behind. Fails as `gateForGroup` does, and
+ * with `claude-missing`, `not-logged-in`, and `usage` when no session could begin for what its project says.
+ */
+export async function gateForNewGroup(
+  place: Place,
+  root: string,
+  options: Pick<RunOptions, 'config' | 'isQuiet'>,
+  group: NewGroup,
+): Promise<Result<OpenGate | 'interrupted'>> {
+  const { acceptClaude } = options.config;
+  const gate = newGate(place, root, options.isQuiet === true);
+  const named = await gate.checkNamed(acceptClaude, group.sessions);
+  if (!named.ok) return named;
+  const draft = draftState(place, group);
+  if (!draft.ok) return draft;
+  const startable = await checkFirstProjects(place, root, draft.value);
+  if (!startable.ok) return startable;
+  const git = await checkGit(place, draft.value, [...draft.value.sessions.keys()]);
+  if (!git.ok) return git;
+  const admitted = await gate.admit(acceptClaude, group.sessions);
+  if (!admitted.ok || admitted.value === 'interrupted') return admitted;
+  const first = group.sessions.find(({ dependsOn }) => dependsOn.length === 0);
+  const chosen = await gate.open.choose(acceptClaude, first?.projectPath ?? place.cwd);
+  if (!chosen.ok) return chosen;
+  const asked = await (await import('../login-check.ts')).askLogin(place, chosen.value.program, first);
+  return asked.ok ? ok({ ...gate.open, isLoggedIn: true }) : asked;
+}
+
+function newGate({ world, notes, env, packageRoot }: Place, root: string, isQuiet: boolean, calledOff?: AbortSignal) {
+  let hushed = isQuiet;
+  const say = (line: string): void => {
+    if (!hushed) notes.line(safeLine(line, columnsMax));
+  };
+  const interruption = new AbortController();
+  const stop = calledOff === undefined ? interruption.signal : AbortSignal.any([calledOff, interruption.signal]);
+  const gate = new TrialGate(world, { root, caller: env, packageRoot, say, stop });
+  const open: OpenGate = {
+    choose: async (accepted, project) => {
+      const admitted = await gate.admit(accepted, project);
+      if (!admitted.ok) return admitted;
+      const { program, tried } = admitted.value;
+      return ok({ program, ...(tried === null ? {} : { can: abilitiesOf(tried) }) });
+    },
+    hush: () => {
+      hushed = true;
+    },
+    close: () => {
+      interruption.abort();
+      return gate.idle();
+    },
+  };
+  const checkNamed = async (
+    accepted: string | undefined,
+    sessions: readonly SessionDefinition[],
+  ): Promise<Result<void>> => {
+    const version = accepted === undefined ? undefined : await gate.version(sessions[0]?.projectPath);
+    return version?.ok ? checkAccepted(version.value, accepted) : ok(undefined);
+  };
+  const admit = async (
+    accepted: string | undefined,
+    sessions: readonly SessionDefinition[],
+  ): Promise<Result<OpenGate | 'interrupted'>> => {
+    const limitable = checkLimitable({ world }, sessions);
+    if (!limitable.ok) return limitable;
+    const unsubscribe = onSignal(world.clock, () => interruption.abort());
+    try {
+      for (const [project, own = []] of Map.groupBy(sessions, ({ projectPath }) => projectPath)) {
+        const admitted = await gate.admit(accepted, project);
+        if (stop.aborted) return ok('interrupted');
+        // That there is none the run says of each session that it wanted to start.
+        if (!admitted.ok) return admitted.failure.reason === 'claude-unproven' ? admitted : ok(open);
+        const { tried } = admitted.value;
+        const able = checkAsked(own, tried === null ? {} : abilitiesOf(tried));
+        if (!able.ok) return able;
+      }
+      return ok(open);
+    } finally {
+      unsubscribe();
+    }
+  };
+  return { open, admit, checkNamed };
+}

@@ -1,0 +1,150 @@
+/**
+ * `--detach`: the runner becomes a process in a session of its own, which no terminal can end, and this command returns
+ * once it runs the group. What such a runner prints goes into a log file of the group.
+ */
+
+import { join, resolve } from 'node:path';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { GroupPaths } from '../../store/paths.ts';
+import { isObject, parseJson } from '../../store/shape.ts';
+import { delay } from '../../system/clock.ts';
+import { ownCommand } from '../../system/own-program.ts';
+import type { ExitStatus, RunningProcess, World } from '../../system/world.ts';
+import { linkFailure } from '../../system/write-failure.ts';
+import { safeLine } from '../../view/terminal-text.ts';
+import type { Place } from '../place.ts';
+import type { GroupReference } from '../resolve.ts';
+import { LogReader } from '../watch/log-reader.ts';
+import type { RunConfig, RunOptions } from './run-options.ts';
+
+const lookMs = 25;
+/** Of what a runner that was refused has printed. */
+const saidBytesMax = 20_000;
+const sentenceColumnsMax = 1_000;
+
+/** What came of it: a runner that runs the group, or one that refused and what it said. */
+export type Detached =
+  | { readonly kind: 'running'; readonly pid: number; readonly log: string }
+  | { readonly kind: 'refused'; readonly code: number; readonly said: readonly string[] };
+
+type Here = Pick<Place, 'world' | 'env' | 'cwd' | 'packageRoot'>;
+
+/** Resolves when the runner runs the group or has refused to. Fails when it ended and did not say why. */
+export async function startDetached(
+  place: Here,
+  group: GroupReference,
+  options: RunOptions,
+): Promise<Result<Detached>> {
+  const { world } = place;
+  const { runnerLogs } = group.paths;
+  // A session may have put it there.
+  if (world.files.entryKind(runnerLogs) === 'link') return { ok: false, failure: linkFailure(runnerLogs) };
+  const log = logFileFor(world, runnerLogs);
+  const events = new LogReader(world, group.paths.events);
+  const started = startRunner(place, group, options, log);
+  if (!started.ok) return started;
+  const outcome = await beginning(world, group.paths, events, started.value);
+  if (outcome !== 'running') return refused(world, outcome, log);
+  return ok({ kind: 'running', pid: started.value.identity.pid, log });
+}
+
+/** One for each runner: those that come at the same time are not to be mistaken for each other. */
+function logFileFor(world: World, folder: string): string {
+  world.files.makeFolder(folder);
+  const time = new Date(world.clock.now()).toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '-');
+  return join(folder, `${time}-${world.random.uuid().slice(0, 8)}.log`);
+}
+
+function startRunner(
+  { world, env, cwd, packageRoot }: Here,
+  { groupId }: GroupReference,
+  options: RunOptions,
+  log: string,
+): Result<RunningProcess> {
+  const { program, args } = ownCommand('main', packageRoot);
+  const kept: Record<string, string> = {};
+  for (const [name, value] of Object.entries(env)) if (value !== undefined) kept[name] = value;
+  return world.processes.spawn({
+    program,
+    args: [...args, 'group', 'run', groupId, ...runArguments(options, cwd)],
+    cwd,
+    env: kept,
+    stdoutFile: log,
+    stderrFile: log,
+  });
+}
+
+const flags = {
+  maxConcurrentSessions: 'concurrent',
+  commandsAtOnce: 'commands-at-once',
+  respectDependencies: 'respect-dependencies',
+  errorThreshold: 'error-threshold',
+  pauseOnError: 'pause-on-error',
+  maxBudgetUsd: 'max-budget-usd',
+  onBudgetExceeded: 'on-budget-exceeded',
+  onLimit: 'on-limit',
+  warmCache: 'warm-cache',
+  minFreeMemoryBytes: 'min-free-memory',
+  acceptClaude: 'accept-claude',
+  where: 'where',
+} as const satisfies Record<keyof RunConfig, string>;
+
+/** The words of a command line that ask for the same run, in this process's place. */
+export function runArguments({ config, rehearse, retryFailed }: RunOptions, cwd: string): string[] {
+  const words: string[] = [];
+  for (const [name, flag] of Object.entries(flags) as [keyof RunConfig, string][]) {
+    const value = config[name];
+    if (value === undefined) continue;
+    if (typeof value === 'boolean') words.push(value ? `--${flag}` : `--no-${flag}`);
+    else if (name === 'minFreeMemoryBytes') words.push(`--${flag}=${Math.round(Number(value) / 1_000_000)}`);
+    else words.push(`--${flag}=${value}`);
+  }
+  if (retryFailed) words.push('--retry-failed');
+  if (rehearse !== undefined) words.push(rehearse === true ? '--rehearse' : `--rehearse=${resolve(cwd, rehearse)}`);
+  return [...words, '--output=text'];
+}
+
+/**
+ * How the runner ended, or that it runs the group: it holds the lock, everything it needs was found, and whoever lists
+ * groups sees it.
+ */
+async function beginning(
+  world: World,
+  paths: GroupPaths,
+  events: LogReader,
+  runner: RunningProcess,
+): Promise<'running' | ExitStatus> {
+  let exit: ExitStatus | null = null;
+  runner.onExit((status) => {
+    exit = status;
+  });
+  const { pid, startTime } = runner.identity;
+  for (;;) {
+    // Asked before the log is read: what was logged before the end is then seen for certain.
+    const ended: ExitStatus | null = exit;
+    events.read();
+    const run = events.state?.run?.runner;
+    const isOurs = run?.pid === pid && run.startTime === startTime;
+    if (isOurs && (ended !== null || isListed(world, paths, events.state?.status))) return 'running';
+    if (ended !== null) return ended;
+    await delay(world.clock, lookMs);
+  }
+}
+
+/** Snapshots come a moment later than the log. */
+function isListed({ files }: World, { meta }: GroupPaths, status: string | undefined): boolean {
+  const snapshot = parseJson(files.readText(meta) ?? '');
+  return isObject(snapshot) && snapshot.status === status;
+}
+
+/** What the runner said, harmless, and the code with which it ended. */
+function refused(world: World, status: ExitStatus, log: string): Result<Detached> {
+  const said = new TextDecoder().decode(world.files.readBytes(log, 0, saidBytesMax));
+  const lines = said.split('\n').filter((line) => line.trim() !== '');
+  world.files.remove(log);
+  if (status.kind === 'exited' && lines.length > 0) {
+    return ok({ kind: 'refused', code: status.code, said: lines.map((line) => safeLine(line, sentenceColumnsMax)) });
+  }
+  const how = status.kind === 'signalled' ? `was ended by ${status.signal}` : 'ended';
+  return fail('internal', `The runner ${how} before it began.`, 'Try again, or run the group without --detach.');
+}

@@ -1,0 +1,189 @@
+/** `group plan` and `--dry-run`: everything a run would do and need, gathered without starting or writing anything. */
+
+import { type Abilities, checkAbilities } from '../../claude/abilities.ts';
+import { chooseLogin } from '../../claude/launch/login.ts';
+import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
+import { list, object } from '../../claude/lenient.ts';
+import { adviceText, see } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
+import { describeFailure, type Result } from '../../core/failure.ts';
+import type { SessionId } from '../../core/group.ts';
+import type { HostsSaid } from '../../core/plan/decision.ts';
+import { lacksOf } from '../../core/plan/elsewhere.ts';
+import { historyOf } from '../../core/plan/forecast.ts';
+import { type Preview, previewOf } from '../../core/plan/preview.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
+import { groupPaths } from '../../store/paths.ts';
+import type { ResolvedConfig } from '../../template/config-layers.ts';
+import type { Missing } from '../../view/plan.ts';
+import { safeLine } from '../../view/terminal-text.ts';
+import { checkLimits } from '../../worker/limits.ts';
+import {
+  frozenTemplates,
+  generatedConfig,
+  permissionModeOf,
+  type TemplateStore,
+} from '../../worker/prepare/generated-config.ts';
+import { checkClaudeLogin } from '../check/machine.ts';
+import { checkAccepted, judgeTrial } from '../claude-check/judge.ts';
+import { abilitiesOf, type Tried, trialOf } from '../claude-check/remembered.ts';
+import type { Place } from '../place.ts';
+import { readSamples } from '../watch/history.ts';
+import { standingOf } from '../watch/live-view.ts';
+import { presentUsage } from '../watch/present-group.ts';
+import { resumeCostSentence } from '../watch/resume-cost.ts';
+import { checkGit, projectCheck } from './run-check.ts';
+
+const sentenceColumnsMax = 600;
+
+export interface PreviewOptions {
+  /** No account is needed. */
+  readonly rehearsal: boolean;
+  /** The version of claude that this command names, to be used whatever its trial says. */
+  readonly acceptClaude?: string | undefined;
+}
+
+/** Everything a run would do and need. */
+export interface RunPreview {
+  readonly preview: Preview;
+  /** US dollars so far, running sessions included. */
+  readonly spentUsd: number;
+  /** Without these sessions would fail. */
+  readonly missing: readonly Missing[];
+  /** What each session that is to run would get, or why that could not be used. */
+  readonly configs: Configs;
+  readonly modes: ReadonlyMap<SessionId, string>;
+  /** Sentences about what the config templates in use forbid, allow and start. */
+  readonly notes: readonly string[];
+  /** Sentences about sessions that would wait for machines, with what helps. */
+  readonly warnings: readonly string[];
+  /** What it costs to go on; null when nothing has begun. */
+  readonly goingOn: string | null;
+}
+
+/** The copies in the group's folder, or the templates of a group that is not made yet. */
+export type PreviewTemplates = TemplateStore | 'frozen';
+
+/** Starts and writes nothing. */
+export async function previewRun(
+  place: Place,
+  root: string,
+  state: GroupState,
+  templates: PreviewTemplates,
+  options: PreviewOptions,
+): Promise<RunPreview> {
+  const paths = groupPaths(root, state.group.id);
+  const store = templates === 'frozen' ? frozenTemplates(place.world, paths) : templates;
+  const { live } = standingOf(place.world, { state, paths, hadRunner: false });
+  const liveUsd = new Map([...live].map(([id, { usage }]) => [id, usage.costUsd]));
+  const preview = previewOf(state, historyOf(readSamples(place.world, root, state)), liveUsd);
+  const configs = configsFor(place, state, preview, store);
+  const missing = await missingFor(place, root, { state, preview, configs }, options);
+  const goingOn = resumeCostSentence(place.world, paths, state);
+  const warnings = options.rehearsal ? [] : await warningsFor(place, root, state);
+  const modes = modesOf(state, configs);
+  const spentUsd = presentUsage(state, live).costUsd;
+  return { preview, spentUsd, missing, configs, modes, notes: powerNotes(state, configs), warnings, goingOn };
+}
+
+/** The fleet is asked only where a session has to work on one of its machines. */
+async function warningsFor(place: Place, root: string, state: GroupState): Promise<string[]> {
+  const unasked = (): HostsSaid => ({ text: 'it was not asked', cure: see('host', 'list') });
+  if (lacksOf(state, unasked).size === 0) return [];
+  const { describeHosts, listHosts } = await import('../fleet/hosts.ts');
+  const hosts = await listHosts(place, root);
+  if (!hosts.ok) return [describeFailure(hosts.failure)];
+  const lacks = lacksOf(state, (needs) => describeHosts(hosts.value, needs));
+  return [...lacks.values()].map(({ message, advice }) => `${message} ${adviceText(advice)}`);
+}
+
+export type Configs = ReadonlyMap<SessionId, Result<ResolvedConfig>>;
+
+/** What each session that is to run would get, or why that could not be used. */
+function configsFor({ world }: Place, state: GroupState, { waves }: Preview, templates: TemplateStore): Configs {
+  return new Map(
+    waves.flat().map((id) => {
+      const { definition } = state.sessions.get(id) as SessionRecord;
+      return [id, generatedConfig(world, templates, state.group, definition)];
+    }),
+  );
+}
+
+function modesOf(state: GroupState, configs: Configs): ReadonlyMap<SessionId, string> {
+  return new Map(
+    [...configs].map(([id, config]) => {
+      const { definition } = state.sessions.get(id) as SessionRecord;
+      return [id, config.ok ? permissionModeOf(definition, config.value) : (definition.permissionMode ?? '')];
+    }),
+  );
+}
+
+/** What the config templates in use forbid, allow and start: nobody reads every template before every run. */
+function powerNotes(state: GroupState, configs: Configs): string[] {
+  const notes = new Map<string, string>();
+  for (const [id, config] of configs) {
+    const { configTemplate } = (state.sessions.get(id) as SessionRecord).definition;
+    const reference = configTemplate ?? state.group.configTemplate;
+    if (reference === undefined || !config.ok || notes.has(reference.digest)) continue;
+    const { settings, mcp } = config.value;
+    const rules = object(settings.permissions);
+    const count = (kind: string) => list(rules[kind]).length;
+    const programs = [
+      ...Object.keys(object(settings.hooks)).map((event) => `${event} hooks`),
+      ...Object.keys(object(mcp?.mcpServers)).map((name) => `the MCP server ${name}`),
+    ];
+    const starts = programs.length === 0 ? 'starts no programs' : `starts ${programs.join(', ')}`;
+    const permissions = `allows ${count('allow')}, asks for ${count('ask')} and denies ${count('deny')} rules`;
+    notes.set(reference.digest, `${reference.name} (${reference.origin}): ${permissions}, ${starts}`);
+  }
+  return [...notes.values()];
+}
+
+async function missingFor(
+  place: Place,
+  root: string,
+  { state, preview, configs }: { readonly state: GroupState; readonly preview: Preview; readonly configs: Configs },
+  { rehearsal, acceptClaude }: PreviewOptions,
+): Promise<Missing[]> {
+  const missing: Missing[] = [];
+  const note = (result: Result<unknown>, sessionId?: SessionId) => {
+    if (result.ok) return;
+    const { message } = result.failure;
+    const next = adviceText(result.failure.next);
+    missing.push({ ...defined({ sessionId }), message, next });
+  };
+  const ofProject = await projectCheck(place, root, state, preview.waves.flat(), rehearsal);
+  for (const id of preview.waves.flat()) {
+    const { definition } = state.sessions.get(id) as SessionRecord;
+    if (place.world.files.info(definition.projectPath)?.kind !== 'folder') {
+      const message = `The project folder ${definition.projectPath} is gone.`;
+      missing.push({ sessionId: id, message, next: 'Put it back, or remove the session.' });
+    }
+    note(configs.get(id) as Result<ResolvedConfig>, id);
+    note(ofProject(id), id);
+    note(checkLimits(definition, place.world.processes), id);
+  }
+  if (preview.waves.length === 0) return missing;
+  note(await checkGit(place, state, preview.waves.flat()));
+  const { world, env, packageRoot } = place;
+  const claude = findClaude(world, env, { packageRoot, ...(rehearsal ? forRehearsal : {}) });
+  note(claude);
+  if (!claude.ok || rehearsal) return missing;
+  const tried = await trialOf(world, root, claude.value.program, env);
+  if (tried !== undefined) {
+    note(checkAccepted(tried.version, acceptClaude));
+    note(judgeTrial(tried, chooseLogin(env).kind, state.group.config.acceptClaude));
+  }
+  for (const id of preview.waves.flat())
+    note(checkAbilities((state.sessions.get(id) as SessionRecord).definition, foreseen(tried)), id);
+  const { level, message, next } = await checkClaudeLogin(place, claude.value);
+  if (level === 'broken') missing.push({ message, next });
+  else if (level === 'warning') place.notes.line(safeLine(`${message} ${next}`, sentenceColumnsMax));
+  return missing;
+}
+
+/** What is new here the run tries first, all but what only `doctor --claude` tries. */
+function foreseen(tried: Tried | undefined): Abilities {
+  return tried === undefined ? { untrusted: true } : abilitiesOf(tried);
+}

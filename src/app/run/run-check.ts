@@ -1,0 +1,153 @@
+/** What sessions would fail of when they are started, told before anything is. */
+import { join } from 'node:path';
+import { type Abilities, checkAbilities } from '../../claude/abilities.ts';
+import { workerEnvironment } from '../../claude/launch/environment.ts';
+import { chooseLogin } from '../../claude/launch/login.ts';
+import {
+  checkFound,
+  findSettings,
+  parseSettings,
+  type SettingsFile,
+  sharedSettings,
+} from '../../claude/launch/project-settings.ts';
+import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
+import type { SessionDefinition, SessionId } from '../../core/group.ts';
+import { sessionLabel } from '../../core/id.ts';
+import { isolationOf } from '../../core/plan/isolation.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
+import { groupPaths, sessionPaths } from '../../store/paths.ts';
+import { safeLine } from '../../view/terminal-text.ts';
+import { checkLimits } from '../../worker/limits.ts';
+import type { Place } from '../place.ts';
+
+/**
+ * Tells of each session whether claude's settings in its project would be let through, as far as can be told before: a
+ * worktree holds what is committed, most often not the settings of one person; those of the main checkout count for it
+ * all the same. Fails with `spawn-failed`. A project of many sessions is read once.
+ */
+export async function projectCheck(
+  place: Place,
+  root: string,
+  state: GroupState,
+  ids: readonly SessionId[],
+  isRehearsal = false,
+): Promise<(id: SessionId) => Result<void>> {
+  const { world, env } = place;
+  const found = new Map<string, readonly SettingsFile[]>();
+  const keyOf = (id: SessionId) => `${isolationOf(state, id)} ${recordOf(state, id).definition.projectPath}`;
+  for (const id of ids) {
+    const { projectPath } = recordOf(state, id).definition;
+    if (found.has(keyOf(id))) continue;
+    found.set(keyOf(id), await settingsFor(place, projectPath, isolationOf(state, id) === 'worktree'));
+  }
+  return (id) => {
+    const settings = found.get(keyOf(id)) ?? [];
+    if (settings.length === 0) return ok(undefined);
+    const { untrusted } = recordOf(state, id).definition;
+    const { config, tmp } = sessionPaths(groupPaths(root, state.group.id), id);
+    const own = { attemptId: '', configDir: config, tmpDir: tmp, untrusted };
+    const rehearsal = isRehearsal ? { rehearsal: { baseUrl: 'http://127.0.0.1', home: tmp } } : {};
+    const worker = workerEnvironment({ caller: env, ...own, login: chooseLogin(env), ...rehearsal });
+    try {
+      return checkFound(world, settings, worker);
+    } catch {
+      // A project that cannot be read its session will tell.
+      return ok(undefined);
+    }
+  };
+}
+
+function recordOf({ sessions }: GroupState, id: SessionId): SessionRecord {
+  return sessions.get(id) as SessionRecord;
+}
+
+/** None of a project that cannot be read: that its session will tell. */
+async function settingsFor(place: Place, projectPath: string, isApart: boolean): Promise<readonly SettingsFile[]> {
+  try {
+    if (!isApart) return findSettings(place.world, projectPath);
+    return [...(await committedSettings(place, projectPath)), ...findSettings(place.world, projectPath, [])];
+  } catch {
+    return [];
+  }
+}
+
+/** Those that a new worktree of the project gets. */
+async function committedSettings({ world, env }: Place, projectPath: string): Promise<readonly SettingsFile[]> {
+  const { askOwn } = await import('../../git/run-git.ts');
+  const asked = await askOwn({ world, env }, projectPath, ['show', `HEAD:./.claude/${sharedSettings}`]);
+  if (!asked.ok || asked.value.exitCode !== 0) return [];
+  const path = join(projectPath, '.claude', sharedSettings);
+  return [{ path, settings: parseSettings(Buffer.from(asked.value.stdout)) }];
+}
+
+/** Whether claude can do what these sessions ask for. Fails with `usage` and the first for which it cannot. */
+export function checkAsked(sessions: readonly SessionDefinition[], can: Abilities): Result<void> {
+  return checkEach(sessions, (session) => checkAbilities(session, can));
+}
+
+/** Whether this machine can limit these sessions as they ask. Fails with `usage` and the first for which it cannot. */
+export function checkLimitable(
+  { world }: Pick<Place, 'world'>,
+  sessions: readonly SessionDefinition[],
+): Result<undefined> {
+  return checkEach(sessions, (session) => checkLimits(session, world.processes));
+}
+
+function checkEach(
+  sessions: readonly SessionDefinition[],
+  check: (session: SessionDefinition) => Result<void>,
+): Result<undefined> {
+  for (const session of sessions) {
+    const able = check(session);
+    if (able.ok) continue;
+    const { message, next } = able.failure;
+    return fail('usage', `Session ${sessionLabel(session.id, session.name)}: ${message}`, next);
+  }
+  return ok(undefined);
+}
+
+/** Whether git is there for those of the sessions that get a worktree. Fails with `usage` and the first of them. */
+export async function checkGit(
+  { world, env }: Pick<Place, 'world' | 'env'>,
+  state: GroupState,
+  ids: readonly SessionId[],
+): Promise<Result<undefined>> {
+  const first = ids.find((id) => isolationOf(state, id) === 'worktree');
+  if (first === undefined) return ok(undefined);
+  const { askOwn } = await import('../../git/run-git.ts');
+  const asked = await askOwn({ world, env }, '/', ['--version']);
+  if (asked.ok) return ok(undefined);
+  const { name } = (state.sessions.get(first) as SessionRecord).definition;
+  const { message, next, nextInPlace } = asked.failure;
+  return fail('usage', `Session ${sessionLabel(first, name)} gets a git worktree: ${message}`, nextInPlace ?? next);
+}
+
+const columnsMax = 600;
+
+/** One line on standard error for each session whose project would keep it from starting. */
+export async function sayRefusedProjects(
+  place: Place,
+  root: string,
+  state: GroupState,
+  ids: readonly SessionId[],
+): Promise<void> {
+  const check = await projectCheck(place, root, state, ids);
+  for (const id of ids) {
+    const checked = check(id);
+    if (checked.ok) continue;
+    const { name } = (state.sessions.get(id) as SessionRecord).definition;
+    const why = describeFailure(checked.failure);
+    place.notes.line(safeLine(`Session ${sessionLabel(id, name)} will not start: ${why}`, columnsMax));
+  }
+}
+
+/** Fails with `usage` when no session of the group could begin for what its project says. */
+export async function checkFirstProjects(place: Place, root: string, state: GroupState): Promise<Result<void>> {
+  const first = [...state.sessions.values()].filter(({ definition }) => definition.dependsOn.length === 0);
+  const ids = first.map(({ definition }) => definition.id);
+  const checked = ids.map(await projectCheck(place, root, state, ids));
+  const refused = checked.find((one) => !one.ok);
+  if (refused === undefined || refused.ok || checked.some(({ ok }) => ok)) return ok(undefined);
+  return { ok: false, failure: { ...refused.failure, reason: 'usage' } };
+}

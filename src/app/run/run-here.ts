@@ -1,0 +1,180 @@
+/** This process becomes the runner of a group until it is settled: everything that is looked at before, and the run. */
+import { resolve } from 'node:path';
+import { defined } from '../../core/defined.ts';
+import type { GroupEvent } from '../../core/event.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { GroupState } from '../../core/state.ts';
+import { type Rehearsal, type RunGroupOptions, type RunResult, runGroup } from '../../runner/run-group.ts';
+import { loadGroup } from '../../store/group-store.ts';
+import { hasMergeJournal } from '../../store/merge-journal.ts';
+import { safeLine } from '../../view/terminal-text.ts';
+import { waitForShortCommands } from '../change-group.ts';
+import { readUserConfig, type UserSettings } from '../config/user-config.ts';
+import { liveRunner } from '../live-runner.ts';
+import { briefPath, tryPath } from '../path-argument.ts';
+import type { Place } from '../place.ts';
+import type { GroupReference } from '../resolve.ts';
+import { createRunHooks } from '../run-hooks.ts';
+import { checkRehearsed, gateForGroup, type OpenGate } from './claude-gate.ts';
+import type { RunDisplay } from './run-display.ts';
+import type { RunOptions } from './run-options.ts';
+import { type Hold, holdGroup } from './starting.ts';
+
+/** A group can be taken by one short command after the other; more often than this is no accident. */
+const takeTriesMax = 20;
+const warningColumnsMax = 600;
+
+/** How a run that began here ended. */
+export type RunHere =
+  | RunResult
+  /** Before it began: by a signal, or because somebody paused the group. */
+  | { readonly kind: 'interrupted' | 'called-off' };
+
+export interface RunWays {
+  /** Not before the run is about to begin. */
+  openDisplay(): Promise<RunDisplay>;
+  /** While the group runs the log could not be told of a merge that was cut off. */
+  finishMerge(): Promise<Result<unknown>>;
+  /** Is told of each event; rings a terminal. */
+  readonly ring?: (event: GroupEvent, state: GroupState) => void;
+}
+
+/**
+ * Resolves when the group is settled, or the runner left. `opened` is a gate that was passed already. Fails when the
+ * rehearsal script is not usable, and with `claude-unproven`.
+ */
+export async function runHere(
+  place: Place,
+  group: GroupReference,
+  options: RunOptions,
+  ways: RunWays,
+  opened?: OpenGate,
+): Promise<Result<RunHere>> {
+  const rehearsal = await rehearsalOf(place, group, options.rehearse);
+  if (!rehearsal.ok) return rehearsal;
+  const ofUser = await readUserConfig(place);
+  if (!ofUser.ok) return ofUser;
+  if (hasMergeJournal(place.world, group.paths)) {
+    const finished = await ways.finishMerge();
+    if (!finished.ok) return finished;
+  }
+  const hold = await holdGroup(place.world, group);
+  try {
+    return await runHeld(place, group, options, ways, {
+      hold,
+      rehearsal: rehearsal.value,
+      ofUser: ofUser.value,
+      opened,
+    });
+  } finally {
+    hold?.end();
+  }
+}
+
+interface Held {
+  readonly hold: Hold | null;
+  readonly rehearsal: Rehearsal | undefined;
+  readonly ofUser: UserSettings;
+  readonly opened: OpenGate | undefined;
+}
+
+async function runHeld(
+  place: Place,
+  group: GroupReference,
+  options: RunOptions,
+  ways: RunWays,
+  { hold, rehearsal, ofUser, opened }: Held,
+): Promise<Result<RunHere>> {
+  // What is rehearsed costs nothing, whatever claude does.
+  const isReal = rehearsal === undefined && opened === undefined;
+  const limitable = rehearsal === undefined ? ok(undefined) : await checkRehearsed(place, group, options);
+  if (!limitable.ok) return limitable;
+  const calledOff = hold?.calledOff;
+  const gate = isReal ? await gateForGroup(place, group, options, { isTaken: hold !== null, calledOff }) : ok(opened);
+  if (calledOff?.aborted === true) return ok({ kind: 'called-off' });
+  if (!gate.ok) return gate;
+  const claude = gate.value;
+  if (claude === 'interrupted') return ok({ kind: 'interrupted' });
+  if (rehearsal !== undefined) await sayStandIn(place);
+  const display = await ways.openDisplay();
+  if (display.isScreen) claude?.hush();
+  const hookOptions = { isRehearsal: options.rehearse !== undefined, ...(ways.ring ? { ring: ways.ring } : {}) };
+  const hooks = createRunHooks(place, group, hookOptions, ofUser.onEvent);
+  const warnings: string[] = [];
+  let result: RunResult;
+  try {
+    hold?.begin();
+    result = await runWhenFree(place, group, {
+      root: group.root,
+      groupId: group.groupId,
+      callerEnv: place.env,
+      packageRoot: place.packageRoot,
+      reporter: hooks.around(display.reporter),
+      overrides: { ...ofUser.config, ...options.config },
+      retryFailed: options.retryFailed,
+      ...defined({ only: options.only, rehearsal, claude }),
+      ...(hold === null ? {} : { taken: hold }),
+      warn: (message) => warnings.push(`warning: ${safeLine(message, warningColumnsMax)}`),
+      onSignal: display.onSignal,
+    });
+  } finally {
+    await claude?.close();
+    await display.close();
+  }
+  for (const warning of [...warnings, ...(await hooks.finish(result.kind === 'left'))]) place.notes.line(warning);
+  return ok(result);
+}
+
+/** Without a script a group goes on with the one it was rehearsed with last. */
+export async function rehearsalOf(
+  place: Place,
+  { root, groupId }: GroupReference,
+  rehearse: string | true | undefined,
+): Promise<Result<Rehearsal | undefined>> {
+  const state = rehearse === true ? loadGroup(place.world, root, groupId) : null;
+  const script = state?.ok ? (state.value.run ?? state.value.rehearsal)?.script : undefined;
+  if (script === undefined || place.world.files.info(script) !== null) {
+    return rehearsalFor(place, script ?? rehearse);
+  }
+  const next = 'Put it back, or give the path of another one to --rehearse.';
+  return fail('usage', `The script with which the group was rehearsed, ${briefPath(script)}, is gone.`, next);
+}
+
+/** The scripted API a run is to talk to; undefined for the real one. Fails when its script is not usable. */
+export async function rehearsalFor(
+  place: Place,
+  rehearse: string | true | undefined,
+): Promise<Result<Rehearsal | undefined>> {
+  if (rehearse === undefined) return ok(undefined);
+  const { createRehearsal } = await import('../rehearsal-process.ts');
+  const { world, packageRoot, env } = place;
+  if (rehearse === true) return createRehearsal(world, { packageRoot, env });
+  const scriptFile = resolve(place.cwd, rehearse);
+  const made = tryPath(() => createRehearsal(world, { packageRoot, env, scriptFile }));
+  if (made.ok) return made.value;
+  const next = 'Give the path of a YAML file to --rehearse, or no path at all.';
+  return fail('usage', `The rehearsal script ${briefPath(scriptFile)} ${made.trouble}.`, next);
+}
+
+async function sayStandIn(place: Place): Promise<void> {
+  const { standInNote } = await import('../rehearsal-process.ts');
+  const note = standInNote(place);
+  if (note !== null) place.notes.line(note);
+}
+
+/** A short command of another process, such as `session add`, is waited for; another runner is not. */
+async function runWhenFree(place: Place, group: GroupReference, options: RunGroupOptions): Promise<RunResult> {
+  for (let tries = 1; ; tries += 1) {
+    const { taken, ...untaken } = options;
+    const result = await runGroup(place.world, tries === 1 ? options : untaken);
+    const isBusy = result.kind === 'refused' && result.failure.reason === 'busy';
+    if (
+      !isBusy ||
+      result.failure.survivor !== undefined ||
+      tries === takeTriesMax ||
+      liveRunner(place.world, group) !== null
+    )
+      return result;
+    await waitForShortCommands(place.world, group);
+  }
+}

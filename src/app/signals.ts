@@ -1,0 +1,50 @@
+/** Signals of this process, for as long as somebody subscribes; without a subscriber the system's default applies. */
+
+import { ignoresHangup } from '../system/ignored-signals.ts';
+import type { Clock } from '../system/world.ts';
+import type { RunnerSignal } from '../worker/facts.ts';
+
+export type { RunnerSignal };
+
+const signals: readonly RunnerSignal[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
+/** Whether SIGHUP was ignored when this program was started: that is what `nohup` does, and it is to stay so. */
+const hangupIsIgnored = ignoresHangup();
+
+/**
+ * Whoever tells a program to stop may tell its process group as well: timeout(1) does, and so do programs that pass a
+ * Ctrl-C on which the terminal has sent to everybody. That is one request, and no person asks a second time as soon.
+ */
+const sameRequestMs = 200;
+
+/** Ends this process as the signal does where nobody subscribes; whoever subscribed has ended that before. */
+export function endOf(signal: RunnerSignal): void {
+  process.kill(process.pid, signal);
+}
+
+/**
+ * Calls `handler` for each SIGINT, SIGTERM and SIGHUP instead of ending; of two requests to stop less than
+ * `sameRequestMs` apart only for the first. The returned function ends it.
+ */
+export function onSignal(clock: Clock, handler: (signal: RunnerSignal) => void): () => void {
+  const wanted = signals.filter((signal) => signal !== 'SIGHUP' || !hangupIsIgnored);
+  let forget: (() => void) | null = null;
+  const hear = (signal: RunnerSignal): void => {
+    if (signal !== 'SIGHUP') {
+      if (forget !== null) return;
+      forget = clock.after(sameRequestMs, () => {
+        forget = null;
+      });
+    }
+    handler(signal);
+  };
+  const listeners = wanted.map((signal) => {
+    const listener = (): void => hear(signal);
+    process.on(signal, listener);
+    return { signal, listener };
+  });
+  return () => {
+    forget?.();
+    for (const { signal, listener } of listeners) process.off(signal, listener);
+  };
+}

@@ -1,0 +1,139 @@
+/**
+ * Everything one can ask of a group and its sessions. With the lock free it is done here, else the live runner is
+ * asked; on both ways it is checked by the same function and comes to the same events (runner/request-answers.ts).
+ */
+import { defined } from '../core/defined.ts';
+import { ok, type Result } from '../core/failure.ts';
+import type { SessionId } from '../core/group.ts';
+import type { Command } from '../runner/request-answers.ts';
+
+export type { CommandOf } from '../runner/request-answers.ts';
+
+import { isBeyondOld } from '../store/event-shape.ts';
+import { loadGroup } from '../store/group-store.ts';
+import type { GroupWriter, OpenFailure } from '../store/group-writer.ts';
+import { otherVersion, type RequestBody } from '../store/requests.ts';
+import type { World } from '../system/world.ts';
+import { changeGroup } from './change-group.ts';
+import { attachWay } from './command/attach-session.ts';
+import { pauseGroupWay } from './command/pause-group.ts';
+import { pauseSessionWay } from './command/pause-session.ts';
+import { meaningOf, recordCommand } from './command/record.ts';
+import { sayWay } from './command/say.ts';
+import type { Special, Tell, Way } from './command/way.ts';
+import type { Place } from './place.ts';
+import { askRunner } from './request.ts';
+import type { GroupReference } from './resolve.ts';
+
+export type { Command };
+
+type Kind = Command['kind'];
+
+/** Who has taken note of the command. */
+export interface Done {
+  readonly by: 'runner' | 'log';
+  /** The session it was about, or that it made. */
+  readonly sessionId?: SessionId;
+}
+
+/** What comes of a command. */
+export type Answer<K extends Kind> = K extends keyof Special ? Special[K] : Done;
+
+export interface SubmitOptions {
+  /** What has to go first, once it is known that the command can be carried out; not through a live runner. */
+  readonly before?: (writer: GroupWriter) => Promise<Result<void>>;
+  /** What goes along, with the lock still held; not through a live runner. */
+  readonly after?: (writer: GroupWriter) => Promise<Result<void>>;
+  /** Called when the live runner has agreed, before what comes of it is waited for. */
+  readonly accepted?: () => void;
+  /** Is told what is logged without a runner when that takes its time. */
+  readonly tell?: Tell;
+  /** A run that was ended for this. */
+  readonly gone?: string;
+}
+
+const ways: { readonly [K in keyof Special]: Way<K> } = {
+  pause: pauseGroupWay,
+  thaw: {
+    // Whoever lets it go on by running it ends the freeze first.
+    direct: () => ok('needs-runner'),
+    answered: () => ok('thawed'),
+  },
+  'pause-session': pauseSessionWay,
+  'attach-session': attachWay,
+  say: sayWay,
+};
+
+/** Fails with a sentence when it cannot be done now; `survivor`: a runner that cannot be asked is in the way. */
+export async function submit<C extends Command>(
+  place: Pick<Place, 'world' | 'notes'>,
+  group: GroupReference,
+  command: C,
+  options: SubmitOptions = {},
+): Promise<Result<Answer<C['kind']>, OpenFailure>> {
+  const { world } = place;
+  const asked: Command = command;
+  // The table gives each kind the way of that kind, which the compiler does not see for a kind that it does not know.
+  const way: Way<never> | undefined = Object.hasOwn(ways, command.kind) ? ways[command.kind as never] : undefined;
+  const work: Work = { command, way, ...options };
+  let { gone } = options;
+  const viaRunner = (runId: string, command: RequestBody) => {
+    gone = runId;
+    return askFor(world, group, runId, { ...work, command });
+  };
+  const submitted = await changeGroup<unknown>(place, group, {
+    direct: (writer) => carryOut(world, writer, { ...work, ...defined({ gone }) }),
+    ...(asked.kind === 'archive' ? {} : { viaRunner: (runId) => viaRunner(runId, asked) }),
+  });
+  return submitted as Result<Answer<C['kind']>, OpenFailure>;
+}
+
+interface Work extends SubmitOptions {
+  readonly command: Command;
+  readonly way: Way<never> | undefined;
+}
+
+async function carryOut(world: World, writer: GroupWriter, work: Work): Promise<Result<unknown>> {
+  const { command, way, before, after, tell = () => {}, gone } = work;
+  if (way !== undefined) return way.direct(world, writer, command as never, { tell, gone });
+  const possible = meaningOf(world, writer, command);
+  if (!possible.ok) return possible;
+  const ready = await before?.(writer);
+  if (ready?.ok === false) return ready;
+  const recorded = recordCommand(world, writer, command);
+  if (!recorded.ok) return recorded;
+  const done = await after?.(writer);
+  return done?.ok === false ? done : ok({ by: 'log', ...aboutOf(recorded.value) } satisfies Done);
+}
+
+async function askFor(
+  world: World,
+  group: GroupReference,
+  runId: string,
+  { command, way, accepted }: Work & { readonly command: RequestBody },
+): Promise<Result<unknown, OpenFailure> | 'runner-gone'> {
+  // What is told here nobody has to wait for; and a runner of an earlier version checks less.
+  const possible = checkCommand(world, group, command);
+  if (!possible.ok) return possible;
+  if (command.kind === 'add-session' && isBeyondOld(command.session)) {
+    const state = loadGroup(world, group.root, group.groupId);
+    const isOld = state.ok && state.value.run?.asksBase !== true;
+    if (isOld) return { ok: false, failure: otherVersion(group.groupId) };
+  }
+  const answer = await askRunner(world, group, runId, command);
+  if (answer === 'runner-gone' || !answer.ok) return answer;
+  accepted?.();
+  if (way !== undefined) return way.answered(world, group, runId, answer.value, command as never);
+  return ok({ by: 'runner', ...aboutOf(answer.value) } satisfies Done);
+}
+
+/** Whether it could be done as the group is now; a log that cannot be read rules nothing out. Changes nothing. */
+export function checkCommand(world: World, { root, groupId, paths }: GroupReference, command: Command): Result<void> {
+  const state = loadGroup(world, root, groupId);
+  const meaning = state.ok ? meaningOf(world, { state: state.value, paths }, command) : ok(undefined);
+  return meaning.ok ? ok(undefined) : meaning;
+}
+
+function aboutOf({ sessionId }: { readonly sessionId?: SessionId }): Pick<Done, 'sessionId'> {
+  return defined({ sessionId });
+}

@@ -1,0 +1,181 @@
+/**
+ * app/watch/: what can be known of groups without changing them. This file: what a group is doing now, seen from
+ * outside its runner: the log's state, and what the runner last wrote down.
+ */
+
+import { noTokens, roundUsd, type SessionId, type Tokens, type Usage } from '../../core/group.ts';
+import { isSlotCommand, type SlotUse, type SlotWait } from '../../core/plan/command-slot.ts';
+import { loggedContext, seenByRunner } from '../../core/plan/decision.ts';
+import { aboutToStart, verdictsAtRest, verdictsOf } from '../../core/plan/verdicts.ts';
+import type { ApiRetry, Denied, FleetStanding, LiveSession, SessionProgress } from '../../core/progress.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
+import { foreignText } from '../../core/text/foreign-value.ts';
+import type { Verdict, Verdicts } from '../../core/verdict.ts';
+import { isObject, parseJson } from '../../store/shape.ts';
+import type { World } from '../../system/world.ts';
+import type { LiveView } from '../../view/reporter.ts';
+import { isRun } from '../live-runner.ts';
+import { tryPath } from '../path-argument.ts';
+import type { LoadedGroup } from '../resolve.ts';
+import { attemptUsages } from './attempt-usage.ts';
+
+/** What running sessions do, and why the others do not run. */
+export interface Seen {
+  readonly live: LiveView;
+  readonly verdicts: Verdicts;
+  /** Of the machines that the group may use, while a runner looks at them. */
+  readonly fleet?: FleetStanding;
+}
+
+export interface Standing extends Seen {
+  /** The log says running, but nobody runs it. */
+  readonly isInterrupted: boolean;
+  /** The time to count up to, ms since 1970: now, or when an interrupted run was last heard of. */
+  readonly atMs: number;
+}
+
+/** How the group stands at this moment. */
+export function standingOf(world: World, group: Pick<LoadedGroup, 'paths' | 'state' | 'hadRunner'>): Standing {
+  const { state, paths, hadRunner } = group;
+  const nowMs = world.clock.now();
+  if (state.status !== 'running') return { ...withoutRunner(state), isInterrupted: false, atMs: nowMs };
+  // Asked again, because one may have begun meanwhile.
+  if (hadRunner || isRun(world, paths, state)) {
+    return { ...readProgress(world, paths.progress, state), isInterrupted: false, atMs: nowMs };
+  }
+  return {
+    ...withoutRunner(state, attemptUsages(world, paths, state)),
+    isInterrupted: true,
+    atMs: Date.parse(state.updatedAt),
+  };
+}
+
+/** What is known of a group that nobody runs: of its attempts only what they have used. */
+export function withoutRunner(state: GroupState, usages: ReadonlyMap<SessionId, Usage> = new Map()): Seen {
+  return { live: new Map([...usages].map(([id, usage]) => [id, { usage }])), verdicts: verdictsAtRest(state) };
+}
+
+/** What the runner wrote into progress.json last, as far as it still is so by the log. */
+export function readProgress(world: World, progressFile: string, state: GroupState): Seen {
+  const live = new Map<SessionId, LiveSession>();
+  const told = new Map<SessionId, Verdict>();
+  const nowMs = world.clock.now();
+  const logged = verdictsOf(state, loggedContext(state, nowMs));
+  const progress = parseJson(textOf(world, progressFile));
+  const isOurs = isObject(progress) && progress.groupId === state.group.id && Array.isArray(progress.sessions);
+  if (!isOurs) return { live, verdicts: logged };
+  for (const session of progress.sessions as unknown[]) {
+    const record = isObject(session) ? state.sessions.get(foreignText(session.id)) : undefined;
+    if (!isObject(session) || record === undefined) continue;
+    const verdict = verdictIn(session);
+    if (session.status === 'running' && record.state.status === 'running') {
+      live.set(record.definition.id, liveSession(session as Partial<SessionProgress>, record, nowMs));
+    } else if (verdict !== null) told.set(record.definition.id, verdict);
+  }
+  // One of an older version holds no verdicts, and does not say which event it was written after.
+  const isKnown = typeof progress.seq === 'number';
+  const verdicts = isKnown ? toldVerdicts(told, logged, progress.seq === state.lastSeq) : logged;
+  return { live, verdicts, ...fleetIn(progress.fleet) };
+}
+
+/** Nothing where it cannot be read: the log tells all but what sessions are just doing. */
+function textOf({ files }: World, progressFile: string): string {
+  const read = tryPath(() => files.readText(progressFile));
+  return read.ok ? (read.value ?? '') : '';
+}
+
+/** When something has happened since they were told, what only the runner can see still holds. */
+function toldVerdicts(told: ReadonlyMap<SessionId, Verdict>, logged: Verdicts, isFresh: boolean): Verdicts {
+  return (record) => {
+    const { status } = record.state;
+    if (status === 'running' || status === 'completed') return null;
+    const said = told.get(record.definition.id);
+    if (said !== undefined && isFresh) return said;
+    const found = logged(record);
+    return said !== undefined && found === aboutToStart && seenByRunner.has(said.reason) ? said : found;
+  };
+}
+
+function verdictIn(session: Readonly<Record<string, unknown>>): Verdict | null {
+  const { reason, message, why = message, retryAt, on, waitsFor } = session;
+  if (typeof reason !== 'string') return null;
+  const until = typeof retryAt === 'string' ? Date.parse(retryAt) : Number.NaN;
+  const whom = on ?? waitsFor;
+  return {
+    reason,
+    message: typeof why === 'string' ? why : '',
+    ...(Number.isFinite(until) ? { until } : {}),
+    ...(Array.isArray(whom) ? { on: whom.filter((one) => typeof one === 'string') } : {}),
+  };
+}
+
+/** progress.json counts all attempts together; what ended attempts used is taken off again. */
+function liveSession(session: Partial<SessionProgress>, record: SessionRecord, nowMs: number): LiveSession {
+  const { usage } = record;
+  const attempt = record.state.status === 'running' ? record.state.attempt : undefined;
+  // While its work is accepted, its attempt is counted already.
+  const startedAt = attempt === undefined || attempt.accepting !== undefined ? nowMs : Date.parse(attempt.startedAt);
+  return {
+    ...(typeof session.currentTool === 'string' ? { currentTool: session.currentTool } : {}),
+    ...(typeof session.lastText === 'string' ? { lastText: session.lastText } : {}),
+    ...retryIn(session.retry),
+    ...deniedIn(session.denied),
+    ...slotIn(session.slot),
+    usage: {
+      costUsd: Math.max(0, roundUsd(amount(session.cost) - usage.costUsd)),
+      tokens: tokensSince(session.tokens, usage.tokens),
+      durationMs: Math.max(0, nowMs - startedAt),
+      turns: 0,
+      ...(session.estimated === true ? { estimated: true as const } : {}),
+      models: {},
+    },
+  };
+}
+
+/** Its writer may be of an older version, which knew nothing of it, or of a newer one. */
+function retryIn(told: unknown): { readonly retry?: ApiRetry } {
+  if (!isObject(told) || typeof told.error !== 'string') return {};
+  const { attempt, attemptsMax, error, errorStatus } = told;
+  const max = typeof attemptsMax === 'number' ? { attemptsMax } : {};
+  const status = typeof errorStatus === 'number' ? errorStatus : null;
+  return { retry: { attempt: amount(attempt), ...max, error, errorStatus: status } };
+}
+
+function deniedIn(told: unknown): { readonly denied?: Denied } {
+  if (!isObject(told) || !Array.isArray(told.tools) || amount(told.calls) < 1) return {};
+  const tools = told.tools.filter((name) => typeof name === 'string');
+  const first = typeof told.first === 'string' ? { first: told.first } : {};
+  return { denied: { calls: amount(told.calls), tools, ...first } };
+}
+
+function slotIn(told: unknown): { readonly slot?: SlotWait } {
+  if (!isObject(told) || !isSlotCommand(told.command) || !Array.isArray(told.heldBy)) return {};
+  const heldBy = told.heldBy.flatMap((use: unknown): SlotUse[] => {
+    if (!isObject(use) || typeof use.sessionId !== 'string' || !isSlotCommand(use.command)) return [];
+    return [{ sessionId: use.sessionId, command: use.command }];
+  });
+  return { slot: { command: told.command, atOnce: amount(told.atOnce), heldBy } };
+}
+
+function fleetIn(told: unknown): { readonly fleet?: FleetStanding } {
+  if (!isObject(told)) return {};
+  const count = (name: keyof FleetStanding): number => amount(told[name]);
+  const alive = { up: count('up'), drained: count('drained'), refusing: count('refusing') };
+  return { fleet: { ...alive, lost: count('lost'), used: count('used'), slots: count('slots') } };
+}
+
+function tokensSince(now: Partial<Tokens> | undefined, before: Tokens): Tokens {
+  const since = (name: keyof Tokens): number => Math.max(0, amount(now?.[name]) - before[name]);
+  if (!isObject(now)) return noTokens;
+  return {
+    input: since('input'),
+    output: since('output'),
+    cacheRead: since('cacheRead'),
+    cacheCreation: since('cacheCreation'),
+  };
+}
+
+function amount(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) ? value : 0;
+}

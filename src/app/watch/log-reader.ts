@@ -1,0 +1,66 @@
+/** Reads the log of a group on, whenever it is asked to, and keeps the state that belongs to it. */
+import type { GroupEvent } from '../../core/event.ts';
+import { reduce } from '../../core/reduce.ts';
+import { IllegalEvent } from '../../core/session-state.ts';
+import { type GroupState, initialState } from '../../core/state.ts';
+import { type LogPosition, logStart, scanLog } from '../../store/log-lines.ts';
+import { isRegularFile } from '../../store/regular-file.ts';
+import type { World } from '../../system/world.ts';
+
+export class LogReader {
+  readonly #world: World;
+  readonly #path: string;
+  #position: LogPosition = logStart;
+  #state: GroupState | null = null;
+  #isBroken = false;
+
+  constructor(world: World, path: string) {
+    this.#world = world;
+    this.#path = path;
+  }
+
+  /** The fold of what was read so far; null before the first event. */
+  get state(): GroupState | null {
+    return this.#state;
+  }
+
+  /** True once the log is gone or cannot be understood; it is then not read any more. */
+  get isBroken(): boolean {
+    return this.#isBroken;
+  }
+
+  /**
+   * The events that were added since the last call. After a writer took some back that it could not make durable, all
+   * events are read anew.
+   */
+  read(): readonly GroupEvent[] {
+    const info =
+      this.#isBroken || !isRegularFile(this.#world.files, this.#path) ? null : this.#world.files.info(this.#path);
+    // Of a log that was once read nothing takes the first events back.
+    if (info === null || (info.size === 0 && this.#state !== null)) {
+      this.#isBroken = true;
+      return [];
+    }
+    if (info.size < this.#position.offset) {
+      this.#position = logStart;
+      this.#state = null;
+    }
+    if (info.size === this.#position.offset) return [];
+    const bytes = this.#world.files.readBytes(this.#path, this.#position.offset, Number.MAX_SAFE_INTEGER);
+    const { events, position, trouble } = scanLog(bytes, this.#position);
+    this.#position = position;
+    this.#isBroken = trouble !== undefined;
+    return this.#fold(events);
+  }
+
+  #fold(events: readonly GroupEvent[]): readonly GroupEvent[] {
+    try {
+      for (const event of events) this.#state = this.#state === null ? initialState(event) : reduce(this.#state, event);
+      return events;
+    } catch (error) {
+      if (!(error instanceof IllegalEvent)) throw error;
+      this.#isBroken = true;
+      return [];
+    }
+  }
+}

@@ -1,0 +1,98 @@
+/** All groups as the home screen shows them, and what a new one can be made of. */
+import { basename, join } from 'node:path';
+import { describeFailure } from '../../core/failure.ts';
+import type { GroupId } from '../../core/group.ts';
+import { createdAtOf, slugOf } from '../../core/id.ts';
+import { type GroupListing, listGroups } from '../../store/group-store.ts';
+import { listTemplates } from '../../template/places.ts';
+import { readTextFile } from '../../template/text-file.ts';
+import { placesHere } from '../create/named-template.ts';
+import { tryPath } from '../path-argument.ts';
+import type { Place } from '../place.ts';
+import { presentGroup } from './present-group.ts';
+
+export interface HomeGroup {
+  readonly id: GroupId;
+  readonly slug: string;
+  readonly name: string;
+  /** As `group list` prints it. */
+  readonly status: string;
+  readonly done: number;
+  readonly total: number;
+  readonly costUsd: number;
+  readonly estimated: boolean;
+  readonly isRehearsal: boolean;
+  /** ISO 8601, like the next. */
+  readonly createdAt: string;
+  readonly updatedAt: string;
+  /** Why it is held up, or cannot be read. */
+  readonly message?: string;
+}
+
+/** Something a group can be made of. */
+export interface HomeWorkflow {
+  /** What `run` would be given. */
+  readonly reference: string;
+  /** Where it comes from, in a word or two. */
+  readonly origin: string;
+}
+
+const messageColumnsMax = 300;
+/** A workflow of people is not longer; what is, is some other file. */
+const workflowBytesMax = 256 * 1024;
+const filesMax = 50;
+
+export function homeGroups(place: Place, root: string): HomeGroup[] {
+  return listGroups(place.world, root).map((listing) => homeGroup(place, root, listing));
+}
+
+function homeGroup(place: Place, root: string, { id, meta, problem }: GroupListing): HomeGroup {
+  const slug = slugOf(id);
+  const at = createdAtOf(id);
+  if (meta === undefined || problem !== undefined) {
+    const status = problem?.reason === 'newer-version' ? 'newer' : 'damaged';
+    const counts = { done: 0, total: 0, costUsd: 0, estimated: false, isRehearsal: false };
+    const message = problem === undefined ? '' : describeFailure(problem).slice(0, messageColumnsMax);
+    return { id, slug, name: slug, status, ...counts, createdAt: at, updatedAt: at, message };
+  }
+  const { meta: now, status } = presentGroup(place, root, meta);
+  const message = status === 'interrupted' ? 'its runner is gone' : now.message;
+  return {
+    id,
+    slug,
+    name: now.name,
+    status,
+    done: now.sessions.filter((session) => session.status === 'completed').length,
+    total: now.sessions.length,
+    costUsd: now.cost,
+    estimated: now.estimated === true,
+    isRehearsal: now.rehearsal === true,
+    createdAt: now.createdAt,
+    updatedAt: now.updatedAt,
+    ...(message === undefined ? {} : { message: message.slice(0, messageColumnsMax) }),
+  };
+}
+
+/** Files of the current folder that look like workflows, then the templates of workflows. */
+export function homeWorkflows(place: Place): HomeWorkflow[] {
+  return [...filesHere(place), ...templates(place)];
+}
+
+function filesHere({ world, cwd }: Place): HomeWorkflow[] {
+  const names = tryPath(() => world.files.list(cwd));
+  if (!names.ok) return [];
+  return names.value
+    .filter((name) => /\.ya?ml$/i.test(name))
+    .slice(0, filesMax)
+    .filter((name) => {
+      const read = readTextFile(world, join(cwd, name), workflowBytesMax);
+      return read.ok && /^sessions:/m.test(read.text) && /^version:/m.test(read.text);
+    })
+    .map((name) => ({ reference: basename(name), origin: 'this folder' }));
+}
+
+function templates(place: Place): HomeWorkflow[] {
+  return listTemplates(place.world, placesHere(place))
+    .filter(({ template }) => template.kind === 'workflow')
+    .map(({ template }) => ({ reference: template.name, origin: `template, ${template.place.origin}` }));
+}

@@ -1,0 +1,457 @@
+/**
+ * One attempt that was ordered: prepared and started once, followed to its end, told of until its runner has all of it.
+ */
+import { join } from 'node:path';
+import { commandEnvironment } from '../../claude/launch/environment.ts';
+import { advise } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
+import type { ProcessIdentity } from '../../core/event.ts';
+import { errorText, type Failure, fail, publicFailure } from '../../core/failure.ts';
+import type { SessionId } from '../../core/group.ts';
+import { delay } from '../../system/clock.ts';
+import type { ExitStatus } from '../../system/world.ts';
+import type { Remains, TakeOver } from '../../worker/host.ts';
+import type { LocalAttempt } from '../../worker/local-attempt.ts';
+import { reap } from '../../worker/reap.ts';
+import { type RunningCommand, runShellCommand } from '../../worker/shell-command.ts';
+import type { AttemptNews, SlotCommand } from '../wire.ts';
+import { snapshotWork } from './checkpoint.ts';
+import type { AgentContext } from './context.ts';
+import { fencedNote } from './guard.ts';
+import { isOver } from './lease-file.ts';
+import { chunkBytes, Outbox } from './outbox.ts';
+import { type AttemptWork, prepareAttempt, recallWork } from './prepare.ts';
+import { ignoredResumeFiles } from './resume-files.ts';
+import type { Slot } from './slot.ts';
+import { uptimeMs } from './uptime.ts';
+
+/** Between two checkpoints; a large repository takes its time for one. */
+const checkpointGapMs = 10_000;
+/** From the start to the first one: what is over so soon needs no other than the last. */
+const firstCheckpointMs = 3_000;
+/** Within this claude has written down in its conversation what it has printed. */
+const writtenMs = 1_000;
+/** A hint tells of most of what is printed. */
+const lookMs = 250;
+const toolResult = '"tool_result"';
+/** A runner that lives may let a command for its place wait for a while. */
+export const unaskedMs = 5 * 60_000;
+
+type AttemptCommand = Exclude<SlotCommand, { do: 'order' | 'release' }>;
+
+export class OrderedAttempt {
+  readonly #context: AgentContext;
+  readonly #slot: Slot;
+  readonly #outbox: Outbox;
+  readonly #hosted: LocalAttempt;
+  readonly #commands = new Map<string, RunningCommand>();
+  #work: AttemptWork | null = null;
+  /** What was said while it is not known whether it lives; null = that is known. */
+  #early: AttemptCommand[] | null = null;
+  #stopPreparing: () => void = () => {};
+  /** It must not be started any more. */
+  #isStopped = false;
+  #isClosed = false;
+  /** When its runner has said something last, or could first hear that something is over. */
+  #askedAtMs: number;
+  #exit: { readonly status: ExitStatus; readonly remains: Remains } | null = null;
+  #isPumping = false;
+  #isAsked = false;
+  #unwatch: () => void = () => {};
+  #cancelLook: () => void = () => {};
+  #lastCheckpointMs = Number.NEGATIVE_INFINITY;
+  #wantsCheckpoint = false;
+  /** When the last result of a tool was seen. */
+  #resultAtMs = 0;
+  /** Why files that were to be sent never can be, or the work as it is now. */
+  #unsentFiles: string | undefined;
+  /** The same, as long as there is more than can be sent: nothing of it counts as sent. */
+  #tooMuch: string | undefined;
+  #unsentWork: string | undefined;
+  /** The end of the last piece that was looked at for a tool's result. */
+  #tail = '';
+
+  constructor(context: AgentContext, slot: Slot) {
+    this.#context = context;
+    this.#slot = slot;
+    this.#askedAtMs = context.world.clock.now();
+    const { order } = slot;
+    this.#hosted = context.host.attempt({
+      sessionId: order.sessionId as SessionId,
+      attemptId: order.attemptId,
+      paths: slot.paths,
+    });
+    this.#outbox = new Outbox(context.world, context.engine, {
+      folder: slot.folder,
+      host: context.config.name,
+      token: slot.record.token,
+      groupId: order.groupId,
+      attemptId: order.attemptId,
+      transcript: slot.paths.transcript,
+      offset: () => slot.record.offset ?? 0,
+      onRoom: () => this.#pump(),
+      tell: context.tell,
+    });
+  }
+
+  /** Number of the last news that its runner has. */
+  get acknowledged(): number {
+    return this.#outbox.acknowledged;
+  }
+
+  get isOver(): boolean {
+    return this.#slot.record.isOver === true;
+  }
+
+  /** Its result alone is kept: its lease is over, or its runner is gone, or has all of it and could not say so. */
+  get isKept(): boolean {
+    const isUnasked = Math.abs(this.#context.world.clock.now() - this.#askedAtMs) >= unaskedMs;
+    return this.isOver && (this.#slot.isLost || (this.#commands.size === 0 && isUnasked));
+  }
+
+  #noteAsked(): void {
+    this.#askedAtMs = this.#context.world.clock.now();
+  }
+
+  /** The order is noted: does it. */
+  async begin(): Promise<void> {
+    try {
+      await this.#begin();
+    } catch (error) {
+      this.#refuse(fail('internal', `The machine could not start it: ${errorText(error)}.`, '').failure);
+    }
+  }
+
+  async #begin(): Promise<void> {
+    const { world } = this.#context;
+    this.#slot.noteAttempt(this.#slot.order.attemptId);
+    if ((await this.#hosted.endUnlogged()) === 'left') {
+      return this.#refuse(fail('internal', 'An earlier worker of the session would not end.', '').failure);
+    }
+    const prepared = await prepareAttempt(this.#context, this.#slot, {
+      onStop: (stop) => {
+        this.#stopPreparing = stop;
+        if (this.#isStopped) stop();
+      },
+      onWork: (work) => {
+        this.#work = work;
+      },
+    });
+    if (!prepared.ok) return this.#refuse(prepared.failure);
+    const spawn = prepared.value;
+    const slot = this.#slot;
+    if (this.#isStopped || this.#isClosed) return this.#refuse(stopped);
+    const offset = world.files.info(slot.paths.transcript)?.size ?? 0;
+    slot.note({ offset, startedAt: new Date(world.clock.now()).toISOString() });
+    // From here to the spawn nothing is waited for.
+    const lease = { renewedAt: slot.renewedAt, leaseMs: this.#context.config.leaseMs };
+    if (isOver(lease, uptimeMs(world.files)) || !this.#context.isGuarded()) return this.#refuse(unguarded);
+    const started = await this.#hosted.start(spawn, offset);
+    if (!started.ok) return this.#refuse(started.failure);
+    slot.note({ process: started.value });
+    this.#outbox.add({ say: 'started', process: started.value });
+    this.#lastCheckpointMs = world.clock.now() - checkpointGapMs + firstCheckpointMs;
+    this.#follow();
+  }
+
+  /** An earlier agent had begun with it. */
+  async resume(): Promise<void> {
+    void this.#outbox.sendAgain();
+    this.#answerLostCommands();
+    const { record } = this.#slot;
+    if (record.isOver === true) return;
+    // It was being prepared: nothing of claude was started, for that is noted before.
+    if (record.startedAt === undefined) {
+      await reap(this.#context.world, this.#slot.order.attemptId, []);
+      await this.begin();
+      return;
+    }
+    const work = recallWork(this.#context, this.#slot);
+    if (work.ok) this.#work = work.value;
+    else this.#context.tell(work.failure.message);
+    const found = await this.#takeOver(record.startedAt);
+    if (found.do === 'adopt') {
+      this.#slot.note({ process: found.process });
+      if (!this.#outbox.hasSaid('started')) this.#outbox.add({ say: 'started', process: found.process });
+      this.#follow();
+    }
+    this.#hearEarly();
+    // Nobody saw how it ended; of one that was to begin again the runner alone knows what it was told.
+    if (found.do !== 'adopt') await this.#onExit({ kind: 'unknown' });
+  }
+
+  #hearEarly(): void {
+    const early = this.#early ?? [];
+    this.#early = null;
+    for (const command of early) this.command(command);
+  }
+
+  #takeOver(startedAt: string): Promise<TakeOver> {
+    const { order, record } = this.#slot;
+    this.#early = [];
+    return this.#hosted.takeOver({
+      id: order.attemptId,
+      number: order.attempt,
+      kind: 'start',
+      offset: record.offset ?? 0,
+      startedAt,
+      identified: false,
+      ...(record.process === undefined ? {} : { process: record.process as ProcessIdentity }),
+    });
+  }
+
+  #answerLostCommands(): void {
+    const running = join(this.#slot.folder, 'running');
+    for (const id of this.#context.world.files.list(running)) {
+      const output = 'The agent of the machine was started anew while the command ran.';
+      this.#outbox.add({ say: 'ran', id, exitCode: null, signal: null, timedOut: false, output });
+    }
+    this.#context.world.files.remove(running);
+  }
+
+  #refuse(failure: Failure): void {
+    if (this.#isClosed || this.isOver) return;
+    const news = { say: 'refused', failure: publicFailure(this.#isFenced ? unguarded : failure) } as const;
+    // What the set-up printed is worth more than the sentence.
+    void this.#checkpoint()
+      .catch((error) => this.#context.tell(`A checkpoint cannot be made: ${errorText(error)}`))
+      .then(() => this.#conclude(news));
+  }
+
+  /** The guard has ended it, or was about to. */
+  get #isFenced(): boolean {
+    return this.#context.world.files.entryKind(fencedNote(this.#context.paths, this.#slot.name)) !== null;
+  }
+
+  #conclude(news: AttemptNews): void {
+    if (this.#isClosed || this.isOver) return;
+    this.#noteAsked();
+    this.#outbox.add(news);
+    // A power cut must not leave one that is over and of whose end nothing is known.
+    this.#outbox.sync();
+    this.#slot.note({ isOver: true });
+    this.#context.noteLeases();
+  }
+
+  #follow(): void {
+    const { world } = this.#context;
+    this.#hosted.onExit((status) => void this.#onExit(status));
+    this.#unwatch = world.files.watch(this.#slot.paths.transcript, () => this.#pump());
+    const look = (): void => {
+      this.#pump();
+      this.#cancelLook = world.clock.after(lookMs, look);
+    };
+    look();
+  }
+
+  async #onExit(status: ExitStatus): Promise<void> {
+    if (this.#isClosed) return;
+    let remains: Remains = { leftover: true, limitsHit: [], lastStderrLine: '' };
+    try {
+      remains = await this.#hosted.reap();
+    } catch (error) {
+      this.#context.tell(`What attempt ${this.#slot.order.attemptId} left could not be ended: ${errorText(error)}`);
+    }
+    this.#exit = { status, remains };
+    this.#pump();
+  }
+
+  /** Hands over what was printed, as far as there is room; at the end the rest, the last checkpoint and the end. */
+  #pump(): void {
+    this.#isAsked = true;
+    if (this.#isPumping) return;
+    this.#isPumping = true;
+    void this.#pumpAll().finally(() => {
+      this.#isPumping = false;
+    });
+  }
+
+  async #pumpAll(): Promise<void> {
+    while (this.#isAsked && !this.#isClosed && !this.isOver) {
+      this.#isAsked = false;
+      try {
+        // What it printed last may come, and its end with it, while a checkpoint is made.
+        const exit = this.#exit;
+        const isAllPrinted = this.#takePrinted();
+        if (this.#wantsCheckpoint && exit === null) await this.#checkpointWhenDue();
+        if (exit !== null && isAllPrinted) await this.#tellEnd(exit);
+      } catch (error) {
+        this.#context.tell(`Attempt ${this.#slot.order.attemptId} cannot be told of: ${errorText(error)}`);
+        await delay(this.#context.world.clock, lookMs);
+      }
+    }
+  }
+
+  /** True when the transcript was handed over to its present end. */
+  #takePrinted(): boolean {
+    const { world } = this.#context;
+    const { transcript } = this.#slot.paths;
+    const { offset = 0 } = this.#slot.record;
+    for (;;) {
+      const from = offset + this.#outbox.printed;
+      const bytes = world.files.readBytes(transcript, from, Math.min(chunkBytes, Math.max(1, this.#outbox.room)));
+      if (bytes.length === 0) return true;
+      if (this.#outbox.room === 0) return false;
+      const text = this.#tail + Buffer.from(bytes).toString('latin1');
+      if (text.includes(toolResult)) {
+        this.#wantsCheckpoint = true;
+        this.#resultAtMs = world.clock.now();
+      }
+      this.#tail = text.slice(-toolResult.length + 1);
+      this.#outbox.addPrinted(bytes.length);
+    }
+  }
+
+  async #checkpointWhenDue(): Promise<void> {
+    const { clock } = this.#context.world;
+    if (Math.abs(clock.now() - this.#lastCheckpointMs) < checkpointGapMs) return;
+    // One that is as fresh may lack the conversation's end: another one follows.
+    this.#wantsCheckpoint = Math.abs(clock.now() - this.#resultAtMs) < writtenMs;
+    await this.#checkpoint();
+    this.#lastCheckpointMs = clock.now();
+  }
+
+  async #tellEnd({ status, remains }: { readonly status: ExitStatus; readonly remains: Remains }): Promise<void> {
+    await this.#checkpoint();
+    const fenced = this.#isFenced;
+    const limitsHit = [...remains.limitsHit];
+    const { leftover, lastStderrLine } = remains;
+    const why = this.#tooMuch ?? this.#unsentFiles ?? this.#unsentWork;
+    const unsent = why === undefined ? {} : { unsent: { why, folder: this.#slot.paths.folder } };
+    this.#conclude({ say: 'ended', status, leftover, limitsHit, lastStderrLine, fenced, ...unsent });
+    this.#release();
+  }
+
+  async #checkpoint(): Promise<void> {
+    const work = this.#work;
+    if (work === null || this.#isClosed) return;
+    const { tell, git } = this.#context;
+    const prints = this.#outbox.printed;
+    const { handover } = this.#slot.order;
+    const top = join(work.places.session, 'worktree');
+    const resumeFiles = handover ? await ignoredResumeFiles(git, top, work.folder) : [];
+    const changed = work.files.changed(resumeFiles);
+    if (!changed.ok && changed.failure.message !== this.#tooMuch) this.#tellUnsent(changed);
+    this.#tooMuch = changed.ok ? undefined : changed.failure.message;
+    const parcel = changed.ok ? changed.value : null;
+    const packed = parcel === null ? null : this.#outbox.keepBlob(Buffer.from(JSON.stringify(parcel)));
+    if (packed?.ok === false) this.#unsentFiles = this.#tellUnsent(packed);
+    const files = packed?.ok ? packed.value : undefined;
+    const made = await snapshotWork(git, work.worktree, this.#slot.order.sessionId, work.told);
+    if (!made.ok) tell(`The work of attempt ${this.#slot.order.attemptId} cannot be kept: ${made.failure.message}`);
+    const found = made.ok ? made.value : null;
+    const bundled = found?.bundle == null ? null : this.#outbox.keepFile(found.bundle);
+    if (bundled?.ok === false) this.#tellUnsent(bundled);
+    const unmade = made.ok ? bundled : made;
+    this.#unsentWork = unmade?.ok === false ? unmade.failure.message : undefined;
+    // Commits without the bundle that holds them are nothing to anybody.
+    const snapshot = bundled?.ok === false ? null : found;
+    const bundle = bundled?.ok ? bundled.value : undefined;
+    if ((files === undefined && snapshot === null) || this.#isClosed) return;
+    if (snapshot !== null) work.told = { head: snapshot.head, snapshot: snapshot.snapshot };
+    this.#outbox.add({
+      say: 'checkpoint',
+      prints,
+      ...defined({ files }),
+      ...(snapshot === null ? {} : { head: snapshot.head, snapshot: snapshot.snapshot }),
+      ...defined({ bundle }),
+    });
+  }
+
+  /** Who looks after this machine is told as well. */
+  #tellUnsent({ failure }: { readonly failure: Failure }): string {
+    this.#context.tell(`A checkpoint of attempt ${this.#slot.order.attemptId} is not sent: ${failure.message}`);
+    return failure.message;
+  }
+
+  /** What its runner says. */
+  command(command: AttemptCommand): void {
+    this.#noteAsked();
+    if (this.#early !== null) this.#early.push(command);
+    else if (command.do === 'write') this.#hosted.write(command.lines);
+    else if (command.do === 'acknowledge') this.#outbox.acknowledge(command.through);
+    else if (command.do === 'run') this.#run(command);
+    else if (command.do === 'stopRun') this.#commands.get(command.id)?.stop();
+    else this.#plain(command.do);
+  }
+
+  #plain(what: 'endIdle' | 'terminate' | 'halt' | 'goOn' | 'noteOwn' | 'endNow'): void {
+    if (what === 'endNow') void this.end();
+    else if (what === 'endIdle') this.#hosted.endIdle();
+    else if (what === 'noteOwn') this.#hosted.noteOwn();
+    else if (what !== 'terminate') this.#hosted.halt(what === 'halt');
+    else {
+      this.#stop();
+      this.#hosted.terminate();
+    }
+  }
+
+  #stop(): void {
+    this.#isStopped = true;
+    this.#stopPreparing();
+  }
+
+  /** Ends all of it at once; its end is told all the same. */
+  async end(): Promise<void> {
+    this.#stop();
+    for (const command of this.#commands.values()) command.stop();
+    const ended = await this.#hosted.endNow().catch(() => false);
+    if (!ended) this.#context.tell(`Something of attempt ${this.#slot.order.attemptId} would not end.`);
+  }
+
+  #run({ id, command, timeoutMs }: Extract<SlotCommand, { do: 'run' }>): void {
+    const { world, env } = this.#context;
+    const { folder, paths, order } = { ...this.#slot, paths: this.#slot.paths, order: this.#slot.order };
+    if (!/^[\w-]{1,64}$/.test(id) || this.#commands.has(id)) return;
+    const note = join(folder, 'running', id);
+    world.files.makeFolder(join(folder, 'running'));
+    world.files.writeAtomic(note, '');
+    const running = runShellCommand(world, {
+      command,
+      cwd: this.#work?.folder ?? paths.worktree,
+      env: commandEnvironment(env, undefined),
+      logFile: join(folder, `run-${id}.log`),
+      timeoutMs,
+      mark: order.attemptId,
+      keeper: paths.subreaper,
+    });
+    this.#commands.set(id, running);
+    const answer = (rest: { exitCode: number | null; timedOut: boolean; output: string }): void => {
+      this.#commands.delete(id);
+      if (this.#isClosed) return;
+      this.#noteAsked();
+      this.#outbox.add({ say: 'ran', id, signal: null, ...rest });
+      world.files.remove(note);
+    };
+    running.ended.then(
+      ({ exitCode, timedOut, tail }) => answer({ exitCode, timedOut, output: tail }),
+      (error) => answer({ exitCode: null, timedOut: false, output: errorText(error) }),
+    );
+  }
+
+  /** Sends again what its runner does not have. */
+  sendAgain(): void {
+    this.#noteAsked();
+    void this.#outbox.sendAgain();
+  }
+
+  #release(): void {
+    this.#unwatch();
+    this.#cancelLook();
+    this.#hosted.leave();
+  }
+
+  /** Lets go of it: what runs works on. */
+  close(): void {
+    this.#isClosed = true;
+    this.#release();
+    this.#outbox.close();
+  }
+}
+
+const stopped = fail('busy', 'The session was stopped while it was being prepared on its machine.', '').failure;
+const unguarded = fail(
+  'other-host',
+  'The machine lost its lease, or its guard does not run, so nothing was started there.',
+  advise('It may be tried again elsewhere', ['host', 'list']),
+).failure;

@@ -1,0 +1,46 @@
+/**
+ * fleet/agent/: the end of a machine that works for others: it takes wishes, does orders and tells of them. This file:
+ * what all parts of it need.
+ */
+import type { Abilities } from '../../claude/abilities.ts';
+import type { HookProgram } from '../../claude/launch/settings.ts';
+import type { Result } from '../../core/failure.ts';
+import type { Git } from '../../git/git.ts';
+import type { World } from '../../system/world.ts';
+import type { LocalHost } from '../../worker/local-host.ts';
+import type { FleetEngine } from '../engine.ts';
+import type { HostConfig } from '../fleet-files.ts';
+import type { FleetPaths } from '../fleet-paths.ts';
+
+export interface ChosenProgram {
+  /** Absolute path. */
+  readonly program: string;
+  readonly version: string;
+  readonly can: Abilities;
+}
+
+export interface AgentContext {
+  readonly world: World;
+  readonly engine: FleetEngine;
+  readonly config: HostConfig;
+  readonly root: string;
+  readonly paths: FleetPaths;
+  /** Tells this data root on this machine from any other. */
+  readonly home: string;
+  readonly host: LocalHost;
+  readonly git: Git;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly packageRoot: string;
+  /** Absolute path of what stands for Bun in an order's texts. */
+  readonly bun: string;
+  /** How hooks of ours are started here. */
+  readonly hook: HookProgram;
+  /** Which claude is started now. */
+  readonly claude: () => Promise<Result<ChosenProgram>>;
+  /** One line for people. */
+  readonly tell: (line: string) => void;
+  /** Writes down which attempts hold which leases, before something of them begins. */
+  readonly noteLeases: () => void;
+  /** Somebody ends what has no lease any more. */
+  readonly isGuarded: () => boolean;
+}

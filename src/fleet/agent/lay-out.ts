@@ -1,0 +1,129 @@
+/**
+ * A parcel's files laid out in the folder of a session. Whoever sent it is known by a signature and still trusted with
+ * nothing outside of that folder: no path leads out of it, neither by its names nor through a link.
+ */
+import { dirname, join } from 'node:path';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { quoted } from '../../core/id.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+import type { Files } from '../../system/world.ts';
+import { type Parcel, type ParcelFile, placeholders, slugPlaceholder } from '../wire.ts';
+import { filesIn, isOwn } from './own-files.ts';
+
+/** This machine's own of what differs between machines. */
+export interface Places {
+  /** The session's folder; a real path, as all of them. */
+  readonly session: string;
+  readonly package: string;
+  readonly bun: string;
+  /** Of claude's working directory, see `projectSlug`. */
+  readonly slug: string;
+}
+
+/** `keep`: what is there already stays as it is. */
+export interface LayOutOptions {
+  readonly keep?: true;
+}
+
+/**
+ * Fails with `usage` before anything is written when a path is none that may come, with `worktree-failed` when
+ * something else lies where a file or its folder has to, which no other try changes, else with the system's reason.
+ */
+export function layOut(
+  files: Files,
+  parcel: Pick<Parcel, 'files'>,
+  places: Places,
+  options: LayOutOptions = {},
+): Result<void> {
+  for (const { path } of parcel.files) {
+    const problem = problemWith(path);
+    if (problem !== null) return fail('usage', `The order holds a file ${quoted(path)}, ${problem}.`, refusedNext);
+  }
+  for (const file of parcel.files) {
+    const path = file.path.replaceAll(slugPlaceholder, places.slug);
+    const target = join(places.session, path);
+    try {
+      const obstacle = obstacleTo(files, places.session, path);
+      if (obstacle !== null) return fail('worktree-failed', obstacle, 'Look at that folder, then retry the session.');
+      if (options.keep === true && files.entryKind(target) !== null) continue;
+      files.makeFolder(dirname(target));
+      put(files, target, file, places);
+    } catch (error) {
+      return { ok: false, failure: systemFailure(target, error) };
+    }
+  }
+  return ok(undefined);
+}
+
+const refusedNext = 'Whoever made it is no program of ours, or broken: see which runners this machine accepts.';
+
+/** Shorter than any system allows, for what is written beside it first and the folder that it lies in. */
+const nameBytesMax = 200;
+const pathBytesMax = 3_000;
+
+/** Why no file of that path comes from another machine. */
+export function problemWith(path: string): string | null {
+  const parts = path.split('/');
+  const isPlain = parts.every((part) => part !== '' && part !== '.' && part !== '..') && !/[\0\\]/.test(path);
+  if (!isPlain) return 'which would lead out of the folder of its session';
+  const isLong = (text: string, max: number): boolean => Buffer.byteLength(text) > max;
+  if (isLong(path, pathBytesMax) || parts.some((part) => isLong(part, nameBytesMax))) return 'whose name is too long';
+  // Under `.git` it would say what git runs.
+  if (parts.some((part) => part.toLowerCase() === '.git')) return 'which would change a repository';
+  return isOwn(path) ? 'which a machine makes for itself' : null;
+}
+
+/** A session may have made links where its files are to lie. A sentence without an end; null = there is none. */
+export function obstacleTo(files: Files, folder: string, path: string): string | null {
+  const parts = path.split('/');
+  for (let count = 1; count <= parts.length; count += 1) {
+    const at = join(folder, ...parts.slice(0, count));
+    const kind = files.entryKind(at);
+    if (kind === null) return null;
+    const wanted = count === parts.length ? 'file' : 'folder';
+    if (kind !== wanted) return `${at} is a ${kind === 'other' ? 'special file' : kind}, where a ${wanted} has to lie.`;
+  }
+  return null;
+}
+
+function put(files: Files, target: string, { data, isText, mode, offset }: ParcelFile, places: Places): void {
+  const bytes = Buffer.from(data, 'base64');
+  const content = isText ? Buffer.from(fillIn(bytes.toString(), places)) : bytes;
+  const before = offset === undefined ? [] : [files.readBytes(target, 0, offset)];
+  // Beside it and then renamed: it is wholly the old one or the new one.
+  const temporary = `${target}.laid-out`;
+  files.remove(temporary);
+  files.writeBytes(temporary, Buffer.concat([...before, content]), { mode: mode & 0o700 });
+  files.rename(temporary, target);
+}
+
+const conversations = 'claude-config/projects/';
+
+/**
+ * Removes conversations that are not in the parcel: an earlier attempt here began them, and nothing of it came back.
+ * With one of its id there, claude would begin none.
+ */
+export function removeOtherConversations(files: Files, parcel: Pick<Parcel, 'files'>, { session, slug }: Places): void {
+  const known = new Set(parcel.files.map(({ path }) => path.replaceAll(slugPlaceholder, slug)));
+  const isElsewhere = (path: string): boolean =>
+    !path.startsWith(conversations) && !conversations.startsWith(`${path}/`);
+  for (const path of filesIn(files, session, isElsewhere)) {
+    if (path.startsWith(conversations) && !known.has(path)) files.remove(join(session, path));
+  }
+}
+
+/** Texts and arguments of an order with this machine's paths in them. */
+export function fillIn(text: string, places: Places): string {
+  return text
+    .replaceAll(placeholders.session, () => places.session)
+    .replaceAll(placeholders.package, () => places.package)
+    .replaceAll(placeholders.bun, () => places.bun);
+}
+
+/** The reverse, longest first: one of the paths may lie within another. */
+export function takeOut(text: string, places: Places): string {
+  const known = (['session', 'package', 'bun'] as const).map((name) => [places[name], placeholders[name]] as const);
+  return known
+    .toSorted(([a], [b]) => b.length - a.length)
+    .reduce((all, [path, placeholder]) => all.replaceAll(path, placeholder), text);
+}

@@ -1,0 +1,72 @@
+/** What agent and guard tell each other by files: which attempts may run until when, and that somebody watches. */
+import { fields, isNumber, isText, listOf } from '../../store/shape.ts';
+import type { World } from '../../system/world.ts';
+import type { FleetPaths } from '../fleet-paths.ts';
+import { uptimeMs } from './uptime.ts';
+
+export interface AttemptLease {
+  readonly attemptId: string;
+  readonly groupId: string;
+  readonly sessionId: string;
+  /** Of its slot, below `FleetPaths.slots`. */
+  readonly folder: string;
+  readonly token: string;
+  readonly leaseMs: number;
+  /** Uptime at which the last renewal was sent that Redis has answered; -1 = it said that the lease is over. */
+  readonly renewedAt: number;
+}
+
+interface LeaseFile {
+  /** Uptimes of another boot mean nothing, and nothing of it lives. */
+  readonly bootId: string;
+  readonly leases: readonly AttemptLease[];
+}
+
+const isLeaseFile = fields({
+  bootId: isText,
+  leases: listOf(
+    fields({
+      ...{ attemptId: isText, groupId: isText, sessionId: isText, folder: isText, token: isText },
+      ...{ leaseMs: isNumber, renewedAt: isNumber },
+    }),
+  ),
+});
+const isGuardFile = fields({ bootId: isText, uptime: isNumber });
+
+/** Not synced: after a power cut nothing runs that it could speak of. */
+export function writeLeases({ files, machine }: World, { leases: path }: FleetPaths, leases: readonly AttemptLease[]) {
+  files.writeAtomic(path, `${JSON.stringify({ bootId: machine.bootId, leases } satisfies LeaseFile)}\n`);
+}
+
+/** Those of this boot. */
+export function readLeases({ files, machine }: World, { leases: path }: FleetPaths): readonly AttemptLease[] {
+  const found = readJson(files.readText(path)) as LeaseFile;
+  return isLeaseFile(found) && found.bootId === machine.bootId ? found.leases : [];
+}
+
+/** At that uptime nothing of the attempt may live any more. */
+export function isOver({ renewedAt, leaseMs }: Pick<AttemptLease, 'renewedAt' | 'leaseMs'>, uptime: number): boolean {
+  return renewedAt < 0 || uptime - renewedAt >= leaseMs;
+}
+
+export function noteGuard(world: World, { guard }: FleetPaths): void {
+  const uptime = uptimeMs(world.files);
+  world.files.writeAtomic(guard, `${JSON.stringify({ bootId: world.machine.bootId, uptime })}\n`);
+}
+
+/** One that has not looked for so long does not count as living. */
+const guardSilentMs = 5_000;
+
+export function isGuarded(world: World, { guard }: FleetPaths): boolean {
+  const found = readJson(world.files.readText(guard)) as { bootId: string; uptime: number };
+  if (!isGuardFile(found) || found.bootId !== world.machine.bootId) return false;
+  return uptimeMs(world.files) - found.uptime <= guardSilentMs;
+}
+
+function readJson(text: string | null): unknown {
+  try {
+    return JSON.parse(text ?? 'null');
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,146 @@
+/** Where the agent of a machine begins and ends: `host serve`. */
+import { advise } from '../../core/advice.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { ownCommand } from '../../system/own-program.ts';
+import type { World } from '../../system/world.ts';
+import { LocalHost } from '../../worker/local-host.ts';
+import type { FleetEngine, OpenEngine } from '../engine.ts';
+import { type HostConfig, readHost } from '../fleet-files.ts';
+import { fleetPaths } from '../fleet-paths.ts';
+import { loginNames } from '../login-files.ts';
+import { FleetRedis } from '../redis.ts';
+import { listHosts } from '../registry.ts';
+import { type HostChecks, wireVersion } from '../wire.ts';
+import { Agent, type AgentAbilities } from './agent.ts';
+import type { AgentContext, ChosenProgram } from './context.ts';
+import { isGuarded } from './lease-file.ts';
+import { loginKey } from './login.ts';
+import { uptimeMs } from './uptime.ts';
+
+export interface ServeOptions {
+  /** The data root. */
+  readonly root: string;
+  readonly callerEnv: Readonly<Record<string, string | undefined>>;
+  readonly packageRoot: string;
+  /** Of this program. */
+  readonly version: string;
+  /** The claude to be used now, with what is known of it. Fails when there is none that may be used. */
+  readonly claude: () => Promise<Result<ChosenProgram>>;
+  /** Of the claude that is there, also when it may not be used; empty when there is none. */
+  readonly claudeVersion: () => Promise<string>;
+  /** As in AgentOptions. */
+  readonly checks: () => Promise<HostChecks>;
+  /** Starts `serveGuard` as a process of its own, which outlives this one. */
+  readonly startGuard: () => void;
+  /** Calls what it is given once this process is told to end. */
+  readonly onSignal: (action: () => void) => void;
+  /** Absent = Redis. */
+  readonly openEngine?: OpenEngine;
+  /** One line for people, on stderr. */
+  readonly tell: (line: string) => void;
+}
+
+/**
+ * Works for others until it is told to end; what runs then works on, for the next agent, or until its lease is over.
+ * Fails with `usage` where the machine belongs to no fleet, with `busy` where an agent runs already.
+ */
+export async function serveHost(world: World, options: ServeOptions): Promise<Result<void>> {
+  const { root, callerEnv, packageRoot, onSignal, tell, startGuard, claude } = options;
+  const paths = fleetPaths(root);
+  const read = readHost(world.files, root);
+  if (!read.ok) return read;
+  const config = read.value;
+  if (config === undefined) {
+    const next = advise('Get the join line from whoever has made the fleet', ['host', 'join', 'LINE']);
+    return fail('usage', 'This machine belongs to no fleet.', next);
+  }
+  try {
+    uptimeMs(world.files);
+  } catch {
+    return fail('usage', 'A machine of a fleet has to run Linux.', 'Use another machine.');
+  }
+  for (const folder of [paths.slots, paths.repositories, paths.work]) world.files.makeFolder(folder);
+  const holder = { identity: world.machine.self, runId: world.random.uuid() };
+  const lock = world.locks.tryLock(paths.agentLock, holder);
+  if (lock === null) return fail('busy', 'An agent runs on this machine already.', 'One is enough: leave it.');
+  const engine = await (options.openEngine ?? FleetRedis.open)(world, config);
+  if (!engine.ok) {
+    lock.release();
+    return engine;
+  }
+  const home = homeOf(world, root);
+  const free = await checkName(engine.value, config, home);
+  if (!free.ok) {
+    engine.value.close();
+    lock.release();
+    return free;
+  }
+  const context: Omit<AgentContext, 'noteLeases'> = {
+    ...{ world, config, root, paths, home, packageRoot, tell, claude },
+    engine: engine.value,
+    host: new LocalHost(world),
+    git: { world, env: callerEnv },
+    env: callerEnv,
+    bun: ownCommand('main').program,
+    hook: ownCommand('hook', packageRoot),
+    isGuarded: () => isGuarded(world, paths),
+  };
+  const agent = new Agent(context, {
+    startGuard,
+    checks: options.checks,
+    abilities: () => abilitiesOf(world, options, { login: config.login, salt: holder.runId }),
+  });
+  const told = Promise.withResolvers<void>();
+  onSignal(told.resolve);
+  const working = agent.run();
+  try {
+    await Promise.race([told.promise, working]);
+  } finally {
+    await agent.close();
+    lock.release();
+  }
+  return ok(undefined);
+}
+
+/** Tells machines apart that were given the same name. */
+export function homeOf({ machine }: World, root: string): string {
+  return `${machine.bootId} ${root}`;
+}
+
+/** Two machines of one name would take each other's messages. What is not known now is no reason to wait. */
+export async function checkName(
+  engine: FleetEngine,
+  { name, leaseMs }: Pick<HostConfig, 'name' | 'leaseMs'>,
+  home: string,
+): Promise<Result<void>> {
+  const hosts = await listHosts(engine);
+  const other = hosts.ok ? hosts.value.find((host) => host.name === name) : undefined;
+  if (other?.home === undefined || other.home === home || other.silentMs > leaseMs) return ok(undefined);
+  const next = advise('Give this one another name', ['host', 'join', 'LINE', '--name', 'NAME']);
+  return fail('duplicate', `Another machine of the fleet is called ${name}, and works.`, next);
+}
+
+/** `salt`: another one for each agent, so that a machine which has joined anew is tried anew. */
+async function abilitiesOf(
+  world: World,
+  options: ServeOptions,
+  { login, salt }: { readonly login: string | undefined; readonly salt: string },
+): Promise<AgentAbilities> {
+  const { root, version, claude, callerEnv: agentEnv } = options;
+  const chosen = await claude();
+  const { can } = chosen.ok ? chosen.value : nothing;
+  const claudeVersion = chosen.ok ? chosen.value.version : await options.claudeVersion();
+  const abilities = {
+    wire: wireVersion,
+    version,
+    claudeVersion,
+    forwardsSubagents: can.forwardsSubagents === true,
+    limitsUntrusted: can.untrusted === true,
+    limitsMemory: can.toolMemory === true,
+    logins: loginNames(world.files, root),
+    loginKey: loginKey(world.files, { root, agentEnv, ownLogin: login }, salt),
+  };
+  return { abilities, ...(chosen.ok ? {} : { refusal: chosen.failure.message }) };
+}
+
+const nothing: Pick<ChosenProgram, 'can'> = { can: {} };

@@ -1,0 +1,167 @@
+/**
+ * A slot of this machine that somebody holds: what must be known of it when the agent comes again. It is written before
+ * what it says is done, and synced, so that nothing is ever started twice.
+ */
+import { dirname, join } from 'node:path';
+import { z } from 'zod';
+import { assert } from '../../core/failure.ts';
+import type { GroupId, SessionId } from '../../core/group.ts';
+import { isGroupId, isSessionId } from '../../core/id.ts';
+import { groupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
+import type { World } from '../../system/world.ts';
+import type { FleetPaths } from '../fleet-paths.ts';
+import { order, processIdentity } from '../wire.ts';
+
+const record = z.object({
+  token: z.string(),
+  labelSet: z.string(),
+  job: z.string(),
+  groupId: z.string().refine(isGroupId),
+  sessionId: z.string().refine(isSessionId),
+  /** Ms since 1970. */
+  takenAt: z.number(),
+  /** The last command that was taken in. */
+  lastN: z.number(),
+  order: order.optional(),
+  /** Bytes of the transcript before the attempt. */
+  offset: z.number().optional(),
+  startedAt: z.string().optional(),
+  process: processIdentity.optional(),
+  /** It was told that the attempt is over, or could not begin. */
+  isOver: z.boolean().optional(),
+});
+const heardFile = 'heard';
+const attempts = z.object({ attempts: z.array(z.string()) });
+export type SlotRecord = Readonly<z.infer<typeof record>>;
+
+export class Slot {
+  readonly folder: string;
+  /** Name of the folder. */
+  readonly name: string;
+  readonly paths: SessionPaths;
+  readonly #world: World;
+  readonly #fleet: FleetPaths;
+  #record: SlotRecord;
+  /** Uptime at which the last renewal was sent that was answered; -1 = the lease is over. */
+  renewedAt: number;
+
+  private constructor(world: World, fleet: FleetPaths, name: string, record: SlotRecord, renewedAt: number) {
+    this.#world = world;
+    this.#fleet = fleet;
+    this.name = name;
+    this.folder = join(fleet.slots, name);
+    this.#record = record;
+    this.renewedAt = renewedAt;
+    this.paths = sessionPaths(groupPaths(fleet.work, record.groupId as GroupId), record.sessionId as SessionId);
+  }
+
+  /** Its names are such that folders can bear them. */
+  static isPossible(value: SlotRecord): boolean {
+    return record.safeParse(value).success;
+  }
+
+  static take(world: World, fleet: FleetPaths, record: SlotRecord, renewedAt: number): Slot {
+    const slot = new Slot(world, fleet, world.random.uuid(), record, renewedAt);
+    world.files.makeFolder(slot.folder);
+    world.files.syncFolder(fleet.slots);
+    slot.#write();
+    return slot;
+  }
+
+  /** Those that an earlier agent had; `renewedAt` as the lease file tells. */
+  static recall(world: World, fleet: FleetPaths, renewedAt: (token: string) => number): Slot[] {
+    return world.files.list(fleet.slots).flatMap((name) => {
+      const text = world.files.readText(join(fleet.slots, name, 'slot.json'));
+      const found = record.safeParse(parsed(text));
+      // Its taking was not finished: nothing was begun.
+      if (!found.success) {
+        world.files.remove(join(fleet.slots, name));
+        return [];
+      }
+      const heard = Number.parseInt(world.files.readText(join(fleet.slots, name, heardFile)) ?? '', 10);
+      const lastN = Math.max(found.data.lastN, Number.isSafeInteger(heard) ? heard : 0);
+      return [new Slot(world, fleet, name, { ...found.data, lastN }, renewedAt(found.data.token))];
+    });
+  }
+
+  get record(): SlotRecord {
+    return this.#record;
+  }
+
+  /** Of an attempt whose order has come. */
+  get order() {
+    const { order } = this.#record;
+    assert(order !== undefined, 'the slot has no order');
+    return order;
+  }
+
+  get isLost(): boolean {
+    return this.renewedAt < 0;
+  }
+
+  note(change: Partial<SlotRecord>): void {
+    this.#record = { ...this.#record, ...change };
+    this.#write();
+  }
+
+  /**
+   * The last command that was taken in, in a file of its own: it is not synced, so that a power cut may leave half of
+   * it, and to hear a command once more does no harm then.
+   */
+  hear(lastN: number): void {
+    this.#record = { ...this.#record, lastN };
+    this.#world.files.writeAtomic(join(this.folder, heardFile), `${lastN}\n`);
+  }
+
+  /** One of that id was ordered here before, under whatever token. */
+  knows(attemptId: string): boolean {
+    return this.#attempts.includes(attemptId);
+  }
+
+  /** To be called before anything of the attempt begins. */
+  noteAttempt(attemptId: string): void {
+    const known = this.#attempts;
+    if (known.includes(attemptId)) return;
+    this.#makeFolder();
+    const text = JSON.stringify({ attempts: [...known, attemptId] });
+    this.#world.files.writeAtomic(this.#attemptsPath, `${text}\n`, { durable: true });
+  }
+
+  /** What claude prints there is on the disk at once, so the names that lead there have to be, too. */
+  #makeFolder(): void {
+    const { files } = this.#world;
+    const { folder } = this.paths;
+    if (!files.makeFolder(folder)) return;
+    for (let at = dirname(folder); at.startsWith(this.#fleet.work); at = dirname(at)) files.syncFolder(at);
+  }
+
+  get #attemptsPath(): string {
+    return join(this.paths.folder, 'order.json');
+  }
+
+  get #attempts(): readonly string[] {
+    const { files } = this.#world;
+    const text = files.entryKind(this.#attemptsPath) === 'file' ? files.readText(this.#attemptsPath) : null;
+    const known = attempts.safeParse(parsed(text));
+    return known.success ? known.data.attempts : [];
+  }
+
+  #write(): void {
+    const text = `${JSON.stringify(this.#record)}\n`;
+    this.#world.files.writeAtomic(join(this.folder, 'slot.json'), text, { durable: true });
+  }
+
+  remove(): void {
+    this.#world.files.remove(this.folder);
+    // Nobody would ever ask for one that a power cut brought back.
+    this.#world.files.syncFolder(this.#fleet.slots);
+  }
+}
+
+function parsed(text: string | null): unknown {
+  try {
+    return JSON.parse(text ?? 'null');
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,192 @@
+/** What the end of the runner needs of the world between it and the machines, and how the engine gives it. */
+import { ok, type Result } from '../core/failure.ts';
+import type { SessionId } from '../core/group.ts';
+import type { World } from '../system/world.ts';
+import type { BlobStore, FleetEngine, OpenEngine, SlotLeases, WishPlace } from './engine.ts';
+import type { FleetConfig } from './fleet-files.ts';
+import { labelsOf, toGroupStream, toHostStream } from './keys.ts';
+import { hostsNow, type RegisteredHost, refuseLogin } from './registry.ts';
+import { Signer } from './seal.ts';
+import { type RefusedLogin, type ToGroup, type ToHost, unpacked, wireVersion } from './wire.ts';
+
+const againMs = 500;
+const closeMsMax = 5_000;
+const atOnce = 64;
+
+/** What is to be seen of leases at one moment. */
+export interface LeaseLook {
+  /** Milliseconds for which each holds if nobody renews it; null where there is none. */
+  readonly left: readonly (number | null)[];
+  /** Changes with every start of the engine. */
+  readonly server: string;
+}
+
+export interface FleetLink {
+  readonly blobs: BlobStore;
+  /** Asks for a slot; what was not answered may be there all the same, or get there later. */
+  wish(sessionId: SessionId, place: WishPlace, priority: number): Promise<Result<WishPlace>>;
+  /** False when somebody holds it, or the engine does not answer. */
+  withdraw(place: WishPlace): Promise<boolean>;
+  /** Those of which nothing will come: nobody holds them and they wait no more. None without an answer. */
+  deadWishes(places: readonly WishPlace[]): Promise<ReadonlySet<WishPlace>>;
+  /** In this order for each machine, as often as it takes. */
+  send(host: string, message: ToHost): void;
+  /**
+   * Calls `hear` with all that machines say to the group, in the order in which it came. It comes again, also to a
+   * later runner, until `taken` was called.
+   */
+  listen(hear: (message: ToGroup, taken: () => void) => void): void;
+  /** Calls `action` whenever the engine is there anew; it may have forgotten the last that was said. */
+  onConnect(action: () => void): void;
+  /** Null when the engine does not answer. */
+  look(places: readonly WishPlace[]): Promise<LeaseLook | null>;
+  hosts(): Promise<Result<readonly RegisteredHost[]>>;
+  /** Puts on record that the machine gets nothing more with that login. */
+  refuseLogin(host: string, refused: RefusedLogin): Promise<Result<void>>;
+  /** Sends what is left to be sent, for a few seconds at most, and lets go. */
+  close(): Promise<void>;
+}
+
+/** Fails as `open` does. Does not wait for an answer. */
+export async function openEngineLink(
+  world: World,
+  config: FleetConfig,
+  groupId: string,
+  open: OpenEngine,
+): Promise<Result<FleetLink>> {
+  const engine = await open(world, config);
+  return engine.ok ? ok(new EngineLink(world, engine.value, config, groupId)) : engine;
+}
+
+class EngineLink implements FleetLink {
+  readonly blobs: FleetEngine;
+  readonly #world: World;
+  readonly #engine: FleetEngine;
+  readonly #leases: SlotLeases;
+  readonly #signer: Signer;
+  readonly #groupId: string;
+  readonly #unsent = new Map<string, ToHost[]>();
+  readonly #sending = new Map<string, Promise<void>>();
+  #taken: string[] = [];
+  #isClosed = false;
+
+  constructor(world: World, engine: FleetEngine, { leaseMs, signingKey }: FleetConfig, groupId: string) {
+    this.#world = world;
+    this.#engine = engine;
+    this.blobs = engine;
+    this.#leases = engine.leases(leaseMs);
+    this.#signer = new Signer(signingKey);
+    this.#groupId = groupId;
+  }
+
+  wish(sessionId: SessionId, { labelSet, job }: WishPlace, priority: number): Promise<Result<WishPlace>> {
+    const wish = { groupId: this.#groupId, sessionId, wire: wireVersion };
+    return this.#leases.wish(wish, { labels: labelsOf(labelSet), priority, job });
+  }
+
+  async withdraw(place: WishPlace): Promise<boolean> {
+    // What stays is offered to us, and given back then.
+    const withdrawn = await this.#leases.withdraw(place);
+    return withdrawn.ok && withdrawn.value;
+  }
+
+  async deadWishes(places: readonly WishPlace[]): Promise<ReadonlySet<WishPlace>> {
+    const dead = await this.#leases.dead(places);
+    return dead.ok ? dead.value : new Set();
+  }
+
+  send(host: string, message: ToHost): void {
+    const unsent = this.#unsent.get(host) ?? [];
+    this.#unsent.set(host, unsent);
+    unsent.push(message);
+    if (!this.#sending.has(host)) this.#sending.set(host, this.#sendAll(host, unsent));
+  }
+
+  async #sendAll(host: string, unsent: ToHost[]): Promise<void> {
+    const stream = toHostStream(host);
+    while (unsent.length > 0) {
+      const part = unsent.slice(0, atOnce);
+      const sent = await this.#engine.send(
+        stream,
+        part.map((message) => this.#signer.sign(stream, JSON.stringify(message))),
+      );
+      if (sent.ok) unsent.splice(0, part.length);
+      else if (this.#isClosed) break;
+      else await this.#pause();
+    }
+    this.#sending.delete(host);
+  }
+
+  onConnect(action: () => void): void {
+    this.#engine.onConnect(action);
+  }
+
+  listen(hear: (message: ToGroup, taken: () => void) => void): void {
+    void this.#listen(hear);
+  }
+
+  async #listen(hear: (message: ToGroup, taken: () => void) => void): Promise<void> {
+    const stream = toGroupStream(this.#groupId);
+    for (let after = '0'; !this.#isClosed; ) {
+      const read = await this.#engine.read(stream, after);
+      if (this.#isClosed) return;
+      if (!read.ok) {
+        await this.#pause();
+        continue;
+      }
+      for (const { id, bytes } of read.value) {
+        after = id;
+        const taken = (): void => this.#drop(id);
+        const message = bytes === null ? null : unpacked(bytes);
+        // Of another version, or of nobody: nobody here would ever take it.
+        if (message === null) taken();
+        else hear(message, taken);
+      }
+    }
+  }
+
+  #drop(id: string): void {
+    this.#taken.push(id);
+    if (this.#taken.length === 1) this.#world.clock.after(0, () => void this.#dropAll());
+  }
+
+  async #dropAll(): Promise<void> {
+    const ids = this.#taken;
+    this.#taken = [];
+    const dropped = await this.#engine.drop(toGroupStream(this.#groupId), ids);
+    // One that stays is heard again by a later runner, who knows it then.
+    if (!dropped.ok && !this.#isClosed) for (const id of ids) this.#drop(id);
+  }
+
+  async look(places: readonly WishPlace[]): Promise<LeaseLook | null> {
+    const left = await this.#leases.look(places);
+    const server = await this.#engine.runId();
+    if (!left.ok || !server.ok) return null;
+    return { left: left.value, server: server.value };
+  }
+
+  refuseLogin(host: string, refused: RefusedLogin): Promise<Result<void>> {
+    return refuseLogin(this.#engine, host, refused);
+  }
+
+  hosts(): Promise<Result<readonly RegisteredHost[]>> {
+    return hostsNow(this.#engine);
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#world.clock.after(againMs, resolve);
+    });
+  }
+
+  async close(): Promise<void> {
+    const sent = Promise.all([...this.#sending.values()]);
+    const late = new Promise<void>((resolve) => {
+      this.#world.clock.after(closeMsMax, resolve);
+    });
+    await Promise.race([sent, late]);
+    await Promise.race([this.#dropAll(), late]);
+    this.#isClosed = true;
+    this.#engine.close();
+  }
+}

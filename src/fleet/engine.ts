@@ -1,0 +1,104 @@
+/**
+ * What both ends of a fleet need of the engine between them: streams, slots with leases, bytes that are kept for a
+ * while, and who is there. The real one is Redis (redis.ts, leases.ts). Whatever is asked is answered or fails within
+ * seconds; what was not answered may have been done.
+ */
+import type { Result } from '../core/failure.ts';
+import type { World } from '../system/world.ts';
+import type { Seal } from './seal.ts';
+import type { Blob, Wish } from './wire.ts';
+
+export interface FleetAddress {
+  readonly redis: string;
+  readonly sealingKey: string;
+  readonly ca?: string | undefined;
+  readonly insecure?: boolean | undefined;
+}
+
+/** Does not wait for an answer. Fails with `usage` when the address can never be asked. */
+export type OpenEngine = (world: World, address: FleetAddress) => Promise<Result<FleetEngine>>;
+
+export interface Entry {
+  readonly id: string;
+  /** Null when it was not sealed with the key of the fleet. */
+  readonly bytes: Uint8Array | null;
+}
+
+/** Bytes that are too many for a message. */
+export interface BlobStore {
+  /**
+   * Puts it there for an hour. Put again under the same id it is the same blob. Fails with `usage` when it is too
+   * large, else when there is no answer.
+   */
+  putBlob(id: string, bytes: Uint8Array): Promise<Result<Blob>>;
+  /** Whether a blob put earlier is complete still. */
+  hasBlob(blob: Blob): Promise<Result<boolean>>;
+  /** Fails with `gone` when it is not there any more, else when there is no answer. */
+  getBlob(blob: Blob): Promise<Result<Uint8Array>>;
+  dropBlob(blob: Blob): Promise<void>;
+}
+
+export interface FleetEngine extends BlobStore {
+  readonly seal: Seal;
+  leases(leaseMs: number): SlotLeases;
+  /** Calls `action` whenever there is a connection anew. */
+  onConnect(action: () => void): void;
+  /** Calls `action` after each new wish; a hint only. */
+  onWish(action: () => void): Promise<void>;
+  /** Appends all of them, in this order; the value is their ids. */
+  send(stream: string, messages: readonly Uint8Array[]): Promise<Result<string[]>>;
+  /** What comes after that entry (`0` = all), waiting a moment for the first. */
+  read(stream: string, after: string): Promise<Result<Entry[]>>;
+  /** Which of these entries are there still. */
+  have(stream: string, ids: readonly string[]): Promise<Result<boolean[]>>;
+  /** Removes entries that were taken in. */
+  drop(stream: string, ids: readonly string[]): Promise<Result<void>>;
+  setField(key: string, field: string, value: Uint8Array): Promise<Result<void>>;
+  fields(key: string): Promise<Result<Readonly<Record<string, Uint8Array>>>>;
+  members(key: string): Promise<Result<readonly string[]>>;
+  /** Changes with every start of the engine. */
+  runId(): Promise<Result<string>>;
+  /** Milliseconds since 1970 by its clock, which is the same for all machines. */
+  nowMs(): Promise<Result<number>>;
+  close(): void;
+}
+
+/** Where a wish is, and the slot that got it. */
+export interface WishPlace {
+  readonly labelSet: string;
+  readonly job: string;
+}
+
+/** Nobody but who knows the token can renew or complete it. */
+export interface Lease extends WishPlace {
+  readonly token: string;
+}
+
+export interface TakenWish extends Lease {
+  readonly wish: Wish;
+}
+
+export interface WishOptions {
+  readonly labels: readonly string[];
+  /** Lower goes first; at least 1. */
+  readonly priority: number;
+  /** Names it; absent = by a name of its own. */
+  readonly job?: string;
+}
+
+export interface SlotLeases {
+  /** Asks for a slot with all these labels. */
+  wish(wish: Wish, options: WishOptions): Promise<Result<WishPlace>>;
+  /** Takes it back; false when somebody holds it, so that it is not free before they let go. */
+  withdraw(place: WishPlace): Promise<Result<boolean>>;
+  /** The first wish that a machine with these labels can grant, now held under the token; null when there is none. */
+  take(labels: readonly string[], token: string): Promise<Result<TakenWish | null>>;
+  /** Which of them are held by their tokens no more. Fails without an answer: then that is not known. */
+  renew(leases: readonly Lease[]): Promise<Result<ReadonlySet<Lease>>>;
+  /** Gives the slot back; false when it was not held under that token any more: then nothing is left of it either. */
+  complete(lease: Lease): Promise<Result<boolean>>;
+  /** For how many milliseconds each lock holds if nobody renews it; null where there is none. */
+  look(places: readonly WishPlace[]): Promise<Result<(number | null)[]>>;
+  /** Those that wait no more and that nobody holds: given back, forgotten, or taken by somebody who died. */
+  dead<P extends WishPlace>(places: readonly P[]): Promise<Result<ReadonlySet<P>>>;
+}

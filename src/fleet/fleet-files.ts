@@ -1,0 +1,154 @@
+/** What a machine keeps of the fleets it belongs to: as the one that asks, and as one that works. Private files. */
+import { join } from 'node:path';
+import { z } from 'zod';
+import { advise, shellWord } from '../core/advice.ts';
+import { defined } from '../core/defined.ts';
+import { fail, ok, type Result } from '../core/failure.ts';
+import { systemFailure } from '../store/system-failure.ts';
+import type { Files } from '../system/world.ts';
+import { fleetPaths } from './fleet-paths.ts';
+
+const text = z.string();
+/** Base64. */
+const key = z.string().base64();
+
+/** fleet.json, on the machine of whoever runs groups. */
+export const fleetConfig = z.object({
+  version: z.literal(1),
+  /** With the user and password of the runner. */
+  redis: text,
+  /** The same with those of the machines; absent = the same. */
+  hostRedis: text.optional(),
+  /** 32 bytes with which all that goes through Redis is sealed. */
+  sealingKey: key,
+  /** Ed25519: PKCS #8 and SPKI, DER. */
+  signingKey: key,
+  publicKey: key,
+  /** Milliseconds for which a machine may work without an answer of Redis. */
+  leaseMs: z.number().int().min(2_000),
+  /** PEM of the authority that signed the certificate of Redis; absent = those that the system trusts. */
+  ca: text.optional(),
+  /** Redis off loopback without TLS, by an option that says so. */
+  insecure: z.boolean().optional(),
+});
+export type FleetConfig = z.infer<typeof fleetConfig>;
+
+/** What a join line says to a machine. */
+export const joinTicket = fleetConfig
+  .pick({ version: true, sealingKey: true, leaseMs: true, ca: true, insecure: true })
+  // Redis with the user and password of the machines.
+  .extend({ redis: text, runnerKeys: z.array(key).min(1) });
+export type JoinTicket = z.infer<typeof joinTicket>;
+
+/** host.json, on a machine that works for others. */
+export const hostConfig = joinTicket.extend({
+  name: text,
+  slots: z.number().int().min(1).max(1_000),
+  labels: z.array(text),
+  /** The login of orders that name none; absent = the environment of the agent. */
+  login: text.optional(),
+  /** The version of claude that is used although its trial failed. */
+  acceptClaude: text.optional(),
+});
+export type HostConfig = z.infer<typeof hostConfig>;
+
+/** A machine that was added from here, so that it can be taken out from here. */
+const addedHost = z.object({
+  /** What ssh is asked for. */
+  ssh: text,
+  /** Folder there with the program; empty = it was there before. */
+  program: text,
+  /** The login that was written there. */
+  login: text.optional(),
+});
+export type AddedHost = z.infer<typeof addedHost>;
+const addedHosts = z.record(text, addedHost);
+
+function addedPath(root: string): string {
+  return join(fleetPaths(root).folder, 'added.json');
+}
+
+/** Undefined = this machine has no fleet. `url`: CLAUDE_CODE_AGENT_FLEET, which stands above the one that is kept. */
+export function readFleet(files: Files, root: string, url?: string): Result<FleetConfig | undefined> {
+  const read = readPrivate(files, fleetPaths(root).config, fleetConfig);
+  if (!read.ok || read.value === undefined || url === undefined || url === '') return read;
+  return ok({ ...read.value, redis: url });
+}
+
+/** Undefined = this machine works for nobody. */
+export function readHost(files: Files, root: string): Result<HostConfig | undefined> {
+  return readPrivate(files, fleetPaths(root).host, hostConfig);
+}
+
+export function readAdded(files: Files, root: string): Result<Readonly<Record<string, AddedHost>>> {
+  const read = readPrivate(files, addedPath(root), addedHosts);
+  return read.ok ? ok(read.value ?? {}) : read;
+}
+
+export function writeFleet(files: Files, root: string, config: FleetConfig): Result<void> {
+  return writePrivate(files, root, fleetPaths(root).config, JSON.stringify(config, null, 2));
+}
+
+export function writeHost(files: Files, root: string, config: HostConfig): Result<void> {
+  return writePrivate(files, root, fleetPaths(root).host, JSON.stringify(config, null, 2));
+}
+
+export function writeAdded(files: Files, root: string, hosts: Readonly<Record<string, AddedHost>>): Result<void> {
+  return writePrivate(files, root, addedPath(root), JSON.stringify(hosts, null, 2));
+}
+
+export function ticketOf(config: FleetConfig): JoinTicket {
+  const { version, sealingKey, leaseMs, publicKey, redis, hostRedis = redis, ca, insecure } = config;
+  const trust = defined({ ca, insecure });
+  return { version, redis: hostRedis, sealingKey, leaseMs, runnerKeys: [publicKey], ...trust };
+}
+
+const inOrder = advise('Make the fleet anew', ['fleet', 'init', '--redis', 'URL']);
+
+function readPrivate<T>(files: Files, path: string, shape: z.ZodType<T>): Result<T | undefined> {
+  const found = readPrivateText(files, path);
+  if (!found.ok || found.value === null) return found.ok ? ok(undefined) : found;
+  const value = jsonOf(found.value);
+  const version = (value as { version?: unknown } | null)?.version;
+  if (typeof version === 'number' && version > 1) {
+    return fail('newer-version', `${path} was written by a newer version of this program.`, 'Upgrade this one.');
+  }
+  const parsed = shape.safeParse(value);
+  if (parsed.success) return ok(parsed.data);
+  return fail('corrupt-file', `${path} is damaged, and nothing of it is used.`, inOrder);
+}
+
+/** A file that holds keys. Null when there is none; fails with `usage` when others may read it. */
+export function readPrivateText(files: Files, path: string): Result<string | null> {
+  try {
+    const info = files.info(path);
+    if (info === null) return ok(null);
+    if (info.kind !== 'file') return fail('usage', `${path} is no file.`, 'Look at it and move it away.');
+    if (info.isPrivate === false) {
+      const message = `${path} holds what nobody else may know, and others on this machine may read it.`;
+      return fail('usage', message, `Take that right away: chmod 600 ${shellWord(path)}`);
+    }
+    return ok(files.readText(path));
+  } catch (error) {
+    const { message } = systemFailure(path, error);
+    return fail('usage', message.replace('Cannot write', 'Cannot read'), 'Check its permissions.');
+  }
+}
+
+function writePrivate(files: Files, root: string, path: string, content: string): Result<void> {
+  try {
+    files.makeFolder(fleetPaths(root).folder);
+    files.writeAtomic(path, `${content}\n`, { durable: true });
+    return ok(undefined);
+  } catch (error) {
+    return { ok: false, failure: systemFailure(path, error) };
+  }
+}
+
+function jsonOf(content: string): unknown {
+  try {
+    return JSON.parse(content);
+  } catch {
+    return undefined;
+  }
+}

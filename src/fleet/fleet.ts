@@ -1,0 +1,426 @@
+/**
+ * The machines of a fleet for one run of one group: wishes for slots, the slots that were granted, and the attempts
+ * that are there. Nothing here decides; whoever does is told whenever something has changed.
+ */
+import type { Abilities } from '../claude/abilities.ts';
+import { takesPart } from '../context/handover/projects.ts';
+import { defined } from '../core/defined.ts';
+import type { Place } from '../core/event.ts';
+import { assert } from '../core/failure.ts';
+import type { SessionId } from '../core/group.ts';
+import type { FleetView, Needs, Wish } from '../core/plan/decision.ts';
+import type { FleetStanding } from '../core/progress.ts';
+import type { Attempt } from '../core/session-state.ts';
+import type { Git } from '../git/git.ts';
+import type { World } from '../system/world.ts';
+import type { WishPlace } from './engine.ts';
+import type { FleetLink, LeaseLook } from './engine-link.ts';
+import { describeHosts, KnownHosts, standingOf, withoutLogin } from './known-hosts.ts';
+import { LateAttempt, type LateOptions } from './late.ts';
+import { LossClock, type Seen } from './loss.ts';
+import { Mirror } from './mirror.ts';
+import { placesHere } from './order.ts';
+import { RemoteAttempt } from './remote-attempt.ts';
+import type { RemoteSubject, Sender } from './remote-subject.ts';
+import { WorkShipper } from './ship-work.ts';
+import { type HostAbilities, type SlotCommand, type ToGroup, wireVersion } from './wire.ts';
+import { Wishes } from './wishes.ts';
+
+const tickMs = 1_000;
+/** An offer that comes early is looked at again after this. */
+const earlyMs = 20;
+/** A machine takes a slot back after 30 seconds without an order. */
+const offerMsMax = 20_000;
+const listMs = 5_000;
+/** A machine that does not answer so long keeps nobody from ending. */
+const owedMsMax = 5_000;
+/** A newer runner counts on from what the machine has heard; until it knows that it says nothing. */
+interface Speech {
+  n: number | null;
+  readonly unsaid: SlotCommand[];
+}
+
+interface Offer {
+  readonly place: Place;
+  readonly abilities: HostAbilities;
+  readonly sinceMs: number;
+}
+
+interface Watched {
+  readonly attempt: RemoteAttempt;
+  readonly clock: LossClock;
+}
+
+export interface FleetOptions {
+  readonly groupId: string;
+  readonly leaseMs: number;
+  readonly git: Git;
+  readonly packageRoot: string;
+  /** Sessions that may work here at once while others could go elsewhere. */
+  readonly localSlots: number;
+  /** Something has changed. Contract: only enqueues. */
+  readonly onChange: () => void;
+  /** The machine of the attempt is lost; its worker hears of it by `onExit`, after this. */
+  readonly onLost: (sessionId: SessionId, attemptId: string, host: string) => void;
+}
+
+export type RemoteInput = Pick<
+  RemoteSubject,
+  'sessionId' | 'attemptId' | 'paths' | 'place' | 'number' | 'offset' | 'definition' | 'waits' | 'workspace'
+>;
+
+export class Fleet {
+  readonly #world: World;
+  readonly #link: FleetLink;
+  /** Of this run, so that answers to another one are known for it. */
+  readonly #asker: string;
+  readonly #options: FleetOptions;
+  readonly #shipper: WorkShipper;
+  readonly #wishes: Wishes;
+  readonly #offers = new Map<SessionId, Offer>();
+  /** By token. */
+  readonly #attempts = new Map<string, Watched>();
+  readonly #late = new Map<string, LateAttempt>();
+  readonly #abilities = new Map<string, HostAbilities>();
+  readonly #speeches = new Map<string, Speech>();
+  /** Slots to be released as soon as it is known what their machines have heard; by token, the machine. */
+  readonly #owed = new Map<string, string>();
+  /** Machines that were told something in this run. */
+  readonly #spokenTo = new Set<string>();
+  #whenNothingOwed = (): void => {};
+  readonly #timers = new Set<() => void>();
+  readonly #hosts: KnownHosts;
+  /** Counted, so that neither a jump of the clock nor a machine that slept makes a lease seem over. */
+  #nowMs = 0;
+  #isLooking = false;
+  #isClosed = false;
+
+  constructor(world: World, link: FleetLink, options: FleetOptions) {
+    this.#world = world;
+    this.#link = link;
+    this.#asker = world.random.uuid();
+    this.#options = options;
+    this.#hosts = new KnownHosts(link);
+    this.#shipper = new WorkShipper(options.git, link.blobs);
+    this.#wishes = new Wishes(link, {
+      newId: () => world.random.uuid(),
+      nowMs: () => this.#nowMs,
+      hosts: () => this.#hosts.list(),
+      onFailure: () => this.#later(tickMs, options.onChange),
+    });
+    link.listen((message, taken) => this.#hear(message, taken));
+    // Of a slot that they have still it may not be known there that it is free.
+    link.onConnect(() => {
+      for (const host of this.#spokenTo) this.hello(host);
+    });
+    void this.#hosts.list();
+    this.#everyTick();
+  }
+
+  // What decide is told, and what it decided.
+
+  get view(): FleetView {
+    const granted = new Map([...this.#offers].map(([id, { place }]) => [id, place] as const));
+    const isLong = (id: SessionId): boolean => this.#wishes.isLong(id);
+    const { all } = this.#hosts;
+    const told = {
+      describe: (needs: Needs) => describeHosts(all, needs),
+      withoutLogin: (needs: Needs) => withoutLogin(all, needs),
+    };
+    return { granted, longWished: { has: isLong }, localSlots: this.#options.localSlots, ...told };
+  }
+
+  /** Undefined until it is known which machines there are. */
+  get standing(): FleetStanding | undefined {
+    const { all } = this.#hosts;
+    return all === null ? undefined : standingOf(all);
+  }
+
+  /** These are all that are wanted now. Slots that nobody wants any more are given back. */
+  want(wishes: readonly Wish[]): void {
+    this.#wishes.want(wishes);
+    for (const [sessionId, offer] of this.#offers) this.#giveBack(sessionId, offer);
+  }
+
+  #giveBack(sessionId: SessionId, { place }: Offer): void {
+    this.#offers.delete(sessionId);
+    this.#release(place);
+  }
+
+  /** The session's attempt has been decided for that slot, so it is nobody else's from now on. */
+  take(sessionId: SessionId): void {
+    this.#offers.delete(sessionId);
+  }
+
+  /** What the claude of that machine can do; empty when nothing is known. */
+  abilitiesOf({ token }: Place): Abilities {
+    const { forwardsSubagents, limitsUntrusted, limitsMemory } = this.#abilities.get(token) ?? {};
+    return defined({ forwardsSubagents, untrusted: limitsUntrusted, toolMemory: limitsMemory });
+  }
+
+  // Attempts.
+
+  /** The attempt in its slot; the same one for all who ask. */
+  attempt(input: RemoteInput): RemoteAttempt {
+    const { token } = input.place;
+    const known = this.#attempts.get(token)?.attempt;
+    if (known !== undefined) return known;
+    const { git, packageRoot, groupId } = this.#options;
+    const { blobs } = this.#link;
+    const subject: RemoteSubject = { ...input, git, packageRoot, groupId, blobs, shipper: this.#shipper };
+    const places = () => {
+      const workspace = input.workspace();
+      return workspace === undefined ? undefined : placesHere(this.#world.files, subject, workspace.folder);
+    };
+    const mirror = new Mirror(git, blobs, { ...input, places, takesHandover: takesPart(input.definition) });
+    const attempt = new RemoteAttempt(subject, this.#senderFor(input.place), mirror);
+    this.#attempts.set(token, { attempt, clock: new LossClock() });
+    return attempt;
+  }
+
+  /** One that an earlier runner began: nothing is said to it before it is known what it has heard. */
+  recall(input: RemoteInput): RemoteAttempt {
+    this.#speeches.set(input.place.token, { n: null, unsaid: [] });
+    const attempt = this.attempt(input);
+    attempt.recall();
+    return attempt;
+  }
+
+  /** Nothing is wanted of the slot any more. */
+  over({ place }: Attempt): void {
+    if (place === undefined) return;
+    const watched = this.#attempts.get(place.token);
+    this.#attempts.delete(place.token);
+    watched?.attempt.settle();
+    // What a lost one says later is taken in by whoever waits for it.
+    if (watched === undefined || watched.attempt.isLost) return;
+    this.#release(place);
+  }
+
+  /** Takes in what a lost attempt says when its machine is there again, until `booked`. */
+  awaitLate(options: LateOptions): void {
+    const { place } = options;
+    if (this.#late.has(place.token)) return;
+    this.#speeches.set(place.token, { n: null, unsaid: [] });
+    const { say, later } = this.#senderFor(place);
+    const acknowledge = (through: number) => say({ do: 'acknowledge', through });
+    const again = (action: () => void) => later(tickMs, action);
+    this.#late.set(
+      place.token,
+      new LateAttempt(this.#options.git, this.#link.blobs, options, { acknowledge, later: again }),
+    );
+    this.hello(place.host);
+  }
+
+  /** What the lost attempt has cost is on record. */
+  booked({ token }: Place): void {
+    const late = this.#late.get(token);
+    if (late === undefined) return;
+    this.#late.delete(token);
+    late.settle();
+    this.#release(late.place);
+  }
+
+  /** claude could do nothing with the login of that machine, so nobody gets anything more there. */
+  refuseLogin({ host, token }: Place, trouble: string): void {
+    const offered = this.#abilities.get(token);
+    // Which one an attempt of an earlier runner had is not known; what the machine has by now is tried once.
+    if (offered !== undefined) this.#hosts.refuse(host, offered, trouble);
+  }
+
+  /** Asks a machine what it has of the group. */
+  hello(host: string): void {
+    // An engine that restarts may forget that it was asked.
+    this.#spokenTo.add(host);
+    this.#link.send(host, { kind: 'hello', groupId: this.#options.groupId, asker: this.#asker });
+  }
+
+  #senderFor(place: Place): Sender {
+    return {
+      say: (command) => this.#say(place, command),
+      goOnFrom: (lastN) => this.#goOnFrom(place, lastN),
+      hello: () => this.hello(place.host),
+      later: (ms, action) => this.#later(ms, action),
+    };
+  }
+
+  #say(place: Place, command: SlotCommand): void {
+    const { token, host } = place;
+    const speech = this.#speeches.get(token) ?? { n: 0, unsaid: [] };
+    this.#speeches.set(token, speech);
+    if (speech.n === null) {
+      speech.unsaid.push(command);
+      return;
+    }
+    speech.n += 1;
+    this.#spokenTo.add(host);
+    const { groupId } = this.#options;
+    this.#link.send(host, { kind: 'slot', token, groupId, n: speech.n, command });
+  }
+
+  #goOnFrom(place: Place, lastN: number): void {
+    const speech = this.#speeches.get(place.token);
+    if (speech?.n !== null) return;
+    speech.n = lastN;
+    for (const command of speech.unsaid.splice(0)) this.#say(place, command);
+  }
+
+  #release(place: Place): void {
+    // Said as soon as its machine has answered which number comes next.
+    if (this.#speeches.get(place.token)?.n === null) this.#owed.set(place.token, place.host);
+    else this.#say(place, { do: 'release' });
+    this.#speeches.delete(place.token);
+    this.#abilities.delete(place.token);
+  }
+
+  // What machines say.
+
+  #hear(message: ToGroup, taken: () => void): void {
+    switch (message.kind) {
+      case 'offer':
+        this.#onOffer(message);
+        taken();
+        return;
+      case 'attempt': {
+        const { token, n, news } = message;
+        const watched = this.#attempts.get(token);
+        const hearer = watched === undefined || watched.attempt.isLost ? this.#late.get(token) : watched.attempt;
+        // Of what is over nobody asks any more.
+        if (hearer === undefined) taken();
+        else hearer.hear(n, news, taken);
+        return;
+      }
+      case 'here':
+        this.#onHere(message);
+        taken();
+        return;
+    }
+  }
+
+  #onOffer(offer: Extract<ToGroup, { kind: 'offer' }>): void {
+    const { host, token, job, sessionId, abilities } = offer;
+    // Said once more, or by a machine that was stolen: the slot has its session.
+    if (this.#isInUse(token)) return;
+    // A machine may take a wish before the engine has told where it is.
+    if (this.#wishes.isBeingPut(sessionId)) {
+      this.#later(earlyMs, () => this.#onOffer(offer));
+      return;
+    }
+    const wished = abilities.wire === wireVersion ? this.#wishes.granted(sessionId, job) : undefined;
+    const place: Place = { host, token, job: `${wished?.labelSet ?? ''}/${job}` };
+    if (wished === undefined) {
+      // It may be the answer to a wish of an earlier runner, or one that was taken back too late.
+      this.#release(place);
+      return;
+    }
+    // It took the wish before it could know.
+    if (this.#hosts.isRefused(host, abilities)) {
+      this.#release(place);
+      this.#options.onChange();
+      return;
+    }
+    this.#offers.set(sessionId, { place, abilities, sinceMs: this.#nowMs });
+    this.#abilities.set(token, abilities);
+    this.#options.onChange();
+  }
+
+  #isInUse(token: string): boolean {
+    const isOffered = [...this.#offers.values()].some(({ place }) => place.token === token);
+    return isOffered || this.#attempts.has(token) || this.#late.has(token);
+  }
+
+  #onHere({ host, asker, attempts }: Extract<ToGroup, { kind: 'here' }>): void {
+    // What an earlier runner was answered may lack what it began after that.
+    if (asker !== this.#asker) return;
+    const there = new Map(attempts.map((one) => [one.token, one]));
+    for (const [token, { attempt }] of this.#attempts) {
+      if (attempt.subject.place.host === host) attempt.greeted(there.get(token) ?? null);
+    }
+    for (const [token, { lastN, acknowledged }] of there) {
+      const late = this.#late.get(token);
+      if (late !== undefined) this.#goOnFrom(late.place, lastN);
+      late?.greeted(acknowledged);
+      if (late !== undefined || this.#attempts.has(token)) continue;
+      // Its end is on record, and the runner that put it there was gone before it could say so.
+      const place = { host, token, job: '' };
+      this.#speeches.set(token, { n: lastN, unsaid: [] });
+      this.#release(place);
+    }
+    for (const [token, of] of this.#owed) if (of === host) this.#owed.delete(token);
+    if (this.#owed.size === 0) this.#whenNothingOwed();
+  }
+
+  // Time.
+
+  #later(ms: number, action: () => void): void {
+    const cancel = this.#world.clock.after(ms, () => {
+      this.#timers.delete(cancel);
+      if (!this.#isClosed) action();
+    });
+    this.#timers.add(cancel);
+  }
+
+  #everyTick(): void {
+    this.#later(tickMs, () => {
+      this.#nowMs += tickMs;
+      for (const [sessionId, offer] of this.#offers) {
+        if (this.#nowMs - offer.sinceMs >= offerMsMax) this.#giveBack(sessionId, offer);
+      }
+      // Its session may now work elsewhere, too.
+      if (this.#wishes.tick(this.#hosts.all)) this.#options.onChange();
+      if (this.#nowMs % listMs === 0) {
+        void this.#hosts.list();
+        void this.#wishes.look();
+      }
+      void this.#look();
+      this.#everyTick();
+    });
+  }
+
+  async #look(): Promise<void> {
+    const watched = [...this.#attempts.values()].filter(({ attempt }) => attempt.isUnderWay);
+    if (this.#isLooking || watched.length === 0) return;
+    this.#isLooking = true;
+    const seen = await this.#link.look(watched.map(({ attempt }) => wishPlaceOf(attempt.subject.place)));
+    this.#isLooking = false;
+    if (this.#isClosed) return;
+    for (const [index, { attempt, clock }] of watched.entries()) {
+      if (!attempt.isUnderWay) continue;
+      if (seen === null) clock.notSeen();
+      else if (clock.seen(this.#nowMs, this.#seenOf(attempt, seen, index)) && !attempt.subject.waits) {
+        const { sessionId, attemptId, place } = attempt.subject;
+        this.#options.onLost(sessionId, attemptId, place.host);
+        attempt.lose();
+        // Nobody holds it, and its machine may never come back to say so.
+        void this.#wishes.takeBack(wishPlaceOf(place));
+      }
+    }
+  }
+
+  /** A machine that joined before the lease of the fleet became shorter works by the longer one. */
+  #seenOf({ subject }: RemoteAttempt, { left, server }: LeaseLook, index: number): Seen {
+    const leaseMs = Math.max(this.#options.leaseMs, this.#hosts.leaseMsOf(subject.place.host));
+    return { leftMs: left[index] ?? null, leaseMs, server };
+  }
+
+  /** What was wished for and not used is given back; what runs works on. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.want([]);
+    if (this.#owed.size > 0) {
+      await new Promise<void>((resolve) => {
+        this.#whenNothingOwed = resolve;
+        this.#later(owedMsMax, resolve);
+      });
+    }
+    this.#isClosed = true;
+    for (const cancel of this.#timers) cancel();
+    await this.#link.close();
+  }
+}
+
+function wishPlaceOf({ job }: Place): WishPlace {
+  const at = job.lastIndexOf('/');
+  assert(at >= 0, `${job} names no job of a queue`);
+  return { labelSet: job.slice(0, at), job: job.slice(at + 1) };
+}

@@ -1,0 +1,51 @@
+/**
+ * One line of text with all that a machine needs to join a fleet. It holds keys and a password: whoever has it may read
+ * what goes through Redis and offer slots, but can start nothing, because orders are signed with a key that stays.
+ */
+import { type Advice, advise } from '../core/advice.ts';
+import { fail, ok, type Result } from '../core/failure.ts';
+import { type JoinTicket, joinTicket } from './fleet-files.ts';
+import { checkAddress } from './redis.ts';
+
+const prefix = 'cca-join:';
+const again: Advice = advise('Print it anew on the machine that runs groups', ['fleet', 'join-line']);
+const keyBytes = 32;
+
+export function joinLine(ticket: JoinTicket): string {
+  return prefix + Buffer.from(JSON.stringify(ticket)).toString('base64url');
+}
+
+/** Fails with `usage` or `newer-version`; nothing of the line stands in a message. */
+export function parseJoinLine(line: string): Result<JoinTicket> {
+  const trimmed = line.trim();
+  if (trimmed === '') return fail('usage', 'The join line is empty.', again);
+  if (!trimmed.startsWith(prefix)) {
+    return fail('usage', `That is no join line: one begins with "${prefix}".`, again);
+  }
+  const body = trimmed.slice(prefix.length);
+  if (/\s/.test(body)) {
+    const next = 'Paste it as one line, in quotes.';
+    return fail('usage', 'The join line holds blanks or line ends: it was broken on its way.', next);
+  }
+  const value = decoded(body);
+  if (value === undefined) return fail('usage', 'The join line was cut off or changed on its way.', again);
+  const version = (value as { version?: unknown } | null)?.version;
+  if (typeof version === 'number' && version > 1) {
+    const next = 'Upgrade claude-code-agent on this machine to the version of the machine that runs groups.';
+    return fail('newer-version', 'The join line was made by a newer version of this program.', next);
+  }
+  const parsed = joinTicket.safeParse(value);
+  const isWhole = parsed.success && Buffer.from(parsed.data.sealingKey, 'base64').length === keyBytes;
+  if (!isWhole) return fail('usage', 'The join line lacks something that a machine needs.', again);
+  const url = checkAddress(parsed.data);
+  return url.ok ? ok(parsed.data) : url;
+}
+
+function decoded(body: string): unknown {
+  if (!/^[\w-]+$/.test(body)) return undefined;
+  try {
+    return JSON.parse(new TextDecoder('utf8', { fatal: true }).decode(Buffer.from(body, 'base64url')));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,152 @@
+/** The machines of a fleet as a runner sees them, with the logins that did not work there, and what people are told. */
+import { advise } from '../core/advice.ts';
+import type { HostsSaid, Needs } from '../core/plan/decision.ts';
+import type { FleetStanding } from '../core/progress.ts';
+import type { FleetLink } from './engine-link.ts';
+import { isLost, isRefused, type RegisteredHost, takesNew, withLogin } from './registry.ts';
+import type { HostAbilities, RefusedLogin } from './wire.ts';
+
+/**
+ * A machine of which so many logins were refused in one run gets nothing more, whatever it has next: what names a login
+ * may change without it being a better one, and its sessions are not to be tried there again and again.
+ */
+const loginsMax = 3;
+
+export class KnownHosts {
+  readonly #link: Pick<FleetLink, 'hosts' | 'refuseLogin'>;
+  #listed: readonly RegisteredHost[] | null = null;
+  /** Of machines, also of those that are on no list any more. */
+  readonly #leasesMs = new Map<string, number>();
+  /** Not on the list yet, by machine. */
+  readonly #refused = new Map<string, RefusedLogin>();
+  readonly #telling = new Set<RefusedLogin>();
+  readonly #keys = new Map<string, Set<string | undefined>>();
+
+  constructor(link: Pick<FleetLink, 'hosts' | 'refuseLogin'>) {
+    this.#link = link;
+  }
+
+  /** As they were listed last; null = not known yet. */
+  get all(): readonly RegisteredHost[] | null {
+    return this.#listed?.map((host) => withLogin(host, this.#refused.get(host.name) ?? null)) ?? null;
+  }
+
+  leaseMsOf(host: string): number {
+    return this.#leasesMs.get(host) ?? 0;
+  }
+
+  async list(): Promise<readonly RegisteredHost[] | null> {
+    const listed = await this.#link.hosts();
+    if (!listed.ok) return this.all;
+    this.#listed = listed.value;
+    for (const { name, leaseMs } of listed.value) this.#leasesMs.set(name, leaseMs);
+    for (const [host, refused] of this.#refused) void this.#tell(host, refused);
+    return this.all;
+  }
+
+  /** claude could do nothing with the login that the machine had when it offered the slot. */
+  refuse(host: string, { loginKey: key }: HostAbilities, trouble: string): void {
+    const keys = this.#keys.get(host) ?? new Set();
+    this.#keys.set(host, keys.add(key));
+    const refused = { trouble, ...(key === undefined || keys.size >= loginsMax ? {} : { key }) };
+    this.#refused.set(host, refused);
+    void this.#tell(host, refused);
+  }
+
+  /** Again with each list, until it is on record there. */
+  async #tell(host: string, refused: RefusedLogin): Promise<void> {
+    if (this.#telling.has(refused)) return;
+    this.#telling.add(refused);
+    const told = await this.#link.refuseLogin(host, refused);
+    if (told.ok) await this.list();
+    if (told.ok && this.#refused.get(host) === refused) this.#refused.delete(host);
+    this.#telling.delete(refused);
+  }
+
+  /** Also when the machine, which has offered a slot with these abilities, has not heard of it yet. */
+  isRefused(host: string, abilities: HostAbilities): boolean {
+    const refused = this.#refused.get(host);
+    if (refused !== undefined) return isRefused(refused, abilities);
+    const listed = this.#listed?.find(({ name }) => name === host);
+    return listed?.loginTrouble !== undefined && listed.abilities.loginKey === abilities.loginKey;
+  }
+}
+
+/** `hosts`: those that are known. */
+export function standingOf(hosts: readonly RegisteredHost[]): FleetStanding {
+  const standing = { up: 0, drained: 0, refusing: 0, lost: 0, used: 0, slots: 0 };
+  for (const host of hosts) {
+    if (isLost(host)) standing.lost += 1;
+    else if (host.isDrained) standing.drained += 1;
+    else if (takesNew(host)) standing.up += 1;
+    else standing.refusing += 1;
+    if (isLost(host)) continue;
+    standing.used += host.used;
+    standing.slots += host.slots;
+  }
+  return standing;
+}
+
+/** About a slot that is waited for. `hosts`: null = not known yet. */
+export function describeHosts(hosts: readonly RegisteredHost[] | null, needs: Needs): HostsSaid {
+  if (hosts === null) return { text: 'the machines of the fleet have not answered yet', isUnknown: true };
+  const fitting = fittingHosts(hosts, needs);
+  if (fitting.length === 0) return noneFits(hosts, needs);
+  const alive = fitting.filter((one) => !isLost(one));
+  if (alive.length === 0) {
+    const cure = advise('Start it again; how they stand shows', ['host', 'list']);
+    return { text: `nothing is heard of ${namesOf(fitting)}`, cure };
+  }
+  if (alive.every(({ isDrained }) => isDrained)) {
+    const resumed = alive.map(({ name }) => ['host', 'resume', name]);
+    const drained = `${namesOf(alive)} ${alive.length === 1 ? 'is' : 'are'} drained`;
+    return { text: drained, cure: advise('Let it take sessions again with', ...resumed) };
+  }
+  const refused = fitting.filter(({ loginTrouble }) => loginTrouble !== undefined);
+  const logins = refused.length === 0 ? '' : `; the login was refused on ${namesOf(refused)}`;
+  return { text: `${howMany(alive)}${logins}` };
+}
+
+function noneFits(hosts: readonly RegisteredHost[], { requires = [], host }: Needs): HostsSaid {
+  const joining = ['host', 'add', host ?? 'NAME', '--ssh', 'USER@HOST'];
+  const command = [...joining, ...requires.flatMap((label) => ['--label', label])];
+  if (hosts.length === 0) return { text: 'no machine has joined the fleet', cure: advise('Add one with', command) };
+  if (host !== undefined && !hosts.some(({ name }) => name === host)) {
+    return { text: `no machine has that name; there is ${namesOf(hosts)}`, cure: advise('Add it with', command) };
+  }
+  const labels = [...new Set(hosts.flatMap((one) => one.labels))].toSorted();
+  const known = labels.length === 0 ? 'none has any label' : `the labels there are: ${labels.join(', ')}`;
+  const what = host === undefined ? 'no machine of the fleet has that' : 'that machine does not have it';
+  return { text: `${what}; ${known}`, cure: advise('Add one that has it with', command) };
+}
+
+function howMany(alive: readonly RegisteredHost[]): string {
+  const open = alive.filter(takesNew);
+  if (open.length === 0)
+    return `${plural(alive.length, 'such machine')} take${alive.length === 1 ? 's' : ''} nothing new`;
+  const slots = open.reduce((sum, one) => sum + one.slots, 0);
+  const free = open.reduce((sum, one) => sum + Math.max(0, one.slots - one.used), 0);
+  const state = free === 0 ? 'all busy' : `${free} free`;
+  return `${plural(open.length, 'machine')}, ${plural(slots, 'slot')}, ${state}`;
+}
+
+/** All machines that could serve it, when the login was refused on each; empty otherwise. */
+export function withoutLogin(hosts: readonly RegisteredHost[] | null, needs: Needs): readonly string[] {
+  // What a person has drained serves nobody before they resume it.
+  const serving = fittingHosts(hosts ?? [], needs).filter(({ isDrained }) => !isDrained);
+  return serving.every(({ loginTrouble }) => loginTrouble !== undefined) ? serving.map(({ name }) => name) : [];
+}
+
+function fittingHosts(hosts: readonly RegisteredHost[], { requires = [], host }: Needs): readonly RegisteredHost[] {
+  return hosts.filter(
+    ({ name, labels }) => (host === undefined || host === name) && requires.every((label) => labels.includes(label)),
+  );
+}
+
+function namesOf(hosts: readonly RegisteredHost[]): string {
+  return hosts.map(({ name }) => name).join(', ');
+}
+
+function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

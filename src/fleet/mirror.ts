@@ -1,0 +1,216 @@
+/**
+ * What lies here of an attempt on another machine: its transcript, its conversation and files, and its work, each as
+ * far as it has come. All of it is on the disk before the other end is told so.
+ */
+import { dirname, join } from 'node:path';
+import { fail, ok, type Result } from '../core/failure.ts';
+import type { SessionId, Workspace } from '../core/group.ts';
+import type { Git } from '../git/git.ts';
+import { checkWhole, keepingRef, keptCommits, setRefs, takeBundle } from '../git/worktrees/bundles.ts';
+import { applySnapshot } from '../git/worktrees/snapshot.ts';
+import { latePath, type SessionPaths } from '../store/paths.ts';
+import { layOut, type Places } from './agent/lay-out.ts';
+import { comeBack } from './agent/resume-files.ts';
+import type { BlobStore } from './engine.ts';
+import { workRefs } from './ship-work.ts';
+import { type AttemptNews, type Blob, type Parcel, parcel, slugPlaceholder } from './wire.ts';
+
+type Checkpoint = Extract<AttemptNews, { say: 'checkpoint' }>;
+
+export interface MirrorOptions {
+  readonly sessionId: SessionId;
+  readonly paths: SessionPaths;
+  /** Bytes of the transcript before the attempt. */
+  readonly offset: number;
+  /** Of this machine; absent while it has no worktree. */
+  readonly places: () => Places | undefined;
+  readonly workspace: () => Workspace | undefined;
+  /** Resume files that git ignores are taken in. */
+  readonly takesHandover?: boolean;
+}
+
+/** Appends what comes of a transcript to a file, each byte once. */
+export class PrintedFile {
+  readonly #git: Git;
+  readonly #path: string;
+  readonly #offset: number;
+  #isUnsynced = false;
+
+  /** `offset`: bytes of the file before the attempt. */
+  constructor(git: Git, path: string, offset: number) {
+    this.#git = git;
+    this.#path = path;
+    this.#offset = offset;
+  }
+
+  /** False when something before it is missing; then nothing is taken. */
+  take(offset: number, bytes: Uint8Array): boolean {
+    const { files } = this.#git.world;
+    const have = Math.max(0, (files.info(this.#path)?.size ?? 0) - this.#offset);
+    if (offset > have) return false;
+    const rest = bytes.subarray(have - offset);
+    if (rest.length === 0) return true;
+    const file = files.openAppend(this.#path);
+    file.appendBytes(rest);
+    file.close();
+    this.#isUnsynced = true;
+    return true;
+  }
+
+  /** What was taken survives a power cut. */
+  sync(): void {
+    if (!this.#isUnsynced) return;
+    const file = this.#git.world.files.openAppend(this.#path);
+    file.sync();
+    file.close();
+    this.#isUnsynced = false;
+  }
+}
+
+export class Mirror {
+  readonly printed: PrintedFile;
+  readonly #git: Git;
+  readonly #blobs: BlobStore;
+  readonly #options: MirrorOptions;
+  /** The checkpoint that is being taken in, or was last. */
+  #taking: Promise<unknown> = Promise.resolve();
+
+  constructor(git: Git, blobs: BlobStore, options: MirrorOptions) {
+    this.#git = git;
+    this.#blobs = blobs;
+    this.#options = options;
+    this.printed = new PrintedFile(git, options.paths.transcript, options.offset);
+  }
+
+  /**
+   * Files go to where they belong at once, work is only kept. Fails when it cannot be had now, or not be written; with
+   * `gone` when it can never be had: the next checkpoint may bring it.
+   */
+  checkpoint(made: Checkpoint): Promise<Result<void>> {
+    const taking = this.#take(made);
+    this.#taking = taking.catch(() => {});
+    return taking;
+  }
+
+  /** The work first: a conversation must never tell of what is not there. */
+  async #take({ files, head, snapshot, bundle }: Checkpoint): Promise<Result<void>> {
+    if (head !== undefined && snapshot !== undefined) {
+      const kept = await this.#keepWork({ head, snapshot }, bundle);
+      if (!kept.ok) return kept;
+    }
+    return files === undefined ? ok(undefined) : this.#takeFiles(files);
+  }
+
+  async #takeFiles(blob: Blob): Promise<Result<void>> {
+    const sent = await readParcel(this.#blobs, blob);
+    if (!sent.ok) return sent;
+    const places = this.#options.places();
+    if (places === undefined) return ok(undefined);
+    const { files } = this.#git.world;
+    const { workspace, takesHandover } = this.#options;
+    const { path: top } = workspace() ?? {};
+    const resumed = takesHandover && top !== undefined ? await comeBack(this.#git, top, sent.value.files) : [];
+    const own = [...sent.value.files.filter(({ path }) => comesBack(path)), ...resumed];
+    const laidOut = layOut(files, { files: own }, places);
+    if (!laidOut.ok) return laidOut;
+    for (const file of own) {
+      const { path } = file;
+      // All else is for people.
+      if (!path.endsWith('.jsonl') && !resumed.includes(file)) continue;
+      const written = files.openAppend(join(places.session, path.replaceAll(slugPlaceholder, places.slug)));
+      written.sync();
+      written.close();
+    }
+    return ok(undefined);
+  }
+
+  async #keepWork({ head, snapshot }: { head: string; snapshot: string }, bundle: Blob | undefined) {
+    const workspace = this.#options.workspace();
+    if (workspace === undefined) return ok(undefined);
+    const { repository, base } = workspace;
+    const git = this.#git;
+    const { sessionId } = this.#options;
+    const refs = workRefs(sessionId);
+    const bytes = bundle === undefined ? null : await this.#blobs.getBlob(bundle);
+    if (bytes?.ok === true) {
+      const { tmp } = this.#options.paths;
+      git.world.files.makeFolder(tmp);
+      const taken = await takeBundle(git, repository, bytes.value, tmp);
+      if (!taken.ok) return taken;
+    }
+    const whole = await checkWhole(git, repository, [head, snapshot], keepingRef(sessionId, ''), [base]);
+    // What was taken in before is there, though nobody has it any more.
+    if (!whole.ok) return bytes?.ok === false ? bytes : whole;
+    return setRefs(git, repository, [
+      [refs.head, head],
+      [refs.checkpoint, snapshot],
+    ]);
+  }
+
+  /** The attempt is over: its work becomes that of the worktree and branch here. Fails with `worktree-failed`. */
+  async settle(): Promise<Result<void>> {
+    // Half of one is no state that there ever was.
+    await this.#taking;
+    const workspace = this.#options.workspace();
+    if (workspace === undefined) return ok(undefined);
+    const git = this.#git;
+    const { repository } = workspace;
+    const refs = workRefs(this.#options.sessionId);
+    const kept = await keptCommits(git, repository, this.#options.sessionId);
+    if (!kept.ok) return kept;
+    const [sentHead, sent, head, checkpoint, marked] = [
+      ...['sent-head', 'sent', 'head', 'checkpoint', 'applying'].map((name) => kept.value.get(name)),
+    ];
+    const isChanged = sentHead !== undefined && sent !== undefined && head !== undefined && checkpoint !== undefined;
+    const applied = !isChanged
+      ? ok(undefined)
+      : await applySnapshot(git, {
+          workspace,
+          known: { head: sentHead, snapshot: sent },
+          wanted: { head, snapshot: checkpoint },
+          markRef: refs.applying,
+          marked,
+        });
+    if (!applied.ok || kept.value.size === 0) return applied;
+    return setRefs(
+      git,
+      repository,
+      [...Object.values(refs)].map((ref) => [ref, null]),
+    );
+  }
+}
+
+const conversationFolders: ReadonlySet<string> = new Set(['projects', 'todos', 'tasks', 'plans', 'file-history']);
+
+/**
+ * Whether a machine may say what is in that file. It may be stolen: what is written here by whoever runs the group, and
+ * what claude runs or reads as settings, is none of its business, and the worktree comes as commits.
+ */
+function comesBack(path: string): boolean {
+  const [top = '', folder = '', ...rest] = path.split('/');
+  if (top === 'claude-config') return rest.length > 0 && conversationFolders.has(folder);
+  return path === 'hooks.log' || path === 'setup.log';
+}
+
+/** Fails with `gone` or `usage` when the files of a checkpoint can never be had, else as `BlobStore.getBlob`. */
+export async function readParcel(blobs: BlobStore, blob: Blob): Promise<Result<Parcel>> {
+  const bytes = await blobs.getBlob(blob);
+  if (!bytes.ok) return bytes;
+  try {
+    return ok(parcel.parse(JSON.parse(Buffer.from(bytes.value).toString())));
+  } catch {
+    return fail('usage', 'The files of a checkpoint cannot be read.', 'Upgrade the older of the two programs.');
+  }
+}
+
+/**
+ * What the attempt has printed so far, in a file of its own that the rest is appended to: the transcript goes on with
+ * the next attempt.
+ */
+export function keepPrinted({ world: { files } }: Git, paths: SessionPaths, attemptId: string, offset: number): void {
+  const path = latePath(paths, attemptId);
+  if (files.entryKind(path) !== null) return;
+  const size = files.info(paths.transcript)?.size ?? 0;
+  files.writeBytes(path, files.readBytes(paths.transcript, offset, Math.max(0, size - offset)), { durable: true });
+  files.syncFolder(dirname(path));
+}

@@ -1,0 +1,339 @@
+/**
+ * The connection to the Redis of a fleet: streams, blobs, and what must be known of the server. ioredis is loaded with
+ * the first one, so nobody without a fleet waits for it. Every call answers or fails within seconds: nothing is kept
+ * to be sent later, because only whoever asks knows whether it is still wanted then.
+ */
+import { createHash } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { defined } from '../core/defined.ts';
+import { fail, ok, type Result } from '../core/failure.ts';
+import type { Clock, World } from '../system/world.ts';
+import type { Entry, FleetAddress, FleetEngine } from './engine.ts';
+import { pieceKey, wishChannel } from './keys.ts';
+import { Leases } from './leases.ts';
+import { redisFailure } from './redis-failure.ts';
+import { Seal, sealBytes } from './seal.ts';
+import type { Blob } from './wire.ts';
+
+/** After so long without an answer the socket is dropped: after a cut it would hang in retransmission for a minute. */
+const silentMs = 3_000;
+/** No question takes longer. */
+const questionMs = 2 * silentMs;
+/** Blocking reads come back before that. */
+const blockMs = 1_000;
+const reconnectMs = 500;
+const pieceBytes = 1_000_000;
+/** One that is longer was put there by nobody who means well, and is not loaded. */
+const sealedPieceBytes = pieceBytes + sealBytes;
+const blobSeconds = 3_600;
+const blobBytesMax = 200 * 1024 * 1024;
+/** What nobody has taken for so long is for nobody: whoever said it says it again when it is asked. */
+const streamSeconds = 30 * 24 * 3_600;
+/** Entries of one read. */
+const entriesMax = 500;
+
+export interface RedisHealth {
+  readonly version: string;
+  /** Changes with every start of the server. */
+  readonly runId: string;
+  readonly isEncrypted: boolean;
+  /** It forgets at most the last second when it is killed. */
+  readonly isAppendOnly: boolean;
+  /** Anything but `noeviction` may throw away leases. */
+  readonly evictionPolicy: string;
+  /** Milliseconds since 1970 by its clock. */
+  readonly nowMs: number;
+  readonly usedBytes: number;
+  /** 0 = no limit. */
+  readonly maxBytes: number;
+}
+
+/** Fails with `usage` when the address is wrong or would send everything unencrypted to another machine. */
+export function checkAddress({ redis, insecure }: Pick<FleetAddress, 'redis' | 'insecure'>): Result<URL> {
+  const url = URL.canParse(redis) ? new URL(redis) : null;
+  if (url === null || !['redis:', 'rediss:'].includes(url.protocol) || url.hostname === '') {
+    const next = 'Give it as rediss://user:password@host:6380.';
+    return fail('usage', 'The address of Redis is not one that begins with rediss:// or redis://.', next);
+  }
+  if (url.protocol === 'rediss:' || isLoopback(url.hostname) || insecure === true) return ok(url);
+  const message = `Redis at ${url.host} is another machine, and ${url.protocol}// does not encrypt what is sent to it.`;
+  return fail('usage', message, 'Use rediss://, or say --insecure if the network is yours alone.');
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(?:\.\d+){3}$/.test(hostname);
+}
+
+export class FleetRedis implements FleetEngine {
+  readonly seal: Seal;
+  readonly #world: World;
+  readonly #clock: Clock;
+  readonly #url: URL;
+  readonly #make: () => Redis;
+  readonly #main: Redis;
+  /** One for each stream that is waited for, and one for what is published. */
+  readonly #others = new Map<string, Redis>();
+  readonly #onConnect: (() => void)[] = [];
+  #lastError: unknown = null;
+  #isClosed = false;
+
+  private constructor(world: World, url: URL, seal: Seal, make: () => Redis) {
+    this.#world = world;
+    this.#clock = world.clock;
+    this.#url = url;
+    this.seal = seal;
+    this.#make = () => {
+      const made = make();
+      made.on('error', (error) => {
+        this.#lastError = error;
+      });
+      return made;
+    };
+    this.#main = this.#make();
+    this.#main.on('ready', () => {
+      this.#lastError = null;
+      for (const action of this.#onConnect) action();
+    });
+  }
+
+  /** Does not wait for an answer of the server. Fails with `usage` as `checkAddress`. */
+  static async open(world: World, address: FleetAddress): Promise<Result<FleetRedis>> {
+    const url = checkAddress(address);
+    if (!url.ok) return url;
+    const { Redis: Client } = await import('ioredis');
+    const { protocol, hostname, port, username, password } = url.value;
+    const options = {
+      host: hostname.replace(/^\[|\]$/g, ''),
+      port: Number(port === '' ? 6379 : port),
+      ...(password === '' ? {} : { password: decodeURIComponent(password) }),
+      ...(username === '' || password === '' ? {} : { username: decodeURIComponent(username) }),
+      ...(protocol === 'rediss:' ? { tls: defined({ ca: address.ca }) } : {}),
+      protocol: 2 as const,
+      disableClientInfo: true,
+      connectTimeout: silentMs,
+      socketTimeout: silentMs,
+      // What is not answered on this connection has failed.
+      maxRetriesPerRequest: 0,
+      autoResendUnfulfilledCommands: false,
+      retryStrategy: (times: number) => Math.min(50 * times, reconnectMs),
+    };
+    return ok(new FleetRedis(world, url.value, new Seal(address.sealingKey, world.random), () => new Client(options)));
+  }
+
+  /** For leases.ts: what BullMQ works with. */
+  get client(): Redis {
+    return this.#main;
+  }
+
+  leases(leaseMs: number): Leases {
+    return new Leases(this.#world, this, leaseMs);
+  }
+
+  onConnect(action: () => void): void {
+    this.#onConnect.push(action);
+  }
+
+  /** Fails with `timeout` when it does not answer now; with `usage` when it refuses who asks, or what is asked. */
+  async ask<T>(question: (redis: Redis) => Promise<T>): Promise<Result<T>> {
+    return this.#asked(this.#main, question);
+  }
+
+  async #asked<T>(redis: Redis, question: (redis: Redis) => Promise<T>): Promise<Result<T>> {
+    const silence = Promise.withResolvers<never>();
+    // What consists of several steps could wait for a connection that does not come.
+    const cancel = this.#clock.after(questionMs, () => silence.reject(new Error('no answer')));
+    try {
+      return ok(await Promise.race([question(redis), silence.promise]));
+    } catch (error) {
+      return redisFailure(this.#url.host, error, this.#lastError);
+    } finally {
+      cancel();
+    }
+  }
+
+  #other(name: string): Redis {
+    const known = this.#others.get(name);
+    if (known !== undefined) return known;
+    const made = this.#make();
+    this.#others.set(name, made);
+    return made;
+  }
+
+  async onWish(action: () => void): Promise<void> {
+    const subscriber = this.#other(wishChannel);
+    subscriber.on('message', action);
+    // Told again to a server that was not there by now.
+    subscriber.on('ready', () => void this.#asked(subscriber, (redis) => redis.subscribe(wishChannel)));
+  }
+
+  send(stream: string, messages: readonly Uint8Array[]): Promise<Result<string[]>> {
+    return this.ask(async (redis) => {
+      const pipeline = redis.pipeline();
+      for (const message of messages) pipeline.xadd(stream, '*', 'm', this.seal.seal(stream, message));
+      pipeline.expire(stream, streamSeconds);
+      return (await answersOf(pipeline.exec())).slice(0, messages.length).map(String);
+    });
+  }
+
+  async read(stream: string, after: string): Promise<Result<Entry[]>> {
+    // A closed connection would be made anew.
+    if (this.#isClosed) return ok([]);
+    return this.#asked(this.#other(stream), async (redis) => {
+      const found = await redis.xreadBuffer('COUNT', entriesMax, 'BLOCK', blockMs, 'STREAMS', stream, after);
+      const entries = (found as [Buffer, [Buffer, Buffer[]][]][] | null)?.[0]?.[1] ?? [];
+      return entries.map(([id, fields]) => ({
+        id: id.toString(),
+        bytes: fields[1] === undefined ? null : this.seal.open(stream, fields[1]),
+      }));
+    });
+  }
+
+  have(stream: string, ids: readonly string[]): Promise<Result<boolean[]>> {
+    return this.ask(async (redis) => {
+      const pipeline = redis.pipeline();
+      for (const id of ids) pipeline.xrange(stream, id, id);
+      return (await answersOf(pipeline.exec())).map((found) => (found as unknown[]).length > 0);
+    });
+  }
+
+  async drop(stream: string, ids: readonly string[]): Promise<Result<void>> {
+    if (ids.length === 0) return ok(undefined);
+    const dropped = await this.ask((redis) => redis.xdel(stream, ...ids));
+    return dropped.ok ? ok(undefined) : dropped;
+  }
+
+  /**
+   * Puts it there for an hour. Put again under the same id it is the same blob. Fails with `usage` when it is too
+   * large, else as `ask`.
+   */
+  async putBlob(id: string, bytes: Uint8Array): Promise<Result<Blob>> {
+    const blob = blobOf(id, bytes);
+    if (!blob.ok) return blob;
+    for (let piece = 0; piece < blob.value.pieces; piece += 1) {
+      const key = pieceKey(id, piece);
+      const part = bytes.subarray(piece * pieceBytes, (piece + 1) * pieceBytes);
+      const put = await this.ask((redis) => redis.set(key, this.seal.seal(key, part), 'EX', blobSeconds));
+      if (!put.ok) return put;
+    }
+    return blob;
+  }
+
+  /** Fails with `gone` when it is not there any more, else as `ask`. */
+  async getBlob(blob: Blob): Promise<Result<Uint8Array>> {
+    const { id, pieces, size } = blob;
+    const gone = fail('gone', 'What was sent with an order is not in Redis any more.', 'Retry the session.');
+    if (size > blobBytesMax || pieces > Math.ceil(blobBytesMax / pieceBytes)) return gone;
+    const parts: Uint8Array[] = [];
+    for (let piece = 0; piece < pieces; piece += 1) {
+      const key = pieceKey(id, piece);
+      const got = await this.ask((redis) => redis.getrangeBuffer(key, 0, sealedPieceBytes));
+      if (!got.ok) return got;
+      const part = got.value.length > sealedPieceBytes ? null : this.seal.open(key, got.value);
+      if (part === null) return gone;
+      parts.push(part);
+    }
+    const bytes = Buffer.concat(parts);
+    return isBlob(blob, bytes) ? ok(bytes) : gone;
+  }
+
+  async dropBlob({ id, pieces }: Blob): Promise<void> {
+    const keys = Array.from({ length: pieces }, (_, piece) => pieceKey(id, piece));
+    // One that stays is gone within the hour.
+    await this.ask((redis) => redis.unlink(...keys));
+  }
+
+  /** Whether a blob put earlier is complete still. */
+  async hasBlob({ id, pieces }: Blob): Promise<Result<boolean>> {
+    const keys = Array.from({ length: pieces }, (_, piece) => pieceKey(id, piece));
+    const found = await this.ask((redis) => redis.exists(...keys));
+    return found.ok ? ok(found.value === pieces) : found;
+  }
+
+  async setField(key: string, field: string, value: Uint8Array): Promise<Result<void>> {
+    const set = await this.ask((redis) => redis.hset(key, field, Buffer.from(value)));
+    return set.ok ? ok(undefined) : set;
+  }
+
+  fields(key: string): Promise<Result<Readonly<Record<string, Uint8Array>>>> {
+    return this.ask((redis) => redis.hgetallBuffer(key));
+  }
+
+  members(key: string): Promise<Result<readonly string[]>> {
+    return this.ask((redis) => redis.smembers(key));
+  }
+
+  async runId(): Promise<Result<string>> {
+    const told = await this.ask((redis) => redis.info('server'));
+    return told.ok ? ok(/^run_id:(\w+)/m.exec(told.value)?.[1] ?? '') : told;
+  }
+
+  async nowMs(): Promise<Result<number>> {
+    const told = await this.ask((redis) => redis.time());
+    return told.ok ? ok(Number(told.value[0]) * 1_000 + Math.floor(Number(told.value[1]) / 1_000)) : told;
+  }
+
+  async health(): Promise<Result<RedisHealth>> {
+    const asked = await this.ask((redis) => redis.info());
+    if (!asked.ok) return asked;
+    const now = await this.nowMs();
+    if (!now.ok) return now;
+    const field = (name: string): string => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(asked.value)?.[1] ?? '';
+    return ok({
+      version: field('redis_version'),
+      runId: field('run_id'),
+      isEncrypted: this.#url.protocol === 'rediss:',
+      isAppendOnly: field('aof_enabled') === '1',
+      evictionPolicy: field('maxmemory_policy'),
+      nowMs: now.value,
+      usedBytes: Number(field('used_memory')),
+      maxBytes: Number(field('maxmemory')),
+    });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const redis of [this.#main, ...this.#others.values()]) redis.disconnect();
+  }
+}
+
+/** What bytes of that size are as a blob. Fails with `usage` when they are too many. */
+export function blobOf(id: string, bytes: Uint8Array): Result<Blob> {
+  const size = bytes.length;
+  const fits = fitsBlob(size);
+  if (!fits.ok) return fits;
+  return ok({ id, pieces: Math.max(1, Math.ceil(size / pieceBytes)), size, digest: digestOf(bytes) });
+}
+
+/** Fails with `usage` when so many bytes are too many for one blob. */
+export function fitsBlob(bytes: number): Result<null> {
+  if (bytes <= blobBytesMax) return ok(null);
+  const megabytes = Math.ceil(bytes / 1024 / 1024);
+  const message = `${megabytes} MB would have to be sent to another machine; at most 200 MB can be.`;
+  return fail('usage', message, 'Run the session on this machine, or make what it needs smaller.');
+}
+
+/** Whether these are its bytes, and not others that somebody has put in their place. */
+export function isBlob({ size, digest }: Blob, bytes: Uint8Array): boolean {
+  return bytes.length === size && (digest === undefined || digest === digestOf(bytes));
+}
+
+function digestOf(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+/** Throws the first error among them. */
+async function answersOf(executed: Promise<[error: Error | null, result: unknown][] | null>): Promise<unknown[]> {
+  const answers = (await executed) ?? [];
+  return answers.map(([error, answer]) => {
+    if (error !== null) throw error;
+    return answer;
+  });
+}
+
+/** For what is told to people on a terminal or in a log. */
+export function withoutPassword(redis: string): string {
+  if (!URL.canParse(redis)) return redis;
+  const url = new URL(redis);
+  url.password = '';
+  return url.toString();
+}

@@ -1,0 +1,134 @@
+/** Which machines there are: each says so itself as often as it renews its leases, and stays until it is forgotten. */
+import { ok, type Result } from '../core/failure.ts';
+import type { FleetEngine } from './engine.ts';
+import { drainedKey, hostsKey, refusedLoginsKey, toHostStream } from './keys.ts';
+import type { FleetRedis } from './redis.ts';
+import { type HostAbilities, type HostEntry, hostEntry, type RefusedLogin, refusedLogin } from './wire.ts';
+
+export interface RegisteredHost extends HostEntry {
+  /** How long ago it said something, by the clock of Redis. */
+  readonly silentMs: number;
+  /** Its login was refused, and it is the same still: what claude said. */
+  readonly loginTrouble?: string;
+}
+
+/** Each entry is sealed for the name under which it stands, so none can be put under another one. */
+const placeOf = (name: string): string => `${hostsKey}/${name}`;
+const refusedPlaceOf = (name: string): string => `${refusedLoginsKey}/${name}`;
+
+export function registerHost(engine: FleetEngine, entry: HostEntry): Promise<Result<void>> {
+  const sealed = engine.seal.seal(placeOf(entry.name), Buffer.from(JSON.stringify(entry)));
+  return engine.setField(hostsKey, entry.name, sealed);
+}
+
+/** In the order of their names. What was not written by a machine of the fleet is passed over. */
+export async function listHosts(engine: FleetEngine): Promise<Result<RegisteredHost[]>> {
+  const now = await engine.nowMs();
+  if (!now.ok) return now;
+  const all = await engine.fields(hostsKey);
+  if (!all.ok) return all;
+  const refused = await engine.fields(refusedLoginsKey);
+  if (!refused.ok) return refused;
+  const hosts = Object.entries(all.value).flatMap(([name, sealed]) => {
+    const entry = parsed(hostEntry, engine.seal.open(placeOf(name), sealed));
+    if (entry?.name !== name) return [];
+    const host = { ...entry, silentMs: Math.max(0, now.value - entry.seenAt) };
+    return [withLogin(host, refusalIn(engine, refused.value, name))];
+  });
+  return ok(hosts.toSorted((a, b) => (a.name < b.name ? -1 : 1)));
+}
+
+/** The same as they are now: a machine hears only a moment later that it is to take nothing new. */
+export async function hostsNow(engine: FleetEngine): Promise<Result<RegisteredHost[]>> {
+  const hosts = await listHosts(engine);
+  if (!hosts.ok) return hosts;
+  const drained = await engine.members(drainedKey);
+  if (!drained.ok) return drained;
+  return ok(hosts.value.map((host) => ({ ...host, isDrained: drained.value.includes(host.name) })));
+}
+
+/** Nothing was heard of it for longer than it may work alone, so whatever ran there is over. */
+export function isLost({ silentMs, leaseMs }: RegisteredHost): boolean {
+  return silentMs > leaseMs;
+}
+
+/** It grants wishes as soon as it has a free slot. */
+export function takesNew(host: RegisteredHost): boolean {
+  const isWell = host.refusal === undefined && host.loginTrouble === undefined && host.isFull !== true;
+  return !isLost(host) && !host.isDrained && host.isGuarded && isWell;
+}
+
+function parsed<T>(shape: { parse(value: unknown): T }, bytes: Uint8Array | null): T | null {
+  if (bytes === null) return null;
+  try {
+    return shape.parse(JSON.parse(Buffer.from(bytes).toString()));
+  } catch {
+    return null;
+  }
+}
+
+/** The machine as it stands by what is known of its login. */
+export function withLogin<H extends HostEntry>(host: H, refused: RefusedLogin | null): H & { loginTrouble?: string } {
+  return refused !== null && isRefused(refused, host.abilities) ? { ...host, loginTrouble: refused.trouble } : host;
+}
+
+export function isRefused({ key }: RefusedLogin, { loginKey }: Pick<HostAbilities, 'loginKey'>): boolean {
+  return key === undefined || key === loginKey;
+}
+
+function refusalIn(
+  { seal }: FleetEngine,
+  fields: Readonly<Record<string, Uint8Array>>,
+  name: string,
+): RefusedLogin | null {
+  const sealed = fields[name];
+  return sealed === undefined ? null : parsed(refusedLogin, seal.open(refusedPlaceOf(name), sealed));
+}
+
+/** Nothing more is given to the machine with that login. */
+export function refuseLogin(engine: FleetEngine, name: string, refused: RefusedLogin): Promise<Result<void>> {
+  const sealed = engine.seal.seal(refusedPlaceOf(name), Buffer.from(JSON.stringify(refused)));
+  return engine.setField(refusedLoginsKey, name, sealed);
+}
+
+/** Of the machine with that login; false as well when there is no answer. */
+export async function isLoginRefused(
+  engine: FleetEngine,
+  name: string,
+  abilities: HostAbilities | undefined,
+): Promise<boolean> {
+  const fields = await engine.fields(refusedLoginsKey);
+  const refused = fields.ok ? refusalIn(engine, fields.value, name) : null;
+  return refused !== null && abilities !== undefined && isRefused(refused, abilities);
+}
+
+/** What it runs is finished, and it takes nothing new until it is resumed. */
+export async function drainHost(redis: FleetRedis, name: string): Promise<Result<void>> {
+  const added = await redis.ask((client) => client.sadd(drainedKey, name));
+  return added.ok ? ok(undefined) : added;
+}
+
+/** It takes sessions again, also with a login that was refused. */
+export async function resumeHost(redis: FleetRedis, name: string): Promise<Result<void>> {
+  const removed = await redis.ask(async (client) => {
+    await client.srem(drainedKey, name);
+    await client.hdel(refusedLoginsKey, name);
+  });
+  return removed.ok ? ok(undefined) : removed;
+}
+
+export async function isDrained(engine: FleetEngine, name: string): Promise<Result<boolean>> {
+  const drained = await engine.members(drainedKey);
+  return drained.ok ? ok(drained.value.includes(name)) : drained;
+}
+
+/** Removes what is known of it, and what was said to it. One that lives comes back by itself. */
+export async function forgetHost(redis: FleetRedis, name: string): Promise<Result<void>> {
+  const removed = await redis.ask(async (client) => {
+    await client.hdel(hostsKey, name);
+    await client.srem(drainedKey, name);
+    await client.hdel(refusedLoginsKey, name);
+    await client.unlink(toHostStream(name));
+  });
+  return removed.ok ? ok(undefined) : removed;
+}

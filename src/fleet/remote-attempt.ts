@@ -1,0 +1,357 @@
+/**
+ * An attempt on another machine. What is done to it becomes numbered commands; what is heard of it comes numbered, too,
+ * and is told to be here only when it is on the disk.
+ */
+import type { ProcessIdentity } from '../core/event.ts';
+import { type Failure, type FailureReason, fail, ok, type Result } from '../core/failure.ts';
+import type { Attempt } from '../core/session-state.ts';
+import type { SpawnOptions } from '../system/world.ts';
+import { speaks } from '../worker/adopt.ts';
+import type { AttemptEnd, HostedAttempt, HostedCommand, Remains, TakeOver } from '../worker/host.ts';
+import { nameTranscript } from '../worker/session-files.ts';
+import type { CommandEnd } from '../worker/shell-command.ts';
+import { keepPrinted, type Mirror } from './mirror.ts';
+import { NewsInOrder } from './news-in-order.ts';
+import { makeOrder } from './order.ts';
+import type { RemoteSubject, Sender } from './remote-subject.ts';
+import type { AttemptNews, ToGroup } from './wire.ts';
+
+type Here = Pick<Extract<ToGroup, { kind: 'here' }>['attempts'][number], 'lastN' | 'acknowledged' | 'process'>;
+type News<K extends AttemptNews['say']> = Extract<AttemptNews, { say: K }>;
+
+/** Asked again after this, when what was sent cannot be had. */
+const againMs = 2_000;
+/** The machine is asked again for news that cannot be taken in as they came. */
+const askAgainMs = 5_000;
+/** Work that git does not take in is tried so often. */
+const triesMax = 15;
+/** How often, and after how many milliseconds, it is looked for what one says that may not know its task. */
+const silentLooks = 15;
+const silentLookMs = 200;
+/** For the end of one that is to be ended at once. */
+const endMsMax = 30_000;
+
+export class RemoteAttempt implements HostedAttempt {
+  readonly subject: RemoteSubject;
+  readonly #sender: Sender;
+  readonly #mirror: Mirror;
+  readonly #started = Promise.withResolvers<Result<ProcessIdentity>>();
+  readonly #ended = Promise.withResolvers<AttemptEnd>();
+  /** Nothing of it runs on its machine: it has ended, or was not begun. */
+  readonly #gone = Promise.withResolvers<void>();
+  readonly #commands = new Map<string, (end: CommandEnd) => void>();
+  readonly #news: NewsInOrder;
+  /** As its machine told it, when it was asked. */
+  #process: ProcessIdentity | undefined;
+  #isThere = false;
+  #isOver = false;
+  #hasLeft = false;
+  #end: News<'ended'> | null = null;
+  /** Of the checkpoint that is being taken in. */
+  #tries = 0;
+  /** Why something of what it made is not here. */
+  #missing: Failure | null = null;
+  /** Nothing more is taken in. */
+  isLost = false;
+  #knows: ((isThere: boolean) => void) | null = null;
+
+  constructor(subject: RemoteSubject, sender: Sender, mirror: Mirror) {
+    this.subject = subject;
+    this.#sender = sender;
+    this.#mirror = mirror;
+    const takeIn = (news: AttemptNews) => this.#takeIn(news);
+    const sync = () => this.#mirror.printed.sync();
+    const acknowledge = (through: number) => this.#sender.say({ do: 'acknowledge', through });
+    const later = (action: () => void) => this.#sender.later(againMs, action);
+    this.#news = new NewsInOrder({ takeIn, sync, acknowledge, later }, 0);
+  }
+
+  /** It, or a command in its place, may still work on its machine, as far as is known. */
+  get isUnderWay(): boolean {
+    return (!this.#isOver || this.#commands.size > 0) && !this.isLost;
+  }
+
+  endUnlogged(): Promise<'none'> {
+    return Promise.resolve('none');
+  }
+
+  async start(spawn: SpawnOptions, offset: number): Promise<Result<ProcessIdentity>> {
+    const { git, paths } = this.subject;
+    nameTranscript(git.world, paths, offset);
+    const order = await makeOrder(this.subject, spawn);
+    if (!order.ok) return order;
+    if (this.isLost) return lostBefore(this.subject.place.host);
+    this.#sender.say({ do: 'order', order: order.value });
+    const started = await this.#started.promise;
+    this.#isThere = started.ok;
+    return started;
+  }
+
+  /** What it has told an earlier runner is not told again. To be called before anything of it is heard. */
+  recall(): void {
+    this.#news.forget();
+  }
+
+  /** An earlier runner has begun it. What it said last, and what it heard, is asked of the machine. */
+  async takeOver(attempt: Attempt): Promise<TakeOver> {
+    const known = new Promise<boolean>((resolve) => {
+      this.#knows = resolve;
+    });
+    if (attempt.isLost) this.lose();
+    else this.#sender.hello();
+    if (attempt.process !== undefined && (attempt.identified || this.#speaks)) return this.#adopted(attempt.process);
+    if (!(await known)) return { do: 'restart' };
+    // The runner may have been gone before that it was started was logged.
+    const process = attempt.process ?? this.#process;
+    // That it is there is logged before it is told its task, so it may wait for that in vain.
+    if (process !== undefined && (await this.#printsSoon()) && !this.#wasEndedUnbegun) return this.#adopted(process);
+    await this.endNow();
+    if (!this.#speaks) return { do: 'restart' };
+    return { do: 'finalizeDead', signalled: true, wasInterrupted: true };
+  }
+
+  #adopted(process: ProcessIdentity): TakeOver {
+    this.#isThere = true;
+    return { do: 'adopt', process, silentMs: 0, signalled: false };
+  }
+
+  /** It has begun with its task. */
+  get #speaks(): boolean {
+    const { git, paths } = this.subject;
+    return speaks(git.world, this.subject, paths.transcript);
+  }
+
+  /** An earlier runner, too, may have waited for it to begin, ended it, and not lived to put that on record. */
+  get #wasEndedUnbegun(): boolean {
+    return !this.#speaks && this.#end?.status.kind === 'signalled';
+  }
+
+  /** Whether it says something within a moment, or is over. */
+  async #printsSoon(): Promise<boolean> {
+    for (let looks = 0; looks < silentLooks && !this.#speaks && this.isUnderWay; looks += 1) {
+      await new Promise<void>((resolve) => this.#sender.later(silentLookMs, resolve));
+    }
+    return this.#speaks || !this.isUnderWay;
+  }
+
+  /** An earlier runner has heard its end; commands may still be run in its place. */
+  recallPlace(): void {
+    this.#isOver = true;
+    this.#sender.hello();
+  }
+
+  /** What its machine answered to a hello; null = it is not there. */
+  greeted(here: Here | null): void {
+    if (here === null) {
+      // One that was there once, and that its machine has forgotten, is lost as soon as its lease is over.
+      this.#knows?.(false);
+      this.#failCommands();
+      return;
+    }
+    this.#process = here.process as ProcessIdentity | undefined;
+    this.#sender.goOnFrom(here.lastN);
+    this.#news.goOnFrom(here.acknowledged);
+    this.#knows?.(true);
+  }
+
+  /** News from its machine, in any order and maybe again. */
+  hear(n: number, news: AttemptNews, taken: () => void): void {
+    this.#news.hear(n, news, taken);
+  }
+
+  /** False when it has to be tried again. */
+  async #takeIn(news: AttemptNews): Promise<boolean> {
+    switch (news.say) {
+      case 'started':
+        this.#started.resolve(ok(news.process as ProcessIdentity));
+        return true;
+      case 'refused':
+        this.#isOver = true;
+        this.#gone.resolve();
+        this.#started.resolve(refusedBy(this.subject.place.host, news));
+        this.#knows?.(true);
+        return true;
+      case 'printed':
+        return this.#mirror.printed.take(news.offset, news.data);
+      case 'checkpoint':
+        return this.#takeCheckpoint(news);
+      case 'ended':
+        return this.#takeEnd(news);
+      case 'ran':
+        this.#commands.get(news.id)?.(commandEnd(news));
+        this.#commands.delete(news.id);
+        return true;
+    }
+  }
+
+  async #takeCheckpoint(news: News<'checkpoint'>): Promise<boolean> {
+    const taken = await this.#mirror.checkpoint(news);
+    if (taken.ok) {
+      const { blobs } = this.subject;
+      for (const blob of [news.files, news.bundle]) if (blob !== undefined) await blobs.dropBlob(blob);
+      this.#tries = 0;
+      return true;
+    }
+    const { reason } = taken.failure;
+    this.#tries += 1;
+    // Its machine is broken, or was stolen: it must still be told how the session ends.
+    if (reason === 'usage' || (reason === 'worktree-failed' && this.#tries >= triesMax)) {
+      this.#missing ??= notTaken(this.subject.place.host, taken.failure);
+      this.#tries = 0;
+      return true;
+    }
+    // It is on its machine still: what is not in the stream any more is sent again, with all that belongs to it.
+    if (reason === 'gone') {
+      this.#news.drop(news);
+      this.#askForDropped();
+    }
+    return false;
+  }
+
+  /** Its machine may be asked while it still finds in the stream what was dropped, and then sends nothing. */
+  #askForDropped(): void {
+    this.#sender.hello();
+    this.#sender.later(askAgainMs, () => {
+      if (this.#news.lacksDropped && this.isUnderWay) this.#askForDropped();
+    });
+  }
+
+  async #takeEnd(news: News<'ended'>): Promise<boolean> {
+    this.#isOver = true;
+    this.#end = news;
+    const { host } = this.subject.place;
+    this.#started.resolve(lostBefore(host));
+    this.#gone.resolve();
+    this.#ended.resolve(news.fenced ? { kind: 'fenced', host } : (news.status as AttemptEnd));
+    return true;
+  }
+
+  /** Nothing can run on its machine any more, and what it says from now on is for others to hear. */
+  lose(): void {
+    if (!this.isUnderWay) return;
+    this.isLost = true;
+    // It comes again when the machine does, for whoever asks then.
+    for (const [, , taken] of this.#news.stop()) taken();
+    const { host } = this.subject.place;
+    this.#started.resolve(lostBefore(host));
+    this.#gone.resolve();
+    this.#ended.resolve({ kind: 'lost', host });
+    this.#failCommands();
+    this.#knows?.(true);
+  }
+
+  #failCommands(): void {
+    const { host } = this.subject.place;
+    const gone = { ok: false, exitCode: null, timedOut: false, printedTooMuch: false };
+    const failure = lostBefore(host).failure;
+    for (const answer of this.#commands.values()) answer({ ...gone, tail: failure.message, unstarted: failure });
+    this.#commands.clear();
+  }
+
+  onExit(action: (status: AttemptEnd) => void): void {
+    void this.#ended.promise.then((end) => {
+      if (!this.#hasLeft) action(end);
+    });
+  }
+
+  get listens(): boolean {
+    return this.#isThere && this.isUnderWay;
+  }
+
+  write(lines: string): void {
+    if (this.listens) this.#sender.say({ do: 'write', lines });
+  }
+
+  /** Its machine looks itself. */
+  look(): void {}
+
+  noteOwn(): void {
+    this.#do('noteOwn');
+  }
+
+  endIdle(): void {
+    this.#do('endIdle');
+  }
+
+  terminate(): void {
+    this.#do('terminate');
+  }
+
+  halt(isHalted: boolean): void {
+    this.#do(isHalted ? 'halt' : 'goOn');
+  }
+
+  #do(what: 'noteOwn' | 'endIdle' | 'terminate' | 'halt' | 'goOn' | 'endNow'): void {
+    if (this.isUnderWay) this.#sender.say({ do: what });
+  }
+
+  async reap(): Promise<Remains> {
+    const { git, paths, attemptId } = this.subject;
+    if (this.isLost) keepPrinted(git, paths, attemptId, this.subject.offset);
+    const settled = await this.#mirror.settle();
+    const { leftover = false, limitsHit = [], lastStderrLine = '' } = this.#end ?? {};
+    const unsent = this.#end?.unsent;
+    const brought = unsent === undefined || !settled.ok ? settled : notBrought(this.subject.place.host, unsent);
+    const failure = this.#missing ?? (brought.ok ? null : brought.failure);
+    return { leftover, limitsHit, lastStderrLine, ...(failure === null ? {} : { failure }) };
+  }
+
+  async endNow(): Promise<boolean> {
+    if (!this.isUnderWay) return true;
+    this.#do('endNow');
+    const late = Promise.withResolvers<false>();
+    this.#sender.later(endMsMax, () => late.resolve(false));
+    const hasEnded = await Promise.race([this.#gone.promise.then(() => true), late.promise]);
+    return hasEnded && this.#end?.leftover !== true;
+  }
+
+  /** Runs a command of the user's where it worked; only once it has ended. */
+  run(command: string, timeoutMs: number): HostedCommand {
+    const id = this.subject.git.world.random.uuid();
+    const ended = new Promise<CommandEnd>((resolve) => {
+      this.#commands.set(id, resolve);
+    });
+    this.#sender.say({ do: 'run', id, command, timeoutMs });
+    return { ended, stop: () => this.#sender.say({ do: 'stopRun', id }) };
+  }
+
+  leave(): void {
+    this.#hasLeft = true;
+  }
+
+  /** What became of it is on record, so its end need not be told again. */
+  settle(): void {
+    this.#news.settle();
+  }
+}
+
+function lostBefore(host: string) {
+  return fail('other-host', `Nothing is heard of the machine ${host} any more.`, 'It is tried again elsewhere.');
+}
+
+/** Another machine may do better. */
+const ofMachine: ReadonlySet<string> = new Set(['busy', 'claude-missing', 'claude-unproven']);
+
+/** Too large for the way; it stays where it was made. */
+function notBrought(host: string, { why, folder }: NonNullable<News<'ended'>['unsent']>): Result<never> {
+  const message = `What the session made on machine ${host} cannot be brought here: ${why} It lies there in ${folder}.`;
+  return fail('worktree-failed', message, 'Fetch it from there before the session is retried.');
+}
+
+function notTaken(host: string, { message }: Failure): Failure {
+  const what = `What machine ${host} sent of the session cannot be taken in: ${message}`;
+  return fail('worktree-failed', what, 'Look at that machine before the session is retried.').failure;
+}
+
+function refusedBy(host: string, { failure }: News<'refused'>): Result<never> {
+  const { reason, message, next } = failure;
+  return fail(
+    ofMachine.has(reason) ? 'other-host' : (reason as FailureReason),
+    `On the machine ${host}: ${message}`,
+    next,
+  );
+}
+
+function commandEnd({ exitCode, timedOut, output }: News<'ran'>): CommandEnd {
+  return { ok: exitCode === 0 && !timedOut, exitCode, timedOut, printedTooMuch: false, tail: output };
+}

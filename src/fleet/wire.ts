@@ -1,0 +1,327 @@
+/**
+ * fleet/: work on other machines. What both ends share, and the end of the runner. This file: what is said
+ * between a runner and the machines of a fleet. Everything that comes in was written by another program, perhaps of
+ * another version, so it is parsed before it is believed; what is not known is dropped by whoever does not know it.
+ */
+import { z } from 'zod';
+import { hostNamePattern, labelPattern } from '../core/values.ts';
+
+/** Both ends say it; a machine with another one is offered nothing. */
+export const wireVersion = 3;
+
+const bytes = z.string().base64();
+const count = z.number().int().nonnegative();
+const text = z.string();
+/** What is kept and shown of a machine is no longer than that, whatever it says. */
+const name = z.string().max(400);
+/** Sentences, and the end of what a command printed: the log takes them in, and everything reads the log. */
+const told = text.transform((all) => all.slice(0, 64 * 1024));
+/** Ms since 1970, as far as there are dates. */
+const moment = count.max(8_640_000_000_000_000);
+/** A full id: it goes into what git is told line by line. */
+const commit = z.string().regex(/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/);
+/** Names folders and control groups where it runs. */
+const attemptId = z.string().regex(/^[A-Za-z0-9][\w.-]{0,99}$/);
+/** It is shown, logged, and names what is sent to it. */
+const hostName = z.string().regex(hostNamePattern);
+
+/** Of a program elsewhere; pids mean something on that machine alone. */
+export const processIdentity = z.object({
+  pid: count,
+  startTime: name,
+  host: name,
+  bootId: name,
+  pidNamespace: name.optional(),
+});
+
+const failure = z.object({ reason: z.string().regex(/^[a-z][a-z-]{0,63}$/), message: told, next: told });
+
+/**
+ * Bytes that are too many for a message: `pieces` sealed values of at most 1 MB, `size` bytes in all. `digest`: their
+ * SHA-256. Every machine has the key with which they are sealed, so that a signed order holds for them only by that.
+ */
+export const blob = z.object({
+  id: z.string().regex(/^[\w-]{1,100}$/),
+  pieces: count.max(1_000),
+  size: count,
+  digest: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
+});
+export type Blob = z.infer<typeof blob>;
+
+/** One file of a parcel; `path` is relative to the session's folder and never leads out of it. */
+export const parcelFile = z.object({
+  path: text,
+  mode: count,
+  /** Placeholders are to be replaced in it. */
+  isText: z.boolean(),
+  /** Where the bytes belong in the file; absent = they are the whole file. */
+  offset: count.optional(),
+  data: bytes,
+});
+export type ParcelFile = z.infer<typeof parcelFile>;
+/** The content of a blob of files, as JSON. */
+export const parcel = z.object({ files: z.array(parcelFile) });
+export type Parcel = z.infer<typeof parcel>;
+
+const command = z.object({ command: text, timeoutMs: count });
+
+/** Work as git objects. Commits are full ids. */
+export const shippedWork = z.object({
+  /** Names the repository among all; any text of [0-9a-f]. */
+  repository: text,
+  /** Everything up to here is in the bundle `baseBundle`, which is fetched by whoever lacks the commit. */
+  base: text,
+  baseBundle: blob,
+  /** What the branch is at, and a commit on top of it that holds the files as they lie there. */
+  head: text,
+  snapshot: text,
+  /** base..snapshot; absent = both are the base. */
+  bundle: blob.optional(),
+  branch: text,
+});
+export type ShippedWork = z.infer<typeof shippedWork>;
+
+/** All that is needed to start an attempt on a machine that has nothing of it. Paths in `args` have placeholders. */
+export const order = z.object({
+  attemptId,
+  attempt: count,
+  groupId: text,
+  sessionId: text,
+  args: z.array(text),
+  /** Where claude is started, relative to the session's folder. */
+  cwd: text,
+  files: blob,
+  work: shippedWork,
+  /** Run in a worktree that is new on that machine. */
+  setup: command.optional(),
+  /** A login that the machine holds by this name; absent = the one it has by itself. */
+  login: text.optional(),
+  untrusted: z.boolean(),
+  memoryBytes: count.optional(),
+  processesMax: count.optional(),
+  /** It is not ended when its lease is over: its runner waits for it however long that takes. */
+  waits: z.boolean().optional(),
+  /** Resume files that git ignores go with it, and come back. */
+  handover: z.boolean().optional(),
+});
+export type Order = z.infer<typeof order>;
+
+/** What is done by an order is what its signature holds for. */
+const isWholeSigned = ({ files, work: { baseBundle, bundle } }: Order): boolean =>
+  [files, baseBundle, bundle].every((one) => one === undefined || one.digest !== undefined);
+
+/** What a runner says about one slot. `n` counts from 1 for each token; what is not above the last is a repetition. */
+const slotCommand = z.discriminatedUnion('do', [
+  z.object({ do: z.literal('order'), order: order.refine(isWholeSigned) }),
+  /** Nothing is wanted of the slot any more, and what was told by it is here: it is free. */
+  z.object({ do: z.literal('release') }),
+  z.object({ do: z.literal('write'), lines: text }),
+  z.object({ do: z.enum(['endIdle', 'terminate', 'halt', 'goOn', 'noteOwn', 'endNow']) }),
+  /** Everything told by the attempt up to this number is here. */
+  z.object({ do: z.literal('acknowledge'), through: count }),
+  /** A command of the user's in the session's worktree; answered by `ran`. */
+  z.object({ do: z.literal('run'), id: text, command: text, timeoutMs: count }),
+  z.object({ do: z.literal('stopRun'), id: text }),
+]);
+export type SlotCommand = z.infer<typeof slotCommand>;
+
+/** From a runner to a machine. */
+export const toHost = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('slot'), token: text, groupId: text, n: count, command: slotCommand }),
+  /** A runner of the group has begun: it wants to hear of its attempts there, and again what is not acknowledged. */
+  z.object({ kind: z.literal('hello'), groupId: text, asker: text }),
+  /** The group was deleted: what still works of it is ended, and nothing of it is kept. */
+  z.object({ kind: z.literal('forget'), groupId: text }),
+]);
+export type ToHost = z.infer<typeof toHost>;
+
+/** What is said of an attempt, numbered from 1 for each attempt. */
+const attemptNews = z.discriminatedUnion('say', [
+  z.object({ say: z.literal('started'), process: processIdentity }),
+  /** It could not be started, for this reason. */
+  z.object({ say: z.literal('refused'), failure }),
+  /** What claude printed; `offset` counts from the begin of the attempt. */
+  z.object({
+    say: z.literal('printed'),
+    offset: count,
+    data: z.custom<Uint8Array>((value) => value instanceof Uint8Array),
+  }),
+  /**
+   * Its files and its work as they were at one moment. `prints`: how much it had printed by then. `snapshot` and
+   * `head` as in `shippedWork`; the bundle holds what was not shipped before; absent = nothing is new.
+   */
+  z.object({
+    say: z.literal('checkpoint'),
+    prints: count,
+    files: blob.optional(),
+    head: commit.optional(),
+    snapshot: commit.optional(),
+    bundle: blob.optional(),
+  }),
+  /** It is over, and all that it printed was told before. The last checkpoint comes before it, too. */
+  z.object({
+    say: z.literal('ended'),
+    status: z.discriminatedUnion('kind', [
+      z.object({ kind: z.literal('exited'), code: z.number().int() }),
+      z.object({ kind: z.literal('signalled'), signal: name }),
+      z.object({ kind: z.literal('unknown') }),
+    ]),
+    leftover: z.boolean(),
+    limitsHit: z.array(z.enum(['memory', 'processes'])),
+    lastStderrLine: told,
+    /** The guard ended it, because its lease was over. */
+    fenced: z.boolean(),
+    /** Some of its files, or its work, cannot be sent: why, and the folder on the machine in which they lie. */
+    unsent: z.object({ why: told, folder: told }).optional(),
+  }),
+  z.object({
+    say: z.literal('ran'),
+    id: name,
+    exitCode: z.number().int().nullable(),
+    signal: name.nullable(),
+    timedOut: z.boolean(),
+    /** The end of what it printed. */
+    output: told,
+  }),
+]);
+export type AttemptNews = z.infer<typeof attemptNews>;
+
+/** What a machine can do, as it says itself. */
+export const abilities = z.object({
+  wire: count,
+  /** Of this package. */
+  version: name,
+  claudeVersion: name,
+  forwardsSubagents: z.boolean(),
+  limitsUntrusted: z.boolean(),
+  limitsMemory: z.boolean(),
+  logins: z.array(name),
+  /** Another one as soon as its login is, or its agent was started anew; tells nothing of it. Absent = not known. */
+  loginKey: name.optional(),
+});
+export type HostAbilities = z.infer<typeof abilities>;
+
+/** What it found out about itself; `trouble`: a sentence, absent = it is well. */
+export const hostChecks = z.object({
+  git: z.object({ version: name.optional(), trouble: told.optional() }),
+  /** Without a name: that of its agent. */
+  logins: z.array(z.object({ name: name.optional(), trouble: told.optional() })),
+});
+export type HostChecks = z.infer<typeof hostChecks>;
+
+/** A login with which claude could do nothing, as the runner saw it; without a key whichever the machine has. */
+export const refusedLogin = z.object({ key: text.optional(), trouble: text });
+export type RefusedLogin = z.infer<typeof refusedLogin>;
+
+/** What a machine says of itself to whoever asks which there are. Times are those of Redis, ms since 1970. */
+export const hostEntry = z.object({
+  name: hostName,
+  /** Without the one that every machine has of itself. */
+  labels: z.array(z.string().regex(labelPattern)),
+  slots: count,
+  used: count,
+  abilities,
+  leaseMs: count,
+  /** When its agent was started, and when it last said something. */
+  since: moment,
+  seenAt: moment,
+  /** It takes nothing new. */
+  isDrained: z.boolean(),
+  /** Without a living guard it takes nothing new either. */
+  isGuarded: z.boolean(),
+  /** Why nothing can be started there: its claude is missing, or was tried and may not be used. */
+  refusal: told.optional(),
+  /** It takes nothing new while there is so little room on its disk. */
+  isFull: z.boolean().optional(),
+  /** Mean number of processes that want to run, and bytes. */
+  load: z.number().optional(),
+  freeDiskBytes: count.optional(),
+  /** Tells machines apart that were given the same name. */
+  home: told.optional(),
+  /** The moment of `seenAt` by its own clock. */
+  ownClockAt: moment.optional(),
+  /** The login of sessions that name none. */
+  login: name.optional(),
+  checks: hostChecks.optional(),
+});
+export type HostEntry = z.infer<typeof hostEntry>;
+
+/** From a machine to the runner of a group. */
+export const toGroup = z.discriminatedUnion('kind', [
+  /** The wish got a slot, which is kept for 30 seconds unless an order comes. */
+  z.object({ kind: z.literal('offer'), host: hostName, token: name, job: name, sessionId: name, abilities }),
+  z.object({ kind: z.literal('attempt'), host: hostName, token: name, attemptId, n: count, news: attemptNews }),
+  /** The answer to the `hello` of this asker: the attempts of the group that are there. */
+  z.object({
+    kind: z.literal('here'),
+    host: hostName,
+    asker: text,
+    attempts: z.array(
+      z.object({
+        token: name,
+        attemptId,
+        sessionId: name,
+        isOver: z.boolean(),
+        /** Number of the last command that was taken in, and of the last news that were acknowledged. */
+        lastN: count,
+        acknowledged: count,
+        /** Its claude, once that was started. */
+        process: processIdentity.optional(),
+      }),
+    ),
+  }),
+]);
+export type ToGroup = z.infer<typeof toGroup>;
+
+const newline = 10;
+
+/** JSON; what claude printed follows as it is behind a newline, which JSON made here has nowhere. */
+export function packed(message: ToGroup): Uint8Array {
+  if (message.kind !== 'attempt' || message.news.say !== 'printed') return Buffer.from(JSON.stringify(message));
+  const { data, ...news } = message.news;
+  return Buffer.concat([Buffer.from(`${JSON.stringify({ ...message, news })}\n`), data]);
+}
+
+/** Null for what is no message, or one of another version. */
+export function unpacked(message: Uint8Array): ToGroup | null {
+  const end = message.indexOf(newline);
+  try {
+    const head: unknown = JSON.parse(Buffer.from(end < 0 ? message : message.subarray(0, end)).toString());
+    return toGroup.parse(withData(head, end < 0 ? null : message.subarray(end + 1)));
+  } catch {
+    return null;
+  }
+}
+
+/** A machine of version 1, whose attempts go on, says the bytes in the JSON. */
+function withData(head: unknown, data: Uint8Array | null): unknown {
+  const { news } = head as { readonly news?: { readonly data?: unknown } };
+  if (data !== null) return { ...(head as object), news: { ...news, data } };
+  if (typeof news?.data !== 'string') return head;
+  return { ...(head as object), news: { ...news, data: Buffer.from(bytes.parse(news.data), 'base64') } };
+}
+
+/** Data of a job, the wish for a slot. */
+export const wish = z.object({ groupId: text, sessionId: text, wire: count });
+export type Wish = z.infer<typeof wish>;
+
+/** Stands for paths that differ between machines. */
+export const placeholders = {
+  session: '{{cca:session}}',
+  package: '{{cca:package}}',
+  bun: '{{cca:bun}}',
+} as const;
+
+/**
+ * In the path of a parcel's file: claude's name for the folder in which it works, below `claude-config/projects`. Both
+ * ends put in their own (`projectSlug`).
+ */
+export const slugPlaceholder = '{{cca:slug}}';
+
+/** How claude names the folder of conversations held in that folder: a real path, absolute. */
+export function projectSlug(cwd: string): string {
+  return cwd.replace(/[^A-Za-z0-9]/g, '-');
+}

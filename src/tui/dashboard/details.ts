@@ -1,0 +1,291 @@
+/** What the tabs of the details pane say: what a session does and why, its log, changes, task, cost and settings. */
+
+import type { SessionDefinition } from '../../core/group.ts';
+import { slotSentence } from '../../core/plan/command-slot.ts';
+import { planOf } from '../../core/plan/plan.ts';
+import { unmetOf } from '../../core/plan/verdicts.ts';
+import { deniedSentence } from '../../core/progress.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import type { Verdict } from '../../core/verdict.ts';
+import {
+  colourStyle,
+  formatClock,
+  formatCount,
+  formatDate,
+  formatDuration,
+  formatMoney,
+  formatTokens,
+  plural,
+  type Tone,
+} from '../../view/format.ts';
+import { safeText } from '../../view/terminal-text.ts';
+import type { Line } from '../../view/transcript/line.ts';
+import { markdownLines } from '../../view/transcript/markdown.ts';
+import {
+  listTitles,
+  retrySentence,
+  setupSentence,
+  statusTone,
+  withAdvice,
+  withLocalTimes,
+} from '../../view/wording.ts';
+import type { AttemptNote } from './attempts.ts';
+import { type Cell, cellsOf, foreign, padded, plainWidths, wrapCells, wrapLed } from './cells.ts';
+import type { Glyphs } from './glyphs.ts';
+import { leftAlone, usageNow } from './session-row.ts';
+import { timelineCells } from './timeline.ts';
+import type { Tab } from './ui.ts';
+import { type Diff, type Material, timeOf, type View } from './view.ts';
+
+/** What is longer is cut: a line of claude may be megabytes long. */
+const lineLengthMax = 4_000;
+const linesMax = 2_000;
+const nameColumns = 14;
+
+interface Wanted {
+  readonly record: SessionRecord;
+  readonly columns: number;
+  readonly glyphs: Glyphs;
+}
+
+/** What the tab has to show, in lines of at most `columns` columns. */
+export function tabLines(view: View, tab: Tab, wanted: Wanted): Cell[][] {
+  const { record, columns } = wanted;
+  const material = view.material?.sessionId === record.definition.id ? view.material : undefined;
+  switch (tab) {
+    case 'now':
+      return nowLines(view, record, columns);
+    case 'log': {
+      const lines = logLines(material, columns);
+      return lines.length === 0 ? [[{ text: 'Nothing was printed so far.', tone: 'dim' }]] : lines;
+    }
+    case 'diff':
+      return diffLines(material?.diff, columns);
+    case 'prompt':
+      return textLines(record.definition.prompt, columns);
+    case 'config':
+      return configLines(record, columns);
+    case 'cost':
+      return costLines(view, wanted, material?.attempts ?? []);
+  }
+}
+
+/** The end of the log, at most `linesMax` lines. */
+export function logLines(
+  material: Material | undefined,
+  columns: number,
+  linesMax = Number.POSITIVE_INFINITY,
+): Cell[][] {
+  const log = material?.log ?? [];
+  const blocks: Cell[][][] = [];
+  let count = 0;
+  for (let index = log.length - 1; index >= 0 && count < linesMax; index -= 1) {
+    const block = broken(log[index] as Line, columns);
+    blocks.push(block);
+    count += block.length;
+  }
+  const lines = blocks.reverse().flat();
+  return lines.slice(Math.max(0, lines.length - linesMax));
+}
+
+const knownBroken = new WeakMap<Line, { readonly columns: number; readonly lines: Cell[][] }>();
+
+/** A log only grows: a line that was broken for this width already costs nothing. */
+function broken(line: Line, columns: number): Cell[][] {
+  const known = knownBroken.get(line);
+  if (known?.columns === columns) return known.lines;
+  const lines = lineCells(line, columns);
+  knownBroken.set(line, { columns, lines });
+  return lines;
+}
+
+function diffLines(diff: Diff | undefined, columns: number): Cell[][] {
+  if (diff === undefined) return [[{ text: 'Looking at what it changed.', tone: 'dim' }]];
+  const head = wrapCells([{ text: plainWidths(diff.summary), tone: 'dim' }], columns);
+  const lines = diff.lines.slice(0, linesMax).flatMap((text) => lineCells({ lead: '', text }, columns));
+  return [...head, ...lines];
+}
+
+/** When it worked within the time of the whole group. */
+function timeLines(view: View, attempts: readonly AttemptNote[], columns: number, glyphs: Glyphs): Cell[][] {
+  const span = timeOf(view);
+  const room = columns - nameColumns;
+  return span === null || room < 10 ? [] : [[nameCell('timeline'), ...timelineCells(attempts, span, room, glyphs)]];
+}
+
+function costLines(view: View, { record, columns, glyphs }: Wanted, attempts: readonly AttemptNote[]): Cell[][] {
+  if (record.attempts === 0) return [[{ text: 'It was not started so far.', tone: 'dim' }]];
+  const { definition } = record;
+  const { costUsd, estimated, tokens, turns, durationMs } = usageNow(view, record);
+  const { maxBudgetUsd: cap } = definition;
+  const ofCap = cap === undefined ? '' : ` of ${formatMoney(cap)}`;
+  const hours = durationMs / 3_600_000;
+  const rows: readonly (readonly [string, string])[] = [
+    ['spent', `${formatMoney(costUsd, estimated)}${ofCap}${hours > 0 ? `, ${formatMoney(costUsd / hours)}/h` : ''}`],
+    ['time', `${formatDuration(durationMs)}, ${plural(turns, 'turn')}`],
+    ['input', formatCount(tokens.input)],
+    ['from cache', formatCount(tokens.cacheRead)],
+    ['into cache', formatCount(tokens.cacheCreation)],
+    ['output', formatCount(tokens.output)],
+  ];
+  const notes = attempts.toReversed().flatMap((note) => wrapCells(attemptCells(note, view.nowMs), columns));
+  return [
+    ...rows.flatMap(([name, value]) => named(name, value, columns)),
+    ...timeLines(view, attempts, columns, glyphs),
+    ...(notes.length === 0 ? [] : [[], [{ text: 'Attempts, the last one first', tone: 'dim' } as const], ...notes]),
+  ];
+}
+
+/** Tabs would jump; what joins characters would shift what follows. */
+function harmless(cells: readonly Cell[]): Cell[] {
+  return cells.map((cell) => ({
+    ...cell,
+    text: plainWidths(cell.text.slice(0, lineLengthMax).replaceAll('\t', '  ')),
+  }));
+}
+
+/** A line of a transcript; broken lines go on below its text. */
+function lineCells({ lead, text }: Line, columns: number): Cell[][] {
+  const [indent = ''] = /^ */.exec(text) ?? [];
+  const [before, after] = [lead + indent, text.slice(indent.length)].map((part) => harmless(cellsOf(part)));
+  return wrapLed(before ?? [], after ?? [], columns);
+}
+
+/** A text of several lines by somebody else. */
+function textLines(text: string, columns: number, tone?: Tone): Cell[][] {
+  const lines = safeText(text.slice(0, lineLengthMax * 20))
+    .trimEnd()
+    .split('\n')
+    .slice(0, linesMax);
+  return lines.flatMap((line) =>
+    wrapCells(harmless([tone === undefined ? { text: line } : { text: line, tone }]), columns),
+  );
+}
+
+function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] {
+  const { state } = view;
+  const { definition } = record;
+  const { status } = record.state;
+  const usage = usageNow(view, record);
+  const why = view.verdicts(record);
+  const word = why === null ? status : `${status} (${why.reason})`;
+  const money = `${formatMoney(usage.costUsd, usage.estimated)}, ${formatTokens(usage.tokens)}`;
+  const attempts = plural(record.attempts, 'attempt');
+  const head: Cell[] = [
+    { text: word, tone: statusTone(status) },
+    { text: record.attempts === 0 ? '' : `  ${attempts}, ${formatDuration(usage.durationMs)}, ${money}` },
+  ];
+  const lines: Cell[][] = [...wrapCells(head, columns)];
+  const add = (name: string, text: string | undefined, tone?: Tone): void => {
+    if (text !== undefined && text.trim() !== '') lines.push(...named(name, text, columns, tone));
+  };
+  add('why', whySentence(view, record, why), status === 'failed' ? 'bad' : 'warn');
+  if (status === 'pending') add('waits for', listTitles(state, unmetOf(state, planOf(state), record)));
+  const now = view.live.get(definition.id);
+  const slot = now?.slot;
+  add('why', slot === undefined ? undefined : slotSentence(state, slot), 'warn');
+  const setupLog = view.runner === 'none' || slot !== undefined ? null : view.setupLog?.(record);
+  add('set-up', typeof setupLog === 'string' ? setupSentence(setupLog) : undefined);
+  add('trouble', now?.retry === undefined ? undefined : retrySentence(now.retry), 'warn');
+  add('denied', now?.denied === undefined ? undefined : deniedSentence(now.denied), 'warn');
+  add('tool', now?.currentTool, 'accent');
+  const say = (name: string, markdown: string | undefined): void => {
+    if (markdown !== undefined && markdown.trim() !== '') lines.push(...saidLines(name, markdown, columns));
+  };
+  say('said last', now?.lastText);
+  for (const message of record.messages) add('to be told', message);
+  for (const warning of record.warnings) add('warning', warning.message, 'warn');
+  if (record.rejection !== undefined)
+    add('not accepted', `${record.rejection.message}\n${record.rejection.output}`, 'bad');
+  if (record.state.status === 'completed') {
+    const { work, result } = record.state;
+    if (work !== undefined) {
+      add('work', `${plural(work.files, 'file')}, +${work.insertions} -${work.deletions}, ${work.commit.slice(0, 12)}`);
+    }
+    add('merged into', record.mergedInto);
+    say('result', result);
+  }
+  return lines;
+}
+
+/** With the next step where nobody runs the group; absent when the session runs well or is completed. */
+function whySentence({ state, runner, nowMs }: View, record: SessionRecord, why: Verdict | null): string | undefined {
+  if (record.state.status === 'running' && runner === 'none') {
+    const does = leftAlone(state);
+    return `${does[0]?.toUpperCase()}${does.slice(1)}. The group's runner is gone; P lets it go on.`;
+  }
+  if (why === null) return undefined;
+  return why.reason === 'runner-gone'
+    ? "The group's runner is gone; P lets it go on."
+    : withLocalTimes(withAdvice(why.message, why.advice), nowMs);
+}
+
+/** What a model said, in Markdown, beside the name. */
+function saidLines(name: string, markdown: string, columns: number): Cell[][] {
+  const said = markdownLines(markdown.slice(0, lineLengthMax * 20), colourStyle).slice(0, linesMax);
+  const lines = said.flatMap((line) => lineCells(line, Math.max(10, columns - nameColumns)));
+  return lines.map((line, index) => [nameCell(index === 0 ? name : ''), ...line]);
+}
+
+function nameCell(name: string): Cell {
+  return { text: padded(name, nameColumns), tone: 'dim' };
+}
+
+/** `name   text`, the text in a column of its own over as many lines as it needs. */
+function named(name: string, text: string, columns: number, tone?: Tone): Cell[][] {
+  const lines = textLines(text, Math.max(10, columns - nameColumns), tone);
+  return lines.map((line, index) => [nameCell(index === 0 ? name : ''), ...line]);
+}
+
+function configLines({ definition, model, workspace, claudeSessionIds }: SessionRecord, columns: number): Cell[][] {
+  const rows: readonly (readonly [string, string | undefined])[] = [
+    ['session', definition.id],
+    ['description', definition.description],
+    ['project', definition.projectPath],
+    ['requires', definition.requires?.join(', ')],
+    ['only on', definition.host],
+    ['model', definition.model ?? model],
+    ['permissions', definition.permissionMode],
+    ['tools', definition.allowedTools?.join(', ')],
+    ['template', definition.template],
+    ['config', definition.configTemplate?.name],
+    ['context', definition.context?.join(', ')],
+    ['own cap', definition.maxBudgetUsd === undefined ? undefined : formatMoney(definition.maxBudgetUsd)],
+    ...limits(definition),
+    ['isolate', definition.isolate],
+    ['branch', workspace?.branch],
+    ['worktree', workspace?.path],
+    ['setup', definition.setup],
+    ['accept', definition.accept],
+    ['claude id', claudeSessionIds.at(-1)],
+  ];
+  return rows.flatMap(([name, value]) => (value === undefined || value === '' ? [] : named(name, value, columns)));
+}
+
+function limits(definition: SessionDefinition): (readonly [string, string | undefined])[] {
+  const time = (ms: number | undefined): string | undefined => (ms === undefined ? undefined : formatDuration(ms));
+  return [
+    ['timeout', time(definition.timeoutMs)],
+    ['stall timeout', time(definition.stallTimeoutMs)],
+    ['retries', definition.retries === undefined ? undefined : String(definition.retries)],
+  ];
+}
+
+function attemptCells(
+  { number, kind, startedAt, endedAt, outcome, reason, usage, pid, model }: AttemptNote,
+  nowMs: number,
+): Cell[] {
+  const until = endedAt === undefined ? nowMs : Date.parse(endedAt);
+  const parts = [
+    `${formatDate(startedAt)}${endedAt === undefined ? '' : ` to ${formatClock(endedAt)}`}`,
+    formatDuration(until - Date.parse(startedAt)),
+    ...(usage === undefined ? [] : [formatMoney(usage.costUsd, usage.estimated), formatTokens(usage.tokens)]),
+    ...(model === undefined ? [] : [foreign(model, 40)]),
+    ...(pid === undefined ? [] : [`pid ${pid}`]),
+  ];
+  return [
+    { text: `${String(number).padStart(2)} ${kind.padEnd(6)} ` },
+    { text: reason === undefined ? outcome : `${outcome} (${reason})`, tone: statusTone(outcome) },
+    { text: `  ${parts.join(', ')}`, tone: 'dim' },
+  ];
+}

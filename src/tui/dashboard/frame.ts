@@ -1,0 +1,192 @@
+/**
+ * tui/dashboard/: what the dashboard shows. This file: the whole screen from state, live progress and what the
+ * person chose: pure, so that it can be tested without a terminal. Only what is visible is made into rows, however
+ * many sessions there are.
+ */
+import type { SessionId } from '../../core/group.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import { asciiRow, type Cell, cellAt, joined, type Row, rowOf, tagged } from './cells.ts';
+import { footerRow, noticeRows } from './footer.ts';
+import { headerRows } from './header.ts';
+import { helpRows } from './help.ts';
+import { type Item, listItems, sessionsOf } from './list.ts';
+import { headRows, linesFor, paneRows } from './pane.ts';
+import { columnTitles, isTurning, layoutFor, listColumns, sessionRow } from './session-row.ts';
+import { type Hit, type Shape, settled, shapeOf, type Ui } from './ui.ts';
+import { type Terminal, timeOf, type View } from './view.ts';
+
+export interface Frame {
+  /** As many as the terminal has. */
+  readonly rows: readonly Row[];
+  /** Where something is being typed; absent = no cursor. */
+  readonly cursor?: { readonly x: number; readonly y: number };
+  /** What was chosen, with selection and scrolling brought within bounds. */
+  readonly ui: Ui;
+  readonly shape: Shape;
+  /** The sessions of the list in their order. */
+  readonly ids: readonly SessionId[];
+  /** Of the selected one in `ids`. */
+  readonly index: number;
+  readonly listRows: number;
+  readonly paneRows: number;
+  /** A sign of a visible session turns: the next frame looks different in a moment. */
+  readonly isTurning: boolean;
+  /** What stands at this column and row, both from 0. */
+  hit(x: number, y: number): Hit | null;
+}
+
+/** Smaller terminals get the rows that fit, from the top. */
+const listRowsMin = 3;
+const paneRowsMin = 6;
+
+export function frameOf(view: View, chosen: Ui, terminal: Terminal): Frame {
+  const { columns, rows } = terminal;
+  const items = listItems(view, chosen);
+  const rule = rowOf([{ text: terminal.glyphs.rule.repeat(columns), tone: 'dim' }], columns);
+  const head = [...headerRows(view, terminal), rule];
+  // In a small terminal the sessions come first.
+  while (head.length > 1 && rows - head.length - 1 < listRowsMin) head.pop();
+  const notice = noticeRows(view, terminal, rows - head.length - 1 - listRowsMin);
+  const room = Math.max(1, rows - head.length - 1 - notice.length);
+  const body = bodyOf(view, chosen, terminal, { items, room });
+  const { ui } = body;
+  const { mode } = ui;
+  const shown = mode.kind === 'help' ? helpRows(terminal, view.runner === 'here', room, mode.top) : body.rows;
+  const blank = rowOf([], columns);
+  const filled = [...shown.slice(0, room), ...Array.from({ length: Math.max(0, room - shown.length) }, () => blank)];
+  const ids = sessionsOf(items);
+  const { notices: _said, ...quiet } = view;
+  const position = positionOf(view, items, ui.top, body.listRows);
+  const footer = footerRow(notice.length > 0 ? quiet : view, { ...ui, shape: body.shape }, terminal, position);
+  const whole = [...head, ...filled, ...notice, footer.row].slice(-rows);
+  const all = terminal.glyphs.isAscii ? whole.map(asciiRow) : whole;
+  return {
+    rows: all,
+    ...(footer.cursor === undefined ? {} : { cursor: { x: footer.cursor, y: all.length - 1 } }),
+    ui,
+    shape: body.shape,
+    ids,
+    index: Math.max(0, ids.indexOf(ui.selected ?? '')),
+    listRows: body.listRows,
+    paneRows: body.paneRows,
+    hit: (x, y) => (all[y] === undefined ? null : cellAt(all[y], x)?.on) ?? null,
+    isTurning: sessionsOf(items.slice(ui.top, ui.top + body.listRows)).some((id) => turns(view, id)),
+  };
+}
+
+function turns(view: View, id: SessionId): boolean {
+  const record = view.state.sessions.get(id);
+  return record !== undefined && isTurning(view, record);
+}
+
+interface List {
+  readonly items: readonly Item[];
+  /** Rows between head and notices. */
+  readonly room: number;
+}
+
+interface Body {
+  readonly rows: readonly Row[];
+  readonly ui: Ui;
+  readonly shape: Shape;
+  readonly listRows: number;
+  readonly paneRows: number;
+}
+
+function bodyOf(view: View, chosen: Ui, terminal: Terminal, { items, room }: List): Body {
+  const { columns } = terminal;
+  const keys = items.map((item) => ('id' in item ? item.id : null));
+  // Which one is selected does not depend on how many are visible.
+  const record = view.state.sessions.get(keys[settled(chosen, keys, 1).index] ?? '');
+  const shape = record === undefined ? 'none' : shapeOf(chosen, columns);
+  const isBeside = shape === 'beside';
+  const wide = isBeside ? listColumns(view.state, columns) : columns;
+  const paneColumns = isBeside ? columns - wide - 1 : columns;
+  const options = (of: SessionRecord) => ({ record: of, tab: chosen.tab, scroll: chosen.scroll, isBeside });
+  const lines =
+    record === undefined || shape === 'none'
+      ? []
+      : linesFor(view, options(record), { ...terminal, columns: paneColumns, rows: room });
+  // A log grows.
+  const wanted = chosen.tab === 'log' ? Number.POSITIVE_INFINITY : lines.length;
+  const heights = divide(room, shape, items.length, wanted);
+  const { index, ...ui } = settled(chosen, keys, heights.list);
+  const part = { ...terminal, columns: wide };
+  const height = heights.list;
+  const list = height === 0 ? [] : listRows(view, ui, part, { room, items, index, height, isBeside });
+  const counts = { listRows: height, paneRows: Math.max(0, heights.pane - headRows(isBeside)) };
+  if (record === undefined || heights.pane === 0) return { rows: list, ui, shape, ...counts };
+  const pane = paneRows(view, options(record), { ...terminal, columns: paneColumns, rows: heights.pane }, lines);
+  const between: Cell = { text: terminal.glyphs.lane, tone: 'dim' };
+  const blank = rowOf([], paneColumns);
+  const details = pane.rows.map((row) => tagged(row, { on: 'pane' }));
+  const rows = isBeside ? list.map((row, nth) => joined(row, between, details[nth] ?? blank)) : [...list, ...details];
+  return { rows, ui: { ...ui, scroll: pane.scroll }, shape, ...counts };
+}
+
+interface Heights {
+  /** Rows for sessions, the titles of the columns left out. */
+  readonly list: number;
+  /** Rows of the pane with its head. */
+  readonly pane: number;
+}
+
+/** `lines`: what the pane has to show. */
+function divide(room: number, shape: Shape, items: number, lines: number): Heights {
+  if (shape === 'full') return { list: 0, pane: room };
+  const list = Math.max(1, room - titleRows(room));
+  if (shape === 'none') return { list, pane: 0 };
+  if (shape === 'beside') return { list, pane: room };
+  // A short list leaves the room it does not need.
+  const most = Math.max(paneRowsMin, Math.floor(room * 0.55));
+  const wanted = Math.max(Math.min(most, lines + 1), list - items);
+  const height = Math.max(0, Math.min(wanted, list - Math.min(listRowsMin, items)));
+  return { list: Math.max(1, list - height), pane: height };
+}
+
+/** The titles of the columns, where there is room. */
+function titleRows(room: number): number {
+  return room > listRowsMin ? 1 : 0;
+}
+
+interface ListPart extends List {
+  readonly index: number;
+  readonly height: number;
+  readonly isBeside: boolean;
+}
+
+function listRows(view: View, ui: Ui, terminal: Terminal, { room, items, index, height, isBeside }: ListPart): Row[] {
+  const { columns } = terminal;
+  const { hasTimeline, sorting, marked } = ui;
+  const layout = layoutFor(view.state, columns, isBeside && !hasTimeline);
+  const titles = columnTitles(layout, terminal, { doing: hasTimeline ? 'TIMELINE' : 'DOING', sorting });
+  const rows: Row[] = titleRows(room) === 0 ? [] : [titles];
+  const span = hasTimeline ? { span: timeOf(view) } : {};
+  const whole = height + rows.length;
+  if (items.length === 0) {
+    const text = view.state.sessions.size === 0 ? 'No sessions so far.' : 'Nothing matches. Escape shows all sessions.';
+    rows.push(rowOf([{ text: `    ${text}`, tone: 'dim' }], columns));
+  }
+  for (const [nth, item] of items.slice(ui.top, ui.top + height).entries()) {
+    if ('heading' in item) {
+      rows.push(rowOf([{ text: ` ${item.heading}`, tone: 'dim' }], columns));
+      continue;
+    }
+    const record = view.state.sessions.get(item.id);
+    if (record === undefined) continue;
+    const isSelected = ui.top + nth === index;
+    const isMarked = marked.includes(item.id);
+    const row = sessionRow(view, { record, lanes: item.lanes, isSelected, isMarked, ...span }, layout, terminal);
+    rows.push(tagged(row, { on: 'session', id: item.id }));
+  }
+  const blanks = Array.from({ length: Math.max(0, whole - rows.length) }, () => rowOf([], columns));
+  return [...rows, ...blanks].map((row) => tagged(row, { on: 'list' }));
+}
+
+/** Headings do not count. */
+function positionOf({ state }: View, items: readonly Item[], top: number, height: number) {
+  const before = sessionsOf(items.slice(0, top)).length;
+  const listed = before + sessionsOf(items.slice(top)).length;
+  const visible = sessionsOf(items.slice(top, top + height)).length;
+  return { first: before + 1, last: before + visible, listed, all: state.sessions.size };
+}

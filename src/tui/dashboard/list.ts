@@ -1,0 +1,123 @@
+/** The rows of the list: which sessions are shown, in which order, and the headings between them. */
+import type { SessionId } from '../../core/group.ts';
+import { planOf } from '../../core/plan/plan.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
+import type { Verdicts } from '../../core/verdict.ts';
+import { projectName, titleOf } from '../../view/wording.ts';
+import { plainWidths } from './cells.ts';
+import { type Lane, type Placed, placeSessions } from './order.ts';
+import { usageNow } from './session-row.ts';
+import type { Arrangement, Sorting, Ui } from './ui.ts';
+import type { View } from './view.ts';
+
+export type Item =
+  | { readonly heading: string }
+  /** The lanes are empty where rows are missing between those they would join. */
+  | { readonly id: SessionId; readonly lanes: readonly Lane[] };
+
+type Choice = Pick<Ui, 'filter' | 'onlyProblems' | 'selected' | 'arrangement' | 'sorting'>;
+type Now = Pick<View, 'state' | 'verdicts' | 'live' | 'nowMs' | 'runner'>;
+
+const noLanes: readonly Lane[] = [];
+
+export function listItems(now: Now, choice: Choice): readonly Item[] {
+  const { state } = now;
+  const { arrangement, sorting } = choice;
+  const placed = placeSessions(state);
+  const listed = placed.filter(({ id }) => isListed(now, choice, id));
+  if (arrangement === 'tree' && sorting === 'graph' && listed.length === placed.length) return placed;
+  const shown = sorted(now, listed, sorting);
+  return arrangement === 'tree' ? shown.map(withoutLanes) : headed(state, shown, arrangement);
+}
+
+/** The sessions of these rows, in their order. */
+export function sessionsOf(items: readonly Item[]): SessionId[] {
+  return items.flatMap((item) => ('id' in item ? [item.id] : []));
+}
+
+function withoutLanes({ id }: Placed): Item {
+  return { id, lanes: noLanes };
+}
+
+function sorted(now: Now, shown: readonly Placed[], sorting: Sorting): readonly Placed[] {
+  const recordOf = ({ id }: Placed) => now.state.sessions.get(id) as SessionRecord;
+  switch (sorting) {
+    case 'graph':
+      return shown;
+    case 'cost':
+    case 'time': {
+      const figures = new Map(
+        shown.map((placed) => {
+          const { costUsd, durationMs } = usageNow(now, recordOf(placed));
+          return [placed, sorting === 'cost' ? costUsd : durationMs];
+        }),
+      );
+      return shown.toSorted((one, other) => (figures.get(other) ?? 0) - (figures.get(one) ?? 0));
+    }
+    case 'name': {
+      const nameOf = (placed: Placed) => recordOf(placed).definition.name ?? placed.id;
+      return shown.toSorted((one, other) => nameOf(one).localeCompare(nameOf(other)));
+    }
+  }
+}
+
+/** What wants a person first, then what moves, and what is over last. */
+const statuses = ['failed', 'paused', 'running', 'pending', 'completed'] as const;
+
+function headed(state: GroupState, shown: readonly Placed[], arrangement: Exclude<Arrangement, 'tree'>): Item[] {
+  const recordOf = ({ id }: Placed) => state.sessions.get(id) as SessionRecord;
+  const waveOf = ({ id }: Placed) => planOf(state).graph.wave.get(id) ?? 0;
+  switch (arrangement) {
+    case 'waves': {
+      const waves = [...Map.groupBy(shown, waveOf)].toSorted(([one], [other]) => one - other);
+      return waves.flatMap(([wave, placed]) => [
+        heading(state, `Wave ${wave + 1}`, placed),
+        ...placed.map(withoutLanes),
+      ]);
+    }
+    case 'status': {
+      const groups = Map.groupBy(shown, (placed) => recordOf(placed).state.status);
+      return statuses.flatMap((status) => {
+        const placed = groups.get(status) ?? [];
+        return placed.length === 0 ? [] : [{ heading: `${status}  ${placed.length}` }, ...placed.map(withoutLanes)];
+      });
+    }
+    case 'project': {
+      const groups = Map.groupBy(shown, (placed) => recordOf(placed).definition.projectPath);
+      return [...groups].flatMap(([path, placed]) => [
+        heading(state, plainWidths(projectName(path)), placed),
+        ...placed.map(withoutLanes),
+      ]);
+    }
+  }
+}
+
+function heading(state: GroupState, title: string, placed: readonly Placed[]): Item {
+  const done = placed.filter(({ id }) => state.sessions.get(id)?.state.status === 'completed').length;
+  return { heading: `${title}  ${done}/${placed.length}` };
+}
+
+/**
+ * What is selected stays also when it changes so that a filter does not hold for it any more: the next key is meant for
+ * it, and not for whoever would take its place.
+ */
+function isListed({ state, verdicts }: Now, { filter, onlyProblems, selected }: Choice, id: SessionId): boolean {
+  const wanted = filter.trim().toLowerCase();
+  if (id === selected || (wanted === '' && !onlyProblems)) return true;
+  const record = state.sessions.get(id);
+  if (record === undefined || (onlyProblems && !isProblem(verdicts, record))) return false;
+  return wanted === '' || searchable(state, record, verdicts(record)?.reason).includes(wanted);
+}
+
+/** Failed, stopped on its way, kept from starting by a failure, or with something a person should know. */
+function isProblem(verdicts: Verdicts, record: SessionRecord): boolean {
+  const { status } = record.state;
+  if (status === 'failed' || status === 'paused' || record.warnings.length > 0) return true;
+  return status === 'pending' && verdicts(record)?.reason === 'blocked';
+}
+
+function searchable(state: GroupState, record: SessionRecord, reason = ''): string {
+  const { id, projectPath } = record.definition;
+  return `${titleOf(state, id)} ${projectName(projectPath)} ${record.state.status} ${reason}`.toLowerCase();
+}

@@ -1,0 +1,423 @@
+/**
+ * One row for a session: how it stands, where it works, what it cost, what it does. What others wrote comes last, so
+ * that a terminal which measures it differently shifts nothing.
+ */
+import { addUsage, type Usage } from '../../core/group.ts';
+import { isHeldBack } from '../../core/plan/plan.ts';
+import type { ApiRetry } from '../../core/progress.ts';
+import type { Attempt, SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
+import type { Verdict } from '../../core/verdict.ts';
+import {
+  fitMoney,
+  formatClock,
+  formatCount,
+  formatDuration,
+  inputTokens,
+  plural,
+  type Tone,
+} from '../../view/format.ts';
+import { plainWords } from '../../view/transcript/markdown.ts';
+import { listTitles, machineName, projectName, titleOf, withLocalTimes } from '../../view/wording.ts';
+import { type Cell, foreign, padded, plainWidths, type Row, rowOf } from './cells.ts';
+import type { Glyphs } from './glyphs.ts';
+import { type Lane, placeSessions } from './order.ts';
+import { type Span, timelineCells } from './timeline.ts';
+import type { Sorting } from './ui.ts';
+import { limitNow, reasoned, type Terminal, type View } from './view.ts';
+
+/** Widths in columns; 0 = not shown. */
+export interface Layout {
+  /** Between two columns. */
+  readonly gap: number;
+  readonly title: number;
+  readonly project: number;
+  readonly host: number;
+  readonly time: number;
+  readonly cost: number;
+  readonly tokens: number;
+  readonly tool: number;
+  readonly words: number;
+}
+
+/** Marker, glyph and the blanks after them. */
+const edge = 4;
+const laneColumns = 2;
+/** No row has room for more of what was said. */
+const wordsColumnsMax = 250;
+
+/** Under this the list has room for what a session does or for its time, not for both. */
+const narrowColumns = 56;
+const doingColumnsMin = 12;
+const titleColumnsMin = 10;
+const besideMost = 130;
+
+/** Columns of the list where the details stand beside it. */
+export function listColumns(state: GroupState, columns: number): number {
+  const { title } = widest(state);
+  const share = Math.min(besideMost, Math.round(columns * 0.44));
+  // What short names leave over is better used by the details.
+  return share < narrowColumns ? Math.max(40, Math.min(share, edge + title + 16)) : share;
+}
+
+/** `isDoingBeside`: what the selected session does stands beside the list, where a narrow one has no room for it. */
+export function layoutFor(state: GroupState, columns: number, isDoingBeside: boolean): Layout {
+  const wanted = widest(state);
+  if (columns < narrowColumns) return narrowLayout(wanted, columns, isDoingBeside);
+  const isWide = columns >= 110;
+  const title = Math.min(wanted.title, isWide ? 34 : columns >= 76 ? 20 : 18);
+  const project = columns < 76 ? 0 : Math.min(wanted.project, isWide ? 20 : 10);
+  const host = columns < 76 ? 0 : hostColumns(state, isWide ? 16 : 8);
+  const gap = isWide ? 2 : 1;
+  const time = 7;
+  const cost = 7;
+  const tokens = columns < 76 ? 0 : 6;
+  const used = [title, project, host, time, cost, tokens].reduce(
+    (sum, width) => sum + (width === 0 ? 0 : width + gap),
+    edge,
+  );
+  const rest = Math.max(0, columns - used);
+  const tool = columns >= 150 ? Math.floor((rest - gap) * 0.45) : rest;
+  return { gap, title, project, host, time, cost, tokens, tool, words: rest === tool ? 0 : rest - gap - tool };
+}
+
+function narrowLayout({ title }: Widest, columns: number, isDoingBeside: boolean): Layout {
+  const [gap, figures] = [1, 7];
+  const layout = { gap, project: 0, host: 0, time: 0, cost: figures, tokens: 0, tool: 0, words: 0 };
+  const room = Math.max(0, columns - edge - figures - 2 * gap);
+  if (isDoingBeside) return { ...layout, title: Math.max(0, room - figures - gap), time: figures };
+  const titled = Math.min(title, room - doingColumnsMin);
+  // Who it is comes first.
+  if (titled < titleColumnsMin) return { ...layout, title: room };
+  return { ...layout, title: titled, tool: room - titled };
+}
+
+/** None where no other machine ever had to do with the group. */
+function hostColumns({ sessions }: GroupState, most: number): number {
+  let width = 0;
+  for (const record of sessions.values()) {
+    if (record.host !== undefined) width = Math.max(width, 'HOST'.length, machineName(record).length);
+  }
+  return Math.min(most, width);
+}
+
+interface Widest {
+  readonly version: number;
+  readonly title: number;
+  readonly project: number;
+}
+
+const known = new WeakMap<GroupState, Widest>();
+
+function widest(state: GroupState): Widest {
+  const before = known.get(state);
+  if (before?.version === state.definitionsVersion) return before;
+  let title = 'SESSION'.length;
+  let project = 'PROJECT'.length;
+  for (const { id, lanes } of placeSessions(state)) {
+    const path = state.sessions.get(id)?.definition.projectPath ?? '';
+    title = Math.max(title, lanes.length * laneColumns + Bun.stringWidth(plainWidths(titleOf(state, id))));
+    project = Math.max(project, Bun.stringWidth(plainWidths(projectName(path))));
+  }
+  const now = { version: state.definitionsVersion, title, project };
+  known.set(state, now);
+  return now;
+}
+
+export interface Titles {
+  /** What stands in the last column. */
+  readonly doing: 'DOING' | 'TIMELINE';
+  readonly sorting: Sorting;
+}
+
+export function columnTitles(layout: Layout, { columns, glyphs }: Terminal, { doing, sorting }: Titles): Row {
+  const title = (text: string, by: Sorting): string => (by === sorting ? `${text}${glyphs.sorted}` : text);
+  const hasWords = layout.words > 0 && doing === 'DOING';
+  const cells = [
+    ' '.repeat(edge),
+    column(layout, title('SESSION', 'name'), layout.title),
+    column(layout, 'PROJECT', layout.project),
+    column(layout, 'HOST', layout.host),
+    column(layout, title('TIME', 'time'), layout.time, 'right'),
+    column(layout, title('COST', 'cost'), layout.cost, 'right'),
+    column(layout, 'TOKENS', layout.tokens, 'right'),
+    hasWords ? `${padded(doing, layout.tool)}  LAST WORDS` : layout.tool > 0 ? doing : '',
+  ];
+  return rowOf([{ text: cells.join('').trimEnd(), tone: 'dim' }], columns);
+}
+
+function column({ gap }: Layout, text: string, width: number, align: 'left' | 'right' = 'left'): string {
+  return width === 0 ? '' : `${padded(text, width, align)}${' '.repeat(gap)}`;
+}
+
+export interface RowDetails {
+  readonly record: SessionRecord;
+  /** Shown instead of what it does; absent = no timeline is wanted. */
+  readonly span?: Span | null;
+  /** Empty when the list does not hold all sessions. */
+  readonly lanes: readonly Lane[];
+  readonly isSelected: boolean;
+  readonly isMarked: boolean;
+}
+
+export function sessionRow(
+  view: View,
+  { record, lanes, isSelected, isMarked, span }: RowDetails,
+  layout: Layout,
+  terminal: Terminal,
+): Row {
+  const { columns, glyphs } = terminal;
+  const { definition } = record;
+  const sign = signOf(view, record, glyphs);
+  const usage = usageNow(view, record);
+  const isTried = record.attempts > 0;
+  const room = Math.max(0, layout.title - 4);
+  const drawn = drawLanes(lanes, glyphs, room);
+  const title = plainWidths(titleOf(view.state, definition.id));
+  const tokens = inputTokens(usage.tokens) + usage.tokens.output;
+  return rowOf(
+    [
+      isMarked ? { text: glyphs.mark, tone: 'accent' } : { text: isSelected ? glyphs.marker : ' ' },
+      { text: sign.glyph, tone: sign.tone },
+      { text: '  ' },
+      { text: drawn, tone: 'dim' },
+      {
+        text: column(layout, title, layout.title - Bun.stringWidth(drawn)),
+        ...(sign.isLoud ? { tone: sign.tone } : {}),
+      },
+      { text: column(layout, plainWidths(projectName(definition.projectPath)), layout.project), tone: 'dim' },
+      { text: column(layout, machineName(record), layout.host), tone: 'dim' },
+      { text: column(layout, isTried ? formatDuration(usage.durationMs) : '', layout.time, 'right') },
+      {
+        text: column(
+          layout,
+          isTried ? fitMoney(usage.costUsd, usage.estimated === true, layout.cost) : '',
+          layout.cost,
+          'right',
+        ),
+      },
+      { text: column(layout, isTried ? formatCount(tokens) : '', layout.tokens, 'right'), tone: 'dim' },
+      ...(span === undefined ? doingCells(doingNow(view, record), layout) : worked(view, record, span, layout, glyphs)),
+    ],
+    columns,
+    isSelected,
+  );
+}
+
+/** When it worked. */
+function worked({ attempts }: View, { definition }: SessionRecord, span: Span | null, layout: Layout, glyphs: Glyphs) {
+  const columns = doingColumns(layout);
+  const notes = attempts?.get(definition.id) ?? [];
+  return span === null || notes.length === 0 ? [] : timelineCells(notes, span, columns, glyphs);
+}
+
+function doingColumns({ gap, tool, words }: Layout): number {
+  return words === 0 ? tool : tool + gap + words;
+}
+
+function doingCells({ tool, idle, words }: Doing, layout: Layout): Cell[] {
+  const cell = (said: Said | undefined, width: number): Cell => {
+    const text = foreign(said?.text ?? '', width);
+    return said?.tone === undefined ? { text } : { text, tone: said.tone };
+  };
+  if (layout.words === 0) return [cell(tool ?? words, layout.tool)];
+  // Why nothing is done has the room of both.
+  if (words === undefined) return [cell(tool, doingColumns(layout))];
+  const first = cell(tool ?? idle, layout.tool);
+  return [
+    { ...first, text: padded(first.text, layout.tool) },
+    { text: ' '.repeat(layout.gap) },
+    cell(words, layout.words),
+  ];
+}
+
+/** Deep branches keep their inner end. */
+function drawLanes(lanes: readonly Lane[], glyphs: Glyphs, room: number): string {
+  const signs: Readonly<Record<Lane, string>> = {
+    pass: `${glyphs.lane} `,
+    none: '  ',
+    branch: `${glyphs.branch} `,
+    'last-branch': `${glyphs.lastBranch} `,
+  };
+  const shown = lanes.slice(-Math.max(1, Math.min(lanes.length, Math.floor(room / 2 / laneColumns))));
+  return lanes.length === 0 ? '' : shown.map((lane) => signs[lane]).join('');
+}
+
+interface Sign {
+  readonly glyph: string;
+  readonly tone: Tone;
+  /** The title has its colour too. */
+  readonly isLoud?: true;
+}
+
+/** Milliseconds for which one sign of those that turn is shown. */
+const turnMs = 300;
+
+/** A tool of it runs, and it is not being stopped or halted. */
+export function isTurning({ state, live, runner }: View, { definition, state: session }: SessionRecord): boolean {
+  if (session.status !== 'running' || runner === 'none' || state.frozenUntil !== undefined) return false;
+  const { stopping, accepting } = session.attempt;
+  return stopping === undefined && accepting === undefined && live.get(definition.id)?.currentTool !== undefined;
+}
+
+function signOf(view: View, record: SessionRecord, glyphs: Glyphs): Sign {
+  const { verdicts, live, runner } = view;
+  switch (record.state.status) {
+    case 'completed':
+      return { glyph: glyphs.completed, tone: 'good' };
+    case 'failed':
+      return { glyph: glyphs.failed, tone: 'bad', isLoud: true };
+    case 'paused':
+      return { glyph: glyphs.paused, tone: 'warn' };
+    case 'pending':
+      if (verdicts(record)?.reason === 'blocked') return { glyph: glyphs.blocked, tone: 'warn' };
+      if (isHeldBack(record)) return { glyph: glyphs.paused, tone: 'warn' };
+      return { glyph: glyphs.pending, tone: 'dim' };
+    case 'running': {
+      const { attempt } = record.state;
+      if (runner === 'none') return { glyph: glyphs.running, tone: 'warn' };
+      if (attempt.stopping !== undefined) return { glyph: glyphs.stopping, tone: 'warn' };
+      if (attempt.accepting !== undefined) return { glyph: glyphs.accepting, tone: 'accent' };
+      // It works on, but without something that it wanted to do.
+      const now = live.get(record.definition.id);
+      const tone = now?.denied === undefined ? 'accent' : 'warn';
+      const turn = Math.floor(view.nowMs / turnMs) % glyphs.turning.length;
+      return { glyph: isTurning(view, record) ? (glyphs.turning[turn] as string) : glyphs.running, tone };
+    }
+  }
+}
+
+/** All attempts together, the running one included. */
+export function usageNow(
+  { live, nowMs, runner }: Pick<View, 'live' | 'nowMs' | 'runner'>,
+  record: SessionRecord,
+): Usage {
+  if (record.state.status !== 'running') return record.usage;
+  const { attempt } = record.state;
+  // While work is accepted, its worker is gone and counted already.
+  if (attempt.accepting !== undefined) return record.usage;
+  const now = live.get(record.definition.id)?.usage;
+  const attemptMs = runner === 'none' ? (now?.durationMs ?? 0) : Math.max(0, nowMs - Date.parse(attempt.startedAt));
+  const durationMs = record.usage.durationMs + attemptMs;
+  return { ...(now === undefined ? record.usage : addUsage(record.usage, now)), durationMs };
+}
+
+interface Said {
+  readonly text: string;
+  readonly tone?: Tone;
+}
+
+interface Doing {
+  /** The tool at work, or why it does nothing. */
+  readonly tool?: Said;
+  /** Stands in the place of a tool where there is room for the words beside it. */
+  readonly idle?: Said;
+  readonly words?: Said;
+}
+
+function doingNow(view: View, record: SessionRecord): Doing {
+  const { state, verdicts, nowMs } = view;
+  const session = record.state;
+  if (session.status === 'running') return runningNow(view, record, session.attempt);
+  const why = verdicts(record);
+  if (why === null) return completedWith(record);
+  if (why.reason === 'blocked')
+    return { tool: { text: `blocked by ${listTitles(state, why.on ?? [])}`, tone: 'warn' } };
+  const waiting =
+    session.status === 'pending' && why.on !== undefined ? `waits for ${listTitles(state, why.on)}` : undefined;
+  // Told first: it waits for others whether it is held back or not.
+  if (isHeldBack(record)) {
+    const also = session.status === 'pending' ? waiting : why.reason;
+    return { tool: { text: heldBack(view, record, also), tone: 'warn' } };
+  }
+  if (why.reason === 'waiting') return { tool: { text: waiting ?? why.message, tone: 'dim' } };
+  const said = session.status === 'paused' ? session.message : why.message;
+  if (why.reason === 'backoff' && why.until !== undefined) {
+    const again = `again in ${formatDuration(why.until - nowMs)}`;
+    return { tool: { text: `${again}: ${withLocalTimes(said, nowMs)}`, tone: 'warn' } };
+  }
+  const keeps = record.queued ? waitingNow(view, why) : undefined;
+  if (keeps !== undefined) return { tool: keeps };
+  if (session.status === 'pending') return {};
+  // What happened to it; that its whole group rests is plain from the head.
+  const reason = session.status === 'paused' ? session.reason : why.reason;
+  const tone = session.status === 'failed' ? 'bad' : 'warn';
+  return { tool: { text: withLocalTimes(reasoned(reason, said), nowMs), tone } };
+}
+
+/** What keeps a session that could start from starting, in a few words. */
+const waitWords: Readonly<Record<string, string>> = {
+  cache: 'waits for prompt cache',
+  slot: 'waits for a free slot',
+  starting: 'waits while others start',
+  checkout: 'waits for the checkout',
+  money: 'waits for money',
+  memory: 'waits for free memory',
+  disk: 'waits for free disk space',
+  files: 'waits for open files to be closed',
+  host: 'waits for a machine',
+  'no-host': 'no machine may run it',
+};
+
+/** Absent where it is plain from the head. */
+function waitingNow({ state, nowMs }: View, { reason }: Verdict): Said | undefined {
+  if (state.status !== 'running') return undefined;
+  const limit = reason === 'limit' ? limitNow(state, nowMs) : null;
+  if (limit !== null) return { text: limit, tone: 'warn' };
+  const text = waitWords[reason];
+  return text === undefined ? undefined : { text, tone: 'dim' };
+}
+
+/** `also`: what it would wait for if it were not held back, or why it rests. */
+function heldBack({ runner }: View, { state: { status } }: SessionRecord, also: string | undefined): string {
+  // Without a runner only the whole group can go on, and that takes everything along.
+  if (runner === 'none') return also === undefined ? 'held back until P' : `held back until P: ${also}`;
+  if (also !== undefined) return `held back (p): ${also}`;
+  return status === 'pending' ? 'held back: p lets it start' : 'held back: p lets it go on';
+}
+
+function runningNow({ state, live, runner, setupLog }: View, record: SessionRecord, attempt: Attempt): Doing {
+  const now = live.get(record.definition.id);
+  const words = now?.lastText === undefined ? {} : { words: { text: plainWords(now.lastText, wordsColumnsMax) } };
+  if (runner === 'none') return { tool: { text: leftAlone(state), tone: 'warn' }, ...words };
+  if (attempt.stopping !== undefined)
+    return { tool: { text: `stopping (${attempt.stopping})`, tone: 'warn' }, ...words };
+  if (state.frozenUntil !== undefined) {
+    return { tool: { text: `halted until ${formatClock(state.frozenUntil)}`, tone: 'warn' }, ...words };
+  }
+  if (now?.slot !== undefined) return { tool: { text: `waits for a command slot (${now.slot.command})`, tone: 'dim' } };
+  if (attempt.accepting !== undefined) {
+    const command = record.definition.accept;
+    return { tool: { text: command === undefined ? 'keeps its work' : `accepting: ${command}`, tone: 'accent' } };
+  }
+  if (now?.retry !== undefined) return { tool: { text: retryWords(now.retry), tone: 'warn' }, ...words };
+  if (now?.currentTool !== undefined) return { tool: { text: now.currentTool, tone: 'accent' }, ...words };
+  const starting = typeof setupLog?.(record) === 'string' ? 'set-up command runs' : 'claude is starting';
+  const resting = { text: attempt.identified ? 'waits for the model' : starting, tone: 'dim' } as const;
+  const { denied } = now ?? {};
+  const idle =
+    denied === undefined ? resting : ({ text: `${plural(denied.calls, 'call')} denied`, tone: 'warn' } as const);
+  return now?.lastText === undefined ? { tool: idle } : { idle, ...words };
+}
+
+/** As retrySentence, for a narrow column. */
+function retryWords({ attempt, attemptsMax, errorStatus }: ApiRetry): string {
+  const answer = errorStatus === null ? 'no answer' : `no answer (${errorStatus})`;
+  const most = attemptsMax === undefined ? '' : ` of ${attemptsMax}`;
+  return `${errorStatus === 429 ? 'throttled' : answer}, try ${attempt}${most}`;
+}
+
+/** What a session does whose runner is gone: nobody is there to let go on what was halted. */
+export function leftAlone({ frozenUntil }: GroupState): string {
+  return frozenUntil === undefined ? 'works on by itself, or has ended' : 'halted where it stood';
+}
+
+function completedWith({ state }: SessionRecord): Doing {
+  if (state.status !== 'completed') return {};
+  const { work } = state;
+  const changed = work === undefined ? '' : `+${work.insertions} -${work.deletions} in ${plural(work.files, 'file')}`;
+  const words = { text: plainWords(state.result, wordsColumnsMax), tone: 'dim' } as const;
+  return changed === ''
+    ? { idle: { text: 'done', tone: 'dim' }, words }
+    : { tool: { text: changed, tone: 'good' }, words };
+}

@@ -1,0 +1,108 @@
+/** When sessions worked and what was spent meanwhile, from their attempts: bars and sparklines of so many columns. */
+import type { LiveView } from '../../view/reporter.ts';
+import type { AttemptNote, AttemptNotes } from './attempts.ts';
+import type { Cell } from './cells.ts';
+import type { Glyphs } from './glyphs.ts';
+
+/** ms since 1970. */
+export interface Span {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+const minuteMs = 60_000;
+const hourMs = 3_600_000;
+/** What is spent an hour is told by the last minutes. */
+const burnMs = 5 * minuteMs;
+const sparkMs = 30 * minuteMs;
+const sparkParts = 24;
+const evenShare = 0.95;
+
+/** From the first attempt on; null before that. */
+export function spanOf(attempts: AttemptNotes, toMs: number): Span | null {
+  let fromMs = Number.POSITIVE_INFINITY;
+  for (const [first] of attempts.values())
+    if (first !== undefined) fromMs = Math.min(fromMs, Date.parse(first.startedAt));
+  return fromMs < toMs ? { fromMs, toMs } : null;
+}
+
+function endOf({ endedAt }: AttemptNote, nowMs: number): number {
+  return endedAt === undefined ? nowMs : Date.parse(endedAt);
+}
+
+const tones = { running: 'accent', completed: 'good', failed: 'bad', paused: 'warn' } as const;
+
+/** The attempts of a session as a bar over the span, exactly `columns` columns. */
+export function timelineCells(notes: readonly AttemptNote[], span: Span, columns: number, glyphs: Glyphs): Cell[] {
+  const perColumn = Math.max(1, span.toMs - span.fromMs) / Math.max(1, columns);
+  const columnOf = (ms: number): number => Math.max(0, Math.min(columns, (ms - span.fromMs) / perColumn));
+  const cells: Cell[] = [];
+  let at = 0;
+  for (const note of notes) {
+    const from = Math.max(at, Math.min(columns - 1, Math.floor(columnOf(Date.parse(note.startedAt)))));
+    // The shortest attempt is seen.
+    const to = Math.min(columns, Math.max(from + 1, Math.round(columnOf(endOf(note, span.toMs)))));
+    if (to <= from) continue;
+    cells.push({ text: glyphs.barFree.repeat(from - at), tone: 'dim' });
+    cells.push({ text: glyphs.barSpent.repeat(to - from), tone: tones[note.outcome] });
+    at = to;
+  }
+  return [...cells, { text: glyphs.barFree.repeat(Math.max(0, columns - at)), tone: 'dim' }];
+}
+
+export interface Spending {
+  readonly attempts: AttemptNotes;
+  readonly live: LiveView;
+  readonly nowMs: number;
+}
+
+/** US dollars spent in each of the equal parts of the span; the cost of an attempt is spread evenly over its time. */
+function spentIn({ attempts, live, nowMs }: Spending, { fromMs, toMs }: Span, parts: number): number[] {
+  const spent = Array.from({ length: parts }, () => 0);
+  const partMs = (toMs - fromMs) / parts;
+  for (const [id, notes] of attempts) {
+    for (const note of notes) {
+      const usd = (note.usage ?? (note.outcome === 'running' ? live.get(id)?.usage : undefined))?.costUsd ?? 0;
+      const [start, end] = [Date.parse(note.startedAt), endOf(note, nowMs)];
+      if (usd === 0 || end <= fromMs) continue;
+      const rate = usd / Math.max(1, end - start);
+      const last = Math.min(parts - 1, Math.floor((end - fromMs) / partMs));
+      for (let part = Math.max(0, Math.floor((start - fromMs) / partMs)); part <= last; part += 1) {
+        const [begin, until] = [fromMs + part * partMs, fromMs + (part + 1) * partMs];
+        const shared = Math.min(end, until) - Math.max(start, begin);
+        if (shared > 0) spent[part] = (spent[part] as number) + rate * shared;
+      }
+    }
+  }
+  return spent;
+}
+
+/** How fast money goes. */
+export interface Pace {
+  /** US dollars, by the last minutes; null before there is anything to go by. */
+  readonly perHourUsd: number | null;
+  /** US dollars in each of equal parts of the last half hour, or of the time since the beginning, the last one last. */
+  readonly spent: readonly number[];
+}
+
+export function paceOf(spending: Spending): Pace {
+  const span = spanOf(spending.attempts, spending.nowMs);
+  if (span === null) return { perHourUsd: null, spent: [] };
+  const spent = spentIn(spending, { ...span, fromMs: Math.max(span.fromMs, span.toMs - sparkMs) }, sparkParts);
+  const fromMs = Math.max(span.fromMs, span.toMs - burnMs);
+  const [usd = 0] = spentIn(spending, { ...span, fromMs }, 1);
+  return { perHourUsd: usd === 0 ? null : (usd / (span.toMs - fromMs)) * hourMs, spent };
+}
+
+/** As a line of at most `columns` columns, the newest at its right. */
+export function sparkline({ spent }: Pace, columns: number, glyphs: Glyphs): string {
+  const shown = spent.slice(-columns);
+  const most = Math.max(...shown);
+  const [none = ' ', ...levels] = glyphs.levels;
+  // What never changes stands in the middle.
+  const isEven = Math.min(...shown) > most * evenShare;
+  const levelOf = (usd: number): number => (isEven ? 0.5 : usd / most);
+  const sign = (level: number): string =>
+    levels[Math.min(levels.length - 1, Math.floor(level * levels.length))] ?? none;
+  return shown.map((usd) => (usd === 0 ? none : sign(levelOf(usd)))).join('');
+}

@@ -1,0 +1,238 @@
+/** The home screen from what is known of the groups and what the person chose; pure, and only what is visible. */
+
+import type { HomeGroup, HomeWorkflow } from '../../app/watch/overview.ts';
+import { formatAge, formatMoney, plural, type Tone } from '../../view/format.ts';
+import { statusTone } from '../../view/wording.ts';
+import { asciiRow, type Cell, foreign, padded, type Row, rowBetween, rowOf, wrapCells } from '../dashboard/cells.ts';
+import type { Glyphs } from '../dashboard/glyphs.ts';
+import type { HomeUi } from './keys.ts';
+import { type HomeTerminal, type HomeView, inHomeOrder, waitsForPerson } from './view.ts';
+
+export interface HomeFrame {
+  /** As many as the terminal has. */
+  readonly rows: readonly Row[];
+  /** With selection and scrolling brought within bounds. */
+  readonly ui: HomeUi;
+  /** In the order in which they are shown. */
+  readonly groups: readonly HomeGroup[];
+  readonly index: number;
+  readonly listRows: number;
+}
+
+export function homeFrame(view: HomeView, chosen: HomeUi, terminal: HomeTerminal): HomeFrame {
+  const { columns, rows, glyphs } = terminal;
+  const groups = inHomeOrder(view.groups, view.nowMs);
+  const head = [header(view, columns), rowOf([{ text: glyphs.rule.repeat(columns), tone: 'dim' }], columns)];
+  const notice = noticeRows(view, columns, rows - head.length - listRowsMin);
+  const room = Math.max(1, rows - head.length - 1 - notice.length);
+  const found = groups.findIndex(({ id }) => id === chosen.selected);
+  // What was selected is gone: the row that took its place is next.
+  const index = found >= 0 ? found : Math.max(0, Math.min(chosen.top, groups.length - 1));
+  const listRows = Math.max(1, room - 1);
+  const top = Math.max(0, Math.min(chosen.top, groups.length - listRows, index), index - listRows + 1);
+  const ui = { ...chosen, top, selected: groups[index]?.id ?? null };
+  const list = (): Row[] => {
+    if (groups.length === 0) return emptyRows(view, columns);
+    const shown = groups.slice(top, top + listRows);
+    const width = nameColumns(columns, groups);
+    const rowFor = (group: HomeGroup) => groupRow(group, view, { ...terminal, width }, group.id === ui.selected);
+    return [titles(columns, width), ...shown.map(rowFor)];
+  };
+  const body = bodyRows(view, ui, terminal, room) ?? list();
+  const blank = rowOf([], columns);
+  const filled = [...body.slice(0, room), ...Array.from({ length: Math.max(0, room - body.length) }, () => blank)];
+  const footer = footerRow(ui, groups, { ...terminal, first: top, listRows });
+  const whole = [...head, ...filled, ...notice, footer].slice(-rows);
+  return { rows: glyphs.isAscii ? whole.map(asciiRow) : whole, ui, groups, index, listRows };
+}
+
+/** So much of the list gives way to what a key came to. */
+const noticeRowsMax = 4;
+const noticeColumnsMax = 1_000;
+const listRowsMin = 3;
+
+/** Whole where there is room, for it often ends in a command. */
+function noticeRows({ notice }: HomeView, columns: number, rowsMax: number): Row[] {
+  if (notice === undefined) return [];
+  const text = foreign(notice.text, noticeColumnsMax);
+  const lines = wrapCells([{ text, tone: notice.tone ?? 'strong' }], columns - 2);
+  return lines
+    .slice(0, Math.max(0, Math.min(noticeRowsMax, rowsMax)))
+    .map((line) => rowOf([{ text: ' ' }, ...line], columns));
+}
+
+function header({ programName, groups, nowMs }: HomeView, columns: number): Row {
+  const running = groups.filter(({ status }) => status.startsWith('running')).length;
+  const waiting = groups.filter((group) => waitsForPerson(group, nowMs)).length;
+  const counts: Cell[] = [
+    ...(waiting === 0 ? [] : [{ text: `  ${waiting} waiting for you`, tone: 'warn' as const }]),
+    ...(running === 0 ? [] : [{ text: `  ${running} running`, tone: 'accent' as const }]),
+    { text: `  ${plural(groups.length, 'group')} `, tone: 'dim' as const },
+  ];
+  return rowBetween([{ text: ` ${programName}`, tone: 'strong' }], counts, columns);
+}
+
+/** Instead of the list, where something else was asked for. */
+function bodyRows(view: HomeView, { mode }: HomeUi, terminal: HomeTerminal, room: number): Row[] | null {
+  if (mode.kind === 'help') return helpRows(terminal.columns);
+  return mode.kind === 'choose' ? workflowRows(view.workflows, mode.index, terminal, room) : null;
+}
+
+const statusColumns = 12;
+const doneColumns = 7;
+const costColumns = 13;
+const ageColumns = 5;
+const fixedColumns = 4 + statusColumns + doneColumns + costColumns + ageColumns + 4;
+const nameColumnsMin = 12;
+const nameColumnsMax = 36;
+
+const messageColumnsMin = 20;
+
+/** As the names need it; what a group waits for has some room, too. */
+function nameColumns(columns: number, groups: readonly HomeGroup[]): number {
+  const longest = Math.max(...groups.map(({ name }) => Bun.stringWidth(name)));
+  const most = columns - fixedColumns - (groups.some(({ message }) => message !== undefined) ? messageColumnsMin : 0);
+  return Math.max(nameColumnsMin, Math.min(nameColumnsMax, longest, most));
+}
+
+function titles(columns: number, width: number): Row {
+  const text = [
+    `    ${padded('GROUP', width)}`,
+    padded('STATUS', statusColumns),
+    padded('DONE', doneColumns, 'right'),
+    padded('COST', costColumns, 'right'),
+    padded('AGE', ageColumns, 'right'),
+  ].join(' ');
+  return rowOf([{ text, tone: 'dim' }], columns);
+}
+
+function groupRow(
+  group: HomeGroup,
+  { nowMs }: HomeView,
+  terminal: HomeTerminal & { readonly width: number },
+  isSelected: boolean,
+): Row {
+  const { columns, glyphs, width } = terminal;
+  const [word = ''] = group.status.split(' ');
+  const tone = statusTone(word);
+  const waits = waitsForPerson(group, nowMs);
+  const cost = `${formatMoney(group.costUsd, group.estimated)}${group.isRehearsal ? ' play' : ''}`;
+  const left = columns - fixedColumns - width - 1;
+  const cells: Cell[] = [
+    { text: isSelected ? glyphs.marker : ' ' },
+    { text: `${glyphOf(word, glyphs)}  `, tone },
+    { text: `${padded(foreign(group.name, width), width)} `, ...(waits ? { tone: 'strong' as const } : {}) },
+    { text: `${padded(word, statusColumns)} `, tone },
+    { text: `${padded(`${group.done}/${group.total}`, doneColumns, 'right')} ` },
+    { text: `${padded(cost, costColumns, 'right')} `, ...(group.isRehearsal ? { tone: 'dim' as const } : {}) },
+    { text: padded(formatAge(nowMs - Date.parse(group.createdAt)), ageColumns, 'right'), tone: 'dim' },
+    { text: '  ' },
+    { text: foreign(group.message ?? group.status.slice(word.length + 1), left), tone: waits ? 'warn' : 'dim' },
+  ];
+  return rowOf(cells, columns, isSelected);
+}
+
+function glyphOf(status: string, glyphs: Glyphs): string {
+  const signs: Readonly<Record<string, string>> = {
+    running: glyphs.running,
+    completed: glyphs.completed,
+    archived: glyphs.completed,
+    failed: glyphs.failed,
+    paused: glyphs.paused,
+    interrupted: glyphs.paused,
+    damaged: glyphs.failed,
+  };
+  return signs[status] ?? glyphs.pending;
+}
+
+function emptyRows({ programName }: HomeView, columns: number): Row[] {
+  const line = (key: string, meaning: string): Row =>
+    rowOf([{ text: `   ${padded(key, 24)}`, tone: 'accent' }, { text: meaning }], columns);
+  return [
+    rowOf([], columns),
+    rowOf([{ text: ' There are no groups yet.', tone: 'strong' }], columns),
+    rowOf([], columns),
+    line('n', 'start one from a workflow'),
+    line(`${programName} init`, 'write a workflow over the projects that lie here'),
+    line(`${programName} try`, 'see a group at work, at no cost'),
+  ];
+}
+
+function workflowRows(
+  workflows: readonly HomeWorkflow[],
+  index: number,
+  { columns, glyphs }: HomeTerminal,
+  room: number,
+): Row[] {
+  const listRows = Math.max(1, room - 1);
+  const top = Math.max(0, index - listRows + 1);
+  const shown = workflows.slice(top, top + listRows).map(({ reference, origin }, place) => {
+    const isSelected = top + place === index;
+    const name = padded(foreign(reference, 40), 40);
+    return rowOf(
+      [{ text: ` ${isSelected ? glyphs.marker : ' '} ${name}` }, { text: `  ${origin}`, tone: 'dim' }],
+      columns,
+      isSelected,
+    );
+  });
+  return [rowOf([{ text: ' A new group from', tone: 'strong' }], columns), ...shown];
+}
+
+const keys: readonly (readonly [keys: string, meaning: string])[] = [
+  ['up down, j k', 'select a group'],
+  ['page keys, g G', 'a page further, the first, the last'],
+  ['enter', 'the dashboard of the group; q comes back here'],
+  ['n', 'start a new group from a workflow'],
+  ['d', 'delete the group, after a question'],
+  ['ctrl-l, ctrl-z', 'draw the screen anew; back to the shell, fg returns'],
+  ['q, ctrl-c', 'leave; what runs goes on'],
+];
+
+function helpRows(columns: number): Row[] {
+  return [
+    rowOf([{ text: ' Keys', tone: 'strong' }], columns),
+    ...keys.map(([key, meaning]) =>
+      rowOf([{ text: `  ${padded(key, 18)}`, tone: 'accent' }, { text: meaning }], columns),
+    ),
+    rowOf([], columns),
+    rowOf([{ text: ' On top is what waits for you: paused, interrupted, or failed within a day.' }], columns),
+    rowOf([{ text: ' Any key returns.', tone: 'dim' }], columns),
+  ];
+}
+
+interface Place extends HomeTerminal {
+  readonly first: number;
+  readonly listRows: number;
+}
+
+function footerRow({ mode }: HomeUi, groups: readonly HomeGroup[], place: Place): Row {
+  const { columns } = place;
+  const say = (text: string, tone: Tone): Row => rowOf([{ text: ` ${foreign(text, columns - 1)}`, tone }], columns);
+  switch (mode.kind) {
+    case 'ask-delete': {
+      const name = groups.find(({ id }) => id === mode.id)?.name ?? mode.id;
+      return say(`Delete ${name} with its transcripts (y)? Any other key: no.`, 'warn');
+    }
+    case 'ask-start':
+      return say(
+        `Rehearse ${mode.reference} at no cost (enter, r), or run it for real (y)? Any other key: no.`,
+        'warn',
+      );
+    default:
+      return hintRow(mode.kind === 'choose' ? choosing : browsing, groups.length, place);
+  }
+}
+
+const browsing = ['enter open', 'n new', 'd delete', '? help', 'q quit'];
+const choosing = ['enter choose', 'up down select', 'any other key: back'];
+
+function hintRow(hints: readonly string[], all: number, { columns, first, listRows }: Place): Row {
+  const cells = hints.flatMap((hint, place): Cell[] => {
+    const [key = '', ...words] = hint.split(' ');
+    const gap = { text: place === 0 ? ' ' : '  ' };
+    return [gap, { text: key, tone: 'accent' }, { text: ` ${words.join(' ')}`, tone: 'dim' }];
+  });
+  const last = Math.min(all, first + listRows);
+  const where: Cell[] = all > listRows ? [{ text: `${first + 1}-${last} of ${all} `, tone: 'dim' }] : [];
+  return rowBetween(cells, where, columns);
+}

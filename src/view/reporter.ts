@@ -1,0 +1,29 @@
+/**
+ * view/: events to people. A reporter is told every event after it was logged and reduced, and every change of
+ * what running sessions are doing; it never decides anything and knows only core.
+ */
+import type { GroupEvent } from '../core/event.ts';
+import type { SessionId } from '../core/group.ts';
+import type { FleetStanding, LiveSession } from '../core/progress.ts';
+import type { GroupState } from '../core/state.ts';
+import type { Verdicts } from '../core/verdict.ts';
+
+/** What running sessions are doing now, by session id. */
+export type LiveView = ReadonlyMap<SessionId, LiveSession>;
+
+export interface Reporter {
+  /** Contract: quick, must not throw. `state` already contains the event. */
+  event(event: GroupEvent, state: GroupState, live: LiveView): void;
+  /** Something of a running session changed that is not an event; may be called often, may be ignored. */
+  progress(sessionId: SessionId, state: GroupState, live: LiveView): void;
+  /** These sessions do not run for another reason than was told last; in large groups only after a while. */
+  resting?(sessionIds: readonly SessionId[], state: GroupState, verdicts: Verdicts): void;
+  /** Nothing can start for now; told once for each reason. `message` is a full sentence. */
+  waiting(reason: string, message: string, state: GroupState): void;
+  /** The machines of the fleet stand otherwise than was told last; undefined = there is nothing to be told any more. */
+  machines?(standing: FleetStanding | undefined, state: GroupState): void;
+  /** Nothing that happened, but worth knowing: some of it will not be done as things are. A full sentence. */
+  warning?(message: string, state: GroupState): void;
+  /** Once, after the last event. `atMs` is ms since 1970. */
+  summarize(state: GroupState, live: LiveView, atMs: number): void;
+}

@@ -1,0 +1,96 @@
+/**
+ * What to do with an attempt that an earlier runner left as running. The order of the checks is the order of certainty:
+ * a living process, bytes in the transcript, a mark in some environment.
+ */
+import { interruptGraceMs } from '../claude/control.ts';
+import { hasItsTask } from '../claude/first-words.ts';
+import { attemptMark } from '../claude/launch/environment.ts';
+import type { ProcessIdentity } from '../core/event.ts';
+import type { Attempt } from '../core/session-state.ts';
+import type { RunningProcess, World } from '../system/world.ts';
+import { gatherProcesses, reap } from './reap.ts';
+
+type Way =
+  /** It lives and has begun to work: follow it. */
+  | { readonly do: 'adopt'; readonly process: RunningProcess }
+  /** It was not told its task, or printed nothing, so it cost nothing: end what is there, start the attempt again. */
+  | { readonly do: 'restart' }
+  /** It is gone: what it printed decides. */
+  | { readonly do: 'finalizeDead' };
+
+export type Adoption = Way & {
+  /** It printed something after an earlier runner may have told it to end: a success need not be finished work. */
+  readonly signalled: boolean;
+};
+
+/** The clock of a file system may be late by one tick of its kernel, ten milliseconds at most. */
+const fileClockLagMs = 10;
+
+/** Judges one unfinished attempt of this machine; runner/run-start.ts refuses those of others. */
+export function judgeUnfinished(world: World, attempt: Attempt, transcript: string): Adoption {
+  const { process } = attempt;
+  const { mtimeMs = 0 } = world.files.info(transcript) ?? {};
+  const hasSpoken = speaks(world, attempt, transcript);
+  const signalled = hasSpoken && mtimeMs >= signalledAtMs(attempt) - fileClockLagMs;
+  const living = process ? attached(world, attempt.id, process) : oldestMarked(world, attempt.id);
+  if (living) return hasSpoken ? { do: 'adopt', process: living, signalled } : { do: 'restart', signalled };
+  return process || hasSpoken ? { do: 'finalizeDead', signalled } : { do: 'restart', signalled };
+}
+
+/** The earliest time at which it can have been told to end, milliseconds since the epoch: an interrupt goes first. */
+function signalledAtMs({ stoppingAt, identified }: Attempt): number {
+  if (stoppingAt === undefined) return Number.POSITIVE_INFINITY;
+  return Date.parse(stoppingAt) + (identified ? interruptGraceMs : 0);
+}
+
+/**
+ * How long ago the living worker of an attempt said something last, milliseconds. Nobody knows whether it worked since,
+ * so that time does not count as its own.
+ */
+export function silentForMs({ clock, files }: World, attempt: Attempt, transcript: string): number {
+  const saidAtMs = Math.max(Date.parse(attempt.startedAt), files.info(transcript)?.mtimeMs ?? 0);
+  return Math.max(0, clock.now() - saidAtMs);
+}
+
+/**
+ * Ends all processes of an attempt that was judged `restart`. False when its worker spoke while it was being ended:
+ * then it had begun to work, and what it printed decides as for any other that is gone.
+ */
+export async function endSilently(world: World, attempt: Attempt, transcript: string): Promise<boolean> {
+  await reap(world, attempt.id, gatherProcesses(world, attempt.id, attempt.process));
+  return !speaks(world, attempt, transcript);
+}
+
+/** What says so stands near the beginning: hooks print no more than this. */
+const looksAtBytes = 1_000_000;
+
+/** It has printed something that it prints only after it was told its task. */
+export function speaks({ files }: World, { offset }: Pick<Attempt, 'offset'>, transcript: string): boolean {
+  if ((files.info(transcript)?.size ?? 0) <= offset) return false;
+  const file = files.openRead(transcript);
+  if (file === null) return false;
+  try {
+    const parts: Uint8Array[] = [];
+    for (let at = offset; at < offset + looksAtBytes; ) {
+      const part = file.read(at, looksAtBytes);
+      if (part.length === 0) return hasItsTask(Buffer.concat(parts).toString());
+      parts.push(part);
+      at += part.length;
+    }
+    return true;
+  } finally {
+    file.close();
+  }
+}
+
+function attached(world: World, attemptId: string, process: ProcessIdentity): RunningProcess | null {
+  return process.bootId === world.machine.bootId ? world.processes.attach(process, attemptId) : null;
+}
+
+/** Tools inherit the mark, so the worker itself is the marked process that started first. */
+function oldestMarked(world: World, attemptId: string): RunningProcess | null {
+  const marked = world.processes.findMarked(attemptMark, attemptId);
+  marked.sort((a, b) => Number(a.startTime) - Number(b.startTime) || a.pid - b.pid);
+  const [oldest] = marked;
+  return oldest ? world.processes.attach(oldest, attemptId) : null;
+}

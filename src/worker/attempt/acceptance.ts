@@ -1,0 +1,261 @@
+/**
+ * What happens to a session's work after claude's good result: uncommitted changes are committed on the session's
+ * branch, what changed is counted, and the acceptance command judges it. The answer comes as one fact. What is only
+ * needed in a worktree is loaded there.
+ */
+import type { StopReason, Warning } from '../../core/event.ts';
+import { ok, type Result, type SessionFailure } from '../../core/failure.ts';
+import { defaultCommandTimeoutMs, type Work, type Workspace } from '../../core/group.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import type { Git } from '../../git/git.ts';
+import type { SessionPaths } from '../../store/paths.ts';
+import type { World } from '../../system/world.ts';
+import type { HostedCommand } from '../host.ts';
+import { gatherProcesses, reap } from '../reap.ts';
+import { commandFailure, type RunningCommand, runShellCommand } from '../shell-command.ts';
+import type { CommandSlots } from './command-slots.ts';
+import { sessionFailure, unexpectedFailure } from './outcomes.ts';
+
+/** How the work of an attempt was judged. */
+export type Verdict = { readonly warnings: readonly Warning[] } & (
+  | { readonly status: 'accepted'; readonly work?: Work }
+  /** The command failed; `message` is a sentence, `output` the end of what it printed. */
+  | { readonly status: 'rejected'; readonly message: string; readonly output: string; readonly logFile: string }
+  /** It could not be judged. */
+  | { readonly status: 'failed'; readonly failure: SessionFailure }
+  | { readonly status: 'stopped'; readonly reason: StopReason | 'host-lost' }
+);
+
+export interface AcceptanceOptions {
+  readonly record: SessionRecord;
+  readonly attemptId: string;
+  /** The prompt with what it quotes of other sessions filled in. */
+  readonly task: () => string;
+  readonly paths: SessionPaths;
+  /** For the command: without logins and without what is meant for claude alone. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly git: Git;
+  readonly slots: CommandSlots;
+  /** Runs the command on the machine where the session worked; absent = that is this one. */
+  readonly elsewhere?: (command: string, timeoutMs: number) => HostedCommand;
+  /** Contract: only enqueues; called once. */
+  readonly report: (verdict: Verdict) => void;
+}
+
+/** Whether there is anything to do between claude's result and the end of the session. */
+export function needsAcceptance({ definition, isolated }: SessionRecord): boolean {
+  return isolated === true || definition.accept !== undefined || definition.expectChanges === true;
+}
+
+interface Rejection {
+  /** A sentence. */
+  readonly message: string;
+  readonly output: string;
+}
+
+const noChanges: Warning = {
+  code: 'no-changes',
+  message: 'The session was expected to change something, and no file is different.',
+};
+
+export class Acceptance {
+  readonly #world: World;
+  readonly #options: AcceptanceOptions;
+  readonly #warnings: Warning[] = [];
+  #command: RunningCommand | null = null;
+  #withdraw = (): void => {};
+  #stopped: StopReason | 'host-lost' | null = null;
+  #over = false;
+
+  constructor(world: World, options: AcceptanceOptions) {
+    this.#world = world;
+    this.#options = options;
+    void this.#judge().then(
+      (verdict) => this.#report(verdict),
+      (error) => this.#report(this.#verdict({ status: 'failed', failure: unexpectedFailure(error) })),
+    );
+  }
+
+  /** Ends the command, or its waiting. What claude did stays done: a later attempt goes on from here. */
+  stop(reason: StopReason): void {
+    this.#stopped ??= reason;
+    this.#withdraw();
+    this.#command?.stop();
+  }
+
+  /** While everything is halted, its time does not pass. */
+  halt(isHalted: boolean): void {
+    this.#command?.halt(isHalted);
+    const signal = isHalted ? 'SIGSTOP' : 'SIGCONT';
+    for (const process of gatherProcesses(this.#world, this.#options.attemptId, undefined)) {
+      this.#world.processes.signal(process, signal);
+    }
+  }
+
+  /** Lets go: nothing is reported any more. */
+  leave(): void {
+    this.#over = true;
+    // Nor begun: a later runner judges the work anew.
+    this.#stopped ??= 'signal';
+    this.#command?.abandon();
+  }
+
+  #report(verdict: Verdict): void {
+    if (!this.#over) this.#options.report(verdict);
+  }
+
+  async #judge(): Promise<Verdict> {
+    const { attemptId, record } = this.#options;
+    // A runner that died may have left a command that still changes files.
+    await reap(this.#world, attemptId, gatherProcesses(this.#world, attemptId, undefined));
+    const tidied = await this.#clearAfterCrash();
+    if (!tidied.ok) return this.#verdict({ status: 'failed', failure: sessionFailure(tidied.failure) });
+    const work = record.workspace === undefined ? null : await this.#workIn(record.workspace);
+    if (work === null) await this.#lookForChanges();
+    if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
+    if (work !== null && !work.ok) return this.#verdict({ status: 'failed', failure: sessionFailure(work.failure) });
+    const ran = await this.#commandInSlot();
+    if (!ran.ok) return this.#verdict({ status: 'failed', failure: sessionFailure(ran.failure) });
+    const rejected = ran.value;
+    if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
+    if (rejected !== null) {
+      return this.#verdict({ status: 'rejected', ...rejected, logFile: this.#options.paths.acceptLog });
+    }
+    return this.#verdict({ status: 'accepted', ...(work === null ? {} : { work: work.value }) });
+  }
+
+  /** What a command left whose runner died is no work of the session either; the work of a later attempt is. */
+  async #clearAfterCrash(): Promise<Result<void>> {
+    const { attemptId, record, paths, git } = this.#options;
+    const { files } = this.#world;
+    const [of, ...before] = (files.readText(paths.beforeAccept) ?? '').split('\0');
+    const path = of === attemptId ? record.workspace?.path : undefined;
+    const cleared = path === undefined ? ok(undefined) : await (await leavings()).clearNewFiles(git, path, before);
+    if (cleared.ok) files.remove(paths.beforeAccept);
+    return cleared;
+  }
+
+  #verdict<T extends object>(what: T): T & { readonly warnings: readonly Warning[] } {
+    return { ...what, warnings: this.#warnings };
+  }
+
+  async #workIn(workspace: Workspace): Promise<Result<Work>> {
+    const { git, record, paths } = this.#options;
+    const { definition } = record;
+    const { carryBack, copiesOf } = await import('../prepare/handover.ts');
+    const { commitWork } = await import('../../git/commit.ts');
+    const { syncDisks } = await import('../../git/sync-disks.ts');
+    const { commitMessage } = await import('./commit-message.ts');
+    const { settled, fresh, troubles, homeless } = await carryBack(git, copiesOf(record, paths, workspace));
+    for (const message of [...troubles, ...homeless]) this.#warnings.push({ code: 'workspace', message });
+    const leave = definition.noCommit === true;
+    const committed = await commitWork(git, workspace, commitMessage(definition, this.#options.task()), {
+      leave,
+      fresh,
+      apart: settled,
+    });
+    if (!committed.ok) return committed;
+    for (const message of committed.value.notes) this.#warnings.push({ code: 'workspace', message });
+    await syncDisks(git, workspace.repository, workspace.path);
+    const { commit, stat } = committed.value;
+    if (definition.expectChanges && stat.files === 0) this.#warnings.push(noChanges);
+    return ok({ commit, ...stat });
+  }
+
+  /** For a session that works in the project folder itself. */
+  async #lookForChanges(): Promise<void> {
+    const { git, record, paths } = this.#options;
+    const before = record.definition.expectChanges ? this.#world.files.readText(paths.before) : null;
+    if (before === null) return;
+    const { fingerprint } = await import('../../git/fingerprint.ts');
+    const now = await fingerprint(git, record.definition.projectPath);
+    if (now.ok && now.value === before) this.#warnings.push(noChanges);
+  }
+
+  /** As #runCommand; null also when there is no command, or when it was stopped before it had a slot. */
+  async #commandInSlot(): Promise<Result<Rejection | null>> {
+    const { record, slots } = this.#options;
+    const { id: sessionId, accept } = record.definition;
+    if (accept === undefined) return ok(null);
+    const onStop = (withdraw: () => void): void => {
+      this.#withdraw = withdraw;
+    };
+    // Elsewhere it takes no room here.
+    const isLight = this.#options.elsewhere !== undefined;
+    const command = { sessionId, command: 'accept', isLight, onStop } as const;
+    return (await slots.take(command, () => this.#runCommand(accept))) ?? ok(null);
+  }
+
+  /** As #runCommand. What the command leaves there is left there. */
+  async #runElsewhere(accept: string, run: NonNullable<AcceptanceOptions['elsewhere']>) {
+    const { acceptTimeoutMs = defaultCommandTimeoutMs } = this.#options.record.definition;
+    const running = run(accept, acceptTimeoutMs);
+    this.#command = { ...running, abandon: () => {}, halt: () => {} };
+    const end = await running.ended;
+    this.#command = null;
+    if (end.unstarted !== undefined) {
+      this.#stopped ??= 'host-lost';
+      return ok(null);
+    }
+    const log = this.#world.files.openAppend(this.#options.paths.acceptLog);
+    log.append(`$ ${accept}\n${end.tail}\n`);
+    log.close();
+    const message = commandFailure('The acceptance command', accept, end, acceptTimeoutMs);
+    return ok(end.ok ? null : { message, output: end.tail });
+  }
+
+  /** Null when it succeeded. Fails when its worktree cannot be looked at or tidied. */
+  async #runCommand(accept: string): Promise<Result<Rejection | null>> {
+    const { record, paths, env, attemptId, git, elsewhere } = this.#options;
+    if (elsewhere !== undefined) return this.#runElsewhere(accept, elsewhere);
+    const { acceptTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
+    const worktree = record.workspace?.path;
+    const before = worktree === undefined ? ok([]) : await (await leavings()).untrackedFiles(git, worktree);
+    if (!before.ok) return before;
+    if (worktree !== undefined) {
+      const list = [attemptId, ...before.value].join('\0');
+      this.#world.files.writeAtomic(paths.beforeAccept, list, { durable: true });
+    }
+    const cwd = record.workspace?.folder ?? projectPath;
+    const options = {
+      cwd,
+      env,
+      logFile: paths.acceptLog,
+      timeoutMs: acceptTimeoutMs,
+      mark: attemptId,
+      keeper: paths.subreaper,
+    };
+    this.#command = runShellCommand(this.#world, { command: accept, ...options });
+    const end = await this.#command.ended;
+    this.#command = null;
+    // Another turn of claude would not help against a machine that starts no shell.
+    if (end.unstarted !== undefined) return { ok: false, failure: end.unstarted };
+    if (worktree !== undefined) {
+      const tidied = await this.#tidy(worktree, before.value);
+      if (!tidied.ok) return tidied;
+      this.#world.files.remove(paths.beforeAccept);
+    }
+    const what = 'The acceptance command';
+    return ok(end.ok ? null : { message: commandFailure(what, accept, end, acceptTimeoutMs), output: end.tail });
+  }
+
+  /** What the command left is not the session's work: new files go, changes of others are told. */
+  async #tidy(worktree: string, before: readonly string[]): Promise<Result<void>> {
+    const { git, record } = this.#options;
+    const { changedTracked, clearNewFiles } = await leavings();
+    const cleared = await clearNewFiles(git, worktree, before);
+    // What is left uncommitted on purpose cannot be told from what the command changed.
+    if (!cleared.ok || record.definition.noCommit) return cleared;
+    const changed = await changedTracked(git, worktree);
+    if (!changed.ok) return changed;
+    if (changed.value.length === 0) return ok(undefined);
+    const names = changed.value.slice(0, namesShown).join(', ');
+    const message = `The acceptance command changed files that are in git, which is part of no commit: ${names}.`;
+    this.#warnings.push({ code: 'workspace', message });
+    return ok(undefined);
+  }
+}
+
+const namesShown = 5;
+
+const leavings = () => import('../../git/leftover-files.ts');

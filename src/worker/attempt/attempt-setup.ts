@@ -1,0 +1,387 @@
+/**
+ * Everything that must be true before an attempt's process exists: a program, a login, the project folder, the
+ * generated config dir, the prompt. Done anew for every attempt, because any of it may have changed since the last.
+ */
+import { join } from 'node:path';
+import { type Abilities, checkAbilities } from '../../claude/abilities.ts';
+import { conversationExists, removeEmptyConversation } from '../../claude/conversation.ts';
+import { attendedArgs, workerArgs } from '../../claude/launch/argv.ts';
+import { prepareConfigDir } from '../../claude/launch/config-dir.ts';
+import { commandEnvironment, workerEnvironment } from '../../claude/launch/environment.ts';
+import { answerFirstRun } from '../../claude/launch/first-run.ts';
+import { gitGuidance } from '../../claude/launch/git-guidance.ts';
+import type { InstructionsInput } from '../../claude/launch/instructions.ts';
+import { checkLogin, chooseLogin } from '../../claude/launch/login.ts';
+import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
+import { checkProjectSettings, checkSettings, modelOfSettings } from '../../claude/launch/project-settings.ts';
+import { type ResumePromptInput, repeatPrompt, resumePrompt } from '../../claude/launch/resume-prompt.ts';
+import { telemetryOf } from '../../claude/launch/settings.ts';
+import type { Environment } from '../../claude/launch/variables.ts';
+import type { JsonObject } from '../../claude/lenient.ts';
+import { contextLostCode, cutOffCode } from '../../claude/outcome.ts';
+import { readRules } from '../../claude/permission-rules.ts';
+import { defined } from '../../core/defined.ts';
+import { ok, type Result } from '../../core/failure.ts';
+import type { ContextName, SessionDefinition } from '../../core/group.ts';
+import { sessionLabel } from '../../core/id.ts';
+import { conversationId, type SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
+import type { Git } from '../../git/git.ts';
+import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+import type { SpawnOptions, World } from '../../system/world.ts';
+import { linkFailure } from '../../system/write-failure.ts';
+import { fillPrompt, type InputFile } from '../../template/fill-references.ts';
+import { checkLimits, limitsOf } from '../limits.ts';
+import { frozenTemplates, generatedConfig, permissionModeOf, type TemplateStore } from '../prepare/generated-config.ts';
+import {
+  contextInstructions,
+  contextOf,
+  contextRules,
+  noteHandover,
+  ownHooks,
+  ownPermissions,
+} from '../prepare/session-context.ts';
+import type { Workplace, WorkplaceInput } from '../prepare/workplace.ts';
+import { createWorkplaces } from '../prepare/workplaces.ts';
+import type { CommandSlots } from './command-slots.ts';
+import type { Launch } from './launch.ts';
+
+export interface PreparerOptions {
+  readonly paths: GroupPaths;
+  readonly callerEnv: Readonly<Record<string, string | undefined>>;
+  readonly packageRoot: string;
+  /** Base URL of the scripted API; present in a rehearsal. */
+  readonly rehearsalUrl?: string;
+  /** Which claude is started; absent = whichever is found, as it is. */
+  readonly claude?: ClaudeGate;
+  readonly slots: CommandSlots;
+  /** For a person at a terminal instead of a worker. */
+  readonly isAttended?: boolean;
+}
+
+export interface ChosenClaude {
+  /** Path. */
+  readonly program: string;
+  /** What a trial has shown that it can do; absent = nothing is known. */
+  readonly can?: Abilities;
+}
+
+/** Lets through a claude whose promises were seen to hold. */
+export interface ClaudeGate {
+  /**
+   * What the next attempt, of a session with this project folder, is started with. Always the same file; when it was
+   * replaced or is gone, the one that is there now, after a trial of it. `accepted` is a version that is used whatever
+   * its trial says. Fails with `claude-unproven` or `claude-missing`.
+   */
+  choose(accepted: string | undefined, project: string): Promise<Result<ChosenClaude>>;
+  /** Before the run began it was seen to be logged in, so nobody need ask. */
+  readonly isLoggedIn?: boolean;
+}
+
+export interface AttemptPreparer {
+  /** Fails with a reason of its own for each thing that is missing, see core/failure.ts. */
+  prepare(input: PrepareInput): Promise<Result<Launch>>;
+  /** What the acceptance of a session's work needs besides the record. */
+  readonly forCommands: { readonly env: Environment; readonly git: Git };
+}
+
+export type PrepareInput = Pick<WorkplaceInput, 'state' | 'record' | 'attempt' | 'isolated' | 'onStop'> & {
+  /** It is made on another machine, whose claude can do this; that one has a program and a login of its own. */
+  readonly elsewhere?: Abilities;
+};
+
+/** A preparer for one run: the program is looked for and the login checked once, before the first start. */
+export function createPreparer(world: World, options: PreparerOptions): AttemptPreparer {
+  const claude = options.claude ?? anyClaude(world, options);
+  let login: Promise<Result<unknown>> | null = null;
+  const git = { world, env: options.callerEnv };
+  const templates = frozenTemplates(world, options.paths);
+  const workplaces = createWorkplaces(world, git, options.slots);
+  const rehearsalHome = options.rehearsalUrl === undefined ? undefined : homeOfRehearsal(options);
+  const commandEnv = commandEnvironment(options.callerEnv, rehearsalHome);
+  return {
+    forCommands: { env: commandEnv, git },
+    prepare: async (input) => {
+      const { record, state, elsewhere } = input;
+      const chosen =
+        elsewhere === undefined
+          ? await claude.choose(state.group.config.acceptClaude, record.definition.projectPath)
+          : ok({ program: 'claude', can: elsewhere });
+      if (!chosen.ok) return chosen;
+      const { program, can = {} } = chosen.value;
+      const able = checkAbilities(wantedOf(options, record), can);
+      if (!able.ok) return able;
+      const limitable = elsewhere === undefined ? checkLimits(record.definition, world.processes) : ok(undefined);
+      if (!limitable.ok) return limitable;
+      const paths = sessionPaths(options.paths, record.definition.id);
+      try {
+        const ours = [options.paths.sessions, paths.folder, paths.config, paths.tmp];
+        const link = ours.find((path) => world.files.entryKind(path) === 'link');
+        if (link !== undefined) return { ok: false, failure: linkFailure(link) };
+        const isNew = world.files.makeFolder(paths.config);
+        const env = environment(world, options, paths, input);
+        const found = await workplaces.placeFor({
+          ...input,
+          paths,
+          env: commandEnv,
+          isElsewhere: elsewhere !== undefined,
+        });
+        if (!found.ok) return found;
+        const { folder, loss } = found.value;
+        const settings = checkProjectSettings(world, folder, env);
+        if (!settings.ok) return settings;
+        // The key of a rehearsal is ours, asking takes as long as starting a session, and who pays for what is done
+        // elsewhere is known there.
+        const asks = options.rehearsalUrl === undefined && claude.isLoggedIn !== true && elsewhere === undefined;
+        if (asks) login ??= askLogin(world, options, { program, env, folder });
+        const known = asks ? (login as Promise<Result<unknown>>) : Promise.resolve(ok(null));
+        const systems = contextOf(record.definition);
+        const place = { folder, ...defined({ loss }) };
+        const subject: Subject = { ...input, ...place, systems, paths, program, can, env, templates, isNew };
+        const launch = prepareFiles(world, options, subject);
+        // What was written by now is the session's own; its project is told of it when it can be started.
+        const loggedIn = await known;
+        // Trouble with our own files says nothing about the login.
+        if (!loggedIn.ok && loggedIn.failure.reason === 'write-failed') login = null;
+        if (!loggedIn.ok) return loggedIn;
+        if (launch.ok) {
+          noteHandover(world, systems, { record, folder, paths });
+          if (record.isolated)
+            await (await import('../prepare/handover.ts')).bringHandover(git, record, { paths, folder });
+        }
+        return launch;
+      } catch (error) {
+        return { ok: false, failure: systemFailure(paths.folder, error) };
+      }
+    },
+  };
+}
+
+/** Looked for once. What is rehearsed costs nothing, so its claude needs no trial. */
+function anyClaude(world: World, { callerEnv, packageRoot, rehearsalUrl }: PreparerOptions): ClaudeGate {
+  const found = findClaude(world, callerEnv, { packageRoot, ...(rehearsalUrl === undefined ? {} : forRehearsal) });
+  return { choose: async () => (found.ok ? ok({ program: found.value.program }) : found) };
+}
+
+/**
+ * As `checkLogin`, in a config dir of its own: claude puts one in order that it finds, and would take what the
+ * session's settings say for a login. What it throws is a failure too, for nobody may be waiting any more.
+ */
+async function askLogin(
+  world: World,
+  { paths }: PreparerOptions,
+  { program, env, folder }: Pick<Subject, 'program' | 'env' | 'folder'>,
+): Promise<Result<unknown>> {
+  const config = join(paths.folder, 'login-check');
+  try {
+    world.files.remove(config);
+    world.files.makeFolder(config);
+    return await checkLogin(world, program, { ...env, CLAUDE_CONFIG_DIR: config }, folder);
+  } catch (error) {
+    return { ok: false, failure: systemFailure(config, error) };
+  } finally {
+    removeQuietly(world, config);
+  }
+}
+
+function removeQuietly(world: World, path: string): void {
+  try {
+    world.files.remove(path);
+  } catch {
+    // It is removed before the next check.
+  }
+}
+
+const rehearsalIdentity = '[user]\n\tname = Rehearsal\n\temail = rehearsal@localhost\n';
+
+function homeOfRehearsal({ paths }: PreparerOptions): string {
+  return join(paths.folder, 'rehearsal-home');
+}
+
+/** A rehearsal reads nothing of the project's settings, and its claude is ours. */
+function wantedOf(
+  { rehearsalUrl }: PreparerOptions,
+  { definition: { untrusted, memoryBytes } }: SessionRecord,
+): Pick<SessionDefinition, 'untrusted' | 'memoryBytes'> {
+  if (rehearsalUrl !== undefined) return {};
+  return { ...(untrusted ? { untrusted } : {}), ...defined({ memoryBytes }) };
+}
+
+function environment(
+  world: World,
+  options: PreparerOptions,
+  paths: SessionPaths,
+  { record, attempt, elsewhere }: PrepareInput,
+): Environment {
+  const home = homeOfRehearsal(options);
+  if (options.rehearsalUrl !== undefined) {
+    world.files.makeFolder(home);
+    // Commits can be rehearsed too; who made them is plain to see, unless the repository itself says who commits.
+    world.files.writeAtomic(join(home, '.gitconfig'), rehearsalIdentity);
+  }
+  world.files.makeFolder(paths.tmp);
+  // What is elsewhere has the environment of its machine.
+  const caller = elsewhere === undefined ? options.callerEnv : {};
+  const env = workerEnvironment({
+    caller,
+    attemptId: attempt.id,
+    configDir: paths.config,
+    tmpDir: paths.tmp,
+    login: chooseLogin(caller),
+    ...wantedOf(options, record),
+    isAttended: options.isAttended,
+    ...(options.rehearsalUrl === undefined ? {} : { rehearsal: { baseUrl: options.rehearsalUrl, home } }),
+  });
+  // Prompts of shipped workflows call this program; whatever else goes by its name comes first.
+  return { ...env, PATH: `${env.PATH ?? '/usr/bin:/bin'}:${join(options.packageRoot, 'bin')}` };
+}
+
+interface Subject extends PrepareInput, Workplace {
+  readonly paths: SessionPaths;
+  readonly program: string;
+  readonly can: Abilities;
+  readonly env: Environment;
+  readonly templates: TemplateStore;
+  readonly systems: readonly ContextName[];
+  /** Nothing was ever written for the session. */
+  readonly isNew: boolean;
+}
+
+/** Writes config dir and prompt, and puts the command line together. */
+function prepareFiles(world: World, options: PreparerOptions, subject: Subject): Result<Launch> {
+  const { state, record, attempt, paths, program, can, env, folder, loss, templates, systems, isNew } = subject;
+  // Wherever it works is the project, as far as the session is concerned.
+  const definition = { ...record.definition, projectPath: folder };
+  const generated = generatedConfig(world, templates, state.group, definition);
+  if (!generated.ok) return generated;
+  const { settings: base, claudeMd, files, mcp } = generated.value;
+  const harmless = checkOwnSettings(world, base, subject);
+  if (!harmless.ok) return harmless;
+  const claudeSessionId = conversationId(record);
+  const filled = fillPrompt(definition, state, paths.inputs);
+  if (!isNew || filled.files.length > 0) writeInputs(world, paths, filled.files);
+  const hooks = ownHooks(options.packageRoot, systems, subject.elsewhere !== undefined);
+  const own = ownInstructions(state, { ...record, definition }, filled.prompt, base);
+  const config = prepareConfigDir(world, {
+    paths,
+    isNew,
+    env,
+    instructions: {
+      ...own,
+      shared: [...claudeMd.map(({ text }) => text), ...contextInstructions(systems, claudeSessionId)],
+      rules: contextRules(systems),
+    },
+    settings: { base, hooks, allow: [...ownPermissions(systems), ...readsOf(own, subject)] },
+    files,
+    mcp,
+  });
+  if (!config.ok) return config;
+  if (!isNew) removeEmptyConversation(world, paths.config, claudeSessionId);
+  const continues = conversationExists(world, paths.config, claudeSessionId);
+  const failure = record.lastFailure;
+  const words: ResumePromptInput = {
+    task: filled.prompt,
+    kind: attempt.kind,
+    // Of what was before, a conversation that was cleared knows nothing either.
+    continues: continues && record.cleared !== true,
+    spokenWith: record.spokenWith === true,
+    isTaskChanged: record.taskChanged === true,
+    ...defined({ failure }),
+    contextLost: record.warnings.some(({ code }) => code === contextLostCode),
+    isCutOff: record.warnings.some(({ code }) => code === cutOffCode),
+    ...defined({ rejection: record.rejection, loss }),
+    messages: record.messages,
+  };
+  // Its hooks tell the session from this file what it has to do, whatever is said now.
+  if (options.isAttended !== true) world.files.writeAtomic(paths.prompt, resumePrompt(words));
+  else answerFirstRun(world, paths.config, folder, env);
+  const prompt = continues && record.promptUnsent === true ? repeatPrompt(words) : resumePrompt(words);
+  const chosen = record.model ?? definition.model ?? state.group.config.model;
+  const model = chosen ?? modelOfSettings(world, base, { projectPath: folder, env });
+  const { allowedTools, outputSchema } = definition;
+  const args = (options.isAttended === true ? attendedArgs : workerArgs)({
+    ...defined({ model }),
+    conversation: { kind: continues ? 'resume' : 'new', claudeSessionId },
+    name: `${state.group.slug}/${sessionLabel(definition.id, definition.name)}`,
+    permissionMode: permissionModeOf(definition, generated.value),
+    settingsFile: paths.workerSettings,
+    systemPromptFile: paths.systemPrompt,
+    ...defined({ allowedTools, outputSchema }),
+    ...(mcp === null ? {} : { mcpConfigFile: paths.mcpConfig }),
+    ...(filled.files.length === 0 ? {} : { addedFolders: [paths.inputs] }),
+    ...defined({ reservedUsd: attempt.reservedUsd }),
+    ...(can.forwardsSubagents ? { forwardsSubagents: true } : {}),
+    rehearsal: options.rehearsalUrl !== undefined,
+  });
+  return ok({ spawn: { program, args, cwd: folder, env, ...heldBy(world, options, subject) }, prompt });
+}
+
+/** Where they say where telemetry goes, what the project says of that matters too. */
+function checkOwnSettings(world: World, base: JsonObject, { env, folder }: Subject): Result<void> {
+  const harmless = checkSettings(world, base, 'The configuration of the session', env);
+  const telemetry = telemetryOf(base);
+  if (!harmless.ok || Object.keys(telemetry).length === 0) return harmless;
+  return checkProjectSettings(world, folder, { ...env, ...telemetry });
+}
+
+/** It is told to build on what others do, and nobody is there to let it look. Elsewhere those folders are not. */
+function readsOf({ dependencies }: InstructionsInput, { folder, elsewhere }: Subject): string[] {
+  if (elsewhere !== undefined) return [];
+  const others = new Set(dependencies.map(({ projectPath, worktree }) => worktree?.folder ?? projectPath));
+  others.delete(folder);
+  return [...others].flatMap(readRules);
+}
+
+/** Where its process reads and writes, and what holds it. */
+function heldBy(
+  world: World,
+  options: PreparerOptions,
+  { record, attempt, paths }: Subject,
+): Omit<SpawnOptions, 'program' | 'args' | 'cwd' | 'env'> {
+  const { fifo, transcript, stderr } = paths;
+  // Before claude asks the model anything more, it is on the disk what the last answer cost.
+  const streams = { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr, syncsStdout: true as const };
+  const limits = limitsOf(record.definition, world.processes);
+  const held = { keeper: options.paths.subreaper, contained: attempt.id, ...defined({ limits }) };
+  return { ...streams, ...held };
+}
+
+/** Anew for each attempt: a dependency may have been retried since, and the worker could have written there. */
+function writeInputs(world: World, { inputs }: SessionPaths, files: readonly InputFile[]): void {
+  world.files.remove(inputs);
+  if (files.length > 0) world.files.makeFolder(inputs);
+  for (const { name, text } of files) world.files.writeAtomic(join(inputs, name), text);
+}
+
+/** What we say in CLAUDE.md; `task` is the prompt with everything filled in, `settings` those of all layers. */
+export function ownInstructions(
+  state: GroupState,
+  record: SessionRecord,
+  task: string,
+  settings: JsonObject,
+): InstructionsInput {
+  const { definition } = record;
+  return {
+    shared: [],
+    rules: [],
+    git: gitGuidance(settings),
+    own: definition.config?.generateClaudeMd !== false,
+    group: { name: state.group.name, description: state.group.description },
+    session: {
+      name: sessionLabel(definition.id, definition.name),
+      description: definition.description,
+      projectPath: definition.projectPath,
+      task,
+    },
+    dependencies: definition.dependsOn.flatMap((id) => {
+      const dependency = state.sessions.get(id);
+      if (!dependency) return [];
+      const { name, projectPath } = dependency.definition;
+      const { status } = dependency.state;
+      const worktree = defined({ worktree: dependency.workspace });
+      const result = dependency.state.status === 'completed' ? { result: dependency.state.result } : {};
+      return [{ name: sessionLabel(id, name), status, projectPath, ...worktree, ...result }];
+    }),
+  };
+}

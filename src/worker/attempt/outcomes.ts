@@ -1,0 +1,157 @@
+/** Outcomes that no stream tells of: of attempts that could not be started, or could not be supervised. */
+import type { Outcome } from '../../claude/outcome.ts';
+import { adviceText, commandText } from '../../core/advice.ts';
+import type { StopReason, Warning } from '../../core/event.ts';
+import { errorText, type Failure, type SessionFailure, type SessionFailureReason } from '../../core/failure.ts';
+import { type GroupId, roundUsd, type Usage } from '../../core/group.ts';
+import { errorCode } from '../../system/system-error.ts';
+import type { LimitKind } from '../../system/world.ts';
+import type { AttemptEnd } from '../host.ts';
+
+const sessionReasons: ReadonlySet<string> = new Set<SessionFailureReason>([
+  'claude-missing',
+  'claude-unproven',
+  'project-missing',
+  'not-logged-in',
+  'spawn-failed',
+  'write-failed',
+  'config-invalid',
+  'other-host',
+  'worktree-failed',
+  'merge-conflict',
+  'setup-failed',
+]);
+
+/** The attempt could not be started. Failures that have no meaning for a session are reported as `internal`. */
+export function failedToStart(failure: Failure): Outcome {
+  return { status: 'failed', ...sessionFailure(failure), warnings: [] };
+}
+
+/** The failure of a session for what kept it from being started or from being accepted. */
+export function sessionFailure({ reason, message, next, nextInPlace }: Failure): SessionFailure {
+  return {
+    reason: sessionReasons.has(reason) ? (reason as SessionFailureReason) : 'internal',
+    message,
+    next: nextInPlace ?? adviceText(next),
+  };
+}
+
+export function pausedBeforeStart(reason: StopReason): Outcome {
+  return { status: 'paused', reason, message: 'Paused before claude was started.', warnings: [] };
+}
+
+/** Nothing was begun on the machine that was to do so, so that another one may; null for any other trouble. */
+export function notBegun({ reason, message }: Failure): Outcome | null {
+  return reason === 'other-host' ? { status: 'paused', reason: 'interrupted', message, warnings: [] } : null;
+}
+
+/** Its machine was lost, or ended it because nobody could reach that any more; null when it ended by itself. */
+export function cutShort(end: AttemptEnd, hasResult: boolean): Outcome | null {
+  if (end.kind === 'lost') {
+    const message = `Nothing is heard of the machine ${end.host} any more; it goes on from what had come back by then.`;
+    return { status: 'paused', reason: 'host-lost', message, warnings: [] };
+  }
+  if (end.kind !== 'fenced' || hasResult) return null;
+  const message = `The machine ${end.host} could not be reached, and ended it.`;
+  return { status: 'paused', reason: 'host-lost', message, warnings: [] };
+}
+
+/** All that it may have cost besides what is known is held: what is told of it may come late, or never. */
+export function withAllHeld(usage: Usage, reservedUsd: number | undefined): Usage {
+  const { heldUsd: held = 0, estimated: _, ...rest } = usage;
+  const known = roundUsd(usage.costUsd - held);
+  // Without a cap nothing says how much that is.
+  if (reservedUsd === undefined) return usage;
+  const heldUsd = Math.max(0, roundUsd(reservedUsd - known));
+  return { ...rest, costUsd: roundUsd(known + heldUsd), ...(heldUsd > 0 ? { heldUsd } : {}) };
+}
+
+/** A worker was found at work that the log does not know, and ended; the next attempt goes on with its conversation. */
+export const strayEnded: Outcome = {
+  status: 'paused',
+  reason: 'interrupted',
+  message: 'A worker of this session that the log of the group does not know was still at work; it was ended.',
+  warnings: [
+    {
+      code: 'leftover-processes',
+      message: 'What a worker cost that the log of the group does not know is not counted.',
+    },
+  ],
+};
+
+/** The same, but it could not be ended: beside it nothing may start. */
+export const strayLeft: Outcome = {
+  status: 'failed',
+  reason: 'spawn-failed',
+  message: 'A worker of this session that the log of the group does not know is still at work and could not be ended.',
+  next: 'End that claude by hand, then retry the session.',
+  warnings: [],
+};
+
+/** An exception ended the attempt; the run goes on for the other sessions. */
+export function unexpectedEnd(error: unknown): Outcome {
+  return { status: 'failed', ...unexpectedFailure(error), warnings: [] };
+}
+
+/** The system refused something that a healthy machine does not refuse, or this program has a defect. */
+export function unexpectedFailure(error: unknown): SessionFailure<'write-failed' | 'internal'> {
+  if (errorCode(error) !== '') {
+    return {
+      reason: 'write-failed',
+      message: `The session could not be supervised: ${errorText(error)}.`,
+      next: 'Check the disk and the limits of open files and processes, then retry the session.',
+    };
+  }
+  return {
+    reason: 'internal',
+    message: `Internal error while the session was supervised: ${errorText(error)}.`,
+    next: 'This is a defect of claude-code-agent: please report it. The session can be retried.',
+  };
+}
+
+/** Some process of an attempt could not be ended. */
+export const leftoverWarning = (): Warning => ({
+  code: 'leftover-processes',
+  message: `Some processes of this session could not be ended. See: ${commandText(['doctor'])}`,
+});
+
+/** The same outcome with a note of the money that is held for the attempt, if any is. */
+export function withHeld(outcome: Outcome, { heldUsd }: Usage, groupId: GroupId): Outcome {
+  if (heldUsd === undefined) return outcome;
+  if (outcome.status === 'paused' && outcome.reason === 'host-lost') {
+    const about = `Up to $${heldUsd.toFixed(2)} that it may have cost besides are held until that is there again`;
+    const message = `${outcome.message} ${about}, or you decide. See: ${commandText(['group', 'budget', groupId])}`;
+    return { ...outcome, message };
+  }
+  const isOdd = outcome.warnings.some(({ code }) => code === 'odd-figures');
+  // It may have been cut off besides, unless it ended by itself.
+  const hasEnded = outcome.status === 'completed' || ['budget', 'claude-error'].includes(outcome.reason);
+  const odd = 'claude named figures that cannot be true';
+  const cut = 'While it worked the machine went down, claude was killed, or what the session had written was lost';
+  const cause = !isOdd ? cut : hasEnded ? odd : `${cut}; or ${odd}`;
+  const message =
+    `${cause}. Up to $${heldUsd.toFixed(2)} that it may have cost besides are counted until you decide. ` +
+    `See: ${commandText(['group', 'budget', groupId])}`;
+  return { ...outcome, warnings: [...outcome.warnings, { code: 'held-cost', message }] };
+}
+
+/** The same outcome with a note of that. */
+export function withLeftovers(outcome: Outcome): Outcome {
+  return { ...outcome, warnings: [...outcome.warnings, leftoverWarning()] };
+}
+
+const limitSentences: Readonly<Record<LimitKind, string>> = {
+  memory:
+    'All of the session together took as much memory as --memory and what claude itself is given allow, and the ' +
+    'system ended some of its processes.',
+  processes: 'It had as many processes and threads as --max-processes allows, and could not start further ones.',
+};
+
+/** The same outcome with a note of the limits that were reached, which may be why it failed. */
+export function withLimitsHit(outcome: Outcome, hit: readonly LimitKind[]): Outcome {
+  if (hit.length === 0) return outcome;
+  const sentences = hit.map((kind) => limitSentences[kind]);
+  const warnings = [...outcome.warnings, ...sentences.map((message): Warning => ({ code: 'limit-reached', message }))];
+  if (outcome.status !== 'failed') return { ...outcome, warnings };
+  return { ...outcome, message: [outcome.message, ...sentences].join(' '), warnings };
+}

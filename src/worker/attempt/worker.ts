@@ -1,0 +1,476 @@
+/**
+ * worker/attempt/: one attempt of one session. This file: from the prepared folder to the last process gone. A worker
+ * can do without us: its stream goes to a file and its input comes from a FIFO that any later runner opens again, so
+ * the same class serves a worker that we started and one that an earlier runner left behind. It is stopped by an
+ * interrupt, SIGTERM, SIGKILL.
+ */
+
+import { basename, dirname } from 'node:path';
+import { interruptGraceMs, interruptRequest, openingLines, usageRequest } from '../../claude/control.ts';
+import { parseLine } from '../../claude/messages.ts';
+import { judge, type Outcome } from '../../claude/outcome.ts';
+import {
+  type AttemptStream,
+  emptyStream,
+  foldMessage,
+  foldTotalAtEnd,
+  isSuccess,
+  usageOf,
+} from '../../claude/stream.ts';
+import { isOverCap } from '../../claude/trouble.ts';
+import { usageWithUnseen } from '../../claude/unseen-cost.ts';
+import { defined } from '../../core/defined.ts';
+import type { ProcessIdentity, StopReason } from '../../core/event.ts';
+import type { Usage } from '../../core/group.ts';
+import { delay } from '../../system/clock.ts';
+import type { World } from '../../system/world.ts';
+import type { WorkerNews } from '../facts.ts';
+import type { AttemptEnd, HostedAttempt } from '../host.ts';
+import { MessageQueue } from '../message-queue.ts';
+import { assertRefusal, patiently } from '../reap.ts';
+import type { Preparation } from './launch.ts';
+import {
+  cutShort,
+  failedToStart,
+  notBegun,
+  pausedBeforeStart,
+  strayEnded,
+  strayLeft,
+  unexpectedEnd,
+  withAllHeld,
+  withHeld,
+  withLeftovers,
+  withLimitsHit,
+} from './outcomes.ts';
+import { TranscriptFollower } from './transcript-follower.ts';
+import { WorkerMetrics } from './worker-metrics.ts';
+import type { WorkerOptions } from './worker-options.ts';
+
+/** Within this a queued message begins its turn after the last one ended; measured: some milliseconds. */
+const nextTurnMs = 1_000;
+const meterMs = 10_000;
+/** Usage is asked for at tool results too, but not more often than this. */
+const meterGapMs = 1_000;
+/** A disk that does not answer is asked again this often, so many milliseconds apart. */
+const readTriesMax = 5;
+const readAgainMs = 200;
+interface Stop {
+  readonly reason: StopReason;
+  signalled: boolean;
+}
+
+export class Worker {
+  readonly stream: AttemptStream;
+  readonly notes = new WorkerMetrics();
+  readonly #world: World;
+  readonly #options: WorkerOptions;
+  readonly #hosted: HostedAttempt;
+  /** It was started, or was found again. */
+  #isThere = false;
+  #follower: TranscriptFollower | null = null;
+  #prompt: string | null = null;
+  #stopPreparing: (() => void) | null = null;
+  readonly #said: MessageQueue;
+  #stop: Stop | null = null;
+  #endedByUs = false;
+  #timers: (() => void)[] = [];
+  #lastMeterMs = 0;
+  /** A tool has ended, or a sub-agent gone on. */
+  #hasNews = false;
+  #requests = 0;
+  #announced = '';
+  /** What is read now was written while another runner, or none, was there: nobody knows when. */
+  #isHistory = false;
+  #over = false;
+  /** It ended by itself as one does that has answered. */
+  #endedWell = false;
+  /** Its machine is lost, and nobody knows what it did there last. */
+  #isLost = false;
+
+  constructor(world: World, hosted: HostedAttempt, options: WorkerOptions) {
+    this.#world = world;
+    this.#hosted = hosted;
+    this.#options = options;
+    this.stream = emptyStream(options.prices, options.earlier);
+    this.#said = new MessageQueue(options.attemptId, options.told);
+  }
+
+  /** Prepares and spawns. The prompt is not sent before `sendPrompt`, so that the process can be logged first. */
+  async begin(prepare: Preparation): Promise<void> {
+    try {
+      await this.#launch(prepare);
+    } catch (error) {
+      this.#end(unexpectedEnd(error));
+    }
+  }
+
+  async #launch(prepare: Preparation): Promise<void> {
+    const unlogged = await this.#hosted.endUnlogged();
+    if (this.#over) return;
+    // What it printed to its end belongs to no attempt, so the next one begins behind that.
+    if (unlogged !== 'none') return this.#end(unlogged === 'left' ? strayLeft : strayEnded);
+    this.notes.isPreparing = true;
+    const launch = await prepare((stop) => {
+      this.#stopPreparing = stop;
+      if (this.#stop) stop();
+    });
+    this.notes.isPreparing = false;
+    this.#stopPreparing = null;
+    if (this.#over) return;
+    if (this.#stop) return this.#end(pausedBeforeStart(this.#stop.reason));
+    if (!launch.ok) return this.#end(failedToStart(launch.failure));
+    const started = await this.#hosted.start(launch.value.spawn, this.#options.offset);
+    // Whoever let go of it meanwhile lets go of what was started, too.
+    if (this.#over) return this.#hosted.leave();
+    if (!started.ok) return this.#end(notBegun(started.failure) ?? failedToStart(started.failure));
+    this.#prompt = launch.value.prompt;
+    this.#said.omit(launch.value.prompt);
+    this.#follow();
+    this.#emit({ kind: 'spawned', process: started.value });
+    if (this.#stop) this.#beginStop();
+  }
+
+  /**
+   * Takes over a living worker of an earlier runner, with full control. `stopping` is a stop that the earlier runner
+   * had begun; it is carried on, for nobody knows how far it came. `signalled`: it may have been told to end already.
+   */
+  adopt(process: ProcessIdentity, stopping: StopReason | undefined, signalled: boolean): void {
+    // Known before the first line is read: an interrupted result in the transcript is our doing, not the world's.
+    if (stopping !== undefined) this.#stop = { reason: stopping, signalled };
+    this.#follow();
+    this.#isHistory = true;
+    this.#follower?.drain();
+    this.#isHistory = false;
+    this.#emit({ kind: 'spawned', process });
+    if (stopping !== undefined) this.#beginStop();
+  }
+
+  /**
+   * Reads what a worker left that died without a runner, and ends whatever of it is still alive. `signalled`: it may
+   * have been told to end before it printed what it did, so that a success is no finished work.
+   */
+  async finalizeDead(stopping: StopReason | undefined, signalled: boolean): Promise<void> {
+    if (stopping !== undefined) this.#stop = { reason: stopping, signalled };
+    this.#isHistory = true;
+    this.#follower = this.#newFollower();
+    await this.#finish({ kind: 'unknown' }, 'after-crash');
+  }
+
+  /** The process is on record: let it work. Nothing happens for adopted workers, which have their prompt. */
+  sendPrompt(): void {
+    if (this.#prompt === null || this.#stop) return;
+    // In one write, for whoever adopts a worker that has its prompt takes it to have heard all that was said before.
+    this.#hosted.write([...openingLines(this.#prompt), ...this.#said.take()].join('\n'));
+    this.#prompt = null;
+  }
+
+  /** Asks the worker to stop. The first reason stays. */
+  stop(reason: StopReason): void {
+    // A worker that is being ended after its last result has done its work.
+    if (this.#stop || this.#over || this.#endedByUs) return;
+    this.#stop = { reason, signalled: false };
+    this.#stopPreparing?.();
+    this.#beginStop();
+  }
+
+  #beginStop(): void {
+    if (!this.#isThere || this.#over || this.#endedByUs) return;
+    this.#hosted.look();
+    // Before the first line nothing was asked of the model: there is nothing to interrupt and nothing to pay. Tasks
+    // that outlive their turn hear no interrupt.
+    if (this.stream.lines === 0 || this.#isTaskLeft) {
+      this.#terminate();
+      return;
+    }
+    // What claude had not read yet would begin a new turn as soon as this one is interrupted.
+    for (const line of this.#said.withdrawals()) this.#hosted.write(line);
+    this.#hosted.write(interruptRequest(this.#options.attemptId));
+    this.#after(interruptGraceMs, () => this.#terminate());
+  }
+
+  /** Says something to the model; it is merged into the turn that runs, or left to the next attempt. */
+  say(text: string): void {
+    // What is said while it stops is in the log for the next attempt already.
+    if (this.#stop) return;
+    this.#said.add(text);
+    this.#tell();
+  }
+
+  #tell(): void {
+    // Before the prompt it would be taken for the task.
+    if (this.#prompt !== null || !this.#hosted.listens || this.#stop || this.#endedByUs) return;
+    for (const line of this.#said.take()) this.#hosted.write(line);
+  }
+
+  /** It has given its last answer, so there will be no further attempt that could be told anything. */
+  get isDone(): boolean {
+    const { lastResult } = this.stream;
+    return (this.#endedByUs || this.#over) && !this.#stop && lastResult !== undefined && isSuccess(lastResult);
+  }
+
+  /** Halts all that runs of the attempt, or lets it go on; also what is being prepared for it. */
+  halt(isHalted: boolean): void {
+    this.#hosted.halt(isHalted);
+  }
+
+  /** Ends at once all that runs of the attempt; false when something would not end. It reports nothing any more. */
+  endNow(): Promise<boolean> {
+    // What is being prepared for it stops as well.
+    this.stop('deleted');
+    const ending = this.#hosted.endNow();
+    this.leave();
+    return ending;
+  }
+
+  /** Lets go of a worker that is to work on without us. */
+  leave(): void {
+    this.#over = true;
+    this.#release();
+  }
+
+  #emit(fact: WorkerNews): void {
+    const { sessionId, attemptId } = this.#options;
+    this.#options.emit({ sessionId, attemptId, ...fact });
+  }
+
+  #after(delayMs: number, action: () => void): void {
+    this.#timers.push(this.#world.clock.after(delayMs, action));
+  }
+
+  #newFollower(): TranscriptFollower {
+    return new TranscriptFollower(this.#world, {
+      path: this.#options.paths.transcript,
+      offset: this.#options.offset,
+      onLine: (line) => this.#onLine(line),
+      onCaughtUp: () => this.#onCaughtUp(),
+    });
+  }
+
+  #follow(): void {
+    this.#isThere = true;
+    this.#follower = this.#newFollower();
+    this.#hosted.onExit((status) => {
+      if (!this.#over) void this.#finish(status, 'watched');
+    });
+    this.#after(meterMs, () => this.#meterRegularly());
+  }
+
+  #onLine(line: string): void {
+    if (this.#over) return;
+    const message = parseLine(line);
+    const isSilent = this.stream.messages === 0;
+    foldMessage(this.stream, message);
+    if (isSilent && this.stream.messages > 0) this.#emit({ kind: 'answered' });
+    const writtenAfterMs = this.#isHistory ? undefined : this.#follower?.writtenAfterMs;
+    this.notes.line(message, this.stream, writtenAfterMs);
+    if (!this.#isHistory) this.#said.heard(message, line);
+    if (message.kind === 'init' && !this.#isHistory) this.#hosted.noteOwn();
+    this.#announce();
+    this.#emit({ kind: 'activity' });
+    // It would work without its rules, and be paid for a result that nobody can trust.
+    const isWithoutRules = message.kind === 'init' && this.#options.expectHook && this.stream.beganWithoutHook;
+    if (isWithoutRules && !this.#stop && !this.#endedByUs) {
+      this.#endedByUs = true;
+      this.#hosted.terminate();
+    }
+    // Of sub-agents that others have called nothing is printed but their progress.
+    const isUnwatched = this.stream.openTasks.size > 0 || this.#isGuessing;
+    if (message.kind === 'user' || isUnwatched) this.#hasNews = true;
+    if (message.kind === 'assistant' && this.#isGuessing) this.#endOverCap();
+    // The summary is no message of the conversation: only claude's own totals tell what it has cost.
+    if (message.kind === 'compact-boundary') this.#meter(0);
+    if (message.kind === 'control-response') this.#endOverCap();
+    if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
+    // At its cap claude ends the turn and not its sub-agents, which would ask on.
+    if (message.kind === 'result' && isOverCap(message) && this.#isTaskLeft) this.#endTasks();
+    if (['result', 'task', 'background'].includes(message.kind)) this.#endWhenIdle();
+  }
+
+  /** A tool's result is often followed by the last answer at once, and then there is nothing left to meter. */
+  #onCaughtUp(): void {
+    if (this.#hasNews) this.#meter();
+    this.#hasNews = false;
+  }
+
+  /** Tells the runner who claude says it is, once and again whenever that changes. */
+  #announce(): void {
+    const { sawInit, claudeSessionId, model, claudeVersion } = this.stream;
+    if (!sawInit || claudeSessionId === undefined) return;
+    const announced = `${claudeSessionId} ${model ?? ''}`;
+    if (announced === this.#announced) return;
+    this.#announced = announced;
+    this.#emit({
+      kind: 'identified',
+      claudeSessionId,
+      ...defined({ model, claudeVersion }),
+    });
+  }
+
+  /**
+   * claude does not look at its cap after what sub-agents of sub-agents say: they would spend until they are done. Of a
+   * model whose price it does not know it guesses how far that cap goes.
+   */
+  #endOverCap(): void {
+    const { reservedUsd } = this.#options;
+    const { costUsd, spending, inTurn, openTasks } = this.stream;
+    const spentUsd = this.#isGuessing ? costUsd : spending.claimed.costUsd;
+    const isOver = reservedUsd !== undefined && spentUsd > reservedUsd;
+    if (isOver && inTurn && (openTasks.size > 0 || this.#isGuessing)) this.stop('budget');
+  }
+
+  get #isGuessing(): boolean {
+    return this.stream.unpriced.length > 0;
+  }
+
+  /** The turn is over, and tasks go on: sub-agents, or commands in the background. */
+  get #isTaskLeft(): boolean {
+    return this.stream.results > 0 && !this.stream.inTurn && this.stream.openTasks.size > 0;
+  }
+
+  #endTasks(): void {
+    if (this.#stop) {
+      this.#terminate();
+      return;
+    }
+    this.#endedByUs = true;
+    this.#hosted.terminate();
+  }
+
+  /** After the last result with no task open, claude would wait for more input: end it. That is not a stop. */
+  #endWhenIdle(): void {
+    if (this.#endedByUs || this.stream.results === 0 || this.stream.openTasks.size > 0) return;
+    if (this.#stop && !this.stream.interruptAnswered) return;
+    if (!this.#stop && this.#said.isQueued && this.stream.lastResult && isSuccess(this.stream.lastResult)) {
+      this.#endUnlessItGoesOn(this.stream.results);
+      return;
+    }
+    this.#endedByUs = true;
+    this.#hosted.endIdle();
+  }
+
+  /** What lies in claude's queue begins a turn of its own at once; when none begins, it was read before. */
+  #endUnlessItGoesOn(results: number): void {
+    this.#after(nextTurnMs, () => {
+      if (this.stream.inTurn || this.stream.results !== results) return;
+      this.#said.settle();
+      this.#endWhenIdle();
+    });
+  }
+
+  #terminate(): void {
+    if (this.#over || !this.#isThere) return;
+    // A success that stood there before the signal is finished work; one that claude prints while it dies is not.
+    if (this.#stop) this.#stop.signalled ||= !this.stream.successBeforeAnswer;
+    this.#hosted.terminate();
+  }
+
+  #meterRegularly(): void {
+    this.#meter();
+    this.#hosted.look();
+    this.#after(meterMs, () => this.#meterRegularly());
+  }
+
+  #meter(gapMs = meterGapMs): void {
+    const now = this.#world.clock.now();
+    if (this.#stop || this.#endedByUs || this.stream.lines === 0) return;
+    if (Math.abs(now - this.#lastMeterMs) < gapMs) return;
+    this.#lastMeterMs = now;
+    // Often a tool has just ended: what it left running must be known should claude be killed from outside.
+    this.#hosted.look();
+    this.#requests += 1;
+    this.#hosted.write(usageRequest(String(this.#requests)));
+  }
+
+  async #finish(exit: AttemptEnd, found: 'watched' | 'after-crash'): Promise<void> {
+    const unread = await this.#readToEnd();
+    if (this.#over) return;
+    this.#over = true;
+    this.#release();
+    try {
+      const outcome = await this.#conclude(exit, found);
+      if (unread !== null) return this.#report(unexpectedEnd(unread));
+      this.#isLost = exit.kind === 'lost';
+      // Nobody saw a worker die that is found dead; the last thing it wrote is the best we know.
+      const { transcript } = this.#options.paths;
+      this.#report(outcome, found === 'after-crash' ? this.#world.files.info(transcript)?.mtimeMs : undefined);
+    } catch (error) {
+      this.#report(unexpectedEnd(error));
+    }
+  }
+
+  /** Takes in the rest of the transcript; the error of a disk that does not answer, also when it is asked again. */
+  async #readToEnd(): Promise<unknown> {
+    for (let tries = 1; !this.#over; tries += 1) {
+      try {
+        this.#follower?.finish();
+        return null;
+      } catch (error) {
+        if (tries === readTriesMax) return error;
+        await delay(this.#world.clock, readAgainMs);
+      }
+    }
+    return null;
+  }
+
+  /** Ends what is left of the worker, whatever could be read of it, and judges it. */
+  async #conclude(end: AttemptEnd, found: 'watched' | 'after-crash'): Promise<Outcome> {
+    const { leftover, limitsHit, lastStderrLine, failure } = await this.#hosted.reap();
+    if (failure !== undefined) return failedToStart(failure);
+    const cut = cutShort(end, this.stream.lastResult !== undefined);
+    if (cut !== null) return cut;
+    const exit = end.kind === 'lost' || end.kind === 'fenced' ? ({ kind: 'unknown' } as const) : end;
+    this.#endedWell = exit.kind === 'exited' && exit.code === 0 && this.#stop === null && !this.#endedByUs;
+    const { expectHook, expectStructured, totalsAtEnd } = this.#options;
+    const isTold = this.stream.sawInit && !this.stream.isAtWork;
+    const atEnd = isTold ? null : await patiently(this.#world, () => totalsAtEnd(this.stream));
+    if (atEnd !== null) foldTotalAtEnd(this.stream, atEnd);
+    const seen = {
+      isDiskFull: this.#options.isDiskFull(),
+      isCutOff: await patiently(this.#world, () => this.#options.isCutOff(this.stream)),
+      stderrTail: lastStderrLine,
+    };
+    const outcome = judge({
+      ...{ stream: this.stream, exit, found, expectHook, expectStructured, ...seen },
+      ...(this.#stop ? { stop: { ...this.#stop, successBeforeAnswer: this.stream.successBeforeAnswer } } : {}),
+      endedByUs: this.#endedByUs,
+    });
+    return withLimitsHit(leftover ? withLeftovers(outcome) : outcome, limitsHit);
+  }
+
+  #end(outcome: Outcome): void {
+    this.#over = true;
+    this.#release();
+    this.#report(outcome);
+  }
+
+  #report(outcome: Outcome, endedAtMs = this.#world.clock.now()): void {
+    const usage = this.#usageUntil(endedAtMs);
+    const rest = { progressed: this.stream.toolsDone > 0, unread: this.#said.unread };
+    this.#emit({
+      kind: 'ended',
+      outcome: withHeld(outcome, usage, basename(dirname(dirname(this.#options.paths.folder)))),
+      usage,
+      ...rest,
+    });
+  }
+
+  #usageUntil(endedAtMs: number): Usage {
+    const { reservedUsd, startedAtMs } = this.#options;
+    const durationMs = Math.max(0, Math.round(endedAtMs - startedAtMs));
+    const hasBegun = this.#options.hasBegun || this.#endedWell;
+    try {
+      const seen = usageWithUnseen({ ...this.#options, hasBegun, stream: this.stream }, durationMs);
+      return this.#isLost ? withAllHeld(seen, reservedUsd) : seen;
+    } catch (error) {
+      // Its conversation cannot be read: an end that is not told would keep its group for ever.
+      assertRefusal(error);
+      return withAllHeld({ ...usageOf(this.stream, durationMs), estimated: true }, reservedUsd);
+    }
+  }
+
+  #release(): void {
+    for (const cancel of this.#timers.splice(0)) cancel();
+    this.#follower?.close();
+    this.#hosted.leave();
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * worker/: one attempt on this machine: prepare, spawn, follow, stop, adopt, clean up. This file: what the runner asks of
+ * a host, its own or another. The host may be remote, so every answer is a promise.
+ */
+import type { ProcessIdentity } from '../core/event.ts';
+import type { Failure, Result } from '../core/failure.ts';
+import type { SessionId } from '../core/group.ts';
+import type { Attempt } from '../core/session-state.ts';
+import type { SessionPaths } from '../store/paths.ts';
+import type { ExitStatus, LimitKind, SpawnOptions } from '../system/world.ts';
+import type { CommandEnd } from './shell-command.ts';
+
+/** Which attempt, and where the files of its session lie. */
+export interface AttemptSubject {
+  readonly sessionId: SessionId;
+  readonly attemptId: string;
+  readonly paths: SessionPaths;
+}
+
+export interface Host {
+  /** The attempt as this machine has it. To ask for it does nothing. */
+  attempt(subject: AttemptSubject): HostedAttempt;
+  /** Nothing that attempts left behind is still to be looked for or being ended. */
+  readonly isIdle: boolean;
+  /** Looks at once for what attempts left behind; resolves when that has ended, or cannot be ended. */
+  finish(): Promise<void>;
+}
+
+/** How to go on with an attempt that an earlier runner left as running. */
+export type TakeOver =
+  /** It lives and has begun to work, and is followed from now on. `silentMs`: it said nothing for so long. */
+  | { readonly do: 'adopt'; readonly process: ProcessIdentity; readonly silentMs: number; readonly signalled: boolean }
+  /** It was not told its task, or printed nothing, so it cost nothing. What was there has been ended. */
+  | { readonly do: 'restart' }
+  /** It is gone: what it printed decides. `wasInterrupted`: it spoke only while it was being ended as `restart`. */
+  | { readonly do: 'finalizeDead'; readonly signalled: boolean; readonly wasInterrupted: boolean };
+
+/**
+ * How it ended. `fenced`: its machine ended it, because nobody could reach that any more. `lost`: nothing is heard of
+ * the machine, nothing of the attempt runs there any more, and what it did last is not known here.
+ */
+export type AttemptEnd =
+  | ExitStatus
+  | { readonly kind: 'fenced'; readonly host: string }
+  | { readonly kind: 'lost'; readonly host: string };
+
+/** What was found when all of an attempt was ended. */
+export interface Remains {
+  /** Something of it would not end. */
+  readonly leftover: boolean;
+  readonly limitsHit: readonly LimitKind[];
+  /** The last line on stderr, often the only explanation of an end without a result. */
+  readonly lastStderrLine: string;
+  /** Why what it did is not in its worktree here. */
+  readonly failure?: Failure;
+}
+
+/** A command of the user's in the place where an attempt worked. */
+export interface HostedCommand {
+  readonly ended: Promise<CommandEnd>;
+  stop(): void;
+}
+
+/**
+ * Its output is appended to `paths.transcript`, and stays there whoever lives meanwhile. `leave` may come at any time;
+ * of all others but `look`, `halt`, `endNow` and `reap` each has a sense only after `start`, or after a `takeOver` that
+ * said `adopt`.
+ */
+export interface HostedAttempt {
+  /** Ends a worker of the session that the log does not know; `left` when it would not end. To be asked before all. */
+  endUnlogged(): Promise<'none' | 'ended' | 'left'>;
+  /**
+   * Starts the process. `offset`: bytes of the transcript before it. Fails as `Processes.spawn`, and with `other-host`
+   * when its machine does not start it, so that it has cost nothing and may be tried on another one.
+   */
+  start(spawn: SpawnOptions, offset: number): Promise<Result<ProcessIdentity>>;
+  /** Judges what an earlier runner left of it, and follows or ends that. */
+  takeOver(attempt: Attempt): Promise<TakeOver>;
+  /** Calls `action` once when the process has ended and all it printed is in the transcript. */
+  onExit(action: (status: AttemptEnd) => void): void;
+  /** It can be written to. */
+  readonly listens: boolean;
+  /** One line for its input, or several with newlines between; the last newline is added. */
+  write(lines: string): void;
+  /** Notes what lives of it now, for when that must be ended. */
+  look(): void;
+  /** To be called before its first tool runs: whatever is there by now belongs to claude, what comes later to tools. */
+  noteOwn(): void;
+  /** Ends a claude that is idle, and before it what its tools left running. */
+  endIdle(): void;
+  /** Tells claude to end in the middle of its work, and kills it when it does not. */
+  terminate(): void;
+  /** Halts everything of it, or lets it go on; what is being prepared for it too. May be done again at any time. */
+  halt(isHalted: boolean): void;
+  /** Ends all that is left once its process has ended, and tidies its files. */
+  reap(): Promise<Remains>;
+  /** Ends at once all that lives of it, whatever it does; false when something would not end. */
+  endNow(): Promise<boolean>;
+  /** Lets go of it: what runs works on, and is told to nobody. */
+  leave(): void;
+}

@@ -1,0 +1,34 @@
+/** What a session may take, as far as the machine can hold it to that. */
+import { defined } from '../core/defined.ts';
+import { fail, ok, type Result } from '../core/failure.ts';
+import type { SessionDefinition } from '../core/group.ts';
+import { programName } from '../core/program-name.ts';
+import type { Limits, Processes } from '../system/world.ts';
+
+type Machine = Pick<Processes, 'limits'>;
+
+/**
+ * `memoryBytes` is for its commands, and the group has claude in it as well: that takes a few hundred megabytes, more
+ * in a long conversation. Without room it would be ended instead of a command.
+ */
+export const claudeMemoryBytes = 1024 ** 3;
+
+/** What `spawn` is to set; undefined = nothing. Where memory cannot be limited, claude limits that of its commands. */
+export function limitsOf(
+  { memoryBytes, maxProcesses }: Pick<SessionDefinition, 'memoryBytes' | 'maxProcesses'>,
+  machine: Machine,
+): Limits | undefined {
+  const memory =
+    memoryBytes !== undefined && machine.limits().has('memory') ? memoryBytes + claudeMemoryBytes : undefined;
+  if (memory === undefined && maxProcesses === undefined) return undefined;
+  return defined({ memory, processes: maxProcesses });
+}
+
+/** Refuses a session whose processes cannot be limited here as it asks. Fails with `spawn-failed`. */
+export function checkLimits({ maxProcesses }: Pick<SessionDefinition, 'maxProcesses'>, machine: Machine): Result<void> {
+  if (maxProcesses === undefined || machine.limits().has('processes')) return ok(undefined);
+  return fail('spawn-failed', 'The number of its processes cannot be limited here.', limitsAdvice());
+}
+
+const limitsAdvice = (): string =>
+  `Run it under \`systemd-run --user --scope -p Delegate=yes ${programName} …\`, or leave out --max-processes.`;

@@ -1,0 +1,146 @@
+/**
+ * What a session's config dir is made of: shared-config of the group, the group's and the session's config templates,
+ * the session's own settings. Reads the frozen copies, so a template that changed meanwhile changes nothing.
+ */
+import { join } from 'node:path';
+import { checkSettings } from '../../claude/launch/project-settings.ts';
+import { configSettings, readBackCheck } from '../../claude/launch/settings.ts';
+import { object } from '../../claude/lenient.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import {
+  type ConfigTemplateRef,
+  type GroupDefinition,
+  type PermissionMode,
+  permissionModes,
+  type SessionDefinition,
+} from '../../core/group.ts';
+import { sessionLabel } from '../../core/id.ts';
+import type { GroupPaths } from '../../store/paths.ts';
+import { type Checked, describeProblem, type Problem } from '../../store/yaml-text.ts';
+import type { World } from '../../system/world.ts';
+import {
+  type ConfigLayer,
+  configTemplateLayer,
+  type ResolvedConfig,
+  resolveConfig,
+  sharedConfigLayer,
+} from '../../template/config-layers.ts';
+import type { ConfigTemplate } from '../../template/config-template.ts';
+import { lookupSurroundings } from '../../template/known-names.ts';
+
+/** Loaded by the first session that has a template: most have none, and every start of a run would wait for it. */
+function configTemplates(): typeof import('../../template/config-template.ts') {
+  return require('../../template/config-template.ts');
+}
+
+/** Where the config templates of a group are read: its frozen copies, or for a preview what would be frozen. */
+export interface TemplateStore {
+  /** Folder of the group's shared-config; it need not exist. */
+  readonly sharedConfig: string;
+  load(digest: string): Checked<ConfigTemplate>;
+}
+
+/** The frozen copies below a group's folder; each is read and checked once, however many sessions use it. */
+export function frozenTemplates(world: World, paths: GroupPaths): TemplateStore {
+  const { sharedConfig, templates } = paths;
+  const loaded = new Map<string, Checked<ConfigTemplate>>();
+  return {
+    sharedConfig,
+    load(digest) {
+      const known = loaded.get(digest) ?? configTemplates().loadConfigTemplate(world, join(templates, digest));
+      // What could not be read is read again by whoever asks next.
+      if (known.ok) loaded.set(digest, known);
+      return known;
+    },
+  };
+}
+
+/** All parts of the session's configuration with the layer each comes from. Fails with `config-invalid`. */
+export function generatedConfig(
+  world: World,
+  store: TemplateStore,
+  group: GroupDefinition,
+  definition: SessionDefinition,
+): Result<ResolvedConfig> {
+  const config = definition.config ?? {};
+  const inherits = config.inheritFromGroup !== false;
+  const layers: ConfigLayer[] = [];
+  if (inherits && world.files.info(store.sharedConfig)?.kind === 'folder') {
+    const shared = configTemplates().loadSharedConfig(world, store.sharedConfig);
+    if (!shared.ok) return invalid(shared.problems);
+    layers.push({ layer: sharedConfigLayer, files: shared.value });
+  }
+  for (const reference of templatesOf(group, definition, inherits)) {
+    const layer = templateLayer(store, reference, group, definition);
+    if (!layer.ok) return layer;
+    layers.push(layer.value);
+  }
+  const resolved = resolveConfig(layers, config);
+  return resolved.ok ? checked(world, resolved.value) : invalidSentence(resolved.failure.message);
+}
+
+/** What claude would ignore without a word, and what no setting of ours beats, must not come as far as a start. */
+function checked(world: World, resolved: ResolvedConfig): Result<ResolvedConfig> {
+  const text = JSON.stringify(configSettings({ base: resolved.settings }));
+  const readable = readBackCheck('Its settings.json', text);
+  if (!readable.ok) return invalidSentence(readable.failure.message);
+  const harmless = checkSettings(world, resolved.settings, 'Its settings.json', {});
+  return harmless.ok ? ok(resolved) : invalidSentence(harmless.failure.message);
+}
+
+/**
+ * The mode a session runs in: its own, else that of its settings, else one in which work can be done unattended.
+ * Whoever wants no permissions at all has to say so for the session itself.
+ */
+export function permissionModeOf({ permissionMode }: SessionDefinition, { settings }: ResolvedConfig): PermissionMode {
+  if (permissionMode !== undefined) return permissionMode;
+  const { defaultMode } = object(settings.permissions);
+  const known = permissionModes.find((mode) => mode === defaultMode && mode !== 'bypassPermissions');
+  return known ?? 'acceptEdits';
+}
+
+/** The group's template first; one that both name counts once. */
+function templatesOf(group: GroupDefinition, definition: SessionDefinition, inherits: boolean): ConfigTemplateRef[] {
+  const own = definition.configTemplate;
+  const shared = inherits ? group.configTemplate : undefined;
+  return [...(shared === undefined || shared.digest === own?.digest ? [] : [shared]), ...(own ? [own] : [])];
+}
+
+function templateLayer(
+  store: TemplateStore,
+  { name, digest }: ConfigTemplateRef,
+  group: GroupDefinition,
+  definition: SessionDefinition,
+): Result<ConfigLayer> {
+  const loaded = store.load(digest);
+  if (!loaded.ok) return invalid(loaded.problems);
+  if (loaded.value.digest !== digest) {
+    return invalidSentence(`The frozen copy of the config template ${name} was changed.`);
+  }
+  const extra = lookupSurroundings({
+    projectPath: definition.projectPath,
+    session: sessionLabel(definition.id, definition.name),
+    group,
+  });
+  const values = { ...defaultsOf(loaded.value), ...group.variables, ...definition.variables };
+  const rendered = configTemplates().renderConfigTemplate(loaded.value, values, extra);
+  if (rendered.problems.length > 0) return invalid(rendered.problems);
+  return ok({ layer: configTemplateLayer(name), files: rendered.files });
+}
+
+function defaultsOf({ variables }: { variables: readonly { name: string; default?: string }[] }) {
+  return Object.fromEntries(
+    variables.flatMap((spec) => (spec.default === undefined ? [] : [[spec.name, spec.default]])),
+  );
+}
+
+function invalid(problems: readonly Problem[]): Result<never> {
+  return invalidSentence(`The session’s configuration cannot be used: ${problems.map(describeProblem).join('; ')}.`);
+}
+
+function invalidSentence(message: string): Result<never> {
+  const next =
+    'Correct it; what comes from a template was copied when it was named, so remove the session (or create the group ' +
+    'again) and name the template anew.';
+  return fail('config-invalid', message, next);
+}

@@ -1,0 +1,91 @@
+/** Which context systems a session has, and the hooks and words by which it gets them. */
+import { basename, relative } from 'node:path';
+import { type HookEvent, hookElsewhere, type OwnHook } from '../../claude/launch/settings.ts';
+import { cpmInstructions, cpmRules } from '../../context/cpm/instructions.ts';
+import type { Belonging } from '../../context/handover/find.ts';
+import { projectHere } from '../../context/handover/here.ts';
+import { resumeFileName } from '../../context/handover/projects.ts';
+import type { ContextName, SessionDefinition } from '../../core/group.ts';
+import { conversationId, type SessionRecord } from '../../core/session-state.ts';
+import type { SessionPaths } from '../../store/paths.ts';
+import { ownCommand } from '../../system/own-program.ts';
+import type { World } from '../../system/world.ts';
+
+/** In the order in which the model reads them. FABER, too: a session may begin a run itself. */
+const systemsDefault: readonly ContextName[] = ['cpm', 'handover', 'faber'];
+
+/** What was chosen, else all of them: where they find nothing to do they say nothing. */
+export function contextOf({ context }: SessionDefinition): readonly ContextName[] {
+  return context ?? systemsDefault;
+}
+
+const spoken = {
+  SessionStart: 'session-start',
+  PreCompact: 'pre-compact',
+  SessionEnd: 'session-end',
+} as const satisfies Record<HookEvent, string>;
+
+/** The session's own task first, then each system: the model reads them in this order. */
+export function ownHooks(packageRoot: string, systems: readonly ContextName[], isElsewhere = false): OwnHook[] {
+  // In what form the program is there that machine alone knows.
+  const own = isElsewhere ? { program: hookElsewhere, args: [] } : ownCommand('hook', packageRoot);
+  const hook = (event: HookEvent, system: string): OwnHook => ({
+    event,
+    program: { ...own, args: [...own.args, system, spoken[event]] },
+  });
+  const events: readonly HookEvent[] = ['SessionStart', 'PreCompact', 'SessionEnd'];
+  return [hook('SessionStart', 'task'), ...events.flatMap((event) => systems.map((system) => hook(event, system)))];
+}
+
+/** What a system has the model call must not stop at the question whether it may, which nobody is there to answer. */
+export function ownPermissions(systems: readonly ContextName[]): string[] {
+  if (!systems.includes('faber')) return [];
+  return ['phase', 'status', 'prime-context', 'session-end'].map((word) => `Bash(claude-code-agent faber ${word}:*)`);
+}
+
+/** What changes a resume file, loaded for the first project that has one. */
+function noting(): typeof import('../../context/handover/note.ts') {
+  return require('../../context/handover/note.ts');
+}
+
+interface NotedPlaces {
+  readonly record: SessionRecord;
+  /** Where the session works. */
+  readonly folder: string;
+  readonly paths: SessionPaths;
+}
+
+/**
+ * A project of the handover system learns the session's id before it starts, and the hooks of the session learn which
+ * project that is: in a worktree they would find only a copy of it. An id that cannot be written is left to the hooks,
+ * which say so in hooks.log.
+ */
+export function noteHandover(
+  world: World,
+  systems: readonly ContextName[],
+  { record, folder, paths }: NotedPlaces,
+): void {
+  const { projectPath } = record.definition;
+  const own = systems.includes('handover') ? projectHere(world.files, projectPath) : null;
+  // A link to a file of another name: that is work like any other, and each worktree has its own.
+  const isOther = own !== null && basename(world.files.realPath(own.file) ?? own.file) !== resumeFileName;
+  const root = isOther ? folder : projectPath;
+  const here = isOther ? projectHere(world.files, root) : own;
+  if (here === null) {
+    world.files.remove(paths.handover);
+    return;
+  }
+  const belonging: Belonging = { root, file: relative(root, here.file) };
+  world.files.writeAtomic(paths.handover, `${JSON.stringify({ version: 1, ...belonging })}\n`);
+  noting().noteInProject(world.files, here, conversationId(record), world.clock.now());
+}
+
+/** What the system prompt says of the systems: how any session keeps its state. */
+export function contextRules(systems: readonly ContextName[]): string[] {
+  return systems.includes('cpm') ? [cpmRules] : [];
+}
+
+/** What CLAUDE.md says of the systems: where this session keeps its state. */
+export function contextInstructions(systems: readonly ContextName[], claudeSessionId: string): string[] {
+  return systems.includes('cpm') ? [cpmInstructions(claudeSessionId)] : [];
+}

@@ -1,0 +1,84 @@
+/**
+ * worker/prepare/: where an attempt works and what it finds there. This file: in the project folder itself, or in a git
+ * worktree that is made before the session's first attempt, filled with what the project names, and set up by the
+ * user's command.
+ */
+
+import { attemptMark } from '../../claude/launch/attempt-mark.ts';
+import type { Failure } from '../../core/failure.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { Base } from '../../core/state.ts';
+import type { Git } from '../../git/git.ts';
+import type { World } from '../../system/world.ts';
+import type { CommandSlots } from '../attempt/command-slots.ts';
+import { stoppedWaiting, type Workplace, type WorkplaceInput } from './workplace.ts';
+
+export interface Workplaces {
+  /**
+   * Where claude is started. Fails with project-missing, worktree-failed, merge-conflict or
+   * setup-failed.
+   */
+  placeFor(input: WorkplaceInput): Promise<Result<Workplace>>;
+}
+
+/** Worktrees of a repository are made one after another: the first one fixes the base of the others. */
+export function createWorkplaces(world: World, git: Git, slots: CommandSlots): Workplaces {
+  const bases = new Map<string, Base>();
+  return {
+    placeFor: async (input) => {
+      const { projectPath, repository } = input.record.definition;
+      if (input.record.isolated !== true) {
+        if (world.files.info(projectPath)?.kind !== 'folder') return projectMissing(projectPath);
+        await noteBefore(world, git, input);
+        return ok({ folder: projectPath });
+      }
+      if (repository === undefined) return noRepository(projectPath);
+      // Its turn is taken at once: who waits for a module goes on in any order.
+      const place = import('./worktree-place.ts');
+      // Whoever has the turn hears of it; until then a failure that nobody waits for would end the whole run.
+      place.catch(() => {});
+      // A git that outlives this runner would go on making, or taking back, what the next one makes.
+      const marked = { ...git, mark: { [attemptMark]: input.attempt.id } };
+      const { definition, workspace } = input.record;
+      const options = {
+        sessionId: definition.id,
+        command: 'checkout',
+        turn: repository,
+        onStop: input.onStop,
+      } as const;
+      const isLight = workspace !== undefined && world.files.info(workspace.path)?.kind === 'folder';
+      const made = await slots.take({ ...options, isLight }, async () =>
+        (await place).isolate(marked, input, repository, bases),
+      );
+      if (made === null) return stoppedWaiting;
+      if (!made.ok) return made;
+      return (await place).setUp(world, git, input, { ...made.value, slots });
+    },
+  };
+}
+
+/** For a session that is expected to change something: what was there before its first attempt. */
+async function noteBefore(world: World, git: Git, { record, paths }: WorkplaceInput): Promise<void> {
+  const { expectChanges, repository, projectPath } = record.definition;
+  if (!expectChanges || repository === undefined || world.files.info(paths.before) !== null) return;
+  const { fingerprint } = await import('../../git/fingerprint.ts');
+  const before = await fingerprint(git, projectPath);
+  // Nobody can say then whether anything changed, which is no reason not to work.
+  if (before.ok) world.files.writeAtomic(paths.before, before.value);
+}
+
+function projectMissing(projectPath: string): { readonly ok: false; readonly failure: Failure } {
+  return fail(
+    'project-missing',
+    `The project folder ${projectPath} does not exist any more or is not a folder.`,
+    'Put it back and retry the session, or remove the session, after those that depend on it.',
+  );
+}
+
+function noRepository(projectPath: string): { readonly ok: false; readonly failure: Failure } {
+  return fail(
+    'worktree-failed',
+    `${projectPath} was in no git repository when the session was added, so it cannot have a worktree.`,
+    'Remove the session and add it again, with --isolate none if it is to work in the folder itself.',
+  );
+}

@@ -1,0 +1,135 @@
+/**
+ * The worktree of a session: made before its first attempt, filled with what the project names, set up by the user's
+ * command. Apart from workplace.ts, because a run without worktrees need not wait for what git takes.
+ */
+import { isFaberRunning } from '../../context/faber/is-running.ts';
+import { noteSessionWorktree } from '../../context/faber/worktrees.ts';
+import { defined } from '../../core/defined.ts';
+import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
+import { defaultCommandTimeoutMs, type Workspace } from '../../core/group.ts';
+import { baseSessionsOf } from '../../core/plan/isolation.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import type { Base } from '../../core/state.ts';
+import type { Git } from '../../git/git.ts';
+import { copyIncluded } from '../../git/include.ts';
+import { findRepository } from '../../git/repository.ts';
+import { commitOf } from '../../git/run-git.ts';
+import { branchName, makeWorkspace } from '../../git/worktrees/workspace.ts';
+import type { World } from '../../system/world.ts';
+import type { CommandSlots } from '../attempt/command-slots.ts';
+import { commandFailure, runShellCommand } from '../shell-command.ts';
+import { baseCommitsOf, withCure } from './base-commits.ts';
+import { contextOf } from './session-context.ts';
+import { stoppedWaiting, type Workplace, type WorkplaceInput } from './workplace.ts';
+import { describeLoss, lossOf } from './worktree-loss.ts';
+
+interface Made {
+  readonly workspace: Workspace;
+  /** Sentences for people. */
+  readonly notes: readonly string[];
+  readonly isNew: boolean;
+}
+
+export async function isolate(
+  git: Git,
+  { state, record, paths }: WorkplaceInput,
+  repository: string,
+  bases: Map<string, Base>,
+): Promise<Result<Made>> {
+  const { id, name, projectPath } = record.definition;
+  const checkout = findRepository(git.world.files, projectPath)?.top ?? projectPath;
+  const known = state.bases.get(checkout) ?? bases.get(checkout);
+  const grounds = await baseCommitsOf(git, baseSessionsOf(state, id), checkout);
+  if (!grounds.ok) return grounds;
+  const { commits, isForeign } = grounds.value;
+  const own = isForeign ? await originOf(git, projectPath, known) : ok([]);
+  if (!own.ok) return own;
+  const made = await makeWorkspace(git, {
+    projectPath,
+    repository,
+    path: paths.worktree,
+    branch: record.workspace?.branch ?? branchName(state.group.slug, id, name),
+    intentFile: paths.workspace,
+    ...(known === undefined ? {} : { base: known.base }),
+    parents: [...own.value, ...commits],
+    isKnown: record.workspace !== undefined,
+  });
+  if (!made.ok) return withCure(made.failure, baseSessionsOf(state, id));
+  const { notes, isNew } = made.value;
+  // All work of a checkout goes back to the branch that was checked out there when the first of it began.
+  const { target: found, ...rest } = made.value.workspace;
+  const target = known === undefined ? found : known.target;
+  const origin = known?.base ?? own.value[0] ?? rest.base;
+  const workspace: Workspace = { ...rest, ...defined({ target }), checkout, origin };
+  if (known === undefined) bases.set(checkout, { repository, base: origin, ...defined({ target }) });
+  return ok({ workspace, isNew, notes: [...notes, ...tellFaber(git, record, workspace)] });
+}
+
+/** What was checked out in the session's own checkout when work began there, or is now. */
+async function originOf(git: Git, projectPath: string, known: Base | undefined): Promise<Result<string[]>> {
+  if (known !== undefined) return ok([known.base]);
+  const head = await commitOf(git, projectPath, 'HEAD');
+  return head.ok ? ok(head.value === null ? [] : [head.value]) : head;
+}
+
+/** FABER keeps a list of a project's worktrees. The sentences say what that means, or what keeps ours out of it. */
+function tellFaber({ world }: Git, { definition }: SessionRecord, workspace: Workspace): string[] {
+  const { projectPath } = definition;
+  if (!contextOf(definition).includes('faber') || !isFaberRunning(world.files, projectPath)) return [];
+  const noted = noteSessionWorktree(world.files, { ...workspace, projectPath }, world.clock.now());
+  const trouble = noted.ok ? [] : [describeFailure(noted.failure)];
+  return [...trouble, `${besideFaber} To take part in it, add such a session with --isolate none.`];
+}
+
+const besideFaber =
+  'It works beside the FABER run of its project: a run belongs to a checkout, and what is recorded of it in a ' +
+  'worktree goes with that.';
+
+/** Copies what the project names and runs the set-up command, once in a worktree. */
+export async function setUp(
+  world: World,
+  git: Git,
+  { record, attempt, paths, env, isolated, isElsewhere, onStop }: WorkplaceInput,
+  { workspace, isNew, notes, slots }: Made & { readonly slots: CommandSlots },
+): Promise<Result<Workplace>> {
+  const { setup, setupTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
+  if (isNew) world.files.remove(paths.setupDone);
+  // A crash may have come between the making and this call.
+  const round = workspace.remade?.at ?? '';
+  const isSetUp = world.files.readText(paths.setupDone) === round;
+  const known = record.workspace;
+  const isNews = known === undefined || known.remade?.at !== workspace.remade?.at;
+  const loss = known !== undefined && (isNews || record.unaware) ? await lossOf(git, record, workspace) : undefined;
+  const copied = isSetUp ? ok({ notes: [] }) : await copyIncluded(git, workspace, projectPath);
+  const lost = loss === undefined ? [] : [describeLoss(loss)];
+  // It exists, also when it cannot be filled.
+  if (isNews) isolated(workspace, [...notes, ...lost, ...(copied.ok ? copied.value.notes : [])]);
+  const place = { folder: workspace.folder, ...defined({ loss }) };
+  if (isSetUp) return ok(place);
+  if (!copied.ok) return copied;
+  if (isElsewhere) return ok(place);
+  if (setup !== undefined) {
+    const { folder: cwd } = workspace;
+    const options = {
+      cwd,
+      env,
+      logFile: paths.setupLog,
+      timeoutMs: setupTimeoutMs,
+      mark: attempt.id,
+      keeper: paths.subreaper,
+    };
+    const end = await slots.take({ sessionId: record.definition.id, command: 'setup', onStop }, () => {
+      const command = runShellCommand(world, { command: setup, ...options });
+      onStop(command.stop);
+      return command.ended;
+    });
+    if (end === null) return stoppedWaiting;
+    if (!end.ok) {
+      const what = 'The set-up command of the worktree';
+      const next = `Its output is in ${paths.setupLog}. Correct it, then retry the session.`;
+      return fail('setup-failed', commandFailure(what, setup, end, setupTimeoutMs), next);
+    }
+  }
+  world.files.writeAtomic(paths.setupDone, round, { durable: true });
+  return ok(place);
+}

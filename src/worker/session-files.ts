@@ -1,0 +1,25 @@
+/** What is done to a session's files before its worker is started and after it is gone. */
+import { dirname } from 'node:path';
+import type { SessionPaths } from '../store/paths.ts';
+import type { World } from '../system/world.ts';
+
+/**
+ * What claude writes is synced as it is written (SpawnOptions.syncsStdout), and would be lost still if its file had no
+ * name; one that an earlier attempt has written to has it (`offset`).
+ */
+export function nameTranscript({ files }: World, { transcript, folder }: SessionPaths, offset: number): void {
+  if (offset > 0) return;
+  files.openAppend(transcript).close();
+  for (const path of [folder, dirname(folder)]) files.syncFolder(path);
+}
+
+/** That something cannot be tidied is no reason to call the session failed. */
+export function tidyUp({ files }: World, { folder, fifo, processes, config, tmp }: SessionPaths): void {
+  try {
+    // Put there by the session itself: whatever it leads to is not ours.
+    if (files.entryKind(folder) !== 'folder') return;
+    for (const path of [fifo, processes]) files.remove(path);
+    // claude and its tools made files there with the user's umask.
+    for (const own of [config, tmp]) files.makePrivate(own);
+  } catch {}
+}

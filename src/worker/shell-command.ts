@@ -1,0 +1,173 @@
+/**
+ * Runs a command line of the user's (`setup`, `accept`) in a folder, with a log of its own. Like a worker it bears the
+ * attempt's mark, so that whatever it leaves behind, also when we die, is found and ended.
+ */
+import { attemptMark } from '../claude/launch/environment.ts';
+import { oneLine } from '../claude/text.ts';
+import type { Failure } from '../core/failure.ts';
+import type { World } from '../system/world.ts';
+import { gatherProcesses, reap } from './reap.ts';
+
+/** As much of the end of the log is told to people and to the model. */
+const tailBytes = 6_000;
+/** A command that prints without end would fill the disk, on which the groups live as well. */
+const printedMiBMax = 64;
+const printedBytesMax = printedMiBMax * 1024 * 1024;
+/** A disk takes hundreds of megabytes in a second, so it is looked at more often than a clock would need. */
+const tickMs = 250;
+
+export interface ShellCommand {
+  /** For `/bin/sh -c`. */
+  readonly command: string;
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** Appended to. */
+  readonly logFile: string;
+  readonly timeoutMs: number;
+  /** Value of CLAUDE_CODE_AGENT_ATTEMPT. */
+  readonly mark: string;
+  /** Path of the small program of its keeper (`SpawnOptions.keeper`). */
+  readonly keeper: string;
+  /** What it reads as its input; absent = nothing. */
+  readonly inputFile?: string;
+}
+
+export interface CommandEnd {
+  readonly ok: boolean;
+  /** Null when it was ended by a signal, or could not be started. */
+  readonly exitCode: number | null;
+  readonly timedOut: boolean;
+  /** It was ended because it printed more than 64 MiB; the log holds the first of them. */
+  readonly printedTooMuch: boolean;
+  /** The end of what it printed. */
+  readonly tail: string;
+  /** Why it could not be started. */
+  readonly unstarted?: Failure;
+}
+
+export interface RunningCommand {
+  /** Settles when nothing of the command lives any more. */
+  readonly ended: Promise<CommandEnd>;
+  /** Ends it; `ended` settles as if it had failed. */
+  stop(): void;
+  /** Tells it to end and looks no further: for a runner that leaves at once, and whose successor looks again. */
+  abandon(): void;
+  /** While it is halted the time that it may take does not pass. */
+  halt(isHalted: boolean): void;
+}
+
+/**
+ * Starts the command; what cannot be started has failed, and `unstarted` says why. Throws the system's error when the
+ * log cannot be written, and `ended` rejects with it when the log cannot be read.
+ */
+export function runShellCommand(world: World, options: ShellCommand): RunningCommand {
+  const { logFile, timeoutMs, mark } = options;
+  const { promise: ended, resolve, reject } = Promise.withResolvers<CommandEnd>();
+  const { offset, spawned } = spawnShell(world, options);
+  if (!spawned.ok) {
+    const { failure: unstarted } = spawned;
+    resolve({ ok: false, exitCode: null, timedOut: false, printedTooMuch: false, tail: unstarted.message, unstarted });
+    return { ended, stop: () => {}, abandon: () => {}, halt: () => {} };
+  }
+  const { identity } = spawned.value;
+  const gather = () => gatherProcesses(world, mark, identity);
+  let known = gather();
+  let leftMs = timeoutMs;
+  let isHalted = false;
+  let ending: Promise<unknown> | null = null;
+  let isAbandoned = false;
+  let isGone = false;
+  let printedTooMuch = false;
+  const end = (): void => {
+    // Once it is gone itself, what it left is being ended already.
+    if (!isGone) ending ??= reap(world, mark, [...known, ...gather()]);
+  };
+  let cancel = () => {};
+  // Counted by ticks, so that neither a jump of the clock nor a machine that slept ends a command that works.
+  const tick = (): void => {
+    if (!isHalted) leftMs -= tickMs;
+    // Of one that is gone, and was not heard of yet, the tree cannot be seen any more.
+    known = world.processes.isAlive(identity) ? gather() : [...known, ...gather()];
+    printedTooMuch = (world.files.info(logFile)?.size ?? 0) - offset > printedBytesMax;
+    if (leftMs <= 0 || printedTooMuch) end();
+    else cancel = world.clock.after(Math.min(tickMs, leftMs), tick);
+  };
+  cancel = world.clock.after(Math.min(tickMs, leftMs), tick);
+  spawned.value.onExit((status) => {
+    isGone = true;
+    cancel();
+    if (isAbandoned) return;
+    // The next command may bear the same mark, so nobody must be looking for that any more.
+    void Promise.all([reap(world, mark, known), ending])
+      .then(() => {
+        const exitCode = status.kind === 'exited' ? status.code : null;
+        const tail = tailOf(world, logFile, offset);
+        if (cutLog(world, logFile, offset)) printedTooMuch = true;
+        const isGood = exitCode === 0 && ending === null && !printedTooMuch;
+        resolve({ ok: isGood, exitCode, timedOut: leftMs <= 0, printedTooMuch, tail });
+      })
+      .catch(reject);
+  });
+  return {
+    ended,
+    stop: end,
+    abandon: () => {
+      isAbandoned = true;
+      cancel();
+      for (const process of gather()) world.processes.signal(process, 'SIGTERM');
+    },
+    halt: (halted) => {
+      isHalted = halted;
+      for (const process of gather()) world.processes.signal(process, halted ? 'SIGSTOP' : 'SIGCONT');
+    },
+  };
+}
+
+/** `offset`: bytes of the log before what the command prints. */
+function spawnShell(world: World, { command, cwd, env, logFile, mark, keeper, inputFile }: ShellCommand) {
+  const log = world.files.openAppend(logFile);
+  log.append(`$ ${command}\n`);
+  const { size: offset } = log;
+  log.close();
+  const streams = { stdoutFile: logFile, stderrFile: logFile };
+  const marked = { ...env, [attemptMark]: mark };
+  const args = inputFile === undefined ? ['-c', command] : ['-c', 'exec /bin/sh -c "$1" <"$0"', inputFile, command];
+  const spawned = world.processes.spawn({ program: '/bin/sh', args, cwd, env: marked, ...streams, keeper });
+  return { offset, spawned };
+}
+
+function tailOf(world: World, logFile: string, offset: number): string {
+  const size = world.files.info(logFile)?.size ?? offset;
+  const from = Math.max(offset, size - tailBytes);
+  const text = new TextDecoder().decode(world.files.readBytes(logFile, from, tailBytes)).trimEnd();
+  // A cut in the middle of a line shows only the rest of it.
+  return from > offset ? text.slice(text.indexOf('\n') + 1) : text;
+}
+
+/** Whether there was anything to cut. The end, which people are told, is the same again and again by then. */
+function cutLog({ files }: World, logFile: string, offset: number): boolean {
+  if ((files.info(logFile)?.size ?? 0) - offset <= printedBytesMax) return false;
+  try {
+    files.truncate(logFile, offset + printedBytesMax);
+    const log = files.openAppend(logFile);
+    log.append(`\n[cut: it printed more than ${printedMiBMax} MiB]\n`);
+    log.close();
+  } catch {
+    // What cannot be cut stays; the command has failed as it is.
+  }
+  return true;
+}
+
+const commandCharsMax = 200;
+
+/** A sentence that says which `command` of the user's failed, and how; `what` is it. */
+export function commandFailure(name: string, command: string, end: CommandEnd, timeoutMs: number): string {
+  const what = `${name} \`${oneLine(command, commandCharsMax)}\``;
+  if (end.printedTooMuch) return `${what} printed more than 64 MiB and was ended.`;
+  if (end.timedOut) return `${what} did not end within ${Math.round(timeoutMs / 1000)} seconds.`;
+  const how = end.exitCode === null ? 'was ended by a signal or could not be started' : `failed (exit ${end.exitCode})`;
+  const last = end.tail.trimEnd().split('\n').at(-1) ?? '';
+  return last === ''
+    ? `${what} ${how} and printed nothing.`
+    : `${what} ${how}: ${last.slice(0, 200).replace(/[.\s]+$/, '')}.`;
+}

@@ -1,6 +1,6 @@
 /**
- * worker/: one attempt on this machine: prepare, spawn, follow, stop, adopt, clean up. This file: what the runner asks of
- * a host, its own or another. The host may be remote, so every answer is a promise.
+ * worker/: one attempt on this machine: prepare, spawn, follow, stop, adopt, clean up. This file: what the runner asks
+ * of a host, its own or another. The host may be remote, so every answer is a promise.
  */
 import type { ProcessIdentity } from '../core/event.ts';
 import type { Failure, Result } from '../core/failure.ts';

@@ -44,8 +44,6 @@ export async function changeGroup<T>(
         correctUsage(world, opened.value);
         await recoverTakeOvers(world, opened.value);
         const changed = await change.direct(opened.value);
-        // It may have brought what an older program must not run without.
-        correctUsage(world, opened.value);
         return changed;
       } catch (error) {
         // The system says what it refused, but for a write into an open file: the log.

@@ -9,10 +9,9 @@ import type { Command } from '../runner/request-answers.ts';
 
 export type { CommandOf } from '../runner/request-answers.ts';
 
-import { isBeyondOld } from '../store/event-shape.ts';
 import { loadGroup } from '../store/group-store.ts';
 import type { GroupWriter, OpenFailure } from '../store/group-writer.ts';
-import { otherVersion, type RequestBody } from '../store/requests.ts';
+import type { RequestBody } from '../store/requests.ts';
 import type { World } from '../system/world.ts';
 import { changeGroup } from './change-group.ts';
 import { attachWay } from './command/attach-session.ts';
@@ -112,14 +111,9 @@ async function askFor(
   runId: string,
   { command, way, accepted }: Work & { readonly command: RequestBody },
 ): Promise<Result<unknown, OpenFailure> | 'runner-gone'> {
-  // What is told here nobody has to wait for; and a runner of an earlier version checks less.
+  // A refusal that is found here needs no answer of the runner.
   const possible = checkCommand(world, group, command);
   if (!possible.ok) return possible;
-  if (command.kind === 'add-session' && isBeyondOld(command.session)) {
-    const state = loadGroup(world, group.root, group.groupId);
-    const isOld = state.ok && state.value.run?.asksBase !== true;
-    if (isOld) return { ok: false, failure: otherVersion(group.groupId) };
-  }
   const answer = await askRunner(world, group, runId, command);
   if (answer === 'runner-gone' || !answer.ok) return answer;
   accepted?.();

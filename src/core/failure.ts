@@ -88,6 +88,8 @@ export type CommandFailureReason =
   | 'corrupt-file'
   /** A file was written by a newer version of this program. */
   | 'newer-version'
+  /** A file was written by a version before 0.3. */
+  | 'older-version'
   /** The group ended with failed sessions. */
   | 'sessions-failed'
   /** So many sessions failed that nothing else was started. */

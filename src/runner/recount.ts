@@ -13,7 +13,6 @@ import type { GroupEvent } from '../core/event.ts';
 import { addUsage, exchanged, noUsage, type PriceTable, type SessionId, type Usage } from '../core/group.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import { readLog } from '../store/event-log.ts';
-import { isBeyondOld } from '../store/event-shape.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { type SessionPaths, sessionPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
@@ -32,15 +31,12 @@ const sameUsd = 1e-6;
 
 /**
  * Logs what is known of the cost of such sessions, once, and returns the event; none when there are no such sessions.
- * In a log of such a version it is logged in any case when a run begins (`isRun`), or when a session has what that one
- * would drop: that version cannot read it, and would count twice what this one resumes, or trust what is not trusted.
  * The caller holds the group's lock through `writer`. Throws the system's error when it cannot be logged.
  */
-export function correctUsage(world: World, writer: GroupWriter, isRun = false): GroupEvent[] {
+export function correctUsage(world: World, writer: GroupWriter): GroupEvent[] {
   const { state, paths } = writer;
   const doubtful = [...state.sessions].filter(([, record]) => record.doubtful);
-  const isMisread = isRun || [...state.sessions.values()].some(({ definition }) => isBeyondOld(definition));
-  if (doubtful.length === 0 && (!writer.isOld || state.isCorrected || !isMisread)) return [];
+  if (doubtful.length === 0) return [];
   const log = readLog(world, paths.events);
   const past = log.ok ? pastAttempts(log.value, new Set(doubtful.map(([id]) => id))) : new Map();
   const sessions: { sessionId: SessionId; usage: Usage }[] = [];

@@ -116,7 +116,7 @@ async function runOpened(
   const { events, booked } = await startOrBook(world, writer, start, fleet.value, options.reporter);
   if (!events.ok) return { kind: 'refused', failure: events.failure, booked };
   if (events.value.length === 0) return { kind: 'already-completed', state: writer.state, booked };
-  const corrected = correctUsage(world, writer, true);
+  const corrected = correctUsage(world, writer);
   const rehearsalUrl = await options.rehearsal?.start(writer.paths);
   if (rehearsalUrl && !rehearsalUrl.ok) return { kind: 'refused', failure: rehearsalUrl.failure };
 

@@ -18,7 +18,6 @@ import {
   type LogScan,
   type LogTrouble,
   logStart,
-  logVersion,
   scanLog,
 } from './log-lines.ts';
 import { LogLost } from './log-lost.ts';
@@ -58,8 +57,6 @@ export function createLog(world: World, path: string, groupId: GroupId, first: r
 
 export interface ReadLog {
   readonly events: GroupEvent[];
-  /** An earlier version of this program made it, and can read it. */
-  readonly isOld: boolean;
   /** A writer has it open, whose runner.lock was removed: what it writes comes behind these events. */
   readonly isHeld: boolean;
   /**
@@ -95,8 +92,7 @@ export function readForWriting(world: World, path: string): Result<ReadLog> {
       if (rest.length > wholeLines) world.files.truncate(path, position.offset + wholeLines);
       return new AppendingLog(world, path, file, position.offset);
     };
-    const isOld = (position.version ?? logVersion) < logVersion;
-    return ok({ events, isOld, isHeld, open, close: () => file.close() });
+    return ok({ events, isHeld, open, close: () => file.close() });
   } catch (error) {
     file.close();
     throw error;
@@ -158,6 +154,7 @@ export function restoreOrDelete(path: string, first = ''): Advice {
 }
 
 function describeTrouble(world: World, path: string, trouble: LogTrouble): Failure {
+  if (trouble.reason === 'older-version') return olderVersion(path);
   const before = world.files.readBytes(path, 0, trouble.offset);
   const line = before.reduce((count, byte) => (byte === newline ? count + 1 : count), 1);
   const next =
@@ -165,6 +162,13 @@ function describeTrouble(world: World, path: string, trouble: LogTrouble): Failu
       ? 'Nothing was changed. Use the newer version of claude-code-agent that wrote this group.'
       : restoreOrDelete(path, 'Nothing was changed. Repair that line by hand. ');
   return fail(trouble.reason, `Line ${line} of ${path} ${trouble.what}.`, next).failure;
+}
+
+function olderVersion(path: string): Failure {
+  const folder = dirname(path);
+  const id = basename(folder);
+  const message = `The group ${id} in ${folder} was made by a version before 0.3, which this version cannot read.`;
+  return fail('older-version', message, advise('Delete it with', ['group', 'delete', id])).failure;
 }
 
 class AppendingLog implements EventLog {

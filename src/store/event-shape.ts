@@ -3,15 +3,7 @@
  * not be read again is never written.
  */
 import type { EventType, GroupEvent } from '../core/event.ts';
-import {
-  budgetActions,
-  contextNames,
-  isolationModes,
-  limitActions,
-  lossActions,
-  type SessionDefinition,
-  whereModes,
-} from '../core/group.ts';
+import { budgetActions, contextNames, isolationModes, limitActions, lossActions, whereModes } from '../core/group.ts';
 import { isGroupId, isSessionId } from '../core/id.ts';
 import {
   type Check,
@@ -129,14 +121,6 @@ export const sessionFields: Readonly<Record<string, Check>> = {
   host: optional(isText),
   createdAt: isInstant,
 };
-
-/** What versions before 0.2 drop without a word, though they are to guard by it. */
-const beyondOld = ['untrusted', 'memoryBytes', 'maxProcesses', 'requires', 'host'] as const;
-
-/** Whether a version before 0.2 would take the session for another. */
-export function isBeyondOld(session: Partial<SessionDefinition>): boolean {
-  return beyondOld.some((name) => session[name] !== undefined);
-}
 
 const aSession = fields({ ...sessionFields, id: aSessionId });
 

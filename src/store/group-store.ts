@@ -55,8 +55,7 @@ function listGroup(world: World, root: string, id: GroupId): GroupListing | null
       const log = readQuietly(world, paths.events, headerBytesMax);
       // A runner that was killed had no time to write down what it had logged last.
       const isStale = activeGroupStatuses.has(view.status) && (log?.mtimeMs ?? 0) >= (snapshot?.mtimeMs ?? 0);
-      const isTold = !isStale && !isUntoldRehearsal(world, view, paths);
-      if (isTold && log !== null && hasHeaderOf(id, log.bytes)) return { id, meta: view };
+      if (!isStale && log !== null && hasHeaderOf(id, log.bytes)) return { id, meta: view };
     }
     if (view === null && !isFolder(world, paths.folder)) return null;
     const state = loadGroup(world, root, id);
@@ -67,12 +66,6 @@ function listGroup(world: World, root: string, id: GroupId): GroupListing | null
   } catch (error) {
     return { id, problem: unreadable(paths.folder, error).failure };
   }
-}
-
-/** A program before the one that wrote down what is play money, and what each session cost, may have rehearsed it. */
-function isUntoldRehearsal({ files }: World, { rehearsal, sessions }: GroupMeta, { folder }: GroupPaths): boolean {
-  const isOld = rehearsal === undefined && sessions.some(({ cost }) => cost === undefined);
-  return isOld && files.entryKind(join(folder, 'rehearsal-home')) !== null;
 }
 
 function unreadable(folder: string, error: unknown): { readonly ok: false; readonly failure: Failure } {

@@ -38,8 +38,6 @@ export interface GroupWriter {
   readonly paths: GroupPaths;
   /** The fold of all events recorded so far; changed in place by `record`. */
   readonly state: GroupState;
-  /** An earlier version of this program made the log, and can read it unless something was logged that it cannot. */
-  readonly isOld: boolean;
   /** Why the last snapshots could not be written; null when they could. The log is not concerned. */
   readonly snapshotProblem: Failure | null;
   /**
@@ -156,15 +154,13 @@ function openLocked(
     snapshots.check(state.value.sessions.keys());
     const log = read.value.open();
     isOpened = true;
-    const { isOld } = read.value;
-    return ok(groupWriter(world, paths, state.value, { isOld, log, lock, warn, snapshots }));
+    return ok(groupWriter(world, paths, state.value, { log, lock, warn, snapshots }));
   } finally {
     if (!isOpened) read.value.close();
   }
 }
 
 interface Parts {
-  readonly isOld: boolean;
   readonly log: EventLog;
   readonly lock: Lock;
   readonly warn: (message: string) => void;
@@ -172,7 +168,7 @@ interface Parts {
 }
 
 function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: Parts): GroupWriter {
-  const { isOld, log, lock, warn, snapshots } = parts;
+  const { log, lock, warn, snapshots } = parts;
   let latest: (() => GroupProgress) | null = null;
   let isOpen = true;
   const writeProgress = (): void => {
@@ -185,7 +181,6 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
   return {
     paths,
     state,
-    isOld,
     get snapshotProblem() {
       return snapshots.problem;
     },

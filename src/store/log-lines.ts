@@ -8,11 +8,10 @@ import type { GroupId } from '../core/group.ts';
 import { judgeEvent } from './event-shape.ts';
 import { isObject, parseJson } from './shape.ts';
 
-/**
- * Raised when a reader of the old version would misunderstand the new lines. 2: attempts whose worker was asked what
- * its totals begin with, which version 1 would count twice, and sessions whose project is not trusted.
- */
-export const logVersion = 2;
+/** Raised when a program that reads the version before would misunderstand the new lines. */
+const logVersion = 3;
+/** Nothing before 0.3, which began with this version, was published. */
+const oldestReadable = 3;
 const newline = 0x0a;
 /** Room for twice the longest header line there is. */
 export const headerBytesMax = 256;
@@ -32,7 +31,7 @@ export const logStart: LogPosition = { offset: 0 };
 
 /** Damage that may not be cut off, because good lines would go with it. */
 export interface LogTrouble {
-  readonly reason: Extract<FailureReason, 'corrupt-file' | 'newer-version'>;
+  readonly reason: Extract<FailureReason, 'corrupt-file' | 'newer-version' | 'older-version'>;
   /** Begin of the line concerned, bytes from the file's start. */
   readonly offset: number;
   /** What is wrong with the line; completes the sentence "Line N …". */
@@ -115,6 +114,7 @@ function readHeader(value: unknown): Header {
   if (!isObject(value) || typeof version !== 'number' || typeof value.groupId !== 'string') {
     return { reason: 'corrupt-file', what: 'is not the header line that every log begins with' };
   }
+  if (version < oldestReadable) return { reason: 'older-version', what: `says version ${version}` };
   if (version <= logVersion) return { groupId: value.groupId, version };
   return { reason: 'newer-version', what: `says version ${version}; this program reads up to ${logVersion}` };
 }

@@ -37,7 +37,7 @@ async function findings(): Promise<Finding[]> {
 }
 
 test.each([
-  ['header', '"version":2', '"version":9', 'says version 9'],
+  ['header', '"version":3', '"version":9', 'says version 9'],
   ['event', '"type":"group_created"', '"type":"group_imagined"', 'an event that this version does not know'],
 ])('a group whose %s is of a newer version is not damaged: the program is too old', async (_, from, to, what) => {
   const group = await user.ok('group', 'create', 'later');
@@ -52,7 +52,7 @@ test.each([
   expect(JSON.stringify(found)).not.toMatch(/damaged|delete/);
 });
 
-test.each(['rubbish\n', '', '{"type":"header","version":1,"groupId":"x"}\n'])(
+test.each(['rubbish\n', '', '{"type":"header","version":3,"groupId":"x"}\n'])(
   'a damaged group (%j) can be deleted as told, which is told once',
   async (log) => {
     const group = await user.ok('group', 'create', 'bad');

@@ -263,7 +263,8 @@ describe('listGroups', () => {
     ['a folder', 'corrupt-file', (log: string) => [rmSync(log), mkdirSync(log)]],
     ['a FIFO', 'corrupt-file', (log: string) => [rmSync(log), makeFifo(log, 0o600)]],
     ["another group's", 'corrupt-file', (log: string) => replaceIn(log, idA, idB)],
-    ['of a newer version', 'newer-version', (log: string) => replaceIn(log, '"version":2', '"version":9')],
+    ['of a version before 0.3', 'older-version', (log: string) => replaceIn(log, '"version":3', '"version":2')],
+    ['of a newer version', 'newer-version', (log: string) => replaceIn(log, '"version":3', '"version":9')],
   ])('tells of a log that is %s beside what the snapshot says', (_, reason, harm) => {
     unwrap(create(idA));
     const { events, meta } = groupPaths(root, idA);

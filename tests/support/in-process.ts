@@ -48,27 +48,17 @@ export function mayRunInProcess(args: readonly string[]): boolean {
   return !outside.test(args.join(' ')) && mayBeRefusedInProcess(args);
 }
 
-/** A program whose modules are loaded; also an earlier version of this one. */
-export interface LoadedProgram {
-  readonly createContext: typeof createContext;
-  readonly runToEnd: typeof runToEnd;
-  readonly packageRoot: string;
-}
-
 /** Runs it to its end: exit code and output. */
-export async function runInProcess(
-  { args, cwd, env, world }: CommandLine,
-  program: LoadedProgram = { createContext, runToEnd, packageRoot },
-): Promise<Finished> {
+export async function runInProcess({ args, cwd, env, world }: CommandLine): Promise<Finished> {
   const stdout = collector();
   const stderr = collector();
   const own = { stdinIsTerminal: () => false, cwd: () => cwd };
   const surroundings = { ...own, env, stdout: stdout.stream, stderr: stderr.stream };
   isBusy = true;
   try {
-    const context = program.createContext(program.packageRoot, surroundings);
+    const context = createContext(packageRoot, surroundings);
     if (world !== undefined) Object.defineProperty(context, 'world', { value: world });
-    const code = await program.runToEnd(context, args, manifest.version);
+    const code = await runToEnd(context, args, manifest.version);
     return { code, stdout: stdout.text(), stderr: stderr.text() };
   } finally {
     isBusy = false;

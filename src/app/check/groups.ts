@@ -121,6 +121,7 @@ function checkSessions({ files }: World, id: GroupId, path: string): Finding[] {
 }
 
 function unreadable(id: GroupId, failure: Failure): Finding {
+  if (failure.reason === 'older-version') return finding('group', 'warning', failure.message, failure.next);
   if (failure.reason !== 'newer-version') {
     return finding('group', 'broken', `${id} is damaged: ${failure.message}`, failure.next);
   }

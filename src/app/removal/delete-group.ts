@@ -115,7 +115,7 @@ async function forgetElsewhere(place: Place, root: string, groupId: GroupId): Pr
 }
 
 function isDamage(failure: Failure): boolean {
-  return failure.reason === 'corrupt-file' || failure.reason === 'newer-version';
+  return ['corrupt-file', 'newer-version', 'older-version'].includes(failure.reason);
 }
 
 /** Without a readable log there is no writer; the lock is taken by hand. */

@@ -50,7 +50,7 @@ function homeGroup(place: Place, root: string, { id, meta, problem }: GroupListi
   const slug = slugOf(id);
   const at = createdAtOf(id);
   if (meta === undefined || problem !== undefined) {
-    const status = problem?.reason === 'newer-version' ? 'newer' : 'damaged';
+    const status = /^(newer|older)-version$/.exec(problem?.reason ?? '')?.[1] ?? 'damaged';
     const counts = { done: 0, total: 0, costUsd: 0, estimated: false, isRehearsal: false };
     const message = problem === undefined ? '' : describeFailure(problem).slice(0, messageColumnsMax);
     return { id, slug, name: slug, status, ...counts, createdAt: at, updatedAt: at, message };

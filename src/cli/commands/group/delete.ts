@@ -119,7 +119,9 @@ function question(context: Context, group: GroupReference): string {
   const { groupId } = group;
   const loaded = loadWithRunner(context.world, group);
   if (!loaded.ok) {
-    const what = loaded.failure.reason === 'newer-version' ? 'group of a newer version' : 'damaged group';
+    const { reason } = loaded.failure;
+    const whats = { 'newer-version': 'group of a newer version', 'older-version': 'group of an older version' };
+    const what = whats[reason as keyof typeof whats] ?? 'damaged group';
     return `Delete the ${what} ${groupId} with all its files?`;
   }
   return `Delete group ${groupId} with ${plural(loaded.value.state.sessions.size, 'session')} and all transcripts?`;

@@ -111,5 +111,7 @@ function table(context: Context, root: string, listings: readonly GroupListing[]
 
 /** In the place of a status, which nobody can tell. */
 function troubled({ reason }: Failure): Cell {
-  return reason === 'newer-version' ? { text: 'newer version', tone: 'warn' } : { text: 'damaged', tone: 'bad' };
+  if (reason === 'newer-version') return { text: 'newer version', tone: 'warn' };
+  if (reason === 'older-version') return { text: 'older version', tone: 'warn' };
+  return { text: 'damaged', tone: 'bad' };
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the tests and closes with the plain line "N passed, N failed, N skipped".
+# Runs the tests of the given folders or files and closes with the plain line "N passed, N failed, N skipped".
 # Bun's JUnit output misses files that fail to load, so its own closing lines are counted.
 root=$(cd "$(dirname "$0")/.." && pwd -P)
 cd "$root" || exit 1
@@ -32,14 +32,12 @@ mkdir -p node_modules/.cache
   echo $? >"$status"
 } | tee "$log"
 code=$(cat "$status")
-# What cannot be tried on this machine is named; what waits for the long run is only counted.
+# Tests that this machine or this user cannot run are named.
 sed -n 's/^(skip) //p' "$log" | sort -u >"$folder/skipped"
-waiting=$(grep -c ' (in the long run)$' "$folder/skipped")
-if grep -v ' (in the long run)$' "$folder/skipped" >"$folder/missing"; then
+if [ -s "$folder/skipped" ]; then
   echo "Skipped, because this machine or this user lacks what they need:"
-  sed 's/^/  /' "$folder/missing"
+  sed 's/^/  /' "$folder/skipped"
 fi
-[ "$waiting" -eq 0 ] || echo "Skipped in a short run, and tried by npm run test:long: $waiting"
 awk '/^ *[0-9]+ (pass|fail|skip|todo)$/ { n[$2] = $1 }
   END { printf "%d passed, %d failed, %d skipped\n", n["pass"], n["fail"], n["skip"] + n["todo"] }' "$log"
 exit "$code"

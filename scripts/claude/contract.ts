@@ -26,17 +26,19 @@ export function namedTests(text: string): NamedTest[] {
   const cell = text.startsWith('|') ? text.split(' | ').at(-1) : undefined;
   const names = cell ?? text.split(' → ').slice(1).join(' → ');
   return [...names.matchAll(/`([\w/-]+): ([^`]+)`/g)].map(([, file = '', begin = '']) => {
-    const own = `tests/claude/${file}.test.ts`;
-    return { file: existsSync(join(root, own)) ? own : `tests/${file}.test.ts`, begin };
+    const folders = ['system/claude', 'unit/claude', 'system', 'unit'];
+    const paths = folders.map((folder) => `tests/${folder}/${file}.test.ts`);
+    return { file: paths.find((path) => existsSync(join(root, path))) ?? `tests/${file}.test.ts`, begin };
   });
 }
 
 /**
- * The test files of the contract: all of tests/claude that run the real program, and others that the document names.
+ * The test files of the contract: those of tests/system/claude that run the real program, and others that the document
+ * names.
  */
 export function contractFiles(): string[] {
   const runsClaude = /\b(claudeBinary|pinnedClaude|ContextGround)\b/;
-  const own = [...new Bun.Glob('tests/claude/*.test.ts').scanSync({ cwd: root })];
+  const own = [...new Bun.Glob('tests/system/claude/*.test.ts').scanSync({ cwd: root })];
   const named = readFileSync(contractDocument, 'utf8').split('\n').flatMap(namedTests);
   return [...new Set([...own, ...named.map(({ file }) => file)])]
     .filter((path) => existsSync(join(root, path)) && runsClaude.test(readFileSync(join(root, path), 'utf8')))

@@ -52,9 +52,9 @@ export function verdictsOf({ junit, files, stopped, exitCode }: TestRun): Verdic
   return verdicts;
 }
 
-/** `tests/claude/payer.test.ts` is `payer`; files elsewhere keep their folder. */
+/** `tests/system/claude/payer.test.ts` is `payer`; files elsewhere keep their folder. */
 export function claimKey(file: string, name: string): string {
-  return `${file.replace(/^tests\/(claude\/)?/, '').replace(/\.test\.tsx?$/, '')}: ${name}`;
+  return `${file.replace(/^tests\/(unit|system)\/(claude\/)?/, '').replace(/\.test\.tsx?$/, '')}: ${name}`;
 }
 
 interface TestCase {

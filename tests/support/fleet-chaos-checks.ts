@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { forgetGroupElsewhere } from '../../src/app/fleet/forget-group.ts';
 import { sessionUuid } from '../../src/core/id.ts';
 import { fleetPaths } from '../../src/fleet/fleet-paths.ts';
-import { git } from '../git/repository.ts';
 import { until } from './cli.ts';
 import { type ChaosResult, describe, keysLeft, runChaos, stepsOfEach, storyOf, type Trouble } from './fleet-chaos.ts';
 import { leftOf } from './fleet-scale.ts';
+import { git } from './git/repository.ts';
 import { type Noted, stepUsd } from './stepping-claude.ts';
 
 /** What was said last is dropped a moment later. */

@@ -25,10 +25,10 @@ import {
 } from '../../src/fleet/wire.ts';
 import { groupPaths, type SessionPaths, sessionPaths } from '../../src/store/paths.ts';
 import { createRealWorld } from '../../src/system/real-world.ts';
-import { basePath, makeTempFolder, until, unwrap } from '../world/rig.ts';
 import { groupId, sid } from './core-events.ts';
 import { kill } from './kill.ts';
 import { type RedisServer, startRedis } from './redis-server.ts';
+import { basePath, makeTempFolder, until, unwrap } from './system/rig.ts';
 
 export const world = createRealWorld();
 

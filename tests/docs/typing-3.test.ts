@@ -1,5 +1,0 @@
-/** Promises: what a third of the documents shows can be typed, see commands.test.ts. */
-import { longTest } from '../support/long.ts';
-import { typeAll, typedIn } from './reader.ts';
-
-longTest.each(typedIn(3))('what %s shows can be typed', (name) => typeAll(name), 120_000);

@@ -1,0 +1,148 @@
+/** One command line that must be refused (or answered without harm), and what a refusal has to look like. */
+import { expect } from 'bun:test';
+import { type CommandLine, mayBeRefusedInProcess, runInProcess } from '../../in-process.ts';
+import { unprivileged } from '../../unprivileged.ts';
+import { launcher } from '../user.ts';
+import type { Ground } from './ground.ts';
+
+export interface Circumstances {
+  readonly cwd?: string;
+  /** null = standard input is closed; absent = it is empty. */
+  readonly stdin?: string | null;
+  /** undefined = the variable is not set. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** As a user to whom file permissions apply. */
+  readonly unprivileged?: true;
+}
+
+export interface Mistake extends Circumstances {
+  readonly args: readonly string[];
+  readonly code: number;
+  /** What the sentence must name. */
+  readonly culprit: string | RegExp;
+  /** What it must tell to do. */
+  readonly next: string | RegExp;
+  /** Present when the command has something to show all the same; it is not a refusal then. */
+  readonly shows?: string | RegExp;
+}
+
+export interface Outcome {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export function mistake(
+  args: readonly string[],
+  code: number,
+  culprit: string | RegExp,
+  next: string | RegExp,
+  more: Partial<Mistake> = {},
+): Mistake {
+  return { args, code, culprit, next, ...more };
+}
+
+/** The rows of a table whose command lines begin and end alike. */
+export function mistakes(
+  argsOf: (value: string) => readonly string[],
+  code: number,
+  rows: readonly (readonly [value: string, culprit: string | RegExp, next: string | RegExp])[],
+): Mistake[] {
+  return rows.map(([value, culprit, next]) => mistake(argsOf(value), code, culprit, next));
+}
+
+const titleColumnsMax = 100;
+
+/** Command line and circumstances on one printable line. */
+export function titleOf({ args, cwd: _, ...rest }: Mistake, ground: Ground): string {
+  const words = args.map((arg) => (/^[\w./:=@-]+$/.test(arg) ? arg : JSON.stringify(arg))).join(' ');
+  const variables = Object.entries(rest.env ?? {}).map(([name, value]) => `${name}=${value ?? '(unset)'} `);
+  const input = rest.stdin === undefined ? '' : rest.stdin === null ? ' <&-' : ` < ${rest.stdin.length} characters`;
+  const line = `${variables.join('')}${words}${input}${rest.unprivileged ? ' (unprivileged)' : ''}`;
+  const plain = line.replaceAll(ground.folder, '~').replace(/[^\x20-\x7e]/g, '?');
+  return plain.length > titleColumnsMax ? `${plain.slice(0, titleColumnsMax - 3)}...` : plain;
+}
+
+const lineOf = (ground: Ground, { args, cwd = ground.folder, env }: Mistake): CommandLine => ({
+  args,
+  cwd,
+  env: { ...ground.env, ...env },
+});
+
+const needsProcess = ({ args, stdin, unprivileged }: Mistake): boolean =>
+  stdin !== undefined || unprivileged === true || !mayBeRefusedInProcess(args);
+
+async function commitAsProcess(ground: Ground, mistake: Mistake): Promise<Outcome> {
+  const line = lineOf(ground, mistake);
+  const command = [...(mistake.unprivileged ? unprivileged.prefix : []), launcher, ...line.args];
+  const closed = mistake.stdin === null ? ['sh', '-c', 'exec "$@" <&-', 'sh'] : [];
+  const set = Object.entries(line.env).filter(([, value]) => value !== undefined);
+  const child = Bun.spawn([...closed, ...command], {
+    cwd: line.cwd,
+    env: Object.fromEntries(set) as Record<string, string>,
+    stdin: typeof mistake.stdin === 'string' ? Buffer.from(mistake.stdin) : 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  });
+  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  return { code: await child.exited, stdout, stderr };
+}
+
+/**
+ * Commits all of them, those that need a process of their own never more than `atOnce` at the same time; the outcomes
+ * in the order of the mistakes.
+ */
+export async function commitAll(ground: Ground, all: readonly Mistake[], atOnce: number): Promise<Outcome[]> {
+  const outcomes: Outcome[] = [];
+  const open: [number, Mistake][] = [];
+  for (const [index, mistake] of all.entries()) {
+    if (needsProcess(mistake)) open.push([index, mistake]);
+    else outcomes[index] = await runInProcess(lineOf(ground, mistake));
+  }
+  const work = async (): Promise<void> => {
+    for (let next = open.shift(); next !== undefined; next = open.shift()) {
+      outcomes[next[0]] = await commitAsProcess(ground, next[1]);
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, work));
+  return outcomes;
+}
+
+const sentenceLengthMax = 2_100;
+
+/** How sentences begin that tell what to do. */
+const advice = new RegExp(
+  `^(?:${[
+    ...['Add', 'Check', 'Correct', 'Create', 'Delete', 'Finish', 'Give', 'Leave out', 'Let', 'Look at'],
+    ...['Lower', 'Pause', 'Put', 'Remove', 'Restore', 'Run', 'Say', 'See:', 'Set', 'Start', 'Try', 'Use', 'Watch'],
+  ].join('|')}) `,
+);
+
+/** One of the sentences after the one with the trouble, or below a list of troubles, tells what to do: `next`. */
+export function expectAdvice(stderr: string, next: string | RegExp = ''): void {
+  const lines = stderr.trimEnd().split('\n');
+  const sentences = (lines.at(-1) as string).split(/(?<=[.?]) (?=[A-Z])/);
+  const following = lines.length > 1 ? sentences : sentences.slice(1);
+  expect(following.join(' ')).toMatch(next);
+  expect({ stderr, advises: following.some((sentence) => advice.test(sentence)) }).toMatchObject({ advises: true });
+}
+
+/** One line that says what is wrong and what to do next, nothing that moves a cursor, and nothing else. */
+export function expectRefusal(mistake: Mistake, { code, stdout, stderr }: Outcome): void {
+  expect(stderr).toMatch(mistake.culprit);
+  expect(stderr).toMatch(mistake.next);
+  expect({ code, stderr }).toEqual({ code: mistake.code, stderr });
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: nothing of the input may control the terminal.
+  expect(stdout + stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028-\u202e]/);
+  expect(stderr).not.toMatch(/\n\s+at |Internal error|defect|undefined|\[object/);
+  expect(stderr.length).toBeLessThan(sentenceLengthMax);
+  if (mistake.shows !== undefined) {
+    expect(stdout).toMatch(mistake.shows);
+    return;
+  }
+  expect(stdout).toBe('');
+  expectAdvice(stderr, mistake.next);
+  // One line, or a list of the problems of a file with the next step below it.
+  const list = /^claude-code-agent: [A-Z][^\n]+ problems?:\n(?:[^\n]+:\d+:\d+: [^\n]+\n)+[A-Z][^\n]+\.\n$/;
+  if (!list.test(stderr)) expect(stderr).toMatch(/^claude-code-agent: [A-Z"][^\n]+\n$/);
+}

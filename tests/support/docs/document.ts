@@ -1,0 +1,123 @@
+/** Reads a Markdown document as somebody who types what it shows. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from '../cli.ts';
+
+/** One command as it stands in the document, with its comment. */
+export interface TypedCommand {
+  readonly line: number;
+  readonly text: string;
+  /** What an HTML comment has typed before; the reader has come there in another way. */
+  readonly isUnseen: boolean;
+}
+
+/** A fenced block that is marked as one that no test types. */
+export interface Exception {
+  readonly line: number;
+  readonly why: string;
+  readonly commands: readonly string[];
+}
+
+export interface Document {
+  readonly name: string;
+  readonly text: string;
+  readonly commands: readonly TypedCommand[];
+  readonly exceptions: readonly Exception[];
+  /** What the reader has in files of these names, as the document shows them. */
+  readonly files: ReadonlyMap<string, string>;
+  /** Lines of blocks that are not typed and yet begin like a command. */
+  readonly overlooked: readonly string[];
+}
+
+/** A fenced block, or a comment with what is typed before the next one. */
+interface Block {
+  readonly kind: 'unseen' | (string & {});
+  readonly line: number;
+  readonly lines: readonly string[];
+  /** The HTML comment that stands directly above it. */
+  readonly note: string;
+}
+
+/** The README and everything in docs/. */
+export function documents(): Document[] {
+  const pages = readdirSync(join(packageRoot, 'docs')).filter((name) => name.endsWith('.md'));
+  return ['README.md', ...pages.toSorted().map((name) => `docs/${name}`)].map(readDocument);
+}
+
+export function readDocument(name: string): Document {
+  const text = readFileSync(join(packageRoot, name), 'utf8');
+  const commands: TypedCommand[] = [];
+  const exceptions: Exception[] = [];
+  const files = new Map<string, string>();
+  const overlooked: string[] = [];
+  for (const { kind, line, lines, note } of blocksOf(text)) {
+    if (kind === 'unseen') {
+      commands.push(...commandsOf(lines, line + 1, true));
+      continue;
+    }
+    const file = /^file: (\S+)$/.exec(note)?.[1];
+    if (file !== undefined) files.set(file, `${lines.join('\n')}\n`);
+    if (kind === 'sh') {
+      const shown = commandsOf(lines, line + 1, false);
+      const why = /^not typed: (.+)$/s.exec(note)?.[1];
+      if (why === undefined) commands.push(...shown);
+      else exceptions.push({ line, why, commands: shown.map((command) => command.text) });
+      continue;
+    }
+    // A step of a continuous integration.
+    const steps = lines.map((one) => /^- run: (.*)$/.exec(one)?.[1] ?? '');
+    commands.push(...commandsOf(steps, line + 1, false));
+    overlooked.push(...lines.filter((one) => /^(?:\$ )?(?:cca|claude-code-agent|npm|git) /.test(one)));
+  }
+  return { name, text, commands, exceptions, files, overlooked };
+}
+
+function blocksOf(text: string): Block[] {
+  const blocks: Block[] = [];
+  const lines = text.split('\n');
+  let note = '';
+  for (let at = 0; at < lines.length; at += 1) {
+    const line = lines[at] ?? '';
+    const opening = /^( *)```(\w*)/.exec(line);
+    if (opening !== null) {
+      const end = lines.findIndex((other, index) => index > at && other.trim() === '```');
+      const body = lines.slice(at + 1, end).map((one) => one.slice(opening[1]?.length));
+      blocks.push({ kind: opening[2] ?? '', line: at + 1, lines: body, note });
+      note = '';
+      at = end;
+    } else if (line.startsWith('<!--')) {
+      const end = lines.findIndex((other, index) => index >= at && other.endsWith('-->'));
+      if (line === '<!-- typed before:') {
+        blocks.push({ kind: 'unseen', line: at + 1, lines: lines.slice(at + 1, end), note: '' });
+      } else
+        note = lines
+          .slice(at, end + 1)
+          .join('\n')
+          .slice('<!--'.length, -'-->'.length)
+          .trim();
+      at = end;
+    } else if (line.trim() !== '') note = '';
+  }
+  return blocks;
+}
+
+/** Lines that only together are something a shell understands are one command. */
+function commandsOf(lines: readonly string[], first: number, isUnseen: boolean): TypedCommand[] {
+  const commands: TypedCommand[] = [];
+  let begun = '';
+  let start = first;
+  for (const [index, line] of lines.entries()) {
+    if (begun === '') start = first + index;
+    begun += `${line}\n`;
+    if (line.endsWith('\\') || !isWhole(begun)) continue;
+    if (begun.replace(/^\s*#.*$/gm, '').trim() !== '') commands.push({ line: start, text: begun.trim(), isUnseen });
+    begun = '';
+  }
+  if (begun !== '') throw new Error(`No shell understands line ${start}: ${begun}`);
+  return commands;
+}
+
+function isWhole(text: string): boolean {
+  if (!/['"`$(]/.test(text)) return true;
+  return Bun.spawnSync(['sh', '-n'], { stdin: Buffer.from(text), stderr: 'ignore' }).success;
+}

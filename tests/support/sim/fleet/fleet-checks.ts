@@ -1,0 +1,227 @@
+/** What holds among several machines, checked from outside: by their processes, the engine and the log of the group. */
+import type { GroupState } from '../../../../src/core/state.ts';
+import { hostsKey } from '../../../../src/fleet/keys.ts';
+import type { ClaudeBook } from '../books.ts';
+import { LogWatch } from '../log-watch.ts';
+import { dearestMessageUsd } from '../scenario.ts';
+import type { FleetMachine } from './fleet-machine.ts';
+import type { FleetPlace } from './fleet-place.ts';
+import { home } from './fleet-scenario.ts';
+
+export const fleetPromises = {
+  once: 'an attempt is started once',
+  alone: 'no two of one session work at once',
+  final: 'what is completed is not begun again',
+  money: 'the cap holds among machines',
+  books: 'the books are right when all is well again',
+  settled: 'all comes to its end',
+  leftovers: 'nothing is left on any machine',
+  engine: 'nothing is left in the engine',
+  bounded: 'what lies in the engine is bounded',
+  work: 'what a completed session has made is here',
+  exceptions: 'nothing throws',
+} as const;
+
+/** What a machine ends, it ends within so long: SIGTERM, SIGKILL, and a look before. */
+const ladderMs = 16_000;
+const bytesMax = 4_000_000;
+const cent = 1e-6;
+/** What is said may be on its way for so long. */
+const onItsWayMs = 4_000;
+
+interface Seen {
+  readonly book: ClaudeBook;
+  readonly machine: FleetMachine;
+  readonly lines: string[];
+}
+
+export class FleetChecks {
+  readonly #place: FleetPlace;
+  readonly #machines: ReadonlyMap<string, FleetMachine>;
+  readonly #seen: Seen[] = [];
+  readonly #completed = new Set<string>();
+  /** By attempt: what the log says that it cost, and what of it is only held. */
+  readonly #costs = new Map<string, { readonly usd: number; readonly heldUsd: number }>();
+  readonly #wokeMs = new Map<FleetMachine, number>();
+  readonly events = new Map<string, number>();
+
+  readonly #log: LogWatch;
+
+  constructor(place: FleetPlace, machines: ReadonlyMap<string, FleetMachine>) {
+    this.#place = place;
+    this.#machines = machines;
+    const { disk, log } = this.#home;
+    this.#log = new LogWatch(disk, log.path, ({ message }) => this.#violate('exceptions', message));
+  }
+
+  get #home(): FleetMachine {
+    return this.#machines.get(home) as FleetMachine;
+  }
+
+  spawned(machine: FleetMachine, book: ClaudeBook): void {
+    const twin = this.#seen.find(
+      (other) =>
+        other.book.attemptId === book.attemptId &&
+        (machine !== this.#home || other.machine !== machine || other.book.begun),
+    );
+    if (twin !== undefined)
+      this.#violate('once', `${book.process.name} begins the attempt of ${twin.book.process.name}`);
+    this.#takeEvents();
+    if (this.#completed.has(book.sessionId))
+      this.#violate('final', `${book.process.name} begins although ${book.sessionId} is completed`);
+    this.#seen.push({ book, machine, lines: [] });
+    this.#checkAlone(book.sessionId);
+  }
+
+  worked(book: ClaudeBook, line: string): void {
+    this.#seen.find((one) => one.book === book)?.lines.push(line);
+    this.#checkAlone(book.sessionId);
+  }
+
+  woke(machine: FleetMachine): void {
+    this.#wokeMs.set(machine, this.#place.timeline.nowMs);
+  }
+
+  /** One that sleeps does nothing; one that has just woken is being ended, and may end what it was saying. */
+  #checkAlone(sessionId: string): void {
+    const living = this.#seen.filter(({ book, machine }) => {
+      if (book.sessionId !== sessionId || !book.process.alive || machine.isSuspended) return false;
+      return this.#place.timeline.nowMs - (this.#wokeMs.get(machine) ?? Number.NEGATIVE_INFINITY) > ladderMs;
+    });
+    if (living.length < 2) return;
+    this.#violate('alone', living.map(({ book }) => book.process.name).join(' and '));
+  }
+
+  step(): void {
+    this.#home.checks.step();
+    this.#takeEvents();
+    this.#checkMoney();
+    if (this.#place.engine.usedBytes > bytesMax)
+      this.#violate('bounded', `${this.#place.engine.usedBytes} bytes lie in the engine`);
+  }
+
+  #takeEvents(): void {
+    this.#log.catchUp();
+    for (const event of this.#log.takeNew()) {
+      this.events.set(event.type, (this.events.get(event.type) ?? 0) + 1);
+      switch (event.type) {
+        case 'session_accepting':
+        case 'session_failed':
+        case 'session_paused':
+        case 'session_completed':
+        case 'session_booked':
+          this.#costs.set(event.attemptId, { usd: event.usage.costUsd, heldUsd: event.usage.heldUsd ?? 0 });
+          if (event.type === 'session_completed') this.#checkCompleted(event.sessionId, event.attemptId);
+          break;
+        default:
+      }
+    }
+  }
+
+  /** All that the last attempt has made is on the session's branch here. */
+  #checkCompleted(sessionId: string, attemptId: string): void {
+    this.#completed.add(sessionId);
+    const lines = this.#seen.filter(({ book }) => book.attemptId === attemptId).flatMap((one) => one.lines);
+    const number = sessionId.slice(0, 3);
+    const ref = this.#home.git
+      .refsOf('/projects/one')
+      .find((name) => name.startsWith(`refs/heads/cca/simulated/${number}`));
+    const text = ref === undefined ? '' : (this.#home.git.treeOf('/projects/one', ref)?.get('work.txt') ?? '');
+    const missing = lines.find((line) => !text.includes(line));
+    if (missing !== undefined) this.#violate('work', `${sessionId} is completed without "${missing.trim()}" on ${ref}`);
+  }
+
+  get state(): GroupState | null {
+    return this.#log.state;
+  }
+
+  #checkMoney(): void {
+    const { state } = this.#log;
+    const { maxBudgetUsd } = state?.group.config ?? {};
+    if (state == null || maxBudgetUsd === undefined) return;
+    const count = this.#seen.filter(({ book }) => book.chargedUsd > 0).length;
+    const charged = this.#seen.reduce((sum, { book }) => sum + book.chargedUsd, 0);
+    // What nobody was ever told of an attempt that was killed in the middle of a message is not known.
+    const unknown = this.#seen.reduce((sum, { book }) => {
+      const cost = this.#costs.get(book.attemptId);
+      return sum + (cost === undefined ? 0 : Math.max(0, book.chargedUsd - cost.usd));
+    }, 0);
+    const open = this.#seen.filter(({ book }) => book.chargedUsd > 0 && !this.#costs.has(book.attemptId)).length;
+    const recordedOver = Math.min(count, open + state.group.config.maxConcurrentSessions);
+    const most = maxBudgetUsd + dearestMessageUsd * recordedOver + unknown + cent;
+    if (charged > most) this.#violate('money', `$${charged} are spent, at most $${most} may be`);
+    const bound = state.usage.costUsd + state.reservedUsd;
+    const boundMost = maxBudgetUsd + dearestMessageUsd * count + cent;
+    if (bound > boundMost) this.#violate('money', `$${bound} are spent, held and reserved of $${maxBudgetUsd}`);
+  }
+
+  /** All faults are over, the group is completed, and the machines had time to tidy up. */
+  settled(): void {
+    this.step();
+    for (const machine of this.#machines.values()) {
+      for (const process of machine.table.living.values()) {
+        if (process.kind !== 'runner') this.#violate('leftovers', `${process.name} lives when all is over`);
+      }
+      const slots = machine.disk.find('/data/fleet/slots');
+      const kept = slots?.kind === 'folder' ? slots.entries.size : 0;
+      // What it keeps for a runner that may have heard all of it, or whose leave the engine forgot, takes no slot.
+      const { outOfReachSinceMs, engine } = this.#place;
+      const isFree = (outOfReachSinceMs !== null || engine.hasForgotten) && this.#usedBy(machine) === 0;
+      if (kept > 0 && !isFree && !this.isHeld)
+        this.#violate('leftovers', `${kept} slots of ${machine.name} are in use when all is over`);
+    }
+    this.#checkEngine();
+    for (const { book } of this.#seen) this.#checkBook(book);
+  }
+
+  /** Slots, as the machine tells itself. */
+  #usedBy({ name }: FleetMachine): number {
+    const { fields, open } = this.#place.engine;
+    const told = open(`${hostsKey}/${name}`, fields.get(hostsKey)?.get(name) ?? new Uint8Array(0));
+    return Number(/"used":(\d+)/.exec(told)?.[1]);
+  }
+
+  /** Money of a lost attempt is not known yet. */
+  get isHeld(): boolean {
+    return [...(this.#log.state?.sessions.values() ?? [])].some(({ lost }) => lost !== undefined);
+  }
+
+  #checkEngine(): void {
+    const { streams, jobs, hasForgotten } = this.#place.engine;
+    // It may have forgotten that something was removed.
+    if (this.isHeld || hasForgotten) return;
+    for (const [name, entries] of streams) {
+      // What is said to a group whose run is over, or that is out of reach then, is kept for a while, and for nobody.
+      const sinceMs = (this.#place.outOfReachSinceMs ?? this.#place.overSinceMs) - onItsWayMs;
+      const isLate = name.startsWith('cca:g:') && entries.every(({ atMs }) => atMs > sinceMs);
+      if (entries.length > 0 && !isLate)
+        this.#violate('engine', `${entries.length} messages are left in ${name}: ${this.#place.engine.describe(name)}`);
+    }
+    for (const [id, { token, wish }] of jobs) {
+      // Taken by a machine that never heard that, for a runner that was killed before it could look after it.
+      if (token !== null && this.#place.wasRunnerKilled) continue;
+      this.#violate('engine', `the wish ${id} of ${wish.sessionId.slice(0, 3)} is left, taken as ${token}`);
+    }
+  }
+
+  #checkBook(book: ClaudeBook): void {
+    // Its machine has not told yet what it cost.
+    const { lost } = this.state?.sessions.get(book.sessionId) ?? {};
+    if (lost?.some(({ attempt }) => attempt.id === book.attemptId)) return;
+    const cost = this.#costs.get(book.attemptId);
+    if (book.chargedUsd === 0) return;
+    if (cost === undefined) {
+      this.#violate('books', `nothing is on record of ${book.process.name}, which cost $${book.chargedUsd}`);
+      return;
+    }
+    const told = Math.max(book.toldUsd, book.begunUsd);
+    if (cost.usd < told - cent)
+      this.#violate('books', `${book.process.name} told of $${told}, on record are $${cost.usd}`);
+    if (cost.usd - cost.heldUsd > book.chargedUsd + cent)
+      this.#violate('books', `${book.process.name} was charged $${book.chargedUsd}, on record are $${cost.usd}`);
+  }
+
+  #violate(promise: keyof typeof fleetPromises, message: string): void {
+    this.#place.violate(fleetPromises[promise], message);
+  }
+}

@@ -1,0 +1,231 @@
+/**
+ * The engine of a fleet over virtual time: streams, leases, blobs and what is published, as Redis has them. How it is
+ * asked is in engine-client.ts. When the engine is started anew it may have forgotten the last moments.
+ */
+import type { Lease, TakenWish } from '../../../../src/fleet/engine.ts';
+import { labelsOf } from '../../../../src/fleet/keys.ts';
+import { type Wish, wish as wishShape } from '../../../../src/fleet/wire.ts';
+import type { Seeded } from '../seeded.ts';
+import type { Timeline } from '../virtual-clock.ts';
+
+const blobMs = 3_600_000;
+const rememberedMs = 150_000;
+
+interface Job {
+  readonly labelSet: string;
+  readonly wish: Wish;
+  readonly priority: number;
+  readonly order: number;
+  /** Who took it; null = it waits. */
+  token: string | null;
+  untilMs: number;
+}
+
+interface StoredEntry {
+  readonly id: number;
+  readonly bytes: Uint8Array;
+  readonly atMs: number;
+}
+
+interface Waiter {
+  readonly after: number;
+  readonly tell: () => void;
+}
+
+/** Whether what is sent arrives, and whether answers do. */
+export interface Link {
+  up: boolean;
+  down: boolean;
+}
+
+export class VirtualEngine {
+  readonly timeline: Timeline;
+  readonly luck: Seeded;
+  readonly streams = new Map<string, StoredEntry[]>();
+  readonly jobs = new Map<string, Job>();
+  readonly blobs = new Map<string, { readonly bytes: Uint8Array; readonly untilMs: number }>();
+  readonly fields = new Map<string, Map<string, Uint8Array>>();
+  readonly labelSets = new Set<string>();
+  readonly waiters = new Map<string, Set<Waiter>>();
+  readonly subscribers = new Set<() => void>();
+  readonly clients = new Set<() => void>();
+  isDown = false;
+  /** Shows what was sealed, for people. */
+  open: (stream: string, bytes: Uint8Array) => string = () => '';
+  /** Something was forgotten, that it was removed perhaps. */
+  hasForgotten = false;
+  #starts = 1;
+  #lastId = 0;
+  #order = 0;
+  /** What takes back each change, newest last. */
+  #undo: { readonly atMs: number; readonly take: () => void }[] = [];
+
+  constructor(timeline: Timeline, luck: Seeded) {
+    this.timeline = timeline;
+    this.luck = luck;
+  }
+
+  get runId(): string {
+    return `run${this.#starts}`;
+  }
+
+  /** All connections are gone with it. */
+  stop(): void {
+    this.isDown = true;
+    for (const lose of this.clients) lose();
+  }
+
+  /** It is there again, and has forgotten what was done within the last `forgetsMs`. */
+  restart(forgetsMs: number): void {
+    this.isDown = false;
+    this.#starts += 1;
+    this.hasForgotten = true;
+    const since = this.timeline.nowMs - forgetsMs;
+    for (let last = this.#undo.at(-1); last !== undefined && last.atMs > since; last = this.#undo.at(-1)) {
+      this.#undo.pop();
+      last.take();
+    }
+    // Nobody can be told to forget what was forgotten before.
+    this.#undo = [];
+  }
+
+  #changed(take: () => void): void {
+    const { nowMs } = this.timeline;
+    this.#undo.push({ atMs: nowMs, take });
+    if (this.#undo.length > 4_000) this.#undo = this.#undo.filter(({ atMs }) => atMs > nowMs - rememberedMs);
+  }
+
+  #set<K, V>(map: Map<K, V>, key: K, value: V): void {
+    const [had, before] = [map.has(key), map.get(key) as V];
+    map.set(key, value);
+    this.#changed(() => (had ? map.set(key, before) : map.delete(key)));
+  }
+
+  #delete<K, V>(map: Map<K, V>, key: K): boolean {
+    if (!map.has(key)) return false;
+    const before = map.get(key) as V;
+    map.delete(key);
+    this.#changed(() => map.set(key, before));
+    return true;
+  }
+
+  // Streams.
+
+  append(stream: string, messages: readonly Uint8Array[]): string[] {
+    const ids = messages.map(() => {
+      this.#lastId += 1;
+      return this.#lastId;
+    });
+    const added = messages.map((bytes, index) => ({ id: ids[index] as number, bytes, atMs: this.timeline.nowMs }));
+    this.#set(this.streams, stream, [...(this.streams.get(stream) ?? []), ...added]);
+    for (const waiter of [...(this.waiters.get(stream) ?? [])]) waiter.tell();
+    return ids.map(String);
+  }
+
+  /** What lies in the stream, for people. */
+  describe(stream: string): string {
+    return (this.streams.get(stream) ?? [])
+      .map(({ bytes, atMs }) => `${Math.round(atMs / 1_000)} s ${this.open(stream, bytes)}`)
+      .join('; ');
+  }
+
+  after(stream: string, id: number): StoredEntry[] {
+    return (this.streams.get(stream) ?? []).filter((entry) => entry.id > id);
+  }
+
+  remove(stream: string, ids: readonly string[]): void {
+    const gone = new Set(ids.map(Number));
+    const left = (this.streams.get(stream) ?? []).filter(({ id }) => !gone.has(id));
+    if (left.length > 0) this.#set(this.streams, stream, left);
+    else this.#delete(this.streams, stream);
+  }
+
+  // Slots.
+
+  wish(job: string, wish: Wish, labelSet: string, priority: number): void {
+    this.labelSets.add(labelSet);
+    this.#order += 1;
+    this.#set(this.jobs, job, { labelSet, wish, priority, order: this.#order, token: null, untilMs: 0 });
+    for (const tell of this.subscribers) tell();
+  }
+
+  isHeld(job: Job): boolean {
+    return job.token !== null && job.untilMs > this.timeline.nowMs;
+  }
+
+  withdraw(id: string): boolean {
+    const job = this.jobs.get(id);
+    return job !== undefined && !this.isHeld(job) && this.#delete(this.jobs, id);
+  }
+
+  take(labels: readonly string[], token: string, leaseMs: number): TakenWish | null {
+    const own = new Set(labels);
+    const fitting = [...this.jobs].filter(
+      ([, { token: taken, labelSet }]) => taken === null && labelsOf(labelSet).every((label) => own.has(label)),
+    );
+    const rank = ([, job]: readonly [string, Job]): number[] => [
+      -labelsOf(job.labelSet).length,
+      job.priority,
+      job.order,
+    ];
+    fitting.sort((a, b) => compare(rank(a), rank(b)));
+    const [first] = fitting;
+    if (first === undefined) return null;
+    const [job, found] = first;
+    this.#set(this.jobs, job, { ...found, token, untilMs: this.timeline.nowMs + leaseMs });
+    return { labelSet: found.labelSet, job, token, wish: wishShape.parse(found.wish) };
+  }
+
+  renew({ job, token }: Lease, leaseMs: number): boolean {
+    const found = this.jobs.get(job);
+    if (found === undefined || !this.isHeld(found) || found.token !== token) return false;
+    this.#set(this.jobs, job, { ...found, untilMs: this.timeline.nowMs + leaseMs });
+    return true;
+  }
+
+  complete({ job, token }: Lease): boolean {
+    const found = this.jobs.get(job);
+    if (found === undefined || !this.isHeld(found) || found.token !== token) {
+      this.withdraw(job);
+      return false;
+    }
+    return this.#delete(this.jobs, job);
+  }
+
+  leftOf(id: string): number | null {
+    const job = this.jobs.get(id);
+    return job !== undefined && this.isHeld(job) ? job.untilMs - this.timeline.nowMs : null;
+  }
+
+  // Blobs and what is known by names.
+
+  putBlob(id: string, bytes: Uint8Array): void {
+    this.#set(this.blobs, id, { bytes, untilMs: this.timeline.nowMs + blobMs });
+  }
+
+  blob(id: string): Uint8Array | null {
+    const found = this.blobs.get(id);
+    return found === undefined || found.untilMs <= this.timeline.nowMs ? null : found.bytes;
+  }
+
+  dropBlob(id: string): void {
+    this.#delete(this.blobs, id);
+  }
+
+  setField(key: string, field: string, value: Uint8Array): void {
+    this.#set(this.fields, key, new Map(this.fields.get(key)).set(field, value));
+  }
+
+  /** Bytes in streams and blobs. */
+  get usedBytes(): number {
+    let sum = 0;
+    for (const entries of this.streams.values()) for (const { bytes } of entries) sum += bytes.length;
+    for (const { bytes } of this.blobs.values()) sum += bytes.length;
+    return sum;
+  }
+}
+
+function compare(a: readonly number[], b: readonly number[]): number {
+  const at = a.findIndex((value, index) => value !== b[index]);
+  return at < 0 ? 0 : (a[at] as number) - (b[at] as number);
+}

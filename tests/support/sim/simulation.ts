@@ -1,0 +1,68 @@
+/**
+ * One simulation from its scenario to its end: one pending thing after the other is let happen, and all is checked.
+ * `SIM_SEED=N sh scripts/bun.sh test tests/unit/sim/simulation.test.ts` replays one seed alone and prints its story.
+ */
+import { drainMicrotasks } from 'bun:jsc';
+import { Checks, invariants } from './checks.ts';
+import type { Coverage } from './coverage.ts';
+import { createVirtualGroup, groupReference } from './group-setup.ts';
+import type { Scenario } from './scenario.ts';
+import { type Listen, User, type Wrap } from './user.ts';
+import { type Violation, VirtualMachine } from './virtual-machine.ts';
+
+/** More than any scenario needs; a simulation that takes longer does not end. */
+const stepsMax = 60_000;
+
+export interface Report {
+  readonly steps: number;
+  readonly coverage: Coverage;
+  readonly violation: Violation | null;
+  /** Readable lines of what happened; empty unless asked for. */
+  readonly trace: readonly string[];
+}
+
+export interface SimulationOptions {
+  readonly trace?: boolean;
+  /** Puts a planted bug between the program and the machine. */
+  readonly wrap?: Wrap;
+  /** Is told by each run what its own reporter is told. */
+  readonly listen?: Listen;
+  /** The one promise that is watched; all of them unless given. */
+  readonly only?: string;
+}
+
+/** The same scenario always gives the same report. */
+export function simulate(scenario: Scenario, options: SimulationOptions = {}): Report {
+  const group = groupReference();
+  const machine = new VirtualMachine(scenario, group.paths.events, options.trace === true ? [] : null);
+  machine.only = options.only ?? null;
+  machine.checks = new Checks(machine);
+  createVirtualGroup(machine, scenario);
+  const user = new User(machine, group, options);
+  let steps = 0;
+  while (machine.violation === null && !user.isDone) {
+    const next = machine.timeline.next();
+    if (next === null || steps === stepsMax) {
+      machine.violate(
+        invariants.liveness,
+        next === null ? 'nothing is left to happen' : `${stepsMax} steps were not enough`,
+      );
+      break;
+    }
+    steps += 1;
+    takeStep(machine, next.action);
+  }
+  if (machine.violation === null) machine.checks.settled();
+  return { steps, coverage: machine.coverage, violation: machine.violation, trace: machine.trace ?? [] };
+}
+
+function takeStep(machine: VirtualMachine, action: () => void): void {
+  try {
+    action();
+    // Everything that waits for a promise runs on until it waits for the machine again.
+    drainMicrotasks();
+    machine.checks.step();
+  } catch (error) {
+    machine.violate(invariants.exceptions, error instanceof Error ? (error.stack ?? error.message) : String(error));
+  }
+}

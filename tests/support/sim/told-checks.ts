@@ -1,0 +1,72 @@
+/** What claude is told, against the machine's own account: its task first, and nothing that was said gets lost. */
+import type { GroupEvent } from '../../../src/core/event.ts';
+import type { ClaudeBook } from './books.ts';
+import { invariants } from './checks.ts';
+import type { VirtualMachine } from './virtual-machine.ts';
+
+/** How a prompt begins that refers to the one before it. */
+const asksAgain = 'The API did not answer';
+
+export class ToldChecks {
+  readonly #machine: VirtualMachine;
+  /** By session what was said to it and no claude has read. */
+  readonly #unread = new Map<string, Set<string>>();
+  /** What some claude of the session has read; a power cut does not make that undone. */
+  readonly #read = new Map<string, string[]>();
+  /** By session the boot in which its conversation was told its task last; a power cut may take that away again. */
+  readonly #toldIn = new Map<string, string>();
+
+  constructor(machine: VirtualMachine) {
+    this.#machine = machine;
+  }
+
+  /** `isReplay`: the log is read again, and may have lost its end. */
+  take(events: readonly GroupEvent[], isReplay: boolean): void {
+    if (isReplay) this.#unread.clear();
+    for (const event of events) {
+      if (event.type === 'session_message') this.#says(event.sessionId, event.text);
+      else if (event.type === 'session_removed') this.#unread.delete(event.sessionId);
+    }
+    if (this.#unread.size > 0) this.#checkUnread();
+  }
+
+  /** A claude takes a user message from its input; `isFirst` of all that it gets. */
+  reads(book: ClaudeBook, line: string, isFirst: boolean): void {
+    const { sessionId, process } = book;
+    const { bootId } = this.#machine.table;
+    const text = (JSON.parse(line) as { message: { content: string } }).message.content;
+    const task = this.#machine.log.state?.sessions.get(sessionId)?.definition.prompt;
+    const isTold = task !== undefined && text.includes(task);
+    if (isTold) this.#toldIn.set(sessionId, bootId);
+    // In a conversation that ends with the task, which nobody has heard, it is not said again.
+    const isKnown = book.resumes && text.startsWith(asksAgain) && this.#toldIn.get(sessionId) === bootId;
+    if (isFirst && !isTold && !isKnown)
+      this.#violate(invariants.task, `${process.name} works without the task of ${sessionId}: ${text.slice(0, 100)}`);
+    this.#read.set(sessionId, [...(this.#read.get(sessionId) ?? []), text]);
+    const unread = this.#unread.get(sessionId);
+    for (const said of unread ?? []) if (text.includes(said)) unread?.delete(said);
+  }
+
+  #says(sessionId: string, said: string): void {
+    if (this.#read.get(sessionId)?.some((text) => text.includes(said))) return;
+    const unread = this.#unread.get(sessionId);
+    if (unread === undefined) this.#unread.set(sessionId, new Set([said]));
+    else unread.add(said);
+  }
+
+  /** While it runs, what was said may be on its way; afterwards it is kept for the next attempt. */
+  #checkUnread(): void {
+    for (const [sessionId, texts] of this.#unread) {
+      const record = this.#machine.log.state?.sessions.get(sessionId);
+      if (record === undefined || record.state.status === 'running') continue;
+      for (const text of texts) {
+        if (record.messages.includes(text)) continue;
+        this.#violate(invariants.said, `what was said to ${sessionId} is lost: ${text}`);
+      }
+    }
+  }
+
+  #violate(invariant: string, message: string): void {
+    this.#machine.violate(invariant, message);
+  }
+}

@@ -1,0 +1,148 @@
+/** A group in the middle of its run, with one session of every kind, for tests of what the dashboard shows. */
+import type { EventBody, GroupEvent } from '../../../../src/core/event.ts';
+import type { SessionDefinition } from '../../../../src/core/group.ts';
+import { loggedContext } from '../../../../src/core/plan/decision.ts';
+import { verdictsOf } from '../../../../src/core/plan/verdicts.ts';
+import type { LiveSession } from '../../../../src/core/progress.ts';
+import { reduce } from '../../../../src/core/reduce.ts';
+import { type GroupState, initialState } from '../../../../src/core/state.ts';
+import { type AttemptNotes, noteAttempt } from '../../../../src/tui/dashboard/attempts.ts';
+import { plainRow, type Row } from '../../../../src/tui/dashboard/cells.ts';
+import { type Frame, frameOf } from '../../../../src/tui/dashboard/frame.ts';
+import { asciiGlyphs, unicodeGlyphs } from '../../../../src/tui/dashboard/glyphs.ts';
+import { firstUi, type Ui } from '../../../../src/tui/dashboard/ui.ts';
+import type { View } from '../../../../src/tui/dashboard/view.ts';
+import { attemptId, begin, creation, groupId, session, started, usage } from '../../view/sample-run.ts';
+
+export const startMs = Date.parse('2026-01-04T14:30:22.000Z');
+
+export function sessionId(number: number): string {
+  const digits = String(number).padStart(3, '0');
+  return `${digits}-${digits.repeat(3).slice(0, 8)}-1111-4111-8111-111111111111`;
+}
+
+/** Folds events of which one happens every second. */
+export function fold(bodies: readonly EventBody[]): { readonly state: GroupState; readonly notes: AttemptNotes } {
+  let state: GroupState | undefined;
+  const notes: AttemptNotes = new Map();
+  for (const [index, body] of bodies.entries()) {
+    const at = new Date(startMs + index * 1000).toISOString();
+    const event: GroupEvent = { seq: index + 1, at, groupId, ...body };
+    state = state === undefined ? initialState(event) : reduce(state, event);
+    noteAttempt(notes, event);
+  }
+  if (state === undefined) throw new Error('no events');
+  return { state, notes };
+}
+
+function define(number: number, name: string, after: readonly number[], more: Partial<SessionDefinition> = {}) {
+  return session(sessionId(number), { name, dependsOn: after.map(sessionId), ...more });
+}
+
+const sessions = [
+  define(1, 'schema', [], { projectPath: '/projects/database' }),
+  define(2, 'api', [1], { projectPath: '/projects/api', accept: 'npm test' }),
+  define(3, 'web', [2], { projectPath: '/projects/web' }),
+  define(4, 'mobile', [2], { projectPath: '/projects/mobile' }),
+  define(5, 'release notes', [3, 4], { projectPath: '/projects/docs' }),
+  define(6, 'worker', [1], { projectPath: '/projects/worker' }),
+  define(7, 'load test', [6], { projectPath: '/projects/bench' }),
+  define(8, 'billing', [], { projectPath: '/projects/billing' }),
+  define(9, 'audit', [], { projectPath: '/projects/audit' }),
+];
+
+export const sceneLimit = '2026-01-04T15:30:22.000Z';
+
+/** One completed, two running, one accepting, one failed, one blocked, one paused, two waiting. */
+export const sceneEvents: readonly EventBody[] = [
+  ...creation({ maxBudgetUsd: 10 }, sessions),
+  started,
+  ...begin(sessionId(1)),
+  {
+    type: 'session_completed',
+    sessionId: sessionId(1),
+    attemptId: attemptId(sessionId(1)),
+    result: '## Done\n\nThe **tables** are there.\n\n- see `migrations/`\n- and [the notes](notes.md)',
+    work: { commit: 'c'.repeat(40), files: 4, insertions: 120, deletions: 7 },
+    usage: usage(1.25, 120_000, 9_500, 65_000),
+  },
+  ...begin(sessionId(2)),
+  ...begin(sessionId(6)),
+  {
+    type: 'session_failed',
+    sessionId: sessionId(6),
+    attemptId: attemptId(sessionId(6)),
+    reason: 'no-result',
+    message: 'claude ended without a result.',
+    next: 'Look at its log.',
+    usage: usage(0.6, 90_000, 400, 8000),
+  },
+  ...begin(sessionId(8)),
+  {
+    type: 'session_paused',
+    sessionId: sessionId(8),
+    attemptId: attemptId(sessionId(8)),
+    reason: 'user',
+    message: 'Paused by the user.',
+    usage: usage(0.11, 9_000, 100, 4000),
+  },
+  ...begin(sessionId(9)),
+  {
+    type: 'session_accepting',
+    sessionId: sessionId(9),
+    attemptId: attemptId(sessionId(9)),
+    result: 'Audited.',
+    usage: usage(0.2, 1000, 100, 4000),
+  },
+  { type: 'limit_reached', resetsAt: sceneLimit },
+];
+
+export const sceneLive: ReadonlyMap<string, LiveSession> = new Map([
+  [
+    sessionId(2),
+    {
+      currentTool: 'Bash npm run test -- --watch=false packages/api/src/session',
+      lastText: 'The **login endpoint** works; now I write the test for an `expired` token.',
+      usage: usage(0.42, 50_000, 2_000, 9_000),
+    },
+  ],
+]);
+
+export interface Wanted {
+  readonly columns?: number;
+  readonly rows?: number;
+  readonly ui?: Partial<Ui>;
+  readonly view?: Partial<View>;
+  readonly ascii?: true;
+}
+
+/** The scene as a frame, of the list alone where nothing else is wanted. */
+export function frame({ columns = 80, rows = 24, ui, view, ascii }: Wanted = {}): Frame {
+  const { state, notes } = fold(sceneEvents);
+  const nowMs = startMs + 95_000;
+  const seen = view?.state ?? state;
+  const isAbandoned = view?.runner === 'none';
+  const verdicts = verdictsOf(seen, { ...loggedContext(seen, view?.nowMs ?? nowMs), isAbandoned });
+  const shown: View = { state, live: sceneLive, nowMs, runner: 'elsewhere', verdicts, ...view };
+  const selected = ui?.selected ?? sessionId(1);
+  const material = {
+    sessionId: selected,
+    log: [
+      { lead: '', text: '\u001b[2m-- claude 2.1.197 opus\u001b[22m' },
+      { lead: '• ', text: 'I read the files, and what I found is long enough that it needs more than one row here.' },
+      { lead: '\u001b[36m> \u001b[39m', text: 'Bash npm test' },
+    ],
+    attempts: notes.get(selected) ?? [],
+  };
+  const glyphs = ascii ? asciiGlyphs : unicodeGlyphs;
+  return frameOf({ material, ...shown }, { ...firstUi, pane: 'none', ...ui }, { columns, rows, glyphs });
+}
+
+/** The frame as text, blanks at the ends of rows left out. */
+export function textOf({ rows }: Frame): string {
+  return `${rows.map((row) => plainRow(row).trimEnd()).join('\n')}\n`;
+}
+
+export function isSelected({ cells }: Row): boolean {
+  return cells.some((cell) => cell.isSelected);
+}

@@ -1,0 +1,59 @@
+/**
+ * Promises: the table of a benchmark says what was aimed at and missed, peers that are absent are counted, and the
+ * bound that schedules are held to is the right one. Not covered: the figures themselves, which nothing asserts.
+ */
+import { expect, test } from 'bun:test';
+import { atMost, type Figure, formatMs, measured, missing } from '../../../bench/support/figures.ts';
+import { inTurns } from '../../../bench/support/in-turns.ts';
+import { table, verdict } from '../../../bench/support/table.ts';
+import { randomGraph, shortestMs } from '../../../bench/support/tasks.ts';
+
+const figures: Figure[] = [
+  { ...measured('ours', [30, 10, 20]), target: atMost(20, 15) },
+  { what: 'theirs', value: formatMs(40), ratio: '2.00 × ours', target: atMost(2, 3, String) },
+  missing('absent', ['nope']),
+  { what: 'disk', value: formatMs(70), ratio: '2.50 × ours', aside: atMost(2.5, 3, String) },
+];
+
+test('a table holds median, spread, target and verdict, and no column that is empty', () => {
+  expect(table(figures)).toEqual([
+    '| what   |        median | spread                    | ratio       | target    | met   | note                   |',
+    '|--------|--------------:|---------------------------|-------------|-----------|-------|------------------------|',
+    '| ours   |       20.0 ms | 10.0 ms … 30.0 ms, 3 runs |             | ≤ 15.0 ms | NO    |                        |',
+    '| theirs |       40.0 ms |                           | 2.00 × ours | ≤ 3       | yes   |                        |',
+    '| absent | not installed |                           |             |           |       | nope not found on PATH |',
+    '| disk   |       70.0 ms |                           | 2.50 × ours | (≤ 3)     | (yes) |                        |',
+  ]);
+  expect(table([{ what: 'a', value: '1' }])[0]).toBe('| what | median |');
+});
+
+test('what was missed, what is told beside and what was absent is said once more', () => {
+  expect(verdict(figures)).toEqual([
+    '1 of 2 targets met; 1 peers not installed.',
+    '- missed: ours: 20.0 ms (target ≤ 15.0 ms)',
+    '- beside the targets: disk: 70.0 ms, 2.50 × ours (≤ 3 holds)',
+    '- not installed: absent',
+  ]);
+});
+
+test('contenders take turns, and whoever lacks a program is absent', async () => {
+  const turns: string[] = [];
+  const contender = (name: string, needs: string[] = []) => ({ name, needs, run: () => turns.push(name) });
+  const { taken, absent } = await inTurns([contender('a'), contender('b'), contender('c', ['no-such-program'])], 2);
+  expect(turns).toEqual(['a', 'b', 'a', 'b']);
+  expect([...taken]).toEqual([
+    ['a', [1, 3]],
+    ['b', [2, 4]],
+  ]);
+  expect(absent.map(({ what }) => what)).toEqual(['c']);
+});
+
+test('no schedule is shorter than its longest chain, or than all work divided by the slots', () => {
+  const chain = [0, 1, 2].map((place) => ({ ms: 100, after: place === 0 ? [] : [place - 1] }));
+  expect(shortestMs(chain, 8)).toBe(300);
+  const loose = Array.from({ length: 120 }, () => ({ ms: 100, after: [] }));
+  expect(shortestMs(loose, 8)).toBe(1_500);
+  const graph = randomGraph(300);
+  expect(graph).toEqual(randomGraph(300));
+  expect(graph.every(({ after }, place) => after.every((other) => other < place))).toBe(true);
+});

@@ -1,0 +1,118 @@
+/**
+ * Promises: with the real claude, the rows of the CPM specification that end in its context: the id after a start, the
+ * own state after a real compaction, and progress files written at the path that our CLAUDE.md names.
+ */
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { cpmInstructions, cpmRules } from '../../../src/context/cpm/instructions.ts';
+import type { Step } from '../../../src/rehearsal/script.ts';
+import { isolatedBunFlags } from '../../../src/system/own-program.ts';
+import { claudeBinary, openRig, patienceMs, type Rig } from '../../support/claude/rig.ts';
+
+setDefaultTimeout(patienceMs);
+
+const hookMain = join(import.meta.dir, '../../../src/hook-main.ts');
+
+let rig: Rig | undefined;
+let id: string;
+beforeEach(() => {
+  id = crypto.randomUUID();
+});
+afterEach(() => rig?.close());
+
+/** A claude whose CLAUDE.md and hooks are those of CPM; more than 67,000 tokens are compacted. */
+function open(steps: readonly Step[]): Rig {
+  rig = openRig(steps);
+  const entry = (event: string) => ({
+    hooks: [
+      { type: 'command', command: process.execPath, args: [...isolatedBunFlags, hookMain, 'cpm', event], timeout: 30 },
+    ],
+  });
+  rig.write('config/CLAUDE.md', `${cpmRules}\n\n${cpmInstructions(id)}`);
+  rig.write('config/settings.json', {
+    autoCompactWindow: 100_000,
+    hooks: {
+      SessionStart: [{ matcher: 'startup|resume|clear|compact|fork', ...entry('session-start') }],
+      PreCompact: [entry('pre-compact')],
+    },
+  });
+  return rig;
+}
+
+/** Runs claude to its end; it must succeed. */
+async function run({ project, env }: Rig, ...args: string[]): Promise<void> {
+  if (claudeBinary === undefined) throw new Error('claude is not installed');
+  const flags = ['-p', '--model', 'claude-sonnet-4-5', '--permission-mode', 'acceptEdits', '--allowed-tools', 'Bash'];
+  const child = Bun.spawn([claudeBinary, ...flags, ...args], {
+    cwd: project,
+    env,
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  });
+  rig?.children.push(child);
+  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  if ((await child.exited) !== 0) throw new Error(`claude ended with ${child.exitCode}: ${stdout}${stderr}`);
+}
+
+/** The path as a model would read it. */
+function namedPath(): string {
+  const path = /`(docs\/plans\/\.cpm-progress-[^`]+)`/.exec(cpmInstructions(id))?.[1];
+  if (path === undefined) throw new Error('CLAUDE.md names no progress file');
+  return path;
+}
+
+const state = (mark: string) =>
+  `# CPM Session State\n\n**Skill**: cpm:spec\n**Phase**: 3 of 6 — ${mark}\n\n## Next Action\nAsk about ${mark}.\n`;
+
+/** What claude sent to the model: for the next step, or for a summary. */
+function asked(kind: 'step' | 'summary'): string[] {
+  return (rig?.api.requests ?? []).filter((request) => request.kind === kind).map(({ body }) => JSON.stringify(body));
+}
+
+const other = '00000009-0000-4000-8000-000000000000';
+const withClaude = test.skipIf(claudeBinary === undefined);
+
+withClaude(
+  "1, 2, 3: the named file is written, Claude's context contains `CPM_SESSION_ID` after session start",
+  async () => {
+    const used = open([
+      { tool: 'Write', input: { file_path: `{{project}}/${namedPath()}`, content: state('OWN-STATE') } },
+      { tool: 'Bash', input: { command: 'echo two' }, usage: { input: 70_000 } },
+      { text: 'done' },
+    ]);
+    rig?.write(`project/docs/plans/.cpm-progress-${other}.md`, state('OTHER-STATE'));
+    await run(used, '--session-id', id, '--', 'Write the specification.');
+
+    // 1. Two concurrent skills in the same project produce separate progress files.
+    expect(readFileSync(join(used.project, namedPath()), 'utf8')).toBe(state('OWN-STATE'));
+    expect(existsSync(join(used.project, `docs/plans/.cpm-progress-${other}.md`))).toBe(true);
+    const [first, , after] = asked('step');
+    expect(first).toContain(`CPM_SESSION_ID: ${id}`);
+    expect(first).toContain('OTHER-STATE');
+    // 3. Post-compaction context contains correct session state.
+    const [summary] = asked('summary');
+    expect(summary).toContain(`CPM: this session (CPM_SESSION_ID: ${id}) is at work: cpm:spec`);
+    expect(after).toContain(`CPM_SESSION_ID: ${id}`);
+    expect(after).toContain('SessionStart:compact');
+    expect(after).toContain('Ask about OWN-STATE.');
+    expect(after).not.toContain('OTHER-STATE');
+  },
+);
+
+withClaude('3. Post-compaction context contains correct session state, after /compact and a resume', async () => {
+  const used = open([{ text: 'one' }, { text: 'two' }, { text: 'three' }]);
+  await run(used, '--session-id', id, '--', 'Begin.');
+  rig?.write(`project/${namedPath()}`, state('OWN-STATE'));
+  rig?.write(`project/docs/plans/.cpm-progress-${other}.md`, state('OTHER-STATE'));
+  await run(used, '--resume', id, '--', 'Go on.');
+  await run(used, '--resume', id, '--', '/compact');
+  expect(asked('summary')).toHaveLength(1);
+  await run(used, '--resume', id, '--', 'And on.');
+  const steps = asked('step');
+  expect(steps[0]).not.toContain('OWN-STATE');
+  expect(steps[1]).toContain('Ask about OWN-STATE.');
+  expect(steps.at(-1)).toContain('Ask about OWN-STATE.');
+  expect(steps.at(-1)).toContain('SessionStart:compact');
+});

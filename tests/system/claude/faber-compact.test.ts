@@ -1,0 +1,159 @@
+/**
+ * Promises: with the real claude and the hooks as `hook install` writes them, a session of a project whose FABER run is
+ * in progress gets the run back after a real automatic compaction, a resume and a real /compact, and the run's state
+ * tells of all of them; of two sessions each stays itself, also through a /compact.
+ */
+import { afterEach, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { statePath } from '../../../src/context/faber/project.ts';
+import { newState, phasesDefault } from '../../../src/context/faber/state.ts';
+import { installHooks } from '../../../src/context/install.ts';
+import type { Step } from '../../../src/rehearsal/script.ts';
+import { claudeBinary, openRig, patienceMs, type Rig } from '../../support/claude/rig.ts';
+import { packageRoot } from '../../support/cli.ts';
+
+let rig: Rig;
+afterEach(() => rig?.close());
+
+const runId = 'run-258';
+const withClaude = test.skipIf(claudeBinary === undefined);
+
+/** A project in the build phase of a run; more than 67,000 tokens are compacted. */
+function open(steps: readonly Step[]): Rig {
+  rig = openRig(steps);
+  const launcher = join(packageRoot, 'bin', 'claude-code-agent');
+  rig.write('config/settings.json', installHooks({ autoCompactWindow: 100_000 }, launcher, ['faber']));
+  const run = { runId, workId: '258', workflowId: 'fractary-faber:default', phases: phasesDefault, nowMs: Date.now() };
+  const artifacts = { spec_path: '{project_root}/specs/WORK-00258.md' };
+  const phases = { frame: { status: 'completed' }, architect: { status: 'completed' } };
+  rig.write(`project/${statePath(runId)}`, { ...newState(run), artifacts, phases });
+  rig.write('project/.fractary/faber/.active-run-id', `${runId}\n`);
+  rig.write('project/specs/WORK-00258.md', 'SPECIFICATION of 258');
+  return rig;
+}
+
+/** Runs claude to its end; it must succeed. */
+async function run({ project, env, children }: Rig, ...args: string[]): Promise<void> {
+  const flags = ['-p', '--model', 'claude-sonnet-4-5', '--permission-mode', 'acceptEdits', '--allowed-tools', 'Bash'];
+  const child = Bun.spawn([claudeBinary as string, ...flags, ...args], {
+    cwd: project,
+    env,
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  });
+  children.push(child);
+  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  if ((await child.exited) !== 0) throw new Error(`claude ended with ${child.exitCode}: ${stdout}${stderr}`);
+}
+
+/** What claude sent to the model: for the next step, or for a summary. */
+function asked(kind: 'step' | 'summary'): string[] {
+  return rig.api.requests.filter((request) => request.kind === kind).map(({ body }) => JSON.stringify(body.messages));
+}
+
+interface Sessions {
+  readonly current_session_id: string;
+  readonly current_session?: { readonly session_id: string };
+  readonly total_sessions: number;
+  readonly session_history: readonly {
+    readonly session_id: string;
+    readonly ended_at: string;
+    readonly ends: readonly { readonly reason: string }[];
+    readonly phases_completed: readonly string[];
+    readonly environment: { readonly hostname: string };
+    readonly artifacts_loaded: readonly string[];
+  }[];
+}
+
+function sessions(): Sessions {
+  return JSON.parse(readFileSync(join(rig.project, statePath(runId)), 'utf8')).sessions;
+}
+
+function expectRun(text: string | undefined, event: string, sessionId: string): void {
+  expect(text).toContain(`SessionStart:${event}`);
+  expect(text).toContain('Finished phases: frame, architect. Go on with the phase build.');
+  expect(text).toContain('SPECIFICATION of 258');
+  expect(text).toContain(`(session_start) for ${sessionId}, session`);
+}
+
+withClaude(
+  '"SessionStart hook restores context after compaction": an automatic one, a resume and /compact',
+  async () => {
+    const used = open([
+      { tool: 'Bash', input: { command: 'echo one' } },
+      { tool: 'Bash', input: { command: 'echo two' }, usage: { input: 70_000 } },
+      { text: 'done' },
+      { text: 'more' },
+      { text: 'and more' },
+    ]);
+    const id = crypto.randomUUID();
+    await run(used, '--session-id', id, '--', 'Go on with the work item.');
+    expect(asked('summary')).toHaveLength(1);
+    // PreCompact tells the summary what to keep, and saves before.
+    expect(asked('summary')[0]).toContain(`FABER run ${runId}`);
+    expectRun(asked('step')[0], 'startup', id);
+    expectRun(asked('step').at(-1), 'compact', id);
+
+    await run(used, '--resume', id, '--', 'Go on.');
+    expectRun(asked('step').at(-1), 'resume', id);
+
+    await run(used, '--resume', id, '--', '/compact');
+    expect(asked('summary')).toHaveLength(2);
+    await run(used, '--resume', id, '--', 'And on.');
+    const last = asked('step').at(-1);
+    expectRun(last, 'compact', id);
+    // What was said before is gone: the run does not come from there.
+    expect(last).not.toContain('Go on with the work item.');
+
+    // S5: each compaction is a boundary.
+    const { session_history, total_sessions, current_session_id } = sessions();
+    expect({ total_sessions, current_session_id }).toEqual({ total_sessions: 3, current_session_id: id });
+    expect(session_history).toHaveLength(3);
+    const compacted = { end_reason: 'compaction', end_confirmed: true };
+    expect(session_history).toMatchObject([
+      compacted,
+      { part: 2, resumed_from: id, ...compacted },
+      { part: 3, resumed_from: id },
+    ]);
+    for (const record of session_history) {
+      expect(record).toMatchObject({
+        session_id: id,
+        phases_completed: ['frame', 'architect'],
+        environment: { hostname: hostname() },
+        artifacts_loaded: expect.arrayContaining(['workflow-state', 'orchestration-protocol', 'specification']),
+      });
+    }
+  },
+  patienceMs,
+);
+
+test.if(claudeBinary !== undefined)(
+  'two sessions of one project, each through a /compact: each is told of the run as itself',
+  async () => {
+    const used = open(Array.from({ length: 8 }, (_, index) => ({ text: `reply ${index}` })));
+    const ids = [crypto.randomUUID(), crypto.randomUUID()];
+    for (const id of ids) {
+      await run(used, '--session-id', id, '--', 'Begin.');
+      await run(used, '--resume', id, '--', 'Go on.');
+    }
+    for (const id of ids) await run(used, '--resume', id, '--', '/compact');
+    for (const id of ids) {
+      await run(used, '--resume', id, '--', 'And on.');
+      const last = asked('step').at(-1);
+      expectRun(last, 'compact', id);
+      expectRun(last, 'resume', id);
+    }
+    expect(asked('summary')).toHaveLength(2);
+    const { session_history } = sessions();
+    expect(new Set(session_history.map(({ session_id }) => session_id))).toEqual(new Set(ids));
+    for (const id of ids) {
+      const ends = session_history.filter(({ session_id }) => session_id === id).flatMap((record) => record.ends);
+      expect(ends.filter(({ reason }) => reason === 'compaction')).toHaveLength(1);
+    }
+  },
+  // Ten times claude, one after the other.
+  3 * patienceMs,
+);

@@ -1,0 +1,197 @@
+/**
+ * Promises: no settings of a project take a worker's instructions, hook, conversation, tools or compaction away, or run
+ * the project's code in our hook; where nothing of ours beats them, the project is refused. Each attack is tried
+ * without our settings as well. Who pays is in payer.test.ts; its attacks do not reach further than that.
+ */
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { userMessage } from '../../../src/claude/control.ts';
+import { conversationExists } from '../../../src/claude/conversation.ts';
+import { checkProjectSettings } from '../../../src/claude/launch/project-settings.ts';
+import { configSettings } from '../../../src/claude/launch/settings.ts';
+import { isolatedBunFlags } from '../../../src/system/own-program.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { attackTest } from '../../support/claude/attack.ts';
+import { logins, PayerGround, payerAttacks, type UsersLogin } from '../../support/claude/payer-attacks.ts';
+import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from '../../support/claude/rig.ts';
+
+setDefaultTimeout(patienceMs);
+
+const hookMain = join(import.meta.dir, '../../../src/hook-main.ts');
+const hook = { program: process.execPath, args: [...isolatedBunFlags, hookMain, 'all', 'session-start'] };
+const world = createRealWorld();
+
+let rig: Rig;
+beforeEach(openGround);
+afterEach(() => rig.close());
+
+function openGround(): void {
+  // So much input fills the window of the model below: what may not be compacted ends here.
+  const usage = { input: 190_000, output: 10 };
+  rig = openRig([{ tool: 'Bash', input: { command: 'env > env.txt' }, usage }, { text: 'done' }]);
+  rig.write('project/evil.ts', `require('node:fs').writeFileSync('${ran()}', '')`);
+}
+
+const ran = () => join(rig.folder, 'ran-evil');
+
+/** Which of our holds on a worker are left after it ran with these project settings. */
+async function holds(settings: object, ours: 'ours' | 'bare') {
+  rig.write('project/.claude/settings.json', { model: 'claude-haiku-4-5', ...settings });
+  const session = prepareSession(rig, { hook });
+  if (ours === 'bare') {
+    writeFileSync(session.paths.workerSettings, '{}');
+    writeFileSync(
+      join(session.paths.config, 'settings.json'),
+      JSON.stringify(configSettings({ hooks: [{ event: 'SessionStart', program: hook }] })),
+    );
+  }
+  const claude = startClaude(rig, session.args, session.env);
+  claude.send(userMessage('go'));
+  const result = await claude.until((m) => m.kind === 'result');
+  await claude.end();
+  return {
+    instructions: JSON.stringify(rig.api.requests[0]?.body ?? {}).includes('Bring all services to version 2.'),
+    hook: existsSync(session.paths.hooksLog),
+    conversation: conversationExists(world, session.paths.config, session.claudeSessionId),
+    tool: existsSync(join(rig.project, 'env.txt')),
+    success: result.kind === 'result' && !result.isError,
+    requests: rig.api.requests.length,
+    leaked: claude.stderr().includes('test-key'),
+    evil: existsSync(ran()),
+  };
+}
+
+const intact = {
+  instructions: true,
+  hook: true,
+  conversation: true,
+  tool: true,
+  success: true,
+  requests: 2,
+  leaked: false,
+  evil: false,
+};
+
+const onLinux = process.platform === 'linux';
+const attacks: Readonly<Record<string, () => object>> = {
+  'a preload for Bun': () => ({ env: { BUN_INSPECT_PRELOAD: join(rig.project, 'evil.ts') } }),
+  'an option Bun does not know': () => ({ env: { BUN_JSC_noSuchOption: '1' } }),
+  'a debugger': () => ({ env: { BUN_INSPECT: 'ws://127.0.0.1:9/x?break=1' } }),
+  'the simple mode': () => ({ env: { CLAUDE_CODE_SIMPLE: '1' } }),
+  'the safe mode': () => ({ env: { CLAUDE_CODE_SAFE_MODE: '1' } }),
+  'no instructions': () => ({ env: { CLAUDE_CODE_DISABLE_CLAUDE_MDS: '1' } }),
+  'no conversation file': () => ({ env: { CLAUDE_CODE_SKIP_PROMPT_HISTORY: '1' } }),
+  'no compaction': () => ({ env: { DISABLE_COMPACT: '1' } }),
+  'no compaction by itself': () => ({ env: { DISABLE_AUTO_COMPACT: '1' } }),
+  'no compaction by a setting': () => ({ autoCompactEnabled: false }),
+  'a coordinator without tools': () => ({ env: { CLAUDE_CODE_COORDINATOR_MODE: '1' } }),
+  'other tools': () => ({ env: { CLAUDE_CODE_REPL: '1' } }),
+  'a turn that must end with a message': () => ({ env: { CLAUDE_CODE_BRIEF: '1' } }),
+  'requests of a background job': () => ({ env: { CLAUDE_CODE_SESSION_KIND: 'bg' } }),
+  'requests in stderr': () => ({ env: { BUN_CONFIG_VERBOSE_FETCH: 'curl' } }),
+  // The lists of all sources add up.
+  'claudeMdExcludes that match ours': () => ({ claudeMdExcludes: ['**/CLAUDE.md'] }),
+  ...(onLinux
+    ? {
+        'libraries that no program can load': brokenLibraries,
+        // On, whatever its value.
+        'tracing of programs': () => ({ env: { LD_TRACE_LOADED_OBJECTS: '' } }),
+      }
+    : {}),
+};
+
+/** Nothing of ours beats these, so that a project with one of them is not begun. */
+const refused: ReadonlySet<string> = new Set([
+  'no compaction',
+  'claudeMdExcludes that match ours',
+  'tracing of programs',
+]);
+
+/** A folder of libraries that no program can load. */
+function brokenLibraries(): object {
+  for (const name of ['libc.so.6', 'libm.so.6', 'libpthread.so.0']) rig.write(`project/lib/${name}`, 'not a library');
+  return { env: { LD_LIBRARY_PATH: join(rig.project, 'lib') } };
+}
+
+/** All of that in one settings file, but for what is refused; and what would change who pays. */
+function everything(more: readonly object[]): object {
+  const own = Object.entries(attacks).flatMap(([name, settings]) => (refused.has(name) ? [] : [settings()]));
+  const all = [...more, ...own] as { readonly env?: object }[];
+  const env = Object.assign({}, ...all.map((settings) => settings.env));
+  return Object.assign({}, ...all, { env: { ...env, CLAUDE_CODE_PROACTIVE: '1', API_TIMEOUT_MS: '1' } });
+}
+
+function isRefused(settings: object): boolean {
+  rig.write('project/.claude/settings.json', settings);
+  return !checkProjectSettings(world, rig.project, prepareSession(rig).env).ok;
+}
+
+describe.skipIf(claudeBinary === undefined)('our hold on a worker stays, whatever a project says', () => {
+  for (const [name, settings] of Object.entries(attacks)) {
+    attackTest(import.meta.path, name, async () => {
+      expect(isRefused(settings())).toBe(refused.has(name));
+      if (!refused.has(name)) expect(await holds(settings(), 'ours')).toEqual(intact);
+      await rig.close();
+      openGround();
+      return !Bun.deepEquals(await holds(settings(), 'bare'), intact);
+    });
+  }
+
+  attackTest(import.meta.path, 'settings of one person in the main checkout', async () => {
+    const prepareRoot = () => {
+      Bun.spawnSync(['git', 'init', '--quiet'], { cwd: rig.folder, env: { PATH: process.env.PATH ?? '' } });
+      rig.write('.claude/settings.local.json', { claudeMdExcludes: ['**/CLAUDE.md'] });
+    };
+    prepareRoot();
+    expect(isRefused({})).toBe(true);
+    expect((await holds({}, 'bare')).tool).toBe(true);
+    const { instructions } = await holds({}, 'ours');
+    return !instructions;
+  });
+
+  test('all of that together', async () => {
+    expect(await holds(everything([]), 'ours')).toEqual(intact);
+  });
+
+  test('all of that, and all that would change who pays', async () => {
+    const robber = new PayerGround(logins['a key'] as UsersLogin);
+    try {
+      const attacks = Object.entries(payerAttacks).filter(([name]) => name !== 'a socket');
+      expect(attacks).toHaveLength(22);
+      const settings = everything(attacks.map(([, attack]) => attack(robber)));
+      expect(isRefused(settings)).toBe(false);
+      expect(await holds(settings, 'ours')).toEqual(intact);
+      expect(robber.thief.hits).toEqual([]);
+    } finally {
+      await robber.close();
+    }
+  });
+
+  test('no program of the session gets libraries that only the project named', async () => {
+    const mark = join(rig.project, 'lib.so');
+    await holds({ env: { LD_PRELOAD: mark, LD_AUDIT: mark, LD_DEBUG: mark, DYLD_INSERT_LIBRARIES: mark } }, 'ours');
+    expect(readFileSync(join(rig.project, 'env.txt'), 'utf8')).not.toContain(mark);
+  });
+
+  attackTest(import.meta.path, 'claudeMdExcludes in another encoding', async () => {
+    const effects: boolean[] = [];
+    for (const encoding of ['utf8', 'utf16le'] as const) {
+      const text = '\ufeff{"claudeMdExcludes":["/**/*.md"]}';
+      const claude = openRig([{ text: 'done' }]);
+      try {
+        writeFileSync(claude.write('project/.claude/settings.json', ''), Buffer.from(text, encoding));
+        const session = prepareSession(claude, { hook });
+        expect(checkProjectSettings(world, claude.project, session.env).ok).toBe(false);
+        const probe = startClaude(claude, session.args, session.env);
+        probe.send(userMessage('go'));
+        await probe.until((m) => m.kind === 'result');
+        await probe.end();
+        effects.push(!JSON.stringify(claude.api.requests[0]?.body).includes('Bring all services to version 2.'));
+      } finally {
+        await claude.close();
+      }
+    }
+    return effects.includes(true);
+  });
+});

@@ -1,0 +1,186 @@
+/**
+ * Promises: what the real claude keeps of a conversation. After an end, an interrupt or a signal all of it is there; of
+ * one that was killed as it began nothing is, and it can be begun again under its id; on a full disk its end is
+ * missing, and we notice.
+ */
+import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { interruptRequest, userMessage } from '../../../src/claude/control.ts';
+import {
+  agentsAsking,
+  conversationExists,
+  isCutOff,
+  keptMessages,
+  removeEmptyConversation,
+  totalsAtEnd,
+  unwrittenLoops,
+} from '../../../src/claude/conversation.ts';
+import { emptyStream, foldMessage, foldTotalAtEnd } from '../../../src/claude/stream.ts';
+import { usageWithUnseen } from '../../../src/claude/unseen-cost.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import {
+  claudeBinary,
+  modelOfKnownPrice,
+  openRig,
+  type Probe,
+  patienceMs,
+  prepareSession,
+  type Rig,
+  type Session,
+  startClaude,
+} from '../../support/claude/rig.ts';
+import { until } from '../../support/cli.ts';
+import { sampled } from '../../support/long.ts';
+
+setDefaultTimeout(patienceMs);
+
+const world = createRealWorld();
+let rig: Rig;
+const mounts: string[] = [];
+afterEach(async () => {
+  for (const mount of mounts.splice(0)) Bun.spawnSync(['umount', mount]);
+  await rig.close();
+});
+
+const run = (...command: string[]) => Bun.spawnSync(command).exitCode === 0;
+const mayMount = process.platform === 'linux' && process.getuid?.() === 0;
+
+const isAsleep = ({ pid }: Probe) =>
+  Bun.spawnSync(['pgrep', '-P', String(pid), '-f', asleep.input.command]).exitCode === 0;
+
+const asleep = { tool: 'Bash', input: { command: 'sleep 600' } };
+
+type Begin = Parameters<typeof openRig>;
+
+function begin(steps: Begin[0], agents?: Begin[1], options?: Parameters<typeof prepareSession>[1]) {
+  rig = openRig(steps, agents);
+  return prepareSession(rig, options);
+}
+
+function conversation({ paths, claudeSessionId }: Session): string {
+  const projects = { cwd: join(paths.config, 'projects'), absolute: true };
+  const found = [...new Bun.Glob(`*/${claudeSessionId}.jsonl`).scanSync(projects)];
+  return found.map((path) => readFileSync(path, 'utf8')).join('');
+}
+
+/** What is reckoned for a claude that has ended without a result. */
+function brokenOff(claude: Probe, { paths: { config }, claudeSessionId }: Session, startedAtMs: number) {
+  const stream = claude.messages().reduce(foldMessage, emptyStream());
+  const totals = totalsAtEnd(world, config, claudeSessionId, startedAtMs);
+  if (totals !== null) foldTotalAtEnd(stream, totals);
+  const broken = {
+    ...{ stream, hasBegun: true, machineWentDown: false, startedAtMs },
+    toldBefore: () => new Set<string>(),
+    unwritten: () => unwrittenLoops(world, [config], claudeSessionId, stream),
+    agentsAsking: () => agentsAsking(world, [config], [claudeSessionId], startedAtMs),
+    kept: (ids: readonly string[]) => keptMessages(world, config, ids, {}),
+  };
+  return { stream, ...usageWithUnseen(broken, 0) };
+}
+
+async function isCut(claude: Probe, configDir: string): Promise<boolean> {
+  await claude.exited;
+  return isCutOff(world, [configDir], claude.messages().reduce(foldMessage, emptyStream()));
+}
+
+describe.skipIf(claudeBinary === undefined)('claude', () => {
+  test.each(sampled(['end', 'interrupt', 'signal'], 2))('keeps all of a conversation that ends by %s', async (how) => {
+    const session = begin(how === 'end' ? [{ text: 'done' }] : [asleep]);
+    const claude = startClaude(rig, session.args, session.env);
+    claude.send(userMessage('go'));
+    await claude.until((m) => m.kind === 'assistant');
+    if (how === 'interrupt') claude.send(interruptRequest('1'));
+    if (how !== 'signal') await claude.until((m) => m.kind === 'result');
+    await claude.end();
+    expect(await isCut(claude, session.paths.config)).toBe(false);
+    expect(conversationExists(world, session.paths.config, session.claudeSessionId)).toBe(true);
+  });
+
+  test.each(['SIGTERM', 'SIGKILL'] as const)('tells what sub-agents cost that were at work at a %s', async (signal) => {
+    const input = { description: 'look', prompt: 'look', subagent_type: 'general-purpose' };
+    const big = { usage: { input: 3_000, output: 4_000 } };
+    const looks = { tool: 'Bash', input: { command: 'echo hi' }, ...big };
+    const session = begin([{ tool: 'Agent', input }], [looks, { ...asleep, ...big }], {
+      allowedTools: ['Agent', 'Bash'],
+      model: modelOfKnownPrice,
+    });
+    const startedAtMs = Date.now();
+    const claude = startClaude(rig, session.args, session.env);
+    claude.send(userMessage('go'));
+    await until(() => isAsleep(claude));
+    process.kill(claude.pid, signal);
+    await claude.exited;
+    const { stream, costUsd, heldUsd = 0 } = brokenOff(claude, session, startedAtMs);
+    const servedUsd = rig.api.served.total.costUsd;
+    // Programs before 2.1.278 write none.
+    const writesTotals = conversation(session).includes('"type":"cost-state"');
+    expect(stream.isToldAtEnd).toBe(writesTotals);
+    if (signal === 'SIGKILL') expect(writesTotals).toBe(false);
+    if (stream.isToldAtEnd) expect(costUsd).toBeCloseTo(servedUsd, 9);
+    // Older ones let the sub-agent ask on while they end at a SIGTERM.
+    else if (signal === 'SIGKILL') expect(costUsd).toBeGreaterThanOrEqual(servedUsd - 1e-9);
+    expect(costUsd - heldUsd).toBeLessThanOrEqual(servedUsd + 1e-9);
+  });
+
+  test.each([
+    ['waits for an answer', { hang: true, text: 'never' }, 0.01],
+    ['is at work with a tool', asleep, undefined],
+  ])('killed while it %s: what it had asked for is held, and nothing else', async (_, second, expectedUsd) => {
+    const session = begin([{ tool: 'Bash', input: { command: 'echo hi' } }, second], undefined, {
+      allowedTools: ['Bash'],
+      model: modelOfKnownPrice,
+    });
+    const startedAtMs = Date.now();
+    const claude = startClaude(rig, session.args, session.env);
+    claude.send(userMessage('go'));
+    await until(() => rig.api.requests.filter(({ kind }) => kind === 'step').length === 2);
+    // A moment later it has written down what it said.
+    const isWritten = (text: string) => conversation(session).includes(text);
+    await until(() => isWritten('echo hi'));
+    if (second === asleep) await until(() => isAsleep(claude) && isWritten(asleep.input.command));
+    process.kill(claude.pid, 'SIGKILL');
+    await claude.exited;
+    const { costUsd, heldUsd } = brokenOff(claude, session, startedAtMs);
+    expect(heldUsd).toEqual(expectedUsd);
+    expect(costUsd - (heldUsd ?? 0)).toBeCloseTo(rig.api.served.total.costUsd, 6);
+  });
+
+  test('keeps nothing when it is killed as it begins, and begins again under the same id', async () => {
+    const session = begin([asleep, { text: 'done' }]);
+    const first = startClaude(rig, session.args, session.env);
+    first.send(userMessage('go'));
+    await first.until((m) => m.kind === 'assistant');
+    process.kill(first.pid, 'SIGKILL');
+    await first.exited;
+    // How much of it was written by then is a matter of milliseconds.
+    const { config } = session.paths;
+    removeEmptyConversation(world, config, session.claudeSessionId);
+    const continues = conversationExists(world, config, session.claudeSessionId);
+    const args = session.args.map((word) => (continues && word === '--session-id' ? '--resume' : word));
+    const second = startClaude(rig, args, session.env);
+    second.send(userMessage('go on'));
+    await second.until((m) => m.kind === 'assistant');
+    await second.end();
+    expect(conversationExists(world, config, session.claudeSessionId)).toBe(true);
+  });
+
+  test.skipIf(!mayMount)('loses the end of a conversation to a full disk', async () => {
+    const waits = { tool: 'Bash', input: { command: 'until [ -e full ]; do sleep 0.05; done' } };
+    const session = begin([waits, { text: 'much was said '.repeat(2_000) }]);
+    const projects = join(session.paths.config, 'projects');
+    mkdirSync(projects, { recursive: true });
+    expect(run('mount', '-t', 'tmpfs', '-o', 'size=256k', 'tmpfs', projects)).toBe(true);
+    mounts.push(projects);
+    const claude = startClaude(rig, session.args, session.env);
+    claude.send(userMessage('go'));
+    await claude.until((m) => m.kind === 'assistant');
+    // Else there may be no file of which an end could be missing.
+    await until(() => conversationExists(world, session.paths.config, session.claudeSessionId));
+    expect(() => writeFileSync(join(projects, 'fill'), Buffer.alloc(1024 ** 2))).toThrow('ENOSPC');
+    writeFileSync(join(rig.project, 'full'), '');
+    await claude.until((m) => m.kind === 'result');
+    await claude.end();
+    expect(await isCut(claude, session.paths.config)).toBe(true);
+  });
+});

@@ -1,0 +1,79 @@
+/**
+ * Promises: a command that takes more memory than its session may have is killed, and the session goes on; where the
+ * program does not know the limit, or the machine does not let it make control groups, nothing happens at all, and
+ * sessions that ask for it are refused (tests/unit/runner/abilities.test.ts). All that run at once share one limit.
+ */
+import { afterAll, afterEach, expect, setDefaultTimeout, test } from 'bun:test';
+import { mkdirSync, readFileSync, rmdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { userMessage } from '../../../src/claude/control.ts';
+import { memoryVariable } from '../../../src/claude/launch/variables.ts';
+import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from '../../support/claude/rig.ts';
+
+setDefaultTimeout(patienceMs);
+
+/** Where claude makes its control group: below our own (version 1), or beside it (version 2). */
+function groupOfTools(): string | null {
+  try {
+    const groups = readFileSync('/proc/self/cgroup', 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => line.split(':'));
+    const [, , first] = groups.find(([, controllers]) => controllers?.split(',').includes('memory')) ?? [];
+    const [, , second = '/'] = groups.find(([number]) => number === '0') ?? [];
+    const folder = first === undefined ? join('/sys/fs/cgroup', second, '..') : join('/sys/fs/cgroup/memory', first);
+    return join(folder, 'claude-code-bash');
+  } catch {
+    return null;
+  }
+}
+
+const group = groupOfTools();
+
+function mayLimit(): boolean {
+  if (group === null || claudeBinary === undefined) return false;
+  if (Bun.spawnSync(['grep', '-qa', memoryVariable, claudeBinary]).exitCode !== 0) return false;
+  try {
+    mkdirSync(`${group}-try`);
+    readFileSync(join(`${group}-try`, 'cgroup.procs'));
+    rmdirSync(`${group}-try`);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const rigs: Rig[] = [];
+afterEach(async () => {
+  for (const rig of rigs.splice(0)) await rig.close();
+});
+afterAll(() => {
+  try {
+    if (group !== null) rmdirSync(group);
+  } catch {
+    // Another claude of this machine has it, or none was made.
+  }
+});
+
+/** `tail` keeps the last line, and here that is all of it. */
+const takes = (bytes: number) => `head -c ${bytes} /dev/zero | tail > /dev/null; echo "code=\${PIPESTATUS[1]}"`;
+
+async function codesOf(memoryBytes?: number): Promise<string[]> {
+  const commands = [takes(400_000_000), 'echo code=still-here'];
+  const steps = commands.map((command) => ({ tool: 'Bash', input: { command } }));
+  const rig = openRig([...steps, { text: 'done' }]);
+  rigs.push(rig);
+  const session = prepareSession(rig, memoryBytes === undefined ? {} : { memoryBytes });
+  const claude = startClaude(rig, session.args, session.env);
+  claude.send(userMessage('go'));
+  await claude.until((m) => m.kind === 'result');
+  await claude.end();
+  const results = claude.messages().flatMap((m) => (m.kind === 'user' ? m.toolResults : []));
+  return results.flatMap(({ text }) => /code=(\S+)/.exec(text)?.[1] ?? []);
+}
+
+test.if(claudeBinary !== undefined)('a command that takes too much is killed, and nothing else', async () => {
+  expect(await codesOf()).toEqual(['0', 'still-here']);
+  expect(await codesOf(2_000_000_000)).toEqual(['0', 'still-here']);
+  expect(await codesOf(100_000_000)).toEqual([mayLimit() ? '137' : '0', 'still-here']);
+});

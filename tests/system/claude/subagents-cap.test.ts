@@ -1,0 +1,127 @@
+/**
+ * Promises, with the real claude: sub-agents that are at work when a session reaches its cap end with it, and what they
+ * have cost is in the books. claude itself ends only the turn, and they would ask on.
+ */
+import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Step } from '../../../src/rehearsal/script.ts';
+import { type ScriptedApi, type ScriptedApiOptions, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
+import { modelOfKnownPrice } from '../../support/claude/rig.ts';
+import { pinnedClaude, until } from '../../support/cli.ts';
+import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import { sampled } from '../../support/long.ts';
+
+setDefaultTimeout(60_000);
+
+/** US dollars; so much a message of the scripted API costs. */
+const messageUsd = 0.01;
+const capUsd = 0.05;
+
+let api: ScriptedApi | null = null;
+let group: GroupFixture | null = null;
+afterEach(async () => {
+  await api?.stop();
+  group?.remove();
+});
+
+const bash = (command: string): Step => ({ tool: 'Bash', input: { command } });
+
+/** A session calls so many sub-agents at once, each of which does the same. */
+function begin(
+  agents: number,
+  work: readonly Step[],
+  cap: 'group' | 'session',
+  gate: ScriptedApiOptions['gate'] = () => undefined,
+) {
+  const fields = { allowedTools: ['Bash', 'Agent'], model: modelOfKnownPrice };
+  const own = cap === 'session' ? { maxBudgetUsd: capUsd } : {};
+  const made = makeGroup(
+    [{ name: 'a', fields: { ...fields, ...own } }],
+    cap === 'group' ? { maxBudgetUsd: capUsd } : {},
+  );
+  const input = { description: 'look', prompt: 'look', subagent_type: 'general-purpose' };
+  const calls = Array.from({ length: agents }, () => ({ tool: 'Agent', input }));
+  const script = { steps: [{ tools: calls }, { text: 'done' }], agents: [...work, { text: 'nothing' }] };
+  api = startScriptedApi({ script: { version: 1, sessions: { '*': script } }, nameOf: () => 'a', gate });
+  group = made;
+  const env = {
+    ANTHROPIC_BASE_URL: api.url,
+    ANTHROPIC_API_KEY: 'test-key',
+    CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),
+  };
+  return { made, env, served: () => (api as ScriptedApi).served.total.costUsd };
+}
+
+/** What claude has told, or left in its files, is exact; beyond that no more is booked than what is held. */
+function expectBooked(made: GroupFixture, servedUsd: number): void {
+  const { costUsd, heldUsd = 0 } = made.state().usage;
+  if (heldUsd === 0) expect(costUsd).toBeCloseTo(servedUsd, 6);
+  expect(costUsd).toBeGreaterThan(servedUsd - 1e-6);
+  expect(costUsd - heldUsd).toBeLessThan(servedUsd + 1e-6);
+}
+
+test.each(sampled(['session', 'group'] as const, 2))('end with it, be it the cap of the %s', async (cap) => {
+  const work = Array.from({ length: 30 }, () => bash('sleep 0.5'));
+  const { made, env, served } = begin(1, work, cap);
+  expect(await made.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(served()).toBeLessThanOrEqual(capUsd + messageUsd + 1e-9);
+  expectBooked(made, served());
+});
+
+test('three at once pass it by a message each', async () => {
+  const work = Array.from({ length: 30 }, () => bash('sleep 0.3'));
+  const { made, env, served } = begin(3, work, 'session');
+  expect(await made.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(served()).toBeLessThanOrEqual(capUsd + 4 * messageUsd + 1e-9);
+  expectBooked(made, served());
+});
+
+test('what one of three was still waiting for is held: an answer that never comes, and may be paid for', async () => {
+  const work = Array.from({ length: 30 }, () => bash('sleep 0.3'));
+  let waiting: string | undefined;
+  const { made, env, served } = begin(3, work, 'session', ({ agentId, step }) => {
+    if (step === 1) waiting ??= agentId;
+    return step === 1 && agentId === waiting ? new Promise(() => {}) : undefined;
+  });
+  expect(await made.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
+  const { costUsd, heldUsd = 0 } = made.state().usage;
+  expect(costUsd - heldUsd).toBeCloseTo(served(), 6);
+  // Of those in a tool older programs, as 2.1.260, do not tell it, so each may be held.
+  const projects = join(made.session('a').config, 'projects');
+  const names = readdirSync(projects, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.jsonl'));
+  const texts = names.map((name) => readFileSync(join(projects, name), 'utf8'));
+  const mostUsd = texts.some((text) => text.includes('"type":"api-request"')) ? messageUsd : 3 * messageUsd;
+  expect(heldUsd).toBeGreaterThan(messageUsd - 1e-9);
+  expect(heldUsd).toBeLessThan(mostUsd + 1e-9);
+});
+
+test('those that others have called do not pass it by much either', async () => {
+  const input = { description: 'look', prompt: 'look', subagent_type: 'general-purpose' };
+  const work = Array.from({ length: 60 }, () => bash('sleep 0.3'));
+  const { made, env, served } = begin(1, [{ tool: 'Agent', input }, ...work], 'session');
+  expect(await made.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
+  // They are looked at each second.
+  expect(served()).toBeLessThanOrEqual(capUsd + 8 * messageUsd);
+  expectBooked(made, served());
+});
+
+test('what they ask beyond it while nobody watches is counted by the next run, which ends them', async () => {
+  const hold = (name: string) => bash(`touch at-${name}; until [ -e go-${name} ]; do sleep 0.05; done`);
+  const spend = Array.from({ length: 6 }, () => bash('echo spent'));
+  const { made, env, served } = begin(1, [hold('first'), ...spend, hold('second'), ...spend], 'session');
+  const project = made.project('a');
+  const run = made.run(env);
+  await until(() => existsSync(join(project, 'at-first')));
+  run.signal('SIGHUP');
+  expect(await run.result).toMatchObject({ kind: 'left' });
+  writeFileSync(join(project, 'go-first'), '');
+  await until(() => existsSync(join(project, 'at-second')));
+  expect(readFileSync(made.session('a').transcript, 'utf8')).toContain('error_max_budget_usd');
+  const alone = served();
+  expect(alone).toBeGreaterThan(capUsd + messageUsd);
+  expect(await made.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
+  // A program before 2.1.278 may ask once more when it is told to end.
+  expect(served()).toBeLessThanOrEqual(alone + messageUsd + 1e-9);
+  expectBooked(made, served());
+});

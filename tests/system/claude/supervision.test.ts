@@ -1,0 +1,280 @@
+/**
+ * Promises, with the real claude: a pause in the middle of a tool call leaves no process, also none that wiped its
+ * environment or daemonised, and the conversation goes on afterwards; caps hold with and without a runner; a usage
+ * limit that hits two groups is waited out, one request goes first, and everything completes; so does an outage.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { SessionDefinition } from '../../../src/core/group.ts';
+import type { RehearsalScript, Step } from '../../../src/rehearsal/script.ts';
+import { type CapturedRequest, type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
+import { modelOfKnownPrice } from '../../support/claude/rig.ts';
+import { pinnedClaude, processesIn, until } from '../../support/cli.ts';
+import { Repository } from '../../support/git/repository.ts';
+import { type GroupFixture, makeGroup, type RunningGroup } from '../../support/group-fixture.ts';
+
+const groups: GroupFixture[] = [];
+let api: ScriptedApi | null = null;
+let env: Record<string, string> = {};
+
+beforeEach(() => {
+  env = {};
+});
+afterEach(async () => {
+  await api?.stop();
+  for (const group of groups.splice(0)) group.remove();
+});
+
+function make(...args: Parameters<typeof makeGroup>): GroupFixture {
+  const group = makeGroup(...args);
+  groups.push(group);
+  return group;
+}
+
+function serve(script: RehearsalScript, more: Partial<Parameters<typeof startScriptedApi>[0]> = {}): ScriptedApi {
+  const nameOf = (id: string) => {
+    for (const group of groups) {
+      for (const { definition } of group.state().sessions.values()) {
+        if (definition.id.endsWith(id)) return definition.name;
+      }
+    }
+    return undefined;
+  };
+  api = startScriptedApi({ script, nameOf, ...more });
+  env = {
+    ANTHROPIC_BASE_URL: api.url,
+    ANTHROPIC_API_KEY: 'test-key',
+    CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),
+    ...env,
+  };
+  return api;
+}
+
+const steps = (...list: Step[]): RehearsalScript => ({ version: 1, sessions: { '*': { steps: list } } });
+
+test('a pause in a tool call leaves nothing alive, and the conversation goes on', async () => {
+  const command = [
+    'if [ -e begun ]; then echo again; exit 0; fi',
+    '(setsid env -i PATH="$PATH" sleep 611 >/dev/null 2>&1 &)',
+    'env -i PATH="$PATH" sh -c "sleep 612 & wait" >/dev/null 2>&1 &',
+    'touch begun',
+    'sleep 613',
+  ].join('\n');
+  const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }]);
+  new Repository(group.project('a'));
+  const scripted = serve(steps({ tool: 'Bash', input: { command, timeout: 600_000 } }, { text: 'all done' }));
+  const run = group.run(env);
+  await until(() => existsSync(join(group.project('a'), 'begun')) && processesIn(group.project('a')).length >= 4);
+  await run.ask({ kind: 'pause', mode: 'now' });
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(processesIn(group.project('a'))).toEqual([]);
+
+  expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });
+  const resumed = JSON.stringify(scripted.requests.at(-1)?.body.messages);
+  expect(resumed).toContain('do a');
+  expect(resumed).toContain('sleep 613');
+  expect(resumed).toContain('Nobody rejected anything');
+  // Although there is a new file in the repository: what was paid for before the pause can be read from the cache.
+  const [before, after] = [scripted.requests[0]?.body, scripted.requests.at(-1)?.body].map((body) =>
+    JSON.stringify([body?.model, body?.tools, body?.system, body?.messages?.[0]]).replaceAll(
+      /,"cache_control":{.*?}/g,
+      '',
+    ),
+  );
+  expect(after).toBe(before);
+  expect(scripted.problems).toEqual([]);
+  // Not the costs: the model is claude's default, whose price is the business of each version.
+  expect(group.state().usage.tokens).toEqual(scripted.served.total.tokens);
+}, 60_000);
+
+test('a pause after something was said begins no further turn, and what was said is told afterwards', async () => {
+  const command = 'if [ -e begun ]; then echo again; exit 0; fi; touch begun; sleep 631';
+  const daemon = '(setsid env -i PATH="$PATH" sleep 632 >/dev/null 2>&1 &)';
+  const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }]);
+  const scripted = serve(
+    steps(
+      { tool: 'Bash', input: { command, timeout: 600_000 } },
+      { tool: 'Bash', input: { command: daemon } },
+      { text: 'all done' },
+    ),
+  );
+  const run = group.run(env);
+  await until(() => existsSync(join(group.project('a'), 'begun')));
+  await run.ask({ kind: 'say', sessionId: group.id('a'), text: 'mind the tests' });
+  await run.ask({ kind: 'pause', mode: 'now' });
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(scripted.requests).toHaveLength(1);
+  expect(processesIn(group.project('a'))).toEqual([]);
+  expect(group.state().sessions.get(group.id('a'))?.messages).toEqual(['mind the tests']);
+
+  expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(JSON.stringify(scripted.requests[1]?.body.messages)).toContain('mind the tests');
+  expect(processesIn(group.project('a'))).toEqual([]);
+}, 60_000);
+
+test('what is said during the last answer is answered too', async () => {
+  const group = make([{ name: 'a' }]);
+  const scripted = serve(steps({ text: 'first', delayMs: 1_500 }, { text: 'second', delayMs: 1_000 }));
+  const run = group.run(env);
+  await until(() => scripted.requests.length === 1);
+  await run.ask({ kind: 'say', sessionId: group.id('a'), text: 'one thing more' });
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(group.state().sessions.get(group.id('a'))?.state).toMatchObject({ result: 'second' });
+  expect(JSON.stringify(scripted.requests.at(-1)?.body.messages)).toContain('one thing more');
+}, 60_000);
+
+test('what is said while a tool runs comes with its result, also when it begins like a command', async () => {
+  const command = 'touch begun; until [ -e go ]; do sleep 0.05; done';
+  const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }]);
+  const scripted = serve(steps({ tool: 'Bash', input: { command } }, { text: 'all done' }));
+  const run = group.run(env);
+  await until(() => existsSync(join(group.project('a'), 'begun')));
+  await run.ask({ kind: 'say', sessionId: group.id('a'), text: '/compact is no command here' });
+  writeFileSync(join(group.project('a'), 'go'), '');
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(JSON.stringify(scripted.requests[1]?.body.messages)).toContain('/compact is no command here');
+  expect(scripted.requests).toHaveLength(2);
+  expect(group.state().usage).toMatchObject({ turns: 2 });
+}, 60_000);
+
+test('what a tool left running does not outlive its completed session', async () => {
+  const command = [
+    '(setsid env -i PATH="$PATH" sleep 621 >/dev/null 2>&1 &)',
+    'env -i PATH="$PATH" sleep 622 >/dev/null 2>&1 &',
+    'touch begun',
+  ].join('\n');
+  const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }]);
+  serve(steps({ tool: 'Bash', input: { command } }, { text: 'left something running' }));
+  expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(existsSync(join(group.project('a'), 'begun'))).toBe(true);
+  expect(processesIn(group.project('a'))).toEqual([]);
+}, 60_000);
+
+/** Ten tool calls of a cent each, then an answer. */
+const tenCents = [
+  ...Array.from({ length: 9 }, (_, index): Step => ({ tool: 'Bash', input: { command: `echo ${index}` } })),
+  { text: 'ten cents spent' },
+];
+
+test('sessions without a cap of their own share the money by slices and still finish', async () => {
+  const names = ['a', 'b', 'c'].map((name) => ({ name, fields: { model: modelOfKnownPrice } }));
+  const group = make(names, { maxBudgetUsd: 0.45, maxConcurrentSessions: 3 });
+  const scripted = serve(steps(...tenCents));
+  expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(group.state().usage.costUsd).toBeCloseTo(scripted.served.total.costUsd, 6);
+  expect(scripted.served.total.costUsd).toBeLessThanOrEqual(0.45 + 3 * 0.01);
+}, 120_000);
+
+test('the cap holds while nobody watches', async () => {
+  const fields = { allowedTools: ['Bash'], model: modelOfKnownPrice };
+  const group = make([{ name: 'a', fields }], { maxBudgetUsd: 0.05 });
+  const held = 'touch begun; until [ -e go ]; do sleep 0.05; done';
+  const spend = Array.from({ length: 20 }, (): Step => ({ tool: 'Bash', input: { command: 'echo spent' } }));
+  const scripted = serve(steps({ tool: 'Bash', input: { command: held } }, ...spend, { text: 'never' }));
+  const first = group.run(env);
+  await until(() => existsSync(join(group.project('a'), 'begun')));
+  first.signal('SIGHUP');
+  expect(await first.result).toMatchObject({ kind: 'left' });
+  writeFileSync(join(group.project('a'), 'go'), '');
+  await until(() => readFileSync(group.session('a').transcript, 'utf8').includes('error_max_budget_usd'));
+  expect(scripted.served.total.costUsd).toBeLessThanOrEqual(0.05 + 0.01 + 1e-9);
+  expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(group.state().usage.costUsd).toBeCloseTo(scripted.served.total.costUsd, 6);
+}, 60_000);
+
+test('a limit hits sessions of two groups: none fails, none starts early, one request goes first', async () => {
+  const size = 3;
+  const named = (prefix: string) => Array.from({ length: size }, (_, index) => ({ name: `${prefix}${index}` }));
+  const first = make(named('a'));
+  const second = make(named('b'), {}, { root: first.root });
+  let resetMs = 0;
+  const arrivals: { atMs: number; before: number }[] = [];
+  let answered = 0;
+  const limited = new Set<string>();
+  const proxy = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    idleTimeout: 0,
+    async fetch(request) {
+      const session = request.headers.get('x-claude-code-session-id') ?? '';
+      if (request.method !== 'POST' || !new URL(request.url).pathname.endsWith('/v1/messages')) {
+        return new Response(null, { status: 200 });
+      }
+      if (limited.size < 2 * size && !limited.has(session)) {
+        limited.add(session);
+        if (resetMs === 0) resetMs = (Math.ceil(Date.now() / 1000) + 6) * 1000;
+        const headers = {
+          'anthropic-ratelimit-unified-status': 'rejected',
+          'anthropic-ratelimit-unified-reset': String(resetMs / 1000),
+          'anthropic-ratelimit-unified-representative-claim': 'five_hour',
+        };
+        const error = { type: 'error', error: { type: 'rate_limit_error', message: 'limit' } };
+        return Response.json(error, { status: 429, headers });
+      }
+      arrivals.push({ atMs: Date.now(), before: answered });
+      const url = new URL(new URL(request.url).pathname, scripted.url);
+      const reply = await fetch(url, { method: 'POST', headers: request.headers, body: await request.text() });
+      const body = await reply.text();
+      answered += 1;
+      return new Response(body, { status: reply.status, headers: { 'content-type': 'text/event-stream' } });
+    },
+  });
+  const scripted = serve(steps({ text: 'after the limit' }));
+  const { ANTHROPIC_API_KEY: _key, ...login } = env;
+  const oauth = { ...login, ANTHROPIC_BASE_URL: `http://127.0.0.1:${proxy.port}`, CLAUDE_CODE_OAUTH_TOKEN: 'x' };
+  const runs = [first.run(oauth), second.run(oauth)];
+  for (const run of runs) expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  await proxy.stop(true);
+  expect(limited.size).toBe(2 * size);
+  expect(Math.min(...arrivals.map(({ atMs }) => atMs))).toBeGreaterThanOrEqual(resetMs);
+  // The second request came only after the first one was answered.
+  expect(arrivals.filter(({ before }) => before === 0)).toHaveLength(1);
+  for (const group of [first, second]) {
+    expect(group.events().map((event) => event.type)).not.toContain('session_failed');
+    expect(group.events().map((event) => event.type)).toContain('limit_reached');
+  }
+}, 60_000);
+
+/**
+ * The API is gone from the end of the first session on until `isLongEnough`, then everything completes; what the second
+ * one, which has these fields, was told last.
+ */
+async function throughOutage(
+  fields: Partial<SessionDefinition>,
+  isLongEnough: (group: GroupFixture, run: RunningGroup) => Promise<unknown>,
+): Promise<string> {
+  const group = make([{ name: 'a' }, { name: 'b', after: ['a'], fields }], {}, { speed: 20 });
+  const script = steps({ text: 'all done' });
+  // What the second one asks before the server is gone is not answered either.
+  const gate = ({ name }: CapturedRequest) => (name === 'b' ? new Promise<void>(() => {}) : undefined);
+  const gone = serve(script, { gate });
+  const run = group.run(env);
+  await run.event('session_completed', group.id('a'));
+  await gone.stop();
+  await isLongEnough(group, run);
+  const back = serve(script, { port: Number(new URL(gone.url).port) });
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(group.state().failed.size).toBe(0);
+  const told = JSON.stringify(back.requests.at(-1)?.body.messages);
+  // The task stands in the conversation once, however often it was asked.
+  expect(told.split('The task of this session:').length - 1).toBe(1);
+  return told;
+}
+
+test('a session whose time is over while the API is gone goes on when it is back', async () => {
+  // Twenty seconds in truth: beside a loaded CI, claude takes half of them for an attempt that is answered at once.
+  await throughOutage({ timeoutMs: 400_000 }, async (_, run) => {
+    expect(await run.event('session_paused')).toMatchObject({ reason: 'transient' });
+  });
+}, 120_000);
+
+test('an API that is gone for longer than the retries last is waited for, and everything completes', async () => {
+  const told = await throughOutage({ retries: 1 }, async (group) => {
+    const pauses = () => group.events().filter(({ type }) => type === 'session_paused').length;
+    // Each takes claude's own tries, longer than `until` is patient.
+    while (pauses() < 3) await Bun.sleep(100);
+  });
+  expect(told).not.toContain('The task again:');
+  expect(told).toContain('The API did not answer');
+}, 300_000);

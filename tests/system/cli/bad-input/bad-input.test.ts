@@ -1,0 +1,125 @@
+/**
+ * Promises, for every row of the tables beside this file: the exit code, one sentence that names the culprit and one
+ * that says what to do, nothing that moves a cursor, no stack trace, not one byte of the data root changed, and every
+ * intact group still listed afterwards.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { Lock } from '../../../../src/system/world.ts';
+import {
+  environments,
+  refusals,
+  scripts,
+  strangeFiles,
+  strangeSnapshots,
+} from '../../../support/cli/bad-input/file-table.ts';
+import { Ground, makeEveryStatus } from '../../../support/cli/bad-input/ground.ts';
+import { damagedLogs } from '../../../support/cli/bad-input/log-table.ts';
+import {
+  commitAll,
+  expectRefusal,
+  type Mistake,
+  type Outcome,
+  titleOf,
+} from '../../../support/cli/bad-input/mistake.ts';
+import {
+  dependencies,
+  groupReferences,
+  projects,
+  prompts,
+  sessionReferences,
+} from '../../../support/cli/bad-input/session-table.ts';
+import { wrongMoments } from '../../../support/cli/bad-input/state-table.ts';
+import { commandLines, names, numbers, slugs, workItems } from '../../../support/cli/bad-input/word-table.ts';
+import { giveToUnprivileged, unprivileged } from '../../../support/unprivileged.ts';
+
+const atOnceMax = 4;
+const patienceMs = 60_000;
+const casesMin = 200;
+
+const grounds: Ground[] = [];
+const locks: Lock[] = [];
+const counted = { tried: 0, skipped: 0 };
+
+/** A data root of its own, with a group in every status; another process seems to run the last one. */
+function newGround(): Ground {
+  const ground = new Ground();
+  grounds.push(ground);
+  makeEveryStatus(ground);
+  const { world } = ground;
+  const live = ground.paths(ground.groups.at(-1) as string).lock;
+  const lock = world.locks.tryLock(live, { identity: world.machine.self, runId: 'live' });
+  if (lock === null) throw new Error(`${live} is not free`);
+  locks.push(lock);
+  return ground;
+}
+
+/** Commits the mistakes side by side, then looks at each outcome and at what is left of the ground. */
+function describeTable(
+  title: string,
+  ground: Ground,
+  intact: readonly string[],
+  rows: readonly Mistake[],
+  atOnce = atOnceMax,
+): void {
+  const needsUser = rows.some((row) => row.unprivileged);
+  const isPossible = !needsUser || unprivileged.isPossible;
+  counted[isPossible ? 'tried' : 'skipped'] += rows.length;
+  describe(title, () => {
+    let outcomes: readonly Outcome[];
+    let before: Readonly<Record<string, string>>;
+    beforeAll(async () => {
+      if (!isPossible) return;
+      if (needsUser) giveToUnprivileged(ground.folder);
+      before = ground.record();
+      outcomes = await commitAll(ground, rows, atOnce);
+    }, patienceMs);
+    for (const [index, row] of rows.entries()) {
+      test.skipIf(!isPossible)(titleOf(row, ground), () => expectRefusal(row, outcomes[index] as Outcome));
+    }
+    test.skipIf(!isPossible)('nothing was written', () => expect(ground.record()).toEqual(before));
+    test.skipIf(!isPossible)('the other groups are listed', async () => {
+      const listed = await ground.json<{ id: string; problem?: unknown }[]>('group', 'list');
+      const readable = listed.filter(({ problem }) => problem === undefined).map(({ id }) => id);
+      expect(readable).toEqual(expect.arrayContaining([...intact]));
+      const table = await ground.ok('group', 'list');
+      for (const id of intact) expect(table).toContain(id);
+    });
+  });
+}
+
+const ground = newGround();
+const groups = [...ground.groups];
+describeTable('slugs', ground, groups, slugs);
+describeTable('names', ground, groups, names);
+describeTable('numbers', ground, groups, numbers);
+describeTable('work items', ground, groups, workItems);
+describeTable('command lines', ground, groups, commandLines);
+describeTable('references to groups', ground, groups, groupReferences(ground));
+describeTable('references to sessions', ground, groups, sessionReferences(ground));
+describeTable('dependencies', ground, groups, dependencies(ground));
+describeTable('projects', ground, groups, projects(ground));
+describeTable('prompts', ground, groups, prompts(ground));
+// One after the other: two runners of one group would meet each other.
+describeTable('wrong moments', ground, groups, wrongMoments(ground), 1);
+describeTable('rehearsal scripts', ground, groups, scripts(ground));
+describeTable('environments', ground, groups, environments(ground));
+
+for (const [title, tableOf] of [
+  ['damaged logs', damagedLogs],
+  ['strange files', strangeFiles],
+  ['strange snapshots', strangeSnapshots],
+  ['refused by the system', refusals],
+] as const) {
+  const damaged = newGround();
+  const intact = [...damaged.groups];
+  describeTable(title, damaged, intact, tableOf(damaged));
+}
+
+test(`there are ${counted.tried} cases, and ${counted.skipped} that need another user`, () => {
+  expect(counted.tried).toBeGreaterThanOrEqual(casesMin);
+});
+
+afterAll(() => {
+  for (const lock of locks) lock.release();
+  for (const each of grounds) each.remove();
+}, patienceMs);

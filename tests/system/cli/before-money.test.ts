@@ -1,0 +1,270 @@
+/**
+ * Promises: what a claude cannot do for a session, a project that would be refused and a version that is not there are
+ * told before a run begins and by `group plan` and `--dry-run`, not session by session in the middle of it.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { broken, holds, type Seen } from '../../../src/app/claude-check/claims.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { Night } from '../../support/cli/night.ts';
+import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { Repository, writeTree } from '../../support/git/repository.ts';
+import { noteTried } from '../../support/tried.ts';
+
+let rig: Rig;
+let user: Night;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(() => {
+  user = new Night(rig);
+});
+afterEach(() => user.remove());
+
+interface Plan {
+  readonly missing: { readonly sessionId?: string; readonly message: string; readonly next: string }[];
+}
+
+/** A workflow of two sessions, of which the second says this besides; its path. */
+function workflow(session: string): string {
+  const file = join(user.folder, 'change.yaml');
+  const task = `project: "${user.project('api')}", prompt: Do it.`;
+  writeFileSync(file, `version: 1\ntitle: W\nsessions: { a: { ${task} }, b: { ${task}, ${session} } }\n`);
+  return file;
+}
+
+const trust = 'keep the hooks and variables of an untrusted project from having an effect';
+const limits = 'limit the memory of its commands on this machine';
+const unable: [string, string, string[], string, Seen | undefined][] = [
+  ['untrusted', 'untrusted: true', ['--untrusted'], `was tried, and it cannot ${trust}.`, broken('untrusted', 'x')],
+  ['memory', 'memory: 2000', ['--memory', '2000'], `was tried, and it cannot ${limits}.`, broken('memory', 'x')],
+  ['memory, which nobody tried', 'memory: 2000', ['--memory', '2000'], `can ${limits}.`, undefined],
+];
+
+test.each(unable)('what claude cannot do is refused before anything is created or paid: %s', async (...given) => {
+  const [, said, options, why, seen] = given;
+  noteTried(user.data, rig.program, ...(seen === undefined ? [] : [seen]));
+  const file = workflow(said);
+  const before = rig.invocations.length;
+  for (const more of [[], ['--detach']]) {
+    const refused = await user.run('run', file, '--output', 'text', ...more);
+    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+    expect(refused.stderr).toMatch(/Session b: .*leave out --/s);
+    expect(refused.stderr).toContain(why);
+  }
+  expect(await user.json<unknown[]>('group', 'list')).toEqual([]);
+  const dry = await user.run('run', file, '--dry-run', '--output', 'json');
+  expect(dry.code).toBe(1);
+  const planned = JSON.parse(dry.stdout) as Plan;
+  expect(planned.missing.map(({ message }) => message)).toEqual([expect.stringContaining(why)]);
+
+  const group = await user.group('one', { first: [], second: ['--depends-on', 'first', ...options] });
+  for (const command of [['run'], ['run', '--detach'], ['resume']]) {
+    const refused = await user.run('group', ...command, group, '--output', 'text');
+    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain(why);
+  }
+  expect(await user.json('group', 'show', group)).toMatchObject({ status: 'created' });
+  const plan = await user.run('group', 'plan', group);
+  expect(plan.code).toBe(1);
+  expect(plan.stdout).toContain(`002 second: `);
+  expect(plan.stdout).toContain(why);
+  expect((await user.run('group', 'run', group, '--dry-run')).stdout).toContain(why);
+  expect(rig.invocations.length).toBe(before);
+});
+
+const canLimit = createRealWorld().processes.limits().has('processes');
+if (canLimit) console.log('Skipped, because processes can be limited here: the refusal of --max-processes.');
+
+test.skipIf(canLimit)('a limit on processes that cannot be set here is refused, also for a rehearsal', async () => {
+  const why = 'The number of its processes cannot be limited here.';
+  const next = 'systemd-run --user --scope -p Delegate=yes claude-code-agent';
+  const file = workflow('maxProcesses: 100');
+  const before = rig.invocations.length;
+  for (const more of [[], ['--detach'], ['--rehearse'], ['--rehearse', '--detach']]) {
+    const refused = await user.run('run', file, '--output', 'text', ...more);
+    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain(`Session b: ${why}`);
+    expect(refused.stderr).toContain(next);
+  }
+  expect(await user.json<unknown[]>('group', 'list')).toEqual([]);
+
+  const group = await user.group('one', { first: [], second: ['--depends-on', 'first', '--max-processes', '100'] });
+  for (const [command = '', ...more] of [['run'], ['run', '--detach'], ['resume'], ['run', '--rehearse']]) {
+    const refused = await user.run('group', command, group, ...more, '--output', 'text');
+    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain(why);
+  }
+  expect(await user.json('group', 'show', group)).toMatchObject({ status: 'created' });
+  for (const [command = '', ...more] of [['plan'], ['run', '--dry-run'], ['run', '--dry-run', '--rehearse']]) {
+    const plan = await user.run('group', command, group, ...more);
+    expect(plan.code).toBe(1);
+    expect(plan.stdout).toContain(`002 second: ${why}`);
+  }
+  expect(rig.invocations.length).toBe(before);
+});
+
+/** All programs of the system but git; the folder. */
+function folderWithoutGit(): string {
+  const folder = join(user.folder, 'without git');
+  mkdirSync(folder);
+  for (const from of ['/bin', '/usr/bin', '/usr/local/bin']) {
+    for (const name of existsSync(from) ? readdirSync(from) : []) {
+      if (!name.startsWith('git') && !existsSync(join(folder, name))) symlinkSync(join(from, name), join(folder, name));
+    }
+  }
+  symlinkSync(process.execPath, join(folder, 'bun'), 'file');
+  return folder;
+}
+
+test('a session that gets a worktree is refused without git, before anything is created', async () => {
+  const why = 'gets a git worktree: The program git was not found.';
+  const next = 'Install git, or work in the folder itself with --isolate none.';
+  for (const name of ['api', 'second']) new Repository(user.project(name)).commit({ 'README.md': name });
+  const group = await user.group('one', { first: [], second: ['--isolate', 'worktree'] });
+  user.env.PATH = folderWithoutGit();
+  const file = workflow('isolate: worktree');
+  const before = rig.invocations.length;
+  for (const more of [[], ['--detach'], ['--rehearse'], ['--rehearse', '--detach']]) {
+    const refused = await user.run('run', file, '--output', 'text', ...more);
+    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain(`Session a ${why} ${next}`);
+  }
+  expect(await user.json<unknown[]>('group', 'list')).toHaveLength(1);
+  for (const [command = '', ...more] of [['run'], ['run', '--detach'], ['resume'], ['run', '--rehearse']]) {
+    const refused = await user.run('group', command, group, ...more, '--output', 'text');
+    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain(why);
+  }
+  expect(await user.json('group', 'show', group)).toMatchObject({ status: 'created' });
+  for (const more of [
+    ['group', 'plan', group],
+    ['group', 'run', group, '--dry-run'],
+    ['run', file, '--dry-run'],
+  ]) {
+    const plan = await user.run(...more);
+    expect([plan.code, plan.stdout]).toEqual([1, expect.stringContaining(why)]);
+  }
+  expect(rig.invocations.length).toBe(before);
+  // Who works in the folder itself needs no git.
+  const plain = await user.group('plain', { api: ['--isolate', 'none'] });
+  const run = user.start('group', 'run', plain);
+  await (await user.begun(plain, 'api')).succeed();
+  expect((await run.finished).code).toBe(0);
+});
+
+test('a limit on processes is shown, and one that is none is refused in one sentence', async () => {
+  const group = await user.group('one', { a: ['--max-processes', '2000'] });
+  const words = 'at most 2,000 processes and threads at once, claude’s own included';
+  expect(await user.ok('session', 'show', 'one/a')).toContain(`Processes: ${words}\n`);
+  expect((await user.run('group', 'plan', group)).stdout).toContain(`Processes\n  ${words}: 001 a\n`);
+  const [added] = user.events(group).filter((event) => event.type === 'session_added');
+  expect(added).toMatchObject({ session: { maxProcesses: 2000 } });
+  for (const bad of ['0', '63', '-1', '64.5', '1e3', 'many', '', '4000001', '9'.repeat(400)]) {
+    const refused = await user.run('session', 'add', 'one', '--project', user.project('b'), `--max-processes=${bad}`);
+    expect([refused.code, refused.stdout]).toEqual([2, '']);
+    expect(refused.stderr).toContain('It must be a whole number from 64 to 4000000.');
+  }
+  const limited = await user.run('run', workflow('maxProcesses: 63'), '--output', 'text');
+  expect([limited.code, limited.stderr]).toEqual([2, expect.stringContaining('maxProcesses')]);
+  expect((await user.ok('session', 'add', '--help')).replace(/\s+/g, ' ')).toContain('own included; at least 64');
+});
+
+test('what another session asks for keeps none from running that is run alone, nor a rehearsal', async () => {
+  noteTried(user.data, rig.program, broken('untrusted', 'x'));
+  const group = await user.group('one', { able: [], unable: ['--untrusted'] });
+  const run = user.start('session', 'resume', 'one/able');
+  await (await user.begun(group, 'able')).succeed();
+  expect((await run.finished).code).toBe(0);
+  expect((await user.run('session', 'resume', 'one/unable')).code).toBe(2);
+  const planned = await user.run('group', 'run', group, '--dry-run', '--rehearse');
+  expect(planned.stdout).not.toContain(trust);
+  noteTried(user.data, rig.program, holds('untrusted'));
+  const next = user.start('group', 'resume', group, '--output', 'quiet');
+  await (await user.begun(group, 'unable')).succeed();
+  expect((await next.finished).code).toBe(0);
+});
+
+test('a claude that endangers safety is told by a plan as well', async () => {
+  noteTried(user.data, rig.program, broken('deny', 'a forbidden command ran'));
+  const group = await user.group('one', { a: [] });
+  const plan = await user.run('group', 'plan', group);
+  expect(plan.code).toBe(1);
+  expect(plan.stdout).toContain('A session can do what was forbidden (a forbidden command ran).');
+  expect((await user.run('group', 'run', group, '--dry-run', '--accept-claude', '2.1.197')).code).toBe(0);
+});
+
+test('a project that switches compaction off is told before its session is started', async () => {
+  const bad = user.project('bad');
+  mkdirSync(join(bad, '.claude'));
+  const settings = join(bad, '.claude', 'settings.json');
+  writeFileSync(settings, JSON.stringify({ env: { DISABLE_COMPACT: '1' } }));
+  const group = await user.group('one', { good: [], bad: [] });
+  const why = `${settings} sets DISABLE_COMPACT`;
+  for (const command of [
+    ['plan', group],
+    ['run', group, '--dry-run'],
+  ]) {
+    const plan = await user.run('group', ...command);
+    expect(plan.code).toBe(1);
+    expect(plan.stdout).toContain(`002 bad: ${why}`);
+  }
+  const run = user.start('group', 'run', group, '--output', 'text');
+  await (await user.begun(group, 'good')).succeed();
+  const { code, stderr } = await run.finished;
+  expect(code).toBe(1);
+  expect(stderr.split('\n').filter((line) => line.includes(why))).toEqual([
+    expect.stringMatching(/^Session bad will not start: .*Remove it there/),
+  ]);
+
+  const file = join(user.folder, 'bad.yaml');
+  writeFileSync(file, `version: 1\ntitle: W\nsessions: { a: { project: "${bad}", prompt: Do it. } }\n`);
+  const groups = await user.json('group', 'list');
+  const refused = await user.run('run', file, '--output', 'text');
+  expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+  expect(refused.stderr).toContain(why);
+  expect(await user.json('group', 'list')).toEqual(groups);
+});
+
+test('of sessions that get a worktree, what is committed decides', async () => {
+  const bad = JSON.stringify({ env: { DISABLE_COMPACT: '1' } });
+  const repository = new Repository(user.project('api'));
+  repository.commit({ 'README.md': 'api' });
+  const file = workflow('model: opus');
+  const missing = async (): Promise<readonly string[]> => {
+    const dry = await user.run('run', file, '--dry-run', '--output', 'json');
+    return (JSON.parse(dry.stdout) as Plan).missing.map(({ message }) => message);
+  };
+  writeTree(repository.folder, { '.claude/settings.json': bad });
+  expect(await missing()).toEqual([]);
+  repository.commit({ '.claude/settings.json': bad });
+  rmSync(join(repository.folder, '.claude'), { recursive: true });
+  const why = expect.stringContaining(`${join('.claude', 'settings.json')} sets DISABLE_COMPACT`);
+  expect(await missing()).toEqual([why, why]);
+  const refused = await user.run('run', file, '--output', 'text');
+  expect([refused.code, refused.stderr]).toEqual([2, why]);
+});
+
+test('a version that is accepted is the one that is installed, or nothing begins', async () => {
+  const group = await user.group('one', { a: [] });
+  const why = '--accept-claude names 2.1.198, but the claude that is installed is 2.1.197.';
+  for (const command of [
+    ['group', 'run', group],
+    ['group', 'run', group, '--detach'],
+    ['run', workflow('memory: 2000')],
+  ]) {
+    const refused = await user.run(...command, '--output', 'text', '--accept-claude', '2.1.198');
+    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain(why);
+  }
+  expect(await user.json<unknown[]>('group', 'list')).toHaveLength(1);
+  const planned = await user.run('group', 'run', group, '--dry-run', '--accept-claude', '2.1.198');
+  expect([planned.code, planned.stdout]).toEqual([1, expect.stringContaining(why)]);
+  // What was accepted once and is on record says nothing of what is installed today.
+  const other = await user.group('two', { b: [] }, '--accept-claude', '2.1.100');
+  const run = user.start('group', 'run', other, '--output', 'quiet');
+  await (await user.begun(other, 'b')).succeed();
+  expect((await run.finished).code).toBe(0);
+});

@@ -1,0 +1,218 @@
+/**
+ * Promises: what a trial has shown decides whether a run begins: refused with exit code 2 before anything is started,
+ * unless that very version is accepted; what is harmless is only said. `doctor` shows it. A rehearsal asks nobody.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { broken } from '../../../src/app/claude-check/claims.ts';
+import { attemptMark } from '../../../src/claude/launch/attempt-mark.ts';
+import { defaultScript } from '../../../src/rehearsal/script.ts';
+import { startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { claudeBinary } from '../../support/claude/rig.ts';
+import { breakClaude, removeFolders } from '../../support/claude-check/rig.ts';
+import { Night, obeyInterrupt } from '../../support/cli/night.ts';
+import { User } from '../../support/cli/user.ts';
+import { until } from '../../support/cli.ts';
+import { launcher } from '../../support/crash-rig.ts';
+import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { noteTried } from '../../support/tried.ts';
+
+let rig: Rig;
+let user: Night;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(() => {
+  user = new Night(rig);
+});
+afterEach(() => {
+  user.remove();
+  removeFolders();
+});
+
+const forbidden = broken('deny', 'a forbidden command ran');
+const forked = broken('fork', 'no text');
+
+test('a claude that endangers safety starts nothing, and says what to do', async () => {
+  noteTried(user.data, rig.program, forbidden, forked);
+  const group = await user.group('one', { a: [] });
+  const refused = await user.run('group', 'run', group, '--output', 'json');
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toContain('A session can do what was forbidden (a forbidden command ran).');
+  expect(refused.stderr).toContain('--accept-claude 2.1.197');
+  expect(await user.json('group', 'show', group)).toMatchObject({ status: 'created' });
+  expect((await user.run('group', 'run', group, '--accept-claude', '2.1.198')).code).toBe(2);
+  expect(rig.invocations).toEqual([]);
+
+  const workflow = join(user.folder, 'w.yaml');
+  writeFileSync(workflow, 'version: 1\ntitle: W\nsessions: { a: { project: ., prompt: Do it. } }\n');
+  const before = await user.json<{ groups: unknown[] }>('group', 'list');
+  expect((await user.run('run', workflow)).code).toBe(2);
+  expect(await user.json<{ groups: unknown[] }>('group', 'list')).toEqual(before);
+  expect((await user.run('group', 'run', group, '--detach')).code).toBe(2);
+});
+
+test('the very version can be accepted, which is remembered, and what is wrong is still said', async () => {
+  noteTried(user.data, rig.program, forbidden, forked);
+  const group = await user.group('one', { a: [], b: ['--depends-on', 'a'] });
+  const run = user.start('group', 'run', group, '--output', 'json', '--accept-claude', '2.1.197');
+  const fake = await user.begun(group, 'a');
+  await fake.succeed();
+  const second = await user.begun(group, 'b');
+  run.kill('SIGINT');
+  await obeyInterrupt(second, 0.01);
+  const { code, stdout, stderr } = await run.finished;
+  expect(code).toBe(3);
+  for (const line of stdout.trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow();
+  expect(stderr).toContain('A session can do what was forbidden');
+  expect(stderr).toContain('A forked session does not know its task and its state (no text).');
+  expect(await user.ok('group', 'show', group)).toContain('uses claude 2.1.197 whatever its trial says');
+  const next = user.start('group', 'run', group, '--output', 'quiet');
+  await (await user.begun(group, 'b')).succeed();
+  expect(await next.finished).toMatchObject({ code: 0, stderr: '' });
+});
+
+test('what only touches what a session knows is said, and the run goes on', async () => {
+  noteTried(user.data, rig.program, forked);
+  const group = await user.group('one', { a: [] });
+  const run = user.start('group', 'run', group, '--output', 'text');
+  await (await user.begun(group, 'a')).succeed();
+  const { code, stderr } = await run.finished;
+  expect(code).toBe(0);
+  expect(stderr).toContain('claude 2.1.197: A forked session does not know its task and its state (no text).');
+});
+
+test('a claude that is replaced under a run is tried before the next session, and pauses the group', async () => {
+  const program = join(user.folder, 'claude');
+  const install = (version: string): void => {
+    const text = readFileSync(rig.program, 'utf8').replace('2.1.197', version);
+    writeFileSync(`${program}.new`, text, { mode: 0o755 });
+    renameSync(`${program}.new`, program);
+  };
+  install('2.1.197');
+  user.env.CLAUDE_CODE_AGENT_CLAUDE = program;
+  noteTried(user.data, program);
+  const group = await user.group('one', { a: [], b: ['--depends-on', 'a'] });
+  const run = user.start('group', 'run', group, '--output', 'text');
+  const first = await user.begun(group, 'a');
+  install('2.1.198');
+  await first.succeed();
+  const { code, stdout, stderr } = await run.finished;
+  expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining('claude 2.1.198 is new here') });
+  expect(stderr).not.toContain('replaced');
+  const told = stdout.split('\n').filter((line) => line.includes('claude 2.1.197, which was in use, was replaced or'));
+  // At the end, with what to do.
+  expect(stdout).toContain('failed (claude-unproven)');
+  expect(told).toEqual([expect.stringContaining('--accept-claude 2.1.198')]);
+  const shown = await user.ok('group', 'show', group);
+  // As it is typed it is refused until another claude is there.
+  for (const text of [stdout, shown]) expect(text).toMatch(/Next, with another version of claude: .* group resume/);
+  expect(shown.split('which was in use, was replaced or is gone.')).toHaveLength(2);
+  const { sessions } = await user.json<{ sessions: { reason?: string; status: string }[] }>('group', 'show', group);
+  expect(sessions.map(({ status, reason }) => [status, reason])).toEqual([
+    ['completed', undefined],
+    ['failed', 'claude-unproven'],
+  ]);
+  expect((await user.run('group', 'resume', group)).code).toBe(2);
+
+  const next = user.start('group', 'resume', group, '--output', 'quiet', '--accept-claude', '2.1.198');
+  await (await user.begun(group, 'b')).succeed();
+  expect((await next.finished).code).toBe(0);
+});
+
+test('doctor shows what was remembered, and what has not been tried', async () => {
+  const check = async () => {
+    const { stdout } = await user.run('doctor', '--json');
+    const { checks } = JSON.parse(stdout) as { checks: { check: string; level: string; message: string }[] };
+    return checks.find((one) => one.check === 'trial');
+  };
+  expect(await check()).toMatchObject({ level: 'ok', message: expect.stringContaining('16 of 16 promises held') });
+  noteTried(user.data, rig.program, broken('memory', 'it lived on'));
+  expect(await check()).toMatchObject({ level: 'ok', message: expect.stringContaining('; it has no memory') });
+  noteTried(user.data, rig.program, forked);
+  expect(await check()).toMatchObject({ level: 'warning', message: expect.stringContaining('fork is broken') });
+  noteTried(user.data, rig.program, forbidden);
+  expect(await check()).toMatchObject({ level: 'broken', message: expect.stringContaining('deny is broken') });
+  writeFileSync(join(user.data, 'tried-claudes.json'), '');
+  expect(await check()).toMatchObject({ level: 'ok', message: expect.stringContaining('not tried here yet') });
+  expect(await user.run('doctor', '--claude', '--worktrees')).toMatchObject({ code: 2 });
+});
+
+describe('the real claude', () => {
+  test.if(claudeBinary !== undefined)(
+    'that breaks a promise is caught before a prompt is sent',
+    async () => {
+      const api = startScriptedApi({ script: defaultScript, nameOf: () => undefined });
+      const env = { ANTHROPIC_BASE_URL: api.url, ANTHROPIC_API_KEY: 'test-key', IS_SANDBOX: '1' };
+      const real = new User(env);
+      try {
+        const program = breakClaude('ignores deny rules', real.folder);
+        real.env.CLAUDE_CODE_AGENT_CLAUDE = program;
+        const group = await real.ok('group', 'create', 'one');
+        await real.add(group, 'a');
+        const refused = await real.run('group', 'run', group, '--output', 'text');
+        expect(refused.code).toBe(2);
+        expect(refused.stderr).toContain('claude 9.9.9 is new here: trying it at no cost (a few seconds) ...');
+        expect(refused.stderr).toContain('A session can do what was forbidden');
+        expect(api.requests).toEqual([]);
+
+        const table = await real.run('doctor', '--claude', '--json');
+        expect(table.code).toBe(1);
+        const { claims } = JSON.parse(table.stdout) as { claims: { id: string; verdict: string; weight: string }[] };
+        expect(claims).toContainEqual(expect.objectContaining({ id: 'deny', verdict: 'broken', weight: 'safety' }));
+        expect((await real.run('doctor', '--claude')).stdout).toContain('A session can do what was forbidden');
+
+        const known = readFileSync(join(real.data, 'tried-claudes.json'), 'utf8');
+        const run = await real.run('group', 'run', group, '--accept-claude', '9.9.9', '--output', 'text');
+        expect(run.code).toBe(0);
+        expect(run.stderr).not.toContain('is new here');
+        expect(readFileSync(join(real.data, 'tried-claudes.json'), 'utf8')).toBe(known);
+        expect(api.requests.length).toBe(2);
+      } finally {
+        await api.stop();
+        real.remove();
+      }
+    },
+    180_000,
+  );
+
+  test.if(claudeBinary !== undefined)(
+    'Ctrl-C ends a trial and leaves nothing',
+    async () => {
+      const real = new User({ ANTHROPIC_API_KEY: 'test-key', IS_SANDBOX: '1' });
+      real.env.TMPDIR = join(real.folder, 'temporary');
+      mkdirSync(real.env.TMPDIR);
+      try {
+        const group = await real.ok('group', 'create', 'one');
+        await real.add(group, 'a');
+        const env = { ...real.env, CLAUDE_CODE_AGENT_CLAUDE: claudeBinary ?? '' };
+        const args = ['group', 'run', group, '--output', 'text'];
+        const run = Bun.spawn([launcher, ...args], { cwd: real.folder, env, stdout: 'pipe', stderr: 'pipe' });
+        const [own = ''] = await atWork(real.env.TMPDIR);
+        const ids = readdirSync(join(real.env.TMPDIR, own, 'attempts'));
+        run.kill('SIGINT');
+        expect(await run.exited).toBe(130);
+        expect(await new Response(run.stdout).text()).toBe('');
+        const { processes } = createRealWorld();
+        expect(ids.flatMap((id) => processes.findMarked(attemptMark, id))).toEqual([]);
+        expect(readdirSync(real.env.TMPDIR)).toEqual([]);
+        expect(readdirSync(join(real.data, 'trials'))).toEqual(['lock']);
+        expect(readdirSync(real.data)).not.toContain('tried-claudes.json');
+        expect(await real.json('group', 'show', group)).toMatchObject({ status: 'created' });
+      } finally {
+        real.remove();
+      }
+    },
+    60_000,
+  );
+});
+
+/** Names in the folder of temporary files, once a trial there has started a claude. */
+async function atWork(folder: string): Promise<string[]> {
+  const begun = (name: string) => existsSync(join(folder, name, 'attempts'));
+  await until(() => readdirSync(folder).some(begun));
+  return readdirSync(folder).filter(begun);
+}

@@ -1,0 +1,129 @@
+/**
+ * S17, as a user meets it: how many commands run at once is said where the other settings are, and kept; every face
+ * says which command waits for a slot and what holds it; what makes no sense is refused in one sentence.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { MergeUser } from '../../support/cli/merge-ground.ts';
+import { Night } from '../../support/cli/night.ts';
+import { until } from '../../support/cli.ts';
+import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+
+let rig: Rig;
+let user: Night;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(() => {
+  user = new Night(rig);
+});
+afterEach(() => user.remove());
+
+interface Answer {
+  readonly name: string;
+  readonly reason?: string;
+  readonly message?: string;
+}
+interface Shown {
+  readonly config: { readonly commandsAtOnce?: number };
+  readonly progress: { readonly sessions: readonly (Answer & { readonly slot?: { readonly atOnce: number } })[] };
+}
+const show = (group: string) => user.json<Shown>('group', 'show', group);
+
+test('every face names what waits for a command slot, and what holds it', async () => {
+  const go = join(user.folder, 'go');
+  const began = join(user.folder, 'began');
+  const accept = ['--accept', `echo began >> '${began}'; until [ -e '${go}' ]; do sleep 0.02; done`];
+  const group = await user.group('auth', { api: accept, web: accept }, '--commands-at-once', '1');
+  const run = user.start('group', 'run', group, '--output', 'json');
+  const [api, web] = [await user.begun(group, 'api'), await user.begun(group, 'web')];
+  await api.succeed();
+  await until(() => existsSync(began));
+  await web.succeed();
+  const answers = () => user.json<{ sessions: readonly Answer[] }>('group', 'why', group);
+  const waits = async () => (await answers()).sessions.find(({ name }) => name === 'web');
+  while ((await waits())?.reason !== 'command-slot');
+  const sentence =
+    'Its acceptance command waits for a command slot (1 at once); now running: the acceptance command of api.';
+  expect(await waits()).toMatchObject({ reason: 'command-slot', message: sentence });
+  expect((await answers()).sessions.find(({ name }) => name === 'api')).toMatchObject({
+    reason: 'accepting',
+    message: expect.stringMatching(/^claude has answered, and its work is being accepted; see .*accept\.log\.$/),
+  });
+  expect(await user.ok('group', 'why', group, 'web')).toMatch(new RegExp(`command-slot +${RegExp.escape(sentence)}`));
+  expect((await show(group)).progress.sessions.find(({ name }) => name === 'web')).toMatchObject({
+    reason: 'command-slot',
+    message: sentence,
+    slot: { atOnce: 1 },
+  });
+  expect(await user.ok('session', 'show', `${group}/web`)).toContain(sentence);
+  writeFileSync(go, '');
+  const { code, stdout } = await run.finished;
+  expect(code).toBe(0);
+  expect(stdout).toContain('"reason":"command-slot"');
+  expect(readFileSync(began, 'utf8')).toBe('began\nbegan\n');
+}, 60_000);
+
+test('it is set at the creation, by a workflow and for a run, and kept until it is given again', async () => {
+  const group = await user.ok('group', 'create', 'plain');
+  expect((await show(group)).config).not.toHaveProperty('commandsAtOnce');
+  const set = await user.group('auth', { api: [] }, '--commands-at-once', '3');
+  expect(await show(set)).toMatchObject({ config: { commandsAtOnce: 3 } });
+  expect(await user.ok('group', 'show', set)).toContain('3 commands at once');
+  const run = user.start('group', 'run', set, '--commands-at-once', '5', '--output', 'quiet');
+  await (await user.begun(set, 'api')).succeed();
+  expect((await run.finished).code).toBe(0);
+  expect(await show(set)).toMatchObject({ config: { commandsAtOnce: 5 } });
+  const workflow = join(user.folder, 'flow.yaml');
+  const sessions = `sessions: { a: { project: '${user.project('app')}', prompt: x } }`;
+  writeFileSync(workflow, `version: 1\ngroup: { commandsAtOnce: 2 }\n${sessions}\n`);
+  const made = await user.ok('group', 'create', 'flow', '--from', workflow);
+  expect(await show(made)).toMatchObject({ config: { commandsAtOnce: 2 } });
+  const other = await user.ok('group', 'create', 'other', '--from', workflow, '--commands-at-once', '4');
+  expect(await show(other)).toMatchObject({ config: { commandsAtOnce: 4 } });
+}, 60_000);
+
+test('what is no number of commands is refused, and nothing is made', async () => {
+  const group = await user.group('auth', { api: [] });
+  for (const value of ['0', '-1', '1.5', 'x', '', '257']) {
+    for (const words of [
+      ['group', 'create', 'x'],
+      ['group', 'run', group],
+      ['group', 'resume', group],
+    ]) {
+      const { code, stdout, stderr } = await user.run(...words, `--commands-at-once=${value}`);
+      expect({ words, value, code, stdout }).toEqual({ words, value, code: 2, stdout: '' });
+      expect(stderr).toContain('It must be a whole number from 1 to 256.');
+    }
+    const workflow = join(user.folder, 'flow.yaml');
+    const shown = value === '' ? "''" : value;
+    writeFileSync(
+      workflow,
+      `version: 1\ngroup: { commandsAtOnce: ${shown} }\nsessions: { a: { project: ., prompt: x } }\n`,
+    );
+    const refused = await user.run('group', 'create', 'flow', '--from', workflow);
+    expect({ value, code: refused.code }).toEqual({ value, code: 2 });
+    expect(refused.stderr).toContain('commandsAtOnce');
+  }
+  expect(await user.json<{ groups: readonly unknown[] } | readonly unknown[]>('group', 'list')).toHaveLength(1);
+}, 60_000);
+
+test('the checks of a merge run one after another, in all repositories together', async () => {
+  const merging = new MergeUser();
+  const notes = join(merging.folder, 'notes');
+  const check = (name: string) => `echo +${name} >> '${notes}'; sleep 0.05; echo -${name} >> '${notes}'`;
+  const sketches = ['a', 'b', 'c'].map((name) => ({
+    name,
+    repository: name === 'c' ? 'two' : 'one',
+    tree: { [`${name}.txt`]: name },
+    fields: { setup: check(`setup-${name}`), accept: check(name) },
+  }));
+  const group = merging.mergeGroup('shop', sketches);
+  expect((await merging.run('group', 'merge', group.id)).code).toBe(0);
+  const noted = readFileSync(notes, 'utf8').trim().split('\n');
+  expect(noted.length).toBe(12);
+  for (let at = 0; at < noted.length; at += 2) expect(noted[at + 1]).toBe(noted[at]?.replace('+', '-'));
+  merging.remove();
+}, 60_000);

@@ -1,0 +1,159 @@
+/**
+ * Promises of `cpm check-skills`, as a user types it: every problem at its place at once, a fix that touches nothing
+ * but the section, no writing through links, and one clear sentence for whatever cannot be checked.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { User } from '../../support/cli/user.ts';
+import { packageRoot } from '../../support/cli.ts';
+import { launcher, startCommand } from '../../support/crash-rig.ts';
+import { giveToUnprivileged, unprivileged } from '../../support/unprivileged.ts';
+
+const section = readFileSync(join(packageRoot, 'templates', 'cpm', 'state-management.md'), 'utf8');
+let user: User;
+beforeEach(() => {
+  user = new User();
+});
+afterEach(() => user.remove());
+
+function write(path: string, text: string | Uint8Array): string {
+  const full = join(user.folder, path);
+  mkdirSync(dirname(full), { recursive: true });
+  writeFileSync(full, text);
+  return full;
+}
+
+const body = (name: string) => `---
+name: ${name}
+description: Something that is done.
+---
+
+# ${name}
+
+## Phase 1: a
+
+## Phase 2: b
+
+## Phase 3: c
+
+## Output
+
+\`docs/${name}/{nn}.md\`
+`;
+
+test('the shipped skills pass, from the template down to one skill', async () => {
+  const template = join(packageRoot, 'templates', 'configs', 'cpm');
+  expect(await user.ok('cpm', 'check-skills', template)).toBe('14 skills checked. No problems.');
+  expect(await user.ok('cpm', 'check-skills', join(template, 'skills', 'do'))).toBe('1 skill checked. No problems.');
+});
+
+test('tells every problem of every skill with its place, and changes nothing', async () => {
+  const one = write('skills/one/SKILL.md', body('one').replace('## Phase 3: c', ''));
+  const two = write('skills/two/SKILL.md', `${body('zwei')}\n## State Management\n\nMine.\n`);
+  const before = [one, two].map((path) => readFileSync(path, 'utf8'));
+  const { code, stdout, stderr } = await user.run('cpm', 'check-skills', 'skills');
+  expect([code, stdout]).toEqual([2, '']);
+  const [head, ...lines] = stderr.trim().split('\n');
+  expect(head).toContain('skills has 4 problems:');
+  expect(lines).toEqual([
+    `${one}:5:1: has 2 phases; 3 are needed at least, as headings "## Phase 1: …"`,
+    `${one}:17:1: has no section "## State Management"`,
+    `${two}:2:7: name is "zwei", but the folder is "two", and claude goes by the folder`,
+    `${two}:20:1: the section "State Management" is not the shared one from here on`,
+    'Correct it; --fix puts the shared section in.',
+  ]);
+  expect([one, two].map((path) => readFileSync(path, 'utf8'))).toEqual(before);
+});
+
+test('--fix puts the section in and says so; what it cannot mend is told', async () => {
+  const one = write('skills/one/SKILL.md', body('one'));
+  const two = write(
+    'skills/deep/er/two/SKILL.md',
+    `${body('two')}\n## State Management\n\nMine.\n\n## More\n\nKept.\n`,
+  );
+  const bad = write('skills/bad/SKILL.md', `${body('bad')}\n\`\`\`\n`);
+  const { code, stdout, stderr } = await user.run('cpm', 'check-skills', 'skills', '--fix');
+  expect(code).toBe(2);
+  expect(stdout.trim().split('\n')).toEqual([two, one].map((path) => `Put the shared section into ${path}`));
+  expect(stderr).toContain(`${bad}:18:1: begins a block of code that is never closed`);
+  expect(stderr).toContain('has a problem:');
+  expect(readFileSync(one, 'utf8')).toBe(`${body('one')}\n${section}`);
+  expect(readFileSync(two, 'utf8')).toBe(`${body('two')}\n${section}\n## More\n\nKept.\n`);
+  expect(readFileSync(bad, 'utf8')).toBe(`${body('bad')}\n\`\`\`\n`);
+  for (const path of [one, two, bad]) expect(readdirSync(dirname(path))).toEqual(['SKILL.md']);
+});
+
+test('--json tells which skills there are, what was fixed and what is wrong', async () => {
+  const path = write('skills/one/SKILL.md', body('one'));
+  const checked = await user.run('cpm', 'check-skills', 'skills', '--json');
+  expect(checked).toMatchObject({ code: 2, stderr: '' });
+  expect(JSON.parse(checked.stdout)).toEqual({
+    skills: [{ path, fixed: false }],
+    problems: [{ file: path, line: 17, column: 1, message: 'has no section "## State Management"' }],
+  });
+  expect(await user.json<object>('cpm', 'check-skills', 'skills', '--fix')).toEqual({
+    skills: [{ path, fixed: true }],
+    problems: [],
+  });
+});
+
+test('links, pipes, folders and files that are no text are named; nothing is written through a link', async () => {
+  const outside = write('elsewhere/SKILL.md', body('linked'));
+  mkdirSync(join(user.folder, 'skills/linked'), { recursive: true });
+  symlinkSync(outside, join(user.folder, 'skills/linked/SKILL.md'));
+  symlinkSync(join(user.folder, 'elsewhere'), join(user.folder, 'skills/folder-link'));
+  symlinkSync(join(user.folder, 'skills'), join(user.folder, 'skills/round'));
+  mkdirSync(join(user.folder, 'skills/piped'));
+  expect(Bun.spawnSync(['mkfifo', join(user.folder, 'skills/piped/SKILL.md')]).exitCode).toBe(0);
+  mkdirSync(join(user.folder, 'skills/nested/SKILL.md'), { recursive: true });
+  write('skills/bytes/SKILL.md', new Uint8Array([0x2d, 0xff, 0xfe]));
+  write('skills/large/SKILL.md', 'x'.repeat(1024 ** 2 + 1));
+  write('skills/node_modules/x/SKILL.md', 'not looked at');
+  const { code, stderr } = await user.run('cpm', 'check-skills', 'skills', '--fix');
+  expect(code).toBe(2);
+  const told = stderr.split('\n').flatMap((line) => /skills\/(\w+)\/SKILL\.md:1:1: (.*)/.exec(line)?.slice(1) ?? []);
+  expect(told).toEqual([
+    ...['bytes', 'is not text in UTF-8', 'large', 'is larger than 1 MiB'],
+    ...['linked', 'is a symbolic link; check what it leads to', 'piped', 'is not a file'],
+  ]);
+  expect(readFileSync(outside, 'utf8')).toBe(body('linked'));
+});
+
+test('escape codes in a name or a skill never reach the terminal', async () => {
+  write('skills/\u001b[31mred/SKILL.md', body('red').replace('name: red', 'name: "\\e[31mred"'));
+  const { code, stderr } = await user.run('cpm', 'check-skills', 'skills');
+  expect(code).toBe(2);
+  expect(stderr).not.toContain('\u001b');
+});
+
+test.each([
+  [['nowhere'], 'does not exist'],
+  [['file'], 'is not a folder'],
+  [['empty'], 'There is no SKILL.md in'],
+  [[''], 'The path of the folder is empty'],
+  [[], "missing required argument 'dir'"],
+  [['empty', '--fixx'], "unknown option '--fixx'"],
+])('refuses %j in one sentence', async (args, message) => {
+  mkdirSync(join(user.folder, 'empty'));
+  write('file', '');
+  const { code, stdout, stderr } = await user.run('cpm', 'check-skills', ...args);
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr.toLowerCase()).toContain(message.toLowerCase());
+  expect(stderr.trim().split('\n')).toHaveLength(1);
+});
+
+test.skipIf(!unprivileged.isPossible)(
+  'a folder that cannot be written is said, and the skill stays whole',
+  async () => {
+    const path = write('skills/one/SKILL.md', body('one'));
+    chmodSync(dirname(path), 0o500);
+    giveToUnprivileged(user.folder);
+    const check = [...unprivileged.prefix, launcher, 'cpm', 'check-skills', join(user.folder, 'skills'), '--fix'];
+    const { code, stderr } = await startCommand(check, user.env).finished;
+    chmodSync(dirname(path), 0o700);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`Cannot write ${path}`);
+    expect(readFileSync(path, 'utf8')).toBe(body('one'));
+  },
+);

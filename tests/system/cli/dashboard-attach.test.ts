@@ -1,0 +1,257 @@
+/**
+ * Promises, in a real terminal: `a` gives the selected session to the person in claude's own terminal and says what
+ * came of it, `e` gives them its task in their editor and has the session try the new one; what is refused is told.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { chmodSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadGroup } from '../../../src/store/group-store.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { lives, Night, obeyInterrupt } from '../../support/cli/night.ts';
+import { answer, answerUsd, note, typed } from '../../support/cli/spoken.ts';
+import { launcher } from '../../support/cli/user.ts';
+import { until } from '../../support/cli.ts';
+import { type Invocation, type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+import { key, TestTerminal } from '../../support/terminal.ts';
+
+const world = createRealWorld();
+let rig: Rig;
+let user: Night;
+let terminal: TestTerminal;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(() => {
+  user = new Night(rig);
+});
+afterEach(() => {
+  terminal.close();
+  user.remove();
+});
+
+function open(command: 'watch' | 'run', group: string, env: Readonly<Record<string, string>> = {}): TestTerminal {
+  terminal = new TestTerminal([launcher, 'group', command, group], {
+    cwd: user.folder,
+    env: { ...user.env, TMPDIR: user.folder, ...env },
+    columns: 120,
+  });
+  return terminal;
+}
+
+function state(group: string) {
+  const loaded = loadGroup(world, user.data, group);
+  if (!loaded.ok) throw new Error(loaded.failure.message);
+  return loaded.value;
+}
+const record = (group: string) => state(group).sessions.get(user.id('api'));
+
+/** The claude that opened for the person. */
+async function opened(group: string): Promise<Invocation> {
+  const fake = await user.next('api');
+  await until(() => record(group)?.takenOver?.openedAt !== undefined);
+  return fake;
+}
+
+/** However it is broken into lines. */
+const says = (sentence: string) => terminal.until((text) => text.replaceAll(/\s+/g, ' ').includes(sentence));
+
+const isBack = () => terminal.until((text) => terminal.isAlternate && text.includes('q quit') && terminal.tracksMouse);
+
+for (const command of ['watch', 'run'] as const) {
+  test(`a in group ${command}: the person has the session, which then goes on with what was said`, async () => {
+    const group = await user.group('auth', { api: [] }, '--max-budget-usd', '2');
+    const run = command === 'watch' ? user.start('group', 'run', group, '--output', 'quiet') : null;
+    open(command, group);
+    const api = await user.begun(group, 'api');
+    note(user, group, [typed('Do it.'), answer('old')]);
+    await terminal.shows('● 1 running', '›');
+    terminal.type('a');
+    await terminal.shows('Taking 001 api over…');
+    await obeyInterrupt(api, 0.25);
+    const fake = await opened(group);
+    await fake.ignore('SIGINT');
+    await fake.printRaw('what now?');
+    await terminal.shows('You may spend $1.75', 'Leave with /exit', 'what now?');
+    expect([terminal.isAlternate, terminal.isCooked, terminal.tracksMouse]).toEqual([false, true, false]);
+    // Neither a key of the dashboard nor the end of the run.
+    terminal.type(`${key.ctrlC}q\r`);
+    expect(await fake.input().catch(() => 'text')).toBe('text');
+    expect(lives(fake)).toBe(true);
+    note(user, group, [typed('paint it blue'), answer('new')]);
+    fake.exit(0);
+    await isBack();
+    await terminal.shows('You spent ~$0.03. 001 api goes on with that as soon as there is a slot.');
+    const next = await user.next('api');
+    expect(await next.prompt()).toContain('the user has taken part in this conversation');
+    await next.init();
+    await next.succeed(0.5);
+    if (run === null) expect(await terminal.exited).toBe(0);
+    else expect((await run.finished).code).toBe(0);
+    expect(state(group).usage.costUsd).toBeCloseTo(0.75 + answerUsd, 6);
+    expect(state(group)).toMatchObject({ status: 'completed', reservedUsd: 0 });
+  }, 60_000);
+}
+
+test('a where there is nothing to take over says why, and the dashboard stays', async () => {
+  const group = await user.group('auth', { api: [] });
+  open('watch', group);
+  await terminal.shows('›○  001 api');
+  terminal.type('a');
+  await terminal.shows('was never started, so there is no conversation to take over. Start the group with:');
+  expect(terminal.isAlternate).toBe(true);
+  expect(user.events(group).some(({ type }) => type === 'session_attaching')).toBe(false);
+}, 60_000);
+
+test('a signal that ends the dashboard ends claude with it, and what was said is counted', async () => {
+  const group = await user.group('auth', { api: [] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  note(user, group, [typed('Do it.'), answer('old')]);
+  open('watch', group);
+  await terminal.shows('● 1 running');
+  terminal.type('a');
+  await obeyInterrupt(api, 0.25);
+  const fake = await opened(group);
+  note(user, group, [typed('paint it blue'), answer('new')]);
+  terminal.kill('SIGTERM');
+  await terminal.exited;
+  expect(lives(fake)).toBe(false);
+  expect([terminal.isAlternate, terminal.isCooked, terminal.tracksMouse]).toEqual([false, true, false]);
+  await (await user.begun(group, 'api')).succeed(0.5);
+  expect((await run.finished).code).toBe(0);
+  expect(state(group).usage.costUsd).toBeCloseTo(0.75 + answerUsd, 6);
+}, 60_000);
+
+test('a terminal that dies with the person inside ends claude, and the run leaves with all counted', async () => {
+  const group = await user.group('auth', { api: [] }, '--max-budget-usd', '2');
+  open('run', group);
+  const api = await user.begun(group, 'api');
+  note(user, group, [typed('Do it.'), answer('old')]);
+  await terminal.shows('● 1 running');
+  terminal.type('a');
+  await obeyInterrupt(api, 0.25);
+  const fake = await opened(group);
+  note(user, group, [typed('paint it blue'), answer('new')]);
+  terminal.hangUp();
+  await terminal.ended;
+  expect(lives(fake)).toBe(false);
+  expect(record(group)).toMatchObject({ queued: true, spokenWith: true });
+  expect(record(group)?.takenOver).toBeUndefined();
+  expect(state(group).usage.costUsd).toBeCloseTo(0.25 + answerUsd, 6);
+  expect(state(group).reservedUsd).toBe(0);
+}, 60_000);
+
+test('q before claude has opened: it does not open any more, and the session goes on', async () => {
+  const group = await user.group('auth', { api: [] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  note(user, group, [typed('Do it.'), answer('old')]);
+  open('watch', group);
+  await terminal.shows('● 1 running');
+  terminal.type('a');
+  await terminal.shows('Taking 001 api over…');
+  await user.event(group, 'session_stopping');
+  terminal.type('q');
+  await obeyInterrupt(api, 0.25);
+  expect(await terminal.exited).toBe(0);
+  const next = await user.begun(group, 'api');
+  expect(next.hello.args).toContain('-p');
+  await next.succeed(0.5);
+  expect((await run.finished).code).toBe(0);
+  expect(state(group).usage.costUsd).toBeCloseTo(0.75, 6);
+}, 60_000);
+
+/** An editor that shows the file, and waits for a line before it does what it is made for. */
+function editor(does: string): Readonly<Record<string, string>> {
+  const path = join(user.folder, 'editor');
+  const script = `#!/bin/sh\ntouch "$0.opened"; echo "editing"; cat "$1"; echo 'type a line'; read -r line\n${does}\n`;
+  writeFileSync(path, script);
+  chmodSync(path, 0o755);
+  return { VISUAL: '', EDITOR: `'${path}'` };
+}
+
+/** A run in which `api` has failed and `web` works. */
+async function failedBesideWorking(): Promise<{ readonly group: string; readonly web: Invocation }> {
+  const group = await user.group('auth', { api: [], web: [] });
+  user.start('group', 'run', group, '--output', 'quiet');
+  const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  await api.print(resultLine(0.25, { subtype: 'error_during_execution', is_error: true, errors: ['broken'] }));
+  await user.event(group, 'session_failed');
+  return { group, web };
+}
+
+test('e opens the task in the editor; the session tries the new one, and nothing is left behind', async () => {
+  const { group, web } = await failedBesideWorking();
+  open('watch', group, editor(`echo "Paint it $line." > "$1"`));
+  await terminal.shows('✗ 1 failed');
+  terminal.type('e');
+  await terminal.shows('editing', 'Do it.', 'type a line');
+  expect(terminal.isAlternate).toBe(false);
+  terminal.type('blue\r');
+  await isBack();
+  await terminal.shows('Changed 001 api: prompt. 001 api is tried again as soon as there is a slot.');
+  const next = await user.next('api');
+  expect(await next.prompt()).toContain('Paint it blue.');
+  const edited = user.events(group).find(({ type }) => type === 'session_changed');
+  expect(edited).toMatchObject({
+    sessionId: user.id('api'),
+    session: { prompt: 'Paint it blue.' },
+    changed: ['prompt'],
+  });
+  await next.init();
+  await next.succeed(0.25);
+  await web.succeed(0.25);
+  await user.event(group, 'group_completed');
+  expect(readdirSync(user.folder).filter((name) => name.startsWith('claude-code-agent-'))).toEqual([]);
+}, 60_000);
+
+test.each([
+  ['that changes nothing', 'true', 'The task of 001 api was not changed.'],
+  ['that fails', 'echo Else. > "$1"; exit 1', 'The editor failed, so the task of 001 api stays as it is.'],
+  ['that leaves nothing', ': > "$1"', 'The task is blank. Say what the session is to do.'],
+])(
+  'an editor %s changes nothing',
+  async (_, does, said) => {
+    const { group } = await failedBesideWorking();
+    open('watch', group, editor(does));
+    await terminal.shows('✗ 1 failed');
+    terminal.type('e');
+    await terminal.shows('type a line');
+    terminal.type('\r');
+    await isBack();
+    await says(said);
+    expect(user.events(group).some(({ type }) => type === 'session_changed')).toBe(false);
+    expect(record(group)?.state.status).toBe('failed');
+  },
+  60_000,
+);
+
+test('e changes all of a task that a template has made, and of one that waits nothing is tried', async () => {
+  const template = join(user.folder, 'paint.md');
+  writeFileSync(template, 'Paint it {{colour}}. {{prompt}}');
+  const given = ['--template', template, '--var', 'colour=red', '--prompt', 'Twice.'];
+  const group = await user.group('auth', {});
+  user.note('api', await user.ok('session', 'add', group, '--name', 'api', '--project', user.project('api'), ...given));
+  open('watch', group, editor(`echo 'Paint it blue.' > "$1"`));
+  await terminal.shows('›○  001 api');
+  terminal.type('e');
+  await terminal.shows('Paint it red. Twice.', 'type a line');
+  terminal.type('\r');
+  await isBack();
+  await says('Changed 001 api:');
+  expect(record(group)).toMatchObject({ definition: { prompt: 'Paint it blue.' }, state: { status: 'pending' } });
+  expect(record(group)?.definition.template).toBeUndefined();
+}, 60_000);
+
+test('e of a session that works is refused with the reason, before any editor opens', async () => {
+  const group = await user.group('auth', { api: [] });
+  user.start('group', 'run', group, '--output', 'quiet');
+  await user.begun(group, 'api');
+  open('watch', group, editor(''));
+  await terminal.shows('● 1 running');
+  terminal.type('e');
+  await says('Session 001 api is running and cannot be edited. Pause it first:');
+  expect(terminal.isAlternate).toBe(true);
+  expect(existsSync(join(user.folder, 'editor.opened'))).toBe(false);
+}, 60_000);

@@ -1,0 +1,196 @@
+/** Promise: each key of the help page does what it says there, pressed in a real terminal; so does the mouse. */
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { helpEntries } from '../../../src/tui/dashboard/help.ts';
+import { launcher } from '../../support/cli/user.ts';
+import { type CockpitGroup, makeCockpitGroup } from '../../support/cockpit-group.ts';
+import { key, type TerminalWish, TestTerminal } from '../../support/terminal.ts';
+
+let group: CockpitGroup;
+let terminal: TestTerminal;
+beforeAll(() => {
+  group = makeCockpitGroup(50);
+});
+afterEach(() => terminal.close());
+afterAll(() => group.remove());
+
+async function open({ env, ...wish }: Partial<TerminalWish> = {}): Promise<TestTerminal> {
+  const whole = { cwd: group.folder, env: { ...group.env, ...env }, columns: 120, rows: 30, ...wish };
+  terminal = new TestTerminal([launcher, 'group', 'watch', group.groupId], whole);
+  await terminal.shows('›✓  001 schema', 'q quit', '/h');
+  return terminal;
+}
+
+/** Keys one after the other, each with what is on the screen then, and what is there no more. */
+type Step = readonly [name: string, typed: string, shows: RegExp, no?: RegExp];
+
+const steps: readonly Step[] = [
+  ['down', key.down, /\n›. {2}├ 002 api/],
+  ['j', 'j', /\n›. {2}│ └ 004 mobile/],
+  ['k', 'k', /\n›. {2}├ 002 api/],
+  ['up', key.up, /\n›. {2}001 schema/],
+  ['G', 'G', /\n›. .*050 api-8/],
+  ['g', 'g', /\n›. {2}001 schema/],
+  ['end', key.end, /\n›. .*050 api-8/],
+  ['home', key.home, /\n›. {2}001 schema/],
+  ['.', '.', /\n›. .*025 schema-4/],
+  [',', ',', /\n›. {2}001 schema/],
+  [' ', ' ', /\n◆. {2}001 schema.*1 marked/s],
+  ['*', '*', /\n›. {2}├ 002 api/, /marked/],
+  ['v', 'v', /Wave 1 {2}7\/9/],
+  ['v', 'vvv', /├ 002 api/, /Wave 1/],
+  ['S', 'S', /COST▾/],
+  ['S', 'SSS', /├ 002 api/, /▾/],
+  ['t', 't', /TIMELINE/],
+  ['t', 't', /SESSION/, /TIMELINE/],
+  ['/', '/', /filter:/],
+  ['/', `notes${key.enter}`, /\n›. {2}005 notes.*\d of 50 shown/s],
+  ['escape', key.escape, /\n›. {2}├ 002 api/, /shown/],
+  ['f', 'f', /006 worker.*of 50 shown/s],
+  ['f', 'f', /004 mobile/, /shown/],
+  ['2', '2', /\[log\]/],
+  ['3', '3', /\[diff\]/],
+  ['4', '4', /\[prompt\].*Do the api part/s],
+  ['5', '5', /\[cost\].*from cache/s],
+  ['6', '6', /\[config\].*\/projects\/api/s],
+  ['1', '1', /\[now\].*said last/s],
+  ['tab', key.tab, /\[log\]/],
+  ['right', key.right, /\[diff\]/],
+  ['left', key.left, /\[log\]/],
+  ['enter', key.enter, /PROJECT/, /\[log\]/],
+  ['page-down', key.pageDown, /\n›. .*026 api-4/],
+  ['page-up', key.pageUp, /\n›. {2}├ 002 api/],
+  ['enter', key.enter, /\[log\]/, /PROJECT/],
+  ['l', 'l', /\[log\]/, /SESSION/],
+  ['enter', key.enter, /SESSION.*\[log\]/s],
+  ['m', 'm', /The mouse selects text/],
+  ['m', 'm', /The mouse is for the dashboard again/],
+  ['?', '?', /Any key returns/],
+  ['?', 'x', /SESSION/, /Any key returns/],
+  ['h', 'h', /Any key returns/],
+  ['h', 'x', /SESSION/, /Any key returns/],
+  ['ctrl-l', key.ctrlL, /002 api.*\[log\]/s],
+];
+
+/** They ask a runner or leave the screen: dashboard-watch, -run, -open and -attach.test.ts press them. */
+const pressedElsewhere = ['a', 'e', 'o', 'p', 'r', 's', 'P', 'ctrl-z'];
+
+test('each key does what it says', async () => {
+  await open();
+  for (const [name, typed, shows, no] of steps) {
+    terminal.type(typed);
+    await terminal
+      .until((text) => shows.test(text) && no?.test(text) !== true)
+      .catch((error: Error) => {
+        throw new Error(`${name}: ${error.message}`);
+      });
+  }
+  terminal.type('q');
+  expect(await terminal.exited).toBe(0);
+  const tried = new Set([...steps.map(([name]) => name), ...pressedElsewhere]);
+  expect([...tried].toSorted()).toEqual(helpEntries.flatMap(([keys]) => keys).toSorted());
+}, 60_000);
+
+/** What a terminal sends for a button, pressed and let go, at a place counted from 0. */
+const mouse = (button: number, x: number, y: number): string =>
+  `\u001b[<${button};${x + 1};${y + 1}M${button < 64 ? `\u001b[<${button};${x + 1};${y + 1}m` : ''}`;
+
+/** Where this stands on the screen. */
+function placeOf(text: string): readonly [x: number, y: number] {
+  const y = terminal.lines().findIndex((line) => line.includes(text));
+  return [(terminal.lines()[y] ?? '').indexOf(text), y];
+}
+
+test('clicks select sessions and tabs, the wheel scrolls, and the terminal gets its mouse back', async () => {
+  await open();
+  expect(terminal.tracksMouse).toBe(true);
+  terminal.type(mouse(0, ...placeOf('006 worker')));
+  await terminal.until((text) => /\n›. {2}└ 006 worker/.test(text) && text.includes('│ 006 worker  failed'));
+  terminal.type(mouse(0, ...placeOf('prompt')));
+  await terminal.shows('[prompt]', 'Do the worker part.');
+  terminal.type(mouse(65, ...placeOf('└ 006 worker')));
+  await terminal.until((text) => /\n›. .*010 mobile-1/.test(text));
+  terminal.type(mouse(64, ...placeOf('└ 006 worker')));
+  await terminal.until((text) => /\n›. .*006 worker/.test(text));
+  terminal.type('m');
+  await terminal.until(() => !terminal.tracksMouse);
+  terminal.type('m');
+  await terminal.until(() => terminal.tracksMouse);
+  terminal.type('q');
+  expect(await terminal.exited).toBe(0);
+  expect(terminal.tracksMouse).toBe(false);
+}, 60_000);
+
+test('a storm of sizes leaves a whole picture of the last one', async () => {
+  await open();
+  const sizes = Array.from({ length: 200 }, (_, nth) => [40 + ((nth * 37) % 260), 12 + ((nth * 13) % 88)] as const);
+  for (const [columns, rows] of sizes) terminal.resize(columns, rows);
+  for (const [columns, rows] of [
+    [300, 100],
+    [40, 12],
+    [100, 30],
+  ] as const) {
+    terminal.resize(columns, rows);
+    await terminal.until((text) => {
+      const lines = text.split('\n');
+      const isWhole = lines.filter((line) => line === '─'.repeat(columns)).length === 1;
+      return isWhole && lines[0]?.startsWith(' Release') === true && /\n›. {2}001 schema/.test(text);
+    });
+    expect(terminal.lines().at(-1)).toContain('q quit');
+  }
+}, 60_000);
+
+test('when its terminal dies it ends, also while the editor of the person has the terminal', async () => {
+  await open();
+  terminal.hangUp();
+  await terminal.ended;
+  await open({ env: { PAGER: 'sh -c "echo reading; exec sleep 600"' } });
+  terminal.type('jol');
+  await terminal.shows('reading');
+  terminal.hangUp();
+  await terminal.ended;
+}, 60_000);
+
+const question = '\u001b]11;?';
+
+/** Of the selected row. */
+function selectedCell() {
+  const [x, y] = placeOf('›');
+  return terminal.cell(y, x);
+}
+
+test.each([
+  ['rgb:ffff/ffff/ffff', 252],
+  ['rgb:1e1e/1e1e/2e2e', 238],
+])(
+  'a terminal that says its background is %s gets 256 colours that suit it',
+  async (background, ground) => {
+    await open({ background });
+    await terminal.until(() => selectedCell().background === ground && !selectedCell().isReverse);
+    expect(terminal.raw.split(question)).toHaveLength(2);
+  },
+  60_000,
+);
+
+test('COLORFGBG answers the question before it is asked', async () => {
+  await open({ env: { COLORFGBG: '0;15' } });
+  expect(selectedCell()).toMatchObject({ background: 252, isReverse: false });
+  expect(terminal.raw).not.toContain(question);
+}, 60_000);
+
+test.each([
+  ['without an answer', {}, true],
+  ['with sixteen colours', { TERM: 'xterm' }, false],
+  ['with NO_COLOR', { NO_COLOR: '1' }, false],
+])(
+  '%s what is selected is shown in reverse, in colours that any background bears',
+  async (_, env, isAsked) => {
+    await open({ env });
+    terminal.type('j');
+    await terminal.until((text) => /\n›. {2}├ 002 api/.test(text));
+    const [x, y] = placeOf('├ 002 api');
+    expect(terminal.cell(y, x)).toMatchObject({ isReverse: true, background: null });
+    expect(terminal.raw.includes(question)).toBe(isAsked);
+    expect(terminal.raw).not.toMatch(/[34]8;5;/);
+  },
+  60_000,
+);

@@ -1,0 +1,131 @@
+/**
+ * Promises, in a real terminal: worktree, log and report open in the tools of the person, who types to them alone; the
+ * dashboard is there again afterwards, and ends only when they have ended.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Night } from '../../support/cli/night.ts';
+import { launcher } from '../../support/cli/user.ts';
+import { until } from '../../support/cli.ts';
+import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { key, TestTerminal } from '../../support/terminal.ts';
+
+let rig: Rig;
+let user: Night;
+let terminal: TestTerminal;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(() => {
+  user = new Night(rig);
+});
+afterEach(() => {
+  terminal.close();
+  user.remove();
+});
+
+/** A tool that says what it was given, shows it when it is a file, and keeps the line that is typed to it. */
+function tool(name: string): string {
+  const path = join(user.folder, name);
+  const kept = join(user.folder, `${name}.typed`);
+  const script = `#!/bin/sh
+trap 'echo not interrupted' INT
+echo "$1 $3 of $PWD"
+[ -f "$3" ] && cat "$3"
+echo 'type a line'
+while ! read -r line; do :; done
+echo "$line" > '${kept}'
+`;
+  writeFileSync(path, script);
+  chmodSync(path, 0o755);
+  return `'${path}' --with 'two words'`;
+}
+
+const typed = (name: string): string => readFileSync(join(user.folder, `${name}.typed`), 'utf8');
+
+function open(command: 'watch' | 'run', group: string): TestTerminal {
+  const TMPDIR = user.folder;
+  const env = { ...user.env, TMPDIR, VISUAL: tool('editor'), EDITOR: '/nowhere', PAGER: tool('pager') };
+  terminal = new TestTerminal([launcher, 'group', command, group], { cwd: user.folder, env });
+  return terminal;
+}
+
+test('the folder of a session opens in the editor; what is typed there, Ctrl-C too, is for the editor', async () => {
+  const group = await user.group('auth', { api: [], web: [] });
+  open('watch', group);
+  await terminal.shows('›○  001 api');
+  terminal.type('o');
+  await terminal.shows('Open the worktree (w), the log (l) or the report (r)?');
+  terminal.type('w');
+  await terminal.shows(`--with . of ${user.project('api')}`, 'type a line');
+  expect([terminal.isAlternate, terminal.isCooked, terminal.tracksMouse]).toEqual([false, true, false]);
+  terminal.type(key.ctrlC);
+  await terminal.shows('not interrupted');
+  terminal.type('jq and the rest of the line\r');
+  await terminal.until((text) => terminal.isAlternate && text.includes('001 api') && terminal.tracksMouse);
+  expect(typed('editor')).toBe('jq and the rest of the line\n');
+  terminal.type('j');
+  await terminal.shows('›○  002 web');
+  terminal.type('q');
+  expect(await terminal.exited).toBe(0);
+}, 60_000);
+
+test('the log and the report open in the pager, and nothing of them is left behind', async () => {
+  const group = await user.group('auth', { api: [] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  await (await user.begun(group, 'api')).succeed(0.25, 'All is well.');
+  expect((await run.finished).code).toBe(0);
+  open('watch', group);
+  await terminal.shows('completed');
+  for (const [answer, ...shows] of [
+    ['l', 'log.txt', '== attempt 1 completed'],
+    ['r', 'made by claude', 'All is well.'],
+  ] as const) {
+    terminal.type(`o${answer}`);
+    await terminal.shows(...shows, 'type a line');
+    terminal.type('\r');
+    await terminal.until((text) => terminal.isAlternate && text.includes('q quit'));
+  }
+  await until(() => readdirSync(user.folder).every((name) => !name.startsWith('claude-code-agent-')));
+}, 60_000);
+
+test('a run that ends meanwhile waits for the person, and says then how it ended', async () => {
+  const group = await user.group('auth', { api: [] });
+  open('run', group);
+  const api = await user.begun(group, 'api');
+  await terminal.shows('● 1 running');
+  terminal.type('ow');
+  await terminal.shows('type a line');
+  await api.succeed(0.25);
+  await user.event(group, 'group_completed');
+  terminal.type('saved\r');
+  expect(await terminal.exited).toBe(0);
+  expect(typed('editor')).toBe('saved\n');
+  expect(terminal.text()).toMatch(/001 api .*completed .*\$0\.25/);
+  expect([terminal.isAlternate, terminal.isCooked]).toEqual([false, true]);
+}, 60_000);
+
+test('a signal that ends the dashboard ends the tool with it', async () => {
+  const group = await user.group('auth', { api: [] });
+  open('watch', group);
+  await terminal.shows('001 api');
+  terminal.type('ow');
+  await terminal.shows('type a line');
+  terminal.kill('SIGTERM');
+  await terminal.exited;
+  expect(terminal.signalCode).toBe('SIGTERM');
+  expect([terminal.isAlternate, terminal.isCooked, terminal.tracksMouse]).toEqual([false, true, false]);
+}, 60_000);
+
+test('a tool that is not there is told', async () => {
+  const group = await user.group('auth', { api: [] });
+  const env = { ...user.env, VISUAL: '', EDITOR: 'no-such-editor -x' };
+  terminal = new TestTerminal([launcher, 'group', 'watch', group], { cwd: user.folder, env });
+  await terminal.shows('001 api');
+  terminal.type('ow');
+  await terminal.shows('There is no program no-such-editor -x');
+  terminal.type('ol');
+  await terminal.shows('001 api has printed nothing so far.');
+}, 60_000);

@@ -1,0 +1,217 @@
+/**
+ * Promises, in a real terminal: `group run` shows the dashboard inside its own process, ends by itself with the
+ * summary, pauses and leaves by keys and signals, and hands the group over to another runner; workers never notice.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { lives, Night, obeyInterrupt } from '../../support/cli/night.ts';
+import { launcher } from '../../support/cli/user.ts';
+import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { key, TestTerminal } from '../../support/terminal.ts';
+
+let rig: Rig;
+let user: Night;
+let terminals: TestTerminal[];
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(() => {
+  user = new Night(rig);
+  terminals = [];
+});
+afterEach(() => {
+  for (const terminal of terminals) terminal.close();
+  user.remove();
+});
+
+function run(group: string, ...options: string[]): TestTerminal {
+  const env = { ...user.env, DEV: 'true' };
+  const terminal = new TestTerminal([launcher, 'group', 'run', group, ...options], { cwd: user.folder, env });
+  terminals.push(terminal);
+  return terminal;
+}
+
+function expectRestored(terminal: TestTerminal): void {
+  const { isAlternate, isCooked, wraps, showsCursor, tracksMouse } = terminal;
+  expect({ isAlternate, isCooked, wraps, showsCursor, tracksMouse }).toEqual({
+    tracksMouse: false,
+    isAlternate: false,
+    isCooked: true,
+    wraps: true,
+    showsCursor: true,
+  });
+}
+
+test('it shows the run, ends with it, and leaves the summary behind', async () => {
+  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const terminal = run(group);
+  const api = await user.begun(group, 'api');
+  await terminal.shows('● 1 running', '└ 002 web', 'waits for 001 api');
+  expect(terminal.isAlternate).toBe(true);
+  // What the drawing library needs is not handed down, and what the user has set is.
+  expect([api.hello.env.NODE_ENV, api.hello.env.DEV]).toEqual([undefined, 'true']);
+  await api.succeed(0.25);
+  const web = await user.begun(group, 'web');
+  await terminal.shows('✓ 1/2 done', '$0.25');
+  await web.succeed(0.5);
+  expect(await terminal.exited).toBe(0);
+  expectRestored(terminal);
+  expect(terminal.text()).toContain('2 of 2 sessions completed, $0.75');
+}, 60_000);
+
+test('Ctrl-C pauses everything, and the exit code says so', async () => {
+  const group = await user.group('auth', { api: [] });
+  const terminal = run(group);
+  const api = await user.begun(group, 'api');
+  await terminal.shows('● 1 running');
+  terminal.type(key.ctrlC);
+  await terminal.shows('pausing (signal): 1 session left');
+  await obeyInterrupt(api, 0.01);
+  expect(await terminal.exited).toBe(3);
+  expectRestored(terminal);
+  expect(terminal.text()).toContain('group resume');
+}, 60_000);
+
+test('Ctrl-C twice leaves at once, and the sessions end by themselves', async () => {
+  const group = await user.group('auth', { api: [] });
+  const terminal = run(group);
+  await user.begun(group, 'api');
+  await terminal.shows('● 1 running');
+  terminal.type(key.ctrlC);
+  await terminal.shows('pausing (signal)');
+  terminal.type(key.ctrlC);
+  expect(await terminal.exited).toBe(130);
+  expectRestored(terminal);
+  expect(terminal.text()).toContain('Take over again with');
+}, 60_000);
+
+test('q asks; pausing is one answer, staying another', async () => {
+  const group = await user.group('auth', { api: [] });
+  const terminal = run(group);
+  const api = await user.begun(group, 'api');
+  await terminal.shows('● 1 running');
+  terminal.type('q');
+  await terminal.shows('Leave the sessions running (l), or pause them (p)?');
+  terminal.type(key.escape);
+  await terminal.until((text) => !text.includes('Leave the sessions'));
+  terminal.type('q');
+  await terminal.shows('Leave the sessions');
+  terminal.type('p');
+  await obeyInterrupt(api, 0.01);
+  expect(await terminal.exited).toBe(3);
+  expectRestored(terminal);
+}, 60_000);
+
+test('q and l hand the group over: a runner without a terminal brings it to its end', async () => {
+  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const terminal = run(group);
+  const api = await user.begun(group, 'api');
+  await terminal.shows('● 1 running');
+  terminal.type('q');
+  await terminal.shows('Leave the sessions');
+  terminal.type('l');
+  expect(await terminal.exited).toBe(0);
+  expectRestored(terminal);
+  expect(terminal.text()).toContain(`group watch ${group}`);
+  expect(lives(api)).toBe(true);
+  await api.succeed(0.1);
+  await (await user.begun(group, 'web')).succeed(0.2);
+  await user.event(group, 'group_completed');
+}, 60_000);
+
+test('what is frozen or about to pause stays so, whoever wants to leave', async () => {
+  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const terminal = run(group);
+  const api = await user.begun(group, 'api');
+  await terminal.shows('● 1 running');
+  terminal.type('P');
+  await terminal.shows('freeze (f)');
+  terminal.type('f');
+  await user.event(group, 'group_frozen');
+  await terminal.shows('Frozen;');
+  terminal.type('q');
+  await terminal.shows('Everything is frozen. Pause it now and leave (p)?');
+  terminal.type('l');
+  await terminal.until((text) => !text.includes('Pause it now'));
+  terminal.type('P');
+  await user.event(group, 'group_thawed');
+  await terminal.shows('It goes on where it stood');
+  terminal.type('P');
+  await terminal.shows('freeze (f)');
+  terminal.type('d');
+  await user.event(group, 'group_pausing');
+  terminal.type('q');
+  await terminal.shows('It pauses when what runs has finished.');
+  terminal.type('l');
+  await terminal.until((text) => !text.includes('Pause it now'));
+  await api.succeed(0.1);
+  expect(await terminal.exited).toBe(3);
+  const types = user.events(group).map(({ type }) => type);
+  expect(types.filter((type) => type === 'session_starting')).toHaveLength(1);
+  expect(types).not.toContain('group_resumed');
+}, 60_000);
+
+test('a closed terminal ends the runner and not the sessions', async () => {
+  const group = await user.group('auth', { api: [] });
+  const terminal = run(group);
+  const api = await user.begun(group, 'api');
+  await terminal.shows('● 1 running');
+  terminal.kill('SIGHUP');
+  expect(await terminal.exited).toBe(130);
+  expectRestored(terminal);
+  expect(lives(api)).toBe(true);
+  const next = user.start('group', 'run', group, '--output', 'quiet');
+  await user.event(group, 'session_adopted');
+  await api.succeed(0.1);
+  expect((await next.finished).code).toBe(0);
+}, 60_000);
+
+test('SIGTERM pauses, with the dashboard open until that is done', async () => {
+  const group = await user.group('auth', { api: [] });
+  const terminal = run(group);
+  const api = await user.begun(group, 'api');
+  await terminal.shows('● 1 running');
+  terminal.kill('SIGTERM');
+  await terminal.shows('pausing (signal): 1 session left');
+  await obeyInterrupt(api, 0.01);
+  expect(await terminal.exited).toBe(3);
+  expectRestored(terminal);
+}, 60_000);
+
+test.each(['frame', 'component', 'ink'])(
+  'when drawing breaks (%s), the screen is given back and the run goes on with lines',
+  async (part) => {
+    const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+    const file = join(user.folder, 'break');
+    const env = { ...user.env, TEST_BREAK: file, TEST_BROKEN: part };
+    const program = join(import.meta.dir, '../../support/broken-dashboard.ts');
+    const command = [process.execPath, '--no-install', program, 'group', 'run', group];
+    const terminal = new TestTerminal(command, { cwd: user.folder, env, columns: 120 });
+    terminals.push(terminal);
+    const api = await user.begun(group, 'api');
+    await terminal.shows('● 1 running', '└ 002 web');
+    writeFileSync(file, '');
+    await terminal.shows('The dashboard broke and is closed, the run goes on: drawing broke');
+    expectRestored(terminal);
+    await api.succeed(0.25);
+    await terminal.shows('001 api  completed');
+    await (await user.begun(group, 'web')).succeed(0.5);
+    expect(await terminal.exited).toBe(0);
+    expect(terminal.text()).toContain('2 of 2 sessions completed, $0.75');
+    expectRestored(terminal);
+  },
+  60_000,
+);
+
+test('a run that is refused draws nothing', async () => {
+  const group = await user.group('auth', { api: [] });
+  const first = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  const second = run(group);
+  expect(await second.exited).toBe(4);
+  expect(second.raw).not.toContain('\u001b[?1049h');
+  await api.succeed(0.1);
+  expect((await first.finished).code).toBe(0);
+}, 60_000);

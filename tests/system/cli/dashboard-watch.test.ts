@@ -1,0 +1,337 @@
+/**
+ * Promises, in a real terminal: a dashboard may be opened before, during and after a run and shows the same as any
+ * other; its keys ask the runner; it outlives the runner; the terminal is given back however it ends.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { appendFileSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { Night, obeyInterrupt, sayCost } from '../../support/cli/night.ts';
+import { launcher } from '../../support/cli/user.ts';
+import { type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+import { key, type TerminalWish, TestTerminal } from '../../support/terminal.ts';
+
+let rig: Rig;
+let user: Night;
+let terminals: TestTerminal[];
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(() => {
+  user = new Night(rig);
+  terminals = [];
+});
+afterEach(() => {
+  for (const terminal of terminals) terminal.close();
+  user.remove();
+});
+
+function open(command: readonly string[], { env, ...size }: Partial<TerminalWish> = {}): TestTerminal {
+  const terminal = new TestTerminal(command, { cwd: user.folder, env: { ...user.env, ...env }, ...size });
+  terminals.push(terminal);
+  return terminal;
+}
+
+const watch = (group: string, wish?: Partial<TerminalWish>): TestTerminal =>
+  open([launcher, 'group', 'watch', group], wish);
+
+function expectRestored(terminal: TestTerminal): void {
+  const { isAlternate, isCooked, wraps, showsCursor, tracksMouse } = terminal;
+  expect({ isAlternate, isCooked, wraps, showsCursor, tracksMouse }).toEqual({
+    tracksMouse: false,
+    isAlternate: false,
+    isCooked: true,
+    wraps: true,
+    showsCursor: true,
+  });
+}
+
+/** The part of a row that stands still while time passes. */
+const row = (terminal: TestTerminal, name: string): string =>
+  terminal.lines().find((line) => line.includes(name)) ?? '';
+
+test('before, during and after a run, two watchers see the same', async () => {
+  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const first = watch(group);
+  await first.shows('created', 'Not started yet', '001 api', '└ 002 web', 'waits for 001 api');
+  expect({ isAlternate: first.isAlternate, isCooked: first.isCooked }).toEqual({ isAlternate: true, isCooked: false });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  await first.shows('running', '● 1 running');
+  const second = watch(group, { columns: 99, rows: 30 });
+  await second.shows('● 1 running', '002 web');
+  const content = [{ type: 'tool_use', id: 't1', name: 'Bash', input: { command: 'make all' } }];
+  await api.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content } });
+  await Promise.all([first.shows('make all'), second.shows('make all')]);
+  await api.succeed(0.25);
+  await (await user.begun(group, 'web')).succeed(0.5);
+  expect((await run.finished).code).toBe(0);
+  const late = watch(group);
+  for (const terminal of [first, second, late]) {
+    await terminal.shows('completed', '$0.75', '2/2');
+    expect(row(terminal, '001 api')).toContain('✓');
+    expect(row(terminal, '001 api')).toContain('$0.25');
+    terminal.type('q');
+    expect(await terminal.exited).toBe(0);
+    expectRestored(terminal);
+    expect(terminal.text()).toContain('2 of 2 sessions completed');
+  }
+}, 60_000);
+
+test('rows, keys, panes, filters and sizes', async () => {
+  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'], docs: [] });
+  const terminal = watch(group);
+  await terminal.shows('›○  001 api');
+  terminal.type(`${key.down}j`);
+  await terminal.shows('›○  003 docs');
+  const docs = terminal.lines().findIndex((line) => line.includes('003 docs'));
+  expect([docs - 1, docs].map((line) => terminal.cell(line, 5).isReverse)).toEqual([false, true]);
+  terminal.type(`k${key.enter}`);
+  await terminal.shows('›○  └ 002 web', '── 002 web ──', '[now]', 'It waits for api.');
+  terminal.type('3');
+  await terminal.shows('[diff]', 'has not begun, so there is nothing to compare.');
+  terminal.type('4');
+  await terminal.shows('[prompt]', 'Do it.');
+  terminal.type(key.right);
+  await terminal.shows('[cost]', 'It was not started so far.');
+  terminal.type('6');
+  await terminal.shows('[config]', user.project('web').slice(-12));
+  terminal.type('l');
+  await terminal.until((text) => text.includes('[log]') && !text.includes('SESSION'));
+  terminal.type('q');
+  await terminal.shows('SESSION', '[log]');
+  terminal.type(key.enter);
+  await terminal.until((text) => !text.includes('[log]'));
+  terminal.type('/');
+  await terminal.shows('filter:');
+  terminal.type('web');
+  await terminal.until((text) => text.includes('filter: web') && !text.includes('003 docs'));
+  terminal.type(key.enter);
+  await terminal.shows('1 of 3 shown');
+  terminal.type(key.escape);
+  await terminal.shows('001 api', '003 docs');
+  terminal.type('f');
+  await terminal.shows('Nothing matches');
+  terminal.type('f');
+  terminal.type('?');
+  await terminal.shows('Any key returns.');
+  terminal.type('x');
+  await terminal.until((text) => !text.includes('Any key returns.') && text.includes('003 docs'));
+  for (const [columns, rows] of [
+    [120, 40],
+    [60, 12],
+    [200, 60],
+    [30, 6],
+    [80, 24],
+  ] as const) {
+    terminal.resize(columns, rows);
+    const rule = '─'.repeat(columns);
+    await terminal.until((text) => (rows < 8 || text.split('\n').includes(rule)) && text.includes('002 w'));
+    expect(terminal.lines()).toHaveLength(rows);
+  }
+  // Whatever was begun before, a paste that never ends for example, it is heard.
+  terminal.type(`\u001b[200~half of a paste${key.ctrlC}`);
+  expect(await terminal.exited).toBe(0);
+  expectRestored(terminal);
+}, 60_000);
+
+test('a session is paused, let go on, spoken to and tried again by keys', async () => {
+  const group = await user.group('auth', { api: [], web: [] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  const terminal = watch(group, { columns: 120 });
+  await terminal.shows('● 2 running');
+  terminal.type('p');
+  await obeyInterrupt(api, 0.01);
+  await terminal.shows('‖ 1 paused');
+  terminal.type('p');
+  const again = await user.begun(group, 'api');
+  await terminal.shows('● 2 running');
+  terminal.type('s');
+  await terminal.shows('say to 001 api:');
+  terminal.type('Use the staging database.');
+  await terminal.shows('say to 001 api: Use the staging database.');
+  terminal.type(key.enter);
+  expect(await again.prompt()).toContain('Use the staging database.');
+  await terminal.shows('001 api is told.');
+  terminal.type('l');
+  await terminal.shows('== attempt 1 paused (user)', '== attempt 2 resumed', '« Use the staging database.');
+  terminal.type('q');
+  await terminal.shows('SESSION');
+  await again.print(resultLine(0.01, { is_error: true, result: 'It went wrong.' }));
+  await terminal.shows('✗ 1 failed');
+  terminal.type('r');
+  const third = await user.begun(group, 'api');
+  await terminal.shows('● 2 running');
+  terminal.type('Py');
+  await terminal.shows('Pausing the group…');
+  await Promise.all([obeyInterrupt(third, 0.01), obeyInterrupt(web, 0.01)]);
+  await terminal.shows('auth  paused', '‖ 2 paused', 'The group is paused.');
+  // Its runner is gone with the pause: it goes on with one of its own, which nobody started by hand.
+  await run.finished;
+  terminal.type('P');
+  const last = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  await terminal.shows('● 2 running', 'a runner of its own');
+  for (const fake of last) await fake.succeed(0.01);
+  await terminal.shows('completed', '✓ 2/2');
+  terminal.type('q');
+  expect(await terminal.exited).toBe(0);
+}, 60_000);
+
+test('one key pauses all marked sessions, and lets them go on', async () => {
+  const group = await user.group('auth', { api: [], web: [], docs: [] });
+  user.start('group', 'run', group, '--no-warm-cache', '--output', 'quiet');
+  const [api, web, docs] = await Promise.all(['api', 'web', 'docs'].map((name) => user.begun(group, name)));
+  const terminal = watch(group);
+  await terminal.shows('● 3 running');
+  terminal.type('  ');
+  await terminal.shows('◆●  001 api', '◆●  002 web', '2 marked');
+  terminal.type('p');
+  for (const fake of [api, web]) if (fake !== undefined) await obeyInterrupt(fake, 0.01);
+  await terminal.shows('● 1 running', '‖ 2 paused', '2 sessions are being paused');
+  terminal.type('p');
+  const again = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  await terminal.shows('● 3 running');
+  for (const fake of [...again, docs]) await fake?.succeed(0.01);
+  await terminal.shows('completed', '✓ 3/3');
+}, 60_000);
+
+test('the runner may die: the dashboard says so and goes on with the next one', async () => {
+  const group = await user.group('auth', { api: [] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  await sayCost(api, 0.2);
+  const terminal = watch(group, { columns: 120 });
+  await terminal.shows('● 1 running', '$0.20 spent');
+  run.kill('SIGKILL');
+  await terminal.shows(`runner gone: claude-code-agent group run ${group}`, 'interrupted');
+  // It works on and spends without a runner.
+  await sayCost(api, 0.3);
+  await terminal.shows('$0.30 spent');
+  terminal.type('p');
+  await terminal.shows('Nobody runs the group. P lets it go on');
+  terminal.type('P');
+  await terminal.shows('Go on (y), or pause what still works (p)?');
+  terminal.type('y');
+  await user.event(group, 'session_adopted');
+  await terminal.until((text) => !text.includes('runner gone') && text.includes('a runner of its own'));
+  await api.succeed(0.1);
+  await terminal.shows('completed', '1/1');
+}, 60_000);
+
+describe('the terminal is given back', () => {
+  test.each(['SIGTERM', 'SIGHUP', 'SIGINT'] as const)(
+    'on %s, which still ends the program',
+    async (signal) => {
+      const group = await user.group('auth', { api: [] });
+      const terminal = watch(group);
+      await terminal.shows('001 api');
+      terminal.kill(signal);
+      await terminal.exited;
+      expect(terminal.signalCode).toBe(signal);
+      expectRestored(terminal);
+    },
+    60_000,
+  );
+
+  test('when the log breaks', async () => {
+    const group = await user.group('auth', { api: [] });
+    const terminal = watch(group);
+    await terminal.shows('001 api');
+    const log = join(user.data, 'session-groups', group, 'events.jsonl');
+    // An event that was there before cannot happen again.
+    appendFileSync(log, `${readFileSync(log, 'utf8').trimEnd().split('\n').at(-1)}\n`);
+    expect(await terminal.exited).toBe(1);
+    expectRestored(terminal);
+    expect(terminal.text()).toContain('claude-code-agent: Line');
+  }, 60_000);
+
+  test('when the group is deleted', async () => {
+    const group = await user.group('auth', { api: [] });
+    const terminal = watch(group);
+    await terminal.shows('001 api');
+    rmSync(join(user.data, 'session-groups', group), { recursive: true });
+    expect(await terminal.exited).toBe(1);
+    expectRestored(terminal);
+    expect(terminal.text()).toContain('The group was deleted.');
+  }, 60_000);
+
+  test('by an exception that nobody caught', async () => {
+    const program = join(import.meta.dir, '../../support/broken-screen.ts');
+    const terminal = open([process.execPath, '--no-install', program]);
+    await terminal.shows('It is about to break.');
+    terminal.type('x');
+    expect(await terminal.exited).not.toBe(0);
+    expectRestored(terminal);
+    expect(terminal.text()).toContain('it broke');
+  }, 60_000);
+
+  test('for as long as Ctrl-Z has stopped it', async () => {
+    const group = await user.group('auth', { api: [] });
+    const watching = `'${launcher}' group watch ${group}`;
+    // Neither time does the cursor stand where a line begins. The shell stays until its last word was read.
+    const [before, after] = ['printf "typed ahead"', 'printf "half a line"'];
+    const stopped = 'echo "stopped with $?"; read -r line';
+    const script = `set -m; ${before}; ${watching}; ${stopped}; ${after}; fg >/dev/null; echo over; read -r line`;
+    const terminal = open(['/bin/bash', '--norc', '-c', script]);
+    await terminal.shows('001 api');
+    expect(terminal.lines()[0]).toStartWith(' auth  created');
+    terminal.type(key.ctrlZ);
+    await terminal.shows('stopped with 148');
+    const { isAlternate, isCooked, wraps, tracksMouse } = terminal;
+    expect({ isAlternate, isCooked, wraps, tracksMouse }).toEqual({
+      tracksMouse: false,
+      isAlternate: false,
+      isCooked: true,
+      wraps: true,
+    });
+    terminal.type('go on\n');
+    await terminal.until((text) => text.includes('001 api') && terminal.isAlternate);
+    expect(terminal.lines()[0]).toStartWith(' auth  created');
+    terminal.type(`${key.enter}`);
+    await terminal.shows('[now]');
+    terminal.type('q');
+    await terminal.shows('over');
+    expectRestored(terminal);
+  }, 60_000);
+});
+
+test('NO_COLOR leaves colours out, and a locale without Unicode its signs', async () => {
+  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const plain = watch(group, { env: { NO_COLOR: '1' } });
+  const ascii = watch(group, { env: { LC_ALL: 'C' } });
+  await Promise.all([plain.shows('└ 002 web'), ascii.shows('` 002 web')]);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: finding escape codes is what this is for.
+  expect(plain.raw).not.toMatch(/\u001b\[(?:3\d|4\d|9\d|10\d)[;m]/);
+  expect(ascii.text()).toMatch(/^[\n -~]*$/);
+}, 60_000);
+
+test('where there can be no dashboard there are lines, from before the run until its end', async () => {
+  const group = await user.group('auth', { api: [] });
+  const watchers = [{ TERM: 'dumb' }, { CI: 'true' }].map((env) => watch(group, { env }));
+  for (const lines of watchers) await lines.shows('Waiting until the group is started');
+  const log = open([launcher, 'session', 'logs', `${group}/api`, '--follow']);
+  await log.shows('Waiting until session 001 api begins');
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  await api.succeed(0.1, 'All is well.');
+  expect((await run.finished).code).toBe(0);
+  for (const lines of watchers) {
+    expect(await lines.exited).toBe(0);
+    expect(lines.raw).not.toContain('\u001b[?1049h');
+    expect(lines.text()).toContain('001 api  completed');
+  }
+  expect(await log.exited).toBe(0);
+  expect(log.text()).toContain('== attempt 1 completed');
+}, 60_000);
+
+test('what cannot show a dashboard is not asked to', async () => {
+  const group = await user.group('auth', { api: [] });
+  const dumb = open([launcher, 'group', 'watch', group, '--output', 'tui'], { env: { TERM: 'dumb' } });
+  expect(await dumb.exited).toBe(2);
+  expect(await user.run('group', 'watch', group, '--output', 'tui')).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringContaining('standard output is no terminal'),
+  });
+}, 60_000);

@@ -1,0 +1,87 @@
+/**
+ * Promises of `faber start` where a run is in progress: on a terminal the user is asked, and take over, a work tree and
+ * cancel do what they say; anything else cancels; two choices at once are refused.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { FaberUser } from '../../support/cli/faber-ground.ts';
+import { launcher } from '../../support/cli/user.ts';
+
+let user: FaberUser;
+beforeEach(() => {
+  user = new FaberUser();
+});
+afterEach(() => user.remove());
+
+const beside = () => join(user.folder, 'shop-issue-259');
+const runs = () => readdirSync(join(user.shop, '.fractary/runs'));
+
+/** Answers the question on a terminal; what was shown, and the exit code. */
+async function onTerminal(answer: string, ...args: string[]): Promise<{ code: number; shown: string }> {
+  let shown = '';
+  let isAnswered = false;
+  const child = Bun.spawn([launcher, 'faber', ...args], {
+    cwd: user.shop,
+    env: user.env,
+    terminal: {
+      cols: 300,
+      rows: 40,
+      data: (terminal, data) => {
+        shown += Buffer.from(data).toString('utf8');
+        if (isAnswered || !shown.includes('[y/N')) return;
+        isAnswered = true;
+        terminal.write(answer);
+      },
+    },
+  });
+  return { code: await child.exited, shown };
+}
+
+test('"…detects and warns about workflow conflicts": y takes over', async () => {
+  const first = await user.begin();
+  const { code, shown } = await onTerminal('y\r', 'start', '--work-id', '259');
+  expect(code).toBe(0);
+  for (const part of ['WARNING: Another workflow is active', `Active: ${first}`, 'or w for a work tree of its own']) {
+    expect(shown).toContain(part);
+  }
+  expect(user.activeRun()).toContain('-259-');
+  expect(user.stateOf(first).status).toBe('in_progress');
+});
+
+test('w begins the run in a work tree of its own, and the first goes on', async () => {
+  const first = await user.begin();
+  const { code, shown } = await onTerminal('w\r', 'start', '--work-id', '259');
+  expect(code).toBe(0);
+  expect(shown).toContain(`Work in ${beside()}`);
+  expect(user.activeRun()).toBe(`${first}\n`);
+  expect(user.activeRun(beside())).toContain('-259-');
+  expect(runs()).toEqual([first]);
+});
+
+test.each(['n\r', '\r', 'no\r', 'yw\r', '\u0004'])('%j cancels', async (answer) => {
+  const first = await user.begin();
+  const { code, shown } = await onTerminal(answer, 'start', '--work-id', '259');
+  expect(code).toBe(1);
+  expect(shown).toContain('Workflow start cancelled');
+  expect(user.activeRun()).toBe(`${first}\n`);
+  expect([runs(), existsSync(beside())]).toEqual([[first], false]);
+});
+
+test('resume offers no work tree: its run has its place', async () => {
+  const first = await user.begin();
+  const second = await user.begin('259', '--take-over');
+  const refused = await onTerminal('w\r', 'resume', first);
+  expect(refused.code).toBe(1);
+  expect(refused.shown).toContain('[y/N]');
+  expect(user.activeRun()).toBe(`${second}\n`);
+  expect((await onTerminal('yes\r', 'resume', first)).code).toBe(0);
+  expect(user.activeRun()).toBe(`${first}\n`);
+});
+
+test('--worktree and --take-over together are refused, and nothing is made', async () => {
+  const { code, stdout, stderr } = await user.faber('start', '--work-id', '259', '--worktree', '--take-over');
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr).toContain('Both --worktree and --take-over are given.');
+  expect([existsSync(join(user.shop, '.fractary')), existsSync(beside())]).toEqual([false, false]);
+});

@@ -1,0 +1,406 @@
+/**
+ * Promises: `fleet init` makes a fleet only with a Redis that forgets nothing, says what to change where it is another
+ * one, and prints the join line alone; done again it keeps the keys. The machines are listed and drained by name, and
+ * doctor has a cure for each thing that is wrong with one. Machines are played by what they say of themselves in Redis.
+ * Not covered: agents (fleet-hosts.test.ts), another Redis than Debian's.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseJoinLine } from '../../../src/fleet/join-line.ts';
+import { FleetRedis } from '../../../src/fleet/redis.ts';
+import { drainHost, refuseLogin, registerHost, resumeHost } from '../../../src/fleet/registry.ts';
+import { type HostEntry, wireVersion } from '../../../src/fleet/wire.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { User } from '../../support/cli/user.ts';
+import { Repository } from '../../support/git/repository.ts';
+import { hasRedis, type RedisServer, startRedis } from '../../support/redis-server.ts';
+import { unwrap } from '../../support/system/rig.ts';
+import { noteTried } from '../../support/tried.ts';
+
+const world = createRealWorld();
+
+let user: User;
+
+beforeEach(() => {
+  user = new User();
+});
+afterEach(() => user.remove());
+
+describe('without a fleet', () => {
+  test.each(['fleet join-line', 'host list', 'host drain a', 'host forget a', 'doctor --hosts'])('%s', async (line) => {
+    const { code, stdout, stderr } = await user.run(...line.split(' '));
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toBe(
+      'claude-code-agent: There is no fleet here. Make one with: claude-code-agent fleet init --redis URL\n',
+    );
+  });
+
+  test.each([
+    [['--redis', 'localhost'], 'begins with rediss:// or redis://'],
+    [['--redis', 'redis://redis.example.org:6379'], 'does not encrypt'],
+    [['--redis', 'redis://127.0.0.1:1', '--host-redis', 'redis://h:1'], 'does not encrypt'],
+    [['--redis', 'redis://127.0.0.1:1'], 'refuses the connection'],
+    [['--redis', 'redis://127.0.0.1:1', '--ca', 'none.pem'], 'does not exist'],
+    [['--redis', 'redis://127.0.0.1:1', '--lease', '1'], 'whole number from 2 to 3600'],
+    [[], 'none was named'],
+  ])('fleet init %j makes nothing', async (options, said) => {
+    const { code, stdout, stderr } = await user.run('fleet', 'init', ...options);
+    expect(code).toBeOneOf([1, 2]);
+    expect(stdout).toBe('');
+    expect(stderr).toContain(said);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect(existsSync(join(user.data, 'fleet'))).toBe(false);
+  });
+
+  test('host serve says that the machine has joined none', async () => {
+    const { code, stderr } = await user.run('host', 'serve', '--json');
+    expect([code, stderr.trim().split('\n').length]).toEqual([2, 1]);
+    expect(stderr).toContain('This machine belongs to no fleet.');
+  });
+
+  test('a bad join line, name, label, slot or login makes nothing', async () => {
+    for (const [options, said] of [
+      [['cca-join:x'], 'cut off or changed'],
+      [['cca-join:x', '--slots', '0'], 'whole number from 1 to 1000'],
+    ] as const) {
+      const { code, stderr } = await user.run('host', 'join', ...options);
+      expect([code, stderr.trim().split('\n').length]).toEqual([2, 1]);
+      expect(stderr).toContain(said);
+    }
+    const piped = await user.runWith({ stdin: 'nothing of the kind\n' }, 'host', 'join', '-');
+    expect(piped.stderr).toContain('is no join line');
+    expect(existsSync(join(user.data, 'fleet'))).toBe(false);
+  });
+});
+
+describe.skipIf(!hasRedis)('with redis-server', () => {
+  let server: RedisServer;
+  let place: User;
+
+  beforeAll(async () => {
+    place = new User();
+    server = await startRedis(place.folder, ['appendonly yes']);
+  });
+  afterAll(async () => {
+    await server.kill();
+    place.remove();
+  });
+
+  const init = (...more: string[]) => user.run('fleet', 'init', '--redis', server.url, ...more);
+  const fleetFile = () => join(user.data, 'fleet', 'fleet.json');
+
+  test('fleet init prints the join line alone, and how Redis gets users of its own', async () => {
+    const { code, stdout, stderr } = await init('--lease', '8');
+    expect(code).toBe(0);
+    const ticket = unwrap(parseJoinLine(stdout));
+    expect(stdout.trim().split('\n')).toHaveLength(1);
+    expect(ticket).toMatchObject({ redis: server.url, leaseMs: 8_000 });
+    expect(
+      stderr.match(/ACL SETUSER cca-(?:runner|host) on >\S+ resetkeys ~cca:\* resetchannels &cca:\* /g),
+    ).toHaveLength(2);
+    expect(statSync(fleetFile()).mode & 0o777).toBe(0o600);
+    const { signingKey, sealingKey } = JSON.parse(readFileSync(fleetFile(), 'utf8'));
+    expect(stderr).not.toContain(signingKey);
+    expect(stderr).not.toContain(sealingKey);
+    expect(await user.ok('fleet', 'join-line')).toBe(stdout.trim());
+    expect(await user.json('fleet', 'join-line')).toEqual({ joinLine: stdout.trim() });
+  });
+
+  test('done again it keeps the keys and says so, and what has changed', async () => {
+    const before = (await init()).stdout;
+    const again = await init();
+    expect(again.stdout).toBe(before);
+    expect(again.stderr).toContain('its keys stay');
+    expect(again.stderr).not.toContain('join again');
+    const other = await user.json<{ isNew: boolean; joinLine: string }>(
+      'fleet',
+      'init',
+      '--redis',
+      server.url,
+      '--lease',
+      '9',
+    );
+    expect(other.isNew).toBe(false);
+    const [old, now] = [before, other.joinLine].map((line) => unwrap(parseJoinLine(line)));
+    expect(now).toEqual({ ...old, leaseMs: 9_000 } as typeof now);
+    expect((await init('--lease', '10')).stderr).toContain(
+      'Changed: the lease. Machines that have joined must join again.',
+    );
+  });
+
+  test('CLAUDE_CODE_AGENT_FLEET names the Redis when no option does', async () => {
+    user.env.CLAUDE_CODE_AGENT_FLEET = server.url;
+    expect(unwrap(parseJoinLine(await user.ok('fleet', 'init'))).redis).toBe(server.url);
+  });
+
+  test.each([
+    ['appendonly', 'no', 'yes', 'appendonly yes'],
+    ['maxmemory-policy', 'allkeys-lru', 'noeviction', 'maxmemory-policy noeviction'],
+  ])('a Redis with %s %s is refused with its cure', async (name, wrong, right, cure) => {
+    const redis = unwrap(
+      await FleetRedis.open(world, { redis: server.url, sealingKey: Buffer.alloc(32).toString('base64') }),
+    );
+    try {
+      await redis.client.config('SET', name, wrong);
+      const { code, stdout, stderr } = await init();
+      expect([code, stdout]).toEqual([2, '']);
+      expect(stderr).toContain(cure);
+      expect(existsSync(fleetFile())).toBe(false);
+      await redis.client.config('SET', name, right);
+      expect((await init()).code).toBe(0);
+    } finally {
+      await redis.client.config('SET', name, right);
+      redis.close();
+    }
+  });
+
+  describe('the machines', () => {
+    let redis: FleetRedis;
+
+    beforeEach(async () => {
+      const { sealingKey } = unwrap(parseJoinLine((await init('--lease', '8')).stdout));
+      redis = unwrap(await FleetRedis.open(world, { redis: server.url, sealingKey }));
+      await redis.client.flushall();
+    });
+    afterEach(() => redis.close());
+
+    async function says(name: string, more: Partial<HostEntry> = {}, silentMs = 0): Promise<void> {
+      const seenAt = unwrap(await redis.nowMs()) - silentMs;
+      const can = { forwardsSubagents: true, limitsUntrusted: false, limitsMemory: false, logins: ['team-a'] };
+      const abilities = { wire: wireVersion, version: '1.2.3', claudeVersion: '2.1.0', ...can };
+      const state = { since: seenAt - 60_000, seenAt, isDrained: false, isGuarded: true, leaseMs: 8_000 };
+      const has = {
+        labels: ['gpu'],
+        slots: 4,
+        used: 1,
+        abilities,
+        load: 0.5,
+        freeDiskBytes: 50_000_000_000,
+        login: 'team-a',
+      };
+      unwrap(await registerHost(redis, { name, ...has, ...state, ...more }));
+    }
+
+    test('are none at first', async () => {
+      expect(await user.run('host', 'list')).toMatchObject({
+        code: 0,
+        stderr: 'No machine has joined. Add one with: claude-code-agent host add NAME --ssh USER@HOST\n',
+      });
+      expect(await user.json('host', 'list')).toEqual({ hosts: [] });
+      const { code, stderr } = await user.run('host', 'drain', 'gpu1');
+      expect([code, stderr.includes('There is no machine "gpu1"')]).toEqual([2, true]);
+    });
+
+    test('are listed with what they have and how they stand', async () => {
+      await says('gpu1');
+      await says('old', {}, 60_000);
+      await says('open', { isGuarded: false, used: 4, labels: [] });
+      const table = await user.ok('host', 'list');
+      expect(table.split('\n')).toHaveLength(4);
+      expect(table).toMatch(/^HOST +STATE +USED +FREE +LOAD +LOGIN +VERSION +CLAUDE +LEASE +SINCE +LABELS$/m);
+      expect(table).toMatch(/^gpu1 +ready +1 +3 +0\.5 +team-a +1\.2\.3 +2\.1\.0 +8s +1m +gpu$/m);
+      expect(table).toMatch(/^old +lost /m);
+      expect(table).toMatch(/^open +unguarded +4 +0 /m);
+      await says('untold', { refusal: 'claude 2.1.0 was tried.' });
+      const listed = await user.run('host', 'list');
+      expect(listed.stdout).toMatch(/^untold +refusing /m);
+      expect(listed.stderr).toBe('untold: claude 2.1.0 was tried.\n');
+      const { hosts } = await user.json<{ hosts: Record<string, unknown>[] }>('host', 'list');
+      expect(hosts[0]).toMatchObject({ name: 'gpu1', state: 'ready', slots: 4, used: 1, free: 3, labels: ['gpu'] });
+    });
+
+    test('that were stolen make no terminal obey them, no shell run anything, and hide no other', async () => {
+      await says('gpu1');
+      const evil = '\u001b[2J\u001b]0;owned\u0007\u009b1m\n::error::\u202e; touch owned';
+      const can = { forwardsSubagents: true, limitsUntrusted: false, limitsMemory: false, logins: [evil] };
+      const abilities = { wire: wireVersion, version: evil, claudeVersion: evil, ...can };
+      const checks = { git: { version: evil, trouble: evil }, logins: [{ name: evil, trouble: evil }] };
+      await says('gpu2', { abilities, checks, login: evil, refusal: evil });
+      await says('gpu3', { since: 9_000_000_000_000_000 });
+      for (const words of [
+        ['host', 'list'],
+        ['host', 'list', '--json'],
+        ['doctor', '--hosts'],
+        ['doctor', '--hosts', '--json'],
+      ]) {
+        const { code, stdout, stderr } = await user.run(...words);
+        expect([words, code]).toEqual([words, words[0] === 'doctor' ? 1 : 0]);
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: none of them is to be there.
+        expect(stdout + stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]|^::/m);
+        expect(stdout).toContain('gpu1');
+        expect(stdout).toContain('gpu2');
+        expect(stdout).not.toContain('gpu3');
+      }
+      // What is to be typed holds it as one word.
+      expect(await user.run('doctor', '--hosts')).toMatchObject({
+        stdout: expect.stringMatching(/--accept-claude '[^']*; touch owned'$/m),
+      });
+    });
+
+    test('whose login was refused say so until they have another one or are resumed', async () => {
+      const own = { ...(await claudeHere()), loginKey: 'first' };
+      await says('gpu1', { abilities: own });
+      unwrap(await refuseLogin(redis, 'gpu1', { key: 'first', trouble: 'Not logged in.' }));
+      const listed = await user.run('host', 'list');
+      expect(listed.stdout).toMatch(/^gpu1 +refusing /m);
+      expect(listed.stderr).toBe(
+        'gpu1: Its login was refused, and it gets nothing more until that changes, or with: ' +
+          'claude-code-agent host resume gpu1. Not logged in.\n',
+      );
+      const { stdout } = await user.run('doctor', '--hosts');
+      expect(stdout).toContain('gpu1: its login was refused in a session, so nothing is sent there. Not logged in.');
+      await says('gpu1', { abilities: { ...own, loginKey: 'second' } });
+      expect(await user.ok('host', 'list')).toMatch(/^gpu1 +ready /m);
+      await says('gpu1', { abilities: own });
+      await user.ok('host', 'resume', 'gpu1');
+      expect(await user.ok('host', 'list')).toMatch(/^gpu1 +ready /m);
+    });
+
+    describe('of which none has what a session requires', () => {
+      let group: string;
+
+      beforeEach(async () => {
+        const { claudeVersion } = await claudeHere();
+        expect(claudeVersion).not.toBe('');
+        noteTried(user.data, user.env.CLAUDE_CODE_AGENT_CLAUDE ?? '');
+        const project = new Repository(user.project('app'));
+        project.commit({ 'a.txt': 'a\n' });
+        group = await user.ok('group', 'create', 'labels');
+        const session = ['--project', project.folder, '--prompt', 'x', '--isolate', 'worktree'];
+        await user.ok('session', 'add', group, ...session, '--name', 'train', '--requires', 'tpu');
+        await user.ok('session', 'add', group, ...session, '--name', 'serve', '--requires', 'tpu');
+      });
+      const lack =
+        'Session 001 train is to work on a machine with tpu, as 1 more: no machine of the fleet has that; the labels ' +
+        'there are: gpu. Add one that has it with: claude-code-agent host add NAME --ssh USER@HOST --label tpu';
+
+      test('group plan says so, and how they stand that have it', async () => {
+        expect(await user.run('group', 'plan', group)).toMatchObject({
+          stdout: expect.stringContaining('no machine has joined the fleet. Add one with: claude-code-agent host add'),
+        });
+        await says('gpu1');
+        expect(await user.run('group', 'plan', group)).toMatchObject({
+          stdout: expect.stringContaining(`  ${lack}\n`),
+        });
+        const { stdout } = await user.run('group', 'plan', group, '--json');
+        expect(JSON.parse(stdout)).toMatchObject({ warnings: [lack] });
+        await says('tpu1', { labels: ['tpu'], isDrained: true });
+        unwrap(await drainHost(redis, 'tpu1'));
+        expect((await user.run('group', 'plan', group)).stdout).toContain(
+          'tpu1 is drained. Let it take sessions again with: claude-code-agent host resume tpu1',
+        );
+        unwrap(await resumeHost(redis, 'tpu1'));
+        expect((await user.run('group', 'plan', group)).stdout).not.toContain('Would wait');
+      });
+
+      test.each(['text', 'json'] as const)(
+        'group run says so once, as %s, and group why as long as it is so',
+        async (output) => {
+          await says('gpu1');
+          const run = user.start('group', 'run', group, '--output', output);
+          const why = () => user.ok('group', 'why', group);
+          while (!(await why()).includes('no machine of the fleet has that')) await Bun.sleep(50);
+          expect(await why()).toContain('Add one that has it with: claude-code-agent host add NAME');
+          await user.ok('group', 'pause', group);
+          const { stdout } = await run.finished;
+          if (output === 'text') expect(stdout.match(/warning: .*/g)).toEqual([`warning: ${lack}`]);
+          const told = stdout.split('\n').flatMap((line) => {
+            const { type, sessionId, reason, message = '' } = output === 'json' && line !== '' ? JSON.parse(line) : {};
+            return type === 'session_progress' && reason === 'host' ? [[sessionId.slice(0, 3), message]] : [];
+          });
+          const waits = expect.stringContaining('It waits for a slot with tpu: no machine of the fleet has that; ');
+          expect(told).toEqual(
+            output === 'json'
+              ? [
+                  ['001', waits],
+                  ['002', waits],
+                ]
+              : [],
+          );
+        },
+      );
+    });
+
+    test('are drained and resumed by name', async () => {
+      await says('gpu1');
+      expect(await user.ok('host', 'drain', 'gpu1')).toBe(
+        'gpu1 takes nothing new, and finishes the 1 session that it has. It takes sessions again with: ' +
+          'claude-code-agent host resume gpu1',
+      );
+      expect(await user.ok('host', 'list')).toMatch(/^gpu1 +draining/m);
+      expect(await user.json('host', 'resume', 'gpu1')).toEqual({ host: 'gpu1', draining: false });
+      expect(await user.ok('host', 'list')).toMatch(/^gpu1 +ready/m);
+    });
+
+    test('are forgotten when a person says so, and not without', async () => {
+      await says('gpu1');
+      const asked = await user.run('host', 'forget', 'gpu1');
+      expect(asked.code).toBe(2);
+      expect(asked.stderr).toContain('Take gpu1 out of the fleet, with 1 session at work there?');
+      expect(await user.ok('host', 'list')).toContain('gpu1');
+      expect(await user.json('host', 'forget', 'gpu1', '--yes')).toEqual({ host: 'gpu1', booked: [] });
+      expect(await user.json('host', 'list')).toEqual({ hosts: [] });
+    });
+
+    test.each<[string, Partial<HostEntry>, number, string]>([
+      ['lost', {}, 60_000, 'nothing was heard of it for 1m'],
+      ['unguarded', { isGuarded: false }, 0, 'its guard does not run'],
+      ['other-lease', { leaseMs: 90_000 }, 0, 'a lease of 1m 30s, and the fleet has 8s'],
+      ['full', { freeDiskBytes: 10_000_000 }, 0, 'only 9 MiB are free'],
+      ['stuffed', { freeDiskBytes: 400_000_000, isFull: true }, 0, 'on its disk, so nothing is sent there'],
+      ['fast', { ownClockAt: 4_000_000_000_000 }, 0, 'ahead of that of Redis'],
+      ['no-login', { login: 'team-b' }, 0, 'its login team-b is not there any more'],
+      ['refusing', { refusal: 'claude 2.1.0 was tried.' }, 0, 'nothing is sent there. claude 2.1.0 was tried.'],
+      [
+        'no-git',
+        { checks: { git: { trouble: 'Too old.' }, logins: [] } },
+        0,
+        'no worktree can be made there. Too old.',
+      ],
+      ['no-key', { checks: { git: {}, logins: [{ name: 'team-a', trouble: 'Bad.' }] } }, 0, 'its login team-a cannot'],
+      [
+        'no-own',
+        { checks: { git: {}, logins: [{ trouble: 'Bad.' }] } },
+        0,
+        'the login of its agent cannot be used. Bad.',
+      ],
+      ['busy', { used: 4 }, 0, 'all of its 4 slots are in use'],
+    ])('that are %s are told by doctor, with a cure', async (name, more, silentMs, said) => {
+      await says(name, more, silentMs);
+      const { stdout } = await user.run('doctor', '--hosts', '--json');
+      const { checks } = JSON.parse(stdout) as { checks: { message: string; level: string; next: string }[] };
+      const finding = checks.find(({ message }) => message.includes(said));
+      expect(finding?.message).toStartWith(`${name}: `);
+      expect(finding?.level).not.toBe('ok');
+      expect(finding?.next).not.toBe('');
+    });
+
+    test('that speak another language, or have no claude or login, are told by doctor', async () => {
+      const entry = { forwardsSubagents: true, limitsUntrusted: false, limitsMemory: false, logins: [] };
+      await says('a', { abilities: { wire: wireVersion + 1, version: '9.0.0', claudeVersion: '', ...entry } });
+      const { code, stdout } = await user.run('doctor', '--hosts');
+      expect(code).toBe(1);
+      expect(stdout).toContain('a: its claude-code-agent 9.0.0 does not understand this one');
+      expect(stdout).toContain('a: there is no claude.');
+    });
+
+    test('that are well are told in a line each', async () => {
+      await says('gpu1', { abilities: { ...(await claudeHere()) } });
+      const { code, stdout } = await user.run('doctor', '--hosts');
+      expect(stdout).toMatch(/^ok +redis +Redis \d/m);
+      expect(stdout).toMatch(/^ok +host +gpu1: 3 of 4 slots free/m);
+      expect(code).toBe(0);
+    });
+  });
+
+  /** As this machine would say it. */
+  async function claudeHere(): Promise<HostEntry['abilities']> {
+    mkdirSync(join(user.folder, 'bin'));
+    const claude = join(user.folder, 'bin', 'claude');
+    writeFileSync(claude, '#!/bin/sh\necho "2.1.0 (Claude Code)"\n', { mode: 0o755 });
+    user.env.CLAUDE_CODE_AGENT_CLAUDE = claude;
+    const can = { forwardsSubagents: true, limitsUntrusted: false, limitsMemory: false, logins: ['team-a'] };
+    return { wire: wireVersion, version: '1.2.3', claudeVersion: '2.1.0', ...can };
+  }
+});

@@ -1,0 +1,236 @@
+/**
+ * Promises: a group is made again with other ids and the same sessions; from one session on, what was completed before
+ * keeps its result and its branch at no cost; no command on either group takes away what the other one names.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { foldEvents } from '../../../src/core/reduce.ts';
+import type { SessionRecord } from '../../../src/core/session-state.ts';
+import type { GroupState } from '../../../src/core/state.ts';
+import { Night, obeyInterrupt } from '../../support/cli/night.ts';
+import { pinnedClaude } from '../../support/cli.ts';
+import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { git, Repository } from '../../support/git/repository.ts';
+
+let rig: Rig;
+let user: Night;
+let shop: Repository;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(() => {
+  user = new Night(rig);
+  shop = new Repository(join(user.folder, 'shop'));
+  shop.commit({ 'README.md': '# Shop\n' });
+});
+afterEach(() => user.remove());
+
+const stateOf = (group: string) => foldEvents(user.events(group)) as GroupState;
+
+function session(group: string, name: string): SessionRecord {
+  const found = [...stateOf(group).sessions.values()].find(({ definition }) => definition.name === name);
+  if (found === undefined) throw new Error(`no session ${name}`);
+  return found;
+}
+
+/** From now on the names are those of this group's sessions. */
+function know(group: string): string {
+  for (const { definition } of stateOf(group).sessions.values()) user.note(definition.name ?? '', definition.id);
+  return group;
+}
+
+async function addTo(group: string, name: string, ...more: string[]): Promise<void> {
+  const common = ['--project', shop.folder, '--prompt', `Do ${name}.`, '--name', name, '--isolate', 'worktree'];
+  user.note(name, await user.ok('session', 'add', group, ...common, ...more));
+}
+
+/** Three in a row, each of which writes a file of its name. */
+async function chain(): Promise<string> {
+  const group = await user.ok('group', 'create', 'auth', '--no-warm-cache', '--max-budget-usd', '5');
+  await addTo(group, 'api');
+  await addTo(group, 'web', '--depends-on', 'api');
+  await addTo(group, 'docs', '--depends-on', 'web', '--prompt', 'Read {{sessions.web.result}}');
+  return group;
+}
+
+async function work(group: string, ...names: string[]): Promise<string[]> {
+  const prompts: string[] = [];
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  for (const name of names) {
+    const fake = await user.next(name);
+    prompts.push(await fake.prompt());
+    await fake.init();
+    await user.event(group, 'session_identified', (event) => 'sessionId' in event && event.sessionId === user.id(name));
+    writeFileSync(join(fake.hello.cwd, `${name}.txt`), `${name}\n`);
+    await fake.succeed(0.25, `${name} is done`);
+  }
+  expect((await run.finished).code).toBe(0);
+  return prompts;
+}
+
+/** With the real claude, which finds the scripted model by its environment alone. */
+const rehearse = (group: string, ...options: string[]) =>
+  user.runWith(
+    { env: { CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude() } },
+    'group',
+    'run',
+    group,
+    '--output',
+    'quiet',
+    ...options,
+  );
+
+const branches = () => git(shop.folder, 'for-each-ref', '--format=%(refname:short)', 'refs/heads/').split('\n');
+const filesIn = (branch: string) => git(shop.folder, 'ls-tree', '--name-only', branch).split('\n');
+const branchOf = (group: string, name: string) => session(group, name).workspace?.branch ?? '';
+
+test('the same group again: other ids, nothing done yet, settings and templates as they are', async () => {
+  const config = join(user.folder, 'strict');
+  mkdirSync(config);
+  writeFileSync(join(config, 'CLAUDE.md'), 'Be strict.');
+  const group = await user.ok('group', 'create', 'auth', '--max-budget-usd', '5', '--config-template', config);
+  await addTo(group, 'api', '--model', 'opus');
+  await addTo(group, 'web', '--depends-on', 'api', '--prompt', 'Read {{sessions.api.result}}');
+  const shared = join(user.data, 'session-groups', group, 'shared-config', 'commands');
+  mkdirSync(shared, { recursive: true });
+  writeFileSync(join(shared, 'go.md'), 'Go.');
+  writeFileSync(join(config, 'CLAUDE.md'), 'Be lax.');
+  const copy = know(await user.ok('group', 'copy', 'auth', '--name', 'Again'));
+  const [before, after] = [stateOf(group), stateOf(copy)];
+  expect(copy).not.toBe(group);
+  expect(after.group).toEqual({ ...before.group, id: copy, name: 'Again', createdAt: after.group.createdAt });
+  expect(after.status).toBe('created');
+  const [api, web] = [session(copy, 'api').definition, session(copy, 'web').definition];
+  expect(api).toMatchObject({ model: 'opus', id: expect.stringMatching(/^001-/) });
+  expect(web.dependsOn).toEqual([api.id]);
+  expect(web.promptReferences?.[0]?.sessionIds).toEqual([api.id]);
+  expect([...before.sessions.keys()].some((id) => after.sessions.has(id))).toBe(false);
+  const folder = join(user.data, 'session-groups', copy);
+  const digest = after.group.configTemplate?.digest ?? '';
+  expect(readFileSync(join(folder, 'templates', digest, 'CLAUDE.md'), 'utf8')).toBe('Be strict.');
+  expect(readFileSync(join(folder, 'shared-config', 'commands', 'go.md'), 'utf8')).toBe('Go.');
+});
+
+test('from a session on: the result and the branch of what came before, and its money counts once', async () => {
+  const group = await chain();
+  await work(group, 'api', 'web', 'docs');
+  const copy = know(await user.ok('group', 'copy', 'auth', '--from', 'docs'));
+  expect([...stateOf(copy).sessions.values()].map(({ state }) => state.status)).toEqual([
+    'completed',
+    'completed',
+    'pending',
+  ]);
+  expect(stateOf(copy).usage.costUsd).toBe(0);
+  const [prompt] = await work(copy, 'docs');
+  expect(prompt).toContain('web is done');
+  expect(filesIn(branchOf(copy, 'docs'))).toEqual(['README.md', 'api.txt', 'docs.txt', 'web.txt']);
+  expect(branchOf(copy, 'web')).toBe(branchOf(group, 'web'));
+  expect(branchOf(copy, 'docs')).not.toBe(branchOf(group, 'docs'));
+  expect(await user.json<object>('group', 'show', copy)).toMatchObject({ status: 'completed', cost: 0.25 });
+  expect(await user.ok('group', 'diff', copy, '--stat')).toContain('api.txt');
+  const third = know(await user.ok('group', 'copy', copy, '--from', 'docs'));
+  expect(session(third, 'web').inherited).toEqual({ groupId: group, sessionId: session(group, 'web').definition.id });
+  const { stderr } = await user.run('session', 'logs', `${third}/web`);
+  const [, log] = /was done in group \S+\. What it printed there: \S+ (.*)/.exec(stderr) ?? [];
+  expect(await user.ok(...(log ?? '').split(' '))).toContain('web is done');
+}, 60_000);
+
+test('what did not complete, and what depends on it, is done anew as well', async () => {
+  const group = await chain();
+  await addTo(group, 'alone');
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const [api, alone] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'alone')]);
+  await alone.succeed(0.1, 'alone is done');
+  await user.event(group, 'session_completed');
+  const copy = await user.ok('group', 'copy', 'auth', '--from', 'docs');
+  const statuses = [...stateOf(copy).sessions.values()].map(({ definition, state }) => [definition.name, state.status]);
+  expect(statuses).toEqual([
+    ['api', 'pending'],
+    ['web', 'pending'],
+    ['docs', 'pending'],
+    ['alone', 'completed'],
+  ]);
+  const pause = user.start('group', 'pause', group);
+  await obeyInterrupt(api, 0.01);
+  await pause.finished;
+  await run.finished;
+}, 60_000);
+
+test('a merge of the first group, and its deletion, leave the branches that the copy names', async () => {
+  const group = await chain();
+  await work(group, 'api', 'web', 'docs');
+  const [api, web, docs] = ['api', 'web', 'docs'].map((name) => branchOf(group, name));
+  const copy = know(await user.ok('group', 'copy', 'auth', '--from', 'docs'));
+  await user.ok('group', 'merge', group);
+  expect(branches()).toEqual([api, web, 'main'].map((name) => name ?? '').sort());
+  await user.ok('group', 'delete', group, '--force');
+  expect(branches()).toEqual([api, web, 'main'].map((name) => name ?? '').sort());
+  await work(copy, 'docs');
+  await user.ok('group', 'merge', copy);
+  // Nobody else names them any more.
+  expect([branches(), docs]).toEqual([['main'], docs]);
+  expect(filesIn('main')).toEqual(['README.md', 'api.txt', 'docs.txt', 'web.txt']);
+}, 60_000);
+
+test('a merge of the copy, and its deletion, leave the branches and worktrees of the first group', async () => {
+  const group = await chain();
+  await work(group, 'api', 'web', 'docs');
+  const before = branches();
+  const copy = know(await user.ok('group', 'copy', 'auth', '--from', 'docs'));
+  await work(copy, 'docs');
+  await user.ok('group', 'merge', copy);
+  expect(branches()).toEqual(before);
+  await user.ok('group', 'delete', copy, '--force');
+  expect(branches()).toEqual(before);
+  expect(existsSync(session(group, 'web').workspace?.path ?? '')).toBe(true);
+  expect((await user.run('doctor', '--worktrees')).stdout).not.toContain('broken');
+}, 60_000);
+
+test('an archive of the first group leaves what a damaged copy names', async () => {
+  const group = await chain();
+  await work(group, 'api', 'web', 'docs');
+  const web = branchOf(group, 'web');
+  const copy = await user.ok('group', 'copy', 'auth', '--from', 'docs');
+  const folder = join(user.data, 'session-groups', copy);
+  writeFileSync(join(folder, 'meta.json'), 'no JSON');
+  const log = join(folder, 'events.jsonl');
+  writeFileSync(log, readFileSync(log, 'utf8').replace('"type":"group_created"', '"type":""'));
+  expect((await user.run('group', 'show', copy)).code).toBe(1);
+  await user.ok('group', 'archive', group, '--force');
+  expect(branches()).toContain(web);
+}, 60_000);
+
+test('a rehearsal is copied for real, and a copy of one is never run for real by mistake', async () => {
+  const group = await user.ok('group', 'create', 'auth');
+  await addTo(group, 'api');
+  expect(await rehearse(group, '--rehearse')).toMatchObject({ code: 0 });
+  const play = know(await user.ok('group', 'copy', group));
+  expect(stateOf(play).rehearsal).toEqual({});
+  expect(await user.ok('group', 'list')).toContain('play');
+  const refused = await user.run('group', 'copy', group, '--real', '--from', 'api');
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('no work to go on from') });
+  expect(await rehearse(play)).toMatchObject({ code: 0 });
+  expect(stateOf(play).run?.rehearsal).toBe(true);
+  const real = know(await user.ok('group', 'copy', group, '--real'));
+  await work(real, 'api');
+  expect(stateOf(real).run?.rehearsal).toBeUndefined();
+}, 90_000);
+
+test('work that is gone is said, and no copy is left', async () => {
+  const group = await chain();
+  await work(group, 'api', 'web', 'docs');
+  git(shop.folder, 'worktree', 'remove', '--force', session(group, 'web').workspace?.path ?? '');
+  git(shop.folder, 'branch', '-D', branchOf(group, 'web'));
+  const before = await user.json('group', 'list');
+  expect(await user.run('group', 'copy', 'auth', '--from', 'docs')).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringContaining('002 web is no longer in its repository'),
+  });
+  expect(await user.json('group', 'list')).toEqual(before);
+  expect((await user.run('group', 'copy', 'auth', '--from', 'nobody')).stderr).toContain('no session "nobody"');
+  expect((await user.run('group', 'copy', 'auth', '--real', '--rehearse')).stderr).toContain('Both --real and');
+  expect((await user.run('group', 'copy', await user.ok('group', 'create', 'empty'))).stderr).toContain('no sessions');
+}, 60_000);

@@ -1,0 +1,244 @@
+/**
+ * Promises: `init` writes a workflow over the repositories in and below the folder that can be run as it is; by flags,
+ * by --yes, or by at most five answers on a terminal; no file is replaced without a question.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { launcher, User } from '../../support/cli/user.ts';
+import { TestTerminal } from '../../support/terminal.ts';
+
+const timeoutMs = 120_000;
+let user: User;
+let here: string;
+let terminals: TestTerminal[];
+beforeEach(() => {
+  user = new User();
+  here = user.project('');
+  terminals = [];
+});
+afterEach(() => {
+  for (const terminal of terminals) terminal.close();
+  user.remove();
+});
+
+function repository(name: string, files: Readonly<Record<string, string>> = {}): string {
+  const path = user.project(name);
+  Bun.spawnSync(['git', 'init', '--quiet', path]);
+  for (const [file, text] of Object.entries(files)) writeFileSync(join(path, file), text);
+  return path;
+}
+
+const init = (...words: string[]) => user.runWith({ cwd: here }, 'init', ...words);
+const read = (file = 'workflow.yaml') => parse(readFileSync(join(here, file), 'utf8'));
+
+function ask(...words: string[]): TestTerminal {
+  const terminal = new TestTerminal([launcher, 'init', ...words], { cwd: here, env: user.env, columns: 120 });
+  terminals.push(terminal);
+  return terminal;
+}
+
+test(
+  '--yes: the repositories that lie here, and a rehearsal of the file as it is completes',
+  async () => {
+    const [api, web] = [repository('api'), repository('group/web')];
+    repository('node_modules/other');
+    repository('.hidden/other');
+    repository('too/far/down/below');
+    symlinkSync(here, join(here, 'round'));
+    const early = await user.runWith({ cwd: here }, 'run', 'workflow.yaml');
+    expect(early).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/workflow\.yaml.* init\n$/) });
+    const made = await init('--yes');
+    expect(made).toMatchObject({ code: 0, stderr: '' });
+    expect(made.stdout).toBe(
+      'Wrote workflow.yaml: 2 projects, at most $5\n' +
+        'Next: claude-code-agent run workflow.yaml --rehearse     at no cost; then the same without --rehearse\n',
+    );
+    expect(read().sessions).toEqual({
+      api: { project: './api', prompt: '{{task}}' },
+      web: { project: './group/web', prompt: '{{task}}' },
+    });
+    expect(await user.runWith({ cwd: here }, 'template', 'validate', 'workflow.yaml')).toMatchObject({ code: 0 });
+    const ran = await user.runWith({ cwd: here }, 'run', 'workflow.yaml', '--rehearse', '--output', 'quiet');
+    expect(ran).toMatchObject({ code: 0 });
+    const sessions = await user.json<{ projectPath: string }[]>('session', 'list', '@');
+    expect(await user.json('show', '@')).toMatchObject({ status: 'completed', sessions: [{}, {}] });
+    expect(sessions).toHaveLength(2);
+    expect((await user.json<{ sessions: { projectPath: string }[] }>('show', '@')).sessions.length).toBe(2);
+    const projects = await Promise.all(
+      ['api', 'web'].map((name) => user.json<{ projectPath: string }>('show', `@/${name}`)),
+    );
+    expect(projects.map(({ projectPath }) => projectPath)).toEqual([api, web]);
+  },
+  timeoutMs,
+);
+
+test('in a repository it is the project; without any, this folder is', async () => {
+  here = repository('shop');
+  mkdirSync(join(here, 'src'));
+  await init('--yes');
+  expect(read().sessions).toEqual({ shop: { project: '.', prompt: '{{task}}' } });
+  here = user.project('plain');
+  const made = await init('--yes');
+  expect(made.stderr).toContain('No git repository was found here');
+  expect(read().sessions).toEqual({ plain: { project: '.', prompt: '{{task}}' } });
+});
+
+test('each option is an answer, and the texts come back from the file as they were given', async () => {
+  repository('unasked');
+  const [a, b] = [repository('a b'), user.project('x/a b')];
+  const prompt = 'Say {{this}}: "a" # b\nand that.';
+  const options = [
+    '--project',
+    a,
+    '--project',
+    'x/a b',
+    '--project',
+    b,
+    '--accept',
+    'grep "# x" f',
+    '--max-budget-usd',
+    '2.5',
+  ];
+  const made = await init('deep/mine.yaml', ...options, '--prompt', prompt, '--json');
+  expect(made).toMatchObject({ code: 0, stderr: '' });
+  expect(JSON.parse(made.stdout)).toEqual({ file: join(here, 'deep/mine.yaml'), projects: [a, b] });
+  const sessions = {
+    'a-b': { project: '../a b', prompt: '{{task}}', accept: 'grep "# x" f' },
+    'a-b-2': { project: '../x/a b', prompt: '{{task}}', accept: 'grep "# x" f' },
+  };
+  expect(read('deep/mine.yaml')).toEqual({
+    version: 1,
+    name: 'deep',
+    vars: { task: { default: prompt } },
+    group: { maxBudgetUsd: 2.5, concurrent: 3 },
+    sessions,
+  });
+  await user.runWith({ cwd: here }, 'group', 'create', 'made', '--from', 'deep/mine.yaml');
+  expect(await user.json('show', 'made/a-b-2')).toMatchObject({ prompt, accept: 'grep "# x" f' });
+  const piped = { cwd: here, stdin: 'From a pipe.\n' };
+  expect(await user.runWith(piped, 'init', 'piped.yaml', '--prompt', '-')).toMatchObject({ code: 0 });
+  expect(read('piped.yaml').vars.task.default).toBe('From a pipe.\n');
+});
+
+test('the check command is what each project has; one that names its own needs none', async () => {
+  const withTest = '{"scripts":{"test":"node --test"}}';
+  repository('a-npm', { 'package.json': withTest });
+  repository('b-pnpm', { 'package.json': withTest, 'pnpm-lock.yaml': '' });
+  repository('c-new', { 'package.json': '{"scripts":{"test":"echo \\"Error: no test specified\\" && exit 1"}}' });
+  repository('d-make', { Makefile: 'all: x\n\ncheck : all\n\ttrue\n' });
+  repository('e-cargo', { 'Cargo.toml': '' });
+  repository('f-python', { 'pyproject.toml': '' });
+  repository('g-broken', { 'package.json': '{' });
+  const own = repository('h-own', { 'package.json': withTest });
+  mkdirSync(join(own, '.claude-code-agent'));
+  writeFileSync(join(own, '.claude-code-agent', 'project.yaml'), 'accept: ./check\n');
+  await init('--yes');
+  const sessions = Object.entries<{ accept?: string }>(read().sessions).map(([name, { accept }]) => [name, accept]);
+  expect(sessions).toEqual([
+    ['a-npm', 'npm test'],
+    ['b-pnpm', 'pnpm test'],
+    ['c-new', undefined],
+    ['d-make', 'make check'],
+    ['e-cargo', 'cargo test'],
+    ['f-python', 'python -m pytest'],
+    ['g-broken', undefined],
+    ['h-own', undefined],
+  ]);
+});
+
+test('--from copies a template, whose text stays', async () => {
+  const made = await init('--from', 'cross-repo-change');
+  expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining('run cross-repo-change.yaml --dry-run\n') });
+  expect(readFileSync(join(here, 'cross-repo-change.yaml'), 'utf8')).toContain('run cross-repo-change --var');
+});
+
+test(
+  'a file that is there stays, unless the person says so',
+  async () => {
+    repository('api');
+    const file = join(here, 'workflow.yaml');
+    writeFileSync(file, 'mine\n');
+    for (const words of [['--yes'], ['--prompt', 'x'], ['workflow.yaml', '--from', 'cross-repo-change']]) {
+      const refused = await init(...words);
+      expect(refused).toMatchObject({ code: 2, stdout: '' });
+      expect(refused.stderr).toContain('is there already. Give the path of another file, or remove it.');
+    }
+    const kept = ask('--prompt', 'x');
+    await kept.shows('Replace it?');
+    kept.type('n\r');
+    expect(await kept.exited).toBe(0);
+    expect(kept.text()).toContain('Nothing was written.');
+    expect(readFileSync(file, 'utf8')).toBe('mine\n');
+    const replaced = ask('--yes');
+    await replaced.shows('Replace it?');
+    replaced.type('y\r');
+    expect(await replaced.exited).toBe(0);
+    expect(read().version).toBe(1);
+  },
+  timeoutMs,
+);
+
+test(
+  'on a terminal five questions, each asked again after a mistake, and the rehearsal at the end',
+  async () => {
+    repository('api', { 'package.json': '{"scripts":{"test":"true"}}' });
+    repository('web');
+    const terminal = ask();
+    await terminal.shows('Folders of the projects', '[api, web]');
+    terminal.type('api, nowhere\r');
+    await terminal.shows('nowhere does not exist.');
+    terminal.type('\r');
+    await terminal.shows('What is to be done in each?');
+    terminal.type('Say hello.\r');
+    await terminal.shows('Which command must succeed', '[npm test]');
+    terminal.type('none\r');
+    await terminal.shows('At most how many US dollars?', '[5]');
+    terminal.type('nothing\r');
+    await terminal.shows('It must be an amount in US dollars');
+    terminal.type('3\r');
+    await terminal.shows('Wrote workflow.yaml: 2 projects, at most $3', 'Rehearse it now');
+    terminal.type('y\r');
+    expect(await terminal.exited).toBe(0);
+    expect(terminal.text()).toContain('2 of 2 sessions completed');
+    expect(read()).toMatchObject({
+      vars: { task: { default: 'Say hello.' } },
+      group: { maxBudgetUsd: 3 },
+      sessions: { api: { project: './api' }, web: {} },
+    });
+    expect(read().sessions.api.accept).toBeUndefined();
+    expect(await user.json('ls')).toMatchObject([{ status: 'completed', rehearsal: true }]);
+  },
+  timeoutMs,
+);
+
+test('whoever ends the input wants nothing written', async () => {
+  const terminal = ask();
+  await terminal.shows('Folders of the projects');
+  terminal.type('\u0004');
+  expect(await terminal.exited).toBe(0);
+  expect(terminal.text()).toContain('Nothing was written.');
+  expect(existsSync(join(here, 'workflow.yaml'))).toBe(false);
+});
+
+test.each<[string[], string]>([
+  [[], 'no terminal on which to ask what is to be done'],
+  [['', '--yes'], 'path of the file is empty'],
+  [['-', '--yes'], 'written to a file'],
+  [['.', '--yes'], 'is no file'],
+  [['--project', 'nowhere', '--yes'], 'nowhere does not exist'],
+  [['--project', '', '--yes'], 'is empty'],
+  [['--prompt', ' '], 'The text of --prompt'],
+  [['--yes', '--accept', '{{x}}'], 'cannot stand in a shell command'],
+  [['--yes', '--max-budget-usd', '0'], 'It must be an amount in US dollars'],
+  [['--from', 'nothing'], 'nothing'],
+  [['--from', 'cross-repo-change', '--prompt', 'x'], 'With --from the template says what is done where'],
+  [['a.yaml', 'b.yaml'], 'Too many arguments'],
+])('%j is refused, and nothing is written', async (words, said) => {
+  const refused = await init(...words);
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toContain(said);
+  expect(refused.stderr.split('\n')).toHaveLength(2);
+  expect(readdirSync(here)).toEqual([]);
+});

@@ -1,0 +1,258 @@
+/**
+ * Promises of `group merge`: it calls merged what is merged and nothing else, its advice leads where it says, and its
+ * exit code tells whether all work was handed over.
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type MergeGroup, MergeUser, type WorkSketch } from '../../support/cli/merge-ground.ts';
+import { git, writeTree } from '../../support/git/repository.ts';
+
+const one = `o n"e's`;
+const two = 'two';
+
+let user: MergeUser;
+beforeEach(() => {
+  user = new MergeUser();
+});
+afterEach(() => {
+  for (const name of [one, two]) user.expectSound(name);
+  user.remove();
+});
+
+const merge = (group: MergeGroup, ...more: string[]) => user.run('group', 'merge', group.id, ...more);
+const person = ['AUTHOR', 'COMMITTER'].flatMap((who) => ['NAME', 'EMAIL'].map((what) => [`GIT_${who}_${what}`, 'x']));
+const shell = (command: string) =>
+  Bun.spawnSync(['/bin/sh', '-c', command], { env: { ...user.env, ...Object.fromEntries(person) } });
+
+/** The commands that a sentence names in quotation marks; paths in it hold such marks themselves. */
+const commandsIn = (text: string): string[] =>
+  text.split(/"(?=git -C)/).flatMap((part) => /^(git -C .+?)"(?:,| then|;|$)/.exec(part)?.[1] ?? []);
+
+describe('work that does not go together', () => {
+  const clash: readonly WorkSketch[] = [
+    { name: 'x', repository: one, tree: { 'shared.txt': 'X\ntwo\nthree\n' } },
+    { name: 'y', repository: one, tree: { 'shared.txt': 'Y\ntwo\nthree\n' } },
+  ];
+
+  test('with another session: its branch is named, and after that merge it goes through', async () => {
+    const group = user.mergeGroup('shop', clash);
+    const refused = await merge(group);
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toContain('The work of 002 y does not go together with that of 001 x in');
+    const commands = commandsIn(refused.stderr);
+    expect(commands).toEqual([`git -C '${group.path('y')}' merge ${group.branch('x')}`]);
+    expect(shell(commands[0] as string).exitCode).toBe(1);
+    // As long as that is not resolved and committed, this is what is to be done.
+    writeTree(group.path('y'), { 'shared.txt': 'X and Y\ntwo\nthree\n' });
+    const unfinished = await merge(group);
+    expect(unfinished.code).toBe(1);
+    expect(unfinished.stderr).toContain('in the middle of a merge');
+    const commit = commandsIn(unfinished.stderr);
+    expect(commit).toEqual([`git -C '${group.path('y')}' commit --all --no-edit`]);
+    expect(shell(commit[0] as string).exitCode).toBe(0);
+    expect(await merge(group)).toMatchObject({ code: 0 });
+    expect(git(user.folderOf(one), 'show', 'main:shared.txt')).toBe('X and Y\ntwo\nthree');
+  }, 30_000);
+
+  test('an uncommitted resolution is to be committed first', async () => {
+    const group = user.mergeGroup('shop', clash);
+    writeTree(group.path('y'), { 'shared.txt': 'X\ntwo\nthree\n' });
+    const { code, stderr } = await merge(group);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`First commit in ${group.path('y')} what is uncommitted there: shared.txt`);
+  }, 20_000);
+
+  test('with the target and with another session: both, one after the other', async () => {
+    const group = user.mergeGroup('shop', [
+      { name: 'x', repository: one, tree: { 'x.txt': 'X\n' } },
+      { name: 'y', repository: one, tree: { 'x.txt': 'Y\n', 'shared.txt': 'Y\ntwo\nthree\n' } },
+    ]);
+    user.repository(one).commit({ 'shared.txt': 'of main\ntwo\nthree\n' });
+    const { stderr } = await merge(group);
+    expect(stderr).toContain('002 y does not go together with main and that of 001 x');
+    const folder = `'${group.path('y')}'`;
+    expect(commandsIn(stderr)).toEqual([`git -C ${folder} merge main`, `git -C ${folder} merge ${group.branch('x')}`]);
+  }, 20_000);
+
+  test('without its worktree and its branch: in the project', async () => {
+    const group = user.mergeGroup('shop', [...clash.map((sketch) => ({ ...sketch, repository: two }))]);
+    git(user.folderOf(two), 'worktree', 'remove', '--force', group.path('y'));
+    git(user.folderOf(two), 'branch', '-D', group.branch('y'));
+    const { stderr } = await merge(group);
+    const place = `'${user.folderOf(two)}'`;
+    expect(commandsIn(stderr)).toEqual([
+      `git -C ${place} checkout -b ${group.branch('y')} ${group.commit('y')}`,
+      `git -C ${place} merge ${group.branch('x')}`,
+    ]);
+  }, 20_000);
+});
+
+describe('uncommitted work', () => {
+  const plain: WorkSketch = { name: 'a', repository: one, fields: { noCommit: true } };
+
+  test('nothing else to merge: said, and not done', async () => {
+    const group = user.mergeGroup('shop', [plain]);
+    writeTree(group.path('a'), { 'work.txt': 'w\n', '.cpm-progress-1.md': 'ours' });
+    const { code, stdout } = await merge(group);
+    expect(code).toBe(1);
+    expect(stdout).toContain(`Nothing of ${group.id} was merged`);
+    expect(stdout).toContain('001 a holds uncommitted work: work.txt; commit it on its branch and merge again');
+    expect(group.mergedInto('a')).toBeUndefined();
+    git(group.path('a'), 'add', 'work.txt');
+    git(group.path('a'), 'commit', '--quiet', '-m', 'By hand');
+    rmSync(join(group.path('a'), '.cpm-progress-1.md'));
+    expect(await merge(group)).toMatchObject({ code: 0 });
+    expect(git(user.folderOf(one), 'show', 'main:work.txt')).toBe('w');
+  }, 20_000);
+
+  test('beside what is merged: that is merged, the rest is named', async () => {
+    const group = user.mergeGroup('shop', [plain, { name: 'b', repository: one, tree: { 'b.txt': 'b\n' } }]);
+    writeTree(group.path('a'), { 'work.txt': 'w\n' });
+    const { code, stdout } = await merge(group);
+    expect(code).toBe(1);
+    expect(stdout).toContain('Merged 1 session into main');
+    expect(stdout).toContain('Left out: 001 a holds uncommitted work: work.txt');
+    expect([group.mergedInto('a'), group.mergedInto('b')]).toEqual([undefined, 'main']);
+  }, 20_000);
+
+  test('beside commits of the same session: those are merged, and what comes later as well', async () => {
+    const group = user.mergeGroup('shop', [{ ...plain, tree: { 'first.txt': '1\n' } }]);
+    writeTree(group.path('a'), { 'second.txt': '2\n' });
+    const first = await merge(group);
+    expect(first.code).toBe(1);
+    expect(first.stdout).toContain('Only its commits: 001 a holds uncommitted work: second.txt');
+    expect(group.mergedInto('a')).toBe('main');
+    // It is no different when asked again.
+    expect(await merge(group)).toMatchObject({ code: 1, stdout: expect.stringContaining('second.txt') });
+    git(group.path('a'), 'add', '--all');
+    git(group.path('a'), 'commit', '--quiet', '-m', 'By hand');
+    const again = await merge(group);
+    expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('Merged 1 session into main') });
+    expect(git(user.folderOf(one), 'show', 'main:second.txt')).toBe('2');
+    expect(group.worktrees()).toEqual([]);
+    const merges = group.state.sessions.get(group.session('a'));
+    expect(merges?.workspace).toBeUndefined();
+  }, 20_000);
+});
+
+describe('merged into one branch, wished for in another', () => {
+  beforeEach(() => {
+    for (const name of [one, two]) git(user.folderOf(name), 'branch', 'integ');
+  });
+  const both: readonly WorkSketch[] = [
+    { name: 'a', repository: one, tree: { 'a.txt': 'a\n' } },
+    { name: 'b', repository: two, tree: { 'b.txt': 'b\n' } },
+  ];
+
+  test('says where it is, and the commands bring it there', async () => {
+    const group = user.mergeGroup('shop', both);
+    expect(await merge(group, '--into', 'integ')).toMatchObject({ code: 0 });
+    const before = user.tip(one);
+    const refused = await merge(group, '--into', 'main');
+    expect(refused).toMatchObject({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain('merged into "integ" of');
+    expect(user.tip(one)).toBe(before);
+    const commands = /Merge it from there: (.*)/.exec(refused.stderr)?.[1] ?? '';
+    expect(shell(commands).exitCode).toBe(0);
+    for (const [name, commit] of [
+      [one, group.commit('a')],
+      [two, group.commit('b')],
+    ] as const) {
+      git(user.folderOf(name), 'merge-base', '--is-ancestor', commit, 'main');
+    }
+    const done = await merge(group, '--into', 'main');
+    expect(done).toMatchObject({ code: 0, stdout: `Everything of ${group.id} is merged already, into main.\n` });
+  }, 20_000);
+
+  test('with that branch deleted the commits are named', async () => {
+    const group = user.mergeGroup('shop', both.slice(1));
+    expect(await merge(group, '--into', 'integ')).toMatchObject({ code: 0 });
+    git(user.folderOf(two), 'branch', '-D', 'integ');
+    const { code, stderr } = await merge(group, '--into', 'main');
+    expect(code).toBe(2);
+    expect(stderr).toContain(`git -C '${user.folderOf(two)}' merge ${group.commit('b')}`);
+  }, 20_000);
+
+  test('while its branch is still there it is simply merged', async () => {
+    const group = user.mergeGroup('shop', both.slice(1));
+    git(user.folderOf(two), 'worktree', 'lock', group.path('b'));
+    const first = await merge(group, '--into', 'integ');
+    expect(first).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('Kept the worktree of 001 b: It is locked'),
+    });
+    // Told by its name, also when nothing is left to merge.
+    const again = await merge(group);
+    expect(again.stdout).toContain('is merged already, into integ.');
+    expect(again.stdout).toContain('Kept the worktree of 001 b: It is locked');
+    expect(await merge(group, '--into', 'main')).toMatchObject({ code: 0 });
+    expect([user.tip(two), group.mergedInto('b')]).toEqual([group.commit('b'), 'main']);
+    git(user.folderOf(two), 'worktree', 'unlock', group.path('b'));
+  }, 20_000);
+});
+
+describe('branches that belong to sessions take nothing', () => {
+  const sketch: WorkSketch = { name: 'a', repository: one, tree: { 'a.txt': 'a\n' } };
+
+  test.each([
+    ['one of this group', (group: MergeGroup) => group.branch('a'), 'is the branch of the session 001 a itself'],
+    ['one of any group', () => 'cca/other/001-x', "the name of a session's own branch"],
+    ['one that a session made', () => 'feature', 'is checked out in the worktree of a session'],
+  ])(
+    '%s',
+    async (_, name, words) => {
+      const group = user.mergeGroup('shop', [sketch, { name: 'b', repository: one }]);
+      const into = name(group);
+      if (into.includes('other')) git(user.folderOf(one), 'branch', into);
+      if (into === 'feature') git(group.path('b'), 'checkout', '--quiet', '-b', into);
+      const before = user.snapshot(one);
+      const refused = await merge(group, '--into', into);
+      expect(refused).toMatchObject({ code: 2, stdout: '' });
+      expect(refused.stderr).toContain(words);
+      expect(user.snapshot(one)).toEqual(before);
+      expect(await user.run('group', 'pr', group.id, '--into', into)).toMatchObject({ code: 2 });
+    },
+    20_000,
+  );
+
+  test('a name that only begins like one is free', async () => {
+    const group = user.mergeGroup('shop', [sketch]);
+    git(user.folderOf(one), 'branch', 'cca/shop/all');
+    expect(await merge(group, '--into', 'cca/shop/all')).toMatchObject({ code: 0 });
+  }, 20_000);
+});
+
+test('when no session worked on a branch nothing is merged, and the exit code says so', async () => {
+  const group = user.mergeGroup('shop', [{ name: 'a', repository: one, isolated: false }]);
+  git(user.folderOf(one), 'worktree', 'remove', '--force', group.path('a'));
+  const { code, stdout } = await merge(group);
+  expect(code).toBe(1);
+  expect(stdout).toContain(`Nothing of ${group.id} was merged`);
+  const idle = user.mergeGroup('idle', [{ name: 'b', repository: two, status: 'pending' }], 'paused');
+  git(user.folderOf(two), 'worktree', 'prune');
+  expect(await merge(idle)).toMatchObject({ code: 2, stderr: expect.stringContaining('The only session of') });
+  expect(await merge(idle, '--partial')).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('nothing to merge'),
+  });
+}, 20_000);
+
+test('--dry-run names a file that is in the way', async () => {
+  const group = user.mergeGroup('shop', [
+    { name: 'a', repository: one, tree: { 'new.txt': 'a\n', 'gone later.txt': 'x\n' } },
+    { name: 'b', repository: one, after: ['a'], tree: { 'gone later.txt': null } },
+    { name: 'c', repository: one, tree: { 'known.txt': 'same\n' } },
+  ]);
+  // What the target has got meanwhile is in nobody's way, nor is a place for a file that goes again.
+  user.repository(one).commit({ 'known.txt': 'same\n' });
+  writeTree(user.folderOf(one), { 'gone later.txt': 'mine' });
+  expect(await merge(group, '--dry-run')).toMatchObject({ code: 0 });
+  writeFileSync(join(user.folderOf(one), 'new.txt'), 'mine');
+  const before = user.snapshot(one);
+  const refused = await merge(group, '--dry-run');
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toContain(`in the way in ${user.folderOf(one)}`);
+  expect(refused.stderr).toContain('"new.txt"');
+  expect(user.snapshot(one)).toEqual(before);
+}, 20_000);

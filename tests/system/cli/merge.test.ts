@@ -1,0 +1,348 @@
+/**
+ * Promises of `group merge`: work goes in graph order into the branches it came from, in all repositories or in none;
+ * what was tried and refused leaves every repository, every checkout and the group as they were.
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type MergeGroup, MergeUser, type Snapshot, type WorkSketch } from '../../support/cli/merge-ground.ts';
+import { git, writeTree } from '../../support/git/repository.ts';
+
+const one = `o n"e's`;
+const two = 'two';
+
+let user: MergeUser;
+beforeEach(() => {
+  user = new MergeUser();
+});
+afterEach(() => {
+  for (const name of [one, two]) user.expectSound(name);
+  user.remove();
+});
+
+/** B goes on from A; C needs A and D, which is in another repository. */
+const shop: readonly WorkSketch[] = [
+  { name: 'a', repository: one, tree: { 'a.txt': 'a\n', 'shared.txt': 'ONE\ntwo\nthree\n' } },
+  { name: 'b', repository: one, after: ['a'], tree: { 'sub dir/b.txt': 'b\n', 'a.txt': 'a, then b\n' } },
+  { name: 'd', repository: two, tree: { 'd.txt': 'd\n' } },
+  { name: 'c', repository: one, after: ['a', 'd'], tree: { 'c.txt': 'c\n', 'README.md': null } },
+];
+
+const merge = (group: MergeGroup, ...more: string[]) => user.run('group', 'merge', group.id, ...more);
+const status = (name: string) => git(user.folderOf(name), 'status', '--porcelain', '--untracked-files=all');
+const read = (name: string, path: string) => readFileSync(join(user.folderOf(name), path), 'utf8');
+
+/** The command fails with that code, its sentence holds the words, and nothing whatever has changed. */
+async function expectRefused(group: MergeGroup, code: number, words: readonly string[], ...more: string[]) {
+  const before = [one, two].map((name): Snapshot => user.snapshot(name));
+  const events = readFileSync(group.paths.events, 'utf8');
+  const refused = await merge(group, ...more);
+  expect(refused).toMatchObject({ code, stdout: '' });
+  for (const word of words) expect(refused.stderr).toContain(word);
+  expect([one, two].map((name) => user.snapshot(name))).toEqual(before);
+  expect(readFileSync(group.paths.events, 'utf8')).toBe(events);
+  expect(group.isTidy()).toBe(true);
+}
+
+test('both repositories get everything, the checkouts follow and the worktrees go', async () => {
+  const group = user.mergeGroup('shop', shop);
+  const before = { one: user.tip(one), two: user.tip(two) };
+  writeFileSync(join(user.folderOf(one), 'mine.txt'), 'not tracked');
+  const { code, stdout } = await merge(group);
+  expect(code).toBe(0);
+  expect(stdout).toContain(`Merged 3 sessions into main of ${user.folderOf(one)}`);
+  expect(stdout).toContain(`Merged 1 session into main of ${user.folderOf(two)}`);
+  for (const name of ['a', 'b', 'c', 'd']) {
+    const repository = name === 'd' ? two : one;
+    git(user.folderOf(repository), 'merge-base', '--is-ancestor', group.commit(name), 'main');
+    expect(group.mergedInto(name)).toBe('main');
+  }
+  expect([read(one, 'a.txt'), read(one, 'sub dir/b.txt'), read(one, 'c.txt')]).toEqual(['a, then b\n', 'b\n', 'c\n']);
+  expect(existsSync(join(user.folderOf(one), 'README.md'))).toBe(false);
+  expect([status(one), status(two)]).toEqual(['?? mine.txt', '']);
+  // It comes before its dependents, and none of them is merged twice.
+  const messages = git(user.folderOf(one), 'log', '--first-parent', '--format=%s', `${before.one}..main`);
+  expect(messages.split('\n').at(0)).toBe(`Merge ${group.branch('c')}`);
+  const merged = group.state.sessions.get(group.session('d'));
+  expect(merged?.workspace).toBeUndefined();
+  expect([group.worktrees(), group.isTidy()]).toEqual([[], true]);
+  expect(git(user.folderOf(one), 'for-each-ref', '--format=%(refname)')).toBe('refs/heads/main');
+  expect(before.two).not.toBe(user.tip(two));
+
+  const again = await merge(group);
+  expect(again).toMatchObject({ code: 0, stdout: `Everything of ${group.id} is merged already, into main.\n` });
+});
+
+test('--json tells what was merged from where to where', async () => {
+  const group = user.mergeGroup('shop', shop);
+  const from = user.tip(two);
+  const { code, stdout } = await merge(group, '--json');
+  expect(code).toBe(0);
+  const document = JSON.parse(stdout);
+  expect(document).toMatchObject({ groupId: group.id, outcome: 'merged', leftOut: [], kept: [] });
+  expect(document.repositories[1]).toEqual({
+    repository: join(user.folderOf(two), '.git'),
+    into: 'main',
+    from,
+    to: user.tip(two),
+    checkouts: [user.folderOf(two)],
+    sessions: [
+      {
+        id: group.session('d'),
+        name: 'd',
+        branch: group.branch('d'),
+        commit: group.commit('d'),
+        contained: false,
+      },
+    ],
+  });
+  expect(document.cleaned.length).toBe(4);
+});
+
+test('--dry-run says what would be done and does nothing', async () => {
+  const group = user.mergeGroup('shop', shop);
+  const before = [user.snapshot(one), user.snapshot(two)];
+  const { code, stdout } = await merge(group, '--dry-run');
+  expect(code).toBe(0);
+  expect(stdout).toContain(`Into main of ${user.folderOf(one)}`);
+  expect(stdout.indexOf('001 a')).toBeLessThan(stdout.indexOf('002 b'));
+  expect(stdout).toContain('Nothing was done.');
+  expect([user.snapshot(one), user.snapshot(two)]).toEqual(before);
+});
+
+test('--into names a branch that is checked out nowhere', async () => {
+  const group = user.mergeGroup('shop', shop);
+  for (const name of [one, two]) git(user.folderOf(name), 'branch', `next"1'`);
+  const before = [status(one), user.tip(one), user.tip(two)];
+  expect(await merge(group, '--into', `next"1'`)).toMatchObject({ code: 0 });
+  expect([status(one), user.tip(one), user.tip(two)]).toEqual(before);
+  git(user.folderOf(one), 'merge-base', '--is-ancestor', group.commit('c'), `next"1'`);
+  expect(group.mergedInto('c')).toBe(`next"1'`);
+  expect(group.worktrees()).toEqual([]);
+}, 20_000);
+
+test('a target that is checked out in two places takes both along', async () => {
+  const group = user.mergeGroup('shop', [shop[2] as WorkSketch]);
+  const other = join(user.folder, 'second checkout');
+  git(user.folderOf(two), 'worktree', 'add', '--quiet', '--force', other, 'main');
+  expect(await merge(group)).toMatchObject({ code: 0 });
+  expect([status(two), git(other, 'status', '--porcelain')]).toEqual(['', '']);
+  expect(readFileSync(join(other, 'd.txt'), 'utf8')).toBe('d\n');
+  git(user.folderOf(two), 'worktree', 'remove', other);
+});
+
+test('what is contained already is not merged again, and counts as merged', async () => {
+  const group = user.mergeGroup('shop', shop);
+  git(user.folderOf(one), 'merge', '--quiet', '--no-edit', group.branch('b'));
+  const { code, stdout } = await merge(group);
+  expect(code).toBe(0);
+  expect(stdout).toContain('2 of them there already');
+  expect(group.mergedInto('a')).toBe('main');
+});
+
+test('work that was corrected on its branch by hand is what is merged', async () => {
+  const group = user.mergeGroup('shop', shop);
+  user.repository(one).commit({ 'shared.txt': 'EINS\ntwo\nthree\n' });
+  await expectRefused(group, 1, ['001 a', 'both sides changed "shared.txt"', 'No branch was moved', group.path('a')]);
+  git(group.path('a'), '-c', 'merge.conflictStyle=merge', 'merge', '--strategy-option=theirs', '--no-edit', 'main');
+  expect(await merge(group)).toMatchObject({ code: 0 });
+  expect(read(one, 'shared.txt')).toBe('EINS\ntwo\nthree\n');
+});
+
+describe('acceptance', () => {
+  const accept = (command: string, more: object = {}): Partial<WorkSketch> => ({
+    fields: { accept: command, ...more },
+  });
+
+  test('it judges the whole, in the project folder, after each merge', async () => {
+    const seen = join(user.folder, 'seen');
+    const list = `{ basename "$PWD"; ls; } >>'${seen}'`;
+    const group = user.mergeGroup('shop', [
+      { name: 'a', repository: one, tree: { 'sub dir/a.txt': 'a' }, project: 'sub dir', ...accept(list) },
+      {
+        name: 'b',
+        repository: one,
+        tree: { 'sub dir/b.txt': 'b' },
+        project: 'sub dir',
+        // What a command leaves behind is not part of what the next one sees, nor of what is merged.
+        ...accept(`${list}; echo x >litter.txt; echo y >>a.txt; git commit --quiet -am Mine 2>/dev/null; true`),
+      },
+      { name: 'c', repository: one, tree: { 'sub dir/c.txt': 'c' }, project: 'sub dir', ...accept(list) },
+    ]);
+    expect(await merge(group)).toMatchObject({ code: 0 });
+    const lines = readFileSync(seen, 'utf8').trim().split('\n');
+    expect(lines).toEqual([
+      ...['sub dir', 'a.txt'],
+      ...['sub dir', 'a.txt', 'b.txt'],
+      ...['sub dir', 'a.txt', 'b.txt', 'c.txt'],
+    ]);
+    expect(read(one, 'sub dir/a.txt')).toBe('a');
+    expect(status(one)).toBe('');
+  });
+
+  test('one that fails keeps all branches of all repositories where they are', async () => {
+    const group = user.mergeGroup('shop', [
+      ...shop,
+      {
+        name: 'e',
+        repository: two,
+        after: ['d'],
+        tree: { 'e.txt': 'e' },
+        ...accept('cat e.txt; echo no good; exit 7'),
+      },
+    ]);
+    const log = join(group.paths.sessions, group.session('e'), 'merge-accept.log');
+    await expectRefused(group, 1, ['005 e', '(exit 7)', 'no good', 'No branch was moved', log]);
+    expect(readFileSync(log, 'utf8')).toContain('no good');
+  });
+
+  test('one that does not end is ended with all that it started', async () => {
+    const pids = join(user.folder, 'pids');
+    const command = `(setsid sleep 1000 & echo $! >>'${pids}'); echo $$ >>'${pids}'; sleep 1000`;
+    const group = user.mergeGroup('shop', [
+      { ...(shop[2] as WorkSketch), ...accept(command, { acceptTimeoutMs: 1_000 }) },
+    ]);
+    await expectRefused(group, 1, ['did not end within 1 second']);
+    const started = readFileSync(pids, 'utf8').trim().split('\n').map(Number);
+    expect(started.length).toBe(2);
+    for (const pid of started) expect(user.world.processes.identify(pid)).toBeNull();
+  });
+
+  test('it finds what set-up made, also what was added by a later session', async () => {
+    const counted = join(user.folder, 'set up');
+    const setup = `echo once >>'${counted}'; cat *.need 2>/dev/null >have.ignored; true`;
+    const fields = (need: string) => ({ setup, accept: `grep -q '${need}' have.ignored` });
+    const group = user.mergeGroup('shop', [
+      { name: 'a', repository: one, tree: { 'a.need': 'alpha\n' }, fields: fields('alpha') },
+      { name: 'b', repository: one, tree: { 'b.need': 'beta\n' }, fields: fields('beta') },
+      { name: 'c', repository: one, tree: { 'c.txt': 'c\n' }, fields: fields('beta') },
+    ]);
+    expect(await merge(group)).toMatchObject({ code: 0 });
+    expect(readFileSync(counted, 'utf8')).toBe('once\nonce\n');
+  });
+});
+
+describe('refused before anything is tried', () => {
+  test('a checkout with changes', async () => {
+    const group = user.mergeGroup('shop', shop);
+    writeFileSync(join(user.folderOf(two), 'README.md'), 'changed');
+    await expectRefused(group, 2, [user.folderOf(two), 'README.md', 'git stash']);
+    git(user.folderOf(two), 'add', 'README.md');
+    await expectRefused(group, 2, [user.folderOf(two), 'README.md']);
+  });
+
+  test('a checkout in the middle of a merge', async () => {
+    const group = user.mergeGroup('shop', shop);
+    const folder = user.folderOf(two);
+    git(folder, 'branch', 'other');
+    user.repository(two).commit({ 'shared.txt': 'ours\n' });
+    git(folder, 'checkout', '--quiet', 'other');
+    user.repository(two).commit({ 'shared.txt': 'theirs\n' });
+    git(folder, 'checkout', '--quiet', 'main');
+    expect(() => git(folder, 'merge', 'other')).toThrow();
+    await expectRefused(group, 2, [folder, 'in the middle of a merge']);
+    git(folder, 'merge', '--abort');
+    expect(() => git(folder, 'rebase', 'other')).toThrow();
+    await expectRefused(group, 2, ['in the middle of a rebase']);
+    git(folder, 'rebase', '--abort');
+    expect(await merge(group)).toMatchObject({ code: 0 });
+  }, 20_000);
+
+  test.each([
+    ['a file', 'd.txt', 'd.txt'],
+    ['an ignored file', 'deep/d.ignored', 'deep/d.ignored'],
+    ['a file where a folder is to be', 'deep', 'deep'],
+    ['a folder where a file is to be', 'd.txt/inside', 'd.txt/inside'],
+  ])('%s that is not tracked in the way', async (_, path, named) => {
+    const group = user.mergeGroup('shop', [
+      { name: 'd', repository: two, tree: { 'd.txt': 'd\n', 'deep/d.ignored': 'd\n', 'deep/e.txt': 'e\n' } },
+    ]);
+    writeTree(user.folderOf(two), { [path]: 'of the user\n' });
+    await expectRefused(group, 2, ['in the way', JSON.stringify(named)]);
+    expect(read(two, path)).toBe('of the user\n');
+  });
+
+  test('a folder without anything of the user in it is in nobody‘s way', async () => {
+    const group = user.mergeGroup('shop', [{ name: 'd', repository: two, tree: { 'd.txt': 'd\n' } }]);
+    mkdirSync(join(user.folderOf(two), 'd.txt'));
+    expect(await merge(group)).toMatchObject({ code: 0 });
+    expect(read(two, 'd.txt')).toBe('d\n');
+  });
+
+  test('no branch was checked out when the work began', async () => {
+    const group = user.mergeGroup('shop', [...shop.slice(0, 1), { ...(shop[2] as WorkSketch), target: null }]);
+    await expectRefused(group, 2, [user.folderOf(two), '--into']);
+    expect(await merge(group, '--into', 'main')).toMatchObject({ code: 0 });
+  });
+
+  test('work that began on two branches', async () => {
+    const group = user.mergeGroup('shop', [
+      shop[0] as WorkSketch,
+      { ...(shop[3] as WorkSketch), after: [], target: 'next' },
+      shop[2] as WorkSketch,
+    ]);
+    await expectRefused(group, 2, ['"main", "next"', '--into']);
+  });
+
+  test('the target is gone, is no branch, or is another name for one', async () => {
+    const group = user.mergeGroup('shop', [{ ...(shop[2] as WorkSketch), target: 'gone' }]);
+    await expectRefused(group, 2, ['has no branch "gone"', '--into']);
+    await expectRefused(group, 2, ['cannot be the name'], '--into', 'a..b');
+    await expectRefused(group, 2, ['has no branch "--help-me"'], '--into=--help-me');
+    git(user.folderOf(two), 'symbolic-ref', 'refs/heads/alias', 'refs/heads/main');
+    await expectRefused(group, 2, ['another name for "main"'], '--into', 'alias');
+    git(user.folderOf(two), 'symbolic-ref', '--delete', 'refs/heads/alias');
+  }, 20_000);
+
+  test('a group with sessions that are not completed, unless they are to be left out', async () => {
+    const sketches: WorkSketch[] = [
+      ...shop.slice(0, 3),
+      { ...(shop[3] as WorkSketch), status: 'failed' },
+      { name: 'e', repository: two, status: 'pending' },
+    ];
+    const group = user.mergeGroup('shop', sketches, 'failed');
+    await expectRefused(group, 2, ['2 of 5 sessions', '004 c (failed)', '005 e (pending)', '--partial']);
+    const { code, stdout } = await merge(group, '--partial');
+    expect(code).toBe(0);
+    expect(stdout).toContain('Left out: 004 c is failed.');
+    expect(stdout).toContain('Left out: 005 e is pending.');
+    expect(group.worktrees()).toEqual(['c']);
+  });
+
+  test('a session that worked in the folder itself is left out', async () => {
+    const group = user.mergeGroup('shop', [shop[2] as WorkSketch, { name: 'a', repository: one, isolated: false }]);
+    git(user.folderOf(one), 'worktree', 'remove', '--force', group.path('a'));
+    const { code, stdout } = await merge(group);
+    expect(code).toBe(0);
+    expect(stdout).toContain('Merged 1 session');
+    expect(stdout).toContain('Left out: 002 a worked in the project folder itself.');
+  });
+
+  test('a group that is archived', async () => {
+    const group = user.mergeGroup('shop', shop);
+    group.write((writer) => writer.record([{ type: 'group_archived' }]));
+    await expectRefused(group, 1, ['is archived']);
+  });
+});
+
+test('a session branch that is gone is merged by its commit', async () => {
+  const group = user.mergeGroup('shop', [shop[2] as WorkSketch]);
+  git(user.folderOf(two), 'worktree', 'remove', '--force', group.path('d'));
+  git(user.folderOf(two), 'branch', '-D', group.branch('d'));
+  expect(await merge(group)).toMatchObject({ code: 0 });
+  expect(user.tip(two)).toBe(group.commit('d'));
+});
+
+test('nothing is left of a merge that the user interrupts', async () => {
+  const began = join(user.folder, 'began');
+  const group = user.mergeGroup('shop', [
+    { ...(shop[2] as WorkSketch), fields: { accept: `touch '${began}'; sleep 1000` } },
+  ]);
+  const before = user.snapshot(two);
+  const running = user.start('group', 'merge', group.id);
+  while (!existsSync(began)) await Bun.sleep(10);
+  running.kill('SIGINT');
+  expect(await running.finished).toMatchObject({ code: 130, stdout: 'Interrupted: no branch was moved.\n' });
+  expect(user.snapshot(two)).toEqual(before);
+  expect(group.isTidy()).toBe(true);
+});

@@ -1,0 +1,291 @@
+/**
+ * Promises: `onEvent` commands of the user and of the workflow are told each awaited event as one line of JSON, without
+ * logins; what they do never harms the run; nothing of them is left. `--notify` rings terminals only.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { EventCommands } from '../../../src/app/event-commands.ts';
+import { createRunHooks } from '../../../src/app/run-hooks.ts';
+import type { Context } from '../../../src/cli/context.ts';
+import { notify } from '../../../src/cli/notify.ts';
+import type { Output } from '../../../src/cli/output.ts';
+import type { GroupEvent } from '../../../src/core/event.ts';
+import { sessionUuid } from '../../../src/core/id.ts';
+import type { GroupState } from '../../../src/core/state.ts';
+import { groupPathsIn } from '../../../src/store/paths.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { Night, obeyInterrupt } from '../../support/cli/night.ts';
+import { until } from '../../support/cli.ts';
+import { type Invocation, type Rig, startRig } from '../../support/fake-claude-rig.ts';
+
+const world = createRealWorld();
+const marked = (file: string) =>
+  readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(file);
+    } catch {
+      return false;
+    }
+  });
+
+describe('in a run', () => {
+  let rig: Rig;
+  let user: Night;
+  beforeAll(async () => {
+    rig = await startRig();
+  });
+  afterAll(() => rig.stop());
+  beforeEach(() => {
+    user = new Night(rig);
+  });
+  afterEach(() => user.remove());
+
+  function configure(text: string): void {
+    const folder = join(user.home, '.config', 'claude-code-agent');
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'config.yaml'), text);
+  }
+
+  async function completes(group: string, name: string): Promise<void> {
+    const [session] = await user.json<{ id: string; name: string }[]>('session', 'list', group);
+    expect(session?.name).toBe(name);
+    const fake = await rig.nextFor(sessionUuid(session?.id ?? ''));
+    await fake.prompt();
+    await fake.init();
+    await fake.succeed(0.01);
+  }
+
+  test('both commands get the event and no login; a failure is told once and harms nothing', async () => {
+    const told = join(user.folder, 'told.json');
+    const env = join(user.folder, 'env');
+    const child = `sleep 987${process.pid}`;
+    configure(`onEvent: |\n  cat >'${told}'; env >'${env}'\n  ${child} &\n  echo "it broke" >&2; exit 3\n`);
+    const flow = join(user.folder, 'flow.yaml');
+    const ofWorkflow = (name: string) =>
+      `version: 1\ngroup:\n  onEvent: "cat >>'${join(user.folder, name)}'; exit 4"\n` +
+      `sessions:\n  api: { project: ${JSON.stringify(user.project('api'))}, prompt: Do it. }\n`;
+    writeFileSync(flow, ofWorkflow('flow.json'));
+    const group = await user.ok('group', 'create', 'auth', '--from', flow);
+    // It is the workflow of that time which counts.
+    writeFileSync(flow, ofWorkflow('later.json'));
+    const plan = await user.ok('group', 'plan', group);
+    expect(plan).toContain('Shell command that is told of the end, of pauses and limits\n  cat >>');
+    const run = user.start('group', 'run', group, '--output', 'quiet');
+    await completes(group, 'api');
+    const { code, stderr } = await run.finished;
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/^warning: An onEvent command failed \(exit code [34]\): .*\n$/);
+    const event = JSON.parse(readFileSync(told, 'utf8')) as object;
+    expect(event).toMatchObject({ type: 'group_completed', groupId: group });
+    expect(readFileSync(told, 'utf8')).toBe(readFileSync(join(user.folder, 'flow.json'), 'utf8'));
+    expect(existsSync(join(user.folder, 'later.json'))).toBe(false);
+    expect(readFileSync(env, 'utf8')).not.toContain('ANTHROPIC_API_KEY');
+    expect(marked(child.split(' ')[1] ?? '')).toEqual([]);
+    expect(readdirSync(join(user.data, 'session-groups', group, 'on-event'))).toEqual(['output.log']);
+  }, 60_000);
+
+  test('a pause is told as well, and the group is free before the command ends', async () => {
+    const [told, go] = [join(user.folder, 'told'), join(user.folder, 'go')];
+    configure(`onEvent: "cat >>'${told}'; while [ ! -e '${go}' ]; do sleep 0.05; done"\n`);
+    const group = await user.group('auth', { api: [] });
+    const run = user.start('group', 'run', group, '--output', 'quiet');
+    const api = await user.begun(group, 'api');
+    const pause = user.start('group', 'pause', group);
+    const id = await api.control('interrupt');
+    await api.print({ type: 'control_response', response: { subtype: 'success', request_id: id } });
+    await api.print({ type: 'result', subtype: 'error_during_execution', is_error: true, total_cost_usd: 0.01 });
+    expect((await pause.finished).code).toBe(0);
+    const resume = user.start('group', 'resume', group, '--output', 'quiet');
+    await (await user.begun(group, 'api')).succeed();
+    await user.event(group, 'group_completed');
+    writeFileSync(go, '');
+    expect([(await run.finished).code, (await resume.finished).code]).toEqual([3, 0]);
+    const types = readFileSync(told, 'utf8').trim().split('\n');
+    expect(types.map((line) => JSON.parse(line).type)).toEqual(['group_paused', 'group_completed']);
+  }, 60_000);
+
+  test('a pause of a group whose runner died is told by the command that does it', async () => {
+    const told = join(user.folder, 'told');
+    configure(`onEvent: "cat >>'${told}'; echo it broke; exit 3"\n`);
+    const group = await user.group('auth', { api: [] });
+    const other = await user.group('other', { web: [] });
+    const [api] = await user.abandoned(group, 'api');
+    const [web] = await user.abandoned(other, 'web');
+    const pause = user.start('group', 'pause', group);
+    await obeyInterrupt(api as Invocation, 0.01);
+    expect(await pause.finished).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`Paused ${group}`),
+      stderr: expect.stringMatching(/^warning: An onEvent command failed \(exit code 3\): .*: it broke\. .*\n$/),
+    });
+    // A configuration that cannot be read keeps nobody from pausing.
+    configure(`onEvent: "cat >>'${told}'"\nunknown: 1\n`);
+    const stop = user.start('stop', '--all');
+    await obeyInterrupt(web as Invocation, 0.01);
+    expect(await stop.finished).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/^warning: Your onEvent command was not told\. .*unknown.*\n$/),
+    });
+    // Nothing happens to what is paused already, so nobody is told.
+    expect((await user.run('stop', '--all')).code).toBe(0);
+    const events = readFileSync(told, 'utf8').trim().split('\n');
+    expect(events.map((line) => JSON.parse(line))).toMatchObject([
+      { type: 'group_paused', groupId: group, reason: 'user' },
+    ]);
+    expect(await user.ok('group', 'list', '--status', 'paused')).toContain(other);
+  }, 60_000);
+
+  test('a command that cannot be one is refused at its place', async () => {
+    const group = await user.group('auth', { api: [] });
+    configure('prices: {}\nonEvent: "  "\n');
+    const refused = await user.run('group', 'run', group);
+    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain('config.yaml:2:10: onEvent: the command is blank');
+    const flow = join(user.folder, 'flow.yaml');
+    writeFileSync(
+      flow,
+      'version: 1\nvars: {x: y}\ngroup: {onEvent: "echo {{x}}"}\nsessions: {a: {project: ., prompt: b}}\n',
+    );
+    const bad = await user.run('group', 'create', 'b', '--from', flow);
+    expect(bad.code).toBe(2);
+    expect(bad.stderr).toContain('flow.yaml:3:18: onEvent: {{x}} cannot stand in a shell command');
+  }, 60_000);
+});
+
+describe('the commands', () => {
+  let folder: string;
+  let warnings: string[];
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'cca events '));
+    warnings = [];
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  const event = (seq: number): GroupEvent => ({
+    ...{ seq, at: '2026-01-04T10:00:00Z', groupId: '20260104-100000-auth' },
+    type: 'group_completed',
+  });
+  const commands = (timeoutMs?: number) =>
+    new EventCommands(world, {
+      paths: groupPathsIn(folder),
+      env: { PATH: process.env.PATH ?? '' },
+      warn: (text) => warnings.push(text),
+      ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    });
+
+  test('no more than a few run at once, and all are told', async () => {
+    const go = join(folder, 'go');
+    const hooks = commands();
+    const wait = `while [ ! -e '${go}' ]; do sleep 0.02; done`;
+    const command = `echo x >>'${join(folder, 'begun')}'; ${wait}; cat >>'${folder}/told'`;
+    for (let seq = 1; seq <= 10; seq += 1) hooks.tell(event(seq), [command]);
+    const begun = () =>
+      existsSync(join(folder, 'begun')) ? readFileSync(join(folder, 'begun'), 'utf8').length / 2 : 0;
+    await until(() => begun() === 4);
+    writeFileSync(go, '');
+    await hooks.finish();
+    const told = readFileSync(join(folder, 'told'), 'utf8').trim().split('\n');
+    expect(told.map((line) => JSON.parse(line).seq).sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(warnings).toEqual([]);
+  }, 60_000);
+
+  test('one that takes too long is ended, one that is stopped too, and one that cannot run is told of', async () => {
+    const slow = commands(100);
+    slow.tell(event(1), [`exec sleep 986${process.pid}`, 'exit 1']);
+    await slow.finish();
+    expect(warnings).toHaveLength(1);
+    const stopped = commands();
+    stopped.tell(event(2), [`exec sleep 986${process.pid}`]);
+    stopped.stop();
+    await stopped.finish();
+    expect(marked(`986${process.pid}`)).toEqual([]);
+    rmSync(folder, { recursive: true });
+    writeFileSync(folder, 'no folder');
+    const broken = commands();
+    broken.tell(event(3), ['true']);
+    await broken.finish();
+    expect(warnings.at(-1)).toContain('could not be started');
+  }, 60_000);
+
+  test('who is kept waiting is told for what', async () => {
+    const go = join(folder, 'go');
+    // Only the second of silence is over at once.
+    const after: typeof world.clock.after = (ms, action) => world.clock.after(ms === 1_000 ? 0 : ms, action);
+    const said: string[] = [];
+    const stderr = {
+      line(text: string) {
+        said.push(text);
+        writeFileSync(go, '');
+      },
+    };
+    const context = {
+      world: { ...world, clock: { ...world.clock, after } },
+      env: { PATH: process.env.PATH },
+      notes: stderr,
+    } as unknown as Context;
+    const wait = `while [ ! -e '${go}' ]; do sleep 0.02; done`;
+    const hooks = createRunHooks(context, { paths: groupPathsIn(folder) }, { isRehearsal: false }, wait);
+    const nobody = { event() {}, progress() {}, waiting() {}, summarize() {} };
+    const state = { group: { config: {} } } as GroupState;
+    hooks.around(nobody).event(event(1), state, new Map());
+    await hooks.finish(false);
+    expect(said).toEqual(['Waiting for an onEvent command, at most 30 s; Ctrl-C ends it.']);
+  }, 60_000);
+
+  test('F6: nothing is written or removed through a link, nor anything that is none of ours', async () => {
+    const elsewhere = join(folder, 'elsewhere');
+    mkdirSync(elsewhere);
+    const names = ['settings.json', `7-0-${2 ** 22 + 1}.json`];
+    for (const name of names) writeFileSync(join(elsewhere, name), '{}');
+    symlinkSync(elsewhere, join(folder, 'on-event'));
+    await commands().endLeftovers();
+    const hooks = commands();
+    hooks.tell(event(1), ['true']);
+    await hooks.finish();
+    expect(readdirSync(elsewhere).sort()).toEqual(names.toSorted());
+    expect(warnings).toEqual([expect.stringContaining('is a symbolic link')]);
+    rmSync(join(folder, 'on-event'));
+    mkdirSync(join(folder, 'on-event'));
+    writeFileSync(join(folder, 'on-event', 'mine.json'), '{}');
+    await commands().endLeftovers();
+    expect(readdirSync(join(folder, 'on-event'))).toEqual(['mine.json']);
+  });
+
+  test('what a killed runner left is ended by the next one', async () => {
+    const file = join(folder, 'on-event', `7-0-${2 ** 22 + 1}.json`);
+    mkdirSync(join(folder, 'on-event'));
+    writeFileSync(file, '{}');
+    const child = Bun.spawn(['sleep', '60'], {
+      env: { CLAUDE_CODE_AGENT_ATTEMPT: `${folder}/on-event/${file.split('/').at(-1)}` },
+    });
+    await commands().endLeftovers();
+    await child.exited;
+    expect([child.signalCode, existsSync(file)]).toEqual(['SIGTERM', false]);
+  }, 60_000);
+});
+
+test('--notify rings terminals, in words that cannot do more than that', () => {
+  const written: string[] = [];
+  const output = (isTerminal: boolean) =>
+    ({ isTerminal, write: (text: string) => written.push(text) }) as unknown as Output;
+  const state = { group: { name: 'au\u001b]0;x\u0007th\u009b' } } as unknown as GroupState;
+  const ofGroup = { seq: 1, at: '2026-01-04T10:00:00Z', groupId: 'g' } as const;
+  const failed: GroupEvent = { ...ofGroup, type: 'group_failed', reason: 'sessions-failed', message: '' };
+  notify(output(false), {}, failed, state);
+  notify(output(true), {}, { ...ofGroup, type: 'group_archived' }, state);
+  expect(written).toEqual([]);
+  notify(output(true), {}, failed, state);
+  notify(output(true), { TERM: 'dumb' }, failed, state);
+  expect(written).toEqual(['\u0007\u001b]9;auth failed: sessions-failed\u0007', '\u0007']);
+});

@@ -1,0 +1,228 @@
+/**
+ * Promises of `group pr`: what was merged and accepted is pushed to one branch for each repository, without force and
+ * without moving anything here; each gets one pull request, they name each other, and a second call goes on from there.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type MergeGroup, MergeUser, type WorkSketch } from '../../support/cli/merge-ground.ts';
+import { git, Repository } from '../../support/git/repository.ts';
+
+const one = `o n"e's`;
+const two = 'two';
+
+interface PullRequest {
+  readonly url: string;
+  readonly title: string;
+  readonly base: string;
+  readonly body: string;
+  readonly draft: boolean;
+}
+
+let user: MergeUser;
+let gh: string;
+beforeEach(() => {
+  user = new MergeUser();
+  gh = join(user.folder, 'fake gh');
+  const bin = join(user.folder, 'bin');
+  mkdirSync(gh);
+  mkdirSync(bin);
+  const fake = fileURLToPath(import.meta.resolve('../../support/cli/fake-gh.ts'));
+  const script = `#!/bin/sh\nexec '${process.execPath}' '${fake}' "$@"\n`;
+  writeFileSync(join(bin, 'gh'), script);
+  chmodSync(join(bin, 'gh'), 0o755);
+  user.env.PATH = `${bin}:${user.env.PATH}`;
+  user.env.FAKE_GH = gh;
+  for (const name of [one, two]) {
+    git(user.folderOf(name), 'remote', 'add', 'origin', user.repository(name).bare(bare(name)));
+  }
+});
+afterEach(() => {
+  for (const name of [one, two]) user.expectSound(name);
+  user.remove();
+});
+
+const shop: readonly WorkSketch[] = [
+  { name: 'a', repository: one, tree: { 'a.txt': 'a\n' }, result: 'Did it, @team.\nFixes #12. <!-- x' },
+  { name: 'b', repository: one, after: ['a'], tree: { 'b.txt': 'b\n' } },
+  { name: 'c', repository: two, tree: { 'c.txt': 'c\n' }, fields: { accept: 'test -e c.txt' } },
+];
+
+function bare(name: string): string {
+  return join(user.folder, `${name} bare.git`);
+}
+
+const propose = (group: MergeGroup, ...more: string[]) => user.run('group', 'pr', group.id, ...more);
+const remoteBranches = (name: string) => git(bare(name), 'for-each-ref', '--format=%(refname:short)').split('\n');
+const calls = (): string[] =>
+  existsSync(join(gh, 'calls')) ? readFileSync(join(gh, 'calls'), 'utf8').trim().split('\n') : [];
+const request = (name: string, branch = 'cca/shop'): PullRequest =>
+  JSON.parse(readFileSync(join(gh, `${name} ${branch.replaceAll('/', '+')}.json`), 'utf8'));
+
+test('one branch and one pull request for each repository, and nothing moves here', async () => {
+  const group = user.mergeGroup('shop', shop);
+  const before = [user.snapshot(one), user.snapshot(two)];
+  const { code, stdout } = await propose(group, '--draft');
+  expect(code).toBe(0);
+  expect(stdout).toContain('Proposed: https://example.org/pull/1');
+  expect([user.snapshot(one), user.snapshot(two)].map(({ status, worktrees }) => [status, worktrees])).toEqual(
+    before.map(({ status, worktrees }) => [status, worktrees]),
+  );
+  const locals = (refs: string) => refs.split('\n').filter((line) => line.includes('refs/heads/'));
+  expect(locals(user.snapshot(one).refs)).toEqual(locals(before[0]?.refs ?? ''));
+  for (const name of [one, two]) {
+    expect(remoteBranches(name)).toEqual(['cca/shop', 'main']);
+    expect(git(bare(name), 'rev-parse', 'main')).toBe(user.tip(name));
+  }
+  git(bare(one), 'merge-base', '--is-ancestor', group.commit('b'), 'cca/shop');
+  expect(request(one)).toMatchObject({ title: 'The "shop"', base: 'main', draft: true });
+  const { body } = request(one);
+  expect(body).toContain('All of it.');
+  expect(body).toContain('### 001 a: The a part');
+  expect(body).toContain('2 files changed, +7 -3');
+  expect(body).toContain('> b is done.');
+  expect(body).toContain('https://example.org/pull/2');
+  expect(request(two).body).toContain('https://example.org/pull/1');
+  // What a model wrote calls nobody, closes nothing and cannot end our part of the text.
+  expect(body).not.toMatch(/@team|Fixes #12|<!-- x/);
+  expect([group.isTidy(), group.worktrees().length, group.mergedInto('a')]).toEqual([true, 3, undefined]);
+});
+
+test('called again, it adds what is new by an ordinary push and keeps what people wrote', async () => {
+  const group = user.mergeGroup('shop', shop);
+  expect(await propose(group)).toMatchObject({ code: 0 });
+  const first = git(bare(one), 'rev-parse', 'cca/shop');
+  // A reviewer adds a commit, and the author a line to the text; then a session's work is corrected.
+  const review = join(user.folder, 'review');
+  git(user.folder, 'clone', '--quiet', '--branch', 'cca/shop', bare(one), review);
+  writeFileSync(join(review, 'review.txt'), 'reviewed\n');
+  git(review, 'add', '--all');
+  git(review, 'commit', '--quiet', '-m', 'Review');
+  git(review, 'push', '--quiet');
+  const file = join(gh, `${one} cca+shop.json`);
+  writeFileSync(file, JSON.stringify({ ...request(one), body: `Please look.\n\n${request(one).body}\n\nThanks!` }));
+  writeFileSync(join(group.path('b'), 'more.txt'), 'more\n');
+  git(group.path('b'), 'add', '--all');
+  git(group.path('b'), 'commit', '--quiet', '-m', 'More');
+
+  const { code, stdout } = await propose(group, '--json');
+  expect(code).toBe(0);
+  const { repositories } = JSON.parse(stdout);
+  expect(repositories).toMatchObject([
+    { branch: 'cca/shop', base: 'main', remote: 'origin', pushed: true, created: false, url: request(one).url },
+    { branch: 'cca/shop', pushed: false, created: false },
+  ]);
+  const names = git(bare(one), 'ls-tree', '--name-only', 'cca/shop').split('\n');
+  expect(names).toEqual(expect.arrayContaining(['a.txt', 'b.txt', 'more.txt', 'review.txt']));
+  git(bare(one), 'merge-base', '--is-ancestor', first, 'cca/shop');
+  expect(request(one).body).toMatch(/^Please look\.\n\n<!--/);
+  expect(request(one).body).toMatch(/-->\n\nThanks!$/);
+}, 20_000);
+
+test('a branch of that name that is somebody else‘s is left alone', async () => {
+  git(user.folderOf(two), 'push', '--quiet', 'origin', 'main:refs/heads/cca/shop');
+  const group = user.mergeGroup('shop', shop.slice(2));
+  expect(await propose(group)).toMatchObject({ code: 0 });
+  expect(git(bare(two), 'rev-parse', 'cca/shop')).toBe(user.tip(two));
+  expect(request(two, 'cca/shop-2').body).toContain('c is done.');
+  // And remembered: the next call does not look for another one.
+  expect(await propose(group)).toMatchObject({ code: 0 });
+  expect(remoteBranches(two)).toEqual(['cca/shop', 'cca/shop-2', 'main']);
+});
+
+test('--dry-run prints commands that do the same, and does nothing', async () => {
+  const group = user.mergeGroup('shop', shop);
+  const before = [user.snapshot(one), user.snapshot(two)];
+  const { code, stdout } = await propose(group, '--dry-run');
+  expect(code).toBe(0);
+  expect([user.snapshot(one), user.snapshot(two)]).toEqual(before);
+  expect([remoteBranches(one), calls()]).toEqual([['main'], []]);
+  expect(group.isTidy()).toBe(true);
+  // A shell takes them as they stand.
+  const env = {
+    ...user.env,
+    GIT_AUTHOR_NAME: 'x',
+    GIT_AUTHOR_EMAIL: 'x',
+    GIT_COMMITTER_NAME: 'x',
+    GIT_COMMITTER_EMAIL: 'x',
+  };
+  const ran = Bun.spawnSync(['/bin/sh', '-e', '-c', stdout], { env, cwd: user.folder });
+  const { exitCode } = ran;
+  expect({ exitCode, stderr: ran.stderr.toString() }).toMatchObject({ exitCode: 0 });
+  expect(remoteBranches(one)).toEqual(['cca/shop', 'main']);
+  git(bare(one), 'merge-base', '--is-ancestor', group.commit('b'), 'cca/shop');
+  expect(request(one)).toMatchObject({ title: 'The "shop"', base: 'main', draft: false });
+  expect(request(two).body).toContain('c is done.');
+  rmSync(join(group.paths.folder, 'pull-request.md'));
+});
+
+test('without gh, or logged out, nothing is tried or pushed', async () => {
+  const group = user.mergeGroup('shop', shop);
+  writeFileSync(join(gh, 'logged-out'), '');
+  const withoutGh = (user.env.PATH ?? '').split(':').slice(1).join(':');
+  for (const [env, words, code] of [
+    [{}, ['not logged in', 'gh auth login'], 2],
+    [{ PATH: withoutGh }, ['gh was not found'], 1],
+  ] as const) {
+    const refused = await user.runWith({ env }, 'group', 'pr', group.id);
+    expect(refused).toMatchObject({ code, stdout: '' });
+    for (const word of [...words, 'Nothing was pushed.']) expect(refused.stderr).toContain(word);
+    expect(refused.stderr).not.toContain('Trying it out');
+    expect([remoteBranches(one), remoteBranches(two), group.isTidy()]).toEqual([['main'], ['main'], true]);
+  }
+}, 20_000);
+
+test('when gh fails it says what is pushed; later it goes on', async () => {
+  const group = user.mergeGroup('shop', shop);
+  writeFileSync(join(gh, 'broken'), two);
+  const broken = await propose(group);
+  expect(broken).toMatchObject({ code: 1, stdout: '' });
+  for (const word of ['GraphQL: something is wrong', 'Pushed already: cca/shop of origin']) {
+    expect(broken.stderr).toContain(word);
+  }
+  rmSync(join(gh, 'broken'));
+  expect(await propose(group)).toMatchObject({ code: 0 });
+  expect([request(one).body.includes('/pull/2'), request(two).body.includes('/pull/1')]).toEqual([true, true]);
+  expect(calls().filter((line) => line.includes('"create"')).length).toBe(3);
+}, 30_000);
+
+test('nothing is pushed when a session is not accepted', async () => {
+  const group = user.mergeGroup('shop', [
+    ...shop.slice(0, 2),
+    { ...(shop[2] as WorkSketch), fields: { accept: 'exit 3' } },
+  ]);
+  const refused = await propose(group);
+  expect(refused).toMatchObject({ code: 1, stdout: '' });
+  expect(refused.stderr).toContain('003 c');
+  expect([remoteBranches(one), remoteBranches(two)]).toEqual([['main'], ['main']]);
+  expect(calls().filter((line) => !line.includes('"auth"'))).toEqual([]);
+  expect(group.isTidy()).toBe(true);
+});
+
+test('which remote repository: the one of the branch, else the only one', async () => {
+  const group = user.mergeGroup('shop', shop.slice(2));
+  const folder = user.folderOf(two);
+  const other = new Repository(join(user.folder, 'other')).folder;
+  git(folder, 'remote', 'add', 'fork', other);
+  const refused = await propose(group);
+  expect(refused).toMatchObject({ code: 2 });
+  expect(refused.stderr).toContain('several remote repositories ("fork", "origin")');
+  git(folder, 'config', 'branch.main.remote', 'origin');
+  git(folder, 'config', 'branch.main.merge', 'refs/heads/trunk');
+  expect(await propose(group)).toMatchObject({ code: 0 });
+  expect(request(two).base).toBe('trunk');
+  for (const name of ['origin', 'fork']) git(folder, 'remote', 'remove', name);
+  const none = await propose(group);
+  expect(none).toMatchObject({ code: 2 });
+  expect(none.stderr).toContain('no remote repository');
+});
+
+test('a remote repository that cannot be reached', async () => {
+  const group = user.mergeGroup('shop', shop.slice(2));
+  rmSync(bare(two), { recursive: true });
+  const refused = await propose(group);
+  expect(refused).toMatchObject({ code: 1, stdout: '' });
+  expect(refused.stderr).toContain('git ls-remote refused');
+  expect(group.isTidy()).toBe(true);
+});

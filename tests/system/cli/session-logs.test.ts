@@ -1,0 +1,301 @@
+/**
+ * Promises: `session logs` prints a transcript readably, raw and as JSON, from beginning to end and as it grows over
+ * several attempts; half lines, large files and hostile content do no harm.
+ */
+
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { appendFileSync, closeSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { openGroupWriter } from '../../../src/store/group-writer.ts';
+import { Ground, type SessionPlan, sessionId, story } from '../../support/cli/bad-input/ground.ts';
+import { lives, Night, obeyInterrupt } from '../../support/cli/night.ts';
+import { launcher } from '../../support/cli/user.ts';
+import { until } from '../../support/cli.ts';
+import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+
+let rig: Rig;
+let user: Night;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(() => {
+  user = new Night(rig);
+});
+afterEach(() => user.remove());
+
+const said = (text: string) => ({ type: 'assistant', message: { id: text, content: [{ type: 'text', text }] } });
+const transcriptOf = (group: string, name: string) =>
+  join(user.data, 'session-groups', group, 'sessions', user.id(name), 'transcript.jsonl');
+const withoutTimes = (text: string) => text.replace(/\d\d:\d\d:\d\d/g, 'TIME').replace(/, \d+s$/gm, ', TIME');
+
+function peakMemoryKib(pid: number): number {
+  try {
+    return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0);
+  } catch {
+    return 0;
+  }
+}
+
+/** A group whose session `api` completed after saying `hello`. */
+async function completed(): Promise<string> {
+  const group = await user.group('auth', { api: [] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  await api.print(said('hello'));
+  await api.succeed(0.25, 'hello');
+  await run.finished;
+  return group;
+}
+
+test('--follow goes on over attempts and ends with the session', async () => {
+  const group = await user.group('auth', { api: [], web: [] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const [first, web] = [await user.begun(group, 'api'), await user.begun(group, 'web')];
+  const follow = user.start('session', 'logs', `${group}/api`, '--follow');
+  await first.print(said('before the pause'));
+  // The session ends badly and is tried again while the group goes on.
+  first.die('SIGKILL');
+  await user.event(group, 'session_failed');
+  expect(await follow.finished).toMatchObject({ code: 0, stderr: '' });
+  const pause = user.start('group', 'pause', group);
+  await obeyInterrupt(web, 0.01);
+  await pause.finished;
+  await run.finished;
+  const resume = user.start('group', 'resume', group, '--output', 'quiet');
+  const [second, again] = [await user.begun(group, 'api'), await user.begun(group, 'web')];
+  const followed = user.start('session', 'logs', `${group}/api`, '--follow');
+  await second.print(said('after it'));
+  await second.succeed(0.25, 'after it');
+  const shown = await followed.finished;
+  expect(lives(again)).toBe(true);
+  await again.succeed(0.01);
+  await resume.finished;
+  expect(shown).toMatchObject({ code: 0, stderr: '' });
+  const lines = withoutTimes(shown.stdout).split('\n');
+  expect(lines.filter((line) => !line.startsWith('   '))).toEqual([
+    '== attempt 1 started  TIME',
+    '-- claude 2.1.197 claude-opus-4-8',
+    'before the pause',
+    expect.stringMatching(/^== attempt 1 failed \(signalled\): /),
+    '',
+    '== attempt 2 tried again after: failed (signalled)  TIME',
+    '-- claude 2.1.197 claude-opus-4-8',
+    'after it',
+    '-- done: 1 turn, TIME',
+    '== attempt 2 completed: $0.25, 1.0k in, 200 out, TIME',
+    '',
+  ]);
+  expect((await user.run('session', 'logs', `${group}/api`)).stdout).toBe(shown.stdout);
+}, 60_000);
+
+test('--follow passes over a pause after which the session goes on by itself', async () => {
+  const group = await user.group('auth', { api: ['--retries', '3'] }, '--max-budget-usd', '1');
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const first = await user.begun(group, 'api');
+  const follow = user.start('session', 'logs', `${group}/api`, '--follow');
+  await first.print({ type: 'assistant', error: 'overloaded', message: { model: '<synthetic>', content: [] } });
+  await first.print({
+    ...{ type: 'result', subtype: 'success', is_error: true, api_error_status: 529, num_turns: 1 },
+    ...{ result: 'API Error: 529', total_cost_usd: 0.01, modelUsage: {} },
+  });
+  first.exit(1);
+  await user.event(group, 'session_paused');
+  const second = await user.begun(group, 'api');
+  await second.succeed(0.02, 'fine now');
+  await run.finished;
+  const { stdout } = await follow.finished;
+  expect(stdout).toContain('== attempt 1 paused (transient)');
+  expect(stdout).toContain('fine now\n');
+  expect(stdout.trimEnd().split('\n').at(-1)).toStartWith('== attempt 2 completed');
+}, 60_000);
+
+/** A stored group that this process runs, so to speak; its session `api` works. */
+function held(ground: Ground, ...more: SessionPlan[]) {
+  const group = ground.make('auth', [{ name: 'api' }, ...more], [story.started, story.intended, story.spawned]);
+  const opened = openGroupWriter(ground.world, ground.data, group, 'the-runner');
+  if (!opened.ok) throw new Error(opened.failure.message);
+  return { group, writer: opened.value };
+}
+
+/** `session logs --follow` as it prints: `seen` resolves once the text is there. */
+function following(ground: Ground, reference: string) {
+  const command = [launcher, 'session', 'logs', reference, '--follow'];
+  const child = Bun.spawn(command, { env: ground.env, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' });
+  const printed = { stdout: '', stderr: '' };
+  const read = async (name: keyof typeof printed) => {
+    for await (const part of child[name].pipeThrough(new TextDecoderStream())) printed[name] += part;
+  };
+  const ended = Promise.all([read('stdout'), read('stderr'), child.exited]);
+  return {
+    ended: ended.then(([, , code]) => ({ code, ...printed })),
+    seen: (text: string) => until(() => Object.values(printed).join('').includes(text) || child.exitCode !== null),
+  };
+}
+
+test('--follow waits while a session alone is paused, for its group is still run', async () => {
+  const ground = new Ground();
+  try {
+    const { group, writer } = held(ground);
+    const follow = following(ground, `${group}/api`);
+    await follow.seen('attempt 1 started');
+    writer.record([story.paused]);
+    await follow.seen('attempt 1 paused');
+    const again = { sessionId: sessionId(1), attemptId: 'second' };
+    writer.record([
+      { type: 'session_queued', sessionId: again.sessionId, queued: true },
+      { ...story.intended, attempt: { id: 'second', number: 2, kind: 'resume', offset: 0 } },
+      { ...story.completed, ...again },
+    ]);
+    const { code, stdout, stderr } = await follow.ended;
+    writer.close();
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain('== attempt 2 completed');
+  } finally {
+    ground.remove();
+  }
+}, 60_000);
+
+test('--follow names the cure when nobody runs the group any more, and fails when the group is gone', async () => {
+  const ground = new Ground();
+  try {
+    const { group, writer } = held(ground, { name: 'web', needs: [1] });
+    const [left, gone] = [following(ground, `${group}/web`), following(ground, `${group}/api`)];
+    await gone.seen('attempt 1 started');
+    writer.close();
+    expect(await left.ended).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining(
+        'Session 002 web is pending, and nobody runs its group.\n' +
+          `The group was interrupted. Next: claude-code-agent group run ${group}`,
+      ),
+    });
+    // Its worker is of another machine and counts as gone with its runner.
+    expect((await gone.ended).stderr).toContain('is running, and nobody runs its group.');
+    const created = ground.make('later', [{ name: 'one' }]);
+    const waiting = following(ground, `${created}/one`);
+    await waiting.seen('Waiting until');
+    rmSync(ground.paths(created).folder, { recursive: true });
+    expect(await waiting.ended).toMatchObject({ code: 1, stderr: expect.stringContaining('its group was deleted') });
+  } finally {
+    ground.remove();
+  }
+}, 60_000);
+
+test('--raw is byte for byte, with --grep the lines that match', async () => {
+  const group = await completed();
+  const path = transcriptOf(group, 'api');
+  // No UTF-8, and half a line at the end.
+  appendFileSync(path, Buffer.from([0x7b, 0xff, 0xfe, 0x0a]));
+  appendFileSync(path, '{"type":"hal');
+  const child = Bun.spawn([launcher, 'session', 'logs', `${group}/api`, '--raw'], { env: user.env, stdout: 'pipe' });
+  expect(Buffer.from(await new Response(child.stdout).arrayBuffer())).toEqual(readFileSync(path));
+  const grep = Bun.spawn([launcher, 'session', 'logs', `${group}/api`, '--raw', '--grep', '^\\{\\W+$|hal$'], {
+    env: user.env,
+    stdout: 'pipe',
+  });
+  const expected = Buffer.concat([Buffer.from([0x7b, 0xff, 0xfe, 0x0a]), Buffer.from('{"type":"hal')]);
+  expect(Buffer.from(await new Response(grep.stdout).arrayBuffer())).toEqual(expected);
+}, 60_000);
+
+test('readable and JSON forms say the same, and torn or hostile lines harm neither', async () => {
+  const group = await completed();
+  const evil = '\u001b]52;c;ZXZpbA==\u0007\u009b2J\u202e';
+  appendFileSync(
+    transcriptOf(group, 'api'),
+    `${JSON.stringify(said(`evil ${evil}`))}\n${evil} no json\n{"half":"${evil}`,
+  );
+  const text = await user.ok('session', 'logs', `${group}/api`);
+  const json = await user.run('session', 'logs', `${group}/api`, '--json');
+  for (const shown of [text, json.stdout]) {
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: this is what is looked for.
+    expect(shown).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e]/);
+  }
+  expect(text).toContain('! unreadable line: no json');
+  expect(text).toContain('! the last line was cut off: {"half":"');
+  const { entries, sessionId } = JSON.parse(json.stdout) as { entries: { kind: string }[]; sessionId: string };
+  expect(sessionId).toBe(user.id('api'));
+  expect(entries.map(({ kind }) => kind)).toEqual([
+    'attempt-began',
+    'claude',
+    'said',
+    'result',
+    'said',
+    'unreadable',
+    'unreadable',
+    'attempt-ended',
+  ]);
+  const some = await user.json<{ entries: object[] }>('session', 'logs', `${group}/api`, '--grep', 'hello');
+  expect(some.entries).toEqual([{ kind: 'said', depth: 0, text: 'hello' }]);
+  expect(await user.ok('session', 'logs', `${group}/api`, '--grep', '^hel+o$')).toBe('hello');
+}, 60_000);
+
+test('a transcript of many megabytes is printed without being held in memory', async () => {
+  const group = await completed();
+  const file = openSync(transcriptOf(group, 'api'), 'a');
+  const block = `${JSON.stringify({ type: 'user', message: { content: 'x'.repeat(4_000) }, isMeta: true })}\n`.repeat(
+    500,
+  );
+  // 300 MB here; more would only take longer.
+  for (let written = 0; written < 150; written += 1) writeSync(file, block);
+  writeSync(file, `${JSON.stringify(said('the end'))}\n`);
+  closeSync(file);
+  const child = Bun.spawn([launcher, 'session', 'logs', `${group}/api`], { env: user.env, stdout: 'pipe' });
+  const stdout = new Response(child.stdout).text();
+  let peakKib = 0;
+  // Of its own memory: what the system counts for a child begins with the memory of this process.
+  while (child.exitCode === null) {
+    peakKib = Math.max(peakKib, peakMemoryKib(child.pid));
+    await Bun.sleep(10);
+  }
+  expect(await stdout).toContain('the end\n');
+  expect(peakKib).toBeGreaterThan(0);
+  expect(peakKib).toBeLessThan(200 * 1024);
+}, 120_000);
+
+test('what does not go together, and a pattern that is none, is said in one sentence', async () => {
+  const group = await user.group('auth', { api: [] });
+  const logs = (...options: string[]) => user.run('session', 'logs', `${group}/api`, ...options);
+  const wrong = await Promise.all([logs('--grep', '(un'), logs('--json', '--raw'), logs('--json', '--follow')]);
+  for (const { code, stdout, stderr } of wrong) {
+    expect({ code, stdout, lines: stderr.trim().split('\n').length }).toEqual({ code: 2, stdout: '', lines: 1 });
+  }
+  expect(wrong.map(({ stderr }) => stderr)).toEqual([
+    expect.stringContaining('It must be a regular expression'),
+    expect.stringContaining('Both --json and --raw were given.'),
+    expect.stringContaining('Use --raw --follow'),
+  ]);
+  expect(await logs()).toMatchObject({
+    code: 0,
+    stdout: '',
+    stderr: 'Session 001 api has not printed anything yet.\n',
+  });
+  expect((await logs('--grep', 'a\\-b')).code).toBe(0);
+}, 60_000);
+
+test('on a terminal lines are broken to its width, and nothing but colours gets there', async () => {
+  const group = await completed();
+  const evil = '\u001b]52;c;ZXZpbA==\u0007\u001b]0;title\u0007\u001b[2J\u009b31m\u202e\u200f';
+  const long = `${'word '.repeat(1_000)}${'x'.repeat(10_000)} 日本語${'語'.repeat(500)} 👨‍👩‍👧 ${evil} last`;
+  const path = transcriptOf(group, 'api');
+  appendFileSync(path, `${JSON.stringify(said(`- ${long}`))}\n${JSON.stringify(said(evil))}\u009b2J\u202e\n`);
+  for (const options of [[], ['--raw']]) {
+    const bytes: Uint8Array[] = [];
+    const child = Bun.spawn([launcher, 'session', 'logs', `${group}/api`, ...options], {
+      env: { ...user.env, TERM: 'xterm-256color' },
+      terminal: { cols: 60, rows: 24, data: (_terminal, chunk) => void bytes.push(Uint8Array.from(chunk)) },
+    });
+    await child.exited;
+    child.terminal?.close();
+    const shown = Buffer.concat(bytes).toString();
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: colours, tabs and line ends are all that may be there.
+    const rest = shown.replace(/\u001b\[\d+m/g, '').replaceAll('\r\n', '\n');
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: this is what is looked for.
+    expect(rest).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e]/);
+    expect(rest.includes('last')).toBe(true);
+    if (options.length > 0) continue;
+    for (const line of rest.split('\n')) expect(Bun.stringWidth(line)).toBeLessThanOrEqual(60);
+    expect(rest.slice(0, 1_000)).toContain('• word word');
+    expect(rest.slice(0, 1_000)).toContain('\n  word word');
+  }
+}, 60_000);

@@ -1,0 +1,210 @@
+/**
+ * Promises: one word does what a family has a command for, with the same options and refusals, for a group or a
+ * session; `@`, `latest`, `@1` are groups by age; `help a b` is `a b --help`.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { launcher, User } from '../../support/cli/user.ts';
+
+let user: User;
+beforeEach(() => {
+  user = new User();
+});
+afterEach(() => user.remove());
+
+test('ls, ps, show and status are the commands of groups and sessions', async () => {
+  const group = await user.makeGroup();
+  const long = async (...words: string[]) => (await user.ok(...words)).replaceAll(/\d+s$/gm, '');
+  for (const [short, line] of [
+    [['ls'], ['group', 'list']],
+    [
+      ['ls', '--json', '--status', 'created'],
+      ['group', 'list', '--json'],
+    ],
+    [['ps'], ['group', 'list', '--status', 'active']],
+    [
+      ['show', 'auth'],
+      ['group', 'show', group],
+    ],
+    [
+      ['status', '@', '--json'],
+      ['group', 'show', group, '--json'],
+    ],
+    [
+      ['show', 'auth/web'],
+      ['session', 'show', `${group}/web`],
+    ],
+    [
+      ['status', '--config', 'auth/1'],
+      ['session', 'show', `${group}/api`, '--config'],
+    ],
+    [
+      ['why', 'auth'],
+      ['group', 'why', group],
+    ],
+    [
+      ['why', 'auth', 'web', '--json'],
+      ['group', 'why', group, 'web', '--json'],
+    ],
+    [
+      ['why', '--json', 'auth/web'],
+      ['group', 'why', group, 'web', '--json'],
+    ],
+  ] as const) {
+    expect(await long(...short)).toBe(await long(...line));
+  }
+  expect(await user.run('ps', '--status', 'created')).toMatchObject({ code: 2, stdout: '' });
+});
+
+test('a session is also known by the beginning of its id, where no group is', async () => {
+  const group = await user.makeGroup();
+  const [api = { id: '' }] = await user.json<{ id: string }[]>('session', 'list', group);
+  expect(await user.json('show', api.id)).toMatchObject({ id: api.id, name: 'api' });
+  expect(await user.json('why', api.id)).toMatchObject({ sessions: [{ id: api.id }] });
+});
+
+test('what runs, is followed, paused, gone on with and read, by one word each', async () => {
+  const group = await user.makeGroup();
+  expect(await user.run('pause', 'auth')).toMatchObject({ code: 2, stdout: '' });
+  expect(await user.json('pause', 'auth/api')).toMatchObject({ group, status: 'pending' });
+  expect(await user.run('resume', 'auth', '--rehearse', '--output', 'quiet')).toMatchObject({ code: 0 });
+  expect(await user.ok('watch', 'auth', '--output', 'text')).toContain('completed');
+  const [api, web] = await Promise.all(['api', 'web'].map((name) => user.ok('session', 'logs', `${group}/${name}`)));
+  expect(await user.ok('watch', 'auth/api')).toBe(api as string);
+  expect(await user.ok('logs', 'auth/web')).toBe(web as string);
+  expect(await user.ok('logs', 'auth')).toBe(`001 api\n${api}\n002 web\n${web}`);
+  for (const option of ['--json', '--raw', '--follow']) {
+    const refused = await user.run('logs', 'auth', option);
+    expect(refused).toMatchObject({ code: 2, stdout: '' });
+    expect(refused.stderr).toEndWith(
+      `001 api, 002 web. Give one of them, such as: claude-code-agent logs ${group}/api\n`,
+    );
+  }
+  expect((await user.run('diff', 'auth')).stderr).toBe((await user.run('group', 'diff', group)).stderr);
+  expect((await user.run('diff', 'auth/api')).stderr).toBe((await user.run('session', 'diff', `${group}/api`)).stderr);
+}, 120_000);
+
+test('logs for somebody who has stopped reading, as head does, claim nothing of what is not read', async () => {
+  const group = await user.makeGroup();
+  await user.ok('group', 'run', group, '--rehearse', '--output', 'quiet');
+  // A pipe that nobody reads.
+  const unread = 'mkfifo pipe && exec 3<>pipe 4>pipe 3>&- && exec "$0" logs auth >&4 4>&-';
+  const reading = Bun.spawn(['sh', '-c', unread, launcher], {
+    cwd: user.folder,
+    env: user.env,
+    stderr: 'pipe',
+  });
+  expect(await reading.stderr.text()).toBe('');
+  await reading.exited;
+});
+
+test('logs of a group with one session are that session’s, also as it is', async () => {
+  const group = await user.ok('group', 'create', 'one');
+  await user.add(group, 'only');
+  expect(await user.json('logs', 'one')).toEqual(await user.json('session', 'logs', `${group}/only`));
+  await user.ok('group', 'create', 'none');
+  expect(await user.run('logs', 'none')).toMatchObject({ code: 2, stdout: '' });
+});
+
+test('rm deletes several groups, or none when one of them is not known', async () => {
+  const [a, b] = [await user.makeGroup('a'), await user.makeGroup('b')];
+  const left = async () => (await user.json<{ id: string }[]>('ls')).map(({ id }) => id);
+  expect(await user.run('rm', 'a', 'nothing', '--yes')).toMatchObject({ code: 2, stdout: '' });
+  expect(await user.run('rm', 'a', 'b')).toMatchObject({ code: 2, stdout: '' });
+  expect((await left()).sort()).toEqual([a, b].sort());
+  const removed = await user.run('rm', 'a', '@', '@', '-y', '--json');
+  expect(removed).toMatchObject({ code: 0, stderr: `Deleted ${a}.\nDeleted ${b}.\n` });
+  expect(JSON.parse(removed.stdout)).toEqual({ groups: [a, b] });
+  expect(await left()).toEqual([]);
+});
+
+test('@ is the group created last, @1 the one before it; in one second, too', async () => {
+  const ids = [await user.ok('group', 'create', 'zebra'), await user.ok('group', 'create', 'ant')];
+  ids.push(await user.ok('group', 'create', 'moth'));
+  const shown = async (reference: string) => (await user.json<{ id: string }>('show', reference)).id;
+  for (const [index, id] of ids.toReversed().entries()) expect(await shown(`@${index}`)).toBe(id);
+  expect(await shown('@')).toBe(ids[2] as string);
+  expect(await shown('latest')).toBe(ids[2] as string);
+  await user.add('@1', 'api');
+  expect(await user.json('session', 'show', '@1/api')).toMatchObject({ name: 'api' });
+  const none = await user.run('show', '@3');
+  expect(none).toMatchObject({ code: 2, stdout: '' });
+  expect(none.stderr).toContain('No group was created so long ago: there are 3 groups.');
+});
+
+test('a group that is called latest is what its name says, and nothing is destroyed by such a word', async () => {
+  const named = await user.ok('group', 'create', 'latest');
+  expect(await user.run('rm', 'latest', '--yes')).toMatchObject({ code: 0 });
+  const again = await user.ok('group', 'create', 'latest');
+  const last = await user.ok('group', 'create', 'other');
+  expect(await user.json('show', 'latest')).toMatchObject({ id: again });
+  const refused = await user.run('rm', 'latest', '--yes');
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  for (const id of [again, last]) expect(refused.stderr).toContain(id);
+  expect(named).toMatch(/-latest$/);
+});
+
+test.each<string[]>([
+  ['group', 'delete', '--force'],
+  ['rm', '--yes'],
+  ['group', 'archive', '--force'],
+])('where something is destroyed, a slug that two groups have is refused: %s %s', async (...words) => {
+  const ids = [await user.makeGroup('twin'), await user.makeGroup('twin')];
+  const refused = await user.run(...words, 'twin');
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  for (const id of ids) expect(refused.stderr).toContain(id);
+  expect(await user.run('session', 'remove', 'twin/web')).toMatchObject({ code: 2, stdout: '' });
+  expect(await user.json('ls')).toHaveLength(2);
+  expect(await user.json('show', 'twin')).toMatchObject({ sessions: [{}, {}] });
+  expect(await user.run('session', 'remove', `${ids[0]}/web`)).toMatchObject({ code: 0 });
+});
+
+test('help a b is a b --help, and version is --version', async () => {
+  const words = ['group', 'run'];
+  expect(await user.ok('help', ...words)).toBe(await user.ok(...words, '--help'));
+  expect(await user.ok('help', 'ls')).toBe(await user.ok('ls', '--help'));
+  expect(await user.ok('help')).toBe(await user.ok('--help'));
+  expect(await user.ok('version')).toBe(await user.ok('--version'));
+  for (const [words, said] of [
+    [['group', 'shwo'], "Unknown command 'shwo'. Did you mean show?"],
+    [['nothing'], "Unknown command 'nothing'."],
+  ] as const) {
+    const refused = await user.run('help', ...words);
+    expect(refused).toMatchObject({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain(said);
+  }
+});
+
+test('the help of a short form says what it is short for, with the options of both', async () => {
+  const help = await user.ok('logs', '--help');
+  expect(help).toContain('claude-code-agent session logs');
+  expect(await user.ok('show', '--help')).toMatch(/claude-code-agent group show\n {2}claude-code-agent session show/);
+  expect(await user.ok('pause', '--help')).toContain('--drain');
+});
+
+test.each<[string[], string]>([
+  [['show'], "Missing required argument 'group-or-session'. See: claude-code-agent show --help"],
+  [['show', 'nothing'], 'There is no group and no session "nothing". See: claude-code-agent group list'],
+  [['show', 'auth/nothing'], 'There is no session "nothing" in the group'],
+  [['logs', 'auth/api', '--nothing'], "Unknown option '--nothing'. See: claude-code-agent logs --help"],
+  [['pause', 'auth/api', '--drain'], "Unknown option '--drain'. See: claude-code-agent session pause --help"],
+  [['show', '@9'], 'No group was created so long ago: there is one group.'],
+  [['rm'], "Missing required argument 'group'. See: claude-code-agent rm --help"],
+])('%j is refused in one sentence', async (words, said) => {
+  await user.makeGroup();
+  const refused = await user.run(...words);
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toContain(said);
+  expect(refused.stderr.split('\n')).toHaveLength(2);
+});
+
+test('completion offers groups and sessions behind a short form', async () => {
+  await user.makeGroup();
+  const offered = async (...words: string[]): Promise<string[]> => {
+    const lines = (await user.ok('complete', '--', ...words)).split('\n');
+    return lines.filter((line) => !line.startsWith(':')).map((line) => line.split('\t')[0] as string);
+  };
+  expect(await offered('sho')).toEqual(['show']);
+  expect(await offered('show', '')).toEqual(['auth', 'auth/api', 'auth/web']);
+  expect(await offered('rm', '')).toEqual(['auth']);
+  expect(await offered('why', 'auth', '')).toEqual(['api', 'web']);
+});

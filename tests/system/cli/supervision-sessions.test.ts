@@ -1,0 +1,306 @@
+/**
+ * Promises, through the real launcher, against a live runner and with the runner killed: one session is paused,
+ * resumed, tried again and spoken to while others go on; of each session it is told why it is not running.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { untried } from '../../../src/app/claude-check/claims.ts';
+import { lives, Night, obeyInterrupt } from '../../support/cli/night.ts';
+import { until } from '../../support/cli.ts';
+import { type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+import { noteTried } from '../../support/tried.ts';
+
+let rig: Rig;
+let user: Night;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(() => {
+  user = new Night(rig);
+});
+afterEach(() => user.remove());
+
+const failure = resultLine(0.01, { is_error: true, result: 'It went wrong.' });
+
+interface Why {
+  readonly status: string;
+  readonly sessions: readonly { readonly name: string; readonly reason: string; readonly message: string }[];
+}
+
+/** Reason codes by session name. */
+async function reasons(group: string, ...session: string[]): Promise<Record<string, string>> {
+  const { sessions } = await user.json<Why>('group', 'why', group, ...session);
+  return Object.fromEntries(sessions.map(({ name, reason }) => [name, reason]));
+}
+
+test('a live runner pauses one session, the other goes on, and it is resumed', async () => {
+  const group = await user.group('auth', { api: [], web: [] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  const pause = user.start('session', 'pause', 'auth/api');
+  await obeyInterrupt(api, 0.01);
+  expect(await pause.finished).toMatchObject({
+    code: 0,
+    stdout: `Session 001 api is paused. Go on: claude-code-agent session resume ${group}/api\n`,
+    stderr: '',
+  });
+  expect([lives(api), lives(web)]).toEqual([false, true]);
+  expect(await reasons(group)).toEqual({ api: 'user', web: 'working' });
+  expect((await user.run('session', 'resume', 'auth/web')).code).toBe(2);
+  const resumed = await user.run('session', 'resume', 'auth/api');
+  expect(resumed).toMatchObject({ code: 0, stderr: '' });
+  expect(resumed.stdout).toContain('as soon as there is a slot');
+  await (await user.begun(group, 'api')).succeed(0.02);
+  await web.succeed(0.03);
+  expect((await run.finished).code).toBe(0);
+}, 60_000);
+
+test('of a worker on another machine nobody says that it has ended', async () => {
+  const group = await user.group('auth', { api: [] });
+  const [api] = await user.abandoned(group, 'api');
+  expect(await user.ok('group', 'why', group)).toContain('It works on by itself (process');
+  const path = join(user.data, 'session-groups', group, 'events.jsonl');
+  const log = readFileSync(path, 'utf8');
+  const elsewhere = log.replaceAll(/"host":"[^"]*","bootId":"[^"]*"/g, '"host":"far","bootId":"another"');
+  expect(elsewhere).not.toBe(log);
+  writeFileSync(path, elsewhere);
+  expect(await user.ok('group', 'why', group)).toContain(
+    'It was started on the machine far; whether it still works cannot be seen from here.',
+  );
+  writeFileSync(path, log);
+  await api?.succeed(0.01);
+}, 60_000);
+
+test('a session of a dead runner is paused and resumed alone, the other works on', async () => {
+  const group = await user.group('auth', { api: [], web: [] });
+  const [api, web] = await user.abandoned(group, 'api', 'web');
+  if (!api || !web) throw new Error('no fakes');
+  expect(await reasons(group)).toEqual({ api: 'runner-gone', web: 'runner-gone' });
+  const pause = user.start('session', 'pause', 'auth/api');
+  await obeyInterrupt(api, 0.01);
+  expect(await pause.finished).toMatchObject({ code: 0, stderr: '' });
+  expect([lives(api), lives(web)]).toEqual([false, true]);
+  const resume = user.start('session', 'resume', 'auth/api');
+  await (await user.begun(group, 'api')).succeed(0.02);
+  await web.succeed(0.03);
+  const resumed = await resume.finished;
+  expect(resumed).toMatchObject({ code: 0, stderr: '' });
+  expect(resumed.stdout).toContain('001 api');
+  expect((await user.json<Why>('group', 'why', group)).status).toBe('completed');
+}, 60_000);
+
+test('resuming one session of a paused group runs no other', async () => {
+  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'], docs: [] }, '--concurrent', '1');
+  const [api] = await user.abandoned(group, 'api');
+  const pause = user.start('group', 'pause', group);
+  if (api) await obeyInterrupt(api, 0.01);
+  await pause.finished;
+  expect(await reasons(group)).toEqual({ api: 'user', web: 'waiting', docs: 'user' });
+  expect(await user.run('session', 'resume', 'auth/web')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('waits for 001 api'),
+  });
+  const resume = user.start('session', 'resume', 'auth/api');
+  await (await user.begun(group, 'api')).succeed(0.02);
+  expect((await resume.finished).code).toBe(0);
+  const { progress } = await user.json<{ progress: object }>('group', 'show', group);
+  expect(progress).toMatchObject({ completed: 1, pending: 2 });
+}, 60_000);
+
+test('a failed session is tried again with a word of the user, without a runner', async () => {
+  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  expect((await user.run('session', 'retry', 'auth/api')).code).toBe(2);
+  await api.print(failure);
+  expect((await run.finished).code).toBe(1);
+  expect(await reasons(group)).toEqual({ api: 'claude-error', web: 'blocked' });
+  expect((await user.run('session', 'resume', 'auth/api')).code).toBe(2);
+  const retry = user.start('session', 'retry', 'auth/api', '--prompt', 'Mind the database.');
+  const again = await user.next('api');
+  expect(await again.prompt()).toContain('Mind the database.');
+  await again.init();
+  await again.print(failure);
+  expect((await retry.finished).code).toBe(1);
+  const third = user.start('session', 'retry', 'auth/api');
+  const last = await user.next('api');
+  expect(await last.prompt()).not.toContain('Mind the database.');
+  await last.init();
+  await last.succeed(0.02);
+  expect((await third.finished).code).toBe(0);
+}, 60_000);
+
+test('a failed session is tried again by a live runner', async () => {
+  const group = await user.group('auth', { api: [], web: [] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  await api.print(failure);
+  await user.event(group, 'session_failed');
+  const retried = await user.run('session', 'retry', 'auth/api', '--prompt', 'Once more.');
+  expect(retried).toMatchObject({ code: 0, stderr: '' });
+  const again = await user.next('api');
+  expect(await again.prompt()).toContain('Once more.');
+  await again.init();
+  await again.succeed(0.02);
+  await web.succeed(0.02);
+  expect((await run.finished).code).toBe(0);
+  const [, , prompt, began] = await conversation('auth/api');
+  expect([prompt, began]).toEqual(['Once more.', 'attempt-began']);
+}, 60_000);
+
+const said = (text: string) => ({ type: 'assistant', message: { id: text, content: [{ type: 'text', text }] } });
+
+/** What was said to a session and by it, and its attempts, in the order in which `session logs` shows them. */
+async function conversation(session: string): Promise<(string | undefined)[]> {
+  const { entries } = await user.json<{ entries: { kind: string; text?: string }[] }>('session', 'logs', session);
+  const spoken = ['said', 'user-said'];
+  const shown = entries.filter(({ kind }) => spoken.includes(kind) || kind.startsWith('attempt-'));
+  return shown.map(({ kind, text }) => (spoken.includes(kind) ? text : kind));
+}
+
+test('what is said reaches a running session at once, also without a runner, and another one later', async () => {
+  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  expect(await user.run('session', 'say', 'auth/api', 'first')).toMatchObject({
+    code: 0,
+    stdout: 'Told session 001 api.\n',
+  });
+  expect(await api.prompt()).toBe('first');
+  await api.print(said('I heard the first.'));
+  expect((await user.run('session', 'say', 'auth/web', 'to web')).stdout).toContain('is told with its next attempt');
+  run.kill('SIGKILL');
+  await run.finished;
+  const line = ['session', 'say', 'auth/api', '-'];
+  expect(await user.runWith({ stdin: 'second' }, ...line)).toMatchObject({
+    code: 0,
+    stdout: 'Told session 001 api.\n',
+  });
+  expect(await api.prompt()).toBe('second');
+  const tooMuch = await user.runWith({ stdin: 'x'.repeat(40_000) }, ...line);
+  expect(tooMuch).toMatchObject({ code: 2, stderr: expect.stringContaining('32 KiB') });
+  api.die('SIGKILL');
+  // Its socket may be closed a moment before its input.
+  await until(() => !lives(api));
+  // What stands above it ends a moment after it.
+  const started = user.events(group).find(({ type }) => type === 'session_started') as { process?: { pid: number } };
+  await until(() => !existsSync(`/proc/${started.process?.pid}`));
+  // As a thread of it does that has not ended yet, somebody still holds its input.
+  const sessions = join(user.data, 'session-groups', group, 'sessions');
+  const [folder = ''] = readdirSync(sessions).filter((name) => name.startsWith('001-'));
+  const input = openSync(join(sessions, folder, 'stdin.fifo'), constants.O_RDWR | constants.O_NONBLOCK);
+  const third = await user.run('session', 'say', 'auth/api', 'third');
+  closeSync(input);
+  expect(third.stdout).toContain('is told with its next attempt');
+  const next = user.start('group', 'run', group, '--output', 'quiet');
+  const again = await user.next('api');
+  expect(await again.prompt()).toContain('third');
+  await again.init();
+  await again.succeed(0.01);
+  const web = await user.next('web');
+  expect(await web.prompt()).toContain('to web');
+  await web.init();
+  await web.succeed(0.01);
+  expect((await next.finished).code).toBe(0);
+  expect((await user.run('session', 'say', 'auth/api', 'too late')).code).toBe(2);
+  expect(await conversation('auth/api')).toEqual([
+    ...['attempt-began', 'first', 'I heard the first.', 'second', 'attempt-ended'],
+    ...['third', 'attempt-began', 'attempt-ended'],
+  ]);
+  expect(await conversation('auth/web')).toEqual(['to web', 'attempt-began', 'attempt-ended']);
+}, 60_000);
+
+test('a session that used up its own budget is given more and goes on, without a runner and with one', async () => {
+  const dry = (costUsd: number) => resultLine(costUsd, { subtype: 'error_max_budget_usd', is_error: true });
+  const group = await user.group('auth', { api: ['--max-budget-usd', '0.5'], web: [] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  await api.print(dry(0.51));
+  await user.event(group, 'session_paused');
+  expect(await user.run('session', 'resume', 'auth/api')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('all of its own budget'),
+  });
+  expect((await user.run('session', 'resume', 'auth/api', '--max-budget-usd', '0.5')).code).toBe(2);
+  expect((await user.run('session', 'resume', 'auth/api', '--max-budget-usd', '1')).code).toBe(0);
+  const more = await user.begun(group, 'api');
+  const reserved = Number(more.hello.args[more.hello.args.indexOf('--max-budget-usd') + 1]);
+  expect(reserved).toBeCloseTo(0.49, 3);
+  expect(more.claudeSessionId).toBe(api.claudeSessionId);
+  await more.print(dry(0.5));
+  await web.succeed();
+  expect((await run.finished).code).toBe(3);
+  expect(user.events(group).findLast(({ type }) => type === 'group_paused')).toMatchObject({ reason: 'budget' });
+  expect(await reasons(group)).toMatchObject({ api: 'budget' });
+  // S11: of the group's own money nothing is short.
+  const next = `Next: claude-code-agent session resume ${group}/api --max-budget-usd 2.01`;
+  expect((await user.run('group', 'show', group)).stdout).toContain(next);
+  const last = user.start('session', 'resume', 'auth/api', '--max-budget-usd', '2');
+  await (await user.begun(group, 'api')).succeed();
+  expect((await last.finished).code).toBe(0);
+}, 60_000);
+
+test('a session that has not started is held back, and the reason is told', async () => {
+  const group = await user.group('auth', { api: [], web: [] }, '--concurrent', '1');
+  expect(await reasons(group)).toEqual({ api: 'not-started', web: 'not-started' });
+  const offered = (await user.ok('complete', '--', 'group', 'why', 'auth', '')).split('\n');
+  expect(offered.map((line) => line.split('\t')[0]).filter((word) => !word?.startsWith(':'))).toEqual(['api', 'web']);
+  expect(await user.ok('session', 'pause', 'auth/web')).toContain('is not running. It starts with its group');
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  expect(await reasons(group, 'web')).toEqual({ web: 'slot' });
+  expect((await user.run('session', 'pause', 'auth/web')).stdout).toContain('Session 002 web is held back.');
+  expect(await reasons(group)).toEqual({ api: 'working', web: 'held' });
+  const call = { type: 'tool_use', id: 't1', name: 'Bash', input: { command: 'make tests' } };
+  await api.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content: [call] } });
+  const told = async () => (await user.ok('group', 'why', group)).split('\n');
+  let lines = await told();
+  // The runner shows what sessions do with a delay.
+  while (!lines[1]?.includes('make tests')) lines = await told();
+  expect(lines[0]).toMatch(/^SESSION +STATUS +REASON +WHY$/);
+  expect(lines[1]).toMatch(/^001 api +running +working +It uses a tool: Bash make tests$/);
+  expect(lines).toHaveLength(3);
+  await api.succeed(0.01);
+  expect((await run.finished).code).toBe(3);
+}, 60_000);
+
+test('limits of a session and of the machine are kept and shown', async () => {
+  const given = ['--retries', '0', '--timeout', '90s', '--stall-timeout', '1h30m'];
+  const group = await user.group('auth', { api: given }, '--on-limit', 'pause', '--min-free-memory', '512');
+  expect(await user.ok('session', 'show', 'auth/api')).toContain(
+    'Limits: timeout 1m 30s, stalled after 1h 30m without progress, 0 retries after transient failures',
+  );
+  const [added] = user.events(group).filter((event) => event.type === 'session_added');
+  expect(added).toMatchObject({ session: { retries: 0, timeoutMs: 90_000, stallTimeoutMs: 5_400_000 } });
+  const [created] = user.events(group);
+  expect(created).toMatchObject({ group: { config: { onLimit: 'pause', minFreeMemoryBytes: 512_000_000 } } });
+  const run = user.start('group', 'run', group, '--output', 'quiet', '--on-limit', 'wait', '--min-free-memory', '0');
+  const api = await user.begun(group, 'api');
+  await api.succeed(0.01);
+  expect((await run.finished).code).toBe(0);
+  const changed = user.events(group).find((event) => event.type === 'group_changed');
+  expect(changed).toMatchObject({ config: { onLimit: 'wait', minFreeMemoryBytes: 0 } });
+}, 60_000);
+
+test('an untrusted project and a memory limit are shown, and not run with a claude that nobody tried', async () => {
+  noteTried(user.data, rig.program, untried('untrusted', 'nobody tried'), untried('memory', 'nobody tried'));
+  const group = await user.group('auth', { api: ['--untrusted', '--memory', '2000'] });
+  const trust = 'its hooks do not run, and of its variables only harmless ones count';
+  const memory = '2,000 MB for its commands and those of others that run at once';
+  const shown = await user.ok('session', 'show', 'auth/api');
+  expect(shown).toContain(`Untrusted: ${trust}\nMemory: ${memory}\n`);
+  const { stdout: plan, code } = await user.run('group', 'plan', group);
+  expect(code).toBe(1);
+  expect(plan).toContain(`Untrusted projects\n  ${trust}: 001 api\n\nMemory\n  ${memory}: 001 api\n`);
+  const agents = join(user.project('api'), 'AGENTS.md');
+  writeFileSync(agents, 'Use tabs.');
+  const config = await user.ok('session', 'show', 'auth/api', '--config');
+  expect(config).toContain('untrusted project');
+  expect(config).toContain(`Instructions of the project\n  ${agents}  (there is no CLAUDE.md; `);
+  const why = 'It is not known whether the claude in use can keep the hooks and variables of an untrusted project from';
+  expect(plan).toContain(why);
+  const refused = await user.run('group', 'run', group, '--output', 'quiet');
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining(why)]);
+}, 60_000);

@@ -1,0 +1,338 @@
+/**
+ * Promises, through the real launcher, against a live runner and with the runner killed: a group is paused, drained,
+ * frozen, thawed and resumed from any other process; everything is stopped at once; money is shown and raised.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { lives, Night, obeyInterrupt, sayCost } from '../../support/cli/night.ts';
+import { until } from '../../support/cli.ts';
+import { type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+
+let rig: Rig;
+let user: Night;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(() => {
+  user = new Night(rig);
+});
+afterEach(() => user.remove());
+
+const statusOf = async (group: string) => (await user.json<{ status: string }>('group', 'show', group)).status;
+
+test('a live runner pauses, ends with 3, and the next command finds the group free', async () => {
+  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  const pause = user.start('group', 'pause', group);
+  await obeyInterrupt(api, 0.01);
+  expect(await pause.finished).toMatchObject({
+    code: 0,
+    stdout: `Paused ${group}. Go on: claude-code-agent group resume ${group}\n`,
+    stderr: '',
+  });
+  expect({ lives: lives(api), status: await statusOf(group) }).toEqual({ lives: false, status: 'paused' });
+  // No other command of the runner's kind is in the way any more.
+  const resume = user.start('group', 'resume', group, '--output', 'quiet');
+  const again = await user.begun(group, 'api');
+  await again.succeed(0.02);
+  await (await user.begun(group, 'web')).succeed(0.03);
+  expect([(await run.finished).code, (await resume.finished).code]).toEqual([3, 0]);
+  const shown = await user.json<{ progress: { totalCost: number } }>('group', 'show', group);
+  expect(shown.progress.totalCost).toBeCloseTo(0.06);
+}, 60_000);
+
+test('what a dead runner left is paused, resumably, and paid once', async () => {
+  const group = await user.group('auth', { api: [], web: [], docs: ['--depends-on', 'api'] });
+  const [api, web] = await user.abandoned(group, 'api', 'web');
+  if (!api || !web) throw new Error('no fakes');
+  const pause = user.start('group', 'pause', group);
+  await Promise.all([obeyInterrupt(api, 0.01), obeyInterrupt(web, 0.02)]);
+  expect(await pause.finished).toMatchObject({ code: 0, stderr: '' });
+  expect([lives(api), lives(web), await statusOf(group)]).toEqual([false, false, 'paused']);
+  expect(await user.run('group', 'pause', group)).toMatchObject({
+    code: 0,
+    stdout: `Group ${group} is paused already.\n`,
+  });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  for (const name of ['api', 'web']) await (await user.begun(group, name)).succeed(0.03);
+  await (await user.begun(group, 'docs')).succeed(0.04);
+  expect((await run.finished).code).toBe(0);
+  const shown = await user.json<{ progress: { totalCost: number } }>('group', 'show', group);
+  expect(shown.progress.totalCost).toBeCloseTo(0.13);
+}, 60_000);
+
+test('work that was finished before the pause came counts', async () => {
+  const group = await user.group('auth', { api: [] });
+  const [api] = await user.abandoned(group, 'api');
+  if (!api) throw new Error('no fake');
+  await api.succeed(0.01);
+  const pause = user.start('group', 'pause', group);
+  // An idle claude confirms at once that there is nothing to interrupt.
+  const requestId = await api.control('interrupt');
+  await api.print({ type: 'control_response', response: { subtype: 'success', request_id: requestId } });
+  expect(await pause.finished).toMatchObject({
+    code: 0,
+    stdout: `Group ${group} completed before it could be paused.\n`,
+  });
+  expect(await user.run('group', 'pause', group)).toMatchObject({ code: 2, stdout: '' });
+}, 60_000);
+
+test('a drain lets running sessions finish, under a live runner and without one', async () => {
+  const sessions = { api: [], web: [], docs: [] };
+  const group = await user.group('auth', sessions, '--concurrent', '1');
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  const drain = user.start('group', 'pause', group, '--drain');
+  await user.event(group, 'group_pausing');
+  expect(await user.ok('group', 'show', group)).toContain('running (pausing: running sessions finish first)');
+  await api.succeed(0.01);
+  expect([(await drain.finished).code, (await run.finished).code]).toEqual([0, 3]);
+
+  const [web] = await user.abandoned(group, 'web');
+  const second = user.start('group', 'pause', group, '--drain');
+  await user.event(group, 'session_adopted');
+  await web?.succeed(0.02);
+  const drained = await second.finished;
+  expect(drained.code).toBe(0);
+  expect(drained.stderr).toContain('this command waits for what it left running');
+  const { status, progress } = await user.json<{ status: string; progress: object }>('group', 'show', group);
+  expect({ status, progress }).toMatchObject({ status: 'paused', progress: { completed: 2, pending: 1 } });
+}, 60_000);
+
+test('a frozen group says so everywhere and goes on when it is resumed', async () => {
+  const group = await user.group('auth', { api: [] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  const frozen = await user.run('group', 'pause', group, '--freeze');
+  expect(frozen).toMatchObject({ code: 0, stderr: '' });
+  expect(frozen.stdout).toMatch(/^Group \S+ is frozen until \d\d:\d\d:\d\d; .*claude-code-agent group resume \S+\n$/);
+  expect(await user.ok('group', 'list')).toMatch(/running \(frozen until \d\d:\d\d:\d\d\)/);
+  expect(await user.json('group', 'show', group)).toMatchObject({
+    status: 'running',
+    frozenUntil: expect.stringMatching(/Z$/),
+  });
+  expect(await user.json('group', 'why', group)).toMatchObject({
+    sessions: [{ status: 'running', reason: 'frozen' }],
+  });
+  // A second freeze changes nothing.
+  expect((await user.run('group', 'pause', group, '--freeze')).stdout).toBe(frozen.stdout);
+  const thawed = await user.run('group', 'resume', group);
+  expect(thawed).toMatchObject({ code: 0, stderr: '' });
+  expect(thawed.stdout).toContain('goes on');
+  expect((await user.run('group', 'resume', group)).code).toBe(4);
+  await api.succeed(0.01);
+  expect((await run.finished).code).toBe(0);
+}, 60_000);
+
+test('a session that failed during a freeze is tried again by group resume, one that was paused rests', async () => {
+  const group = await user.group('auth', { api: [], web: [] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  const pause = user.start('session', 'pause', `${group}/web`);
+  await obeyInterrupt(web, 0.01);
+  expect((await pause.finished).code).toBe(0);
+  await user.ok('group', 'pause', group, '--freeze');
+  process.kill(api.hello.pid, 'SIGKILL');
+  await until(() => user.events(group).some(({ type }) => type === 'session_failed'));
+  expect(await user.run('group', 'resume', group)).toMatchObject({ code: 0, stderr: '' });
+  await (await user.begun(group, 'api')).succeed(0.02);
+  expect((await run.finished).code).toBe(3);
+  const { sessions } = await user.json<{ sessions: { name: string; status: string }[] }>('group', 'show', group);
+  expect(sessions.map(({ name, status }) => [name, status])).toEqual([
+    ['api', 'completed'],
+    ['web', 'paused'],
+  ]);
+}, 60_000);
+
+test('nobody could end a freeze without a runner, so it is a pause', async () => {
+  const group = await user.group('auth', { api: [] });
+  const [api] = await user.abandoned(group, 'api');
+  const pause = user.start('group', 'pause', group, '--freeze');
+  if (api) await obeyInterrupt(api, 0.01);
+  const paused = await pause.finished;
+  expect(paused).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Paused /) });
+  expect(paused.stderr).toContain('nobody could end a freeze');
+}, 60_000);
+
+test('stop --all pauses every running group, with and without a runner, and leaves the others', async () => {
+  const one = await user.group('one', { a: [] });
+  const two = await user.group('two', { b: [] });
+  const idle = await user.group('idle', { c: [] });
+  const run = user.start('group', 'run', one, '--output', 'quiet');
+  const a = await user.begun(one, 'a');
+  const [b] = await user.abandoned(two, 'b');
+  const stop = user.start('stop', '--all');
+  await Promise.all([obeyInterrupt(a, 0.01), b && obeyInterrupt(b, 0.01)]);
+  const stopped = await stop.finished;
+  expect(stopped).toMatchObject({ code: 0, stderr: '' });
+  const line = (group: string) => `Paused ${group}. Go on: claude-code-agent group resume ${group}`;
+  expect(stopped.stdout.trim().split('\n').sort()).toEqual([line(one), line(two)].sort());
+  expect((await run.finished).code).toBe(3);
+  expect(await Promise.all([one, two, idle].map(statusOf))).toEqual(['paused', 'paused', 'created']);
+  expect(await user.run('stop', '--all')).toMatchObject({ code: 0, stdout: 'No group is running.\n' });
+}, 60_000);
+
+test('a runner whose lock file was removed is paused as well: it hears a signal', async () => {
+  const one = await user.group('one', { a: [] });
+  const two = await user.group('two', { b: [] });
+  const runs = [one, two].map((group) => user.start('group', 'run', group, '--output', 'quiet'));
+  const [a, b] = await Promise.all([user.begun(one, 'a'), user.begun(two, 'b')]);
+  for (const group of [one, two]) rmSync(join(user.data, 'session-groups', group, 'runner.lock'));
+  const watch = user.start('group', 'watch', two);
+  const told = [['list'], ['show', two], ['report', two]].map((words) => user.ok('group', ...words));
+  expect((await Promise.all(told)).join()).not.toContain('interrupted');
+  const refused = await user.run('group', 'pause', two, '--drain');
+  expect(refused.code).toBe(4);
+  expect(refused.stderr).toContain(`claude-code-agent group pause ${two}`);
+  const paused = user.start('group', 'pause', two);
+  await obeyInterrupt(b, 0.02);
+  expect(await paused.finished).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(`Paused ${two}.`),
+    stderr: '',
+  });
+  const { code, stdout } = await watch.finished;
+  expect(stdout).toContain('two: paused');
+  expect(stdout).not.toContain('interrupted');
+  expect(code).toBe(3);
+  const stop = user.start('stop', '--all');
+  await obeyInterrupt(a, 0.01);
+  expect(await stop.finished).toMatchObject({ code: 0, stdout: expect.stringContaining(`Paused ${one}.`), stderr: '' });
+  expect(await Promise.all(runs.map(async ({ finished }) => (await finished).code))).toEqual([3, 3]);
+  expect([lives(a), lives(b)]).toEqual([false, false]);
+}, 60_000);
+
+test('who asks a halted runner is told whom to wake, and other groups are stopped all the same', async () => {
+  const one = await user.group('one', { a: [] });
+  const two = await user.group('two', { b: [] });
+  const run = user.start('group', 'run', one, '--output', 'quiet');
+  const other = user.start('group', 'run', two, '--output', 'quiet');
+  const [a, b] = await Promise.all([user.begun(one, 'a'), user.begun(two, 'b')]);
+  const runner = run.pid;
+  run.kill('SIGSTOP');
+  await until(() =>
+    Bun.spawnSync(['ps', '-o', 'stat=', '-p', String(runner)])
+      .stdout.toString()
+      .startsWith('T'),
+  );
+  const halted = `The runner of ${one} (process ${runner}) is halted: its sessions work on,`;
+  const why = await user.ok('group', 'why', one);
+  expect(why).toStartWith(`${halted} and nothing else is started. Let it go on with: kill -CONT ${runner}\n`);
+  expect((await user.run('doctor')).stdout).toContain(halted);
+  const pause = user.start('group', 'pause', one);
+  const stop = user.start('stop', '--all');
+  await obeyInterrupt(b, 0.01);
+  const stopped = await stop.finished;
+  expect(stopped.code).toBe(1);
+  expect(stopped.stdout).toContain(`Paused ${two}`);
+  expect(stopped.stderr).toContain(`kill -CONT ${runner}`);
+  expect(stopped.stderr).toContain(`${one}: Its runner does not answer`);
+  expect((await other.finished).code).toBe(3);
+  run.kill('SIGCONT');
+  await obeyInterrupt(a, 0.01);
+  const paused = await pause.finished;
+  expect(paused).toMatchObject({ code: 0, stderr: expect.stringContaining(`(pid ${runner}) does not answer`) });
+  expect((await run.finished).code).toBe(3);
+}, 60_000);
+
+test('a run says once that it waits for a limit, not again when the first session goes ahead', async () => {
+  // The first goes first again, because another waits for it; a third one could start all the time.
+  const group = await user.group('one', { a: [], b: ['--depends-on', 'a'], c: [] }, '--concurrent', '1');
+  const run = user.start('group', 'run', group, '--output', 'text');
+  const a = await user.begun(group, 'a');
+  // Far enough away that it still holds when a busy machine comes to read it; the test waits until then.
+  const resetsAt = Math.ceil(Date.now() / 1000) + 5;
+  const info = { status: 'rejected', resetsAt, rateLimitType: 'five_hour' };
+  await a.print({ type: 'rate_limit_event', rate_limit_info: info });
+  await a.print(resultLine(0, { is_error: true, result: 'You’ve hit your session limit', api_error_status: 429 }));
+  const probe = await user.begun(group, 'a');
+  await probe.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content: [] } });
+  await probe.succeed();
+  await Promise.all(['b', 'c'].map(async (name) => (await user.begun(group, name)).succeed()));
+  const { code, stdout } = await run.finished;
+  expect(code).toBe(0);
+  expect(stdout.match(/waiting \(limit\)/g)).toHaveLength(1);
+}, 60_000);
+
+interface Budget {
+  readonly spentUsd: number;
+  readonly reservedUsd: number;
+  readonly leftUsd: number;
+  readonly limitUsd: number;
+  readonly sessions: readonly { readonly spentUsd: number; readonly reservedUsd: number }[];
+  readonly models: readonly object[];
+}
+
+test('the budget adds up while sessions run, with and without a runner', async () => {
+  const group = await user.group('auth', { api: ['--max-budget-usd', '0.5'] }, '--max-budget-usd', '2');
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  await sayCost(api, 0.2);
+  const expected = { spentUsd: 0.2, reservedUsd: 0.3, leftUsd: 1.5, limitUsd: 2 };
+  const tokens = { input: 100, output: 20, cacheRead: 3, cacheCreation: 4 };
+  const check = async () => {
+    const shown = await user.json<Budget>('group', 'budget', group);
+    for (const [name, usd] of Object.entries(expected)) expect(shown[name as keyof Budget]).toBeCloseTo(usd);
+    expect(shown.sessions).toMatchObject([{ name: 'api', status: 'running', spentUsd: 0.2, limitUsd: 0.5 }]);
+    expect(shown.models).toEqual([{ model: 'claude-opus-4-8', costUsd: 0.2, tokens }]);
+  };
+  await check();
+  run.kill('SIGKILL');
+  await run.finished;
+  await check();
+  // A message that claude has not counted yet makes it an estimate.
+  const usage = { input_tokens: 1_000_000, output_tokens: 1 };
+  const text = { id: 'm1', model: 'claude-opus-4-8', usage, content: [{ type: 'text', text: 'Hm.' }] };
+  await api.print({ type: 'assistant', message: text });
+  const shown = await user.ok('group', 'budget', group);
+  expect(shown).toMatch(/Spent: ~\$\d/);
+  expect(shown).toMatch(/claude-opus-4-8\s+~\$/);
+  expect(shown).toContain('~ estimated');
+  // Whoever is asked, nobody forgets what a session has used whose runner is gone.
+  const spent = /Spent: (~\$[\d.]+)/.exec(shown)?.[1] ?? 'no amount';
+  for (const command of ['group show', 'group list', 'group watch', 'session list', 'session show', 'group report']) {
+    const [noun = '', verb = ''] = command.split(' ');
+    const of = command === 'group list' ? [] : [noun === 'session' && verb === 'show' ? `${group}/api` : group];
+    const { stdout } = await user.run(noun, verb, ...of);
+    const plain = stdout.replaceAll('\\', '');
+    expect({ command, shows: plain.includes(spent) ? spent : stdout }).toEqual({ command, shows: spent });
+  }
+  expect(await user.ok('group', 'report', group)).toContain('## auth: interrupted');
+}, 60_000);
+
+test('the cap is raised for a live runner and without one, but not below what is spent', async () => {
+  const group = await user.group('auth', { api: [] }, '--max-budget-usd', '1');
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  expect(await user.run('group', 'budget', group, '--raise-to', '3')).toMatchObject({
+    code: 0,
+    stderr: `The cap of ${group} is $3.00 now.\n`,
+  });
+  await user.event(group, 'request_answered');
+  const atOnce = await user.run('group', 'budget', group, '--raise-to', '2.5');
+  expect(atOnce).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(`group edit ${group} --max-budget-usd 2.5\n`),
+  });
+  await user.ok('group', 'edit', group, '--max-budget-usd', '2.5');
+  const rested = await user.run('group', 'budget', group, '--raise-to', '0.5');
+  const [first = '', then = ''] = rested.stderr.trim().split('lower it with: ')[1]?.split(' · ') ?? [];
+  const pause = user.start(...first.split(' ').slice(1));
+  await obeyInterrupt(api, 0.4);
+  expect((await pause.finished).code).toBe(0);
+  expect((await run.finished).code).toBe(3);
+  await user.ok(...then.split(' ').slice(1));
+  const raised = await user.run('group', 'budget', group, '--raise-to', '4', '--json');
+  expect(raised).toMatchObject({ code: 0, stderr: expect.stringContaining(`group resume ${group}`) });
+  expect(JSON.parse(raised.stdout)).toMatchObject({ limitUsd: 4, spentUsd: 0.4, reservedUsd: 0, leftUsd: 3.6 });
+  const log = user.events(group).length;
+  expect(await user.run('group', 'budget', group, '--raise-to', '0.4')).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringContaining('has spent $0.40 already'),
+  });
+  expect(user.events(group).length).toBe(log);
+}, 60_000);

@@ -1,0 +1,147 @@
+/**
+ * Promises about several processes at one group: additions at the same moment all succeed with numbers of their own; a
+ * live runner is asked and answers; what needs the group for itself is refused as busy; watchers see every event.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { answerRequests } from '../../../src/runner/request-answers.ts';
+import { type GroupWriter, openGroupWriter } from '../../../src/store/group-writer.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { launcher, User } from '../../support/cli/user.ts';
+import { begin, usage } from '../../support/view/sample-run.ts';
+
+const world = createRealWorld();
+const runId = 'the-runner';
+
+let user: User;
+let writer: GroupWriter | undefined;
+beforeEach(() => {
+  user = new User();
+});
+afterEach(() => {
+  writer?.close();
+  writer = undefined;
+  user.remove();
+});
+
+/** This process becomes the live runner of the group. */
+function hold(group: string): GroupWriter {
+  const opened = openGroupWriter(world, user.data, group, runId);
+  if (!opened.ok) throw new Error(opened.failure.message);
+  writer = opened.value;
+  writer.record([{ type: 'group_started', run: { id: runId, runner: world.machine.self } }]);
+  return writer;
+}
+
+/** Answers requests as a runner does, until the promise is settled. */
+async function answering<T>(held: GroupWriter, pending: Promise<T>): Promise<T> {
+  let isSettled = false;
+  const settled = pending.finally(() => {
+    isSettled = true;
+  });
+  while (!isSettled) {
+    answerRequests(world, held, runId, (bodies) => held.record(bodies));
+    await Bun.sleep(10);
+  }
+  return settled;
+}
+
+test('ten sessions added at the same moment', async () => {
+  const group = await user.ok('group', 'create', 'auth');
+  const names = Array.from({ length: 10 }, (_, index) => `s${index}`);
+  const ids = await Promise.all(names.map((name) => user.add(group, name)));
+  expect(ids.map((id) => Number.parseInt(id, 10)).sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  const listed = await user.json<{ id: string }[]>('session', 'list', group);
+  expect(listed.map(({ id }) => id)).toEqual([...ids].sort());
+}, 60_000);
+
+test('a live runner adds and removes sessions when asked, and its refusals are told', async () => {
+  const group = await user.makeGroup();
+  const held = hold(group);
+  const added = await answering(held, user.add(group, 'docs', '--depends-on', 'web'));
+  expect([...held.state.sessions.keys()][2]).toBe(added);
+  expect(held.state.sessions.get(added)?.definition.dependsOn).toEqual([[...held.state.sessions.keys()][1] as string]);
+  const refused = await answering(held, user.run('session', 'remove', `${group}/web`));
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  const removed = await answering(held, user.run('session', 'remove', `${group}/docs`));
+  expect(removed).toMatchObject({ code: 0 });
+  expect(held.state.sessions.has(added)).toBe(false);
+}, 60_000);
+
+test('when the runner goes without an answer, the command does it itself', async () => {
+  const group = await user.makeGroup();
+  hold(group);
+  const pending = user.add(group, 'docs');
+  const { requests } = (writer as GroupWriter).paths;
+  while (world.files.list(requests).length === 0) await Bun.sleep(10);
+  writer?.close();
+  expect(await pending).toStartWith('003-');
+  expect(world.files.list(requests)).toEqual([]);
+}, 60_000);
+
+test('run, archive and delete are refused while a runner is alive', async () => {
+  const group = await user.makeGroup();
+  hold(group);
+  for (const args of [
+    ['group', 'run', group],
+    ['group', 'run', group, '--output', 'json'],
+    ['group', 'resume', group],
+    ['group', 'archive', group],
+    ['group', 'delete', group],
+  ]) {
+    expect(await user.run(...args)).toMatchObject({ code: 4, stdout: '' });
+  }
+  expect((await user.json<{ status: string }>('group', 'show', group)).status).toBe('running');
+}, 60_000);
+
+test('nobody is asked whether a group that is running shall be deleted', async () => {
+  const group = await user.makeGroup();
+  hold(group);
+  let shown = '';
+  const child = Bun.spawn([launcher, 'group', 'delete', group], {
+    env: user.env,
+    terminal: {
+      cols: 400,
+      rows: 10,
+      data: (terminal, data) => {
+        shown += Buffer.from(data).toString('utf8');
+        if (shown.includes('?')) terminal.write('y\r');
+      },
+    },
+  });
+  expect(await child.exited).toBe(4);
+  expect(shown).not.toContain('?');
+  expect(shown).toContain(`The group ${group} is held by process ${process.pid} on `);
+  // Without a terminal the same is said, and not that nobody can be asked.
+  const refused = await user.run('group', 'delete', group);
+  expect(refused).toMatchObject({ code: 4, stdout: '' });
+  expect(refused.stderr).toBe(shown.replaceAll('\r\n', '\n'));
+  expect((await user.run('group', 'delete', '--help')).stdout).toContain('pause');
+}, 60_000);
+
+test('watchers are told what happened and what happens, and end with the group', async () => {
+  const group = await user.makeGroup();
+  const held = hold(group);
+  const [api, web] = [...held.state.sessions.keys()] as [string, string];
+  const record = (id: string): void => {
+    const [starting, startedEvent, identified] = begin(id);
+    held.record([starting, startedEvent, identified].flatMap((event) => event ?? []));
+    const attemptId = `attempt-${id.slice(0, 3)}-1`;
+    held.record([{ type: 'session_completed', sessionId: id, attemptId, result: 'ok', usage: usage(0.1, 10, 20, 30) }]);
+  };
+  record(api);
+  const json = user.start('group', 'watch', group, '--output', 'json');
+  const text = user.start('group', 'watch', group);
+  record(web);
+  held.record([{ type: 'group_completed' }]);
+  held.close();
+  const [asJson, asText] = await Promise.all([json.finished, text.finished]);
+  const types = asJson.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line).type);
+  const each = ['session_started', 'session_completed'];
+  expect(types).toEqual(['header', 'group_started', ...each, ...each, 'group_completed']);
+  expect([asJson.code, asText.code]).toEqual([0, 0]);
+  expect(asText.stdout).toContain('002 web  completed');
+  expect(asText.stdout).toContain('2 of 2 sessions completed');
+}, 60_000);

@@ -1,0 +1,147 @@
+/**
+ * Promises: `try` shows a group at work in the dashboard without an account, from a data folder of its own; it ends
+ * when it is left, after the given time or with its terminal, and nothing of it stays: no file, no process, no group of
+ * the user's.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { launcher, User } from '../../support/cli/user.ts';
+import { packageRoot, pinnedClaude, until } from '../../support/cli.ts';
+import { TestTerminal } from '../../support/terminal.ts';
+
+const timeoutMs = 120_000;
+let user: User;
+let tmp: string;
+let terminals: TestTerminal[];
+beforeEach(() => {
+  user = new User();
+  tmp = join(user.folder, 'tmp');
+  mkdirSync(tmp);
+  user.env.TMPDIR = tmp;
+  terminals = [];
+});
+afterEach(() => {
+  for (const terminal of terminals) terminal.close();
+  user.remove();
+});
+
+function open(...command: string[]): TestTerminal {
+  const terminal = new TestTerminal(command, { cwd: user.folder, env: user.env });
+  terminals.push(terminal);
+  return terminal;
+}
+
+/** Processes that were started below the temporary folder of this test, or for it. */
+function left(): string[] {
+  return readdirSync('/proc').filter((pid) => {
+    try {
+      return (
+        /^\d+$/.test(pid) && Bun.file(`/proc/${pid}/environ`).size >= 0 && environment(pid).includes(`TMPDIR=${tmp}`)
+      );
+    } catch {
+      return false;
+    }
+  });
+}
+
+function environment(pid: string): string {
+  return Bun.spawnSync(['cat', `/proc/${pid}/environ`]).stdout.toString();
+}
+
+async function expectNothingLeft(): Promise<void> {
+  await until(() => left().length === 0);
+  expect(readdirSync(tmp).filter((name) => name.startsWith('claude-code-agent-try-'))).toEqual([]);
+  expect(await user.json('ls')).toEqual([]);
+}
+
+test('the dashboard, until it is left with q', async () => {
+  const terminal = open(launcher, 'try');
+  await terminal.shows('Cross-Project', 'auth-module', 'integration', 'running');
+  expect(terminal.isAlternate).toBe(true);
+  expect(readdirSync(tmp)).toHaveLength(1);
+  terminal.type('q');
+  expect(await terminal.exited).toBe(0);
+  expect(terminal.text()).toContain('Next: claude-code-agent init');
+  expect({ isAlternate: terminal.isAlternate, isCooked: terminal.isCooked }).toEqual({
+    isAlternate: false,
+    isCooked: true,
+  });
+  await expectNothingLeft();
+}, 120_000);
+
+test(
+  'what is asked to leave by itself does',
+  async () => {
+    const terminal = open(launcher, 'try', '--seconds', '1');
+    expect(await terminal.exited).toBe(0);
+    expect(terminal.raw).toContain('auth-module');
+    await expectNothingLeft();
+  },
+  timeoutMs,
+);
+
+test(
+  'its terminal may be closed',
+  async () => {
+    const terminal = open(launcher, 'try');
+    await terminal.shows('auth-module', 'running');
+    terminal.kill('SIGHUP');
+    await terminal.exited;
+    await expectNothingLeft();
+  },
+  timeoutMs,
+);
+
+test(
+  'npm run demo is the same on a terminal',
+  async () => {
+    user.env.PATH = `${user.env.PATH}:${dirname(process.execPath)}`;
+    const terminal = open('sh', join(packageRoot, 'examples', 'demo.sh'));
+    await terminal.shows('Cross-Project', 'running');
+    terminal.type('q');
+    expect(await terminal.exited).toBe(0);
+    await expectNothingLeft();
+  },
+  timeoutMs,
+);
+
+test(
+  'without a terminal it prints what happens',
+  async () => {
+    const ran = await user.run('try', '--seconds', '1');
+    expect(ran).toMatchObject({ code: 0 });
+    expect(ran.stdout).toContain('4 sessions to do');
+    expect(ran.stdout).toContain('That was a rehearsal');
+    // Of what is removed nothing is advised.
+    expect(ran.stdout.match(/^(Next|Transcripts): .*$/gm)).toEqual([expect.stringMatching(/^Next: \S+ init /)]);
+    await expectNothingLeft();
+  },
+  timeoutMs,
+);
+
+test.each([['0'], ['x'], ['1.5'], ['9999'], ['']])('--seconds %j is refused', async (seconds) => {
+  const refused = await user.run('try', '--seconds', seconds);
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toContain('a whole number from 1 to 3600');
+});
+
+test('without git, claude or a temporary folder it says what is missing and leaves nothing', async () => {
+  const tools = join(user.folder, 'tools');
+  mkdirSync(tools);
+  for (const tool of ['sh', 'dirname', 'mkdir', 'readlink', 'find', 'uname']) {
+    symlinkSync(Bun.which(tool) ?? '', join(tools, tool));
+  }
+  const env = { PATH: tools, CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude() };
+  const withoutGit = await user.runWith({ env }, 'try');
+  expect(withoutGit).toMatchObject({ code: 2, stdout: '' });
+  expect(withoutGit.stderr).toContain('git is needed');
+  expect(readdirSync(tmp)).toEqual([]);
+  const withoutClaude = await user.runWith({ env: { CLAUDE_CODE_AGENT_CLAUDE: '/nowhere/claude' } }, 'try');
+  expect(withoutClaude).toMatchObject({ code: 2, stdout: '' });
+  expect(withoutClaude.stderr).toContain('CLAUDE_CODE_AGENT_CLAUDE names /nowhere/claude, which is not a file.');
+  expect(readdirSync(tmp)).toEqual([]);
+  const nowhere = await user.runWith({ env: { TMPDIR: '/dev/null' } }, 'try');
+  expect(nowhere).toMatchObject({ code: 2, stdout: '' });
+  expect(nowhere.stderr).toContain('Set TMPDIR');
+});

@@ -1,0 +1,300 @@
+/**
+ * Promises of the clean-up: merged worktrees and branches go, whatever is nowhere else stays unless --force is given,
+ * no repository remembers a worktree that is gone, and the user's own checkout is as it was.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type CleanUp, cleanUpSessions } from '../../../src/app/delivery/worktree-cleanup.ts';
+import type { Result } from '../../../src/core/failure.ts';
+import type { World } from '../../../src/system/world.ts';
+import { quietContext, type WorktreeGroup, WorktreeUser } from '../../support/cli/worktree-ground.ts';
+import { git } from '../../support/git/repository.ts';
+
+let user: WorktreeUser;
+let before: string;
+beforeEach(() => {
+  user = new WorktreeUser();
+  writeFileSync(join(user.shop, 'unfinished.txt'), 'of the user');
+  before = git(user.shop, 'status', '--porcelain');
+});
+afterEach(() => {
+  if (existsSync(user.gitDir)) {
+    expect(git(user.shop, 'status', '--porcelain')).toBe(before);
+    git(user.shop, 'fsck', '--strict');
+  }
+  user.remove();
+});
+
+const archive = (group: WorktreeGroup, ...more: string[]) => user.run('group', 'archive', group.id, ...more);
+
+/** As after a hand-over: what is nowhere else stays. */
+async function tidy(group: WorktreeGroup): Promise<CleanUp> {
+  const context = quietContext(user, user.world);
+  let outcome: Result<CleanUp> | undefined;
+  await group.writeAsync(async (writer) => {
+    outcome = await cleanUpSessions(context, writer, [...writer.state.sessions.keys()], { force: false });
+  });
+  if (outcome?.ok !== true) throw new Error(outcome?.failure.message);
+  return outcome.value;
+}
+
+test('what is merged goes, and what was never worked in', async () => {
+  const group = user.group('auth', ['api', 'web', 'idle']);
+  group.commit('api');
+  const kept = group.commit('web');
+  group.merge('api');
+  const { cleaned, kept: stays } = await tidy(group);
+  expect(cleaned).toEqual(['api', 'idle'].map((name) => group.session(name)));
+  const why = expect.stringContaining(`1 commit of ${group.branch('web')} is neither in main`);
+  expect(stays).toEqual([{ sessionId: group.session('web'), why }]);
+  expect(user.worktrees()).toEqual([group.path('web')]);
+  expect(user.branches()).toEqual([group.branch('web'), 'main']);
+  expect(git(user.shop, 'rev-parse', group.branch('web'))).toBe(kept);
+  expect(['api', 'web', 'idle'].map((name) => group.hasWorkspace(name))).toEqual([false, true, false]);
+  // Merged by hand afterwards, it goes with the group.
+  group.merge('web');
+  expect(await archive(group)).toMatchObject({ code: 0 });
+  expect(user.worktrees()).toEqual([]);
+  expect(user.branches()).toEqual(['main']);
+});
+
+test('--force removes what is unmerged', async () => {
+  const group = user.group('auth', ['api']);
+  group.commit('api');
+  writeFileSync(join(group.path('api'), 'more.txt'), 'x');
+  expect(await archive(group, '--force')).toMatchObject({ code: 0 });
+  expect([user.worktrees(), user.branches()]).toEqual([[], ['main']]);
+  expect(group.isThere('api')).toBe(false);
+});
+
+const inTheWay: readonly (readonly [string, (group: WorktreeGroup) => void, string])[] = [
+  ['a changed file', (group) => writeFileSync(join(group.path('api'), 'README.md'), 'new'), 'in no commit: README.md'],
+  ['a new file', (group) => writeFileSync(join(group.path('api'), 'a "b".txt'), 'x'), 'in no commit: a "b".txt'],
+  [
+    'commits on no branch',
+    (group) => {
+      git(group.path('api'), 'checkout', '--quiet', '--detach');
+      group.commit('api');
+    },
+    'on no branch',
+  ],
+  [
+    'a rebase in the middle',
+    (group) => {
+      group.commit('api');
+      group.merge('api');
+      group.commit('api', 'second.txt');
+      git(group.path('api'), 'reset', '--quiet', '--hard', 'HEAD~1');
+      git(group.path('api'), 'checkout', '--quiet', 'HEAD@{1}');
+    },
+    'on no branch',
+  ],
+  [
+    'a stash',
+    (group) => {
+      writeFileSync(join(group.path('api'), 'README.md'), 'stashed');
+      git(group.path('api'), 'stash', '--quiet');
+    },
+    'a stash of cca/auth/001-api',
+  ],
+  [
+    'a lock of somebody',
+    (group) => git(user.shop, 'worktree', 'lock', '--reason', 'mine for now', group.path('api')),
+    'locked (mine for now)',
+  ],
+  ['its link to git removed', (group) => rmSync(join(group.path('api'), '.git')), 'Git does not know its folder'],
+  [
+    'a repository of its own instead',
+    (group) => {
+      rmSync(join(group.path('api'), '.git'));
+      git(group.path('api'), 'init', '--quiet');
+    },
+    'Git does not know its folder',
+  ],
+  [
+    'a branch that is damaged',
+    (group) => writeFileSync(join(user.gitDir, 'refs/heads', group.branch('api')), `${'1'.repeat(40)}\n`),
+    'names no commit',
+  ],
+];
+
+for (const [what, prepare, why] of inTheWay) {
+  test(`stays: ${what}`, async () => {
+    const group = user.group('auth', ['api']);
+    prepare(group);
+    const { cleaned, kept } = await tidy(group);
+    expect(cleaned).toEqual([]);
+    expect(kept).toEqual([{ sessionId: group.session('api'), why: expect.stringContaining(why) }]);
+    expect([group.isThere('api'), group.hasWorkspace('api')]).toEqual([true, true]);
+    if (what.includes('damaged')) rmSync(join(user.gitDir, 'refs/heads', group.branch('api')));
+  });
+}
+
+test('what git ignores and what we ourselves wrote is no work', async () => {
+  const group = user.group('auth', ['api']);
+  writeFileSync(join(group.path('api'), 'debug.log'), 'x');
+  writeFileSync(join(group.path('api'), '.cpm-progress-abc.md'), 'x');
+  expect(await archive(group)).toMatchObject({ code: 0 });
+  expect(user.worktrees()).toEqual([]);
+});
+
+test('what a remote repository has is merged', async () => {
+  const group = user.group('auth', ['api']);
+  group.commit('api');
+  user.repository.bare(join(user.folder, 'server.git'));
+  git(user.shop, 'remote', 'add', 'origin', join(user.folder, 'server.git'));
+  git(user.shop, 'push', '--quiet', '--set-upstream', 'origin', group.branch('api'));
+  expect(await archive(group)).toMatchObject({ code: 0 });
+  expect(user.branches()).toEqual(['main']);
+  expect(readFileSync(join(user.gitDir, 'config'), 'utf8')).not.toContain('cca/auth');
+});
+
+test('a branch that is checked out elsewhere stays; its worktree goes', async () => {
+  const group = user.group('auth', ['api']);
+  git(group.path('api'), 'checkout', '--quiet', '--detach');
+  const mine = join(user.folder, 'mine');
+  git(user.shop, 'worktree', 'add', '--quiet', mine, group.branch('api'));
+  const { notes } = await tidy(group);
+  expect(notes).toEqual([expect.stringContaining(`The branch ${group.branch('api')} stays`)]);
+  expect(notes[0]).toContain('checked out in');
+  expect(user.worktrees()).toEqual([mine]);
+  expect(user.branches()).toContain(group.branch('api'));
+});
+
+test('gone already: the folder, the branch, git’s own note of the worktree', async () => {
+  const group = user.group('auth', ['folder', 'branch', 'note', 'both']);
+  for (const name of ['folder', 'both']) rmSync(group.path(name), { recursive: true });
+  git(group.path('branch'), 'checkout', '--quiet', '--detach');
+  git(user.shop, 'branch', '-D', group.branch('branch'));
+  rmSync(git(group.path('note'), 'rev-parse', '--absolute-git-dir'), { recursive: true });
+  git(user.shop, 'worktree', 'prune');
+  git(user.shop, 'branch', '-D', group.branch('both'));
+  const { cleaned, kept } = await tidy(group);
+  expect(cleaned).toEqual(['folder', 'branch', 'both'].map((name) => group.session(name)));
+  // Nobody can say what is new in a folder that git does not know any more.
+  expect(kept).toEqual([
+    { sessionId: group.session('note'), why: expect.stringContaining('Git does not know its folder') },
+  ]);
+  expect([user.worktrees(), user.branches()]).toEqual([[], [group.branch('note'), 'main']]);
+  expect(await archive(group, '--force')).toMatchObject({ code: 0 });
+  expect([group.isThere('note'), group.hasWorkspace('note'), user.branches()]).toEqual([false, false, ['main']]);
+});
+
+test('the repository is gone: nothing is guessed', async () => {
+  const group = user.group('auth', ['api']);
+  renameSync(user.shop, join(user.folder, 'moved'));
+  expect((await tidy(group)).kept).toMatchObject([{ why: expect.stringContaining('is gone, so nobody can tell') }]);
+  expect(group.isThere('api')).toBe(true);
+  expect(await archive(group, '--force')).toMatchObject({ code: 0 });
+  expect([group.isThere('api'), group.hasWorkspace('api')]).toEqual([false, false]);
+  renameSync(join(user.folder, 'moved'), user.shop);
+});
+
+test('nobody’s ground is removed under his feet', async () => {
+  const group = user.group('auth', ['api']);
+  const inside = await user.runWith({ cwd: group.path('api') }, 'group', 'archive', group.id, '--force');
+  expect(inside.stderr).toContain('You are in it');
+  expect(group.isThere('api')).toBe(true);
+});
+
+/** A world that ends like a killed process at its `step`th call that changes something. */
+function dyingWorld(world: World, step: number): { readonly world: World; readonly died: () => boolean } {
+  let calls = 0;
+  const changing = <A extends unknown[], R>(act: (...args: A) => R) => {
+    return (...args: A): R => {
+      calls += 1;
+      if (calls >= step) throw new Error('killed');
+      return act(...args);
+    };
+  };
+  const { files, processes } = world;
+  const dying: World = {
+    ...world,
+    files: { ...files, rename: changing(files.rename), remove: changing(files.remove) },
+    processes: {
+      ...processes,
+      run: (options) => {
+        const changes = options.args.includes('remove') || options.args.includes('update-ref');
+        return changes ? changing(processes.run)(options) : processes.run(options);
+      },
+    },
+  };
+  return { world: dying, died: () => calls >= step };
+}
+
+test('run again after a crash at any step, it finishes', async () => {
+  for (let step = 1; ; step += 1) {
+    const group = user.group(`auth-${step}`, ['api']);
+    group.commit('api', `api-${step}.txt`);
+    group.merge('api');
+    const { world, died } = dyingWorld(user.world, step);
+    const context = quietContext(user, world);
+    const cleaning = group.writeAsync(async (writer) => {
+      await cleanUpSessions(context, writer, [group.session('api')], { force: false });
+    });
+    // Whether it throws or says that it could not go on: nothing more is changed from that step on.
+    await cleaning.catch(() => {});
+    const killed = died();
+    if (killed) expect(await archive(group)).toMatchObject({ code: 0 });
+    expect([user.worktrees(), user.branches(), group.hasWorkspace('api')]).toEqual([[], ['main'], false]);
+    expect(user.world.files.list(join(group.path('api'), '..'))).not.toContain('worktree.removed');
+    if (!killed) {
+      expect(step).toBeGreaterThan(5);
+      return;
+    }
+  }
+}, 30_000);
+
+test('a worktree that git was killed in the middle of making is no lock of somebody', async () => {
+  const group = user.group('auth', ['api']);
+  const note = git(group.path('api'), 'rev-parse', '--git-path', 'locked');
+  writeFileSync(note, 'initializing');
+  expect(await archive(group)).toMatchObject({ code: 0 });
+  expect(user.worktrees()).toEqual([]);
+});
+
+test('what is logged is what was removed; the list of FABER is kept in step', async () => {
+  const group = user.group('auth', ['api', 'web']);
+  group.commit('web');
+  const list = join(user.shop, '.fractary/faber/worktrees.json');
+  mkdirSync(join(user.shop, '.fractary/faber'), { recursive: true });
+  const entry = (name: string) => ({ work_id: '1', run_id: 'run-1', path: group.path(name), branch: 'x' });
+  writeFileSync(list, JSON.stringify({ theirs: 1, worktrees: [entry('api'), entry('web')] }));
+  before = git(user.shop, 'status', '--porcelain');
+  const context = quietContext(user, user.world);
+  let outcome: unknown;
+  await group.writeAsync(async (writer) => {
+    outcome = await cleanUpSessions(context, writer, [group.session('api'), group.session('web')], { force: false });
+  });
+  expect(outcome).toMatchObject({
+    ok: true,
+    value: { cleaned: [group.session('api')], kept: [{ sessionId: group.session('web') }] },
+  });
+  expect([group.hasWorkspace('api'), group.hasWorkspace('web')]).toEqual([false, true]);
+  const left = JSON.parse(readFileSync(list, 'utf8'));
+  expect(left).toMatchObject({ theirs: 1, worktrees: [entry('web')] });
+});
+
+test('files that cannot be removed: a sentence, and the next time all goes', async () => {
+  const group = user.group('auth', ['api']);
+  const { files } = user.world;
+  const remove = (path: string): void => {
+    if (path.endsWith('.removed') && files.entryKind(path) !== null) {
+      throw Object.assign(new Error('no'), { code: 'EACCES' });
+    }
+    files.remove(path);
+  };
+  const world = { ...user.world, files: { ...files, remove } };
+  const context = quietContext(user, world);
+  await group.writeAsync(async (writer) => {
+    const outcome = await cleanUpSessions(context, writer, [group.session('api')], { force: false });
+    expect(outcome).toMatchObject({
+      ok: true,
+      value: { cleaned: [], kept: [{ why: expect.stringContaining('EACCES') }] },
+    });
+  });
+  expect(group.hasWorkspace('api')).toBe(true);
+  expect(await archive(group)).toMatchObject({ code: 0 });
+  expect(group.hasWorkspace('api')).toBe(false);
+});

@@ -1,0 +1,282 @@
+/**
+ * Promises of `group delete` and `session remove` with worktrees: without --force nothing that is in no commit goes,
+ * with it that is committed first; branches with unmerged commits stay and are named with their commits, and so is all
+ * that git cannot keep; and git remembers no worktree that is gone.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { leftoversOf, releaseWorktrees } from '../../../src/app/delivery/worktree-cleanup.ts';
+import { groupPaths } from '../../../src/store/paths.ts';
+import { makeFifo } from '../../../src/system/libc.ts';
+import { quietContext, type WorktreeGroup, WorktreeUser } from '../../support/cli/worktree-ground.ts';
+import { git } from '../../support/git/repository.ts';
+
+let user: WorktreeUser;
+beforeEach(() => {
+  user = new WorktreeUser();
+});
+afterEach(() => {
+  git(user.shop, 'fsck', '--strict');
+  expect(git(user.shop, 'status', '--porcelain')).toBe('');
+  user.remove();
+});
+
+/** As the commands do it after somebody said yes on a terminal; `force` as after --force. */
+function release(group: WorktreeGroup, force: boolean) {
+  const context = quietContext(user, user.world);
+  const paths = groupPaths(user.data, group.id);
+  const command = ['group', 'delete', group.id];
+  const told: string[] = [];
+  const tell = (note: string): void => {
+    told.push(note);
+  };
+  return leftoversOf(context, paths, group.state)
+    .then((all) => releaseWorktrees(context, paths, all, { force, command, tell }))
+    .then((released) => (released.ok ? told : released));
+}
+
+test('without --force: commits stay on their branch, which is named; the worktrees go', async () => {
+  const group = user.group('auth', ['api', 'web']);
+  const work = group.commit('api');
+  const told = await release(group, false);
+  expect(told).toEqual([expect.stringContaining(`The branch ${group.branch('api')} stays in `)]);
+  expect(told).toEqual([expect.stringContaining(` at ${work.slice(0, 12)}: 1 commit is not merged.`)]);
+  expect(user.worktrees()).toEqual([]);
+  expect(user.branches()).toEqual([group.branch('api'), 'main']);
+  expect(git(user.shop, 'rev-parse', group.branch('api'))).toBe(work);
+});
+
+test('without --force: one file in no commit keeps everything', async () => {
+  const group = user.group('auth', ['api', 'web', 'docs']);
+  writeFileSync(join(group.path('web'), 'notes.txt'), 'x');
+  writeFileSync(join(group.path('docs'), 'notes.txt'), 'x');
+  const refused = await release(group, false);
+  expect(refused).toMatchObject({ ok: false, failure: { reason: 'illegal-transition' } });
+  if (Array.isArray(refused)) return;
+  expect(refused.failure.message).toContain('002 web is in the way. It holds 1 file');
+  expect(refused.failure.message).toContain('1 further session');
+  expect(refused.failure.next.commands).toEqual([['group', 'delete', group.id, '--force']]);
+  expect(user.worktrees()).toHaveLength(3);
+});
+
+/** Of the lines that were printed, the one that tells of this branch. */
+const lineOf = (stderr: string, branch: string): string =>
+  stderr.split('\n').find((line) => line.includes(branch)) ?? '';
+/** Paths in the branch's last commit, by the commit before. */
+const filesOf = (branch: string): string[] => git(user.shop, 'ls-tree', '-r', '--name-only', branch).split('\n');
+
+test('group delete --force: the group goes; all work stays on its branches, which are named', async () => {
+  const group = user.group('auth', ['api', 'web', 'docs', 'idle']);
+  const api = group.commit('api');
+  const docs = group.commit('docs');
+  group.merge('docs');
+  writeFileSync(join(group.path('web'), 'notes.txt'), 'x');
+  writeFileSync(join(group.path('web'), 'debug.log'), 'ignored');
+  writeFileSync(join(group.path('web'), '.cpm-progress-1.md'), 'ours');
+  writeFileSync(join(group.path('web'), 'README.md'), '# Changed\n');
+  const { code, stderr } = await user.run('group', 'delete', group.id, '--force');
+  expect(code).toBe(0);
+  expect([user.worktrees(), existsSync(group.folder)]).toEqual([[], false]);
+  expect(user.branches()).toEqual([group.branch('api'), group.branch('web'), 'main']);
+  const web = git(user.shop, 'rev-parse', group.branch('web'));
+  expect(git(user.shop, 'rev-parse', group.branch('api'))).toBe(api);
+  expect(lineOf(stderr, group.branch('api'))).toContain(api.slice(0, 12));
+  expect(lineOf(stderr, group.branch('web'))).toBe(
+    `Committed on ${group.branch('web')}, ${web.slice(0, 12)}: what was uncommitted in the worktree of 002 web ` +
+      '(README.md, notes.txt).',
+  );
+  expect(stderr).not.toContain(docs);
+  expect(filesOf(group.branch('web'))).toEqual(['.gitignore', 'README.md', 'notes.txt']);
+  expect(git(user.shop, 'show', `${web}:README.md`)).toBe('# Changed');
+  expect(git(user.shop, 'rev-parse', `${web}^`)).toBe(user.base);
+});
+
+test('--force in the middle of a rebase, or on a branch of somebody else: nothing is lost or moved', async () => {
+  const group = user.group('auth', ['api', 'web', 'docs']);
+  const api = group.commit('api', 'same.txt');
+  git(user.shop, 'branch', 'theirs', group.commit('web', 'same.txt'));
+  expect(() => git(group.path('api'), 'rebase', 'theirs')).toThrow('could not apply');
+  git(group.path('web'), 'checkout', '--quiet', 'theirs');
+  writeFileSync(join(group.path('web'), 'notes.txt'), 'x');
+  git(group.path('docs'), 'checkout', '--quiet', '--detach');
+  const loose = group.commit('docs');
+  const theirs = git(user.shop, 'rev-parse', 'theirs');
+  const { code, stderr } = await user.run('group', 'delete', group.id, '--force');
+  expect([code, user.worktrees()]).toEqual([0, []]);
+  expect(git(user.shop, 'rev-parse', 'theirs')).toBe(theirs);
+  expect(git(user.shop, 'rev-parse', group.branch('api'))).toBe(api);
+  const beside = (name: string): string =>
+    user.branches().find((branch) => branch.startsWith(`${group.branch(name)}-`)) ?? `nothing beside ${name}`;
+  expect(git(user.shop, 'show', `${beside('api')}:same.txt`)).toContain('<<<<<<<');
+  expect(git(user.shop, 'rev-parse', `${beside('web')}^`)).toBe(theirs);
+  expect(filesOf(beside('web'))).toContain('notes.txt');
+  expect(beside('docs')).toBe(`${group.branch('docs')}-${loose.slice(0, 12)}`);
+  for (const name of ['api', 'web', 'docs']) expect(lineOf(stderr, beside(name))).not.toBe('');
+});
+
+test('--force: what git cannot keep is named, and what cannot be committed keeps the group', async () => {
+  const group = user.group('auth', ['api', 'web']);
+  mkdirSync(join(group.path('api'), 'vendor'));
+  git(join(group.path('api'), 'vendor'), 'init', '--quiet');
+  writeFileSync(join(group.path('api'), 'vendor/a.txt'), 'a');
+  writeFileSync(join(group.path('web'), 'notes.txt'), 'x');
+  const lock = join(user.gitDir, 'worktrees/worktree1/index.lock');
+  writeFileSync(lock, '');
+  const refused = await user.run('group', 'delete', group.id, '--force');
+  expect(refused.code).toBe(1);
+  expect(refused.stderr).toContain('Thrown away with the worktree of 001 api: repositories within it (vendor/).');
+  expect(refused.stderr).toContain('The worktree of 002 web stays, because its work cannot be committed.');
+  expect(refused.stderr).toContain('index.lock');
+  expect([existsSync(group.folder), user.worktrees()]).toEqual([true, [group.path('web')]]);
+  rmSync(lock);
+  expect(await user.run('group', 'delete', group.id, '--force')).toMatchObject({ code: 0 });
+  expect(filesOf(group.branch('web'))).toContain('notes.txt');
+});
+
+test('--force with a repository that is gone names the folder', async () => {
+  const group = user.group('auth', ['api']);
+  const moved = `${user.shop} moved`;
+  renameSync(user.shop, moved);
+  const { code, stderr } = await user.run('group', 'delete', group.id, '--force');
+  renameSync(moved, user.shop);
+  expect([code, stderr]).toEqual([0, expect.stringContaining('Thrown away: the folder of 001 api')]);
+});
+
+test('group delete --force: what somebody locked keeps the group', async () => {
+  const group = user.group('auth', ['api']);
+  git(user.shop, 'worktree', 'lock', group.path('api'));
+  const refused = await user.run('group', 'delete', group.id, '--force');
+  expect(refused.code).toBe(1);
+  expect(refused.stderr).toContain('It is locked; unlock it with: git worktree unlock');
+  expect([existsSync(group.folder), group.isThere('api')]).toEqual([true, true]);
+  git(user.shop, 'worktree', 'unlock', group.path('api'));
+  expect(await user.run('group', 'delete', group.id, '--force')).toMatchObject({ code: 0 });
+});
+
+test('a damaged group is deleted with its worktrees', async () => {
+  const group = user.group('auth', ['api', 'web']);
+  group.commit('api');
+  rmSync(join(group.folder, 'sessions', group.session('web'), 'workspace.json'));
+  writeFileSync(join(group.folder, 'events.jsonl'), 'no log\n');
+  expect(await user.run('group', 'delete', group.id, '--force')).toMatchObject({ code: 0 });
+  expect(user.worktrees()).toEqual([]);
+  expect(existsSync(group.folder)).toBe(false);
+  // Of the second one nothing said which branch is its own.
+  expect(user.branches()).toEqual([group.branch('api'), group.branch('web'), 'main']);
+});
+
+test('a folder that is a link: the link goes, and what it led to is named', async () => {
+  const group = user.group('auth', ['api']);
+  const [folder, moved] = [groupPaths(user.data, group.id).folder, join(user.folder, 'moved')];
+  renameSync(folder, moved);
+  symlinkSync(moved, folder);
+  const { stderr } = await user.run('group', 'delete', group.id, '--force');
+  expect(stderr).toContain(`what it led to stays: ${moved}`);
+  expect([existsSync(folder), existsSync(moved)]).toEqual([false, true]);
+});
+
+test('a folder of a session that is not in the log any more goes through git as well', async () => {
+  const group = user.group('auth', ['api', 'web'], 'failed');
+  group.write((writer) => writer.record([{ type: 'session_removed', sessionId: group.session('api') }]));
+  expect(await user.run('group', 'delete', group.id, '--force')).toMatchObject({ code: 0 });
+  expect([user.worktrees(), user.branches()]).toEqual([[], ['main']]);
+});
+
+test('session remove: the worktree goes, with --force once its work is committed', async () => {
+  const group = user.group('auth', ['api', 'web'], 'failed');
+  const work = group.commit('api');
+  writeFileSync(join(group.path('api'), 'notes.txt'), 'x');
+  const asked = await user.run('session', 'remove', `${group.id}/api`);
+  expect(asked).toMatchObject({ code: 2 });
+  expect(user.worktrees()).toHaveLength(2);
+  const { code, stderr } = await user.run('session', 'remove', `${group.id}/api`, '--force');
+  expect([code, user.worktrees()]).toEqual([0, [group.path('web')]]);
+  expect(user.branches()).toEqual([group.branch('api'), group.branch('web'), 'main']);
+  const tip = git(user.shop, 'rev-parse', group.branch('api'));
+  expect(git(user.shop, 'rev-parse', `${tip}^`)).toBe(work);
+  expect(stderr).toContain(`The branch ${group.branch('api')} stays in `);
+  expect(stderr).toContain(` at ${tip.slice(0, 12)}: 2 commits are not merged`);
+  expect(readdirSync(join(group.folder, 'sessions'))).toEqual([group.session('web')]);
+  expect(group.state.sessions.has(group.session('api'))).toBe(false);
+});
+
+test('session remove: what is locked keeps the session', async () => {
+  const group = user.group('auth', ['api'], 'failed');
+  git(user.shop, 'worktree', 'lock', group.path('api'));
+  const refused = await user.run('session', 'remove', `${group.id}/api`, '--force');
+  expect(refused.code).toBe(1);
+  expect(refused.stderr).toContain('locked');
+  expect([group.isThere('api'), group.state.sessions.has(group.session('api'))]).toEqual([true, true]);
+});
+
+test('a data folder that was moved: the worktree is found where it is now', async () => {
+  const group = user.group('auth', ['api']);
+  group.commit('api');
+  group.merge('api');
+  const folder = join(user.folder, 'elsewhere');
+  await user.world.files.rename(user.data, folder);
+  const archived = await user.runWith({ env: { CLAUDE_CODE_AGENT_HOME: folder } }, 'group', 'archive', group.id);
+  expect(archived).toMatchObject({ code: 0 });
+  expect(archived.stderr).toContain('Removed 1 worktree');
+  expect([user.worktrees(), user.branches()]).toEqual([[], ['main']]);
+});
+
+test('a data folder that was moved: --force commits all the same', async () => {
+  const group = user.group('auth', ['api']);
+  writeFileSync(join(group.path('api'), 'notes.txt'), 'x');
+  const folder = join(user.folder, 'elsewhere');
+  user.world.files.rename(user.data, folder);
+  const env = { CLAUDE_CODE_AGENT_HOME: folder };
+  expect(await user.runWith({ env }, 'group', 'delete', group.id, '--force')).toMatchObject({ code: 0 });
+  expect([user.worktrees(), filesOf(group.branch('api'))]).toEqual([[], expect.arrayContaining(['notes.txt'])]);
+});
+
+test('a name in a file beside the worktree cannot have a branch of the user deleted', async () => {
+  const group = user.group('auth', ['api'], 'failed');
+  git(user.shop, 'branch', 'precious');
+  const intent = join(group.folder, 'sessions', group.session('api'), 'workspace.json');
+  const text = user.world.files.readText(intent) ?? '';
+  user.world.files.writeAtomic(
+    intent,
+    JSON.stringify({ ...JSON.parse(text), branch: 'precious', path: join(user.folder, 'home') }),
+  );
+  group.write((writer) => writer.record([{ type: 'session_removed', sessionId: group.session('api') }]));
+  expect(await user.run('group', 'delete', group.id, '--force')).toMatchObject({ code: 0 });
+  expect(user.branches()).toContain('precious');
+  expect(existsSync(user.home)).toBe(true);
+});
+
+test.each([
+  ['a file', 'is not a folder', (path: string) => writeFileSync(path, 'x')],
+  ['a FIFO', 'is not a folder', (path: string) => makeFifo(path, 0o600)],
+  ['a dangling link', 'is a link that leads nowhere', (path: string) => symlinkSync('nowhere', path)],
+  ['a link to itself', 'is a symbolic link that leads back to itself', (path: string) => symlinkSync(path, path)],
+])(
+  '%s in place of the folder of sessions: refused in a sentence, and deleted with --force',
+  async (name, what, put) => {
+    const group = user.group('auth', ['api', 'web']);
+    const work = group.commit('api');
+    const sessions = join(group.folder, 'sessions');
+    rmSync(sessions, { recursive: true });
+    put(sessions);
+    const command = `claude-code-agent group delete ${group.id} --force`;
+    expect(await user.run('group', 'delete', group.id, '--yes')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr:
+        name === 'a link to itself'
+          ? `claude-code-agent: ${sessions} ${what}. Remove it, then run the command again.\n`
+          : `claude-code-agent: ${sessions} ${what}, so nobody can tell what would be lost with its worktrees. ` +
+            `Look at it; go on all the same with: ${command}\n`,
+    });
+    expect(user.branches()).toEqual([group.branch('api'), group.branch('web'), 'main']);
+    const { checks } = JSON.parse((await user.run('doctor', '--json')).stdout) as { checks: object[] };
+    const next = expect.stringContaining(command);
+    expect(checks).toContainEqual({ check: 'group', level: 'broken', message: `${sessions} ${what}.`, next });
+    const { code, stderr } = await user.run('group', 'delete', group.id, '--force');
+    expect([code, user.worktrees(), existsSync(group.folder)]).toEqual([0, [], false]);
+    expect(user.branches()).toEqual([group.branch('api'), 'main']);
+    expect(lineOf(stderr, group.branch('api'))).toContain(work.slice(0, 12));
+  },
+);

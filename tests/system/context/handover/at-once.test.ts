@@ -1,0 +1,302 @@
+/**
+ * Promises: hooks that write one resume file at the same time lose nothing of each other, whatever the moment; a hook
+ * that is killed leaves a whole file behind and holds up the next one only for a while; editors that know no lock keep
+ * what they wrote.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import {
+  chmodSync,
+  lutimesSync,
+  mkdirSync,
+  readdirSync,
+  readlinkSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { noteInProject } from '../../../../src/context/handover/note.ts';
+import { readResumeFile } from '../../../../src/context/handover/resume-file.ts';
+import type { ContextFiles } from '../../../../src/context/hook-call.ts';
+import { isolatedBunFlags } from '../../../../src/system/own-program.ts';
+import { packageRoot } from '../../../support/cli.ts';
+import { Root, realFiles } from '../../../support/context/handover/rig.ts';
+
+let root: Root;
+let file: string;
+beforeEach(() => {
+  root = new Root();
+  file = root.project('28-b', 'session_id: "first"', 'session_ids: ["first"]', 'note: "stays"');
+});
+afterEach(() => root.remove());
+
+const now = Date.now();
+const reset = () => root.project('28-b', 'session_id: "first"', 'session_ids: ["first"]', 'note: "stays"');
+const note = (files: ContextFiles, id: string, nowMs = Date.now()) =>
+  noteInProject(files, { id: '28-b', file }, id, nowMs, () => {});
+const ids = () => readResumeFile(root.read(root.resume('28-b'))).sessionIds;
+const entries = () => readdirSync(dirname(file));
+
+/** The real files, with `before` called ahead of every call. */
+function watched(before: (call: string, index: number) => void): ContextFiles {
+  let index = 0;
+  return new Proxy(realFiles, {
+    get(target, name: string) {
+      const method = target[name as keyof ContextFiles] as (...args: unknown[]) => unknown;
+      return (...args: unknown[]) => {
+        before(name, index);
+        index += 1;
+        return method(...args);
+      };
+    },
+  });
+}
+
+function callsOfOneNote(): string[] {
+  const calls: string[] = [];
+  expect(
+    note(
+      watched((call) => calls.push(call)),
+      'counted',
+    ).ok,
+  ).toBe(true);
+  reset();
+  return calls;
+}
+
+test('another session at every moment of the first: who is told that it worked is in the file', () => {
+  const calls = callsOfOneNote();
+  expect(calls).toContain('rename');
+  let waited = 0;
+  for (const moment of calls.keys()) {
+    reset();
+    let other: { readonly ok: boolean } | undefined;
+    const files = watched((_, index) => {
+      if (index === moment) other = note(realFiles, 'other');
+    });
+    expect(note(files, 'mine').ok).toBe(true);
+    expect(ids()).toEqual(expect.arrayContaining(['first', 'mine', ...(other?.ok ? ['other'] : [])]));
+    if (other?.ok === false) waited += 1;
+    expect(note(realFiles, 'other').ok).toBe(true);
+    expect(ids().toSorted()).toEqual(['first', 'mine', 'other']);
+    expect(root.read(root.resume('28-b'))).toContain('note: "stays"');
+    expect(entries()).toEqual(['resume-context.md']);
+  }
+  // The lock was held at some moments, and not at others.
+  expect(waited).toBeGreaterThan(0);
+  expect(waited).toBeLessThan(calls.length);
+});
+
+test('an editor that knows no lock, at every moment: its text is kept until the rename, and so is the session', () => {
+  const calls = callsOfOneNote();
+  for (const moment of calls.keys()) {
+    if (moment > calls.indexOf('rename') - 1) continue;
+    reset();
+    let edited = false;
+    const files = watched((_, index) => {
+      if (index !== moment || edited) return;
+      edited = true;
+      writeFileSync(file, '---\nsession_ids: ["first"]\nnote: "edited"\n---\n');
+    });
+    expect(note(files, 'mine').ok).toBe(true);
+    expect(root.read(root.resume('28-b'))).toContain('note: "edited"');
+    expect(ids()).toEqual(['first', 'mine']);
+  }
+});
+
+test('killed at every moment: the file is whole, and after a while the next session gets in', () => {
+  const calls = callsOfOneNote();
+  for (const moment of calls.keys()) {
+    reset();
+    const killed = watched((_, index) => {
+      if (index >= moment) throw new Error('killed');
+    });
+    expect(() => note(killed, 'mine')).toThrow('killed');
+    expect([['first'], ['first', 'mine']]).toContainEqual([...ids()]);
+    expect(root.read(root.resume('28-b')).endsWith('Notes of 28-b.\n')).toBe(true);
+    expect(note(realFiles, 'next', now + 60_000).ok).toBe(true);
+    expect(ids()).toEqual(expect.arrayContaining(['first', 'next']));
+    expect(entries()).toEqual(['resume-context.md']);
+  }
+});
+
+test('what the system refuses at any call is told, and the file is as it was or has the session', () => {
+  const calls = callsOfOneNote();
+  for (const moment of calls.keys()) {
+    reset();
+    const before = root.read(root.resume('28-b'));
+    const faulty = watched((_, index) => {
+      if (index === moment) throw Object.assign(new Error('EIO'), { code: 'EIO' });
+    });
+    const noted = note(faulty, 'mine');
+    if (!noted.ok) expect(noted.failure.message).toContain('EIO');
+    const after = root.read(root.resume('28-b'));
+    if (after !== before) expect(ids()).toEqual(['first', 'mine']);
+    // A system that refuses to remove the lock leaves it there for as long as its owner lives, which is this process.
+    realFiles.remove(join(dirname(file), '.resume-context.md.lock'));
+  }
+});
+
+test('a fresh lock is waited for and then told; an old one and one from the future are broken', () => {
+  const lock = join(dirname(file), '.resume-context.md.lock');
+  writeFileSync(lock, '');
+  expect(note(realFiles, 'mine', Date.now())).toMatchObject({
+    failure: { reason: 'busy', next: { sentence: expect.stringContaining(lock) } },
+  });
+  for (const seconds of [now / 1000 - 3600, now / 1000 + 3600]) {
+    writeFileSync(lock, '');
+    utimesSync(lock, seconds, seconds);
+    writeFileSync(`${lock}.break`, '');
+    utimesSync(`${lock}.break`, seconds, seconds);
+    expect(note(realFiles, `s${Math.round(seconds)}`).ok).toBe(true);
+  }
+  expect(ids()).toHaveLength(3);
+  expect(entries()).toEqual(['resume-context.md']);
+});
+
+test('the lock of a dead process is broken at once, that of a living one is waited for at any age', async () => {
+  const lock = join(dirname(file), '.resume-context.md.lock');
+  // Another process that holds the lock: it makes it as our hooks do, then waits for its end.
+  const program = join(root.folder, 'holder.ts');
+  const owned = join(packageRoot, 'src', 'world', 'owned-lock.ts');
+  writeFileSync(
+    program,
+    `import { ownedLocks } from ${JSON.stringify(owned)};
+     console.log(ownedLocks.take(${JSON.stringify(lock)}));
+     setInterval(() => {}, 1000);`,
+  );
+  const holder = Bun.spawn([process.execPath, ...isolatedBunFlags, program], { stdin: 'ignore', stdout: 'pipe' });
+  try {
+    await holder.stdout.getReader().read();
+    lutimesSync(lock, now / 1000 - 3600, now / 1000 - 3600);
+    let waits = 0;
+    const waiting = noteInProject(realFiles, { id: '28-b', file }, 'mine', now, () => {
+      waits += 1;
+    });
+    expect(waiting).toMatchObject({ failure: { reason: 'busy', next: { sentence: expect.stringContaining(lock) } } });
+    expect(waits).toBeGreaterThan(0);
+    expect(ids()).toEqual(['first']);
+  } finally {
+    holder.kill('SIGKILL');
+    await holder.exited;
+  }
+  const fresh = Date.now() / 1000;
+  lutimesSync(lock, fresh, fresh);
+  let waits = 0;
+  const taken = noteInProject(realFiles, { id: '28-b', file }, 'mine', Date.now(), () => {
+    waits += 1;
+  });
+  expect(taken.ok).toBe(true);
+  expect(waits).toBe(1);
+  expect(ids()).toEqual(['first', 'mine']);
+  expect(entries()).toEqual(['resume-context.md']);
+});
+
+test.each(['', 'x', 'null', '[]', '{"pid": 1}', '{"pid": "1", "startTime": "", "realm": ""}', '{"pid": -1}'])(
+  'a lock that holds %j is nobody’s: fresh it is waited for',
+  (text) => {
+    writeFileSync(join(dirname(file), '.resume-context.md.lock'), text);
+    expect(note(realFiles, 'mine', Date.now())).toMatchObject({ failure: { reason: 'busy' } });
+    expect(note(realFiles, 'mine', Date.now() + 60_000).ok).toBe(true);
+  },
+);
+
+test.each([0o644, 0o664, 0o600, 0o640])('a resume file of mode %o keeps it', (mode) => {
+  chmodSync(file, mode);
+  expect(note(realFiles, 'mine').ok).toBe(true);
+  expect(statSync(file).mode & 0o777).toBe(mode);
+});
+
+test('what is not ours is never removed: folders and links of those names', () => {
+  const folder = dirname(file);
+  const lock = join(folder, '.resume-context.md.lock');
+  mkdirSync(join(lock, 'kept'), { recursive: true });
+  utimesSync(lock, 1, 1);
+  expect(note(realFiles, 'mine')).toMatchObject({ failure: { reason: 'busy' } });
+  expect(readdirSync(lock)).toEqual(['kept']);
+  realFiles.remove(lock);
+  const victim = root.write('victim.txt', 'kept');
+  symlinkSync(victim, lock);
+  expect(note(realFiles, 'mine', now + 60_000)).toMatchObject({ failure: { reason: 'busy' } });
+  expect(readlinkSync(lock)).toBe(victim);
+  realFiles.remove(lock);
+  symlinkSync(victim, join(folder, '.resume-context.md.new'));
+  expect(note(realFiles, 'mine')).toMatchObject({ failure: { reason: 'write-failed' } });
+  expect(root.read('victim.txt')).toBe('kept');
+  expect(ids()).toEqual(['first']);
+});
+
+test('20 real hooks at once: every id is in the list, and all else of the file is as it was', async () => {
+  const text = '---\nsession_id: ""\nsession_ids: []\nnote: "stays"\n---\nBody \u00e4\n';
+  const folder = join(root.folder, 'project');
+  root.write('project/01-planning/resume-context.md', text);
+  const wanted = Array.from({ length: 20 }, (_, index) => `session-${index}`);
+  const hooks = wanted.map((id) =>
+    Bun.spawn(
+      [process.execPath, ...isolatedBunFlags, join(packageRoot, 'src', 'hook-main.ts'), 'handover', 'pre-compact'],
+      {
+        cwd: root.folder,
+        env: { PATH: process.env.PATH ?? '', CLAUDE_PROJECT_DIR: folder },
+        stdin: Buffer.from(JSON.stringify({ session_id: id, hook_event_name: 'PreCompact', trigger: 'auto' })),
+        stdout: 'pipe',
+        stderr: 'pipe',
+      },
+    ),
+  );
+  const outputs = await Promise.all(
+    hooks.map(async (hook) => [await new Response(hook.stdout).text(), await new Response(hook.stderr).text()]),
+  );
+  expect(await Promise.all(hooks.map((hook) => hook.exited))).toEqual(wanted.map(() => 0));
+  expect(outputs.flat().join('')).toBe('');
+  const after = root.read('project/01-planning/resume-context.md');
+  const facts = readResumeFile(after);
+  expect(facts.sessionIds.toSorted()).toEqual(wanted.toSorted());
+  expect(wanted).toContain(facts.sessionId);
+  expect(after.endsWith('note: "stays"\n---\nBody \u00e4\n')).toBe(true);
+  expect(readdirSync(join(folder, '01-planning'))).toEqual(['resume-context.md']);
+});
+
+test('hooks that are killed at any time: who ended well is in the list, and no lock outlives its owner', async () => {
+  const folder = join(root.folder, 'project');
+  root.write('project/01-planning/resume-context.md', '---\nsession_ids: []\nnote: "stays"\n---\nBody\n');
+  const script = join(packageRoot, 'src', 'hook-main.ts');
+  const written: string[] = [];
+  let killed = 0;
+  for (let round = 0; round < 6; round += 1) {
+    const hooks = Array.from({ length: 8 }, (_, index) => {
+      const id = `session-${round}-${index}`;
+      const child = Bun.spawn([process.execPath, ...isolatedBunFlags, script, 'handover', 'pre-compact'], {
+        cwd: root.folder,
+        env: { PATH: process.env.PATH ?? '', CLAUDE_PROJECT_DIR: folder },
+        stdin: Buffer.from(JSON.stringify({ session_id: id, hook_event_name: 'PreCompact', trigger: 'auto' })),
+        stdout: 'ignore',
+        stderr: 'ignore',
+      });
+      return { id, child };
+    });
+    // Whoever holds the lock just then is killed, and with it every second of the others.
+    const lock = join(folder, '01-planning', '.resume-context.md.lock');
+    for (let looks = 0; looks < 5_000 && realFiles.entryKind(lock) === null; looks += 1) await Bun.sleep(0);
+    const holder = JSON.parse(quietly(() => readlinkSync(lock)) ?? '{"pid": 0}').pid;
+    for (const [index, { child }] of hooks.entries())
+      if (child.pid === holder || index % 2 === 0) child.kill('SIGKILL');
+    for (const { id, child } of hooks) {
+      await child.exited;
+      if (child.exitCode === 0) written.push(id);
+      else killed += 1;
+    }
+  }
+  expect(killed).toBeGreaterThan(0);
+  const text = root.read('project/01-planning/resume-context.md');
+  expect(text.endsWith('note: "stays"\n---\nBody\n')).toBe(true);
+  expect(readResumeFile(text).sessionIds).toEqual(expect.arrayContaining(written));
+});
+
+function quietly<T>(read: () => T): T | null {
+  try {
+    return read();
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * Promises: whenever `group merge` is killed (kill -9), after one more command the branches of all repositories have
+ * moved or none has, checkouts are what their branches say, the log says which it was, and the next merge completes.
+ */
+import { afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { finishInterruptedMerge } from '../../../src/app/delivery/finish.ts';
+import type { Context } from '../../../src/cli/context.ts';
+import type { Alteration } from '../../support/altered-world.ts';
+import { type MergeGroup, MergeUser } from '../../support/cli/merge-ground.ts';
+import { alteredProgram, startCommand } from '../../support/crash-rig.ts';
+import { draw, testSeed } from '../../support/draw.ts';
+import { git } from '../../support/git/repository.ts';
+import type { Finished } from '../../support/in-process.ts';
+import { isLongRun, sampled } from '../../support/long.ts';
+
+const repositories = ['one "1"', 'two', 'three'];
+
+let user: MergeUser;
+let group: MergeGroup;
+let before: string[];
+beforeEach(() => {
+  user = new MergeUser();
+  group = makeGroup();
+  before = tips();
+});
+afterEach(() => user.remove());
+
+function makeGroup(): MergeGroup {
+  return user.mergeGroup('shop', [
+    { name: 'a', repository: 'one "1"', tree: { 'a.txt': 'a\n' }, fields: { accept: 'test -e a.txt' } },
+    { name: 'b', repository: 'one "1"', tree: { 'b.txt': 'b\n', 'shared.txt': 'B\n' } },
+    { name: 'c', repository: 'two', after: ['a'], tree: { 'c.txt': 'c\n', 'README.md': null } },
+    // It changed nothing, so its repository has nowhere to move to.
+    { name: 'd', repository: 'three' },
+  ]);
+}
+
+const tips = (): string[] => repositories.map((name) => user.tip(name));
+
+function mergeAltered(alteration: Alteration): Promise<Finished> {
+  const env = { ...user.env, TEST_WORLD: JSON.stringify(alteration) };
+  return startCommand([...alteredProgram, 'group', 'merge', group.id], env).finished;
+}
+
+/** What any command on the group does first. */
+async function finish(): Promise<void> {
+  const said: string[] = [];
+  const context = { world: user.world, env: user.env, notes: { line: (text: string) => said.push(text) } };
+  const reference = { root: user.data, groupId: group.id, paths: group.paths };
+  const finished = await finishInterruptedMerge(context as unknown as Context, reference);
+  expect(finished).toMatchObject({ ok: true });
+}
+
+/** All or none, and nothing in between. */
+function expectWhole(): 'all' | 'none' {
+  const now = tips();
+  const moved = ['a', 'b', 'c'].map((name) => contains(name === 'c' ? 'two' : 'one "1"', group.commit(name)));
+  expect(new Set(moved).size).toBe(1);
+  const all = moved[0] === true;
+  if (!all) expect(now).toEqual(before);
+  for (const name of repositories) {
+    expect(git(user.folderOf(name), 'status', '--porcelain', '--untracked-files=all')).toBe('');
+    user.expectSound(name);
+  }
+  expect(group.isTidy()).toBe(true);
+  expect(['a', 'b', 'c', 'd'].map((name) => group.mergedInto(name))).toEqual(Array(4).fill(all ? 'main' : undefined));
+  return all ? 'all' : 'none';
+}
+
+function contains(name: string, commit: string): boolean {
+  try {
+    git(user.folderOf(name), 'merge-base', '--is-ancestor', commit, 'main');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function expectMergeable(): Promise<void> {
+  const { code, stderr } = await user.run('group', 'merge', group.id);
+  expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
+  expect(expectWhole()).toBe('all');
+  expect(group.worktrees()).toEqual([]);
+}
+
+const moments: readonly (Alteration & { readonly at: string; readonly ends: 'all' | 'none' })[] = [
+  { at: 'after write merge.json', ends: 'none' },
+  { at: 'during run git worktree', nth: 3, ends: 'none' },
+  { at: 'during run git merge', ends: 'none' },
+  { at: 'after spawn', ends: 'none' },
+  { at: 'before write merge.json', nth: 2, ends: 'none' },
+  { at: 'after write merge.json', nth: 2, ends: 'all' },
+  { at: 'during run git update-ref', ends: 'all' },
+  { at: 'after run git update-ref', ends: 'all' },
+  { at: 'during run git update-ref', nth: 2, ends: 'all' },
+  { at: 'before run git read-tree', ends: 'all' },
+  { at: 'during run git read-tree', ends: 'all' },
+  { at: 'after run git read-tree', ends: 'all' },
+  { at: 'after run git read-tree', nth: 2, ends: 'all' },
+  { at: 'before log group_merged', ends: 'all' },
+  { at: 'before sync group_merged', ends: 'all' },
+  { at: 'after log group_merged', ends: 'all' },
+  { at: 'before remove merge.json', ends: 'all' },
+];
+
+test.each(sampled(moments, 4).map((moment) => ({ nth: 1, ...moment })))(
+  'killed $at ($nth): $ends',
+  async ({ ends, ...alteration }) => {
+    expect(await mergeAltered(alteration)).toMatchObject({ code: null });
+    await finish();
+    expect(expectWhole()).toBe(ends);
+    await expectMergeable();
+  },
+  30_000,
+);
+
+/** Calls that a merge makes which nobody disturbs. */
+let calls = 0;
+beforeAll(async () => {
+  user = new MergeUser();
+  group = makeGroup();
+  const trace = join(user.folder, 'trace');
+  expect(await mergeAltered({ trace })).toMatchObject({ code: 0 });
+  calls = readFileSync(trace, 'utf8').trimEnd().split('\n').length;
+  user.remove();
+}, 30_000);
+
+/** Merges of the same group differ by a few calls; a moment in this share of them comes in every merge. */
+const certainShare = 0.95;
+const tries = Array.from({ length: isLongRun ? 30 : 2 }, (_, index) => index);
+
+test.each(tries)(
+  `killed at a random moment (TEST_SEED=${testSeed}), %d`,
+  async (nth) => {
+    const trace = join(user.folder, 'trace');
+    // Each moment lies in a part of its own, so that they are spread over the whole merge.
+    const part = Math.floor((calls * certainShare) / tries.length);
+    const at = 1 + nth * part + draw(testSeed, nth, part);
+    const killed = await mergeAltered({ at, trace });
+    const moment = `${at}: ${readFileSync(trace, 'utf8').trimEnd().split('\n').at(-1)}`;
+    expect({ moment, code: killed.code }).toEqual({ moment, code: null });
+    if (nth % 2 === 0) {
+      await finish();
+      expectWhole();
+    }
+    await expectMergeable();
+  },
+  60_000,
+);
+
+test('a branch that somebody moved meanwhile: the others are put back', async () => {
+  await mergeAltered({ at: 'after run git update-ref' });
+  expect(contains('one "1"', group.commit('a'))).toBe(true);
+  user.repository('two').commit({ 'elsewhere.txt': 'Somebody else was here.\n' });
+  before = [before[0] as string, user.tip('two'), before[2] as string];
+  await finish();
+  expect(expectWhole()).toBe('none');
+  await expectMergeable();
+}, 30_000);
+
+test('a branch on which somebody has built already stays, and that is logged', async () => {
+  await mergeAltered({ at: 'before log group_merged' });
+  const built = user.repository('one "1"').commit({ 'more.txt': 'more\n' });
+  await finish();
+  expect(user.tip('one "1"')).toBe(built);
+  expect(['a', 'b', 'c'].map((name) => group.mergedInto(name))).toEqual(['main', 'main', 'main']);
+  expect(git(user.folderOf('one "1"'), 'status', '--porcelain')).toBe('');
+}, 30_000);

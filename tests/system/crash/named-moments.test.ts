@@ -1,0 +1,152 @@
+/**
+ * Promises: the runner may be killed (kill -9) at any of these moments of a session's life; the next `group run`
+ * completes the group, each session was worked on once by one attempt, its cost is right and nothing is left behind.
+ * Workers are fakes that the test steps; real-claude.test.ts does some of this with the real one.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Alteration } from '../../support/altered-world.ts';
+import {
+  answerAll,
+  begin,
+  expectSettled,
+  expectWorkedOnce,
+  finish,
+  markedProcesses,
+  Runners,
+  removeGroup,
+  spoken,
+  work,
+} from '../../support/crash-rig.ts';
+import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import { sampled } from '../../support/long.ts';
+
+let rig: Rig;
+let group: GroupFixture;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+afterEach(() => removeGroup(group));
+
+interface Crash {
+  readonly at: string;
+  /** What the first runner's worker is made to do before the crash can come. */
+  readonly worker: 'never starts' | 'is silent' | 'has its prompt' | 'is stopped' | 'begins' | 'works';
+  /** What the next run does with the attempt. */
+  readonly next: 'starts' | 'starts again' | 'adopts' | 'buries' | 'nothing';
+  readonly how?: Alteration['how'];
+}
+
+const crashes: readonly Crash[] = [
+  { at: 'after lock', worker: 'never starts', next: 'starts' },
+  { at: 'before log group_started', worker: 'never starts', next: 'starts' },
+  { at: 'before log session_starting', worker: 'never starts', next: 'starts' },
+  { at: 'before sync session_starting', worker: 'never starts', next: 'starts again' },
+  { at: 'after log session_starting', worker: 'never starts', next: 'starts again' },
+  { at: 'after fifo', worker: 'never starts', next: 'starts again' },
+  { at: 'after spawn', worker: 'is silent', next: 'starts again' },
+  { at: 'after log session_started', worker: 'is silent', next: 'starts again' },
+  { at: 'after prompt', worker: 'has its prompt', next: 'starts again' },
+  { at: 'after prompt', worker: 'is stopped', next: 'starts again', how: 'frozen' },
+  { at: 'after read transcript.jsonl', worker: 'begins', next: 'adopts' },
+  { at: 'before log session_identified', worker: 'begins', next: 'adopts' },
+  { at: 'after log session_identified', worker: 'begins', next: 'adopts' },
+  { at: 'before signal SIGTERM', worker: 'works', next: 'adopts' },
+  { at: 'before log session_completed', worker: 'works', next: 'buries' },
+  { at: 'before sync session_completed', worker: 'works', next: 'nothing' },
+  { at: 'after log session_completed', worker: 'works', next: 'nothing' },
+];
+
+test.each(sampled(crashes, 2))(
+  'killed $at, the worker $worker: the next run $next',
+  async (crash) => {
+    const { at, worker, next, how } = crash;
+    group = makeGroup([{ name: 'one' }, { name: 'two', after: ['one'] }]);
+    const runners = new Runners(group, rig.env);
+    const first = runners.crash({ at, ...(how === undefined ? {} : { how }) });
+    const connects = worker !== 'never starts' && worker !== 'is stopped';
+    const left = connects ? await rig.nextFor(group.claudeId('one')) : null;
+    if (left && worker === 'has its prompt') await left.prompt();
+    if (left && worker === 'begins') await begin(left);
+    if (left && worker === 'works') await work(left);
+    await first;
+    expect(markedProcesses(group).length).toBe(worker === 'never starts' || endedBefore(next) ? 0 : 1);
+
+    const second = runners.complete();
+    if (left && worker === 'begins') await finish(left);
+    if (next === 'starts' || next === 'starts again') answerAll(rig, [group.claudeId('one')]);
+    await left?.ended;
+    await work(await rig.nextFor(group.claudeId('two')));
+    await second;
+    expectWorkedOnce(group, ['one', 'two']);
+    const types = group.events().map(({ type }) => type);
+    expect(types.filter((type) => type === 'session_adopted').length).toBe(next === 'adopts' ? 1 : 0);
+    expect(types.filter((type) => type === 'session_starting').length).toBe(next === 'starts again' ? 3 : 2);
+  },
+  60_000,
+);
+
+/** The first runner had ended its worker, or at least asked it to go, before it was killed. */
+function endedBefore(next: Crash['next']): boolean {
+  return next === 'buries' || next === 'nothing';
+}
+
+const settling = [
+  'before log group_completed',
+  'after log group_completed',
+  'before write meta.json',
+  'after write meta.json',
+  'before write progress.json',
+  'before unlock',
+  'after unlock',
+];
+
+test.each(sampled(settling, 2))(
+  'killed in settle, %s: the group is completed, at the latest by the next run',
+  async (at) => {
+    group = makeGroup([{ name: 'one' }]);
+    const runners = new Runners(group, rig.env);
+    const first = runners.crash({ at, since: 'before log group_completed' });
+    await work(await rig.nextFor(group.claudeId('one')));
+    await first;
+    const { code, stderr } = await runners.start().finished;
+    expect(code).toBe(0);
+    expect(stderr).toMatch(at === 'before log group_completed' ? /^$/ : /^Group \S+ is completed already; .*\n$/);
+    expectSettled(group);
+    expectWorkedOnce(group, ['one']);
+  },
+  60_000,
+);
+
+/** The acceptance command leaves one line each time it is run. */
+const accept = 'echo ran >> runs';
+const accepting = [
+  'before log session_accepting',
+  'before sync session_accepting',
+  'after log session_accepting',
+  'after spawn',
+  'before log session_completed',
+  'after log session_completed',
+];
+
+test.each(sampled(accepting, 2))(
+  'killed in acceptance, %s: the next run accepts the same work, and claude is asked and paid once',
+  async (at) => {
+    group = makeGroup([{ name: 'one', fields: { accept } }]);
+    const runners = new Runners(group, rig.env);
+    const since = at === 'after spawn' ? { since: 'after log session_accepting' } : {};
+    const first = runners.crash({ at, ...since });
+    await work(await rig.nextFor(group.claudeId('one')));
+    await first;
+    await runners.start().finished;
+    expectSettled(group);
+    const { workers, results, costUsd } = spoken(group, 'one');
+    expect({ workers: workers.length, results }).toEqual({ workers: 1, results: 1 });
+    expect(group.state().usage.costUsd).toBeCloseTo(costUsd, 9);
+    expect(readFileSync(join(group.project('one'), 'runs'), 'utf8')).toMatch(/^(?:ran\n){1,2}$/);
+  },
+  60_000,
+);

@@ -1,0 +1,102 @@
+/**
+ * Promises: of any number of `group run` started at once exactly one runs; the others end with code 4 and a sentence
+ * that says who does. A runner whose disk hangs holds up nobody but itself: its workers go on, and once it is killed
+ * the next run takes over.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Started } from '../../support/cli.ts';
+import { until } from '../../support/cli.ts';
+import {
+  begin,
+  expectSettled,
+  expectWorkedOnce,
+  finish,
+  markedProcesses,
+  Runners,
+  work,
+} from '../../support/crash-rig.ts';
+import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import type { Finished } from '../../support/in-process.ts';
+
+let rig: Rig;
+let group: GroupFixture;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+afterEach(() => group.remove());
+
+/** Resolves when all but one have ended; the ones that have, and the one that has not. */
+async function allButOne(runs: readonly Started[]): Promise<{ losers: Finished[]; winner: Started }> {
+  const losers: Finished[] = [];
+  const running = new Set(runs);
+  await new Promise<void>((resolve) => {
+    for (const run of runs) {
+      void run.finished.then((finished) => {
+        running.delete(run);
+        losers.push(finished);
+        if (losers.length === runs.length - 1) resolve();
+      });
+    }
+  });
+  return { losers: [...losers], winner: [...running][0] as Started };
+}
+
+function expectRefused(losers: readonly Finished[], winner: Started): void {
+  const sentence = `claude-code-agent: The group ${group.groupId} is held by process ${winner.pid} on `;
+  for (const { code, stdout, stderr } of losers) {
+    expect({ code, stdout, said: stderr.slice(0, sentence.length) }).toEqual({ code: 4, stdout: '', said: sentence });
+    expect(stderr.trimEnd()).not.toContain('\n');
+  }
+}
+
+test('five runners at once: one runs, four are refused', async () => {
+  group = makeGroup([{ name: 'one' }]);
+  const runners = new Runners(group, rig.env);
+  const { losers, winner } = await allButOne([1, 2, 3, 4, 5].map(() => runners.start()));
+  expectRefused(losers, winner);
+  await work(await rig.nextFor(group.claudeId('one')));
+  expect(await winner.finished).toMatchObject({ code: 0, stderr: '' });
+  expectSettled(group);
+  expectWorkedOnce(group, ['one']);
+  expect(group.events().filter(({ type }) => type === 'group_started').length).toBe(1);
+}, 60_000);
+
+test('a runner is killed and three are started at once: one adopts, two are refused', async () => {
+  group = makeGroup([{ name: 'one' }]);
+  const runners = new Runners(group, rig.env);
+  const first = runners.crash({ at: 'after log session_identified' });
+  const fake = await rig.nextFor(group.claudeId('one'));
+  await begin(fake);
+  await first;
+  const { losers, winner } = await allButOne([1, 2, 3].map(() => runners.start()));
+  expectRefused(losers, winner);
+  await finish(fake);
+  expect(await winner.finished).toMatchObject({ code: 0, stderr: '' });
+  expectSettled(group);
+  expectWorkedOnce(group, ['one']);
+  expect(group.events().filter(({ type }) => type === 'session_adopted').length).toBe(1);
+}, 60_000);
+
+test('a disk that hangs stops the runner, not its workers; the next run takes over', async () => {
+  group = makeGroup([{ name: 'one' }, { name: 'two' }]);
+  const runners = new Runners(group, rig.env);
+  const mark = join(group.folder, 'hangs');
+  const first = runners.startAltered({ at: 'before sync session_completed', how: 'hang', mark });
+  const [one, two] = await Promise.all(['one', 'two'].map((name) => rig.nextFor(group.claudeId(name))));
+  if (one === undefined || two === undefined) throw new Error('both sessions have a worker');
+  await begin(two);
+  await work(one);
+  await until(() => existsSync(mark));
+  // Nobody reads what it prints, and it does not wait for anybody.
+  await finish(two);
+  expect(markedProcesses(group)).toEqual([two.hello.pid]);
+  expect(await runners.start().finished).toMatchObject({ code: 4 });
+  first.kill('SIGKILL');
+  await first.finished;
+  await runners.complete();
+  expectWorkedOnce(group, ['one', 'two']);
+}, 60_000);

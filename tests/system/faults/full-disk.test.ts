@@ -1,0 +1,237 @@
+/**
+ * Promises: on a full disk every command ends with one sentence, nothing is half-written, and once there is room again
+ * the next command works. A run that meets a full disk ends with code 1 while its workers go on; the next run adopts
+ * them and completes the group. Before it comes to that, sessions are interrupted while claude can still say so. The
+ * disk is a tmpfs that nobody but this test sees.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { until } from '../../support/cli.ts';
+import { begin, finish, work } from '../../support/crash-rig.ts';
+import { type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+import { OddMachine } from '../../support/faults/odd-machine.ts';
+import { canMount, PrivateDisk } from '../../support/faults/private-disk.ts';
+
+const mountable = canMount();
+
+let rig: Rig;
+let disk: PrivateDisk;
+let machine: OddMachine;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(async () => {
+  if (!mountable) return;
+  disk = await PrivateDisk.begin();
+  machine = new OddMachine(rig, { prefix: disk.prefix });
+  mkdirSync(machine.data);
+  // Nothing starts with less than 500 MB free, so the disk must have more while it is not filled.
+  disk.mount('-t', 'tmpfs', '-o', 'size=520m,mode=0700', 'tmpfs', machine.data);
+  machine.knowClaude(inside());
+});
+afterEach(() => {
+  if (!mountable) return;
+  disk.end();
+  machine.remove();
+});
+
+const inside = (...names: string[]) => disk.inside(join(machine.data, ...names));
+const ballast = () => inside('ballast');
+
+/** Leaves not one free page. */
+function fill(): void {
+  for (let size = 1 << 26; size >= 1; size >>= 1) {
+    for (;;) {
+      try {
+        writeFileSync(ballast(), Buffer.alloc(size), { flag: 'a' });
+      } catch {
+        break;
+      }
+    }
+  }
+}
+
+/** The same while the runner sleeps, which otherwise interrupts its sessions on the way. */
+function fillUnseen(runner: { readonly pid: number }): void {
+  process.kill(runner.pid, 'SIGSTOP');
+  fill();
+  process.kill(runner.pid, 'SIGCONT');
+}
+
+const free = () => rmSync(ballast());
+const groups = () => readdirSync(inside('session-groups'));
+
+test.skipIf(!mountable)(
+  'creating and adding',
+  async () => {
+    fill();
+    expect(await machine.refused(1, 'group', 'create', 'x')).toMatch(/ENOSPC.*[Ff]ree some disk space/);
+    expect(groups()).toEqual([]);
+    free();
+    const group = await machine.ok('group', 'create', 'x');
+    fill();
+    const add = ['session', 'add', group, '--project', machine.project('a'), '--prompt', 'x'.repeat(9_000)];
+    expect(await machine.refused(1, ...add)).toMatch(/ENOSPC.*[Ff]ree some disk space/);
+    expect(JSON.parse(await machine.ok('session', 'list', group, '--json'))).toEqual([]);
+    expect(await machine.refused(1, 'group', 'run', group)).toContain('ENOSPC');
+    free();
+    expect(groups()).toEqual([group]);
+    await machine.ok(...add);
+    await machine.completeGroup();
+  },
+  60_000,
+);
+
+test.skipIf(!mountable)(
+  'a run that meets it leaves, its workers go on, the next run completes the group',
+  async () => {
+    const group = await machine.ok('group', 'create', 'x');
+    const ids = [await machine.add(group, 'one'), await machine.add(group, 'two')];
+    const first = machine.start('group', 'run', group, '--output', 'quiet');
+    const [one, two] = await Promise.all(ids.map((id) => rig.nextFor(id)));
+    if (one === undefined || two === undefined) throw new Error('both sessions have a worker');
+    await begin(one);
+    await begin(two);
+    const journal = inside('session-groups', group, 'events.jsonl');
+    await until(() => readFileSync(journal, 'utf8').split('session_identified').length === 3);
+    // The runner sleeps while the disk fills behind a result that is too long for the journal's last page.
+    process.kill(first.pid, 'SIGSTOP');
+    await one.print({ type: 'system', subtype: 'filler', text: 'x'.repeat(9_000) });
+    await finish(one, 0.01, 'long '.repeat(2_000));
+    fill();
+    process.kill(first.pid, 'SIGCONT');
+    const { code, stdout, stderr } = await first.finished;
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(/^claude-code-agent: Cannot write [^\n]*ENOSPC[^\n]*[Ff]ree some disk space[^\n]*\n$/);
+    expect(machine.alive(two.hello.pid)).toBe(true);
+    expect(await machine.refused(1, 'group', 'run', group, '--output', 'quiet')).toContain('ENOSPC');
+    expect(machine.alive(two.hello.pid)).toBe(true);
+
+    free();
+    const second = machine.start('group', 'run', group, '--output', 'quiet');
+    await finish(two);
+    expect(await second.finished).toMatchObject({ code: 0, stderr: '' });
+    await machine.expectCompleted(group);
+    expect(machine.alive(two.hello.pid)).toBe(false);
+    expect(rig.invocations.filter(({ claudeSessionId }) => ids.includes(claudeSessionId)).length).toBe(2);
+  },
+  60_000,
+);
+
+test.skipIf(!mountable)(
+  'what runs is interrupted before the disk is full, and goes on when there is room',
+  async () => {
+    const group = await machine.ok('group', 'create', 'x');
+    const id = await machine.add(group, 'one');
+    const run = machine.start('group', 'run', group, '--output', 'json');
+    const fake = await rig.nextFor(id);
+    await begin(fake);
+    writeFileSync(ballast(), Buffer.alloc(300 * 1000 ** 2));
+    const requestId = await fake.control('interrupt');
+    await fake.print({ type: 'control_response', response: { subtype: 'success', request_id: requestId } });
+    await fake.print(resultLine(0.01, { subtype: 'error_during_execution', is_error: true }));
+    const journal = inside('session-groups', group, 'events.jsonl');
+    await until(() => readFileSync(journal, 'utf8').includes('session_paused'));
+    expect(await machine.ok('group', 'why', group)).toMatch(/disk is nearly full|free on the disk/);
+    free();
+    await rig.nextFor(id).then(work);
+    const { code, stdout, stderr } = await run.finished;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/"session_paused".*"reason":"disk".*the disk is nearly full/);
+    await machine.expectCompleted(group);
+  },
+  60_000,
+);
+
+/** Ends the journal so many bytes behind the beginning of a page, by what is said to the session. */
+async function endJournalAt(journal: string, session: string, offset: number): Promise<void> {
+  const size = () => readFileSync(journal).length;
+  const say = async (length: number): Promise<number> => {
+    const before = size();
+    await machine.ok('session', 'say', session, 'x'.repeat(length));
+    return size() - before - length;
+  };
+  await say(1);
+  const more = await say(1);
+  await say(((offset - size() - more) % 4096) + 4096);
+  expect(Math.abs((size() % 4096) - offset)).toBeLessThan(20);
+}
+
+test.skipIf(!mountable).each([
+  ['its end still finds room', 300, 0],
+  ['nor its end', 4_060, 1],
+] as const)(
+  'what runs is stopped, though nobody can write down what is asked of its runner: %s',
+  async (_, offset, code) => {
+    const group = await machine.ok('group', 'create', 'x');
+    const ids = [await machine.add(group, 'one'), await machine.add(group, 'two')];
+    const run = machine.start('group', 'run', group, '--output', 'quiet', '--concurrent', '1');
+    const [id = ''] = ids;
+    const fake = await rig.nextFor(id);
+    await begin(fake);
+    const journal = inside('session-groups', group, 'events.jsonl');
+    await until(() => readFileSync(journal, 'utf8').includes('session_identified'));
+    await endJournalAt(journal, `${group}/one`, offset);
+    fillUnseen(run);
+    const said = await machine.refused(1, 'session', 'say', `${group}/one`, 'hello');
+    expect(said).toMatch(/\/requests: ENOSPC\. Free some disk space/);
+    const stopped = await machine.run('stop', '--all');
+    expect(stopped.code).toBe(code);
+    if (code === 0) expect(stopped.stdout).toContain(`Paused ${group}`);
+    else
+      expect(stopped.stderr).toMatch(/^\S+: Cannot write .*ENOSPC\. Its sessions were ended; what they have cost is/);
+    expect(machine.alive(fake.hello.pid)).toBe(false);
+    expect((await run.finished).code).toBe(code === 0 ? 3 : 1);
+    free();
+    const second = machine.start('group', 'run', group, '--output', 'quiet');
+    for (const one of ids) await rig.nextFor(one).then(work);
+    expect(await second.finished).toMatchObject({ code: 0 });
+    // What claude was being asked as it was ended is held.
+    expect(JSON.parse(await machine.ok('group', 'show', group, '--json'))).toMatchObject({ status: 'completed' });
+  },
+  60_000,
+);
+
+test.skipIf(!mountable)(
+  'what ends without a word while the disk is full has not failed, and goes on when there is room',
+  async () => {
+    const group = await machine.ok('group', 'create', 'x');
+    const id = await machine.add(group, 'one');
+    const run = machine.start('group', 'run', group);
+    const fake = await rig.nextFor(id);
+    await begin(fake);
+    const journal = inside('session-groups', group, 'events.jsonl');
+    await until(() => readFileSync(journal, 'utf8').includes('session_identified'));
+    await endJournalAt(journal, `${group}/one`, 300);
+    fillUnseen(run);
+    fake.exit(0);
+    await until(() => readFileSync(journal, 'utf8').includes('session_paused'));
+    expect(await machine.ok('group', 'why', group)).toContain(
+      'The disk is full: what claude said as it ended is lost.',
+    );
+    free();
+    await rig.nextFor(id).then(work);
+    const { code, stdout } = await run.finished;
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/paused \(disk, goes on at .*The disk is full: what claude said as it ended is lost/);
+  },
+  60_000,
+);
+
+test.skipIf(!mountable)(
+  'a disk that is read-only for everybody',
+  async () => {
+    const group = await machine.makeGroup();
+    disk.mount('-o', 'remount,ro', machine.data);
+    expect(await machine.refused(1, 'group', 'create', 'y')).toContain('EROFS');
+    expect(await machine.refused(1, 'group', 'run', group)).toContain('EROFS');
+    expect(JSON.parse(await machine.ok('group', 'show', group, '--json'))).toMatchObject({ status: 'created' });
+    expect(await machine.ok('group', 'list')).toContain(group);
+    disk.mount('-o', 'remount,rw', machine.data);
+    await machine.ok('group', 'run', group);
+    await machine.expectCompleted(group);
+  },
+  60_000,
+);

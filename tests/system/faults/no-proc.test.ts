@@ -1,0 +1,81 @@
+/**
+ * Promises: where there is no /proc and processes are looked up by ps(1), a worker that a killed runner left behind is
+ * adopted, and everything it started is ended with it, also where ps hides all environments, as macOS hides some. ps is
+ * the one of this machine, asked as macOS would be. Linux without /proc, on which Bun itself cannot run, is refused
+ * with the cure.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { begin, expectSettled, expectWorkedOnce, finish, launcher, Runners } from '../../support/crash-rig.ts';
+import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+
+let rig: Rig;
+let group: GroupFixture;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+afterEach(() => group.remove());
+
+/** What stands before a command that finds no /proc: an empty disk covers it, in a namespace of the command's own. */
+const withoutProc = ['unshare', '-rm', 'sh', '-c', 'mount -t tmpfs none /proc && exec "$@"', 'sh'];
+const canHideProc =
+  process.platform === 'linux' &&
+  Bun.which('unshare') !== null &&
+  Bun.spawnSync([...withoutProc, 'test', '!', '-e', '/proc/self'], { stderr: 'ignore' }).success;
+
+const alive = (pid: number) => group.world.processes.identify(pid) !== null;
+
+test.skipIf(Bun.which('ps') === null).each([
+  ['ps', 'adopted and reaped by what ps says'],
+  ['blind', 'adopted and reaped where ps shows no environment: the tree tells what belongs to it'],
+] as const)(
+  'with %s: %s',
+  async (table) => {
+    group = makeGroup([{ name: 'one' }]);
+    const runners = new Runners(group, rig.env);
+    const first = runners.crash({ at: 'after log session_identified', table });
+    const fake = await rig.nextFor(group.claudeId('one'));
+    await begin(fake);
+    await first;
+    const marked = await fake.spawn(['sleep', '600']);
+    const wiped = await fake.spawn(['sleep', '601'], 'wiped');
+    expect([fake.hello.pid, marked, wiped].filter(alive).length).toBe(3);
+
+    const second = runners.startAltered({ table });
+    await finish(fake);
+    expect(await second.finished).toMatchObject({ code: 0, stderr: '' });
+    expect([fake.hello.pid, marked, wiped].filter(alive)).toEqual([]);
+    expectSettled(group);
+    expectWorkedOnce(group, ['one']);
+    expect(group.events().filter(({ type }) => type === 'session_adopted').length).toBe(1);
+  },
+  60_000,
+);
+
+test.skipIf(Bun.which('ps') === null)(
+  'a silent worker is found by its mark alone and started again',
+  async () => {
+    group = makeGroup([{ name: 'one' }]);
+    const runners = new Runners(group, rig.env);
+    const first = runners.crash({ at: 'after spawn', table: 'ps' });
+    const fake = await rig.nextFor(group.claudeId('one'));
+    await first;
+    const second = runners.startAltered({ table: 'ps' });
+    await fake.ended;
+    const again = await rig.nextFor(group.claudeId('one'));
+    await begin(again);
+    await finish(again);
+    expect(await second.finished).toMatchObject({ code: 0, stderr: '' });
+    expectSettled(group);
+    expectWorkedOnce(group, ['one']);
+  },
+  60_000,
+);
+
+test.skipIf(!canHideProc)('Linux without /proc: one sentence that says how to get it', () => {
+  const env = { PATH: process.env.PATH ?? '', HOME: '/' };
+  const { exitCode, stdout, stderr } = Bun.spawnSync([...withoutProc, launcher, 'group', 'list'], { env });
+  expect({ exitCode, stdout: stdout.toString() }).toEqual({ exitCode: 1, stdout: '' });
+  expect(stderr.toString()).toMatch(/^claude-code-agent: \/proc is missing, [^\n]+ mount it [^\n]+\.\n$/);
+});

@@ -1,0 +1,125 @@
+/**
+ * Promises: a group is created, filled and run to its end wherever the data lies and however the commands are
+ * started; what we write stays private whatever the umask says; time that jumps makes nothing negative.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { alteredProgram } from '../../support/crash-rig.ts';
+import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { type Oddity, OddMachine, shell } from '../../support/faults/odd-machine.ts';
+import { sampled } from '../../support/long.ts';
+
+let rig: Rig;
+let machine: OddMachine;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+afterEach(() => machine.remove());
+
+const odd: Readonly<Record<string, Oddity>> = {
+  'a data root with blanks, quotes, dollars and letters of the world': {
+    data: `a  b/it's "so" $HOME \`id\` \\n %s * ~ & ; é 日本 🚀`,
+  },
+  'a data root of more than 300 characters': { data: Array(4).fill('x'.repeat(90)).join('/') },
+  'a data root whose folder name has 255 characters': { data: 'y'.repeat(255) },
+  'neither locale nor terminal type': { without: ['LANG', 'TERM'], env: { LANG: '' } },
+  'a closed standard input': { prefix: shell('exec "$@" <&-') },
+  'an input nobody writes to': { prefix: shell('mkfifo "$HOME/f" 2>/dev/null; exec "$@" 0<>"$HOME/f"') },
+  'signals ignored from the start': { prefix: shell('trap "" HUP INT TERM; exec "$@"') },
+  'few open files': { prefix: shell('ulimit -n 128; exec "$@"') },
+};
+
+test.each(sampled(Object.keys(odd), 2))(
+  '%s',
+  async (name) => {
+    machine = new OddMachine(rig, odd[name]);
+    await machine.completeGroup();
+    // The FIFOs lie deeper than the lock.
+    const lock = machine.modes().find((path) => path.endsWith('/runner.lock'));
+    if (name.includes('characters')) expect(lock?.length).toBeGreaterThan(300);
+  },
+  60_000,
+);
+
+test('a plain C locale on a dumb terminal: everything is told in plain letters', async () => {
+  machine = new OddMachine(rig, { env: { LANG: 'C', LC_ALL: 'C', TERM: 'dumb' } });
+  const group = await machine.makeGroup();
+  const told = [await machine.ok('group', 'plan', group), await machine.ok('group', 'run', group, '--output', 'text')];
+  for (const command of ['show', 'graph', 'report']) told.push(await machine.ok('group', command, group));
+  told.push(await machine.ok('group', 'list'), await machine.ok('session', 'list', group));
+  for (const text of told) expect(text).toMatch(/^[\n -~]+$/);
+  await machine.expectCompleted(group);
+}, 60_000);
+
+test.skipIf(Bun.which('setsid') === null)(
+  'no controlling terminal',
+  async () => {
+    machine = new OddMachine(rig, { prefix: ['setsid', '-w'] });
+    await machine.completeGroup();
+  },
+  60_000,
+);
+
+test('no HOME, but a data root', async () => {
+  machine = new OddMachine(rig, { without: ['HOME'] });
+  await machine.completeGroup();
+}, 60_000);
+
+test.each(['group create x', 'group list', 'group run x', 'session show x'])(
+  'neither HOME nor data root: %s',
+  async (line) => {
+    machine = new OddMachine(rig, { without: ['HOME', 'CLAUDE_CODE_AGENT_HOME'] });
+    expect(await machine.refused(2, ...line.split(' '))).toContain('HOME is not set');
+    expect(readdirSync(machine.folder)).toEqual(['home']);
+    machine.env.HOME = join(machine.folder, 'home');
+    await machine.completeGroup();
+  },
+  60_000,
+);
+
+test.each(['000', '777'])(
+  'umask %s: all we make is private',
+  async (umask) => {
+    machine = new OddMachine(rig, { prefix: shell(`umask ${umask}; exec "$@"`) });
+    await machine.completeGroup();
+    const open = machine.modes().filter((line) => !/^(600|700) /.test(line));
+    expect(open).toEqual([]);
+  },
+  60_000,
+);
+
+test('all standard streams closed: the run does its work in silence', async () => {
+  machine = new OddMachine(rig);
+  const group = await machine.makeGroup();
+  const closed = new OddMachine(rig, { prefix: shell('exec "$@" <&- >&- 2>&-') });
+  Object.assign(closed.env, machine.env);
+  expect(await closed.run('group', 'run', group)).toEqual({ code: 0, stdout: '', stderr: '' });
+  closed.remove();
+  await machine.expectCompleted(group);
+}, 60_000);
+
+interface Durations {
+  readonly durationMs: number;
+  readonly progress: { readonly elapsedTime: number };
+}
+
+test('a clock that jumps by hours at every look', async () => {
+  machine = new OddMachine(rig, { program: alteredProgram, env: { TEST_WORLD: '{"clock":"jumping"}' } });
+  const group = await machine.completeGroup();
+  const folder = join(machine.data, 'session-groups', group);
+  const events = readFileSync(join(folder, 'events.jsonl'), 'utf8')
+    .trimEnd()
+    .split('\n')
+    .slice(1)
+    .map((line) => JSON.parse(line));
+  expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
+  const times = events.map(({ at }) => Date.parse(at));
+  expect(times).not.toEqual(times.toSorted((a, b) => a - b));
+  for (const { usage } of events) if (usage !== undefined) expect(usage.durationMs).toBeGreaterThanOrEqual(0);
+  const shown = JSON.parse(await machine.ok('group', 'show', group, '--json')) as Durations;
+  expect(shown.durationMs).toBeGreaterThanOrEqual(0);
+  expect(shown.progress.elapsedTime).toBeGreaterThanOrEqual(0);
+  expect(existsSync(join(folder, 'progress.json'))).toBe(true);
+}, 60_000);

@@ -1,0 +1,393 @@
+/** Promises: a machine does what a signed order says, once, and its runner hears all of it. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import { drainHost, listHosts, type RegisteredHost, registerHost, resumeHost } from '../../../src/fleet/registry.ts';
+import { newFleetKeys, Signer } from '../../../src/fleet/seal.ts';
+import { type Parcel, wireVersion } from '../../../src/fleet/wire.ts';
+import { sid } from '../../support/core-events.ts';
+import { FleetRig } from '../../support/fleet-rig.ts';
+import { hasRedis } from '../../support/redis-server.ts';
+import { until, unwrap } from '../../support/system/rig.ts';
+
+const speaks = `echo '{"type":"assistant"}'`;
+const echo = 'while read -r line; do [ "$line" = end ] && exit 3; echo "heard $line"; done';
+const text = (path: string, content: string) => ({
+  path,
+  mode: 0o600,
+  isText: true,
+  data: Buffer.from(content).toString('base64'),
+});
+
+describe.skipIf(!hasRedis)('with redis-server', () => {
+  let rig: FleetRig;
+
+  beforeEach(async () => {
+    rig = await FleetRig.open({ leaseMs: 12_000, redis: ['appendonly yes'] });
+    rig.startAgent();
+  });
+  afterEach(() => rig.close());
+
+  test('an order is prepared, started, written to and followed to its end; then its slot is free', async () => {
+    writeFileSync(join(rig.project, 'kept.txt'), 'changed\n');
+    writeFileSync(join(rig.project, 'new.txt'), 'new\n');
+    const files = [text('prompt.md', 'see {{cca:session}}/inputs'), text('claude-config/a/settings.json', '{}')];
+    const { token, attemptId } = await rig.start({
+      script: `pwd; echo "$CLAUDE_CONFIG_DIR"; cat new.txt; ${echo}`,
+      files,
+    });
+    const started = await rig.hear(attemptId, 'started');
+    await until(() => rig.living(attemptId).includes(started.process.pid));
+    await rig.say(token, { do: 'write', lines: 'one\ntwo' });
+    // What is repeated, by whoever it may be, is heard once.
+    const repeated = { kind: 'slot', token, groupId: rig.group, n: 2, command: { do: 'write', lines: 'one\ntwo' } };
+    for (const message of [repeated, { ...repeated, n: 1 }]) await rig.sendSigned(message);
+    await rig.say(token, { do: 'write', lines: 'end' });
+    expect(await rig.hear(attemptId, 'ended')).toMatchObject({ status: { kind: 'exited', code: 3 }, fenced: false });
+    const { folder, worktree, config } = rig.paths();
+    expect(rig.printed(attemptId)).toBe(`${worktree}\n${config}\nnew\nheard one\nheard two\n`);
+    expect(readFileSync(join(folder, 'prompt.md'), 'utf8')).toBe(`see ${folder}/inputs`);
+    expect(rig.gitIn(worktree, 'status', '--porcelain')).toBe('M kept.txt\n?? new.txt');
+    expect(rig.gitIn(worktree, 'rev-parse', 'HEAD')).toBe(rig.git('rev-parse', 'HEAD'));
+    expect(rig.gitIn(worktree, 'branch', '--show-current')).toBe('cca/group/001-one');
+    await rig.say(token, { do: 'release' });
+    await until(() => rig.slotFolders().length === 0);
+    const offer = rig.heard.find((one) => one.kind === 'offer');
+    const place = { labelSet: 'gpu', job: offer?.job ?? '' };
+    while (unwrap(await rig.leases.stateOf(place)) !== 'gone') await Bun.sleep(5);
+  });
+
+  test('what claude writes down a moment after it has printed it comes with a checkpoint of its own', async () => {
+    const talk = '"$CLAUDE_CONFIG_DIR/projects/x/talk.jsonl"';
+    const script = [
+      `mkdir -p "$CLAUDE_CONFIG_DIR/projects/x"; echo '{"a":1}' >${talk}; read -r line`,
+      `echo '{"type":"user","message":{"content":[{"type":"tool_result"}]}}'; read -r line`,
+      `echo '{"b":2}' >>${talk}; ${echo}`,
+    ].join('\n');
+    const { token, attemptId } = await rig.start({ script });
+    // From then on a checkpoint is made as soon as there is a result to keep.
+    await Bun.sleep(3_500);
+    await rig.say(token, { do: 'write', lines: 'work' });
+    await rig.hear(attemptId, 'checkpoint');
+    await rig.say(token, { do: 'write', lines: 'write it down' });
+    const checkpoints = () => rig.news(attemptId).filter(({ say }) => say === 'checkpoint');
+    await until(() => checkpoints().length === 2);
+    const { files } = checkpoints()[1] as { files?: never };
+    expect(Buffer.from(await rig.blob(files as never)).toString()).toContain(
+      Buffer.from('{"b":2}\n').toString('base64'),
+    );
+  });
+
+  test('what was made comes back as files and commits, what was not committed too', async () => {
+    const script = [
+      'mkdir -p "$CLAUDE_CONFIG_DIR/projects/x" ignored',
+      'printf "{\\"a\\":1}\\n{\\"half" >"$CLAUDE_CONFIG_DIR/projects/x/talk.jsonl"',
+      'echo "$PWD/here" >"$CLAUDE_CONFIG_DIR/state.json"',
+      'echo done >committed.txt; git add committed.txt',
+      'git -c user.name=C -c user.email=c@localhost commit --quiet -m work',
+      'echo dirty >dirty.txt; echo no >ignored/no.txt',
+      `echo '{"type":"user","message":{"content":[{"type":"tool_result"}]}}'`,
+      echo,
+    ].join('\n');
+    const { token, attemptId, order } = await rig.start({ script });
+    const first = await rig.hear(attemptId, 'checkpoint');
+    const { files } = JSON.parse(Buffer.from(await rig.blob(first.files as never)).toString()) as Parcel;
+    const contents = Object.fromEntries(files.map(({ path, data }) => [path, Buffer.from(data, 'base64').toString()]));
+    expect(contents).toMatchObject({
+      'claude-config/projects/x/talk.jsonl': '{"a":1}\n',
+      'claude-config/state.json': '{{cca:session}}/worktree/here\n',
+    });
+    expect(first.prints).toBe(rig.printed(attemptId).length);
+    const bundle = join(rig.temp.path, 'back');
+    writeFileSync(bundle, await rig.blob(first.bundle as never));
+    rig.git('bundle', 'unbundle', bundle);
+    const { head = '', snapshot = '' } = first;
+    expect(rig.git('log', '--format=%s', `${order.work.base}..${head}`)).toBe('work');
+    expect(rig.git('diff', '--name-only', head, snapshot)).toBe('dirty.txt');
+    expect(rig.git('rev-parse', `${snapshot}^`)).toBe(head);
+    await rig.say(token, { do: 'write', lines: 'end' });
+    await rig.hear(attemptId, 'ended');
+    // Nothing was new.
+    expect(rig.news(attemptId).filter(({ say }) => say === 'checkpoint')).toHaveLength(1);
+  });
+
+  test('what its claude can do is asked once, not for each attempt', async () => {
+    await rig.killAgent();
+    const asked = join(rig.temp.path, 'asked');
+    const program = join(rig.temp.path, 'claude');
+    const before = readFileSync(program, 'utf8');
+    writeFileSync(program, before.replace('--help)', '--help) echo asked >>"$HOME/../asked";'));
+    rig.startAgent();
+    for (const session of [sid(1), sid(2)]) {
+      const { attemptId } = await rig.start({ script: 'exit 0', branch: `cca/group/${session}` }, session);
+      await rig.hear(attemptId, 'ended');
+    }
+    expect(readFileSync(asked, 'utf8')).toBe('asked\n');
+  });
+
+  test('a second order, for the same slot or the same attempt, starts nothing', async () => {
+    const { token, attemptId, order } = await rig.start({ script: `${speaks}; echo $$ >>../../starts; ${echo}` });
+    const starts = join(rig.paths().folder, '..', 'starts');
+    await rig.hear(attemptId, 'started');
+    await rig.say(token, { do: 'order', order });
+    await rig.say(token, { do: 'order', order: { ...order, attemptId: rig.newAttempt() } });
+    // One that was repeated word for word is no second one.
+    await rig.sendSigned({ kind: 'slot', token, groupId: order.groupId, n: 1, command: { do: 'order', order } });
+    const other = await rig.offer();
+    await rig.say(other.token, { do: 'order', order });
+    await until(() => rig.told().split('was done before').length === 4);
+    await rig.say(token, { do: 'write', lines: 'end' });
+    await rig.hear(attemptId, 'ended');
+    expect(readFileSync(starts, 'utf8').trim().split('\n')).toHaveLength(1);
+  });
+
+  test('an order that no accepted runner has signed, or that is not sealed, starts nothing', async () => {
+    const { token } = await rig.offer();
+    const order = await rig.makeOrder({ script: 'touch ../../started' });
+    const message = { kind: 'slot', token, groupId: order.groupId, n: 1, command: { do: 'order', order } };
+    await rig.sendSigned(message, new Signer(newFleetKeys().signingKey));
+    await until(() => rig.told().includes('no runner that this machine accepts has signed it'));
+    await rig.redis.client.xadd('cca:h:one', '*', 'm', JSON.stringify(message));
+    await until(() => rig.told().includes('it is not sealed with the key of the fleet'));
+    await rig.sendSigned({ ...message, command: { do: 'dance' } });
+    await until(() => rig.told().includes('this version does not understand it'));
+    await rig.sendSigned({ ...message, token: 'one:1:stolen' });
+    expect(await rig.hear(order.attemptId, 'refused')).toMatchObject({ failure: { reason: 'other-host' } });
+    expect(existsSync(join(rig.paths().folder, '..', 'started'))).toBe(false);
+    expect(rig.living(order.attemptId)).toEqual([]);
+  });
+
+  test('a parcel that leads out of its folder is refused, and nothing of it is written', async () => {
+    const files = [text('prompt.md', 'x'), text('../outside', 'x')];
+    const { attemptId } = await rig.start({ script: echo, files });
+    const { failure } = await rig.hear(attemptId, 'refused');
+    expect(failure.message).toContain('which would lead out of the folder of its session');
+    expect(existsSync(rig.paths().prompt)).toBe(false);
+    expect(existsSync(join(rig.paths().folder, '..', 'outside'))).toBe(false);
+  });
+
+  test('the set-up runs once in a worktree, whose ignored files stay for the next attempt', async () => {
+    const setup = { command: 'mkdir ignored; echo made >>ignored/made.txt; echo "set up"', timeoutMs: 20_000 };
+    const one = await rig.start({ script: 'cat ignored/made.txt; echo stray >stray.txt', change: { setup } });
+    await rig.hear(one.attemptId, 'ended');
+    expect(rig.printed(one.attemptId)).toBe('made\n');
+    await rig.say(one.token, { do: 'release' });
+    const two = await rig.start({ script: 'cat ignored/made.txt; ls', change: { setup } });
+    await rig.hear(two.attemptId, 'ended');
+    expect(rig.printed(two.attemptId)).toBe('made\nignored\nkept.txt\n');
+  });
+
+  test('a git that was killed there in the middle of its work does not keep the next attempt out', async () => {
+    // As one that was killed while it wrote them.
+    const script = 'cd "$(git rev-parse --git-dir)"; touch index.lock HEAD.lock';
+    const one = await rig.start({ script });
+    await rig.hear(one.attemptId, 'ended');
+    await rig.say(one.token, { do: 'release' });
+    const two = await rig.start({ script: 'git add --all && git status --short' });
+    await rig.hear(two.attemptId, 'ended');
+    expect(rig.printed(two.attemptId)).toBe('');
+  });
+
+  test('an agent that was killed while it made a worktree does not keep the next attempt out', async () => {
+    const one = await rig.start({ script: 'exit 0' });
+    await rig.hear(one.attemptId, 'ended');
+    await rig.say(one.token, { do: 'release' });
+    // As far as it had come: git knows the worktree, the agent has not noted it.
+    rmSync(join(rig.paths().folder, 'remote-worktree.json'));
+    const two = await rig.start({ script: 'git status --short; git branch --show-current' });
+    await rig.hear(two.attemptId, 'ended');
+    expect(rig.printed(two.attemptId)).toBe('cca/group/001-one\n');
+    expect(rig.gitIn(rig.paths().worktree, 'rev-parse', 'HEAD')).toBe(rig.git('rev-parse', 'HEAD'));
+  });
+
+  test('a set-up that fails is told, with what it printed', async () => {
+    const setup = { command: 'echo "no such thing"; exit 4', timeoutMs: 20_000 };
+    const { attemptId } = await rig.start({ script: echo, change: { setup } });
+    const { failure } = await rig.hear(attemptId, 'refused');
+    expect(failure.reason).toBe('setup-failed');
+    const { files } = await rig.hear(attemptId, 'checkpoint');
+    const parcel = JSON.parse(Buffer.from(await rig.blob(files as never)).toString()) as Parcel;
+    const log = parcel.files.find(({ path }) => path === 'setup.log');
+    expect(Buffer.from(log?.data ?? '', 'base64').toString()).toContain('no such thing');
+  });
+
+  test('while nothing is acknowledged, at most 512 KB are on their way; then the rest comes', async () => {
+    const lines = 20_000;
+    const script = `i=0; while [ $i -lt ${lines} ]; do echo "line $i of something that is printed"; i=$((i+1)); done`;
+    const attemptId = rig.newAttempt();
+    rig.silent.add(attemptId);
+    const { token } = await rig.start({ script, attemptId });
+    const expected = Array.from({ length: lines }, (_, i) => `line ${i} of something that is printed\n`).join('');
+    await until(() => readSize(rig.paths().transcript) === expected.length);
+    await until(() => rig.printed(attemptId).length === 512 * 1024);
+    expect(rig.news(attemptId).some(({ say }) => say === 'ended')).toBe(false);
+    rig.silent.delete(attemptId);
+    await rig.say(token, { do: 'acknowledge', through: rig.news(attemptId).length });
+    await rig.hear(attemptId, 'ended');
+    expect(rig.printed(attemptId)).toBe(expected);
+  });
+
+  test('a command runs in the worktree and is answered, also when it is stopped', async () => {
+    const { token, attemptId } = await rig.start({ script: 'exit 0' });
+    await rig.hear(attemptId, 'ended');
+    await rig.say(token, { do: 'run', id: 'a', command: 'cat kept.txt; exit 7', timeoutMs: 20_000 });
+    expect(await rig.hear(attemptId, 'ran')).toMatchObject({ id: 'a', exitCode: 7, timedOut: false, output: 'kept' });
+    await rig.say(token, { do: 'run', id: 'b', command: 'sleep 1000', timeoutMs: 900_000 });
+    await until(() => rig.living(attemptId).length > 0);
+    await rig.say(token, { do: 'stopRun', id: 'b' });
+    const stopped = await until(() => rig.news(attemptId).find((news) => news.say === 'ran' && news.id === 'b'));
+    expect(stopped).toMatchObject({ exitCode: null, timedOut: false });
+  });
+
+  test('a slot that is released, or for which no order comes, is free again; what runs on it is ended', async () => {
+    const { token, attemptId } = await rig.start({ script: `trap '' TERM; ${speaks}; echo "pid $$"; ${echo}` });
+    const pid = await rig.pidOf(attemptId, 'pid');
+    await rig.say(token, { do: 'release' });
+    await until(() => rig.slotFolders().length === 0);
+    expect(rig.living(attemptId)).not.toContain(pid);
+    const unordered = await rig.offer();
+    await rig.say(unordered.token, { do: 'release' });
+    await until(() => rig.slotFolders().length === 0);
+  });
+
+  test('of a group that was deleted nothing works on, and nothing is kept', async () => {
+    const { attemptId } = await rig.start({ script: `${speaks}; ${echo}` });
+    await rig.hear(attemptId, 'started');
+    await rig.sendSigned({ kind: 'forget', groupId: '../..' });
+    await rig.sendSigned({ kind: 'forget', groupId: rig.group });
+    await until(() => !existsSync(join(rig.paths().folder, '..', '..')));
+    expect([rig.slotFolders(), rig.living(attemptId)]).toEqual([[], []]);
+    expect(readdirSync(fleetPaths(rig.root).repositories)).toEqual([]);
+    // Of others nothing is missing.
+    await rig.offer();
+  });
+
+  test('neither prompt, files nor login are to be read in Redis or in what it writes to its disk', async () => {
+    const files = [text('prompt.md', 'a secret prompt')];
+    const { token, attemptId } = await rig.start({
+      script: `cat ../prompt.md; echo a secret file >new; ${echo}`,
+      files,
+    });
+    await until(() => rig.printed(attemptId).includes('a secret prompt'));
+    await rig.say(token, { do: 'write', lines: 'a secret word' });
+    await until(() => rig.printed(attemptId).includes('a secret word'));
+    await rig.say(token, { do: 'write', lines: 'end' });
+    await rig.hear(attemptId, 'ended');
+    const written = readdirSync(join(rig.server.folder, 'appendonlydir'))
+      .map((name) => readFileSync(join(rig.server.folder, 'appendonlydir', name), 'latin1'))
+      .join('');
+    expect(written).toContain('cca:h:one');
+    for (const secret of ['secret', 'test-key', Buffer.from('a secret prompt').toString('base64')]) {
+      expect(written).not.toContain(secret);
+    }
+  });
+
+  test('a machine with the name of another one that works is refused; the same one may come back', async () => {
+    await rig.offer();
+    const { home } = unwrap(await listHosts(rig.redis))[0] ?? {};
+    expect(home).toContain(rig.root);
+    await rig.killAgent();
+    const [entry] = unwrap(await listHosts(rig.redis));
+    if (entry === undefined) throw new Error('the machine is not listed');
+    const { nowMs } = unwrap(await rig.redis.health());
+    unwrap(await registerHost(rig.redis, { ...entry, home: 'another', seenAt: nowMs + 60_000 }));
+    rig.startAgent();
+    await until(() => rig.told().includes('Another machine of the fleet is called one, and works.'));
+    unwrap(await registerHost(rig.redis, { ...entry, seenAt: nowMs + 60_000 }));
+    rig.startAgent();
+    await rig.offer();
+  });
+
+  test('what no session came back for in two weeks is removed, and nothing else', async () => {
+    const [old, kept] = [
+      await rig.start({ script: 'exit 0' }),
+      await rig.start({ script: 'exit 0', branch: 'b' }, sid(2)),
+    ];
+    for (const { token, attemptId } of [old, kept]) {
+      await rig.hear(attemptId, 'ended');
+      await rig.say(token, { do: 'release' });
+    }
+    await until(() => rig.slotFolders().length === 0);
+    await rig.killAgent('SIGTERM');
+    const age = (session = sid(1)): void => {
+      const past = new Date(Date.now() - 15 * 24 * 60 * 60_000);
+      utimesSync(join(rig.paths(session).folder, 'order.json'), past, past);
+    };
+    const repositories = (): string[] => readdirSync(fleetPaths(rig.root).repositories);
+    age();
+    rig.startAgent();
+    await rig.offer();
+    expect([existsSync(rig.paths(sid(1)).folder), existsSync(rig.paths(sid(2)).worktree)]).toEqual([false, true]);
+    expect(repositories()).toHaveLength(1);
+    await rig.killAgent();
+    age(sid(2));
+    rig.startAgent();
+    await until(() => repositories().length === 0);
+  });
+
+  test('a machine says what its claude can do, and takes nothing while that may not be used', async () => {
+    const says = (what: object) => {
+      writeFileSync(join(rig.root, 'claude.json.new'), JSON.stringify(what));
+      renameSync(join(rig.root, 'claude.json.new'), join(rig.root, 'claude.json'));
+    };
+    const listed = async (isMeant: (host: RegisteredHost) => boolean): Promise<void> => {
+      while (!unwrap(await listHosts(rig.redis)).some(isMeant)) await Bun.sleep(20);
+    };
+    says({ can: { untrusted: true, toolMemory: true } });
+    await listed((host) => host.abilities.limitsMemory);
+    expect((await rig.offer()).abilities).toMatchObject({ limitsUntrusted: true, forwardsSubagents: false });
+    says({ refusal: 'Money would be endangered.' });
+    await listed((host) => host.refusal === 'Money would be endangered.' && host.abilities.claudeVersion === '');
+    expect(rig.told()).toContain('This machine takes nothing: Money would be endangered.');
+    const waiting = rig.offer();
+    const isWaiting = async () => unwrap(await rig.leases.waiting()).some(({ count }) => count === 1);
+    while (!(await isWaiting())) await Bun.sleep(20);
+    const { seenAt = 0 } = unwrap(await listHosts(rig.redis))[0] ?? {};
+    await listed((host) => host.seenAt > seenAt + 1_000);
+    expect(await isWaiting()).toBe(true);
+    says({ can: {} });
+    expect((await waiting).abilities).toMatchObject({ limitsUntrusted: false, claudeVersion: '2.1.331' });
+  });
+
+  test('a machine with a full disk takes nothing until there is room, and says so', async () => {
+    writeFileSync(join(rig.root, 'free-bytes'), '1000');
+    while (unwrap(await listHosts(rig.redis))[0]?.isFull !== true) await Bun.sleep(20);
+    const waiting = rig.offer();
+    const { seenAt = 0 } = unwrap(await listHosts(rig.redis))[0] ?? {};
+    while ((unwrap(await listHosts(rig.redis))[0]?.seenAt ?? 0) <= seenAt + 1_000) await Bun.sleep(20);
+    expect(unwrap(await rig.leases.waiting()).map(({ count }) => count)).toContain(1);
+    writeFileSync(join(rig.root, 'free-bytes'), '1000000000');
+    await waiting;
+  });
+
+  test('an order that came before its claude was refused is refused', async () => {
+    const { token } = await rig.offer();
+    writeFileSync(join(rig.root, 'claude.json'), JSON.stringify({ refusal: 'Money would be endangered.' }));
+    const order = await rig.makeOrder({ script: 'exit 0' });
+    await rig.say(token, { do: 'order', order });
+    expect(await rig.hear(order.attemptId, 'refused')).toMatchObject({ failure: { reason: 'claude-unproven' } });
+  });
+
+  test('a drained machine takes nothing new until it is resumed, and tells so', async () => {
+    const told = async (isMeant: (host: RegisteredHost) => boolean): Promise<RegisteredHost> => {
+      for (;;) {
+        const host = unwrap(await listHosts(rig.redis)).find(isMeant);
+        if (host !== undefined) return host;
+      }
+    };
+    await rig.offer();
+    await drainHost(rig.redis, 'one');
+    const entry = await told((host) => host.isDrained);
+    expect(entry).toMatchObject({ name: 'one', labels: ['gpu'], slots: 2, used: 1, isGuarded: true });
+    expect(entry.abilities).toMatchObject({ claudeVersion: '2.1.331', forwardsSubagents: false, wire: wireVersion });
+    const waiting = rig.offer();
+    const { seenAt } = entry;
+    await told((host) => host.seenAt > seenAt + 1_000);
+    expect(unwrap(await rig.leases.waiting())).toContainEqual({ labels: ['gpu'], count: 1 });
+    await resumeHost(rig.redis, 'one');
+    expect((await waiting).host).toBe('one');
+  });
+});
+
+const readSize = (path: string): number => (existsSync(path) ? readFileSync(path).length : 0);

@@ -1,0 +1,267 @@
+/** Promises: whatever dies, nothing is started twice, nothing printed is lost, and nothing runs on without a lease. */
+import { afterEach, describe, expect, test } from 'bun:test';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isOver, readLeases, writeLeases } from '../../../src/fleet/agent/lease-file.ts';
+import { uptimeMs } from '../../../src/fleet/agent/uptime.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import { FleetRig, isAlive, world } from '../../support/fleet-rig.ts';
+import { hasRedis } from '../../support/redis-server.ts';
+import { until, unwrap } from '../../support/system/rig.ts';
+
+const speaks = `echo '{"type":"assistant"}'`;
+const echo = 'while read -r line; do [ "$line" = end ] && exit 3; echo "heard $line"; done';
+/** Notes each start where the next attempt cannot miss it, and says its pid. */
+const works = `echo start >>../../starts; ${speaks}; echo "pid $$"; ${echo}`;
+
+test('a lease is over when it was not renewed for its length, or Redis said so', () => {
+  const lease = { renewedAt: 1_000, leaseMs: 500 };
+  expect([1_000, 1_499, 1_500, 9_000].map((uptime) => isOver(lease, uptime))).toEqual([false, false, true, true]);
+  expect(isOver({ ...lease, renewedAt: -1 }, 0)).toBe(true);
+});
+
+test('the time that counts is that of the machine since its start, and goes on', async () => {
+  const before = uptimeMs(world.files);
+  expect(before).toBeGreaterThan(0);
+  await until(() => uptimeMs(world.files) > before);
+});
+
+describe.skipIf(!hasRedis)('with redis-server', () => {
+  let rig: FleetRig;
+
+  const starts = (): string[] =>
+    readFileSync(join(rig.paths().folder, '..', 'starts'), 'utf8')
+      .trim()
+      .split('\n');
+  const lease = () => readLeases(world, fleetPaths(rig.root))[0];
+
+  /** Long enough for an agent to come back on a busy machine, unless its end is what is tried. */
+  const open = async (leaseMs = 12_000): Promise<void> => {
+    rig = await FleetRig.open({ leaseMs, redis: ['appendonly yes', 'appendfsync always'] });
+    rig.startAgent();
+  };
+  afterEach(() => rig.close());
+
+  test('an agent that is killed comes back with the same token: nothing is lost or started again', async () => {
+    await open();
+    const { token, attemptId } = await rig.start({ script: works });
+    const pid = await rig.pidOf(attemptId, 'pid');
+    for (const word of ['one', 'two']) {
+      await rig.killAgent();
+      await rig.say(token, { do: 'write', lines: word });
+      rig.startAgent();
+      await until(() => rig.printed(attemptId).includes(`heard ${word}\n`));
+    }
+    expect(isAlive(pid)).toBe(true);
+    await rig.killAgent();
+    await rig.say(token, { do: 'write', lines: 'end' });
+    rig.startAgent();
+    expect(await rig.hear(attemptId, 'ended')).toMatchObject({ fenced: false, leftover: false });
+    expect(rig.printed(attemptId)).toBe(`{"type":"assistant"}\npid ${pid}\nheard one\nheard two\n`);
+    expect(starts()).toHaveLength(1);
+    await rig.say(token, { do: 'release' });
+    await until(() => rig.slotFolders().length === 0);
+  });
+
+  test('what ended while no agent was there is told by the next one, and kept until it is released', async () => {
+    await open();
+    const { token, attemptId } = await rig.start({ script: works });
+    const pid = await rig.pidOf(attemptId, 'pid');
+    await rig.killAgent();
+    process.kill(pid, 'SIGKILL');
+    await until(() => !isAlive(pid));
+    rig.startAgent();
+    expect(await rig.hear(attemptId, 'ended')).toMatchObject({ status: { kind: 'unknown' }, fenced: false });
+    await rig.killAgent();
+    const before = rig.heard.length;
+    rig.startAgent();
+    await rig.sendSigned({ kind: 'hello', groupId: rig.group, asker: 'me' });
+    const here = await until(() => rig.heard.slice(before).find((one) => one.kind === 'here'));
+    expect(here).toMatchObject({ attempts: [{ token, attemptId, isOver: true }] });
+    expect(starts()).toHaveLength(1);
+  });
+
+  test('an agent that is killed while it prepares begins again with that, and starts once', async () => {
+    await open();
+    const setUps = join(rig.temp.path, 'set-ups');
+    const command = `echo "$$" >>"$HOME/../set-ups"; [ -e "$HOME/../ready" ] || exec sleep 1000`;
+    const { attemptId } = await rig.start({ script: works, change: { setup: { command, timeoutMs: 900_000 } } });
+    const pid = await until(() => existsSync(setUps) && Number(readFileSync(setUps, 'utf8')));
+    await rig.killAgent();
+    writeFileSync(join(rig.temp.path, 'ready'), '');
+    rig.startAgent();
+    await rig.pidOf(attemptId, 'pid');
+    expect(isAlive(pid)).toBe(false);
+    expect(readFileSync(setUps, 'utf8').trim().split('\n')).toHaveLength(2);
+    expect(starts()).toHaveLength(1);
+  });
+
+  test('without agent and renewal the guard ends what runs, and the next agent tells so', async () => {
+    await open(3_000);
+    const script = `trap '' TERM; (trap '' TERM; setsid sleep 1000) & echo "tool $!"; ${works}`;
+    const { attemptId } = await rig.start({ script });
+    const [tool, pid] = [await rig.pidOf(attemptId, 'tool'), await rig.pidOf(attemptId, 'pid')];
+    await rig.killAgent();
+    const renewedAt = lease()?.renewedAt ?? 0;
+    await until(() => !isAlive(pid) && !isAlive(tool));
+    expect(uptimeMs(world.files) - renewedAt).toBeGreaterThanOrEqual(rig.leaseMs);
+    expect(rig.living(attemptId)).toEqual([]);
+    rig.startAgent();
+    expect(await rig.hear(attemptId, 'ended')).toMatchObject({ fenced: true });
+    expect(starts()).toHaveLength(1);
+  });
+
+  test('while Redis does not answer, the machine ends what has no lease, and tells it later', async () => {
+    await open(3_000);
+    const { attemptId } = await rig.start({ script: works });
+    const pid = await rig.pidOf(attemptId, 'pid');
+    await rig.server.kill();
+    await until(() => !isAlive(pid));
+    await rig.server.restart();
+    expect(await rig.hear(attemptId, 'ended')).toMatchObject({ fenced: true });
+    expect(rig.printed(attemptId)).toBe(`{"type":"assistant"}\npid ${pid}\n`);
+  });
+
+  test('what its runner waits for is not ended with its lease', async () => {
+    await open(3_000);
+    const { token, attemptId } = await rig.start({ script: works, change: { waits: true } });
+    const pid = await rig.pidOf(attemptId, 'pid');
+    await rig.server.kill();
+    const cutAt = uptimeMs(world.files);
+    await until(() => uptimeMs(world.files) > cutAt + rig.leaseMs + 1_500);
+    expect(isAlive(pid)).toBe(true);
+    await rig.server.restart();
+    await rig.say(token, { do: 'write', lines: 'end' });
+    expect(await rig.hear(attemptId, 'ended')).toMatchObject({ status: { kind: 'exited', code: 3 }, fenced: false });
+  });
+
+  test('how it ended is told to a next runner, though one that is gone has heard it', async () => {
+    await open();
+    const { token, attemptId } = await rig.start({ script: speaks });
+    await rig.hear(attemptId, 'ended');
+    const isAcknowledged = () =>
+      rig.slotFolders().some((name) => {
+        const journal = readFileSync(join(fleetPaths(rig.root).slots, name, 'news.jsonl'), 'utf8');
+        return journal.split('\n').filter((line) => line.includes('"through"')).length > 0;
+      });
+    await until(isAcknowledged);
+    const count = () => rig.heard.filter((one) => one.kind === 'attempt' && one.news.say === 'ended').length;
+    const before = count();
+    await rig.sendSigned({ kind: 'hello', groupId: rig.group, asker: 'me' });
+    await until(() => count() > before);
+    await rig.say(token, { do: 'release' });
+    await until(() => rig.slotFolders().length === 0);
+  });
+
+  test('a lease that Redis knows no more is over at once', async () => {
+    await open();
+    const { attemptId } = await rig.start({ script: works });
+    const pid = await rig.pidOf(attemptId, 'pid');
+    const [lock = ''] = await rig.redis.client.keys('cca:slots-gpu:*:lock');
+    await rig.redis.client.del(lock);
+    await until(() => !isAlive(pid));
+    expect(await rig.hear(attemptId, 'ended')).toMatchObject({ fenced: true });
+    await until(() => lease() === undefined);
+  });
+
+  test('Redis that is killed and comes back soon changes nothing', async () => {
+    await open();
+    const { token, attemptId } = await rig.start({ script: works });
+    const pid = await rig.pidOf(attemptId, 'pid');
+    for (const word of ['one', 'two', 'three']) {
+      await rig.server.kill();
+      await rig.server.restart();
+      await rig.say(token, { do: 'write', lines: word });
+      await until(() => rig.printed(attemptId).includes(`heard ${word}\n`));
+    }
+    await rig.say(token, { do: 'write', lines: 'end' });
+    expect(await rig.hear(attemptId, 'ended')).toMatchObject({ status: { kind: 'exited', code: 3 }, fenced: false });
+    expect(rig.printed(attemptId)).toBe(`{"type":"assistant"}\npid ${pid}\nheard one\nheard two\nheard three\n`);
+    expect(starts()).toHaveLength(1);
+  });
+
+  test('what Redis forgot is sent again when a runner asks for it', async () => {
+    await open();
+    const attemptId = rig.newAttempt();
+    rig.silent.add(attemptId);
+    await rig.start({ script: works, attemptId });
+    await rig.pidOf(attemptId, 'pid');
+    const before = rig.heard.length;
+    await rig.sendSigned({ kind: 'hello', groupId: rig.group, asker: 'me' });
+    const again = await until(() => {
+      const since = rig.heard.slice(before).filter((one) => one.kind === 'attempt');
+      return since.length >= 2 && since;
+    });
+    expect(again.map(({ n }) => n).slice(0, 2)).toEqual([1, 2]);
+  });
+
+  test('a guard that is killed is started again; without one nothing is taken or started', async () => {
+    await open();
+    const { token } = await rig.offer();
+    await rig.killAgent();
+    await rig.killGuards();
+    rig.startAgent({ TEST_NO_GUARD: '1' });
+    const order = await rig.makeOrder({ script: works });
+    const seen = guardUptime() ?? 0;
+    await until(() => uptimeMs(world.files) > seen + 5_000);
+    await rig.say(token, { do: 'order', order });
+    expect(await rig.hear(order.attemptId, 'refused')).toMatchObject({ failure: { reason: 'other-host' } });
+    await rig.killAgent();
+    rig.startAgent();
+    const guard = await until(() => rig.guardPid());
+    await rig.killGuard();
+    await until(() => rig.guardPid() !== null && rig.guardPid() !== guard);
+  });
+
+  test('the guard ends nothing whose lease holds, and nothing of another boot', async () => {
+    await open();
+    const { attemptId } = await rig.start({ script: works });
+    const pid = await rig.pidOf(attemptId, 'pid');
+    const known = lease();
+    if (known === undefined) throw new Error('no lease is noted');
+    await rig.killAgent();
+    const paths = fleetPaths(rig.root);
+    // As if a machine had been started anew: its uptimes say nothing here.
+    writeFileSync(paths.leases, JSON.stringify({ bootId: 'another', leases: [{ ...known, renewedAt: 0 }] }));
+    const looked = guardUptime() ?? 0;
+    await until(() => (guardUptime() ?? 0) > looked + 1_000);
+    expect(isAlive(pid)).toBe(true);
+    writeLeases(world, paths, [{ ...known, leaseMs: 900_000 }]);
+    const again = guardUptime() ?? 0;
+    await until(() => (guardUptime() ?? 0) > again + 1_000);
+    expect(isAlive(pid)).toBe(true);
+    // A machine that slept wakes with a later uptime: the same as an earlier renewal.
+    writeLeases(world, paths, [{ ...known, leaseMs: 900_000, renewedAt: uptimeMs(world.files) - 900_000 }]);
+    await until(() => !isAlive(pid));
+  });
+
+  test('a guard ends by itself once its machine has left the fleet and nothing runs on it', async () => {
+    await open();
+    const { attemptId } = await rig.start({ script: works });
+    const pid = await rig.pidOf(attemptId, 'pid');
+    const guard = rig.guardPid() ?? 0;
+    await rig.killAgent();
+    rmSync(fleetPaths(rig.root).host);
+    const looked = guardUptime() ?? 0;
+    await until(() => (guardUptime() ?? 0) > looked + 1_000);
+    expect([isAlive(guard), isAlive(pid)]).toEqual([true, true]);
+    writeLeases(world, fleetPaths(rig.root), []);
+    await until(() => !isAlive(guard));
+  });
+
+  test('an offer that an agent made before it was killed is kept by the next one', async () => {
+    await open();
+    const { token } = await rig.offer();
+    await rig.killAgent();
+    rig.startAgent();
+    const order = await rig.makeOrder({ script: works });
+    await rig.say(token, { do: 'order', order });
+    await rig.hear(order.attemptId, 'started');
+    expect(unwrap(await rig.leases.waiting())).toContainEqual({ labels: ['gpu'], count: 0 });
+  });
+
+  const guardUptime = (): number | null => {
+    const text = world.files.readText(fleetPaths(rig.root).guard);
+    return text === null ? null : (JSON.parse(text) as { uptime: number }).uptime;
+  };
+});

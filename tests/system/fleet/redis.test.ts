@@ -1,0 +1,165 @@
+/** Promises: streams and blobs through a real Redis are whole, sealed and bounded; every refusal has its sentence. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { checkAddress, FleetRedis, withoutPassword } from '../../../src/fleet/redis.ts';
+import { newFleetKeys } from '../../../src/fleet/seal.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { hasRedis, type RedisServer, startRedis } from '../../support/redis-server.ts';
+import { makeTempFolder, unwrap } from '../../support/system/rig.ts';
+
+const world = createRealWorld();
+const { sealingKey } = newFleetKeys();
+const bytes = (text: string) => Buffer.from(text);
+
+describe.skipIf(!hasRedis)('with redis-server', () => {
+  let temp: ReturnType<typeof makeTempFolder>;
+  let server: RedisServer;
+  let redis: FleetRedis;
+
+  beforeAll(async () => {
+    temp = makeTempFolder();
+    server = await startRedis(temp.path, ['appendonly yes', 'appendfsync always']);
+    redis = unwrap(await FleetRedis.open(world, { redis: server.url, sealingKey }));
+  });
+  afterAll(async () => {
+    redis.close();
+    await server.kill();
+    temp.remove();
+  });
+
+  test('what is sent to a stream is read in order by whoever comes, and dropped once it was taken in', async () => {
+    const ids = unwrap(await redis.send('cca:g:x', [bytes('one'), bytes('two')]));
+    const entries = unwrap(await redis.read('cca:g:x', '0'));
+    expect(entries.map((entry) => Buffer.from(entry.bytes ?? []).toString())).toEqual(['one', 'two']);
+    expect(entries.map(({ id }) => id)).toEqual(ids);
+    expect(unwrap(await redis.have('cca:g:x', [...ids, '1-1']))).toEqual([true, true, false]);
+    unwrap(await redis.drop('cca:g:x', ids));
+    expect(unwrap(await redis.read('cca:g:x', '0'))).toEqual([]);
+    // Nothing stays of a group for good.
+    expect(await redis.client.ttl('cca:g:x')).toBeGreaterThan(3_600);
+  });
+
+  test('what nobody takes is gone after a month', async () => {
+    unwrap(await redis.send('cca:g:left', [bytes('one')]));
+    const seconds = unwrap(await redis.ask((client) => client.ttl('cca:g:left')));
+    expect(seconds > 29 * 86_400 && seconds <= 30 * 86_400).toBe(true);
+  });
+
+  test('what lies in Redis tells nothing, and what others put there is known for it', async () => {
+    unwrap(await redis.send('cca:h:one', [bytes('a secret prompt')]));
+    unwrap(await redis.putBlob('b', bytes('a secret file')));
+    const held = JSON.stringify([
+      await redis.client.xrange('cca:h:one', '-', '+'),
+      (await redis.client.getBuffer('cca:b:b:0'))?.toString('latin1'),
+    ]);
+    expect(held).not.toContain('secret');
+    const [moved] = await redis.client.xrangeBuffer('cca:h:one', '-', '+');
+    await redis.client.xadd('cca:h:two', '*', 'm', moved?.[1]?.[1] ?? '');
+    await redis.client.xadd('cca:h:two', '*', 'm', 'made up');
+    expect(unwrap(await redis.read('cca:h:two', '0')).map((entry) => entry.bytes)).toEqual([null, null]);
+  });
+
+  test('a blob of many pieces comes back as it was, may be put again, and is gone when it was dropped', async () => {
+    const large = Buffer.alloc(2_500_000, 'abc');
+    const blob = unwrap(await redis.putBlob('large', large));
+    expect(blob).toMatchObject({ id: 'large', pieces: 3, size: 2_500_000 });
+    expect(unwrap(await redis.putBlob('large', large))).toEqual(blob);
+    expect(Buffer.from(unwrap(await redis.getBlob(blob))).equals(large)).toBe(true);
+    expect(await redis.client.ttl('cca:b:large:2')).toBeGreaterThan(3_000);
+    expect(unwrap(await redis.hasBlob(blob))).toBe(true);
+    await redis.client.del('cca:b:large:1');
+    expect(unwrap(await redis.hasBlob(blob))).toBe(false);
+    const got = await redis.getBlob(blob);
+    expect(got.ok ? '' : got.failure.reason).toBe('gone');
+    await redis.dropBlob(blob);
+    expect(await redis.client.exists('cca:b:large:0')).toBe(0);
+  });
+
+  test('a piece that is longer than any is not loaded, whoever has sealed it', async () => {
+    const key = 'cca:b:long:0';
+    const put = async (bytes: number) => {
+      await redis.client.set(key, redis.seal.seal(key, Buffer.alloc(bytes)));
+      return redis.getBlob({ id: 'long', pieces: 1, size: bytes });
+    };
+    expect((await put(1_000_000)).ok).toBe(true);
+    expect((await put(0)).ok).toBe(true);
+    const read = redis.client.stream as unknown as { readonly bytesRead: number };
+    const before = read.bytesRead;
+    const got = await put(60_000_000);
+    expect(got.ok ? '' : got.failure.reason).toBe('gone');
+    expect(read.bytesRead - before).toBeLessThan(2_000_000);
+    await redis.client.del(key);
+  });
+
+  test('what is larger than 200 MB is refused in one sentence, and nothing of it is sent', async () => {
+    const put = await redis.putBlob('too-large', new Uint8Array(200 * 1024 * 1024 + 1));
+    expect(put.ok ? '' : put.failure.message).toBe(
+      '201 MB would have to be sent to another machine; at most 200 MB can be.',
+    );
+    expect(await redis.client.exists('cca:b:too-large:0')).toBe(0);
+  });
+
+  test('what must be known of the server is told', async () => {
+    const health = unwrap(await redis.health());
+    expect(health).toMatchObject({ isEncrypted: false, isAppendOnly: true, evictionPolicy: 'noeviction', maxBytes: 0 });
+    expect([health.runId.length, health.nowMs > 1e12, health.usedBytes > 0]).toEqual([40, true, true]);
+  });
+
+  test('while it is away every question fails soon, and the next one after its return is answered', async () => {
+    unwrap(await redis.send('cca:g:kept', [bytes('kept')]));
+    const { runId } = unwrap(await redis.health());
+    const connected = Promise.withResolvers<void>();
+    await server.kill();
+    const away = await redis.send('cca:g:kept', [bytes('lost')]);
+    expect(away.ok ? '' : away.failure.reason).toBe('timeout');
+    redis.onConnect(connected.resolve);
+    await server.restart();
+    await connected.promise;
+    const entries = unwrap(await redis.read('cca:g:kept', '0'));
+    expect(entries.map((entry) => Buffer.from(entry.bytes ?? []).toString())).toEqual(['kept']);
+    expect(unwrap(await redis.health()).runId).not.toBe(runId);
+  });
+
+  test('a server that says nothing any more is left after seconds', async () => {
+    await redis.health();
+    await redis.client.client('PAUSE', 5_000, 'ALL');
+    const asked = await redis.nowMs();
+    expect(asked.ok ? '' : asked.failure.message).toEndWith('does not answer.');
+  });
+
+  test('whoever is not let in is told why', async () => {
+    const locked = await startRedis(`${temp.path}/locked`, ['requirepass secret']);
+    const [host] = [`127.0.0.1:${locked.port}`];
+    const sentence = async (url: string): Promise<string> => {
+      const opened = unwrap(await FleetRedis.open(world, { redis: url, sealingKey }));
+      const asked = await opened.nowMs();
+      opened.close();
+      return asked.ok ? 'let in' : asked.failure.message;
+    };
+    try {
+      expect(await sentence(`redis://${host}`)).toBe(`Redis at ${host} refuses the user or the password.`);
+      expect(await sentence(`redis://:wrong@${host}`)).toBe(`Redis at ${host} refuses the user or the password.`);
+      expect(await sentence(`redis://:secret@${host}`)).toBe('let in');
+      expect(await sentence(`rediss://:secret@${host}`)).toContain(`Redis at ${host}`);
+    } finally {
+      await locked.kill();
+    }
+    expect(await sentence(`redis://${host}`)).toBe(`Redis at ${host} refuses the connection.`);
+  });
+});
+
+test('nothing goes unencrypted to another machine unless somebody says so', () => {
+  for (const redis of ['rediss://a:b@redis.corp:6380', 'redis://127.0.0.1:1', 'redis://localhost', 'redis://[::1]:1']) {
+    expect(checkAddress({ redis }).ok).toBe(true);
+  }
+  const refused = checkAddress({ redis: 'redis://a:secret@redis.corp:6379' });
+  expect(refused.ok ? '' : refused.failure.message).toBe(
+    'Redis at redis.corp:6379 is another machine, and redis:// does not encrypt what is sent to it.',
+  );
+  expect(checkAddress({ redis: 'redis://redis.corp', insecure: true }).ok).toBe(true);
+  for (const redis of ['', 'redis', 'http://127.0.0.1', 'redis:///socket'])
+    expect(checkAddress({ redis }).ok).toBe(false);
+});
+
+test('a password is not shown', () => {
+  expect(withoutPassword('rediss://cca:secret@redis:6380')).toBe('rediss://cca@redis:6380');
+});

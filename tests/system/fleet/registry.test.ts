@@ -1,0 +1,73 @@
+/** Promises: a machine is known by what it says of itself, and by nothing that others put into its place. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { FleetRedis } from '../../../src/fleet/redis.ts';
+import { drainHost, forgetHost, isDrained, listHosts, registerHost, resumeHost } from '../../../src/fleet/registry.ts';
+import { newFleetKeys, Seal } from '../../../src/fleet/seal.ts';
+import type { HostEntry } from '../../../src/fleet/wire.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { hasRedis, type RedisServer, startRedis } from '../../support/redis-server.ts';
+import { makeTempFolder, unwrap } from '../../support/system/rig.ts';
+
+const world = createRealWorld();
+
+describe.skipIf(!hasRedis)('with redis-server', () => {
+  let temp: ReturnType<typeof makeTempFolder>;
+  let server: RedisServer;
+  let redis: FleetRedis;
+
+  beforeAll(async () => {
+    temp = makeTempFolder();
+    server = await startRedis(temp.path);
+    redis = unwrap(await FleetRedis.open(world, { redis: server.url, sealingKey: newFleetKeys().sealingKey }));
+  });
+  afterAll(async () => {
+    redis.close();
+    await server.kill();
+    temp.remove();
+  });
+
+  const entry = async (name: string): Promise<HostEntry> => {
+    const seenAt = unwrap(await redis.nowMs());
+    const can = { forwardsSubagents: true, limitsUntrusted: false, limitsMemory: false, logins: ['team-a'] };
+    const abilities = { wire: 1, version: '1.2.3', claudeVersion: '2.1.0', ...can };
+    const state = { since: seenAt - 1_000, seenAt, isDrained: false, isGuarded: true, leaseMs: 8_000 };
+    return { name, labels: ['gpu'], slots: 4, used: 1, abilities, ...state };
+  };
+
+  test('all machines are listed by name, each with how long it has been silent', async () => {
+    const [b, a] = [await entry('b'), await entry('a')];
+    unwrap(await registerHost(redis, { ...b, seenAt: b.seenAt - 60_000 }));
+    unwrap(await registerHost(redis, a));
+    const hosts = unwrap(await listHosts(redis));
+    expect(hosts.map(({ name }) => name)).toEqual(['a', 'b']);
+    expect(hosts[0]).toMatchObject(a);
+    expect(hosts[1]?.silentMs).toBeGreaterThanOrEqual(60_000);
+    expect((await redis.client.hgetBuffer('cca:hosts', 'a'))?.includes('team-a')).toBe(false);
+  });
+
+  test('an entry that was made up, or moved to another name, is passed over', async () => {
+    unwrap(await registerHost(redis, await entry('a')));
+    await redis.client.hset('cca:hosts', 'c', (await redis.client.hgetBuffer('cca:hosts', 'a')) ?? '');
+    // All that a machine would say, but not sealed, or with a key that is not the fleet's, or for another place.
+    const made = Buffer.from(JSON.stringify(await entry('d')));
+    const strangers = new Seal(newFleetKeys().sealingKey, world.random);
+    for (const bytes of [made, strangers.seal('cca:hosts/d', made), redis.seal.seal('cca:hosts/a', made)]) {
+      await redis.client.hset('cca:hosts', 'd', Buffer.from(bytes));
+      expect(unwrap(await listHosts(redis)).map(({ name }) => name)).toEqual(['a', 'b']);
+    }
+  });
+
+  test('it is drained, resumed and forgotten', async () => {
+    unwrap(await registerHost(redis, await entry('e')));
+    unwrap(await drainHost(redis, 'e'));
+    expect(unwrap(await isDrained(redis, 'e'))).toBe(true);
+    unwrap(await resumeHost(redis, 'e'));
+    expect(unwrap(await isDrained(redis, 'e'))).toBe(false);
+    unwrap(await drainHost(redis, 'e'));
+    unwrap(await redis.send('cca:h:e', [Buffer.from('hello')]));
+    unwrap(await forgetHost(redis, 'e'));
+    expect(unwrap(await isDrained(redis, 'e'))).toBe(false);
+    expect(unwrap(await listHosts(redis)).map(({ name }) => name)).not.toContain('e');
+    expect(await redis.client.exists('cca:h:e')).toBe(0);
+  });
+});

@@ -1,0 +1,174 @@
+/**
+ * Promises: with the users that `fleet init` tells how to make, a fleet can do all that it does in Redis, and who has
+ * stolen one of their passwords can reach nothing else there, read nothing of what is sent, and make nothing up.
+ * Not covered: what such a thief can destroy, which is all of the fleet's keys.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { aclLine } from '../../../src/app/fleet/redis-check.ts';
+import type { Result } from '../../../src/core/failure.ts';
+import { toHostStream } from '../../../src/fleet/keys.ts';
+import { Leases } from '../../../src/fleet/leases.ts';
+import { FleetRedis } from '../../../src/fleet/redis.ts';
+import { drainHost, forgetHost, listHosts, registerHost, resumeHost } from '../../../src/fleet/registry.ts';
+import { newFleetKeys } from '../../../src/fleet/seal.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { hasRedis, type RedisServer, startRedis } from '../../support/redis-server.ts';
+import { makeTempFolder, unwrap } from '../../support/system/rig.ts';
+
+const world = createRealWorld();
+const { sealingKey } = newFleetKeys();
+const users = ['cca-runner', 'cca-host'] as const;
+
+describe.skipIf(!hasRedis)('with redis-server', () => {
+  let temp: ReturnType<typeof makeTempFolder>;
+  let server: RedisServer;
+  let admin: FleetRedis;
+  const opened: FleetRedis[] = [];
+
+  async function as(user: string, password: string, key = sealingKey): Promise<FleetRedis> {
+    const url = server.url.replace('//', `//${user}:${password}@`);
+    const redis = unwrap(await FleetRedis.open(world, { redis: url, sealingKey: key }));
+    opened.push(redis);
+    return redis;
+  }
+
+  beforeAll(async () => {
+    temp = makeTempFolder();
+    server = await startRedis(temp.path);
+    admin = unwrap(await FleetRedis.open(world, { redis: server.url, sealingKey }));
+    opened.push(admin);
+    for (const user of users) {
+      const [, ...words] = aclLine(user, `password-of-${user}`).split(' ');
+      expect(unwrap(await admin.ask((redis) => redis.call('ACL', ...words)))).toBe('OK');
+    }
+    await admin.client.set('theirs', 'of another program');
+    // Now a user is asked for.
+    await admin.client.call('ACL', 'SETUSER', 'admin', 'on', '>admin', '~*', '&*', '+@all');
+    await admin.client.config('SET', 'requirepass', 'nobody-knows');
+  });
+  afterAll(async () => {
+    for (const redis of opened) redis.close();
+    await server.kill();
+    temp.remove();
+  });
+
+  test.each(users)('%s can do all that a fleet does', async (user) => {
+    const redis = await as(user, `password-of-${user}`);
+    expect(unwrap(await redis.health()).version).not.toBe('');
+
+    const leases = new Leases(world, redis, 8_000);
+    const wish = { groupId: 'g', sessionId: 's', wire: 1 };
+    const heard = Promise.withResolvers<void>();
+    await redis.onWish(heard.resolve);
+    const place = unwrap(await leases.wish(wish, { labels: ['gpu'], priority: 1 }));
+    const taken = unwrap(await leases.take(['gpu'], 'token'));
+    expect(taken).toMatchObject({ job: place.job, wish });
+    const lease = { ...place, token: 'token' };
+    expect(unwrap(await leases.renew([lease])).size).toBe(0);
+    expect(unwrap(await leases.look([place]))[0]).toBeGreaterThan(0);
+    expect(unwrap(await leases.complete(lease))).toBe(true);
+    const unwanted = unwrap(await leases.wish(wish, { labels: [], priority: 1 }));
+    expect(unwrap(await leases.withdraw(unwanted))).toBe(true);
+    expect(unwrap(await leases.waiting()).every(({ count }) => count === 0)).toBe(true);
+
+    const stream = toHostStream('gpu1');
+    const [id = ''] = unwrap(await redis.send(stream, [Buffer.from('hello')]));
+    const [entry] = unwrap(await redis.read(stream, '0'));
+    expect(Buffer.from(entry?.bytes ?? []).toString()).toBe('hello');
+    unwrap(await redis.drop(stream, [id]));
+    const blob = unwrap(await redis.putBlob('blob', Buffer.from('bytes')));
+    expect(Buffer.from(unwrap(await redis.getBlob(blob))).toString()).toBe('bytes');
+    await redis.dropBlob(blob);
+
+    unwrap(await registerHost(redis, entryOf('gpu1', unwrap(await redis.nowMs()))));
+    for (const act of [drainHost, resumeHost, forgetHost]) unwrap(await act(redis, 'gpu1'));
+  });
+
+  test.each(users)('who has only the password of %s reaches nothing but the fleet', async (user) => {
+    const thief = await as(user, `password-of-${user}`);
+    const refused: readonly string[][] = [
+      ['GET', 'theirs'],
+      ['SET', 'ours', 'x'],
+      ['DEL', 'theirs'],
+      ['EVAL', "return redis.call('GET', 'theirs')", '0'],
+      ['KEYS', '*'],
+      ['FLUSHALL'],
+      ['CONFIG', 'GET', '*'],
+      ['CONFIG', 'SET', 'dir', '/'],
+      ['ACL', 'LIST'],
+      ['SHUTDOWN'],
+      ['SAVE'],
+      ['MONITOR'],
+      ['CLIENT', 'LIST'],
+      ['CLIENT', 'KILL', 'TYPE', 'normal'],
+      ['REPLICAOF', 'NO', 'ONE'],
+      ['MIGRATE', '127.0.0.1', '1', 'theirs', '0', '10'],
+      ['PUBLISH', 'theirs', 'x'],
+    ];
+    for (const [command = '', ...words] of refused) {
+      const error = await thief.client.call(command, ...words).then(
+        (answer) => `answered ${answer}`,
+        (thrown: Error) => thrown.message,
+      );
+      expect([command, ...words, error]).toEqual([
+        command,
+        ...words,
+        expect.stringMatching(/NOPERM|permission|can't access/),
+      ]);
+    }
+    expect(await (await as('admin', 'admin')).client.get('theirs')).toBe('of another program');
+  });
+
+  test('who has only a password reads nothing of what is sent, and nothing that they say is believed', async () => {
+    const [owner, thief] = [
+      await as('cca-runner', 'password-of-cca-runner'),
+      await as('cca-host', 'password-of-cca-host', newFleetKeys().sealingKey),
+    ];
+    const secret = 'ANTHROPIC_API_KEY in a prompt';
+    const stream = toHostStream('gpu2');
+    unwrap(await owner.send(stream, [Buffer.from(secret)]));
+    const blob = unwrap(await owner.putBlob('secret', Buffer.from(secret)));
+    unwrap(await registerHost(owner, entryOf('gpu2', unwrap(await owner.nowMs()))));
+    expect(unwrap(await thief.read(stream, '0')).map(({ bytes }) => bytes)).toEqual([null]);
+    expect((await thief.getBlob(blob)).ok).toBe(false);
+    expect(unwrap(await listHosts(thief))).toEqual([]);
+    const seen = await allValues(thief);
+    expect(seen.length).toBeGreaterThan(2);
+    for (const value of seen) expect(value).not.toContain('ANTHROPIC');
+    expect(seen.join()).not.toContain('team-a');
+
+    unwrap(await thief.send(stream, [Buffer.from('do something')]));
+    unwrap(await registerHost(thief, entryOf('gpu3', unwrap(await thief.nowMs()))));
+    expect(unwrap(await owner.read(stream, '0')).map(({ bytes }) => bytes !== null)).toEqual([true, false]);
+    expect(unwrap(await listHosts(owner)).map(({ name }) => name)).toEqual(['gpu2']);
+  });
+
+  test.each([
+    ['no user', () => server.url],
+    ['a wrong password', () => server.url.replace('//', '//cca-runner:wrong@')],
+  ])('who has %s is refused', async (_, url) => {
+    const redis = unwrap(await FleetRedis.open(world, { redis: url(), sealingKey }));
+    opened.push(redis);
+    const asked: Result<unknown> = await redis.health();
+    expect(asked.ok ? '' : asked.failure.message).toContain('refuses the user or the password');
+  });
+
+  async function allValues(redis: FleetRedis): Promise<string[]> {
+    const [, keys] = await redis.client.scan(0, 'MATCH', 'cca:*', 'COUNT', 10_000);
+    return Promise.all(
+      keys.map(async (key) => {
+        const type = await redis.client.type(key);
+        if (type === 'string') return String(await redis.client.get(key));
+        if (type === 'hash') return JSON.stringify(await redis.client.hgetall(key));
+        return type === 'stream' ? JSON.stringify(await redis.client.xrange(key, '-', '+')) : '';
+      }),
+    );
+  }
+
+  function entryOf(name: string, nowMs: number): Parameters<typeof registerHost>[1] {
+    const can = { forwardsSubagents: true, limitsUntrusted: false, limitsMemory: false, logins: ['team-a'] };
+    const abilities = { wire: 1, version: '1.2.3', claudeVersion: '2.1.0', ...can };
+    const state = { since: nowMs, seenAt: nowMs, isDrained: false, isGuarded: true, leaseMs: 8_000 };
+    return { name, labels: [], slots: 1, used: 0, abilities, ...state };
+  }
+});

@@ -1,0 +1,86 @@
+/**
+ * Promises: resume files of the handover system that git ignores go to another machine with the session, come back
+ * while it works, and go on to the next machine; no other ignored file does.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { until } from '../../support/cli.ts';
+import { type Invocation, type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { type FleetGround, openGround } from '../../support/fleet-ground.ts';
+import { hasRedis } from '../../support/redis-server.ts';
+import { resume, text } from '../../support/runner/handover-ground.ts';
+
+let rig: Rig;
+let ground: FleetGround;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+afterEach(async () => {
+  await ground.close();
+});
+
+const longFleetTest = test.if(hasRedis);
+
+/** Begun by the session. */
+const further = '02-projects/29-c/01-planning/resume-context.md';
+const toolResult = { type: 'user', message: { content: [{ type: 'tool_result', tool_use_id: 't', content: 'ok' }] } };
+const machineOf = ({ hello }: Invocation): string => /\/machine (\w+)\//.exec(hello.cwd)?.[1] ?? '';
+
+async function begin(): Promise<Invocation> {
+  const fake = await rig.nextFor(ground.group.claudeId('a'));
+  await fake.prompt();
+  await fake.init();
+  return fake;
+}
+
+function write(folder: string, path: string, content: string): void {
+  mkdirSync(dirname(join(folder, path)), { recursive: true });
+  writeFileSync(join(folder, path), content);
+}
+
+const read = (folder: string, path = resume): string => {
+  const file = join(folder, path);
+  return existsSync(file) ? readFileSync(file, 'utf8') : '';
+};
+
+longFleetTest('they go with the session from machine to machine, and to the project', async () => {
+  ground = await openGround([{ name: 'a' }], {
+    machines: { one: {} },
+    env: rig.env,
+    config: { where: 'fleet' },
+    files: { '.gitignore': '02-projects\nignored\n' },
+  });
+  const { group } = ground;
+  const app = group.project('app');
+  write(app, resume, text('plan'));
+  const run = group.run(rig.env);
+  const first = await begin();
+  expect(machineOf(first)).toBe('one');
+  expect(read(first.hello.cwd)).toContain('"plan"');
+  write(first.hello.cwd, resume, read(first.hello.cwd).replace('"plan"', '"build"'));
+  write(first.hello.cwd, further, text('begun'));
+  write(first.hello.cwd, 'ignored', 'made here');
+  write(first.hello.cwd, '02-projects/28-b/notes.md', 'made here');
+  await first.print(toolResult);
+  // A checkpoint brings them while it works.
+  const here = group.session('a').worktree;
+  await until(() => read(here).includes('"build"') && read(here, further) !== '');
+  for (const path of ['ignored', '02-projects/28-b/notes.md']) expect(existsSync(join(here, path))).toBe(false);
+  await run.ask({ kind: 'pause-session', sessionId: group.id('a') });
+  const asked = await first.control('interrupt');
+  await first.print({ type: 'control_response', response: { subtype: 'success', request_id: asked } });
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  await ground.machines.one?.killAgent();
+  ground.addMachine('two', {});
+  const later = group.run(rig.env);
+  const second = await begin();
+  expect(machineOf(second)).toBe('two');
+  for (const folder of [second.hello.cwd, app]) expect(read(folder)).toContain('"build"');
+  expect(read(second.hello.cwd, further)).toContain('"begun"');
+  write(second.hello.cwd, resume, read(second.hello.cwd).replace('"build"', '"test"'));
+  await second.succeed();
+  expect(await later.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(read(app)).toContain('"test"');
+});

@@ -1,0 +1,188 @@
+/**
+ * Promises: a machine whose login is refused stops nobody but itself. Its session goes on elsewhere, it gets nothing
+ * more until its login is another one or a person says so, and a group pauses only when no machine is left for it.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { readProgress } from '../../../src/app/watch/live-view.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import { listHosts, resumeHost, takesNew } from '../../../src/fleet/registry.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { until } from '../../support/cli.ts';
+import { type Invocation, type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+import { type FleetGround, type GroundOptions, openGround } from '../../support/fleet-ground.ts';
+import type { SessionSketch } from '../../support/group-fixture.ts';
+import { hasRedis } from '../../support/redis-server.ts';
+
+let rig: Rig;
+let ground: FleetGround;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+afterEach(async () => {
+  await ground.close();
+});
+
+const fleetTest = test.if(hasRedis);
+const longFleetTest = test.if(hasRedis);
+
+async function open(sketches: readonly SessionSketch[], options: Partial<GroundOptions> = {}): Promise<void> {
+  const config = { where: 'fleet', maxConcurrentSessions: 10, ...options.config } as const;
+  ground = await openGround(sketches, { machines: { one: {} }, env: rig.env, ...options, config });
+}
+
+async function begin(name: string): Promise<Invocation> {
+  const fake = await rig.nextFor(ground.group.claudeId(name));
+  await fake.prompt();
+  await fake.init();
+  return fake;
+}
+
+const machineOf = ({ hello }: Invocation): string => /\/machine (\w+)\//.exec(hello.cwd)?.[1] ?? '';
+
+/** As claude does without a login that works. */
+async function refuse(fake: Invocation): Promise<void> {
+  await fake.print(resultLine(0, { is_error: true, result: 'Not logged in · Please run /login', modelUsage: {} }));
+  fake.exit(1);
+}
+
+const pausedOf = (name: string) =>
+  ground.group
+    .events()
+    .flatMap((event) => (event.type === 'session_paused' && event.sessionId === ground.group.id(name) ? [event] : []));
+
+longFleetTest('the session goes on elsewhere, and the machine gets nothing more', async () => {
+  await open([{ name: 'a' }, { name: 'b' }, { name: 'c', after: ['a'] }]);
+  const run = ground.group.run(rig.env);
+  const [first, second] = [await begin('a'), await begin('b')];
+  await refuse(first);
+  const paused = await run.event('session_paused');
+  const message = expect.stringMatching(/Not logged in.* The machine one gets nothing more until its login changes\.$/);
+  expect(paused).toMatchObject({ reason: 'interrupted', message });
+  ground.addMachine('two', {});
+  const again = await begin('a');
+  expect(machineOf(again)).toBe('two');
+  const redis = await ground.redis();
+  // It may have taken the session before it told that its guard is there.
+  let standing: (readonly [string, boolean])[] = [];
+  while (!standing.some(([, takes]) => takes)) {
+    const hosts = await listHosts(redis);
+    if (hosts.ok) standing = hosts.value.map((host) => [host.name, takesNew(host)]);
+  }
+  redis.close();
+  expect(standing).toEqual([
+    ['one', false],
+    ['two', true],
+  ]);
+  // Those who watch see how the machines stand.
+  const { paths } = ground.group;
+  const seen = () => readProgress(createRealWorld(), paths.progress, ground.group.state()).fleet;
+  await until(() => seen()?.up === 1);
+  expect(seen()).toMatchObject({ up: 1, refusing: 1, lost: 0, drained: 0, slots: 4 });
+  // What runs there may still end well.
+  await second.succeed();
+  await again.succeed();
+  const last = await begin('c');
+  expect(machineOf(last)).toBe('two');
+  await last.succeed();
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+});
+
+longFleetTest('once the login of the machine is another one, it takes sessions again', async () => {
+  const only = (label: string) => ({ fields: { requires: [label] } });
+  await open(
+    [
+      { name: 'first', ...only('one') },
+      { name: 'busy', ...only('busy') },
+      { name: 'a', after: ['first'] },
+    ],
+    {
+      login: { ANTHROPIC_API_KEY: 'bad-key' },
+      machines: { one: { labels: ['one'] }, busy: { labels: ['busy'], slots: 1 } },
+    },
+  );
+  const run = ground.group.run(rig.env);
+  const busy = await begin('busy');
+  await (await begin('first')).succeed();
+  await refuse(await begin('a'));
+  await run.event('session_paused');
+  const login = join(fleetPaths(ground.machines.one?.root ?? '').logins, 'team-a.env');
+  writeFileSync(login, 'ANTHROPIC_API_KEY=good-key\n', { mode: 0o600 });
+  const again = await begin('a');
+  expect(again.hello.env.ANTHROPIC_API_KEY).toBe('good-key');
+  await again.succeed();
+  await busy.succeed();
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+});
+
+longFleetTest('a group for which no machine is left pauses and names them; a person lets it go on', async () => {
+  await open([{ name: 'a' }], { machines: { one: {}, two: {} } });
+  const run = ground.group.run(rig.env);
+  const tried = new Set<string>();
+  for (let round = 1; round <= 2; round += 1) {
+    const fake = await begin('a');
+    tried.add(machineOf(fake));
+    await refuse(fake);
+  }
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect([...tried].toSorted()).toEqual(['one', 'two']);
+  const { reason, message } = ground.group.state();
+  expect([reason, message]).toEqual(['no-host', expect.stringContaining('the login was refused on one and two.')]);
+  // Nothing was mended: nothing is begun.
+  const before = rig.invocations.length;
+  expect(await ground.group.run(rig.env).result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(rig.invocations.length).toBe(before);
+  const redis = await ground.redis();
+  await resumeHost(redis, 'two');
+  redis.close();
+  const later = ground.group.run(rig.env);
+  const fake = await begin('a');
+  expect(machineOf(fake)).toBe('two');
+  await fake.succeed();
+  expect(await later.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(pausedOf('a')).toHaveLength(2);
+});
+
+longFleetTest(
+  'a login that is refused here stops this machine alone, for as long as another one can go on',
+  async () => {
+    const inPlace = { fields: { isolate: 'none' } } as const;
+    await open([{ name: 'a' }, { name: 'here', ...inPlace, after: ['a'] }, { name: 'b' }], {
+      config: { where: 'any' },
+    });
+    const redis = await ground.redis();
+    for (let isThere = false; !isThere; ) {
+      const hosts = await listHosts(redis);
+      isThere = hosts.ok && hosts.value.some(takesNew);
+    }
+    redis.close();
+    const run = ground.group.run(rig.env);
+    const firsts = [await begin('a'), await begin('b')];
+    for (const fake of firsts) expect(machineOf(fake)).toBe('');
+    for (const fake of firsts) await refuse(fake);
+    const message = expect.stringMatching(/Not logged in.* This machine gets nothing more in this run\.$/);
+    expect(await run.event('session_paused')).toMatchObject({ reason: 'interrupted', message });
+    for (const name of ['a', 'b']) {
+      const again = await begin(name);
+      expect(machineOf(again)).toBe('one');
+      await again.succeed();
+    }
+    expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+    const said = expect.stringContaining('works here only, where the login was refused. ');
+    expect(ground.group.state()).toMatchObject({ reason: 'no-host', message: said });
+    // The next run tries it again here.
+    const later = ground.group.run(rig.env);
+    await (await begin('here')).succeed();
+    expect(await later.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  },
+);
+
+fleetTest('a login that is refused here pauses the group where no machine can go on', async () => {
+  await open([{ name: 'a' }], { config: { where: 'any' }, machines: {} });
+  const run = ground.group.run(rig.env);
+  await refuse(await begin('a'));
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(ground.group.state()).toMatchObject({ reason: 'needs-person' });
+});

@@ -1,0 +1,194 @@
+/**
+ * Promises: the cells of the table in docs/fleet.md that no other test holds: what a machine of the fleet that was
+ * stolen, and who may run groups, can do and cannot. Not covered: other users of the same machine (files.test.ts).
+ */
+
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { readHost } from '../../../src/fleet/fleet-files.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import { toGroupStream, toHostStream } from '../../../src/fleet/keys.ts';
+import { Leases } from '../../../src/fleet/leases.ts';
+import { FleetRedis } from '../../../src/fleet/redis.ts';
+import { newFleetKeys, Signer } from '../../../src/fleet/seal.ts';
+import { order, wireVersion } from '../../../src/fleet/wire.ts';
+import { sid } from '../../support/core-events.ts';
+import { FleetRig, type Offer, world } from '../../support/fleet-rig.ts';
+import { hasRedis } from '../../support/redis-server.ts';
+import { until, unwrap } from '../../support/system/rig.ts';
+
+test('an order has no room for a login', () => {
+  const names = Object.keys(order.shape);
+  expect(names).toContain('login');
+  for (const name of ['env', 'environment', 'variables']) expect(names).not.toContain(name);
+  const given = { attemptId: 'a', attempt: 1, groupId: 'g', sessionId: 's', args: [], cwd: '.', untrusted: false };
+  const blob = { id: 'b', pieces: 1, size: 1 };
+  const work = { repository: 'abc', base: 'x', baseBundle: blob, head: 'x', snapshot: 'x', branch: 'b' };
+  const parsed = order.parse({ ...given, files: blob, work, login: 'team-a', env: { ANTHROPIC_API_KEY: 'secret' } });
+  expect(parsed.login).toBe('team-a');
+  expect(JSON.stringify(parsed)).not.toContain('secret');
+});
+
+describe.skipIf(!hasRedis)('with redis-server', () => {
+  let rig: FleetRig;
+
+  beforeEach(async () => {
+    rig = await FleetRig.open({ leaseMs: 8_000 });
+    rig.startAgent();
+  });
+  afterEach(() => rig.close());
+
+  /** Whoever has all that the machine keeps. */
+  async function stolen(): Promise<FleetRedis> {
+    return unwrap(
+      await FleetRedis.open(world, unwrap(readHost(world.files, rig.root)) ?? { redis: '', sealingKey: '' }),
+    );
+  }
+
+  test('a machine can read what is sent to another', async () => {
+    const stream = toHostStream('two');
+    unwrap(await rig.redis.send(stream, [Buffer.from('a prompt for the machine two')]));
+    const thief = await stolen();
+    const [entry] = unwrap(await thief.read(stream, '0'));
+    thief.close();
+    expect(Buffer.from(entry?.bytes ?? []).toString()).toBe('a prompt for the machine two');
+  });
+
+  test('a machine can answer for another', async () => {
+    const thief = await stolen();
+    const news = { say: 'ran', id: 'x', exitCode: 0, signal: null, timedOut: false, output: 'made up' };
+    const answer = { kind: 'attempt', host: 'two', token: 'two:1:of-others', attemptId: 'of-others', n: 1, news };
+    unwrap(await thief.send(toGroupStream(rig.group), [Buffer.from(JSON.stringify(answer))]));
+    thief.close();
+    expect(await rig.hear('of-others', 'ran')).toMatchObject({ output: 'made up' });
+  });
+
+  test('a machine cannot give orders to another', async () => {
+    const { token } = await rig.offer();
+    const wanted = await rig.makeOrder({ script: 'touch ../../started' });
+    const message = { kind: 'slot', token, groupId: wanted.groupId, n: 1, command: { do: 'order', order: wanted } };
+    // All of its keys are the runner's public one, and what it signs with one of its own is no runner's.
+    const host = unwrap(readHost(world.files, rig.root));
+    expect(JSON.stringify(host)).not.toContain(rig.keys.signingKey);
+    const stream = toHostStream('one');
+    const thief = await stolen();
+    const made = new Signer(newFleetKeys().signingKey).sign(stream, JSON.stringify(message));
+    unwrap(await thief.send(stream, [made, Buffer.from(JSON.stringify(message))]));
+    thief.close();
+    await until(() => rig.told().split('no runner that this machine accepts has signed it').length >= 2);
+    expect(existsSync(join(rig.paths().folder, '..', 'started'))).toBe(false);
+    expect(rig.living(wanted.attemptId)).toEqual([]);
+  });
+
+  test('what an order brings along cannot be exchanged by another machine', async () => {
+    const ordered = (prompt: string) =>
+      rig.makeOrder({
+        script: 'cat ../prompt.md',
+        files: [{ path: 'prompt.md', mode: 0o600, isText: true, data: Buffer.from(prompt).toString('base64') }],
+      });
+    const [mine, evil] = [await ordered('of the runner'), await ordered('of the thief!')];
+    expect(evil.files.size).toBe(mine.files.size);
+    const thief = await stolen();
+    const bytes = Buffer.from(unwrap(await thief.getBlob(evil.files)));
+    const key = `cca:b:${mine.files.id}:0`;
+    await thief.client.set(key, thief.seal.seal(key, bytes));
+    thief.close();
+    const { token } = await rig.offer();
+    await rig.say(token, { do: 'order', order: mine });
+    expect(await rig.hear(mine.attemptId, 'refused')).toMatchObject({ failure: { reason: 'gone' } });
+    expect(rig.printed(mine.attemptId)).toBe('');
+    expect(existsSync(rig.paths().prompt)).toBe(false);
+
+    const second = await rig.offer();
+    for (const blob of ['files', 'baseBundle'] as const) {
+      const { digest: _, ...unsealed } = blob === 'files' ? evil.files : evil.work.baseBundle;
+      const changed = blob === 'files' ? { files: unsealed } : { work: { ...evil.work, baseBundle: unsealed } };
+      await rig.say(second.token, { do: 'order', order: { ...evil, ...changed } });
+    }
+    await until(() => rig.told().split('this version does not understand it').length === 3);
+    expect(rig.living(evil.attemptId)).toEqual([]);
+  });
+
+  test('an order that was recorded starts nothing again, on that machine or another', async () => {
+    const stream = toHostStream('one');
+    const { token, attemptId, order: ordered } = await rig.start({ script: 'echo x >>../../starts' });
+    const starts = join(rig.paths().folder, '..', 'starts');
+    await rig.hear(attemptId, 'ended');
+    const message = { kind: 'slot', token, groupId: ordered.groupId, n: 1, command: { do: 'order', order: ordered } };
+    const thief = await stolen();
+    // As the runner signed it, which a thief of Redis and of the sealing key has seen.
+    const signed = new Signer(rig.keys.signingKey).sign(stream, JSON.stringify(message));
+    const replay = async (): Promise<void> => void unwrap(await thief.send(stream, [signed]));
+    await replay();
+    await rig.killAgent();
+    await replay();
+    rig.startAgent();
+    // With the slot still held it is a repetition; without it there is none.
+    await rig.say(token, { do: 'run', id: 'after', command: 'true', timeoutMs: 20_000 });
+    await rig.hear(attemptId, 'ran');
+    await rig.say(token, { do: 'release' });
+    await until(() => rig.slotFolders().length === 0);
+    await replay();
+    await until(() => rig.told().includes('it names no slot that this machine holds'));
+    // One that was signed for another machine is nothing here.
+    const other = new Signer(rig.keys.signingKey).sign(toHostStream('two'), JSON.stringify(message));
+    unwrap(await thief.send(stream, [other]));
+    await until(() => rig.told().includes('no runner that this machine accepts has signed it'));
+    thief.close();
+    expect(readFileSync(starts, 'utf8')).toBe('x\n');
+  });
+
+  test('an order of another group, or of another session, starts nothing in a slot', async () => {
+    const { token } = await rig.offer();
+    const wanted = await rig.makeOrder({ script: 'touch ../../started' });
+    const say = (groupId: string, n: number, change: object) =>
+      rig.sendSigned({ kind: 'slot', token, groupId, n, command: { do: 'order', order: { ...wanted, ...change } } });
+    await say('20260101-000000-other', 1, {});
+    await until(() => rig.told().includes('it names no slot that this machine holds'));
+    await say(wanted.groupId, 1, { groupId: '20260101-000000-other' });
+    await say(wanted.groupId, 2, { sessionId: sid(2) });
+    await until(() => rig.told().split('its slot is another').length === 3);
+    expect(rig.living(wanted.attemptId)).toEqual([]);
+    expect(existsSync(join(rig.paths().folder, '..', 'started'))).toBe(false);
+  });
+
+  test('a wish in an older or newer language gets no slot, whoever has put it there', async () => {
+    for (const wire of [wireVersion - 1, wireVersion + 1]) {
+      const wish = { groupId: rig.group, sessionId: sid(1), wire };
+      const place = unwrap(await rig.leases.wish(wish, { labels: ['gpu'], priority: 1 }));
+      while (unwrap(await rig.leases.stateOf(place)) !== 'gone') await Bun.sleep(5);
+    }
+    await rig.offer(sid(2));
+    expect(rig.heard.map((one) => one.kind === 'offer' && one.sessionId)).toEqual([sid(2)]);
+  });
+
+  test('who has only a password can take slots, and show a lease to one and not to the other', async () => {
+    const thief = unwrap(
+      await FleetRedis.open(world, { redis: rig.server.url, sealingKey: newFleetKeys().sealingKey }),
+    );
+    const wish = { groupId: rig.group, sessionId: sid(9), wire: wireVersion };
+    unwrap(await new Leases(world, thief, rig.leaseMs).wish(wish, { labels: ['gpu'], priority: 1 }));
+    const { token, job } = await until(
+      () => rig.heard.find((one) => one.kind === 'offer' && one.sessionId === sid(9)) as Offer | undefined,
+    );
+    const [lock, place] = [`cca:slots-gpu:${job}:lock`, { labelSet: 'gpu', job }];
+    expect(await thief.client.get(lock)).toBe(token);
+    await thief.client.del(lock);
+    expect(unwrap(await rig.leases.look([place]))).toEqual([null]);
+    await thief.client.set(lock, token, 'PX', rig.leaseMs);
+    expect(unwrap(await rig.leases.renew([{ ...place, token }])).size).toBe(0);
+    thief.close();
+  });
+
+  test('whoever runs groups can read the logins, as every session there can, and what its agent keeps', async () => {
+    const { logins, host } = fleetPaths(rig.root);
+    mkdirSync(logins, { recursive: true });
+    writeFileSync(join(logins, 'team-a.env'), 'ANTHROPIC_API_KEY=of-the-machine\n', { mode: 0o600 });
+    const quoted = [join(logins, 'team-a.env'), host].map((path) => `'${path.replaceAll("'", "'\\''")}'`);
+    const { attemptId } = await rig.start({ script: `cat ${quoted.join(' ')}` });
+    await rig.hear(attemptId, 'ended');
+    expect(rig.printed(attemptId)).toContain('of-the-machine');
+    expect(rig.printed(attemptId)).toContain(rig.keys.sealingKey);
+  });
+});

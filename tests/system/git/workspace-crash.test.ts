@@ -1,0 +1,260 @@
+/**
+ * Promises: after a crash at any moment, or when somebody has taken the folder, the branch or both away, the next call
+ * makes one worktree on one branch, and no commit of the session is lost.
+ */
+
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { adviceText } from '../../../src/core/advice.ts';
+import { makeWorkspace } from '../../../src/git/worktrees/workspace.ts';
+import { git } from '../../support/git/repository.ts';
+import { Crash, crashingWorld, failure, made, value, WorkspaceRig } from '../../support/git/workspace-rig.ts';
+
+let rig: WorkspaceRig;
+beforeEach(() => {
+  rig = new WorkspaceRig();
+});
+afterEach(() => rig.remove());
+
+const remade = (from: 'branch' | 'base') => ({ at: expect.any(String), from });
+
+const begin = (): string => rig.repository.commit({ 'a.txt': 'a\n', 'b.txt': 'b\n' });
+
+for (const when of ['before', 'after'] as const) {
+  test(`a crash ${when} any step: the next call makes one worktree and one branch`, async () => {
+    const base = begin();
+    const one = rig.sideCommit('one', base, { 'a.txt': 'one\n' });
+    const two = rig.sideCommit('two', base, { 'b.txt': 'two\n' });
+    const before = rig.checkout();
+    let crashes = 0;
+    for (let at = 1; ; at += 1) {
+      const plan = rig.plan(at % 9, { branch: `cca/group/${at}`, parents: [one, two] });
+      rmSync(join(plan.path, '..'), { recursive: true, force: true });
+      mkdirSync(join(plan.path, '..'), { recursive: true });
+      rig.run('worktree', 'prune');
+      const { world } = crashingWorld(rig.world, at, when);
+      const crashed = await makeWorkspace(rig.gitOf(world), plan).then(
+        (result) => value(result) === null,
+        (error) => {
+          if (error instanceof Crash) return true;
+          throw error;
+        },
+      );
+      if (crashed) crashes += 1;
+      const again = value(await makeWorkspace(rig.git, plan));
+      expect(again.workspace.branch).toBe(plan.branch);
+      expect(git(plan.path, 'status', '--porcelain')).toBe('');
+      expect(git(plan.path, 'rev-parse', 'HEAD')).toBe(again.workspace.base);
+      expect(readFileSync(join(plan.path, 'b.txt'), 'utf8')).toBe('two\n');
+      expect(rig.branches().filter((name) => name.startsWith(plan.branch))).toEqual([plan.branch]);
+      expect(rig.worktrees().filter((path) => path === plan.path)).toEqual([plan.path]);
+      rig.run('worktree', 'remove', '--force', plan.path);
+      rig.run('branch', '-D', plan.branch);
+      if (!crashed) break;
+    }
+    expect(crashes).toBeGreaterThan(8);
+    expect(rig.checkout()).toEqual(before);
+    rig.fsck();
+  }, 120_000);
+}
+
+test('git that is killed while it fills the folder', async () => {
+  rig.repository.commit({ '.gitattributes': '*.bin filter=big\n', 'a.txt': 'a\n', 'x.bin': 'x\n' });
+  const plan = rig.plan();
+  // The filter ends the git that checks out and the one that started it, as a power cut would.
+  rig.run('config', 'filter.big.smudge', 'kill -9 $PPID $(ps -o ppid= -p $PPID)');
+  const { reason } = failure(await makeWorkspace(rig.git, plan));
+  expect(reason).toBe('worktree-failed');
+  expect([rig.worktrees(), rig.branches(), existsSync(plan.path)]).toEqual([[], [], false]);
+  // The same, and our own process is gone with it, so nothing was taken back.
+  const { world } = crashingWorld(rig.world, 8, 'before');
+  await expect(makeWorkspace(rig.gitOf(world), plan)).rejects.toThrow(Crash);
+  rig.run('config', '--unset', 'filter.big.smudge');
+  expect(git(made(await makeWorkspace(rig.git, plan)).path, 'status', '--porcelain')).toBe('');
+  expect([rig.worktrees(), rig.branches()]).toEqual([[plan.path], [plan.branch]]);
+  rig.fsck();
+});
+
+/** A world whose power fails as the disks are told to write what was made. */
+function failingPower(): typeof rig.world {
+  const { run } = rig.world.processes;
+  const processes = Object.assign(Object.create(rig.world.processes), {
+    run: (options: Parameters<typeof run>[0]) => {
+      if (options.program === 'sync') throw new Crash('the power fails');
+      return run(options);
+    },
+  });
+  return { ...rig.world, processes };
+}
+
+/** What git had not waited for is there by name, and empty. */
+function empty(plan: ReturnType<typeof rig.plan>): void {
+  const admin = join(rig.repository.folder, '.git', 'worktrees', basename(plan.path));
+  const files = readdirSync(admin, { withFileTypes: true }).filter((entry) => entry.isFile());
+  for (const { name } of files) writeFileSync(join(admin, name), '');
+  for (const path of [join(plan.path, '.git'), join(plan.path, 'a.txt')]) writeFileSync(path, '');
+  writeFileSync(join(rig.repository.folder, '.git', 'refs', 'heads', plan.branch), '');
+}
+
+test('F3: nothing counts as made before it is on the disk, and what a power cut left of it is made anew', async () => {
+  begin();
+  const plan = rig.plan();
+  await expect(makeWorkspace(rig.gitOf(failingPower()), plan)).rejects.toThrow(Crash);
+  empty(plan);
+  expect(git(made(await makeWorkspace(rig.git, plan)).path, 'status', '--porcelain')).toBe('');
+  expect([rig.worktrees(), rig.branches()]).toEqual([[plan.path], [plan.branch]]);
+  expect(git(plan.path, 'rev-parse', 'HEAD')).toBe(git(plan.path, 'rev-parse', plan.branch));
+  rig.run('worktree', 'prune');
+  rig.fsck();
+  // The same while it is brought back.
+  rmSync(plan.path, { recursive: true });
+  await expect(makeWorkspace(rig.gitOf(failingPower()), plan)).rejects.toThrow(Crash);
+  empty(plan);
+  expect(git(made(await makeWorkspace(rig.git, plan)).path, 'status', '--porcelain')).toBe('');
+  rig.run('worktree', 'prune');
+  rig.fsck();
+});
+
+test('F3: one that counts as made and is empty holds files that somebody may want', async () => {
+  begin();
+  const plan = rig.plan();
+  made(await makeWorkspace(rig.git, plan));
+  empty(plan);
+  const { message, next } = failure(await makeWorkspace(rig.git, plan));
+  expect(message).toContain('is no longer a worktree of');
+  expect(adviceText(next)).toContain('Its file .git is empty, as after a power cut. Save its files and remove it');
+  rmSync(plan.path, { recursive: true });
+  expect(git(made(await makeWorkspace(rig.git, plan)).path, 'status', '--porcelain')).toBe('');
+});
+
+test('F7: what a git takes back itself, just while we take it back, is gone', async () => {
+  begin();
+  const plan = rig.plan();
+  const { world: crashing } = crashingWorld(rig.world, 6, 'before');
+  await expect(makeWorkspace(rig.gitOf(crashing), plan)).rejects.toThrow(Crash);
+  expect(rig.worktrees()).toEqual([plan.path]);
+  const { run } = rig.world.processes;
+  const processes = Object.assign(Object.create(rig.world.processes), {
+    run: (options: Parameters<typeof run>[0]) => {
+      if (options.args.includes('remove')) rig.run('worktree', 'prune');
+      return run(options);
+    },
+  });
+  expect(git(made(await makeWorkspace(rig.gitOf({ ...rig.world, processes }), plan)).path, 'status', '-s')).toBe('');
+  expect([rig.worktrees(), rig.branches()]).toEqual([[plan.path], [plan.branch]]);
+});
+
+test('a worktree whose folder is gone comes back from its branch, with the commits of the session', async () => {
+  begin();
+  const plan = rig.plan();
+  const workspace = made(await makeWorkspace(rig.git, plan));
+  writeFileSync(join(plan.path, 'work.txt'), 'work\n');
+  git(plan.path, 'add', '--all');
+  git(plan.path, 'commit', '--quiet', '-m', 'Work');
+  rmSync(plan.path, { recursive: true });
+  const again = value(await makeWorkspace(rig.git, plan));
+  expect(again).toEqual({ workspace: { ...workspace, remade: remade('branch') }, isNew: true, notes: [] });
+  // The same as long as it is there, for nobody may have heard of it yet.
+  expect(value(await makeWorkspace(rig.git, plan))).toEqual({ ...again, isNew: false });
+  expect(readFileSync(join(plan.path, 'work.txt'), 'utf8')).toBe('work\n');
+  // Detached, with a commit that is on no branch.
+  git(plan.path, 'checkout', '--quiet', '--detach', workspace.base);
+  git(plan.path, 'commit', '--quiet', '--allow-empty', '-m', 'Aside');
+  const aside = git(plan.path, 'rev-parse', 'HEAD');
+  rmSync(plan.path, { recursive: true });
+  expect(value(await makeWorkspace(rig.git, plan)).isNew).toBe(true);
+  expect(readFileSync(join(plan.path, 'work.txt'), 'utf8')).toBe('work\n');
+  expect(rig.run('branch', '--contains', aside)).not.toBe('');
+  // Pruned by the user, and the branch is gone too.
+  rmSync(plan.path, { recursive: true });
+  rig.run('worktree', 'prune');
+  rig.run('branch', '-D', workspace.branch);
+  const fresh = value(await makeWorkspace(rig.git, plan));
+  expect(fresh).toEqual({ workspace: { ...workspace, remade: remade('base') }, isNew: true, notes: [] });
+  expect(fresh.workspace.remade?.at).not.toBe(again.workspace.remade?.at as string);
+  rig.fsck();
+});
+
+test('a stale registration, with and without a lock of the user', async () => {
+  begin();
+  const plan = rig.plan();
+  rig.run('worktree', 'add', '--quiet', '--detach', plan.path);
+  git(plan.path, 'commit', '--quiet', '--allow-empty', '-m', 'Nobody has it');
+  const lost = git(plan.path, 'rev-parse', 'HEAD');
+  rmSync(plan.path, { recursive: true });
+  const workspace = made(await makeWorkspace(rig.git, plan));
+  expect(rig.run('branch', '--contains', lost, '--format=%(refname:short)')).toBe(
+    `cca/group/001-work-${lost.slice(0, 12)}`,
+  );
+  rig.run('worktree', 'lock', '--reason', 'on a stick', plan.path);
+  rmSync(plan.path, { recursive: true });
+  const { reason, message, next } = failure(await makeWorkspace(rig.git, plan));
+  expect(reason).toBe('worktree-failed');
+  expect(`${message} ${adviceText(next)}`).toMatch(/locked it: on a stick.*git worktree unlock/);
+  rig.run('worktree', 'unlock', plan.path);
+  expect(made(await makeWorkspace(rig.git, plan))).toEqual({ ...workspace, remade: remade('branch') });
+});
+
+test('a crash at any step of making it again: it is known to have been made again once', async () => {
+  begin();
+  let crashes = 0;
+  for (let at = 1; ; at += 1) {
+    const plan = rig.plan(at % 9, { branch: `cca/group/${at}` });
+    rmSync(join(plan.path, '..'), { recursive: true, force: true });
+    mkdirSync(join(plan.path, '..'), { recursive: true });
+    rig.run('worktree', 'prune');
+    const workspace = made(await makeWorkspace(rig.git, plan));
+    rmSync(plan.path, { recursive: true });
+    const { world } = crashingWorld(rig.world, at, 'after');
+    const crashed = await makeWorkspace(rig.gitOf(world), plan).then(
+      (result) => value(result) === null,
+      (error) => {
+        if (error instanceof Crash) return true;
+        throw error;
+      },
+    );
+    const again = made(await makeWorkspace(rig.git, plan));
+    expect(again).toEqual({ ...workspace, remade: remade('branch') });
+    expect(made(await makeWorkspace(rig.git, plan))).toEqual(again);
+    if (!crashed) break;
+    crashes += 1;
+  }
+  expect(crashes).toBeGreaterThan(4);
+}, 60_000);
+
+test('a folder that was emptied is made again; one whose files the session removed is not', async () => {
+  begin();
+  const plan = rig.plan();
+  const workspace = made(await makeWorkspace(rig.git, plan));
+  git(plan.path, 'rm', '--quiet', '-r', '.');
+  expect(made(await makeWorkspace(rig.git, plan))).toEqual(workspace);
+  expect(git(plan.path, 'ls-files')).toBe('');
+  git(plan.path, 'reset', '--quiet', '--hard');
+  for (const names of [
+    ['a.txt', 'b.txt'],
+    ['a.txt', 'b.txt', '.git'],
+  ]) {
+    for (const name of names) rmSync(join(plan.path, name));
+    expect(made(await makeWorkspace(rig.git, plan)).remade).toEqual(remade('branch'));
+    expect(readFileSync(join(plan.path, 'a.txt'), 'utf8')).toBe('a\n');
+    expect(git(plan.path, 'status', '--porcelain')).toBe('');
+  }
+  rig.fsck();
+});
+
+test('a session that has worked before gets one that is new to it when nothing of the old one is found', async () => {
+  begin();
+  expect(made(await makeWorkspace(rig.git, rig.plan(1, { isKnown: true }))).remade).toEqual(remade('base'));
+});
+
+test('a folder that is no worktree any more is not touched', async () => {
+  begin();
+  const plan = rig.plan();
+  made(await makeWorkspace(rig.git, plan));
+  writeFileSync(join(plan.path, 'work.txt'), 'work\n');
+  rmSync(join(plan.path, '.git'));
+  const { message, next } = failure(await makeWorkspace(rig.git, plan));
+  expect(`${message} ${adviceText(next)}`).toMatch(/no longer a worktree.*save its files/);
+  expect(readFileSync(join(plan.path, 'work.txt'), 'utf8')).toBe('work\n');
+});

@@ -1,0 +1,177 @@
+/**
+ * Promises: the examples' scripts fit the repositories that their setup makes. Every tool call of every session works
+ * with the real claude (nothing denied, no edit that misses, no test that fails), and the diffs are as told. The
+ * example over two repositories is run as a user runs it, to the merge.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { parseScript } from '../../../src/rehearsal/script.ts';
+import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
+import { Machine } from '../../support/cli.ts';
+import { type Line, resultOf, runClaude, Sandbox } from '../../support/rehearsal/claude-process.ts';
+
+const examples = resolve(import.meta.dir, '../../../examples');
+const timeoutMs = 180_000;
+let sandbox: Sandbox;
+let api: ScriptedApi | undefined;
+let name = '';
+
+beforeEach(() => {
+  sandbox = new Sandbox();
+});
+
+afterEach(async () => {
+  await api?.stop();
+  sandbox.remove();
+});
+
+/** Makes the repositories of an example (from another cwd, in a folder with a blank) and starts its model. */
+function prepare(example: string): void {
+  const setup = Bun.spawnSync(['sh', join(examples, example, 'setup.sh'), sandbox.project], { cwd: '/' });
+  expect(setup.stderr.toString()).toBe('');
+  const file = join(examples, example, 'rehearsal.yaml');
+  const script = parseScript(readFileSync(file, 'utf8'), file);
+  if (!script.ok) throw new Error(script.failure.message);
+  api = startScriptedApi({ script: script.value, nameOf: () => name });
+}
+
+/** Results of tools that are errors: an edit that missed, a command that failed, a call that was denied. */
+function toolErrors(lines: readonly Line[]): unknown[] {
+  return lines.flatMap((line) => {
+    const content = (line.message as { content?: unknown } | undefined)?.content;
+    return Array.isArray(content) ? content.filter((block) => block.is_error === true) : [];
+  });
+}
+
+async function rehearse(session: string, project: string): Promise<void> {
+  name = session;
+  const cwd = join(sandbox.project, project);
+  const lines = await runClaude({
+    sandbox: { ...sandbox, project: cwd },
+    url: api?.url ?? '',
+    session: crypto.randomUUID(),
+    prompt: 'Go.',
+    allowedTools: 'Bash(node:*)',
+  });
+  expect(toolErrors(lines)).toEqual([]);
+  expect(resultOf(lines)).toMatchObject({ subtype: 'success', is_error: false, permission_denials: [] });
+  expect(resultOf(lines)?.result).not.toContain('at its end');
+  expect(api?.problems).toEqual([]);
+}
+
+function changes(project: string): string[] {
+  const status = Bun.spawnSync(['git', '-C', join(sandbox.project, project), 'status', '--porcelain']);
+  return status.stdout.toString().trimEnd().split('\n');
+}
+
+test(
+  'cross-project-refactor',
+  async () => {
+    prepare('cross-project-refactor');
+    await rehearse('auth-module', 'project-a');
+    await rehearse('shared-library', 'project-b');
+    await rehearse('integration', 'project-a');
+    await rehearse('documentation', 'project-c');
+    expect(changes('project-a')).toEqual([' M src/login.js', '?? src/auth.js', '?? test/auth.test.js']);
+    expect(changes('project-b')).toEqual([
+      ' M CHANGELOG.md',
+      ' M package.json',
+      ' M src/index.js',
+      ' M test/index.test.js',
+    ]);
+    expect(changes('project-c')).toEqual([' M README.md', ' M docs/authentication.md', '?? docs/shared-library.md']);
+  },
+  timeoutMs,
+);
+
+test(
+  'wide-batch, by the first of its twelve repositories',
+  async () => {
+    prepare('wide-batch');
+    expect(readdirSync(sandbox.project)).toHaveLength(12);
+    await rehearse('accounts', 'accounts');
+    expect(changes('accounts')).toEqual([' M CHANGELOG.md', '?? SECURITY.md']);
+    expect(readFileSync(join(sandbox.project, 'accounts/SECURITY.md'), 'utf8')).toStartWith(
+      '# Security policy of accounts',
+    );
+  },
+  timeoutMs,
+);
+
+const git = (folder: string, ...args: string[]) =>
+  Bun.spawnSync(['git', '-C', folder, ...args])
+    .stdout.toString()
+    .trim();
+
+test(
+  'rate-limits, to its merge: one session is sent back, and main of both repositories has all of the work',
+  async () => {
+    const user = new Machine();
+    try {
+      const folder = join(user.folder, 'toy repositories');
+      const child = Bun.spawn(['sh', join(examples, 'rate-limits', 'run.sh'), folder], {
+        cwd: '/',
+        env: user.env,
+        stdin: 'ignore',
+        stdout: 'pipe',
+        stderr: 'pipe',
+      });
+      const [stdout, stderr] = await Promise.all([
+        new Response(child.stdout).text(),
+        new Response(child.stderr).text(),
+      ]);
+      expect({ code: await child.exited, stderr }).toMatchObject({ code: 0 });
+      expect(stdout).toContain('004 login     paused (not-accepted)');
+      expect(stdout).toContain('004 login     completed');
+      const made = { api: ['limiter', 'search', 'login'], web: ['messages', 'notes'] };
+      for (const [project, sessions] of Object.entries(made)) {
+        const at = join(folder, project);
+        expect(git(at, 'status', '--porcelain')).toBe('');
+        expect(git(at, 'branch', '--format=%(refname:short)')).toBe('main');
+        expect(git(at, 'worktree', 'list').split('\n')).toHaveLength(1);
+        expect(Bun.spawnSync(['git', '-C', at, 'fsck', '--full', '--strict']).exitCode).toBe(0);
+        for (const session of sessions) expect(git(at, 'log', '--format=%s')).toContain(`${session}: `);
+        expect(Bun.spawnSync(['node', '--test'], { cwd: at, env: user.env }).exitCode).toBe(0);
+      }
+      const [group = ''] = readdirSync(join(user.data, 'session-groups'));
+      const sessions = join(user.data, 'session-groups', group, 'sessions');
+      const search = readdirSync(sessions).find((name) => name.startsWith('003-')) ?? '';
+      const prompt = readFileSync(join(sessions, search, 'prompt.md'), 'utf8');
+      expect(prompt).toContain('2 files changed, 22 insertions(+) on\ncca/rate-limits/001-limiter, where you begin.');
+    } finally {
+      user.remove();
+    }
+  },
+  timeoutMs,
+);
+
+test('U18: without git the examples and the demo say so in one sentence, and make nothing', () => {
+  const scripts = readdirSync(examples).filter((one) => existsSync(join(examples, one, 'setup.sh')));
+  expect(scripts.length).toBeGreaterThan(1);
+  const where = join(sandbox.project, 'toys');
+  // What they need besides git.
+  const tools = join(sandbox.project, 'tools');
+  mkdirSync(tools);
+  for (const tool of ['sh', 'dirname', 'mkdir', 'mktemp']) symlinkSync(Bun.which(tool) ?? '', join(tools, tool));
+  for (const script of ['demo.sh', ...scripts.map((one) => `${one}/setup.sh`)]) {
+    const env = { PATH: tools, TMPDIR: sandbox.project };
+    const ran = Bun.spawnSync([join(tools, 'sh'), join(examples, script), where], { cwd: '/', env });
+    const says = expect.stringMatching(/^(?:setup\.sh|demo): git is needed [^\n]*\n$/);
+    expect({ script, code: ran.exitCode, says: ran.stderr.toString() }).toEqual({ script, code: 2, says });
+    expect(ran.stdout.toString()).toBe('');
+    expect(readdirSync(sandbox.project)).toEqual(['tools']);
+  }
+});
+
+test('setup refuses folders that are there, and every script is plain POSIX sh', () => {
+  prepare('wide-batch');
+  for (const example of ['wide-batch', 'cross-project-refactor', 'rate-limits']) {
+    const again = ['sh', join(examples, example, 'setup.sh'), sandbox.project];
+    expect(Bun.spawnSync(again).exitCode).toBe(example === 'wide-batch' ? 2 : 0);
+    for (const file of ['setup.sh', 'run.sh']) {
+      expect(Bun.spawnSync(['sh', '-n', join(examples, example, file)]).exitCode).toBe(0);
+    }
+  }
+  expect(Bun.spawnSync(['sh', '-n', join(examples, 'demo.sh')]).exitCode).toBe(0);
+});

@@ -1,0 +1,187 @@
+/**
+ * Promises: a project of the handover system stays one project when its sessions work in worktrees: their ids and what
+ * they write into resume-context.md reach the user's own file, whether git knows it or not and whatever the session
+ * does with git; what people write there meanwhile stays; and branches do not carry it.
+ */
+import { expect, test } from 'bun:test';
+import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { git } from '../../support/git/repository.ts';
+import { begin, rig, withRig } from '../../support/rig-ground.ts';
+import {
+  commitsItsState,
+  edit,
+  facts,
+  hook,
+  make,
+  own,
+  read,
+  resume,
+  text,
+  unchanged,
+  warnings,
+  write,
+} from '../../support/runner/handover-ground.ts';
+
+withRig();
+
+test('ids and state reach the project, and the next session is handed them', async () => {
+  const group = make([{ name: 'a' }, { name: 'b', after: ['a'] }]);
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  expect(a.hello.cwd).toBe(group.session('a').worktree);
+  expect(facts(group).sessionIds).toEqual([group.claudeId('a')]);
+  edit(a, 'next_action: "plan"', 'next_action: "build"');
+  await a.succeed();
+  const b = await begin(group, 'b');
+  expect(read(b.hello.cwd)).toBe(own(group));
+  const said = hook(b, 'session-start', group.claudeId('b'));
+  expect(said).toContain('project 28-b (this session belongs to it');
+  expect(said).toContain('Next action: build');
+  expect(said).toContain(`Resume file: ${join(b.hello.cwd, resume)}`);
+  edit(b, 'Notes.', 'Notes of b.');
+  await b.succeed();
+  expect(await run.result).toMatchObject({ status: 'completed' });
+  expect(facts(group)).toMatchObject({
+    nextAction: 'build',
+    sessionIds: [group.claudeId('a'), group.claudeId('b')],
+    sessionId: group.claudeId('b'),
+  });
+  expect(own(group)).toEndWith('\n\nNotes of b.\n');
+  for (const branch of ['cca/fixture/001-a', 'cca/fixture/002-b']) unchanged(group, branch);
+  expect([...warnings(group, 'a'), ...warnings(group, 'b')]).toEqual([]);
+});
+
+test('a new id of claude is noted in the project, before a compaction', async () => {
+  const group = make([{ name: 'a' }]);
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  const copy = read(a.hello.cwd);
+  expect(hook(a, 'pre-compact', 'after-clear')).toBe('');
+  expect(facts(group).sessionIds).toEqual([group.claudeId('a'), 'after-clear']);
+  expect(read(a.hello.cwd)).toBe(copy);
+  await a.succeed();
+  expect(await run.result).toMatchObject({ status: 'completed' });
+});
+
+test.each([
+  ['untracked', {}],
+  ['ignored', { '.gitignore': '02-projects\n' }],
+])('where git does not know the project: %s', async (_, tree) => {
+  const later = { [resume]: text('plan'), '02-projects/28-b/plan.md': 'THE PLAN' };
+  const group = make([{ name: 'a' }], { tree, later });
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  const said = hook(a, 'session-start', group.claudeId('a'));
+  expect(said).toContain('Next action: plan');
+  expect(said).toContain('THE PLAN');
+  edit(a, '"plan"', '"build"');
+  writeFileSync(join(a.hello.cwd, 'new.txt'), 'new');
+  // As claude often does; what it took along must not stand in the way of a merge.
+  git(a.hello.cwd, 'add', '--all');
+  git(a.hello.cwd, 'commit', '--quiet', '-m', 'All of it');
+  await a.succeed();
+  expect(await run.result).toMatchObject({ status: 'completed' });
+  expect(facts(group).nextAction).toBe('build');
+  expect(git(group.project('app'), 'diff', '--name-only', 'main', 'cca/fixture/001-a')).toBe('new.txt');
+});
+
+test('what the session commits of it reaches the project, and its branch leaves it as it was', async () => {
+  const group = make([{ name: 'a' }], { later: { [resume]: text('plan', 'Of a person.\n') } });
+  await commitsItsState(group);
+  expect(own(group)).toEndWith('Of a person.\n');
+  unchanged(group, 'cca/fixture/001-a');
+});
+
+test.each([[['reset', '--quiet', '--hard']], [['checkout', '--quiet', '--', '.']], [['stash', '--quiet']]])(
+  'a session that throws its changes away takes nothing from the project: git %p',
+  async (args) => {
+    const group = make([{ name: 'a' }], { later: { [resume]: text('of a person', 'More of a person.\n') } });
+    const run = group.run(rig.env);
+    const a = await begin(group, 'a');
+    const before = own(group);
+    git(a.hello.cwd, ...args);
+    expect(read(a.hello.cwd)).toBe(text('plan'));
+    writeFileSync(join(a.hello.cwd, resume), text('plan', 'Notes.\nDone.\n'));
+    await a.succeed();
+    expect(await run.result).toMatchObject({ status: 'completed' });
+    expect(own(group)).toStartWith(before);
+    expect(own(group)).toContain('    Done.\n');
+  },
+);
+
+test('two at once and a person: nobody’s words are lost', async () => {
+  const group = make([{ name: 'a' }, { name: 'b' }]);
+  const run = group.run(rig.env);
+  const [a, b] = await Promise.all([begin(group, 'a'), begin(group, 'b')]);
+  edit(a, '"plan"', '"from a"');
+  edit(b, '"plan"', '"from b"');
+  edit(b, 'Notes.\n', 'Notes.\nDone by b.\n');
+  writeFileSync(join(group.project('app'), resume), own(group).replace('# LOADING', '# LOADING, says a person'));
+  await Promise.all([a.succeed(), b.succeed()]);
+  expect(await run.result).toMatchObject({ status: 'completed' });
+  for (const words of ['"from a"', '"from b"', 'Done by b.', 'says a person']) expect(own(group)).toContain(words);
+  expect(new Set(facts(group).sessionIds)).toEqual(new Set([group.claudeId('a'), group.claudeId('b')]));
+  expect(own(group)).toContain('## Also written by session ');
+});
+
+test('a project that the session makes is part of its work', async () => {
+  const group = make([{ name: 'a' }]);
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  const made = '02-projects/29-c/01-planning/resume-context.md';
+  write(a.hello.cwd, made, text('begin'));
+  await a.succeed();
+  expect(await run.result).toMatchObject({ status: 'completed' });
+  expect(git(group.project('app'), 'diff', '--name-only', 'main', 'cca/fixture/001-a')).toBe(made);
+  expect(existsSync(join(group.project('app'), made))).toBe(false);
+});
+
+test('a project that the session deletes is deleted by its work, and not before that is merged', async () => {
+  const group = make([{ name: 'a' }]);
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  const before = own(group);
+  git(a.hello.cwd, 'rm', '-r', '--quiet', '--force', '02-projects');
+  git(a.hello.cwd, 'commit', '--quiet', '-m', 'Done with it');
+  await a.succeed();
+  expect(await run.result).toMatchObject({ status: 'completed' });
+  expect(git(group.project('app'), 'diff', '--name-status', 'main', 'cca/fixture/001-a')).toBe(`D\t${resume}`);
+  expect(own(group)).toBe(before);
+});
+
+test('a link in the worktree leads nothing out of it, nor into the project', async () => {
+  const group = make([{ name: 'a' }]);
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  const before = own(group);
+  const secret = join(group.folder, 'secret.md');
+  writeFileSync(secret, 'secret');
+  rmSync(join(a.hello.cwd, resume));
+  symlinkSync(secret, join(a.hello.cwd, resume));
+  await a.succeed();
+  expect(await run.result).toMatchObject({ status: 'completed' });
+  expect(own(group)).toBe(before);
+  expect(readFileSync(secret, 'utf8')).toBe('secret');
+  expect(warnings(group, 'a').join()).toContain('is no regular file of the worktree');
+});
+
+test.each([true, false])('after a pause both sides have both words; memory of the copies: %p', async (isThere) => {
+  const group = make([{ name: 'a' }]);
+  const first = group.run(rig.env);
+  const a = await begin(group, 'a');
+  edit(a, '"plan"', '"half"');
+  first.signal('SIGINT');
+  a.exit(143);
+  expect(await first.result).toMatchObject({ status: 'paused' });
+  writeFileSync(join(group.project('app'), resume), `${own(group)}Of a person.\n`);
+  // As after a crash, just before it was written.
+  if (!isThere) rmSync(group.session('a').handoverCopies);
+  const second = group.run(rig.env);
+  const again = await begin(group, 'a');
+  expect(read(again.hello.cwd)).toContain('next_action: "half"');
+  expect(read(again.hello.cwd)).toEndWith('Notes.\nOf a person.\n');
+  expect(read(again.hello.cwd)).toBe(own(group));
+  await again.succeed();
+  expect(await second.result).toMatchObject({ status: 'completed' });
+});

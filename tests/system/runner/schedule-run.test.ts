@@ -1,0 +1,161 @@
+/**
+ * Promises: dependents start only after their dependencies, never more workers than slots, costs and tokens are summed,
+ * the first Ctrl-C pauses everything resumably, the second leaves at once, errors hold back what is left to start.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { type Invocation, type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+
+let rig: Rig;
+let group: GroupFixture;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+afterEach(() => group.remove());
+
+async function begin(name: string): Promise<Invocation> {
+  const fake = await rig.nextFor(group.claudeId(name));
+  await fake.prompt();
+  await fake.init();
+  return fake;
+}
+
+test('a diamond runs in order and adds up', async () => {
+  group = makeGroup([
+    { name: 'top' },
+    { name: 'left', after: ['top'] },
+    { name: 'right', after: ['top'] },
+    { name: 'bottom', after: ['left', 'right'] },
+  ]);
+  const run = group.run(rig.env);
+  const started = rig.invocations.length;
+  const top = await begin('top');
+  expect(rig.invocations.length - started).toBe(1);
+  await top.succeed(0.1);
+  const [left, right] = await Promise.all([begin('left'), begin('right')]);
+  await left.succeed(0.2);
+  await run.event('session_completed', group.id('left'));
+  expect(rig.invocations.length - started).toBe(3);
+  await right.succeed(0.3);
+  await (await begin('bottom')).succeed(0.4);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  const state = group.state();
+  expect(state.usage.costUsd).toBeCloseTo(1);
+  expect(state.usage.tokens).toEqual({ input: 4000, output: 800, cacheRead: 120, cacheCreation: 16 });
+  const meta = JSON.parse(await Bun.file(group.session('left').meta).text());
+  expect(meta).toMatchObject({
+    status: 'completed',
+    cost: 0.2,
+    claudeSessionId: group.claudeId('left'),
+    tokens: { input: 1000, output: 200 },
+  });
+  expect(meta.completedAt).toBeString();
+});
+
+test('never more workers than slots, and raised while running for a later run', async () => {
+  const names = ['a', 'b', 'c', 'd', 'e'];
+  group = makeGroup(
+    names.map((name) => ({ name })),
+    { maxConcurrentSessions: 2 },
+  );
+  let running = 0;
+  let most = 0;
+  const run = group.run(rig.env, {
+    onEvent: (event) => {
+      if (event.type === 'session_starting') running += 1;
+      if (event.type === 'session_completed') running -= 1;
+      most = Math.max(most, running);
+    },
+  });
+  for (const name of names) await (await begin(name)).succeed();
+  await run.result;
+  expect(most).toBe(2);
+});
+
+test('the first signal pauses everything, a later run resumes the conversation', async () => {
+  group = makeGroup([{ name: 'one' }, { name: 'two', after: ['one'] }]);
+  const run = group.run(rig.env);
+  const fake = await begin('one');
+  await run.event('session_identified');
+  run.signal('SIGINT');
+  const requestId = await fake.control('interrupt');
+  await fake.print({ type: 'control_response', response: { subtype: 'success', request_id: requestId } });
+  await fake.print(resultLine(0.02, { subtype: 'error_during_execution', is_error: true }));
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(group.state().sessions.get(group.id('two'))?.state.status).toBe('pending');
+
+  const second = group.run(rig.env);
+  const resumed = await begin('one');
+  expect(resumed.hello.args).toContain('--model=claude-opus-4-8');
+  await resumed.succeed(0.03);
+  await (await begin('two')).succeed(0.05);
+  expect(await second.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(group.state().usage.costUsd).toBeCloseTo(0.1);
+});
+
+test('a success printed before the answer to our interrupt counts', async () => {
+  group = makeGroup([{ name: 'one' }]);
+  const run = group.run(rig.env);
+  const fake = await begin('one');
+  await run.event('session_identified');
+  // The worker hears nothing until it has printed its result: the interrupt comes too late.
+  run.signal('SIGINT');
+  const requestId = await fake.control('interrupt');
+  await fake.succeed(0.02);
+  await fake.print({ type: 'control_response', response: { subtype: 'success', request_id: requestId } });
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+});
+
+test('a worker that ignores the interrupt is signalled', async () => {
+  group = makeGroup([{ name: 'one' }]);
+  const run = group.run(rig.env);
+  const fake = await begin('one');
+  await run.event('session_identified');
+  run.signal('SIGINT');
+  await fake.control('interrupt');
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  await fake.ended;
+}, 20_000);
+
+test('at the error threshold nothing new starts, running sessions finish, the group pauses', async () => {
+  group = makeGroup(['a', 'b', 'c', 'd'].map((name) => ({ name })));
+  const run = group.run(rig.env);
+  const [a, b, c] = await Promise.all([begin('a'), begin('b'), begin('c')]);
+  a.exit(1);
+  await run.event('session_failed', group.id('a'));
+  b.exit(1);
+  const d = await begin('d');
+  await run.event('session_failed', group.id('b'));
+  await c.succeed();
+  await d.succeed();
+  // Nothing was left to start when the threshold was reached: the group has failed, not paused.
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
+
+  const retry = group.run(rig.env, { retryFailed: true });
+  await (await begin('a')).succeed();
+  await (await begin('b')).succeed();
+  expect(await retry.result).toMatchObject({ kind: 'settled', status: 'completed' });
+});
+
+test('a cap is handed out as reservations and holds without us', async () => {
+  group = makeGroup([{ name: 'a' }, { name: 'b' }, { name: 'c' }], { maxBudgetUsd: 1, maxConcurrentSessions: 2 });
+  const run = group.run(rig.env);
+  const [a, b] = await Promise.all([begin('a'), begin('b')]);
+  const cap = (fake: Invocation) => {
+    const { args } = fake.hello;
+    return Number(args[args.indexOf('--max-budget-usd') + 1]);
+  };
+  // claude stops at its limit, ours may be used up in full: a millionth of a dollar is between the two.
+  expect(cap(a) + cap(b)).toBeLessThanOrEqual(1 + 2e-6);
+  await a.succeed(0.5);
+  await b.succeed(0.48);
+  const result = await run.result;
+  expect(result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(group.events().map((event) => event.type)).toContain('budget_exceeded');
+  expect(group.state().reason).toBe('budget');
+
+  const more = group.run(rig.env, { overrides: { maxBudgetUsd: 2 } });
+  await (await begin('c')).succeed(0.1);
+  expect(await more.result).toMatchObject({ kind: 'settled', status: 'completed' });
+});

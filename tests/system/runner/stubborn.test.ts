@@ -1,0 +1,110 @@
+/**
+ * Promises: a claude that does not want to end is ended all the same, with the right reason and its cost, and nothing
+ * of it is left: one that ignores SIGTERM, one that forks a daemon, one that closes its output and lives on.
+ */
+
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { until } from '../../support/cli.ts';
+import { type Invocation, type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+
+let rig: Rig;
+let group: GroupFixture;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+afterEach(() => group.remove());
+
+const alive = (pid: number) => group.world.processes.identify(pid) !== null;
+
+async function begin(): Promise<Invocation> {
+  const fake = await rig.nextFor(group.claudeId('one'));
+  await fake.prompt();
+  await fake.init();
+  return fake;
+}
+
+test('one that ignores interrupt and SIGTERM is killed and can be resumed', async () => {
+  group = makeGroup([{ name: 'one' }]);
+  const run = group.run(rig.env);
+  const fake = await begin();
+  await fake.ignore('SIGTERM');
+  await run.event('session_identified');
+  run.signal('SIGINT');
+  await fake.control('interrupt');
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(alive(fake.hello.pid)).toBe(false);
+
+  const second = group.run(rig.env);
+  await (await begin()).succeed(0.02);
+  expect(await second.result).toMatchObject({ kind: 'settled', status: 'completed' });
+}, 40_000);
+
+test('one that has printed its result and then hangs is ended, and its work counts', async () => {
+  group = makeGroup([{ name: 'one' }]);
+  const run = group.run(rig.env);
+  const fake = await begin();
+  await fake.ignore('SIGTERM');
+  await fake.succeed(0.03);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(alive(fake.hello.pid)).toBe(false);
+  expect(group.state().usage.costUsd).toBeCloseTo(0.03);
+}, 40_000);
+
+test('one that closes its output after the result and lives on leaves nothing', async () => {
+  group = makeGroup([{ name: 'one' }]);
+  const run = group.run(rig.env);
+  const fake = await begin();
+  // Its parent ends at once, so neither a mark nor the tree below its parent leads to it.
+  const note = join(group.project('one'), 'daemon');
+  await fake.spawn(['sh', '-c', `setsid sleep 600 & echo $! > '${note}.new'; mv '${note}.new' '${note}'`], 'wiped');
+  await until(() => existsSync(note));
+  const daemon = Number(readFileSync(note, 'utf8'));
+  expect(alive(daemon)).toBe(true);
+  await fake.succeed(0.03);
+  await fake.closeOutput();
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect([fake.hello.pid, daemon].filter(alive)).toEqual([]);
+});
+
+test('one that closes its output before any result is silent: interrupted, and given up the second time', async () => {
+  group = makeGroup([{ name: 'one', fields: { stallTimeoutMs: 10_000 } }], {}, { speed: 20 });
+  const run = group.run(rig.env);
+  for (let attempt = 1; attempt <= 2; attempt += 1) {
+    const fake = await begin();
+    await fake.closeOutput();
+    await fake.control('interrupt');
+    await fake.ended;
+  }
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
+  expect(group.state().sessions.get(group.id('one'))?.state).toMatchObject({ failure: { reason: 'stalled' } });
+}, 40_000);
+
+test('what bears its mark and cannot be ended is told before the run is over, though the session is done', async () => {
+  group = makeGroup([{ name: 'one' }], {}, { speed: 40 });
+  const { processes } = group.world;
+  const run = group.run(rig.env);
+  const fake = await begin();
+  // As a service would that ran before: it never was below the worker, nor comes to the runner, whose child it is here.
+  processes.findOrphans = () => [];
+  const env = { CLAUDE_CODE_AGENT_ATTEMPT: fake.hello.env.CLAUDE_CODE_AGENT_ATTEMPT ?? '' };
+  const service = Bun.spawn(['sleep', '600'], { env });
+  const { signal } = processes;
+  processes.signal = (process, name) => process.pid === service.pid || signal.call(processes, process, name);
+  try {
+    await fake.succeed();
+    expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+    expect(service.exitCode).toBeNull();
+    const types = group.events().map(({ type }) => type);
+    expect(types).toContain('session_completed');
+    // On a busy machine it is found at once, else when all processes are looked at.
+    expect(types.indexOf('group_completed')).toBeGreaterThan(types.indexOf('session_warning'));
+    expect(group.state().sessions.get(group.id('one'))?.warnings).toMatchObject([{ code: 'leftover-processes' }]);
+  } finally {
+    service.kill('SIGKILL');
+    await service.exited;
+  }
+}, 40_000);

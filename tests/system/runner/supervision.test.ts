@@ -1,0 +1,358 @@
+/**
+ * Promises: what another process asks of a runner happens and is answered; a usage limit is waited out by everybody and
+ * one session goes first; stalls are interrupted, timeouts enforced; money is handed out anew while there is some. Time
+ * runs faster here, nothing else is different.
+ */
+import { expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { until } from '../../support/cli.ts';
+import { type Invocation, resultLine } from '../../support/fake-claude-rig.ts';
+import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
+
+withRig((group) => group.remove());
+
+async function obeyInterrupt(fake: Invocation, costUsd: number): Promise<void> {
+  const requestId = await fake.control('interrupt');
+  await fake.print({ type: 'control_response', response: { subtype: 'success', request_id: requestId } });
+  await fake.print(resultLine(costUsd, { subtype: 'error_during_execution', is_error: true }));
+}
+
+/** R, S, T … as the system tells it: T is halted. */
+function processState(pid: number): string {
+  return readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, '')[0] ?? '';
+}
+
+test('a drained group finishes what runs and starts nothing else', async () => {
+  const group = make([{ name: 'a' }, { name: 'b' }], { maxConcurrentSessions: 1 });
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  expect(await run.ask({ kind: 'pause', mode: 'drain' })).toMatchObject({ done: true });
+  await a.succeed();
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(group.state().counts).toMatchObject({ completed: 1, pending: 1 });
+});
+
+test('a drain can be hastened into a pause', async () => {
+  const group = make([{ name: 'a' }]);
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  await run.event('session_identified');
+  await run.ask({ kind: 'pause', mode: 'drain' });
+  await run.ask({ kind: 'pause', mode: 'now' });
+  await obeyInterrupt(a, 0.01);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+});
+
+test('a freeze halts the worker and what it started, and is thawed', async () => {
+  const group = make([{ name: 'a' }]);
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  const tool = await a.spawn(['sleep', '600']);
+  expect(await run.ask({ kind: 'pause', mode: 'freeze' })).toMatchObject({ done: true });
+  // A process stops when it is scheduled next, which may be after the answer.
+  await until(() => [a.hello.pid, tool].every((pid) => processState(pid) === 'T'));
+  expect(await run.ask({ kind: 'thaw' })).toMatchObject({ done: true });
+  expect([a.hello.pid, tool].map(processState)).not.toContain('T');
+  await a.succeed();
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+});
+
+test('a group that drains is frozen all the same, and goes on draining', async () => {
+  const group = make([{ name: 'a' }, { name: 'b' }], { maxConcurrentSessions: 1 });
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  await run.event('session_identified');
+  await run.ask({ kind: 'pause', mode: 'drain' });
+  expect(await run.ask({ kind: 'pause', mode: 'freeze' })).toMatchObject({ done: true });
+  await until(() => processState(a.hello.pid) === 'T');
+  expect(await run.ask({ kind: 'thaw' })).toMatchObject({ done: true });
+  await a.succeed();
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(group.state().counts).toMatchObject({ completed: 1, pending: 1 });
+});
+
+test('a freeze that lasts becomes a pause', async () => {
+  const group = make([{ name: 'a' }], {}, { speed: 60 });
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  await run.event('session_identified');
+  await run.ask({ kind: 'pause', mode: 'freeze' });
+  // Thawed after a minute, it hears the interrupt.
+  await obeyInterrupt(a, 0.01);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(group.events().map((event) => event.type)).toContain('group_thawed');
+});
+
+test('one session is paused and resumed while the others run', async () => {
+  const group = make([{ name: 'a' }, { name: 'b' }]);
+  const run = group.run(rig.env);
+  const [a, b] = await Promise.all([begin(group, 'a'), begin(group, 'b')]);
+  await run.event('session_identified', group.id('a'));
+  expect(await run.ask({ kind: 'pause-session', sessionId: group.id('a') })).toMatchObject({ done: true });
+  await obeyInterrupt(a, 0.01);
+  await run.event('session_paused', group.id('a'));
+  expect(await run.ask({ kind: 'resume-session', sessionId: group.id('b') })).toMatchObject({ done: false });
+  expect(await run.ask({ kind: 'resume-session', sessionId: group.id('a') })).toMatchObject({ done: true });
+  await (await begin(group, 'a')).succeed(0.02);
+  await b.succeed(0.03);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(group.state().usage.costUsd).toBeCloseTo(0.06);
+});
+
+test('what the user says reaches a running session at once and another one with its next attempt', async () => {
+  const group = make([{ name: 'a' }, { name: 'b', after: ['a'] }]);
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  await run.ask({ kind: 'say', sessionId: group.id('a'), text: 'mind the tests' });
+  expect(await a.prompt()).toBe('mind the tests');
+  await run.ask({ kind: 'say', sessionId: group.id('b'), text: 'and the docs' });
+  await a.succeed();
+  const b = await rig.nextFor(group.claudeId('b'));
+  const prompt = await b.prompt();
+  expect(prompt).toContain('do b');
+  expect(prompt).toContain('and the docs');
+  await b.init();
+  await b.succeed();
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+});
+
+test('what is said while a session stops is kept for its next attempt', async () => {
+  const group = make([{ name: 'a' }]);
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  await run.event('session_identified');
+  await run.ask({ kind: 'pause-session', sessionId: group.id('a') });
+  const interrupt = await a.control('interrupt');
+  expect(await run.ask({ kind: 'say', sessionId: group.id('a'), text: 'not too late' })).toMatchObject({ done: true });
+  await a.print({ type: 'control_response', response: { subtype: 'success', request_id: interrupt } });
+  await a.print(resultLine(0.01, { subtype: 'error_during_execution', is_error: true }));
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  const again = group.run(rig.env);
+  const second = await rig.nextFor(group.claudeId('a'));
+  expect(await second.prompt()).toContain('not too late');
+  await second.init();
+  await second.succeed();
+  expect(await again.result).toMatchObject({ kind: 'settled', status: 'completed' });
+});
+
+test('what claude has written down and a full disk kept from us is counted when the session goes on', async () => {
+  const group = make([{ name: 'a' }], { maxBudgetUsd: 2 });
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  await run.event('session_identified');
+  await run.ask({ kind: 'pause-session', sessionId: group.id('a') });
+  await obeyInterrupt(a, 0.02);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  const again = group.run(rig.env);
+  const second = await rig.nextFor(group.claudeId('a'));
+  const response = { subtype: 'success', request_id: await second.control('get_usage') };
+  const session = { total_cost_usd: 0.5, model_usage: { 'claude-opus-4-8': { costUSD: 0.5 } } };
+  await second.print({ type: 'control_response', response: { ...response, response: { session } } });
+  await second.init();
+  await second.succeed(0.6);
+  expect(await again.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(group.state().usage.costUsd).toBe(0.6);
+  const { usage, warnings = [] } = group.state().sessions.get(group.id('a')) ?? {};
+  expect(usage?.costUsd).toBe(0.6);
+  expect(warnings.map(({ message }) => message).join(' ')).toContain(
+    '$0.480000 more than is known of the earlier attempts',
+  );
+});
+
+test('a silent session is interrupted and resumed, and given up the second time; a tool is progress', async () => {
+  const group = make([{ name: 'a', fields: { stallTimeoutMs: 20_000 } }], {}, { speed: 40 });
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  const call = { type: 'tool_use', id: 't1', name: 'Bash', input: { command: 'make' } };
+  await a.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content: [call] } });
+  // Far longer than the limit passes while the tool runs.
+  for (let meter = 0; meter < 4; meter += 1) await a.control('get_usage');
+  expect(group.events().map((event) => event.type)).not.toContain('session_stalled');
+  const answer = { type: 'tool_result', tool_use_id: 't1', content: 'made', is_error: false };
+  await a.print({ type: 'user', message: { role: 'user', content: [answer] } });
+  expect(await run.event('session_stalled')).toMatchObject({ step: 'notice' });
+  await obeyInterrupt(a, 0.01);
+  expect(await run.event('session_paused')).toMatchObject({ reason: 'stall' });
+  await obeyInterrupt(await begin(group, 'a'), 0.01);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
+  expect(group.state().sessions.get(group.id('a'))?.state).toMatchObject({ failure: { reason: 'stalled' } });
+  expect(group.state().usage.costUsd).toBeCloseTo(0.02);
+}, 20_000);
+
+test('a session that runs too long fails as such', async () => {
+  const group = make([{ name: 'a', fields: { timeoutMs: 30_000 } }], {}, { speed: 40 });
+  const run = group.run(rig.env);
+  await obeyInterrupt(await begin(group, 'a'), 0.01);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
+  expect(group.state().sessions.get(group.id('a'))?.state).toMatchObject({ failure: { reason: 'timeout' } });
+});
+
+test('a usage limit parks two groups of one login; after the reset one session goes first', async () => {
+  const options = { speed: 20 };
+  const first = make([{ name: 'a' }, { name: 'b' }, { name: 'c' }], {}, options);
+  const second = make([{ name: 'd' }, { name: 'e' }], {}, { ...options, root: first.root });
+  const runs = [first.run(rig.env), second.run(rig.env)] as const;
+  const fakes = await Promise.all([
+    ...['a', 'b', 'c'].map((name) => begin(first, name)),
+    ...['d', 'e'].map((name) => begin(second, name)),
+  ]);
+  const resetsAt = Math.ceil(first.world.clock.now() / 1000) + 40;
+  const info = { status: 'rejected', resetsAt, rateLimitType: 'five_hour' };
+  for (const fake of fakes) {
+    await fake.print({ type: 'rate_limit_event', rate_limit_info: info });
+    await fake.print(resultLine(0, { is_error: true, result: 'You’ve hit your session limit', api_error_status: 429 }));
+  }
+  const before = rig.invocations.length;
+  await Promise.all(runs.map((run) => run.event('limit_reached')));
+  // The next one to come is the only one until the model has answered it.
+  const ids = [...['a', 'b', 'c'].map(first.claudeId), ...['d', 'e'].map(second.claudeId)];
+  const coming = new Map(ids.map((id) => [id, rig.nextFor(id)]));
+  const probe = await Promise.race(coming.values());
+  expect(first.world.clock.now()).toBeGreaterThanOrEqual(resetsAt * 1000);
+  await probe.prompt();
+  await probe.init();
+  // The answer to a request comes from a runner that has looked at the gate and decided meanwhile.
+  for (const run of runs) {
+    await run.ask({ kind: 'thaw' });
+    await run.ask({ kind: 'thaw' });
+  }
+  expect(first.state().running.size + second.state().running.size).toBe(1);
+  expect(rig.invocations.length - before).toBe(1);
+  await probe.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content: [] } });
+  await probe.succeed();
+  coming.delete(probe.claudeSessionId);
+  for (const next of coming.values()) {
+    const fake = await next;
+    await fake.prompt();
+    await fake.init();
+    await fake.succeed();
+  }
+  for (const run of runs) expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(first.events().map((event) => event.type)).toContain('limit_lifted');
+}, 30_000);
+
+test('near the end of a five-hour window one session runs at a time, also when who told of it has ended', async () => {
+  const names = ['a', 'b', 'c'];
+  const group = make(
+    names.map((name) => ({ name, after: name === 'a' ? [] : ['a'] })),
+    { maxConcurrentSessions: 3 },
+  );
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  const resetsAt = Math.ceil(Date.now() / 1000) + 3600;
+  const info = { status: 'allowed_warning', resetsAt, rateLimitType: 'five_hour', utilization: 0.95 };
+  await a.print({ type: 'rate_limit_event', rate_limit_info: info });
+  await a.succeed();
+  await run.event('session_completed', group.id('a'));
+  const coming = new Map(['b', 'c'].map((name) => [name, rig.nextFor(group.claudeId(name))]));
+  const before = rig.invocations.length;
+  const first = await Promise.race(coming.values());
+  await first.prompt();
+  await first.init();
+  await run.event('session_identified', first.claudeSessionId === group.claudeId('b') ? group.id('b') : group.id('c'));
+  // The answer to a request comes from a runner that has decided meanwhile.
+  await run.ask({ kind: 'thaw' });
+  await run.ask({ kind: 'thaw' });
+  expect(group.state().running.size).toBe(1);
+  expect(rig.invocations.length - before).toBeLessThanOrEqual(1);
+  await first.succeed();
+  for (const next of coming.values()) {
+    const fake = await next;
+    if (fake === first) continue;
+    await fake.prompt();
+    await fake.init();
+    await fake.succeed();
+  }
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+});
+
+test('a plain 429 is told as throttling', async () => {
+  const group = make([{ name: 'a' }], { onLimit: 'pause' });
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  await a.print(
+    resultLine(0, { is_error: true, result: 'API Error: 429, not your usage limit', api_error_status: 429 }),
+  );
+  expect(await run.event('session_paused')).toMatchObject({ message: expect.stringContaining('server throttles') });
+  expect(await run.event('limit_reached')).toMatchObject({ limitType: 'throttled' });
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+});
+
+test('on request a usage limit pauses the group instead', async () => {
+  const group = make([{ name: 'a' }, { name: 'b', after: ['a'] }], { onLimit: 'pause' });
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  const info = { status: 'rejected', resetsAt: Math.ceil(Date.now() / 1000) + 3600, rateLimitType: 'five_hour' };
+  await a.print({ type: 'rate_limit_event', rate_limit_info: info });
+  await a.print(resultLine(0, { is_error: true, result: 'You’ve hit your session limit', api_error_status: 429 }));
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(group.state().reason).toBe('limit');
+});
+
+test('a session that has nearly used up its slice gets a new one, in the same conversation', async () => {
+  const group = make([{ name: 'a' }, { name: 'b' }], { maxBudgetUsd: 2, maxConcurrentSessions: 2 }, { speed: 20 });
+  const run = group.run(rig.env);
+  const [a, b] = await Promise.all([begin(group, 'a'), begin(group, 'b')]);
+  await b.succeed(0.1);
+  await run.event('session_completed', group.id('b'));
+  const usageId = await a.control('get_usage');
+  const session = { total_cost_usd: 0.9, model_usage: {} };
+  await a.print({
+    type: 'control_response',
+    response: { subtype: 'success', request_id: usageId, response: { session } },
+  });
+  await obeyInterrupt(a, 0.9);
+  expect(await run.event('session_paused', group.id('a'))).toMatchObject({ reason: 'slice' });
+  const again = await begin(group, 'a');
+  const { args } = again.hello;
+  expect(Number(args[args.indexOf('--max-budget-usd') + 1])).toBeCloseTo(1, 2);
+  await again.succeed(0.3);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(group.state().usage.costUsd).toBeCloseTo(1.3);
+});
+
+test('a new slice waits until the running tool has ended', async () => {
+  const group = make([{ name: 'a' }, { name: 'b' }], { maxBudgetUsd: 2, maxConcurrentSessions: 2 }, { speed: 20 });
+  const run = group.run(rig.env);
+  const [a, b] = await Promise.all([begin(group, 'a'), begin(group, 'b')]);
+  const call = { type: 'tool_use', id: 't1', name: 'Bash', input: { command: 'make' } };
+  await a.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content: [call] } });
+  await b.succeed(0.1);
+  await run.event('session_completed', group.id('b'));
+  const session = { total_cost_usd: 0.9, model_usage: {} };
+  const response = { subtype: 'success', request_id: await a.control('get_usage'), response: { session } };
+  await a.print({ type: 'control_response', response });
+  // The runner looks around many times between two of these.
+  for (let meter = 0; meter < 2; meter += 1) await a.control('get_usage');
+  expect(group.events().map((event) => event.type)).not.toContain('session_stopping');
+  const answer = { type: 'tool_result', tool_use_id: 't1', content: 'made', is_error: false };
+  await a.print({ type: 'user', message: { role: 'user', content: [answer] } });
+  await obeyInterrupt(a, 0.9);
+  expect(await run.event('session_paused', group.id('a'))).toMatchObject({ reason: 'slice' });
+  await (await begin(group, 'a')).succeed(0.3);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+});
+
+test('with `stop` the group fails for the budget and running sessions are interrupted', async () => {
+  const group = make([{ name: 'a' }, { name: 'b' }], { maxBudgetUsd: 1, onBudgetExceeded: 'stop' }, { speed: 20 });
+  const run = group.run(rig.env);
+  const [a, b] = await Promise.all([begin(group, 'a'), begin(group, 'b')]);
+  await run.event('session_identified', group.id('b'));
+  await a.succeed(1.2);
+  await obeyInterrupt(b, 0.1);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
+  expect(group.state().reason).toBe('budget');
+  expect(group.events()).toContainEqual(expect.objectContaining({ type: 'budget_exceeded', action: 'stopped' }));
+});
+
+test('with `warn` everything goes on and it is said once', async () => {
+  const group = make([{ name: 'a' }, { name: 'b', after: ['a'] }], { maxBudgetUsd: 1, onBudgetExceeded: 'warn' });
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  expect(a.hello.args).not.toContain('--max-budget-usd');
+  await a.succeed(1.2);
+  await (await begin(group, 'b')).succeed(1);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  const exceeded = group.events().filter((event) => event.type === 'budget_exceeded');
+  expect(exceeded).toMatchObject([{ action: 'continued' }]);
+});

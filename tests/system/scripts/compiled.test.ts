@@ -1,0 +1,296 @@
+/**
+ * Promises: what the launcher runs is never older than its sources; a program that cannot be compiled is no trouble;
+ * what was compiled works wherever the package lies, and obeys the folder it is called in as little as the sources do.
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { packageRoot } from '../../support/cli.ts';
+
+const compiledPlace = 'dist/claude-code-agent';
+/** A package with the real launcher and a program that says which form of it runs. */
+let root = '';
+beforeEach(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), 'cca compiled ')));
+  cpSync(join(packageRoot, 'bin'), join(root, 'bin'), { recursive: true });
+  cpSync(join(packageRoot, 'scripts', 'build.sh'), join(root, 'scripts', 'build.sh'));
+  cpSync(join(packageRoot, 'scripts', 'build.ts'), join(root, 'scripts', 'build.ts'));
+  write('package.json', '{"version": "1"}');
+  write('src/main.ts', "import { form } from './core/form.ts';\nconsole.log(form, ...process.argv.slice(2));\n");
+  write('src/core/form.ts', "export const form = import.meta.dir.startsWith('/$bunfs') ? 'compiled' : 'sources';\n");
+  symlinkSync(join(packageRoot, 'node_modules'), join(root, 'node_modules'));
+  write('tools/bun', `#!/bin/sh\nexec '${process.execPath}' "$@"\n`, 0o755);
+  withBun = `${join(root, 'tools')}:${process.env.PATH}`;
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+function write(path: string, text: string, mode = 0o644): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  writeFileSync(join(root, path), text, { mode });
+}
+
+function sh(words: readonly string[], env: object = {}) {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([...words], {
+    cwd: root,
+    env: { PATH: process.env.PATH ?? '', HOME: root, ...env },
+    stdin: 'ignore',
+  });
+  return { code: exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
+}
+
+/** Where the launcher finds a Bun that is not in the package. */
+let withBun = '';
+const run = (env: object = {}) => sh([join(root, 'bin', 'claude-code-agent'), 'a b', 'c'], env).stdout;
+const build = (env: object = {}) => sh(['sh', join(root, 'scripts', 'build.sh')], env);
+const changedMs = (path: string) => lstatSync(join(root, path)).ctimeMs;
+
+/** Stands in for what was compiled: a little newer than the newest of its sources. */
+function putCompiled(): number {
+  // A folder of its own for packages, for those of this package are of another age.
+  rmSync(join(root, 'node_modules'), { recursive: true });
+  write('node_modules/.package-lock.json', '{}');
+  write(compiledPlace, '#!/bin/sh\necho compiled "$@" "$BUN_BE_BUN"\n', 0o755);
+  const paths = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((path) => !path.startsWith('dist'));
+  // A whole millisecond, for no more can be set: nothing that is there may be newer by a fraction.
+  const at = new Date(Math.floor(Math.max(...paths.map(changedMs))) + 1);
+  utimesSync(join(root, compiledPlace), at, at);
+  later(at.getTime(), compiledPlace, () => chmodSync(join(root, compiledPlace), 0o755));
+  return at.getTime();
+}
+
+/** Does `action` until the clock of the file system shows that it came later. */
+function later(thanMs: number, path: string, action: () => void): void {
+  do action();
+  while (changedMs(path) <= thanMs);
+}
+
+describe('the launcher', () => {
+  test('runs what was compiled, with the words it was given, and not as Bun', () => {
+    putCompiled();
+    expect(run()).toBe('compiled a b c \n');
+    expect(run({ BUN_BE_BUN: '1' })).toBe('compiled a b c \n');
+  });
+
+  test.each([
+    ['a source that was written to', 'src/core/form.ts', (path: string) => write(path, "export const form = 'new';")],
+    ['a new source', 'src/core/new.ts', (path: string) => write(path, '')],
+    [
+      'a source that went',
+      'src/core',
+      () => {
+        write('src/core/old.ts', '');
+        rmSync(join(root, 'src/core/old.ts'));
+      },
+    ],
+    [
+      'a source that was put there with an old time',
+      'src/main.ts',
+      (path: string) => utimesSync(join(root, path), 1, 1),
+    ],
+    [
+      'a source of an old time that was moved there',
+      'src/main.ts',
+      (path: string) => {
+        renameSync(join(root, path), join(root, 'elsewhere'));
+        renameSync(join(root, 'elsewhere'), join(root, path));
+      },
+    ],
+    ['another version', 'package.json', (path: string) => write(path, '{"version": "2"}')],
+    ['other packages', 'node_modules/.package-lock.json', (path: string) => write(path, '{"b": 1}')],
+    ['another way to compile', 'scripts/build.ts', (path: string) => write(path, '')],
+  ])('runs the sources after %s', (_, path, change) => {
+    const since = putCompiled();
+    later(since, path, () => change(path));
+    expect(sh(['sh', '-c', `. bin/find-compiled.sh; find_compiled "$PWD" || echo older`]).stdout).toBe('older\n');
+    expect(run({ PATH: withBun })).toMatch(/^(?:sources|new)/);
+  });
+
+  test('runs the sources where what is compiled is a copy, was touched, or is empty', () => {
+    const isOlder = () => sh(['sh', '-c', '. bin/find-compiled.sh; find_compiled "$PWD" || echo older']).stdout;
+    putCompiled();
+    expect(isOlder()).toBe('');
+    cpSync(join(root, compiledPlace), join(root, 'copy'));
+    renameSync(join(root, 'copy'), join(root, compiledPlace));
+    sh(['touch', join(root, compiledPlace)]);
+    expect(isOlder()).toBe('older\n');
+    putCompiled();
+    const { atime, mtime } = statSync(join(root, compiledPlace));
+    truncateSync(join(root, compiledPlace));
+    utimesSync(join(root, compiledPlace), atime, mtime);
+    expect(isOlder()).toBe('older\n');
+  });
+
+  test('does not end with 2 where a part of it is missing, for as a hook that would forbid a compaction', () => {
+    rmSync(join(root, 'bin', 'find-compiled.sh'));
+    expect(run({ PATH: withBun })).toBe('sources a b c\n');
+    rmSync(join(root, 'bin', 'find-bun.sh'));
+    expect(sh([join(root, 'bin', 'claude-code-agent'), 'hook', 'cpm', 'pre-compact']).code).toBe(127);
+  });
+
+  test('runs the sources in a deleted folder, where nothing compiled can start', () => {
+    putCompiled();
+    const line = 'mkdir gone; cd gone; rmdir ../gone; exec ../bin/claude-code-agent a';
+    const there = line.replace('../bin', join(root, 'bin').replaceAll(' ', '\\ '));
+    expect(sh(['sh', '-c', there], { PATH: withBun }).stdout).toBe('sources a\n');
+  });
+
+  test('runs what was published where there are no sources, and what was released by the link that it made', () => {
+    putCompiled();
+    rmSync(join(root, 'src'), { recursive: true });
+    write('dist/program/main.js', "console.log('published', ...process.argv.slice(2));\n");
+    expect(run({ PATH: withBun })).toBe('published a b c\n');
+    renameSync(join(root, compiledPlace), join(root, 'released'));
+    symlinkSync(join(root, 'released'), join(root, compiledPlace));
+    expect(run()).toBe('compiled a b c \n');
+  });
+
+  test('says what to do where there is no Bun', () => {
+    const tools = join(root, 'only');
+    mkdirSync(tools);
+    for (const tool of ['sh', 'uname', 'find']) symlinkSync(Bun.which(tool) ?? '', join(tools, tool));
+    rmSync(join(root, 'node_modules'));
+    const { code, stderr } = sh([join(root, 'bin', 'claude-code-agent'), 'ls'], { PATH: tools });
+    expect({ code, stderr }).toMatchObject({ code: 127, stderr: expect.stringContaining('https://bun.sh') });
+  });
+
+  test('runs the sources where nothing is compiled, by the Bun asked for, and where find(1) knows no -cnewer', () => {
+    putCompiled();
+    const bun = { CLAUDE_CODE_AGENT_BUN: process.execPath };
+    expect(run(bun)).toBe('sources a b c\n');
+    write('tools/find', '#!/bin/sh\necho "unknown predicate" >&2\nexit 1\n', 0o755);
+    expect(run({ PATH: withBun })).toBe('sources a b c\n');
+    rmSync(join(root, 'dist'), { recursive: true });
+    expect(run(bun)).toBe('sources a b c\n');
+  });
+});
+
+describe('build.sh', () => {
+  test('leaves one file, which runs, and does nothing more until a source changes', () => {
+    expect(build()).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect(readdirSync(join(root, 'dist'))).toEqual(['claude-code-agent']);
+    expect(run()).toBe('compiled a b c\n');
+    const { ino, mtimeMs } = statSync(join(root, compiledPlace));
+    build();
+    expect(statSync(join(root, compiledPlace)).ino).toBe(ino);
+    later(mtimeMs, 'src/core/form.ts', () => write('src/core/form.ts', "export const form = 'changed';"));
+    expect(run()).toBe('changed a b c\n');
+    build();
+    expect(statSync(join(root, compiledPlace)).ino).not.toBe(ino);
+    expect(run()).toBe('changed a b c\n');
+  });
+
+  test('is told by no file above the package what to compile in', () => {
+    const project = mkdtempSync(join(tmpdir(), 'cca project '));
+    try {
+      write('src/main.ts', "import 'commander';\nimport { form } from './core/form.ts';\nconsole.log(form);\n");
+      writeFileSync(join(project, 'evil.ts'), "console.log('EVIL');\n");
+      writeFileSync(join(project, 'tsconfig.json'), '{"compilerOptions": {"paths": {"commander": ["./evil.ts"]}}}');
+      writeFileSync(join(project, 'bunfig.toml'), 'preload = ["./evil.ts"]\n');
+      const inside = join(project, 'package');
+      cpSync(root, inside, { recursive: true, verbatimSymlinks: true });
+      expect(sh(['sh', join(inside, 'scripts', 'build.sh')])).toEqual({ code: 0, stdout: '', stderr: '' });
+      expect(sh([join(inside, 'bin', 'claude-code-agent')]).stdout).toBe('compiled\n');
+    } finally {
+      rmSync(project, { recursive: true });
+    }
+  });
+
+  test('does the same once, whichever Bun is asked for', () => {
+    build();
+    const { ino } = statSync(join(root, compiledPlace));
+    build({ CLAUDE_CODE_AGENT_BUN: process.execPath });
+    expect(statSync(join(root, compiledPlace)).ino).toBe(ino);
+  });
+
+  test('tells what it could not compile, keeps what was there and is no failure of the installation', () => {
+    build();
+    const { ino, mtimeMs } = statSync(join(root, compiledPlace));
+    later(mtimeMs, 'src/core/form.ts', () => write('src/core/form.ts', 'export const form = ;'));
+    const { code, stderr } = build();
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/^The program was not compiled and runs from its sources, .*form\.ts/s);
+    expect(readdirSync(join(root, 'dist'))).toEqual(['claude-code-agent']);
+    expect(statSync(join(root, compiledPlace)).ino).toBe(ino);
+    expect(sh(['sh', '-c', '. bin/find-compiled.sh; find_compiled "$PWD" || echo older']).stdout).toBe('older\n');
+  });
+
+  test('what changes while it is compiled is newer than what was compiled', () => {
+    const source = join(root, 'src/core/form.ts');
+    write(
+      'slow-bun',
+      `#!/bin/sh\n'${process.execPath}' "$@" && echo "export const form = 'late';" >'${source}'\n`,
+      0o755,
+    );
+    expect(build({ CLAUDE_CODE_AGENT_BUN: join(root, 'slow-bun') })).toMatchObject({ code: 0, stderr: '' });
+    expect(existsSync(join(root, compiledPlace))).toBe(true);
+    expect(run()).toBe('late a b c\n');
+  });
+
+  test('removes what a killed build has left, and nothing of one that is at work', () => {
+    const dead = Bun.spawnSync(['sh', '-c', 'echo $$']).stdout.toString().trim();
+    write(`dist/.new-${dead}/program`, 'half');
+    write(`dist/.new-${process.pid}/program`, 'half');
+    build();
+    expect(readdirSync(join(root, 'dist')).sort()).toEqual([`.new-${process.pid}`, 'claude-code-agent']);
+  });
+});
+
+const real = join(packageRoot, compiledPlace);
+const finder = join(packageRoot, 'bin', 'find-compiled.sh');
+const isCurrent = Bun.spawnSync(['sh', '-c', '. "$1"; find_compiled "$2"', 'sh', finder, packageRoot]).exitCode === 0;
+
+describe.skipIf(!isCurrent)('the program, compiled as it is now', () => {
+  test('finds its templates beside itself, wherever that is', () => {
+    cpSync(real, join(root, compiledPlace));
+    write('templates/prompts/only-here.md', '---\ndescription: found\n---\nHello\n');
+    const { code, stdout } = sh([join(root, compiledPlace), 'template', 'list', '--json']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('only-here');
+    expect(stdout).not.toContain('code-review');
+  });
+
+  test('no file of the folder it is called in decides what runs', () => {
+    write('bunfig.toml', 'preload = ["./evil.ts"]\n');
+    write('evil.ts', "console.log('EVIL');\n");
+    write('.env', 'CLAUDE_CODE_AGENT_HOME=relative\n');
+    write('tsconfig.json', '{"compilerOptions": {"paths": {"commander": ["./evil.ts"]}}}');
+    write('package.json', '{"imports": {"#a": "./evil.ts"}}');
+    const listed = sh([real, 'group', 'list']);
+    expect(listed).toMatchObject({ code: 0, stdout: '' });
+    expect(listed.stderr).toStartWith('There are no groups.');
+  });
+
+  test('is a hook and a subreaper too', () => {
+    write('docs/plans/.cpm-progress-11.md', '**Skill**: cpm:do\n\nBANANAS\n');
+    const input = Buffer.from('{"session_id":"11","source":"startup"}');
+    const { exitCode, stdout } = Bun.spawnSync([real, 'hook', 'cpm', 'session-start'], {
+      cwd: root,
+      env: { CLAUDE_PROJECT_DIR: root, HOME: root },
+      stdin: input,
+    });
+    expect({ exitCode, isLoaded: stdout.toString().includes('BANANAS') }).toEqual({ exitCode: 0, isLoaded: true });
+    expect(sh([real, 'subreaper-exec', 'become', '/bin/echo', 'a b']).stdout).toBe('a b\n');
+    expect(sh([real, 'subreaper-exec', 'supervise', '/bin/echo', 'a b']).stdout).toBe('a b\n');
+    expect(sh([real, 'subreaper-exec', 'become', '/nowhere'])).toMatchObject({ code: 127 });
+    const keep = (parent: string) => sh([real, 'subreaper-exec', 'keep', parent, '', '/bin/echo', 'a b']);
+    expect(keep(String(process.pid))).toMatchObject({ code: 0, stdout: 'a b\n' });
+    expect(keep('1')).toMatchObject({ code: 127, stdout: '' });
+  });
+});

@@ -1,0 +1,177 @@
+/**
+ * Promises: the packed package holds what a user reads and runs, and nothing else; it can be imported by its name
+ * under Bun and runs a group; its types serve a strict program; under Node one sentence says what to do. Nothing is
+ * asked of a network.
+ */
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import manifest from '../../../package.json' with { type: 'json' };
+import * as library from '../../../src/index.ts';
+import { packageRoot } from '../../support/cli.ts';
+import { TestTerminal } from '../../support/terminal.ts';
+
+let folder = '';
+
+beforeAll(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca pack ')));
+  const packed = spawn(['npm', 'pack', '--silent', '--offline', '--pack-destination', folder], packageRoot);
+  expect(packed).toMatchObject({ code: 0 });
+  const [name = ''] = readdirSync(folder).filter((file) => file.endsWith('.tgz'));
+  const modules = join(folder, 'node_modules');
+  const installed = join(modules, 'claude-code-agent');
+  mkdirSync(installed, { recursive: true });
+  expect(spawn(['tar', '-xzf', join(folder, name), '--strip-components=1', '-C', installed], folder).code).toBe(0);
+  for (const types of ['bun-types', '@types']) {
+    symlinkSync(join(packageRoot, 'node_modules', types), join(modules, types));
+  }
+  // What plays claude in its rehearsal is started with the Bun of a user.
+  const tools = join(folder, 'tools');
+  mkdirSync(tools);
+  symlinkSync(process.execPath, join(tools, 'bun'));
+  writeFileSync(join(folder, 'package.json'), '{"type": "module"}');
+}, 120_000);
+afterAll(() => {
+  if (folder !== '') rmSync(folder, { recursive: true, force: true });
+});
+
+const withoutClaude = (process.env.PATH ?? '').split(delimiter).filter((path) => !existsSync(join(path, 'claude')));
+
+function environment() {
+  const home = join(folder, 'home');
+  return {
+    PATH: [join(folder, 'tools'), ...withoutClaude].join(delimiter),
+    HOME: home,
+    npm_config_cache: join(home, 'npm'),
+    npm_config_update_notifier: 'false',
+    CLAUDE_CODE_AGENT_HOME: join(folder, 'data'),
+  };
+}
+
+function spawn(words: readonly string[], cwd = folder) {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([...words], { cwd, env: environment(), stdin: 'ignore' });
+  return { code: exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
+}
+
+function write(name: string, text: string): string {
+  writeFileSync(join(folder, name), text);
+  return join(folder, name);
+}
+
+test('what is in it', () => {
+  const there = readdirSync(join(folder, 'node_modules', 'claude-code-agent')).sort();
+  const [texts, folders] = [
+    ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'],
+    ['.claude-plugin', 'bin', 'dist', 'docs', 'examples', 'man', 'templates'],
+  ];
+  expect(there).toEqual([...texts, ...folders].sort());
+  const inside = (...path: string[]) => readdirSync(join(folder, 'node_modules', 'claude-code-agent', ...path));
+  expect(inside('dist').sort()).toEqual(['program', 'types']);
+  expect(inside('man').sort()).toEqual(['cca.1', 'claude-code-agent.1']);
+  expect(inside('docs')).toContain('install.md');
+  const { dependencies = {}, scripts } = manifest as { dependencies?: object; scripts: Record<string, string> };
+  expect({ dependencies, private: Object.hasOwn(manifest, 'private') }).toEqual({ dependencies: {}, private: false });
+  expect(Object.keys(scripts).filter((name) => /^(?:pre|post)?install$/.test(name))).toEqual([]);
+  const licences = readFileSync(join(folder, 'node_modules/claude-code-agent/dist/program/licenses.txt'), 'utf8');
+  expect(licences).toMatch(/^commander [\s\S]*^react [\s\S]*^zod [\s\S]*/m);
+});
+
+test('the launcher and the hooks run what was packed, with no source and no package beside it', () => {
+  const launcher = join(folder, 'node_modules', 'claude-code-agent', 'bin', 'claude-code-agent');
+  expect(spawn([launcher, '--version'])).toMatchObject({ code: 0, stdout: `${manifest.version}\n` });
+  expect(spawn([launcher, 'doctor']).stdout).toMatch(/^ok +bun .*, as it was published$/m);
+  expect(spawn([launcher, 'template', 'list']).stdout).toContain('review-then-fix');
+  expect(spawn([launcher, 'hook', 'cpm', 'session-start'])).toMatchObject({ code: 0, stderr: '' });
+});
+
+test('where no claude is installed a stand-in plays it in a rehearsal, and that is said', async () => {
+  const launcher = join(folder, 'node_modules', 'claude-code-agent', 'bin', 'claude-code-agent');
+  const file = write('workflow.yaml', 'version: 1\nsessions:\n  api: { project: ".", prompt: "Do it." }\n');
+  const real = spawn([launcher, 'run', file], folder);
+  expect(real).toMatchObject({ code: 2, stdout: '' });
+  expect(real.stderr).toContain('A rehearsal (--rehearse) needs none.');
+  const { code, stdout, stderr } = spawn([launcher, 'run', file, '--rehearse']);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('so a stand-in plays it') });
+  expect(stdout).toMatch(/^001 api .*completed/m);
+  const { stdout: log } = spawn([launcher, 'session', 'logs', '@/api']);
+  expect(log).toContain('-- claude stand-in');
+  expect(log).toContain('This was a rehearsal of session api');
+  // Nobody can speak with it.
+  const wish = { cwd: folder, env: environment(), columns: 200 };
+  const terminal = new TestTerminal([launcher, 'session', 'attach', '@/api'], wish);
+  expect(await terminal.exited).toBe(2);
+  expect(terminal.text()).toContain('No claude is installed, and what plays it in a rehearsal cannot be spoken with.');
+  terminal.close();
+}, 60_000);
+
+const program = `
+import { type GroupProgress, type GroupResult, SessionGroup, SessionGroupRunner } from 'claude-code-agent';
+
+const group: SessionGroup = await SessionGroup.create({ slug: 'packed', config: { maxBudgetUsd: 1 } });
+await group.add({ name: 'one', projectPath: '.', prompt: 'Do it.' });
+const result: GroupResult = await new SessionGroupRunner({ rehearse: true }).run(group, { maxConcurrent: 1 });
+const progress: GroupProgress = await group.progress();
+console.log(result.status, progress.completed, result.sessions.map(({ name, status }) => \`\${name} \${status}\`));
+`;
+
+test('under Bun it is imported by its name and runs a group', () => {
+  const ran = spawn([process.execPath, write('program.ts', program)]);
+  expect(ran).toEqual({ code: 0, stdout: 'completed 1 [ "one completed" ]\n', stderr: '' });
+}, 60_000);
+
+const bundler = { module: 'preserve', moduleResolution: 'bundler' };
+
+/** What the compiler says about these files and about our types. */
+function mistakesIn(files: readonly string[], resolution: object): string[] {
+  const options = { strict: true, noEmit: true, target: 'esnext', skipLibCheck: false, types: ['bun-types'] };
+  write('tsconfig.json', JSON.stringify({ compilerOptions: { ...options, ...resolution }, files }));
+  const { stdout } = spawn([join(packageRoot, 'node_modules', '.bin', 'tsc'), '--project', folder]);
+  return stdout.split('\n').filter((line) => /claude-code-agent|(?:typed|documented)/.test(line));
+}
+
+test('its types hold in a strict program, and see a mistake', () => {
+  write('typed.ts', program);
+  expect(mistakesIn(['typed.ts'], bundler)).toEqual([]);
+  expect(mistakesIn(['typed.ts'], { module: 'nodenext', moduleResolution: 'nodenext' })).toEqual([]);
+  write('typed.ts', program.replace("projectPath: '.'", "project: '.'"));
+  expect(mistakesIn(['typed.ts'], bundler)).toEqual([expect.stringContaining("'project' does not exist")]);
+}, 120_000);
+
+test('so do the programs in its documentation', () => {
+  const doc = readFileSync(join(packageRoot, 'docs', 'library.md'), 'utf8');
+  const blocks = [...doc.matchAll(/```ts\n(.*?)```/gs)].map(([, text = '']) => text);
+  expect(blocks.length).toBe(2);
+  const files = blocks.map((_, index) => `documented-${index}.ts`);
+  for (const [index, name] of files.entries()) write(name, blocks[index] as string);
+  expect(mistakesIn(files, bundler)).toEqual([]);
+  const named = [...doc.matchAll(/`group\.(\w+)/g)].map(([, name = '']) => name);
+  const known = Object.getOwnPropertyNames(library.SessionGroup.prototype);
+  expect(named.filter((name) => !known.includes(name))).toEqual([]);
+}, 120_000);
+
+test('under Node one sentence says what to do, whatever is imported', () => {
+  const names = Object.keys(library).sort();
+  const stub = readFileSync(join(packageRoot, 'bin', 'needs-bun.mjs'), 'utf8');
+  expect((/export let ([^;]+);/.exec(stub)?.[1] ?? '').split(', ').sort()).toEqual(names);
+  const programs = [
+    ['named.mjs', `import { ${names.join(', ')} } from 'claude-code-agent';`],
+    ['whole.mjs', "import * as all from 'claude-code-agent'; console.log(all);"],
+    ['required.cjs', "require('claude-code-agent');"],
+  ] as const;
+  for (const [name, text] of programs) {
+    const { code, stdout, stderr } = spawn(['node', write(name, text)]);
+    expect([name, code, stdout]).toEqual([name, 1, '']);
+    expect(stderr).toContain('claude-code-agent is a library for Bun: run your program with "bun your-program.ts"');
+  }
+}, 60_000);

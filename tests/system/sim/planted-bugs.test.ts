@@ -1,0 +1,51 @@
+/**
+ * Promises: the simulation is not blind. For each promise there is a bug that breaks it, and some seed among the first
+ * few notices; what it tells is short, and a tale that was made smaller is still about the same promise.
+ */
+import { expect, test } from 'bun:test';
+import { aimOf } from '../../support/sim/aims.ts';
+import { invariants } from '../../support/sim/checks.ts';
+import { type PlantedBug, plantedBugs } from '../../support/sim/planted-bugs.ts';
+import { isEndless, scenarioOf, withPowerCuts } from '../../support/sim/scenario-of-seed.ts';
+import { shrink, tell } from '../../support/sim/shrink.ts';
+import { simulate } from '../../support/sim/simulation.ts';
+
+/** Stories within which each bug has to be found. */
+const storiesMax = 200;
+
+function firstSeed({ wrap, invariant, near }: PlantedBug): number | null {
+  const isCut = near === 'power-cut';
+  const isNear = (seed: number) =>
+    near === undefined || isCut || (near === 'endless' ? isEndless(seed) : aimOf(seed).decision === near);
+  let stories = 0;
+  for (let seed = 0; stories < storiesMax; seed += 1) {
+    if (!isNear(seed)) continue;
+    stories += 1;
+    const scenario = isCut ? withPowerCuts(seed) : scenarioOf(seed);
+    if (simulate(scenario, { wrap, only: invariant }).violation !== null) return seed;
+  }
+  return null;
+}
+
+test('there is a bug for every promise', () => {
+  expect([...new Set(plantedBugs.map(({ invariant }) => invariant))].sort()).toEqual(Object.values(invariants).sort());
+});
+
+test.each(plantedBugs.map((bug) => [bug.name, bug] as const))(
+  '%s: found',
+  (_name, bug) => expect(firstSeed(bug)).not.toBeNull(),
+  60_000,
+);
+
+test('what is told of a broken promise is the smallest story of it', () => {
+  const bug = plantedBugs.find(({ invariant }) => invariant === invariants.completed) as PlantedBug;
+  const scenario = scenarioOf(firstSeed(bug) ?? 0);
+  const options = { wrap: bug.wrap, only: bug.invariant };
+  const small = shrink(scenario, options);
+  expect(small.sessions.length).toBe(1);
+  expect(small.acts.length + small.crashes.length).toBeLessThanOrEqual(2);
+  const story = tell(small, options);
+  expect(story).toContain(`seed ${scenario.seed} breaks the promise "${bug.invariant}"`);
+  expect(story).toContain('session_completed');
+  expect(story.split('\n').length).toBeLessThan(40);
+}, 60_000);

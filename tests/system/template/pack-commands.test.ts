@@ -1,0 +1,282 @@
+/**
+ * Promises, through the program and with the real git: a pack from a repository or a folder installs, updates and goes;
+ * what is wrong with one is said by the file's name and nothing is copied; a password is kept nowhere.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { User } from '../../support/cli/user.ts';
+import { git, Repository, type Tree, writeTree } from '../../support/git/repository.ts';
+
+let user: User;
+let repository: Repository;
+let packs: string;
+beforeEach(() => {
+  user = new User({ GIT_CONFIG_SYSTEM: '/dev/null' });
+  repository = new Repository(join(user.folder, 'team templates'));
+  packs = join(user.home, '.config', 'claude-code-agent', 'templates', 'packs');
+});
+afterEach(() => user.remove());
+
+const prompt = (text: string) =>
+  `---\nname: fix\nvariables:\n  - name: what\n    required: true\n---\n${text} {{what}}\n`;
+const workflow = 'version: 1\nsessions:\n  one:\n    project: .\n    template: fix\n    vars: { what: all }\n';
+const good: Tree = {
+  'README.md': '# Templates',
+  'templates/prompts/fix.md': prompt('Mend'),
+  'templates/prompts/notes.txt': 'x',
+  'templates/configs/strict/CLAUDE.md': 'Be strict.\n',
+  'templates/configs/strict/settings.json': '{"permissions":{"deny":["Read(**/.env)"]}}\n',
+  'templates/workflows/fix-all.yaml': workflow,
+};
+
+function url(): string {
+  return `file://${encodeURI(repository.folder)}`;
+}
+
+function installed(): string[] {
+  return existsSync(packs) ? readdirSync(packs).filter((name) => !name.startsWith('.lock')) : [];
+}
+
+function note(name: string): { source: string; ref?: string; commit?: string; addedAt: string } {
+  return JSON.parse(readFileSync(join(packs, name, 'pack.json'), 'utf8'));
+}
+
+test('a pack from a repository installs, is found, updates after a new commit and goes', async () => {
+  const first = repository.commit(good);
+  const added = await user.run('template', 'add', url(), '--name', 'team');
+  expect(added).toMatchObject({ code: 0, stderr: expect.stringContaining('templates') });
+  expect(added.stdout).toBe(
+    `Added pack team with 4 files from ${url()} (commit ${first.slice(0, 10)}):\n` +
+      '  configs/strict\n  prompts/fix\n  workflows/fix-all\n',
+  );
+  expect(note('team')).toMatchObject({ source: url(), commit: first, version: 1, name: 'team' });
+  const listed = await user.json<{ kind: string; name: string }[]>('template', 'list');
+  expect(listed.map(({ kind, name }) => `${kind} ${name}`)).toEqual(
+    expect.arrayContaining(['prompt fix', 'config strict', 'workflow fix-all']),
+  );
+  expect(await user.ok('template', 'render', 'fix', '--var', 'what=it')).toBe('Mend it');
+  expect(await user.run('template', 'update')).toMatchObject({
+    code: 0,
+    stdout: `team: up to date (${first.slice(0, 10)})\n`,
+  });
+  const second = repository.commit({
+    'templates/prompts/fix.md': prompt('Repair'),
+    'templates/prompts/more.md': 'More.\n',
+    'templates/configs/strict': null,
+  });
+  expect((await user.run('template', 'update', 'team')).stdout).toBe(
+    `team: updated, ${first.slice(0, 10)} -> ${second.slice(0, 10)}, 4 files changed\n` +
+      '  removed configs/strict/CLAUDE.md\n  removed configs/strict/settings.json\n' +
+      '  changed prompts/fix.md\n  added   prompts/more.md\n',
+  );
+  expect(await user.ok('template', 'render', 'fix', '--var', 'what=it')).toBe('Repair it');
+  expect(existsSync(join(packs, 'team', 'configs'))).toBe(false);
+  expect(await user.run('template', 'remove', 'team')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--force'),
+  });
+  expect(await user.run('template', 'remove', 'team', '--force')).toMatchObject({ code: 0, stdout: '' });
+  expect(installed()).toEqual([]);
+}, 60_000);
+
+test('--ref names a tag; update stays with it until another is named', async () => {
+  const first = repository.commit(good);
+  git(repository.folder, 'tag', 'v1');
+  const bare = repository.bare(join(user.folder, 'bare.git'));
+  const second = repository.commit({ 'templates/prompts/fix.md': prompt('Repair') });
+  git(repository.folder, 'push', '--quiet', bare, 'main');
+  expect(await user.json('template', 'add', bare, '--ref', 'v1')).toMatchObject({
+    name: 'bare',
+    ref: 'v1',
+    commit: first,
+  });
+  expect(await user.json('template', 'update', 'bare')).toMatchObject([{ name: 'bare', status: 'unchanged' }]);
+  expect(await user.json('template', 'update', 'bare', '--ref', 'main')).toMatchObject([
+    {
+      status: 'updated',
+      note: { ref: 'main', commit: second },
+      changes: [{ kind: 'changed', path: 'prompts/fix.md' }],
+    },
+  ]);
+  expect(note('bare')).toMatchObject({ source: bare, ref: 'main' });
+  const wrong = await user.run('template', 'update', 'bare', '--ref', 'nope');
+  expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('nope') });
+  expect(note('bare')).toMatchObject({ ref: 'main', commit: second });
+}, 60_000);
+
+test('a folder is copied as it is, with its commit noted and without its .git', async () => {
+  const commit = repository.commit(good);
+  writeTree(repository.folder, { 'templates/prompts/fix.md': prompt('Not committed:') });
+  await user.ok('template', 'add', './team templates', '--name', 'here');
+  expect(note('here')).toMatchObject({ source: repository.folder, commit });
+  expect(await user.ok('template', 'render', 'fix', '--var', 'what=it')).toBe('Not committed: it');
+  const plain = join(user.folder, 'plain');
+  writeTree(plain, { 'prompts/one.md': 'One.\n' });
+  await user.ok('template', 'add', plain);
+  expect(note('plain')).not.toHaveProperty('commit');
+  writeTree(plain, { 'prompts/one.md': 'Two.\n' });
+  expect(await user.ok('template', 'update', 'plain')).toBe('plain: updated, 1 file changed\n  changed prompts/one.md');
+  rmSync(plain, { recursive: true });
+  const gone = await user.run('template', 'update');
+  expect(gone).toMatchObject({ code: 2, stdout: expect.stringContaining('here: up to date') });
+  expect(gone.stderr).toContain('Pack plain stays as it is');
+  expect(await user.ok('template', 'render', 'one')).toBe('Two.');
+}, 60_000);
+
+test('a pack that was changed by hand is updated only by force', async () => {
+  repository.commit(good);
+  await user.ok('template', 'add', url(), '--name', 'team');
+  const path = join(packs, 'team', 'prompts', 'fix.md');
+  writeFileSync(path, prompt('Mine:'));
+  repository.commit({ 'templates/prompts/more.md': 'More.\n' });
+  const refused = await user.run('template', 'update', 'team');
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toContain('prompts/fix.md (changed)');
+  expect(refused.stderr).toContain('--force');
+  expect(readFileSync(path, 'utf8')).toContain('Mine:');
+  await user.ok('template', 'update', 'team', '--force');
+  expect(readFileSync(path, 'utf8')).toContain('Mend');
+  expect(existsSync(join(packs, 'team', 'prompts', 'more.md'))).toBe(true);
+  writeFileSync(join(packs, 'team', 'pack.json'), '{');
+  expect(await user.run('template', 'update')).toMatchObject({ code: 1, stderr: expect.stringContaining('pack.json') });
+}, 60_000);
+
+test.each<[string, Tree, string]>([
+  ['a link', { 'prompts/a.md': { link: '/etc/passwd' } }, 'prompts/a.md:1:1: is a symbolic link'],
+  [
+    'a link that leads out',
+    { 'configs/c/CLAUDE.md': { link: '../../../../x' } },
+    'configs/c/CLAUDE.md:1:1: is a symbolic',
+  ],
+  ['a huge file', { 'prompts/a.md': 'x'.repeat(1024 * 1024 + 1) }, 'prompts/a.md:1:1: has 1048577 bytes'],
+  [
+    'code in the front matter',
+    { 'prompts/a.md': '---js\nmodule.exports = {}\n---\nx\n' },
+    'prompts/a.md:1:1: the front matter',
+  ],
+  [
+    'an unknown variable',
+    { 'prompts/a.md': '---\nname: a\n---\n\nDo {{it}}.\n' },
+    'prompts/a.md:5:4: there is no variable "it"',
+  ],
+  ['settings that are no JSON', { 'configs/c/settings.json': '{"permissions":' }, 'configs/c/settings.json:1:'],
+  ['a file that belongs nowhere', { 'configs/c/run.sh': 'x' }, 'configs/c/run.sh:1:1: does not belong here'],
+  ['a workflow that is none', { 'workflows/w.yaml': 'version: 1\nsesions: {}\n' }, 'workflows/w.yaml:2:1'],
+  ['no template', { 'src/a.ts': 'x' }, 'There are no templates'],
+  ['a name that is none', { 'prompts/a b.md': 'x' }, 'is no template name'],
+  ['the same name twice', { 'prompts/a.md': 'x', 'prompts/A.md': 'x' }, 'has the name of prompts/A.md'],
+])(
+  '%s in a pack is refused from a folder and from a repository, and nothing is copied',
+  async (_, tree, why) => {
+    repository.commit(tree);
+    for (const source of [repository.folder, url()]) {
+      const refused = await user.run('template', 'add', source, '--name', 'bad');
+      expect(refused).toMatchObject({ code: 2, stdout: '' });
+      expect(refused.stderr).toContain(why);
+      expect(refused.stderr).toMatch(/^claude-code-agent: [A-Z][\s\S]*[.\n][A-Z ].*\.\n$/);
+    }
+    expect(installed()).toEqual([]);
+  },
+  60_000,
+);
+
+test('a bad new version leaves the old one in place', async () => {
+  repository.commit(good);
+  await user.ok('template', 'add', url(), '--name', 'team');
+  const before = note('team');
+  repository.commit({ 'templates/prompts/fix.md': { link: '/etc/passwd' }, 'templates/prompts/x.md': '---js\n---\n' });
+  const refused = await user.run('template', 'update');
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toContain('templates/prompts/fix.md:1:1: is a symbolic link');
+  expect(note('team')).toEqual(before);
+  expect(await user.ok('template', 'render', 'fix', '--var', 'what=it')).toBe('Mend it');
+}, 60_000);
+
+test('a name that is taken is refused with the next step', async () => {
+  repository.commit(good);
+  await user.ok('template', 'add', url(), '--name', 'team');
+  const again = await user.run('template', 'add', url(), '--name', 'team');
+  expect(again).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('Use: claude-code-agent template update team\n'),
+  });
+  const tagged = await user.run('template', 'add', url(), '--name', 'team', '--ref', 'v9');
+  expect(tagged.stderr).toContain('Use: claude-code-agent template update team --ref v9\n');
+  const other = join(user.folder, 'TEAM');
+  writeTree(other, { 'prompts/one.md': 'One.\n' });
+  const taken = await user.run('template', 'add', other);
+  expect(taken).toMatchObject({ code: 2, stderr: expect.stringContaining('--name') });
+  expect(installed()).toEqual(['team']);
+}, 60_000);
+
+test.each<[string[], string]>([
+  [['add', ''], 'is empty'],
+  [['add', 'ext::sh -c x'], 'start a program'],
+  [['add', 'http://git.example.org/x'], 'not encrypted'],
+  [['add', 'nowhere'], 'does not exist'],
+  [['add', '.', '--ref', '--upload-pack=x'], 'is no branch, tag or commit'],
+  [['add', '.', '--name', '../x'], 'is no name for a pack'],
+  [['add', '.', '--ref', 'main'], 'git repository'],
+  [['add', '.', '--name', 'x'], 'There are no templates'],
+  [['update', 'nope'], 'There is no template pack "nope"'],
+  [['update', '--ref', 'x'], 'meant for one pack'],
+  [['remove', 'nope', '--force'], 'There is no template pack "nope"'],
+  [['remove', '../../templates', '--force'], 'There is no template pack'],
+])('template %p is refused', async (args, why) => {
+  const refused = await user.runWith({ cwd: user.project('empty') }, 'template', ...args);
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toContain(why);
+  expect(installed()).toEqual([]);
+});
+
+test('files that can start programs are named: all of an added pack, the changed ones of an update', async () => {
+  const settings = (hook: string) =>
+    JSON.stringify({ hooks: { Stop: [{ hooks: [{ type: 'command', command: hook }] }] } });
+  const workflow = (keys: string) =>
+    `version: 1\nvars: { check: make }\nsessions: { a: { project: ., prompt: hi, ${keys} } }\n`;
+  repository.commit({
+    'configs/c/settings.json': settings('a'),
+    'configs/c/mcp.json': '{"mcpServers":{"x":{"command":"x"}}}',
+    'configs/c/commands/go.md': 'Now: !`date`\n',
+    'configs/d/settings.json': '{"permissions":{"allow":["Read"]}}',
+    'workflows/w.yaml': workflow('accept: "{{check}}", "s\\u0065tup": npm ci'),
+    'workflows/x.yaml': workflow('accept: false, description: "accept: npm test"'),
+  });
+  const added = await user.run('template', 'add', url(), '--name', 'team');
+  expect(added.stderr.match(/^ {2}workflows.*$/gm)).toEqual([
+    '  workflows/w.yaml: runs shell commands (setup, accept)',
+  ]);
+  expect(added.stderr.match(/^ {2}configs.*$/gm)).toEqual([
+    '  configs/c/commands/go.md: runs shell commands when it is called',
+    '  configs/c/mcp.json: starts MCP servers',
+    '  configs/c/settings.json: sets hooks',
+  ]);
+  expect((await user.run('template', 'update')).stderr).toBe('');
+  repository.commit({ 'configs/c/settings.json': settings('b') });
+  expect((await user.run('template', 'update')).stderr).toContain('  configs/c/settings.json: sets hooks\n');
+}, 60_000);
+
+test('an update without packs says so; a pack from nowhere can be removed', async () => {
+  expect(await user.run('template', 'update')).toMatchObject({
+    code: 0,
+    stdout: '',
+    stderr: expect.stringContaining('no template packs'),
+  });
+  mkdirSync(join(packs, 'mine', 'prompts'), { recursive: true });
+  const asked = await user.run('template', 'remove', 'mine');
+  expect(asked).toMatchObject({ code: 2, stderr: expect.stringContaining('whose source is not known') });
+  await user.ok('template', 'remove', 'mine', '--force');
+  expect(installed()).toEqual([]);
+});
+
+test('a password in a URL is neither stored nor shown', async () => {
+  // The certificate of nobody: git gets as far as trying to reach a port that no server has.
+  const secret = 'hunter2-secret';
+  const failed = await user.run('template', 'add', `https://me:${secret}@127.0.0.1:1/x.git`);
+  expect(failed.code).toBe(2);
+  expect(failed.stderr).toContain('https://127.0.0.1:1/x.git');
+  expect(failed.stdout + failed.stderr).not.toContain(secret);
+  const left = readdirSync(packs, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  expect(left.map(({ name }) => name)).toEqual(['.lock']);
+});

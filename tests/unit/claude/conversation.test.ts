@@ -1,0 +1,213 @@
+/**
+ * Promises: what claude's own files tell of a conversation: whether it can be gone on with, whether its end is there,
+ * what its totals are, and who waits for an answer. Runs on the real file system.
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import {
+  agentsAsking,
+  conversationExists,
+  isCutOff,
+  readTotals,
+  removeEmptyConversation,
+  totalsAtEnd,
+  totalsBefore,
+  totalsInParts,
+  unwrittenLoops,
+} from '../../../src/claude/conversation.ts';
+import { estimateCost } from '../../../src/claude/pricing.ts';
+import { noClaim } from '../../../src/claude/spending.ts';
+import { type AttemptStream, emptyStream, foldTotalAtEnd, usageOf } from '../../../src/claude/stream.ts';
+import { defined } from '../../../src/core/defined.ts';
+import { noTokens } from '../../../src/core/group.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { temporaryFolder } from '../../support/store-world.ts';
+
+const world = createRealWorld();
+let temp: ReturnType<typeof temporaryFolder>;
+let folder = '';
+beforeEach(() => {
+  temp = temporaryFolder();
+  folder = temp.path;
+});
+afterEach(() => temp.remove());
+
+function write(path: string, content = ''): string {
+  const full = join(folder, path);
+  mkdirSync(dirname(full), { recursive: true });
+  writeFileSync(full, content);
+  return full;
+}
+
+describe('conversations', () => {
+  const title = '{"type":"custom-title","customTitle":"a"}\n';
+  const said = '{"parentUuid":null,"message":{"id":"m1"},"type":"assistant"}\n';
+  const transcripts = {
+    full: title + said,
+    empty: '',
+    title,
+    // It begins with more than is read at once, and the type lies across the border.
+    late: `${'x'.repeat(64 * 1024 - said.length + 10)}${said}`,
+  };
+  const config = () => join(folder, 'cfg');
+  beforeEach(() => {
+    for (const [id, text] of Object.entries(transcripts)) write(`cfg/projects/-work-api/${id}.jsonl`, text);
+  });
+  const kept = () => world.files.list(join(config(), 'projects/-work-api')).sort();
+
+  test('can be continued when a message is in their transcript', () => {
+    const exists = (id: string) => conversationExists(world, config(), id);
+    expect(['full', 'late', 'empty', 'title', 'none'].map(exists)).toEqual([true, true, false, false, false]);
+    expect(conversationExists(world, join(folder, 'nothing'), 'full')).toBe(false);
+  });
+
+  test('are removed when they hold nothing, and only then', () => {
+    for (const id of [...Object.keys(transcripts), 'none']) removeEmptyConversation(world, config(), id);
+    expect(kept()).toEqual(['full.jsonl', 'late.jsonl']);
+  });
+
+  test('are cut off when the last message is missing', () => {
+    const cut = (claudeSessionId?: string, ...last: string[]) =>
+      isCutOff(world, [config()], { ...saidLast(last.map((id) => ['', id])), ...defined({ claudeSessionId }) });
+    expect([cut('full', 'm1'), cut('full', 'm2'), cut('title', 'm1'), cut('none', 'm1')]).toEqual([
+      ...[false, true],
+      ...[true, false],
+    ]);
+    expect([cut('full'), cut(undefined, 'm1'), cut()]).toEqual([false, false, false]);
+  });
+});
+
+function saidLast(ids: readonly (readonly [loop: string, id: string])[]): Pick<AttemptStream, 'lastMessages'> {
+  return { lastMessages: new Map(ids.map(([loop, id]) => [loop, { id, model: 'opus', chars: 0 }])) };
+}
+
+describe('totalsBefore', () => {
+  const at = (minute: number) => `2026-11-24T10:${String(minute).padStart(2, '0')}:00.000Z`;
+  const said = (minute: number) => JSON.stringify({ type: 'user', message: { content: 'x' }, timestamp: at(minute) });
+  const ended = (usd: number) =>
+    JSON.stringify({ type: 'cost-state', totalCostUSD: usd, modelUsage: { m: { inputTokens: 7, costUSD: usd } } });
+  const before = (minute: number, ...ids: string[]) =>
+    totalsBefore(world, join(folder, 'cfg'), ids, Date.parse(at(minute)))?.costUsd;
+
+  test('are those of the last clean end before the process began', () => {
+    write('cfg/projects/p/one.jsonl', [said(1), ended(0.1), said(5), said(6), ended(0.3), said(9), ''].join('\n'));
+    expect([1, 3, 8, 10].map((minute) => before(minute, 'one'))).toEqual([undefined, 0.1, 0.3, 0.3]);
+    expect(totalsBefore(world, join(folder, 'cfg'), ['one'], Date.parse(at(3)))?.models).toMatchObject({
+      m: { costUsd: 0.1, tokens: { input: 7 } },
+    });
+  });
+
+  test('are nothing where claude writes none, and unknown without a conversation', () => {
+    write('cfg/projects/p/plain.jsonl', `${said(1)}\n`);
+    expect([before(2, 'plain'), before(2, 'gone'), before(2)]).toEqual([0, undefined, undefined]);
+  });
+
+  test('are of the conversation that was gone on with, not of one that began later', () => {
+    write('cfg/projects/p/old.jsonl', `${said(1)}\n${ended(0.2)}\n`);
+    write('cfg/projects/p/cleared.jsonl', `${said(5)}\n${ended(0.9)}\n`);
+    expect([before(3, 'old', 'cleared'), before(8, 'old', 'cleared')]).toEqual([0.2, 0.9]);
+  });
+
+  test('are not taken from what a tool printed or a power cut tore', () => {
+    const printed = JSON.stringify({ type: 'user', message: { content: `${ended(9)} ${said(59)}` }, timestamp: at(2) });
+    write('cfg/projects/p/odd.jsonl', [said(1), ended(0.1), printed, ended(0.5).slice(0, 60), '{', said(4)].join('\n'));
+    expect(before(5, 'odd')).toBe(0.1);
+  });
+});
+
+describe('totalsAtEnd', () => {
+  const at = (minute: number) => `2026-11-24T10:${String(minute).padStart(2, '0')}:00.000Z`;
+  const said = (minute: number) => JSON.stringify({ type: 'user', message: { content: 'x' }, timestamp: at(minute) });
+  const ended = (usd: number) => JSON.stringify({ type: 'cost-state', totalCostUSD: usd, modelUsage: {} });
+  const after = (minute: number, id: string) =>
+    totalsAtEnd(world, join(folder, 'cfg'), id, Date.parse(at(minute)))?.costUsd;
+
+  test('are those behind all that an attempt has said', () => {
+    write('cfg/projects/p/one.jsonl', [said(1), ended(0.1), said(5), ended(0.3), '{}', ''].join('\n'));
+    expect([1, 3, 5, 6].map((minute) => after(minute, 'one'))).toEqual([0.3, 0.3, 0.3, undefined]);
+    write('cfg/projects/p/killed.jsonl', [said(1), ended(0.1), said(5), ended(0.3), said(6), ''].join('\n'));
+    expect([1, 5].map((minute) => after(minute, 'killed'))).toEqual([undefined, undefined]);
+    expect(after(1, 'gone')).toBeUndefined();
+  });
+});
+
+test('totals at an end say that there are guesses, and of a model that nobody knows they are none of less', () => {
+  const modelUsage = { 'opus-99': { inputTokens: 100_000, costUSD: 0.4 }, 'claude-haiku-4-5': { costUSD: 0.1 } };
+  const state = { type: 'cost-state', totalCostUSD: 0.5, modelUsage, hasUnknownModelCost: true };
+  const totals = readTotals(JSON.stringify(state)) ?? noClaim;
+  expect(totals.unpriced).toEqual(['opus-99']);
+  expect(readTotals(JSON.stringify({ ...state, hasUnknownModelCost: false }))?.unpriced).toEqual([]);
+  const stream = emptyStream();
+  foldTotalAtEnd(stream, totals);
+  const dearestUsd = estimateCost('opus-99', { ...noTokens, input: 100_000 });
+  expect(dearestUsd).toBeGreaterThan(0.4);
+  expect(usageOf(stream, 0)).toMatchObject({ costUsd: dearestUsd + 0.1, estimated: true });
+});
+
+test('totalsInParts puts together what came in parts, torn anywhere', () => {
+  const stamp = '2026-11-24T10:05:00.000Z';
+  const said = JSON.stringify({ type: 'user', message: { content: 'x' }, timestamp: stamp });
+  const end = JSON.stringify({ type: 'cost-state', totalCostUSD: 0.3, modelUsage: {} });
+  write('late/projects/900/one.jsonl', `${said}\n`);
+  write('late/projects/1000/one.jsonl', end.slice(0, 9));
+  write('late/projects/1009/one.jsonl', `${end.slice(9)}\n`);
+  const told = () => totalsInParts(world, join(folder, 'late'), 'one', Date.parse(stamp))?.costUsd;
+  expect(told()).toBe(0.3);
+  write('late/projects/2000/one.jsonl', `${said}\n`);
+  expect(told()).toBeUndefined();
+});
+
+test('a sub-agent waits for an answer that its file does not hold, but not to what an end made of its tool', () => {
+  const at = (minute: number) => `2026-11-24T10:${String(minute).padStart(2, '0')}:00.000Z`;
+  const line = (minute: number, type: string, content = 'x') =>
+    `${JSON.stringify({ type, message: { content }, timestamp: at(minute) })}\n`;
+  const asks = (minute: number) => `${JSON.stringify({ type: 'api-request', timestamp: at(minute) })}\n`;
+  const answered = line(2, 'assistant');
+  const asking = (text: string, since = 1, project = 'p') => {
+    const path = write(`cfg/projects/${project}/s/subagents/agent-a.jsonl`, text);
+    const count = agentsAsking(world, [join(folder, 'cfg')], ['none', 's'], Date.parse(at(since))).length;
+    rmSync(dirname(path), { recursive: true });
+    return count;
+  };
+  expect(asking('')).toBe(0);
+  const newer = line(1, 'user') + asks(1) + answered;
+  expect([asking(newer), asking(newer + line(3, 'user', 'Exit code 137'))]).toEqual([0, 0]);
+  expect([asking(newer + line(3, 'user') + asks(3)), asking(newer + asks(3), 4)]).toEqual([1, 0]);
+  expect(asking(newer + line(3, 'user', answered) + asks(3))).toBe(1);
+  // Older programs, as 2.1.260, do not write down when they ask.
+  const older = line(1, 'user') + answered;
+  expect([asking(older), asking(older + line(3, 'user')), asking(older + line(3, 'user'), 4)]).toEqual([0, 1, 0]);
+  const stopped = line(3, 'user', '[Request interrupted by user]');
+  const tool = line(3, 'user', '[Request interrupted by user for tool use]');
+  expect([asking(older + line(3, 'user') + stopped), asking(older + line(3, 'user') + tool)]).toEqual([1, 0]);
+});
+
+test('of a sub-agent whose file came in parts the last one tells whether it waits', () => {
+  const timestamp = '2026-11-24T10:05:00.000Z';
+  const asked = `${JSON.stringify({ type: 'api-request', timestamp })}\n`;
+  const said = `${JSON.stringify({ type: 'assistant', timestamp })}\n`;
+  const asking = () => agentsAsking(world, [join(folder, 'late')], ['s'], Date.parse(timestamp)).toSorted();
+  write('late/projects/900/s/subagents/agent-a.jsonl', asked);
+  expect(asking()).toEqual(['a']);
+  write('late/projects/1000/s/subagents/agent-a.jsonl', said.slice(0, 9));
+  write('late/projects/1009/s/subagents/agent-a.jsonl', said.slice(9));
+  expect(asking()).toEqual([]);
+  write('late/projects/2000/s/subagents/agent-a.jsonl', asked);
+  write('late/projects/0/s/subagents/agent-b.jsonl', asked);
+  expect(asking()).toEqual(['a', 'b']);
+});
+
+test('a message of a sub-agent that is in none of its files is unwritten', () => {
+  write('cfg/projects/p/s.jsonl', '{"id":"m1"}\n');
+  write('cfg/projects/p/s/subagents/agent-a.jsonl', '{"id":"a1"}\n');
+  const unwritten = (id: string, ...ids: [string, string][]) =>
+    unwrittenLoops(world, [join(folder, 'cfg')], id, saidLast(ids));
+  expect(unwritten('s', ['', 'm1'], ['call', 'a1'])).toEqual([]);
+  expect([unwritten('s', ['', 'm1'], ['call', 'a2']), unwritten('s', ['', 'm2'])]).toEqual([['call'], ['']]);
+  expect(unwritten('none', ['', 'm2'])).toEqual([]);
+  // A full disk lets files be made that take nothing.
+  write('cfg/projects/p/blank.jsonl', '');
+  expect([unwritten('blank'), unwritten('blank', ['', 'm1'], ['call', 'a1'])]).toEqual([[''], ['', 'call']]);
+  expect(unwritten('s')).toEqual([]);
+});

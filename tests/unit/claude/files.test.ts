@@ -1,0 +1,324 @@
+/**
+ * Promises: what is read from and written to disk for a worker: its config dir, the program that is run, and what a
+ * project's settings may not say. Runs on the real file system.
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { type ConfigDirInput, prepareConfigDir } from '../../../src/claude/launch/config-dir.ts';
+import { gitGuidance } from '../../../src/claude/launch/git-guidance.ts';
+import { checkLogin } from '../../../src/claude/launch/login.ts';
+import { findClaude, forRehearsal } from '../../../src/claude/launch/program.ts';
+import { checkProjectSettings, modelOfSettings } from '../../../src/claude/launch/project-settings.ts';
+import { groupPathsIn, sessionPaths } from '../../../src/store/paths.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+
+const world = createRealWorld();
+let folder = '';
+beforeEach(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca-files-')));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function write(path: string, content = ''): string {
+  const full = join(folder, path);
+  mkdirSync(dirname(full), { recursive: true });
+  writeFileSync(full, content);
+  return full;
+}
+
+const group = { name: 'Upgrade', description: 'Bring all services to version 2.' };
+const session = { name: 'api', description: 'The API', projectPath: '/somewhere/api', task: 'Upgrade it.' };
+
+describe('prepareConfigDir', () => {
+  const input = (): ConfigDirInput => ({
+    paths: sessionPaths(groupPathsIn(folder), '001-7f9d6f34-0f3c-4a39-8b30-5e4b8a0c1d2e'),
+    isNew: false,
+    env: { CLAUDE_CODE_AGENT_ATTEMPT: 'A1' },
+    instructions: { group, session, dependencies: [], shared: [], own: true, rules: [], git: null },
+    settings: {
+      base: { permissions: { deny: ['WebFetch'] } },
+      hooks: [{ event: 'SessionStart', program: { program: '/bun', args: ['x'] } }],
+    },
+    files: [],
+    mcp: null,
+  });
+
+  test('writes the three files, for the owner alone, and replaces what was there', () => {
+    const { paths } = input();
+    mkdirSync(paths.config, { recursive: true });
+    writeFileSync(join(paths.config, 'settings.json'), '{"disableAllHooks":true}');
+    expect(prepareConfigDir(world, input())).toEqual({ ok: true, value: undefined });
+    const files = [join(paths.config, 'CLAUDE.md'), join(paths.config, 'settings.json'), paths.workerSettings];
+    for (const file of files) expect(statSync(file).mode & 0o777).toBe(0o600);
+    const [text, config, settings] = files.map((file) => readFileSync(file, 'utf8')) as [string, string, string];
+    expect(text).toContain('Upgrade it.');
+    expect(JSON.parse(config)).toMatchObject({ permissions: { deny: ['WebFetch'] }, hooks: { SessionStart: [{}] } });
+    expect(JSON.parse(config).disableAllHooks).toBeUndefined();
+    expect(JSON.parse(settings)).toMatchObject({
+      env: { CLAUDE_CODE_AGENT_ATTEMPT: 'A1' },
+      permissions: { deny: ['WebFetch'] },
+    });
+  });
+
+  test('switches claude’s own words on Git off where ours are said, and nowhere else', () => {
+    const written = (more: Partial<ConfigDirInput['instructions']>, base = {}) => {
+      const { paths, instructions, ...rest } = input();
+      mkdirSync(paths.config, { recursive: true });
+      const all = { ...rest, paths, instructions: { ...instructions, ...more }, settings: { base } };
+      expect(prepareConfigDir(world, all)).toMatchObject({ ok: true });
+      return JSON.parse(readFileSync(join(paths.config, 'settings.json'), 'utf8'));
+    };
+    const git = gitGuidance({});
+    expect(written({ git })).toEqual({ includeGitInstructions: false });
+    expect(written({ git }, { includeGitInstructions: true })).toEqual({ includeGitInstructions: true });
+    expect(written({ git: null })).toEqual({});
+    expect(written({ git, own: false })).toEqual({});
+  });
+
+  test('S12: without generateClaudeMd there is no CLAUDE.md; what templates say goes into the system prompt', () => {
+    const { paths, instructions, ...rest } = input();
+    const file = join(paths.config, 'CLAUDE.md');
+    mkdirSync(paths.config, { recursive: true });
+    writeFileSync(file, 'of an earlier attempt');
+    const said = { ...instructions, shared: ['Use tabs.', ' '], rules: ['Be brief.'], own: false };
+    expect(prepareConfigDir(world, { ...rest, paths, instructions: said })).toMatchObject({ ok: true });
+    expect(existsSync(file)).toBe(false);
+    expect(readFileSync(paths.systemPrompt, 'utf8')).toBe('Be brief.\n\nUse tabs.\n');
+  });
+
+  test('refuses settings of a template that claude would ignore', () => {
+    const settings = { base: { hooks: { Stop: [{ hooks: [{ type: 'command', command: 'x', timeout: 0 }] }] } } };
+    expect(prepareConfigDir(world, { ...input(), settings })).toMatchObject({
+      ok: false,
+      failure: { reason: 'write-failed' },
+    });
+  });
+
+  test('says which file cannot be written', () => {
+    const { paths } = input();
+    write('sessions/001-7f9d6f34-0f3c-4a39-8b30-5e4b8a0c1d2e/claude-config', 'a file is in the way');
+    const prepared = prepareConfigDir(world, input());
+    expect(prepared).toMatchObject({ ok: false, failure: { reason: 'write-failed' } });
+    expect(!prepared.ok && prepared.failure.message).toContain(paths.config);
+  });
+});
+
+describe('findClaude', () => {
+  const packageRoot = () => join(folder, 'app');
+  const pin = () => write('app/node_modules/@anthropic-ai/claude-code-linux-x64/claude');
+
+  test('takes the chosen one, then PATH, then the package’s own', () => {
+    const pinned = pin();
+    const onPath = write('bin/claude');
+    const chosen = write('mine/claude');
+    const PATH = `:relative:${join(folder, 'nothing')}:${join(folder, 'bin')}`;
+    const find = (caller: Record<string, string>, preferPinned = false) =>
+      findClaude(world, caller, { packageRoot: packageRoot(), preferPinned });
+    const found = (program: string, origin: string) => ({ ok: true, value: { program, origin } });
+    expect<unknown>(find({ PATH })).toEqual(found(onPath, 'PATH'));
+    expect<unknown>(find({ PATH }, true)).toEqual(found(pinned, 'package'));
+    expect<unknown>(find({})).toEqual(found(pinned, 'package'));
+    const CLAUDE_CODE_AGENT_CLAUDE = chosen;
+    expect<unknown>(find({ PATH, CLAUDE_CODE_AGENT_CLAUDE }, true)).toEqual(found(chosen, 'CLAUDE_CODE_AGENT_CLAUDE'));
+  });
+
+  test('finds its own beside it, too, and the build for musl only without the other', () => {
+    const musl = write('node_modules/@anthropic-ai/claude-code-linux-x64-musl/claude');
+    const inside = { packageRoot: join(folder, 'node_modules', 'claude-code-agent') };
+    expect(findClaude(world, {}, inside)).toMatchObject({ value: { program: musl } });
+    const glibc = write('node_modules/@anthropic-ai/claude-code-linux-x64/claude');
+    expect(findClaude(world, {}, inside)).toMatchObject({ value: { program: glibc } });
+  });
+
+  test('where there is none, a rehearsal finds what plays it, and nobody else does', () => {
+    const standIn = { program: join(packageRoot(), 'bin', 'rehearsal-claude'), origin: 'stand-in' };
+    const find = (more: object) => findClaude(world, {}, { packageRoot: packageRoot(), ...more });
+    expect<unknown>(find(forRehearsal)).toEqual({ ok: true, value: standIn });
+    expect(find({ preferPinned: true })).toMatchObject({ ok: false, failure: { reason: 'claude-missing' } });
+    const program = pin();
+    expect(find(forRehearsal)).toMatchObject({ value: { program, origin: 'package' } });
+  });
+
+  test('does not go on to another when the chosen one is missing', () => {
+    pin();
+    const caller = { CLAUDE_CODE_AGENT_CLAUDE: '/nowhere/claude' };
+    const found = findClaude(world, caller, { packageRoot: packageRoot() });
+    expect(found).toMatchObject({ ok: false, failure: { reason: 'claude-missing' } });
+    expect(!found.ok && found.failure.message).toContain('CLAUDE_CODE_AGENT_CLAUDE names /nowhere/claude');
+    expect(findClaude(world, {}, { packageRoot: '/nowhere' })).toMatchObject({ ok: false });
+  });
+});
+
+test('the model of the settings counts where neither the project nor the environment names one', () => {
+  const model = (settings: object, env = {}) =>
+    modelOfSettings(world, settings as Parameters<typeof modelOfSettings>[1], { projectPath: folder, env });
+  expect([model({ model: 'opus' }), model({}), model({ model: '' }), model({ model: 3 })]).toEqual([
+    'opus',
+    ...[undefined, undefined, undefined],
+  ]);
+  expect(model({ model: 'opus' }, { ANTHROPIC_MODEL: 'sonnet' })).toBeUndefined();
+  write('.claude/settings.local.json', '{"model":"haiku"}');
+  expect(model({ model: 'opus' })).toBeUndefined();
+});
+
+describe('checkProjectSettings', () => {
+  const check = (env: Record<string, string> = {}) => checkProjectSettings(world, folder, env);
+
+  test.each(['settings.json', 'settings.local.json'])('refuses what cannot be undone in %s', (name) => {
+    expect(check().ok).toBe(true);
+    write(`.claude/${name}`, JSON.stringify({ env: { ANTHROPIC_UNIX_SOCKET: '/s' } }));
+    expect(check()).toMatchObject({ ok: false, failure: { reason: 'spawn-failed' } });
+    expect(check({ ANTHROPIC_UNIX_SOCKET: '/s' }).ok).toBe(true);
+  });
+
+  test('lets pass what our settings undo, and what claude cannot read', () => {
+    write('.claude/settings.json', JSON.stringify({ env: { ANTHROPIC_BASE_URL: 'http://x', AWS_PROFILE: 'p' } }));
+    write('.claude/settings.local.json', '{ broken');
+    expect(check().ok).toBe(true);
+    expect(check({ CLAUDE_CODE_USE_BEDROCK: '1' }).ok).toBe(false);
+    expect(check({ CLAUDE_CODE_USE_BEDROCK: '1', AWS_PROFILE: 'mine' }).ok).toBe(true);
+  });
+
+  test('refuses what switches compaction off, unless the user does so too, and lets pass what does not', () => {
+    const saying = (value: string) => {
+      write('.claude/settings.json', JSON.stringify({ env: { DISABLE_COMPACT: value } }));
+      return [check().ok, check({ DISABLE_COMPACT: '1' }).ok];
+    };
+    expect(['1', 'true', ' YES '].map(saying)).toEqual([
+      [false, true],
+      [false, true],
+      [false, true],
+    ]);
+    expect(['', '0', 'false', 'x'].map(saying)).toEqual(Array(4).fill([true, true]));
+  });
+
+  describe('in a repository', () => {
+    const attack = JSON.stringify({ env: { LD_TRACE_LOADED_OBJECTS: '1' } });
+    const refuses = (path: string) => !checkProjectSettings(world, join(folder, path), {}).ok;
+    const git = (...args: string[]) => {
+      const who = ['-c', 'user.name=a', '-c', 'user.email=a@localhost', '-c', 'commit.gpgSign=false'];
+      const ran = Bun.spawnSync(['git', ...who, ...args], { cwd: join(folder, 'repo') });
+      if (ran.exitCode !== 0) throw new Error(ran.stderr.toString());
+    };
+
+    // claude 2.1.260 and later read them, whichever folder or worktree the session works in.
+    test('refuses what the main checkout says to one person, in its folders and worktrees', () => {
+      write('repo/sub/deep/file', '');
+      git('init', '--quiet');
+      git('add', '.');
+      git('commit', '--quiet', '--message', 'x');
+      git('worktree', 'add', '--quiet', '../wt');
+      const places = ['repo', 'repo/sub/deep', 'wt', 'wt/sub'];
+      expect(places.filter(refuses)).toEqual([]);
+      write('repo/.claude/settings.local.json', attack);
+      expect(places.filter(refuses)).toEqual(places);
+      // Nobody reads these from below.
+      rmSync(join(folder, 'repo/.claude/settings.local.json'));
+      write('repo/.claude/settings.json', attack);
+      write('.claude/settings.local.json', attack);
+      expect(places.filter(refuses)).toEqual(['repo']);
+    });
+
+    test('takes a .git that leads nowhere for what it is', () => {
+      write('repo/sub/file', '');
+      write('repo/.git', 'gitdir: /nowhere/at/all\n');
+      expect(refuses('repo/sub')).toBe(false);
+      write('repo/.claude/settings.local.json', attack);
+      expect(refuses('repo/sub')).toBe(true);
+      write('repo/sub/.git', 'nothing of that kind');
+      expect(refuses('repo/sub')).toBe(false);
+    });
+  });
+
+  test('refuses a collector of its own where telemetry is on, and only there', () => {
+    write('.claude/settings.json', JSON.stringify({ env: { OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: 'http://x' } }));
+    const on = { CLAUDE_CODE_ENABLE_TELEMETRY: '1' };
+    const [same, another] = ['http://x', 'http://y'].map((OTEL_EXPORTER_OTLP_LOGS_ENDPOINT) => ({
+      ...on,
+      OTEL_EXPORTER_OTLP_LOGS_ENDPOINT,
+    }));
+    // What the user has said is stated again, and wins.
+    expect([{}, on, same, another].map((env) => check(env).ok)).toEqual([true, false, true, true]);
+  });
+
+  const hides = (pattern: unknown) => {
+    write('.claude/settings.json', JSON.stringify({ claudeMdExcludes: ['**/other.md', pattern] }));
+    return !check({ CLAUDE_CONFIG_DIR: '/data/.s/claude-config' }).ok;
+  };
+
+  test.each([
+    ...['**/CLAUDE.md', '/**/*.md', '**', '/data/**', '/data/.s/claude-config/CLAUDE.md', '/data/?s/**/CLAUDE.md'],
+    ...[
+      '\\data\\**',
+      '**/{CLAUDE,AGENTS}.md',
+      '/data/[.]s/**',
+      './**/CLAUDE.md',
+      '/data//**',
+      '/data/.s/**/CLAUDE.md/',
+    ],
+    ...['!/nothing', 'x|/**/CLAUDE.md', '**/"CLAUDE.md"', '**/@(CLAUDE|x).md', '**/[[:upper:]]*.md', '**/{a,{b,c}}'],
+  ])('refuses %s, which may hide our instructions', (pattern) => {
+    expect(hides(pattern)).toBe(true);
+  });
+
+  test.each([
+    ...['CLAUDE.md', '**/vendor/CLAUDE.md', '/other/**', '**/{a,b}/AGENTS.md', '**/claude.md', '/data/.s', 5, ''],
+    '**/node_modules/**',
+  ])('lets %p pass, which cannot', (pattern) => {
+    expect(hides(pattern)).toBe(false);
+  });
+
+  test('follows links in the fixed part of a pattern, as claude does', () => {
+    mkdirSync(join(folder, 'data'));
+    symlinkSync(join(folder, 'data'), join(folder, 'link'));
+    const env = { CLAUDE_CONFIG_DIR: join(realpathSync(folder), 'data') };
+    for (const pattern of ['link/**', 'link/CLAUDE.md', 'link/C*']) {
+      write('.claude/settings.json', JSON.stringify({ claudeMdExcludes: [join(folder, pattern)] }));
+      expect(check(env).ok).toBe(false);
+    }
+  });
+});
+
+describe('checkLogin', () => {
+  function answering(script: string): string {
+    const program = write('claude', `#!/bin/sh\n${script}\n`);
+    chmodSync(program, 0o700);
+    return program;
+  }
+  const check = (script: string) => checkLogin(world, answering(script), { PATH: process.env.PATH ?? '' }, folder);
+
+  test('reads the answer, and asks exactly that', async () => {
+    const asked = await check(
+      'test "$*" = "auth status --json" && echo \'{"loggedIn":true,"authMethod":"oauth_token"}\'',
+    );
+    expect(asked).toEqual({ ok: true, value: { method: 'oauth_token' } });
+  });
+
+  test('says what to do when logged out', async () => {
+    const answer = await check('echo \'{"loggedIn":false,"authMethod":"none"}\'; exit 1');
+    expect(answer).toMatchObject({
+      ok: false,
+      failure: { reason: 'not-logged-in', message: 'claude is not logged in.' },
+    });
+  });
+
+  test('passes on what an answer of another kind says', async () => {
+    const version = '[ "$1" = --version ] && echo "2.1.331 (Claude Code)" && exit';
+    const answer = await check(`${version}; echo "unknown command auth" >&2; exit 2`);
+    const message = '`claude auth status` ended with exit code 2: unknown command auth.';
+    expect(answer).toMatchObject({ ok: false, failure: { reason: 'not-logged-in', message } });
+  });
+});

@@ -1,0 +1,388 @@
+/**
+ * Promises: what a worker is started with. Arguments hold neither prompt nor secret and swallow nothing; the
+ * environment holds one login and no trace of a surrounding claude, that of the user's own commands no login at all;
+ * every line into its stdin is one line.
+ */
+import { describe, expect, test } from 'bun:test';
+import { answersInterrupt, interruptRequest, usageRequest, userMessage } from '../../../src/claude/control.ts';
+import { type WorkerArgsInput, workerArgs } from '../../../src/claude/launch/argv.ts';
+import { attemptMark, commandEnvironment, workerEnvironment } from '../../../src/claude/launch/environment.ts';
+import { chooseLogin } from '../../../src/claude/launch/login.ts';
+import { repeatPrompt, resumePrompt } from '../../../src/claude/launch/resume-prompt.ts';
+
+import { fc } from '../../support/property.ts';
+
+const args: WorkerArgsInput = {
+  conversation: { kind: 'new', claudeSessionId: 'ID' },
+  name: 'api',
+  permissionMode: 'acceptEdits',
+  settingsFile: '/s/worker-settings.json',
+  systemPromptFile: '/s/system-prompt.md',
+  rehearsal: false,
+};
+
+describe('workerArgs', () => {
+  test('a first start', () => {
+    expect(workerArgs(args)).toEqual([
+      ...['-p', '--verbose', '--output-format', 'stream-json', '--input-format', 'stream-json', '--session-id', 'ID'],
+      ...['--name=api', '--permission-mode', 'acceptEdits', '--settings', '/s/worker-settings.json'],
+      '--append-system-prompt-file=/s/system-prompt.md',
+      ...['--strict-mcp-config', '--exclude-dynamic-system-prompt-sections'],
+    ]);
+  });
+
+  test('a resume says everything again', () => {
+    const words = workerArgs({
+      ...args,
+      conversation: { kind: 'resume', claudeSessionId: 'ID' },
+      model: 'claude-opus-4-8[1m]',
+      allowedTools: ['Bash(git commit:*)', 'Write'],
+      mcpConfigFile: '/s/mcp.json',
+      reservedUsd: 1.23456,
+      rehearsal: true,
+    });
+    expect(words.slice(6)).toEqual([
+      ...['--resume', 'ID', '--model=claude-opus-4-8[1m]', '--name=api'],
+      ...['--allowedTools=Bash(git commit:*)', '--allowedTools=Write', '--mcp-config=/s/mcp.json'],
+      ...['--setting-sources', 'user'],
+      ...['--permission-mode', 'acceptEdits', '--settings', '/s/worker-settings.json'],
+      ...['--append-system-prompt-file=/s/system-prompt.md', '--strict-mcp-config'],
+      '--exclude-dynamic-system-prompt-sections',
+      ...['--max-budget-usd', '1.234561'],
+    ]);
+  });
+
+  test('no option that takes several values, and no free text, stands as a word of its own', () => {
+    const words = workerArgs({
+      ...args,
+      name: '--help',
+      model: '-x',
+      allowedTools: ['-y', 'a b'],
+      mcpConfigFile: '/m',
+    });
+    const variadic = ['--allowedTools', '--allowed-tools', '--disallowedTools', '--mcp-config', '--add-dir', '--tools'];
+    expect(words.filter((word) => variadic.includes(word))).toEqual([]);
+    expect(words).toContain('--name=--help');
+    for (const text of ['--help', '-x', '-y', 'a b']) expect(words).not.toContain(text);
+  });
+
+  test.each([
+    [0, '0.001001'],
+    [-1, '0.001001'],
+    [0.00001, '0.001001'],
+    [2, '2.000001'],
+  ])('a budget of %p is passed as %p', (reservedUsd, word) => {
+    expect(workerArgs({ ...args, reservedUsd })).toContain(word);
+  });
+});
+
+describe('workerEnvironment', () => {
+  const fixed = { attemptId: 'A1', configDir: '/s/claude-config', tmpDir: '/s/tmp' };
+  const environment = (caller: Record<string, string | undefined>) =>
+    workerEnvironment({ ...fixed, caller, login: chooseLogin(caller) });
+
+  test('is the caller’s, with the mark and the fixed extras', () => {
+    expect(
+      environment({ PATH: '/bin', HOME: '/h', NODE_ENV: 'test', GONE: undefined, ANTHROPIC_API_KEY: 'k' }),
+    ).toEqual({
+      PATH: '/bin',
+      HOME: '/h',
+      NODE_ENV: 'test',
+      ANTHROPIC_API_KEY: 'k',
+      CLAUDE_CODE_AGENT_ATTEMPT: 'A1',
+      CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST: '1',
+      CLAUDE_CONFIG_DIR: '/s/claude-config',
+      CLAUDE_SECURESTORAGE_CONFIG_DIR: '/s/claude-config',
+      CLAUDE_CODE_TMPDIR: '/s/tmp',
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      DISABLE_AUTOUPDATER: '1',
+      CLAUDE_CODE_MAX_RETRIES: '6',
+      CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
+      CLAUDE_CODE_ENABLE_TODO_TOOLS: '1',
+      CLAUDE_CODE_EXIT_AFTER_STOP_DELAY: '60000',
+      CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS: '5000',
+    });
+  });
+
+  test.each([
+    ...['CLAUDECODE', 'CLAUDECODE_X', 'AI_AGENT', 'CLAUDE_EFFORT', 'CLAUDE_CODE_ENTRYPOINT', 'CLAUDE_CODE_SESSION_ID'],
+    ...['CLAUDE_CODE_CHILD_SESSION', 'CLAUDE_CODE_EXECPATH', 'CLAUDE_CODE_SIMPLE', 'CLAUDE_PROJECT_DIR'],
+    ...['CLAUDE_PLUGIN_ROOT', 'CLAUDE_ENV_FILE', 'BUN_OPTIONS', 'BUN_INSPECT', 'CLAUDE_CODE_SOMETHING_NEW'],
+    ...['BUN_INSPECT_PRELOAD', 'BUN_CONFIG_VERBOSE_FETCH', 'CLAUDE_CODE_DISABLE_CLAUDE_MDS'],
+  ])('%s is a trace and is dropped', (name) => {
+    expect(environment({ [name]: '1' })[name]).toBeUndefined();
+  });
+
+  test.each([
+    ...['CLAUDE_CODE_MAX_OUTPUT_TOKENS', 'CLAUDE_CODE_SUBAGENT_MODEL', 'CLAUDE_CODE_USE_BEDROCK', 'AWS_PROFILE'],
+    ...['CLAUDE_CODE_MAX_RETRIES', 'CLAUDE_CODE_SHELL', 'CLAUDE_CODE_AGENT_HOME', 'ANTHROPIC_MODEL', 'BUN_INSTALL'],
+    ...['ANTHROPIC_BASE_URL', 'HTTPS_PROXY', 'DISABLE_AUTO_COMPACT', 'CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS'],
+  ])('%s is set on purpose and stays', (name) => {
+    expect(environment({ [name]: '1' })[name]).toBe('1');
+  });
+
+  test('a stored login is read by claude, which the switch for other logins would forbid', () => {
+    const stored = environment({ HOME: '/h' });
+    expect(stored.CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST).toBeUndefined();
+    expect(stored.CLAUDE_CODE_HOST_AUTH_ENV_VAR).toBe('CLAUDE_CODE_AGENT_NO_LOGIN_HERE');
+    expect(stored.CLAUDE_CODE_AGENT_NO_LOGIN_HERE).toBeUndefined();
+    expect(environment({ CLAUDE_CODE_OAUTH_TOKEN: 't' })).toMatchObject({ CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST: '1' });
+  });
+
+  test('an outer mark does not survive', () => {
+    expect(environment({ [attemptMark]: 'outer' })[attemptMark]).toBe('A1');
+  });
+
+  test('a rehearsal starts from nothing', () => {
+    const caller = {
+      PATH: '/bin',
+      HOME: '/home/me',
+      LANG: 'C.UTF-8',
+      IS_SANDBOX: '1',
+      ANTHROPIC_API_KEY: 'real',
+      CLAUDE_CODE_OAUTH_TOKEN: 'real',
+      CLAUDE_CODE_USE_BEDROCK: '1',
+      HTTPS_PROXY: 'http://proxy',
+      CLAUDE_CODE_MAX_RETRIES: '9',
+      MY_SECRET: 'x',
+    };
+    const rehearsal = { baseUrl: 'http://127.0.0.1:1', home: '/s/home' };
+    const env = workerEnvironment({ ...fixed, caller, login: chooseLogin(caller), rehearsal });
+    expect(env).toMatchObject({
+      PATH: '/bin',
+      HOME: '/s/home',
+      LANG: 'C.UTF-8',
+      IS_SANDBOX: '1',
+      ANTHROPIC_BASE_URL: 'http://127.0.0.1:1',
+      ANTHROPIC_API_KEY: 'rehearsal',
+      CLAUDE_SECURESTORAGE_CONFIG_DIR: '/s/claude-config',
+      CLAUDE_CODE_MAX_RETRIES: '6',
+    });
+    for (const name of ['CLAUDE_CODE_OAUTH_TOKEN', 'CLAUDE_CODE_USE_BEDROCK', 'HTTPS_PROXY', 'MY_SECRET']) {
+      expect(env[name]).toBeUndefined();
+    }
+  });
+});
+
+describe('a caller within a repository', () => {
+  const call = {
+    ...{ GIT_DIR: '.git', GIT_WORK_TREE: '/x', GIT_INDEX_FILE: '.git/index', GIT_COMMON_DIR: '/x', GIT_PREFIX: 'a/' },
+    ...{ GIT_OBJECT_DIRECTORY: '/x', GIT_ALTERNATE_OBJECT_DIRECTORIES: '/x', GIT_QUARANTINE_PATH: '/x' },
+    ...{ GIT_NAMESPACE: 'x', GIT_IMPLICIT_WORK_TREE: '0', GIT_GRAFT_FILE: '/x', GIT_SHALLOW_FILE: '/x' },
+  };
+  const wishes = { GIT_AUTHOR_NAME: 'Ann', GIT_SSH_COMMAND: 'ssh -v', GIT_CONFIG_COUNT: '0', GIT_EDITOR: 'vi' };
+
+  test('such as a hook of git gives its repository to no worker and no command, but its wishes', () => {
+    const caller = { ...call, ...wishes, ANTHROPIC_API_KEY: 'k' };
+    const paths = { attemptId: 'A', configDir: '/c', tmpDir: '/t' };
+    for (const env of [
+      workerEnvironment({ ...paths, caller, login: chooseLogin(caller) }),
+      commandEnvironment(caller, undefined),
+    ]) {
+      expect(env).toMatchObject(wishes);
+      expect(Object.keys(call).filter((name) => name in env)).toEqual([]);
+    }
+  });
+});
+
+describe('chooseLogin', () => {
+  const all = {
+    ANTHROPIC_API_KEY: 'k',
+    ANTHROPIC_AUTH_TOKEN: 't',
+    CLAUDE_CODE_OAUTH_TOKEN: 'o',
+    CLAUDE_CONFIG_DIR: '/mine',
+  };
+
+  test('takes the first of provider, key, OAuth token and store', () => {
+    expect(chooseLogin({ ...all, CLAUDE_CODE_USE_VERTEX: 'true' })).toMatchObject({
+      kind: 'provider',
+      source: 'CLAUDE_CODE_USE_VERTEX',
+    });
+    expect(chooseLogin({ ...all, CLAUDE_CODE_USE_VERTEX: '0' })).toEqual({
+      kind: 'api-key',
+      source: 'ANTHROPIC_API_KEY',
+      variables: { ANTHROPIC_API_KEY: 'k', ANTHROPIC_AUTH_TOKEN: 't' },
+    });
+    expect(chooseLogin({ ANTHROPIC_AUTH_TOKEN: 't' })).toMatchObject({
+      kind: 'api-key',
+      source: 'ANTHROPIC_AUTH_TOKEN',
+    });
+    expect(chooseLogin({ ...all, ANTHROPIC_API_KEY: '', ANTHROPIC_AUTH_TOKEN: '' })).toEqual({
+      kind: 'oauth-token',
+      source: 'CLAUDE_CODE_OAUTH_TOKEN',
+      variables: { CLAUDE_CODE_OAUTH_TOKEN: 'o' },
+    });
+    expect(chooseLogin({ CLAUDE_CONFIG_DIR: '/mine' })).toMatchObject({ kind: 'store', storeDir: '/mine' });
+    expect(chooseLogin({})).toMatchObject({ kind: 'store', storeDir: '' });
+  });
+
+  test('puts the user’s own store, or none, into the environment, and no other login', () => {
+    const make = (caller: Record<string, string>) =>
+      workerEnvironment({ caller, attemptId: 'A', configDir: '/c', tmpDir: '/t', login: chooseLogin(caller) });
+    expect(make({}).CLAUDE_SECURESTORAGE_CONFIG_DIR).toBe('');
+    expect(make({ CLAUDE_CONFIG_DIR: '/mine' })).toMatchObject({
+      CLAUDE_CONFIG_DIR: '/c',
+      CLAUDE_SECURESTORAGE_CONFIG_DIR: '/mine',
+    });
+    const key = make({ ANTHROPIC_API_KEY: 'k', CLAUDE_CODE_OAUTH_TOKEN: 'o' });
+    expect([key.ANTHROPIC_API_KEY, key.CLAUDE_CODE_OAUTH_TOKEN]).toEqual(['k', undefined]);
+  });
+});
+
+describe('credentials of other logins', () => {
+  const credentials = Object.fromEntries(
+    [
+      ...['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'CLAUDE_CODE_OAUTH_TOKEN', 'CLAUDE_CODE_OAUTH_REFRESH_TOKEN'],
+      ...['CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR', 'CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR'],
+      ...['CLAUDE_CODE_SESSION_ACCESS_TOKEN', 'CLAUDE_SESSION_INGRESS_TOKEN_FILE'],
+      ...['ANTHROPIC_IDENTITY_TOKEN', 'ANTHROPIC_IDENTITY_TOKEN_FILE'],
+      ...['ANTHROPIC_FOUNDRY_API_KEY', 'ANTHROPIC_AWS_API_KEY', 'ANTHROPIC_BEDROCK_MANTLE_API_KEY'],
+    ].map((name) => [name, 'secret']),
+  );
+  const aws = { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b', AWS_BEARER_TOKEN_BEDROCK: 'c' };
+  const general = { ...aws, GITHUB_TOKEN: 'd' };
+  const caller = { ...credentials, ...general };
+  const without = (...names: string[]) =>
+    Object.fromEntries(Object.entries(caller).filter(([name]) => !names.includes(name)));
+  /** Names of the credentials that a worker of this caller gets. */
+  const left = (of: Readonly<Record<string, string>>) => {
+    const paths = { attemptId: 'A', configDir: '/c', tmpDir: '/t' };
+    const env = workerEnvironment({ ...paths, caller: of, login: chooseLogin(of) });
+    expect(env).toMatchObject(general);
+    return Object.keys(credentials).filter((name) => env[name] !== undefined);
+  };
+  const keys = ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN'];
+  const refresh = 'CLAUDE_CODE_OAUTH_REFRESH_TOKEN';
+  const besideStore = [
+    ...['CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR', 'CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR'],
+    ...['ANTHROPIC_IDENTITY_TOKEN', 'ANTHROPIC_IDENTITY_TOKEN_FILE'],
+  ];
+
+  test('a worker with a key gets no other login', () => {
+    expect(left(caller)).toEqual(keys);
+  });
+
+  test('a worker with an OAuth token keeps what renews it', () => {
+    expect(left(without(...keys))).toEqual(['CLAUDE_CODE_OAUTH_TOKEN', refresh]);
+  });
+
+  test('a worker with the user’s own login keeps what claude may take instead of the store', () => {
+    expect(left(without(...keys, 'CLAUDE_CODE_OAUTH_TOKEN'))).toEqual([refresh, ...besideStore]);
+  });
+
+  test.each([
+    ['CLAUDE_CODE_USE_BEDROCK', []],
+    ['CLAUDE_CODE_USE_VERTEX', []],
+    ['CLAUDE_CODE_USE_FOUNDRY', ['ANTHROPIC_FOUNDRY_API_KEY']],
+    ['CLAUDE_CODE_USE_ANTHROPIC_AWS', ['ANTHROPIC_AWS_API_KEY']],
+    ['CLAUDE_CODE_USE_MANTLE', ['ANTHROPIC_BEDROCK_MANTLE_API_KEY']],
+    ['CLAUDE_CODE_USE_GATEWAY', besideStore],
+  ])('a worker with %s keeps the keys of that provider', (provider, own) => {
+    expect(left({ ...caller, [provider]: '1' })).toEqual([...keys, ...own]);
+  });
+
+  test('two providers that are switched on keep the keys of both', () => {
+    const both = { ...caller, CLAUDE_CODE_USE_MANTLE: '1', CLAUDE_CODE_USE_FOUNDRY: 'true' };
+    expect(left(both)).toEqual([...keys, 'ANTHROPIC_FOUNDRY_API_KEY', 'ANTHROPIC_BEDROCK_MANTLE_API_KEY']);
+  });
+
+  test.each(['CLAUDE_CODE_USE_BEDROCK', 'CLAUDE_CODE_USE_GATEWAY', 'UNRELATED'])(
+    'the user’s commands get none, also with %s',
+    (name) => {
+      const more = { ANTHROPIC_CUSTOM_HEADERS: 'x-auth: secret', CLAUDE_CODE_CLIENT_KEY_PASSPHRASE: 'secret' };
+      const later = { ANTHROPIC_NEW_SECRET: 'secret', CLAUDE_BRIDGE_OAUTH_TOKEN: 'secret' };
+      const plain = { PATH: '/bin', [name]: '1', CLAUDE_CODE_MAX_OUTPUT_TOKENS: '9', ANTHROPIC_MODEL: 'opus' };
+      const env = commandEnvironment({ ...caller, ...more, ...later, ...plain }, undefined);
+      expect(env).toEqual({ ...general, ...plain });
+    },
+  );
+
+  test('nor the commands of a rehearsal', () => {
+    expect(commandEnvironment({ ...caller, PATH: '/bin' }, '/h')).toEqual({ HOME: '/h', PATH: '/bin' });
+  });
+});
+
+describe('lines into stdin', () => {
+  test('are one line each, whatever the text', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const line = userMessage(text);
+        expect(line).not.toMatch(/[\r\n]/);
+        const { content } = JSON.parse(line).message;
+        expect(content.endsWith(text)).toBe(true);
+        expect(content.startsWith('/')).toBe(false);
+        expect(usageRequest(text) + interruptRequest(text)).not.toMatch(/[\r\n]/);
+      }),
+    );
+  });
+
+  test('an answer is told from another by its id', () => {
+    expect(answersInterrupt(JSON.parse(interruptRequest('a')).request_id)).toBe(true);
+    expect(answersInterrupt(JSON.parse(usageRequest('a')).request_id)).toBe(false);
+  });
+});
+
+describe('resumePrompt', () => {
+  test('a first attempt is the task itself', () => {
+    expect(resumePrompt({ task: 'T', kind: 'start', continues: false })).toBe('The task of this session:\n\nT');
+  });
+
+  test('every new conversation begins with the same 21 characters, because claude puts a digest of them first', () => {
+    const prompts = (['start', 'resume', 'retry'] as const).map((kind) =>
+      resumePrompt({ task: `${kind} this`, kind, continues: false }),
+    );
+    const [first = ''] = prompts;
+    for (const prompt of prompts) expect(prompt.slice(0, 21)).toBe(first.slice(0, 21));
+    expect(resumePrompt({ task: 'T', kind: 'resume', continues: true })).not.toContain(first.slice(0, 21));
+  });
+
+  test('in a new conversation the task follows its announcement, then comes what happened before', () => {
+    const opening = 'The task of this session:\n\nT\n\n';
+    const end = '\n\nYou do not have the earlier conversation, but its changes may be in the files already.';
+    const fresh = { task: 'T', continues: false } as const;
+    const retried = resumePrompt({ ...fresh, kind: 'retry', failure: 'The API answered 529.', messages: ['Hurry.'] });
+    expect(retried).toStartWith(`${opening}The previous attempt at this task failed`);
+    expect(retried).toContain(`The reason: The API answered 529.${end}`);
+    expect(retried).toEndWith('\n\nThe user adds:\n\nHurry.');
+    const resumed = resumePrompt({ ...fresh, kind: 'resume' });
+    expect(resumed).toStartWith(`${opening}The session runner paused this session and has now resumed it.${end}`);
+    const rejection = { message: 'The tests failed.', output: '' };
+    expect(resumePrompt({ ...fresh, kind: 'resume', rejection })).toStartWith(
+      `${opening}You said that the task is done`,
+    );
+  });
+
+  test('what nobody has heard is not said again, only what was added', () => {
+    expect(repeatPrompt({ messages: ['Hurry.'] })).toMatch(
+      /^The API did not answer[\s\S]*still holds[\s\S]*adds:\n\nHurry\.$/,
+    );
+  });
+
+  test('whoever does not know that its worktree was made again is told what of its work is there', () => {
+    const resume = { task: 'T', kind: 'resume', continues: true } as const;
+    const words = (kept: 'all' | 'commits' | 'nothing') => resumePrompt({ ...resume, loss: { branch: 'b', kept } });
+    expect(words('all')).toMatch(/was gone.* branch b\. All of your work .*nothing of it is lost[\s\S]*\n\nT$/);
+    expect(words('all')).not.toContain('do that work again');
+    expect(words('commits')).toMatch(/was gone.*in no commit are lost.*do that work again[\s\S]*\n\nT$/);
+    expect(words('nothing')).toMatch(/was gone.*no commit of yours.*do that work again[\s\S]*\n\nT$/);
+    const loss = { branch: 'b', kept: 'nothing' } as const;
+    expect(resumePrompt({ ...resume, continues: false, loss })).toContain('no commit of yours');
+    expect(repeatPrompt({ loss })).toContain('no commit of yours');
+    expect(resumePrompt(resume)).not.toContain('was gone');
+  });
+
+  test('in a known one it says what happened, and ends with the task', () => {
+    const resumed = resumePrompt({ task: 'T', kind: 'resume', continues: true });
+    expect(resumed).toMatch(/Nobody rejected anything[\s\S]*may have taken effect[\s\S]*\n\nT$/);
+    const retry = resumePrompt({ task: 'T', kind: 'retry', continues: true, failure: 'The API answered 529.' });
+    expect(retry).toMatch(/failed.*The reason: The API answered 529\.[\s\S]*\n\nT$/);
+  });
+
+  test('a conversation whose end is missing is told so, a new one has none', () => {
+    const cut = { task: 'T', kind: 'resume', isCutOff: true } as const;
+    const missing = 'The end of the conversation was not written down';
+    expect(resumePrompt({ ...cut, continues: true })).toContain(missing);
+    expect(resumePrompt({ ...cut, continues: true, isCutOff: false })).not.toContain(missing);
+    expect(resumePrompt({ ...cut, continues: false })).not.toContain(missing);
+  });
+});

@@ -1,0 +1,283 @@
+/**
+ * Promises: every way an attempt can end gets one status and one reason code; nothing is `completed` without a success
+ * that claude printed; every sentence says what happened and what to do.
+ */
+import { describe, expect, test } from 'bun:test';
+import { parseLine } from '../../../src/claude/messages.ts';
+import { type JudgeInput, judge } from '../../../src/claude/outcome.ts';
+import { noClaim } from '../../../src/claude/spending.ts';
+import { type AttemptStream, emptyStream, foldMessage, usageOf } from '../../../src/claude/stream.ts';
+import type { StopReason } from '../../../src/core/event.ts';
+import type { ExitStatus } from '../../../src/system/world.ts';
+
+const streamOf = (...lines: object[]): AttemptStream =>
+  lines.map((line) => parseLine(JSON.stringify(line))).reduce(foldMessage, emptyStream());
+
+const init = { type: 'system', subtype: 'init', session_id: 's', model: 'claude-opus-4-8' };
+const success = { type: 'result', subtype: 'success', is_error: false, num_turns: 2, result: 'all done' };
+const result = (more: object) => ({ ...success, is_error: true, ...more });
+const ede = result({ subtype: 'error_during_execution', result: undefined, terminal_reason: 'aborted_tools' });
+const trouble = (error: string) => ({ type: 'assistant', message: { id: 'e', model: '<synthetic>' }, error });
+const interrupted = { type: 'control_response', response: { subtype: 'success', request_id: 'interrupt:1' } };
+const done = { type: 'user', message: { content: [{ type: 'tool_result', tool_use_id: 'ok' }] } };
+const refused = { type: 'user', message: { content: [{ type: 'tool_result', tool_use_id: 'a', is_error: true }] } };
+const denied = { ...success, permission_denials: [{ tool_name: 'Write', tool_use_id: 'a' }] };
+const answered = { type: 'assistant', message: { id: 'm', model: 'claude-opus-4-8', content: [] } };
+const asksAgain = (error_status: number | null, error: string) => {
+  return { type: 'system', subtype: 'api_retry', attempt: 2, max_retries: 6, error_status, error };
+};
+const rejected = { type: 'rate_limit_event', rate_limit_info: { status: 'rejected', resetsAt: 1795310320 } };
+
+const code = (value: number): ExitStatus => ({ kind: 'exited', code: value });
+const signal = (name: string): ExitStatus => ({ kind: 'signalled', signal: name });
+const unknown: ExitStatus = { kind: 'unknown' };
+
+function judged(lines: object[], more: Partial<JudgeInput> = {}) {
+  const fixed = {
+    exit: code(0),
+    endedByUs: false,
+    found: 'watched',
+    expectHook: false,
+    expectStructured: false,
+  } as const;
+  return judge({ ...fixed, stream: streamOf(...lines), ...more });
+}
+const stop = (reason: StopReason, successBeforeAnswer = false, signalled = false) => ({
+  stop: { reason, successBeforeAnswer, signalled },
+});
+
+type Row = readonly [what: string, lines: object[], more: Partial<JudgeInput>, status: string, reason?: string];
+
+const rows: Row[] = [
+  ['success', [init, success], {}, 'completed'],
+  ['success, exit unknown', [init, success], { exit: unknown }, 'completed'],
+  ['success found after a crash', [init, success], { exit: unknown, found: 'after-crash' }, 'completed'],
+  ['success, we ended it', [init, success], { exit: code(143), endedByUs: true }, 'completed'],
+  ['success, we ended it by signal', [init, success], { exit: signal('SIGTERM'), endedByUs: true }, 'completed'],
+  ['success, it hung and we killed it', [init, success], { exit: signal('SIGKILL'), endedByUs: true }, 'completed'],
+  ['success, exit 1', [init, success], { exit: code(1) }, 'failed', 'exit-nonzero'],
+  ['success, we ended it, exit 1', [init, success], { exit: code(1), endedByUs: true }, 'failed', 'exit-nonzero'],
+  ['success, exit 143 by others', [init, success], { exit: code(143) }, 'failed', 'exit-nonzero'],
+  ['success, killed by others', [init, success], { exit: signal('SIGKILL') }, 'failed', 'signalled'],
+  [
+    'success, crash while we ended it',
+    [init, success],
+    { exit: signal('SIGSEGV'), endedByUs: true },
+    'failed',
+    'signalled',
+  ],
+  ['success without a turn', [init, { ...success, num_turns: 0 }], {}, 'failed', 'prompt-not-sent'],
+  ['everything denied', [init, refused, denied], {}, 'failed', 'permission'],
+  ['something denied', [init, done, refused, denied], {}, 'completed'],
+  ['a later success', [init, result({ api_error_status: 529 }), success], {}, 'completed'],
+
+  ['stop, nothing printed', [init], stop('user'), 'paused', 'user'],
+  ['stop, interrupted', [init, interrupted, ede], stop('budget'), 'paused', 'budget'],
+  ['stop, success before the answer', [init, success, interrupted], stop('user', true), 'completed'],
+  ['stop, success before, exit 1', [init, success], { ...stop('user', true), exit: code(1) }, 'completed'],
+  ['stop, success after the answer', [init, interrupted, success], stop('signal'), 'paused', 'signal'],
+  ['stop, success after a signal', [init, success], stop('user', true, true), 'paused', 'user'],
+  ['stop, all denied before', [init, refused, denied], stop('user', true), 'failed', 'permission'],
+  ['stop, API error', [init, result({ api_error_status: 529 })], stop('error-threshold'), 'paused', 'error-threshold'],
+  ['stop, found after a crash', [init], { ...stop('user'), found: 'after-crash', exit: unknown }, 'paused', 'user'],
+  ['stop to delete', [], stop('deleted'), 'paused', 'deleted'],
+  ['too long', [init, answered], stop('timeout'), 'paused', 'timeout'],
+  ['too long, the API is gone', [init, asksAgain(null, 'unknown')], stop('timeout'), 'failed', 'api-error'],
+  ['silent, the API is gone', [init, answered, asksAgain(529, 'overloaded')], stop('stall'), 'failed', 'api-error'],
+  ['too long, throttled', [init, asksAgain(429, 'rate_limit')], stop('timeout'), 'paused', 'limit'],
+  ['too long, no login', [init, asksAgain(401, 'authentication_failed')], stop('timeout'), 'paused', 'timeout'],
+  ['too long, answered since', [init, asksAgain(529, 'overloaded'), answered], stop('timeout'), 'paused', 'timeout'],
+  ['paused, the API is gone', [init, asksAgain(529, 'overloaded')], stop('user'), 'paused', 'user'],
+
+  ['budget', [init, result({ subtype: 'error_max_budget_usd' })], { exit: code(1) }, 'paused', 'budget'],
+  ['usage limit', [init, rejected, result({ api_error_status: 429 })], { exit: code(1) }, 'paused', 'limit'],
+  ['429 without a limit', [init, result({ api_error_status: 429 })], {}, 'paused', 'limit'],
+  [
+    'limit in words',
+    [init, result({ result: "You've hit your session limit · resets 1:18am (UTC)" })],
+    {},
+    'paused',
+    'limit',
+  ],
+  ['401', [init, trouble('authentication_failed'), result({ api_error_status: 401 })], {}, 'failed', 'not-logged-in'],
+  ['wrong organisation', [init, trouble('oauth_org_not_allowed'), result({})], {}, 'failed', 'not-logged-in'],
+  [
+    'logged out, in words',
+    [init, result({ result: 'Not logged in · Please run /login' })],
+    {},
+    'failed',
+    'not-logged-in',
+  ],
+  ['billing', [init, trouble('billing_error'), result({ api_error_status: 400 })], {}, 'failed', 'billing'],
+  ['billing in words', [init, result({ result: 'Credit balance is too low' })], {}, 'failed', 'billing'],
+  ['model', [init, trouble('model_not_found'), result({})], {}, 'failed', 'model-not-found'],
+  ['404', [init, result({ api_error_status: 404 })], {}, 'failed', 'model-not-found'],
+  ['window full', [init, result({ terminal_reason: 'prompt_too_long' })], {}, 'failed', 'prompt-too-long'],
+  ['overloaded', [init, trouble('overloaded'), result({ api_error_status: 529 })], {}, 'failed', 'api-error'],
+  ['no connection', [init, result({ result: 'API Error: Unable to connect' })], {}, 'failed', 'api-error'],
+  ['turns', [init, result({ subtype: 'error_max_turns', errors: ['Reached maximum'] })], {}, 'failed', 'claude-error'],
+  [
+    'unknown id',
+    [
+      result({
+        subtype: 'error_during_execution',
+        result: undefined,
+        num_turns: 0,
+        errors: ['No conversation found with session ID: x'],
+      }),
+    ],
+    { exit: code(1) },
+    'failed',
+    'claude-error',
+  ],
+  ['interrupted by others', [init, ede], { exit: code(1) }, 'failed', 'claude-error'],
+  ['an error of no kind', [init, result({ result: '' })], {}, 'failed', 'claude-error'],
+
+  ['no result, exit 0', [init], {}, 'failed', 'no-result'],
+  ['no result, on a full disk', [init], { isDiskFull: true }, 'paused', 'disk'],
+  ['no output at all', [], { exit: code(1) }, 'failed', 'no-result'],
+  ['no result of one that was taken over', [init], { exit: unknown }, 'paused', 'interrupted'],
+  ['no result, signal', [init], { exit: signal('SIGKILL') }, 'failed', 'signalled'],
+  ['no result, claude caught SIGTERM', [init], { exit: code(143) }, 'failed', 'signalled'],
+  ['no result, after a crash', [init], { exit: unknown, found: 'after-crash' }, 'paused', 'interrupted'],
+];
+
+describe('judge', () => {
+  for (const [what, lines, more, status, reason] of rows)
+    test(what, () => {
+      const outcome = judged(lines, more);
+      expect<string>(outcome.status).toBe(status);
+      if (outcome.status === 'completed') return expect(outcome.result).toBe('all done');
+      expect<string | undefined>(outcome.reason).toBe(reason);
+      expect(outcome.message).toMatch(/^[A-Zc].*[.!?…]$/);
+      expect(outcome.message).not.toMatch(/undefined|null|\.\.$/);
+      if (outcome.status === 'failed') expect(outcome.next).toMatch(/^[A-Z].*\.$/);
+    });
+
+  /** A retry goes on in the conversation that is there. */
+  test.each<[what: string, lines: object[], next: string]>([
+    ['conversation', [init, result({ terminal_reason: 'prompt_too_long' })], 'with a smaller task or a shorter prompt'],
+    ['id', [result({ num_turns: 0, errors: ['No conversation found with session ID: x'], result: undefined })], 'once'],
+  ])('what no retry cures is to be removed and added anew: %s', (_, lines, words) => {
+    const outcome = judged(lines);
+    const next = outcome.status === 'failed' ? outcome.next : '';
+    expect(next).toContain('Remove the session, after those that depend on it, and add it again');
+    expect(next).toContain(words);
+    expect(next).not.toMatch(/then retry|and retry/);
+  });
+
+  test('what another setting cures is not to be removed', () => {
+    const next = (lines: object[]) => {
+      const outcome = judged(lines);
+      return outcome.status === 'failed' ? outcome.next : '';
+    };
+    expect(next([init, trouble('model_not_found'), result({})])).toBe('Give it a model that the account may use.');
+    expect(next([init, refused, denied])).toBe('Choose what to allow.');
+  });
+
+  test('names exit code and the last words on stderr', () => {
+    expect(judged([], { exit: code(1), stderrTail: 'Error: Session ID x is already in use.\u001b[0m' })).toMatchObject({
+      message: 'claude ended with exit code 1 without a result; its last words: Error: Session ID x is already in use.',
+    });
+  });
+
+  test('says when a limit is lifted', () => {
+    const lines = [init, rejected, result({ api_error_status: 429, result: 'limit' })];
+    expect(judged(lines)).toMatchObject({
+      message: 'A usage or rate limit was reached: limit. It is lifted at 2026-11-22T01:18:40Z.',
+    });
+  });
+
+  test('quotes claude on one line without control characters, cut', () => {
+    const outcome = judged([
+      init,
+      result({ api_error_status: 500, result: `API Error:\u001b[2J\n${'x'.repeat(5000)}` }),
+    ]);
+    expect(outcome.status === 'failed' && outcome.message).toStartWith('The API answered 500: API Error: xxx');
+    expect(outcome.status === 'failed' && outcome.message.length).toBeLessThan(340);
+  });
+
+  test.each([
+    [{ result: 'API Error: Unable to connect' }, { transient: true, outage: true }],
+    [{ api_error_status: 529 }, { transient: true, outage: true }],
+    [{ api_error_status: 502 }, { transient: true, outage: true }],
+    [{ api_error_status: 500 }, { transient: true, outage: undefined }],
+    [{ api_error_status: 408 }, { transient: true, outage: undefined }],
+    [{ api_error_status: 413 }, { transient: undefined, outage: undefined }],
+  ])('%j: whether it passes, and whether all requests meet it', (fields, expected) => {
+    const { transient, outage } = judged([init, result(fields)]) as { transient?: true; outage?: true };
+    expect({ transient, outage }).toEqual(expected as { transient: true; outage: true });
+  });
+
+  test('cuts an endless answer', () => {
+    const outcome = judged([init, { ...success, result: 'y'.repeat(2_000_000) }]);
+    expect(outcome.status === 'completed' && outcome.result.length).toBe(50_000);
+  });
+
+  test('is no success of a session whose settings claude ignored', () => {
+    const hook = { type: 'system', subtype: 'hook_started', hook_event: 'SessionStart' };
+    expect(judged([init, success], { expectHook: true })).toMatchObject({ status: 'failed', reason: 'config-invalid' });
+    expect(judged([hook, init, success], { expectHook: true })).toMatchObject({ status: 'completed' });
+    // Nobody waits for its result.
+    expect(judged([init], { expectHook: true, endedByUs: true })).toMatchObject({ reason: 'config-invalid' });
+    expect(judged([hook, init], { expectHook: true, endedByUs: true })).toMatchObject({ reason: 'no-result' });
+  });
+
+  test('F9: a hook that was reported too late is why it was ended, whatever claude says while it dies', () => {
+    const hook = { type: 'system', subtype: 'hook_started', hook_event: 'SessionStart' };
+    const why = { status: 'failed', reason: 'config-invalid', message: expect.stringContaining('SessionStart hook') };
+    const ended = { expectHook: true, endedByUs: true, exit: { kind: 'signalled', signal: 'SIGTERM' } } as const;
+    expect(judged([init, hook], ended)).toMatchObject(why);
+    expect(judged([init, hook], { ...ended, exit: { kind: 'exited', code: 143 } })).toMatchObject(why);
+    expect(judged([init, hook, result({ is_error: true, result: 'Aborted' })], ended)).toMatchObject(why);
+    // What it had finished by then is finished.
+    expect(judged([init, hook, success], ended)).toMatchObject({ status: 'completed' });
+    // A signal of somebody else is one still.
+    expect(judged([init, hook], { ...ended, endedByUs: false })).toMatchObject({ reason: 'signalled' });
+  });
+
+  test('warns of what does not change the outcome', () => {
+    const codes = (lines: object[], more: Partial<JudgeInput> = {}) => judged(lines, more).warnings.map((w) => w.code);
+    const hook = { type: 'system', subtype: 'hook_response', hook_event: 'SessionStart', outcome: 'success' };
+    expect(codes([init, success])).toEqual([]);
+    expect(codes([init, done, denied])).toEqual(['denied-tools']);
+    expect(codes([init, success], { isCutOff: true })).toEqual(['conversation-cut']);
+    expect(codes([init, success], { isCutOff: false })).toEqual([]);
+    expect(codes([init, success], { expectHook: true })).toEqual(['hook-missing']);
+    expect(codes([hook, init, success], { expectHook: true })).toEqual([]);
+    // A process that never began had no chance to run the hook.
+    expect(codes([], { expectHook: true })).toEqual([]);
+    const stream = streamOf(init, success);
+    foldMessage(foldMessage(stream, { kind: 'malformed', text: '' }), { kind: 'malformed', text: '' });
+    expect(judged([], { stream }).warnings).toEqual([
+      { code: 'malformed-lines', message: '2 lines of claude’s output could not be read.' },
+    ]);
+    const message = { id: 'm', model: 'brand-new', content: [], usage: { input_tokens: 1000 } };
+    const how = 'the figure is estimated from its stream.';
+    expect(judged([init, { type: 'assistant', message }]).warnings).toEqual([
+      {
+        code: 'estimated-cost',
+        message: `claude did not report its final cost; ${how} The price of brand-new is a guess.`,
+      },
+    ]);
+    const dearest = 'so it counts as the dearest that is. `prices` in config.yaml can name it.';
+    const modelUsage = { 'brand-new': { costUSD: 1, costBasis: 'unknown' }, known: { costUSD: 1, costBasis: 'list' } };
+    expect(judged([init, { ...success, modelUsage }]).warnings).toEqual([
+      {
+        code: 'estimated-cost',
+        message: `The price of brand-new is not known, ${dearest}`,
+      },
+    ]);
+    expect(usageOf(streamOf(init, { ...success, modelUsage }), 0).estimated).toBe(true);
+    const base = { subtype: 'success', request_id: 'usage:base', response: { session: { total_cost_usd: 0.5 } } };
+    const lines = [{ type: 'control_response', response: base }, init, success];
+    const earlier = { findBase: () => noClaim, booked: { costUsd: 0.3, models: {} } };
+    const goesOn = lines.map((line) => parseLine(JSON.stringify(line))).reduce(foldMessage, emptyStream({}, earlier));
+    expect(judged([], { stream: goesOn }).warnings).toEqual([
+      {
+        code: 'estimated-cost',
+        message: expect.stringContaining('$0.200000 more than is known of the earlier attempts'),
+      },
+    ]);
+  });
+});

@@ -1,0 +1,260 @@
+/**
+ * Promises: what the two settings files of a worker say, that neither holds a secret, and that a file which claude
+ * would silently ignore is refused. That claude obeys them is in payer.test.ts.
+ */
+import { describe, expect, test } from 'bun:test';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  configSettings,
+  inCleanEnvironment,
+  readBackCheck,
+  unprotectedVariables,
+  workerSettings,
+} from '../../../src/claude/launch/settings.ts';
+
+/** What a shell sets by itself. */
+const shellNames = new Set(['PWD', 'OLDPWD', 'SHLVL', '_']);
+
+const env = {
+  CLAUDE_CODE_AGENT_ATTEMPT: 'A1',
+  CLAUDE_CONFIG_DIR: '/s/claude-config',
+  ANTHROPIC_BASE_URL: 'https://gateway.example',
+  ANTHROPIC_API_KEY: 'secret-key',
+  ANTHROPIC_CUSTOM_HEADERS: 'x-auth: secret-header',
+  HTTPS_PROXY: 'http://me:secret-word@proxy:8080',
+  HTTP_PROXY: 'http://proxy:8080',
+  AWS_PROFILE: 'work',
+  AWS_SECRET_ACCESS_KEY: 'secret-aws',
+};
+const stated = (settings: Readonly<Record<string, unknown>>) => settings.env as Record<string, string>;
+
+describe('workerSettings', () => {
+  test('states what is set and what is not', () => {
+    expect(stated(workerSettings(env))).toMatchObject({
+      CLAUDE_CODE_AGENT_ATTEMPT: 'A1',
+      CLAUDE_CONFIG_DIR: '/s/claude-config',
+      ANTHROPIC_BASE_URL: 'https://gateway.example',
+      HTTP_PROXY: 'http://proxy:8080',
+      ANTHROPIC_AUTH_TOKEN: '',
+      CLAUDE_CODE_OAUTH_TOKEN: '',
+      CLAUDE_CODE_USE_BEDROCK: '',
+      CLAUDE_CODE_USE_VERTEX: '',
+      NODE_OPTIONS: '',
+      ALL_PROXY: '',
+    });
+  });
+
+  test('says whether and where telemetry goes as the user or a template does, and otherwise that it is off', () => {
+    const telemetry = (settings: object) =>
+      Object.fromEntries(Object.entries(settings).filter(([name]) => /OTEL|TELEMETRY|TRACING/.test(name)));
+    const off = telemetry(stated(workerSettings(env)));
+    expect(off).toEqual({
+      CLAUDE_CODE_ENABLE_TELEMETRY: '',
+      CLAUDE_CODE_ENHANCED_TELEMETRY_BETA: '',
+      ENABLE_ENHANCED_TELEMETRY_BETA: '',
+      ENABLE_BETA_TRACING_DETAILED: '',
+      BETA_TRACING_ENDPOINT: '',
+    });
+    const on = { CLAUDE_CODE_ENABLE_TELEMETRY: '1', OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example' };
+    const secret = { OTEL_EXPORTER_OTLP_HEADERS: 'authorization=secret' };
+    expect(telemetry(stated(workerSettings({ ...env, ...on, ...secret })))).toEqual({ ...off, ...on });
+    expect(telemetry(stated(workerSettings(env, { base: { env: on } })))).toEqual({ ...off, ...on });
+    const withOwn = workerSettings({ ...env, ...on }, { base: { env: { CLAUDE_CODE_ENABLE_TELEMETRY: '0' } } });
+    expect(telemetry(stated(withOwn))).toEqual({ ...off, ...on, CLAUDE_CODE_ENABLE_TELEMETRY: '0' });
+  });
+
+  test('says a proxy in both spellings, for there are tools that look at one of them only', () => {
+    const proxies = { HTTPS_PROXY: 'http://proxy:1', no_proxy: 'localhost' };
+    expect(stated(workerSettings(proxies))).toMatchObject({
+      ...{ HTTPS_PROXY: 'http://proxy:1', https_proxy: 'http://proxy:1', NO_PROXY: 'localhost', no_proxy: 'localhost' },
+      ...{ HTTP_PROXY: '', http_proxy: '', ALL_PROXY: '', all_proxy: '' },
+    });
+    // With a password in it neither is written down, and a project may name neither.
+    const secret = { HTTPS_PROXY: 'http://me:word@proxy:1' };
+    expect(Object.keys(stated(workerSettings(secret)))).not.toContain('https_proxy');
+    expect(unprotectedVariables(secret)).toEqual(expect.arrayContaining(['HTTPS_PROXY', 'https_proxy']));
+  });
+
+  test('writes no secret, and then says nothing rather than empty', () => {
+    const settings = workerSettings({ ...env, CLAUDE_CODE_USE_BEDROCK: '1' });
+    expect(JSON.stringify(settings)).not.toContain('secret');
+    for (const name of ['ANTHROPIC_API_KEY', 'ANTHROPIC_CUSTOM_HEADERS', 'HTTPS_PROXY', 'AWS_SECRET_ACCESS_KEY']) {
+      expect(Object.keys(stated(settings))).not.toContain(name);
+    }
+  });
+
+  test('touches the cloud’s variables only when a provider is used: tools break on empty ones', () => {
+    expect(stated(workerSettings(env)).AWS_PROFILE).toBeUndefined();
+    const provider = stated(workerSettings({ ...env, CLAUDE_CODE_USE_BEDROCK: '1' }));
+    expect([provider.AWS_PROFILE, provider.AWS_REGION]).toEqual(['work', undefined]);
+  });
+
+  test('lets the user preload a library and switch compaction off, but nobody else', () => {
+    const users = workerSettings({ ...env, LD_PRELOAD: '/lib/jemalloc.so', DISABLE_AUTO_COMPACT: '1' });
+    expect(stated(users)).toMatchObject({ LD_PRELOAD: '/lib/jemalloc.so', DISABLE_AUTO_COMPACT: '1' });
+    expect(stated(workerSettings(env))).toMatchObject({ LD_PRELOAD: '', DISABLE_AUTO_COMPACT: '' });
+    expect(workerSettings(env).autoCompactEnabled).toBe(true);
+    expect(workerSettings(env, { base: { autoCompactEnabled: false } }).autoCompactEnabled).toBe(false);
+  });
+
+  test('keeps our hooks on, silences credential programs and denies', () => {
+    const settings = workerSettings(env, { deny: ['Bash(git push:*)'] });
+    expect(settings).toMatchObject({
+      disableAllHooks: false,
+      apiKeyHelper: '',
+      awsAuthRefresh: '',
+      permissions: { deny: ['Bash(git push:*)'] },
+    });
+    expect(workerSettings(env).permissions).toBeUndefined();
+    expect(readBackCheck('f', JSON.stringify(settings)).ok).toBe(true);
+  });
+});
+
+describe('unprotectedVariables', () => {
+  test('are a socket, secrets of the user, and with a provider the cloud’s variables that are not set', () => {
+    expect(unprotectedVariables({})).toEqual(['ANTHROPIC_UNIX_SOCKET', 'LD_TRACE_LOADED_OBJECTS']);
+    expect(unprotectedVariables(env)).toContain('ANTHROPIC_CUSTOM_HEADERS');
+    // claude keeps settings files off proxies only where it is told that its host has chosen the provider.
+    expect(unprotectedVariables(env)).toContain('HTTPS_PROXY');
+    expect(unprotectedVariables({ ...env, CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST: '1' })).not.toContain('HTTPS_PROXY');
+    const provider = unprotectedVariables({ ...env, CLAUDE_CODE_USE_BEDROCK: '1' });
+    expect(provider).toContain('AWS_REGION');
+    expect(provider).toContain('AWS_SECRET_ACCESS_KEY');
+    expect(provider).not.toContain('AWS_PROFILE');
+  });
+});
+
+describe('inCleanEnvironment', () => {
+  test('what takes the place of a program that is gone, or that cannot start in a deleted folder', () => {
+    const folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca clean ')));
+    try {
+      const place = join(folder, 'place');
+      const [program, instead] = ['first', 'second'].map((name) => {
+        writeFileSync(join(folder, name), `#!/bin/sh\necho ${name} "$@"\n`, { mode: 0o755 });
+        return join(folder, name);
+      }) as [string, string];
+      mkdirSync(place);
+      const hook = inCleanEnvironment({ program, args: ['a b', 'c'], instead }, {}, '/p');
+      const said = (before = '') => {
+        const line = `cd '${place}'; ${before} exec "$@"`;
+        const { stdout } = Bun.spawnSync(['sh', '-c', line, 'sh', hook.program, ...hook.args], { stderr: 'ignore' });
+        return stdout.toString();
+      };
+      expect(said()).toBe('first a b c\n');
+      expect(said(`rmdir '${place}';`)).toBe('second a b c\n');
+      mkdirSync(place);
+      rmSync(program);
+      expect(said()).toBe('second a b c\n');
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  test('hands a program nothing but our mark, its config dir and what the user needs to load programs', () => {
+    const worker = { ...env, BUN_INSPECT_PRELOAD: '/x', LD_LIBRARY_PATH: '/a=b lib' };
+    const program = { program: process.execPath, args: ['-e', 'console.log(JSON.stringify(process.env))'] };
+    const hook = inCleanEnvironment(program, worker, '/my project');
+    const ran = Bun.spawnSync([hook.program, ...hook.args], { env: { BUN_INSPECT_PRELOAD: '/x', STRAY: '1' } });
+    const seen = Object.entries(JSON.parse(ran.stdout.toString())).filter(([name]) => !shellNames.has(name));
+    expect(Object.fromEntries(seen)).toEqual({
+      CLAUDE_CODE_AGENT_ATTEMPT: 'A1',
+      CLAUDE_CONFIG_DIR: '/s/claude-config',
+      CLAUDE_PROJECT_DIR: '/my project',
+      LD_LIBRARY_PATH: '/a=b lib',
+    });
+  });
+
+  test('runs a program whose path holds a =', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'cca=hook-'));
+    symlinkSync('/bin/echo', join(folder, 'echo'));
+    const hook = inCleanEnvironment({ program: join(folder, 'echo'), args: ['two words'] }, env, '/p');
+    expect(Bun.spawnSync([hook.program, ...hook.args]).stdout.toString()).toBe('two words\n');
+    rmSync(folder, { recursive: true });
+  });
+});
+
+describe('configSettings', () => {
+  const program = { program: '/bun', args: ['--no-install', '/app/hook-main.ts', 'task', 'session-start'] };
+  const hooks = [{ event: 'SessionStart', program }] as const;
+
+  test('holds our hook in exec form, for every way a conversation begins', () => {
+    expect(configSettings({ hooks })).toEqual({
+      hooks: {
+        SessionStart: [
+          {
+            matcher: 'startup|resume|clear|compact|fork',
+            hooks: [{ type: 'command', command: '/bun', args: program.args, timeout: 10 }],
+          },
+        ],
+      },
+    });
+    expect(configSettings({})).toEqual({});
+  });
+
+  test('has one entry for each system at each event, in their order', () => {
+    const of = (system: string) => ({ program: '/bun', args: [system] });
+    const settings = configSettings({
+      hooks: [
+        { event: 'SessionStart', program: of('task') },
+        { event: 'SessionStart', program: of('cpm') },
+        { event: 'PreCompact', program: of('cpm') },
+        { event: 'SessionEnd', program: of('cpm') },
+      ],
+    });
+    const systems = (event: string) =>
+      (settings.hooks as Record<string, { hooks: { args: string[] }[] }[]>)[event]?.map(({ hooks }) => hooks[0]?.args);
+    expect(systems('SessionStart')).toEqual([['task'], ['cpm']]);
+    expect([systems('PreCompact'), systems('SessionEnd')]).toEqual([[['cpm']], [['cpm']]]);
+    expect(settings.hooks).toMatchObject({ PreCompact: [{ hooks: [{ timeout: 10 }] }] });
+    expect(readBackCheck('f', JSON.stringify(settings)).ok).toBe(true);
+  });
+
+  test('puts ours after what a template says', () => {
+    const theirs = { hooks: [{ type: 'command', command: 'x', timeout: 1 }] };
+    const base = {
+      model: 'opus',
+      permissions: { allow: ['Read'], defaultMode: 'plan' },
+      hooks: { SessionStart: [theirs], Stop: [theirs] },
+    };
+    const settings = configSettings({ base, hooks, allow: ['Write'], deny: ['WebFetch'] });
+    expect(settings).toMatchObject({
+      model: 'opus',
+      permissions: { allow: ['Read', 'Write'], deny: ['WebFetch'], defaultMode: 'plan' },
+      hooks: { Stop: [theirs] },
+    });
+    const { SessionStart } = settings.hooks as { SessionStart: unknown[] };
+    expect([SessionStart.length, SessionStart[0]]).toEqual([2, theirs]);
+    expect(readBackCheck('f', JSON.stringify(settings)).ok).toBe(true);
+  });
+});
+
+describe('readBackCheck', () => {
+  const hook = (entry: unknown) => ({ hooks: { Stop: [{ hooks: [entry] }] } });
+  const faults: [unknown, string][] = [
+    [[1], 'is not a JSON object'],
+    [{ model: 1 }, 'has a model that is not a text'],
+    [{ env: { A: 1 } }, 'has an env that is not all texts'],
+    [{ permissions: [] }, 'has permissions that are not an object'],
+    [{ permissions: { deny: 'Bash' } }, 'has a permissions.deny that is not a list of texts'],
+    [{ hooks: [] }, 'has hooks that are not an object'],
+    [{ hooks: { Stop: {} } }, 'has a hook of Stop that is not a list of objects'],
+    [{ hooks: { Stop: [{}] } }, 'has a hook of Stop without a list of hooks'],
+    [{ hooks: { Stop: [{ matcher: 1, hooks: [] }] } }, 'has a hook of Stop with a matcher that is not a text'],
+    [hook({ type: 'magic' }), 'has a hook of Stop of an unknown type'],
+    [hook({ type: 'command' }), 'has a hook of Stop without a command'],
+    [hook({ type: 'command', command: 'x', timeout: 0 }), 'with a timeout that is not a positive number'],
+    [hook({ type: 'command', command: 'x', args: [1] }), 'with args that are not texts'],
+  ];
+  test.each(faults)('%j is refused', (settings, what) => {
+    const checked = readBackCheck('/f', JSON.stringify(settings));
+    expect(checked).toMatchObject({ ok: false, failure: { reason: 'write-failed' } });
+    expect(!checked.ok && checked.failure.message).toContain(what);
+  });
+
+  test('refuses what is no JSON and what is not there', () => {
+    expect(readBackCheck('/f', '{"a":1,}')).toMatchObject({ ok: false });
+    expect(readBackCheck('/f', null)).toMatchObject({ ok: false });
+  });
+});

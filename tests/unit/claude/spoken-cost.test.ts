@@ -1,0 +1,67 @@
+/**
+ * Promises: what a person has done in claude's own terminal is counted once, whichever of its files is read first.
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { shippedPrices } from '../../../src/claude/pricing.ts';
+import { openMeter } from '../../../src/claude/spoken-cost.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { temporaryFolder } from '../../support/store-world.ts';
+
+const startedAtMs = Date.parse('2026-11-27T10:00:00Z');
+let folder: ReturnType<typeof temporaryFolder>;
+beforeEach(() => {
+  folder = temporaryFolder();
+});
+afterEach(() => folder.remove());
+
+const model = 'claude-opus-4-8';
+/** $0.01 at the price of this model. */
+const usage = { input_tokens: 2_000, output_tokens: 0, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 };
+
+function said(id: string, minute: number, more: object = {}): object {
+  const message = { id, model, content: [{ type: 'text', text: 'Done.' }], usage };
+  return { ...more, type: 'assistant', timestamp: `2026-11-27T10:0${minute}:00.000Z`, message };
+}
+
+function total(usd: number): object {
+  const counted = { inputTokens: usd * 200_000, outputTokens: 0, cacheReadInputTokens: 0, cacheCreationInputTokens: 0 };
+  return { type: 'cost-state', totalCostUSD: usd, modelUsage: { [model]: { ...counted, costUSD: usd } } };
+}
+
+function keep(id: string, ...lines: readonly object[]): void {
+  const projects = join(folder.path, 'projects', '-p');
+  mkdirSync(projects, { recursive: true });
+  writeFileSync(join(projects, `${id}.jsonl`), lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+}
+
+function spent(): number {
+  const meter = openMeter(createRealWorld(), folder.path, startedAtMs, shippedPrices);
+  meter.look();
+  return meter.conversed(startedAtMs + 600_000, 'm').usage.costUsd;
+}
+
+const branchOf = (sessionId: string) => ({ forkedFrom: { sessionId, messageUuid: 'u' } });
+
+describe.each([
+  ['a', 'before'],
+  ['z', 'behind'],
+])('a branch whose file sorts as %s, %s the original', (branch) => {
+  test('what was said before it counts once, where the original tells its total', () => {
+    keep('m', said('m1', 1), said('m2', 2), total(0.02));
+    keep(branch, said('m1', 1, branchOf('m')), said('m2', 2, branchOf('m')), said('m3', 3));
+    expect(spent()).toBeCloseTo(0.03, 9);
+  });
+  test('so does a branch of the branch, when no total was written', () => {
+    keep('m', said('m1', 1));
+    keep(branch, said('m1', 1, branchOf('m')), said('m2', 2));
+    keep(`${branch}${branch}`, said('m1', 1, branchOf(branch)), said('m2', 2, branchOf(branch)), said('m3', 3));
+    expect(spent()).toBeCloseTo(0.03, 9);
+  });
+  test('a total of the branch is its own', () => {
+    keep('m', said('m1', 1), total(0.01));
+    keep(branch, said('m1', 1, branchOf('m')), said('m2', 2), total(0.01));
+    expect(spent()).toBeCloseTo(0.02, 9);
+  });
+});

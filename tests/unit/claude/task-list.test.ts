@@ -1,0 +1,73 @@
+/** Promises: what claude still had on its list when it said that it is done is told; nothing else makes noise. */
+import { expect, test } from 'bun:test';
+import { parseLine } from '../../../src/claude/messages.ts';
+import { judge } from '../../../src/claude/outcome.ts';
+import { emptyStream, foldMessage } from '../../../src/claude/stream.ts';
+
+const tool = (value: unknown, more: object = {}) => ({
+  type: 'user',
+  message: { content: [{ type: 'tool_result', tool_use_id: 't', content: 'ok' }] },
+  tool_use_result: value,
+  ...more,
+});
+const created = (id: string, subject: string) => tool({ task: { id, subject } });
+const moved = (taskId: string, to: string) => tool({ success: true, taskId, statusChange: { from: 'pending', to } });
+const done = { type: 'result', subtype: 'success', is_error: false, num_turns: 2, total_cost_usd: 0, result: 'Done.' };
+
+/** The warning about the list after these lines and a result; undefined when there is none. */
+function warningAfter(lines: readonly object[], result: object = done): string | undefined {
+  const stream = [...lines, result].map((line) => parseLine(JSON.stringify(line))).reduce(foldMessage, emptyStream());
+  const exit = { kind: 'exited', code: 0 } as const;
+  const judged = {
+    stream,
+    exit,
+    endedByUs: true,
+    found: 'watched',
+    expectHook: false,
+    expectStructured: false,
+  } as const;
+  return judge({ ...judged, stderrTail: '' }).warnings.find(({ code }) => code === 'open-tasks')?.message;
+}
+
+test('a task that was never completed is named', () => {
+  expect(warningAfter([created('1', 'Write tests'), created('2', 'Fix it'), moved('2', 'completed')])).toBe(
+    '1 task of its list was not completed: Write tests.',
+  );
+  expect(warningAfter([created('1', 'A'), created('2', 'B'), moved('2', 'in_progress')])).toBe(
+    '2 tasks of its list were not completed: A; B.',
+  );
+});
+
+test('a list that is done, or given up, is not', () => {
+  expect(warningAfter([created('1', 'A'), moved('1', 'completed')])).toBeUndefined();
+  expect(warningAfter([created('1', 'A'), moved('1', 'deleted')])).toBeUndefined();
+  expect(warningAfter([])).toBeUndefined();
+});
+
+test('a whole list replaces what was known, in both forms that claude has', () => {
+  const tasks = [{ id: '7', subject: 'C', status: 'in_progress', blockedBy: [] }];
+  expect(warningAfter([created('1', 'A'), tool({ tasks })])).toBe('1 task of its list was not completed: C.');
+  const newTodos = [
+    { content: 'Old style', status: 'pending', activeForm: '' },
+    { content: 'Done', status: 'completed', activeForm: '' },
+  ];
+  expect(warningAfter([tool({ oldTodos: [], newTodos })])).toBe('1 task of its list was not completed: Old style.');
+});
+
+test('a sub-agent’s list, a failed session and results of other tools are no matter', () => {
+  expect(warningAfter([tool({ task: { id: '1', subject: 'A' } }, { parent_tool_use_id: 'x' })])).toBeUndefined();
+  expect(warningAfter([created('1', 'A')], { ...done, is_error: true })).toBeUndefined();
+  for (const value of ['text', null, 7, { tasks: 'no' }, { task: 1 }, { task: { id: 1 } }, { taskId: 'x' }]) {
+    expect(warningAfter([tool(value)])).toBeUndefined();
+  }
+});
+
+test('escape codes and endless lists are cut down', () => {
+  const many = Array.from({ length: 2_000 }, (_, index) =>
+    created(String(index), `\u001b[31mtask ${index} ${'x'.repeat(500)}`),
+  );
+  const message = warningAfter(many) ?? '';
+  expect(message).toStartWith('1000 tasks of its list were not completed: ');
+  expect(message.length).toBeLessThan(400);
+  expect(message).not.toContain('\u001b');
+});

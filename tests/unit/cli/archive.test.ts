@@ -1,0 +1,75 @@
+/**
+ * Promises of `group archive`: unmerged work is never put away where no command takes it any more; what is thrown away
+ * by force is said with the id by which git brings it back.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type WorktreeGroup, WorktreeUser } from '../../support/cli/worktree-ground.ts';
+import { git } from '../../support/git/repository.ts';
+
+let user: WorktreeUser;
+beforeEach(() => {
+  user = new WorktreeUser();
+});
+afterEach(() => user.remove());
+
+const archive = (group: WorktreeGroup, ...more: string[]) => user.run('group', 'archive', group.id, ...more);
+
+async function expectRefused(group: WorktreeGroup, words: readonly string[]): Promise<void> {
+  const log = join(group.folder, 'events.jsonl');
+  const before = [readFileSync(log, 'utf8'), git(user.shop, 'for-each-ref'), user.worktrees()];
+  const refused = await archive(group);
+  expect(refused).toMatchObject({ code: 1, stdout: '' });
+  for (const word of words) expect(refused.stderr).toContain(word);
+  expect([readFileSync(log, 'utf8'), git(user.shop, 'for-each-ref'), user.worktrees()]).toEqual(before);
+}
+
+test('unmerged commits: refused with both ways out, and each of them is one', async () => {
+  const group = user.group('auth', ['api', 'web', 'idle']);
+  group.commit('api');
+  group.commit('web');
+  const merge = `claude-code-agent group merge ${group.id}`;
+  const force = `claude-code-agent group archive ${group.id} --force`;
+  await expectRefused(group, ['001 api', `1 commit of ${group.branch('api')}`, '1 further session', merge, force]);
+  expect(await user.run('group', 'merge', group.id)).toMatchObject({ code: 0 });
+  expect(await archive(group)).toMatchObject({ code: 0 });
+  expect([group.state.status, user.branches(), user.worktrees()]).toEqual(['archived', ['main'], []]);
+}, 20_000);
+
+test('of a session that failed the branch is merged by git', async () => {
+  const group = user.group('auth', ['api'], 'failed');
+  group.commit('api');
+  const merge = `git -C '${user.shop}' merge ${group.branch('api')}`;
+  await expectRefused(group, [merge, '--force']);
+  expect(Bun.spawnSync(['/bin/sh', '-c', merge], { env: user.env }).exitCode).toBe(0);
+  expect(await archive(group)).toMatchObject({ code: 0 });
+}, 20_000);
+
+test('uncommitted work, and work in a locked worktree', async () => {
+  const group = user.group('auth', ['api']);
+  writeFileSync(join(group.path('api'), 'new.txt'), 'x');
+  await expectRefused(group, ['in no commit: new.txt', `Commit it on its branch in ${group.path('api')}`]);
+  group.commit('api', 'new.txt');
+  git(user.shop, 'worktree', 'lock', group.path('api'));
+  await expectRefused(group, [`1 commit of ${group.branch('api')}`]);
+  // Once it is merged, the lock keeps the folder and nothing else.
+  group.merge('api');
+  const { code, stderr } = await archive(group);
+  expect(code).toBe(0);
+  expect(stderr).toContain('The worktree of 001 api stays. It is locked');
+}, 20_000);
+
+test('what is thrown away can be brought back by what was said', async () => {
+  const group = user.group('auth', ['api']);
+  const commit = group.commit('api');
+  writeFileSync(join(group.path('api'), 'more.txt'), 'x');
+  const { code, stderr } = await archive(group, '--force');
+  expect(code).toBe(0);
+  expect(stderr).toContain(`1 unmerged commit of ${group.branch('api')}, the last one ${commit}`);
+  expect(stderr).toContain('for good: uncommitted more.txt');
+  expect(existsSync(group.path('api'))).toBe(false);
+  const back = /brings it back: (git .*)/.exec(stderr)?.[1] ?? '';
+  expect(Bun.spawnSync(['/bin/sh', '-c', back], { env: user.env }).exitCode).toBe(0);
+  expect(git(user.shop, 'rev-parse', group.branch('api'))).toBe(commit);
+}, 20_000);

@@ -1,0 +1,106 @@
+/**
+ * Promises: work that takes longer than a second shows one line on a terminal, which is gone when it is done or when
+ * something else is written; elsewhere nothing is shown.
+ */
+import { expect, test } from 'bun:test';
+import type { WriteStream } from 'node:tty';
+import { Terminal } from '@xterm/headless';
+import { whileBusy } from '../../../src/app/busy.ts';
+import { createOutput } from '../../../src/cli/output.ts';
+import type { World } from '../../../src/system/world.ts';
+
+/** A clock that the test moves on. */
+function steppedClock() {
+  const due: { atMs: number; action: () => void }[] = [];
+  let nowMs = 0;
+  const after = (delayMs: number, action: () => void) => {
+    const entry = { atMs: nowMs + delayMs, action };
+    due.push(entry);
+    return () => {
+      const index = due.indexOf(entry);
+      if (index >= 0) due.splice(index, 1);
+    };
+  };
+  const pass = (ms: number): void => {
+    nowMs += ms;
+    for (const entry of due.filter(({ atMs }) => atMs <= nowMs)) {
+      due.splice(due.indexOf(entry), 1);
+      entry.action();
+    }
+  };
+  return { world: { clock: { now: () => nowMs, after } } as unknown as World, pass, waiting: () => due.length };
+}
+
+function terminal(isTTY: boolean, env: Record<string, string> = {}) {
+  const screen = new Terminal({ cols: 40, rows: 6, allowProposedApi: true, convertEol: true });
+  let written = '';
+  const stream = {
+    ...{ isTTY, columns: 40, on: () => {} },
+    write(data: string | Uint8Array, done: () => void) {
+      written += data.toString();
+      done();
+      return true;
+    },
+  } as unknown as WriteStream;
+  const rows = async (): Promise<string[]> => {
+    await new Promise<void>((resolve) => screen.write(written, resolve));
+    written = '';
+    return [0, 1, 2].map((row) => screen.buffer.active.getLine(row)?.translateToString(true) ?? '');
+  };
+  return { output: createOutput(stream, env), rows, written: () => written };
+}
+
+test('a line appears after a second, is brought up to date, and goes', async () => {
+  const { world, pass, waiting } = steppedClock();
+  const { output: stderr, rows } = terminal(true);
+  const { promise, resolve } = Promise.withResolvers<string>();
+  let say = (_text: string): void => {};
+  const work = whileBusy({ world, notes: stderr }, 'Fetching \u001b[31mhttps://example.org', (tell) => {
+    say = tell;
+    return promise;
+  });
+  pass(999);
+  expect(await rows()).toEqual(['', '', '']);
+  pass(1);
+  expect(await rows()).toEqual(['Fetching https://example.org (1s)', '', '']);
+  say('Removing worktree 3 of 20, which has a name of many words');
+  pass(1000);
+  expect(await rows()).toEqual(['Removing worktree 3 of 20, which has a…', '', '']);
+  stderr.line('Something to read.');
+  expect(await rows()).toEqual(['Something to read.', '', '']);
+  pass(1000);
+  expect((await rows())[1]).toStartWith('Removing worktree');
+  resolve('value');
+  expect(await work).toBe('value');
+  expect(await rows()).toEqual(['Something to read.', '', '']);
+  expect(waiting()).toBe(0);
+});
+
+test('what fails takes its line away too', async () => {
+  const { world, pass } = steppedClock();
+  const { output: stderr, rows } = terminal(true);
+  const { promise, reject } = Promise.withResolvers<void>();
+  const work = whileBusy({ world, notes: stderr }, 'Working', () => promise);
+  pass(1000);
+  expect((await rows())[0]).toBe('Working (1s)');
+  reject(new Error('no'));
+  expect(work).rejects.toThrow('no');
+  await work.catch(() => {});
+  expect(await rows()).toEqual(['', '', '']);
+});
+
+test('nothing is shown for short work, nor without a terminal that can take a line back', async () => {
+  for (const { written, output: stderr } of [terminal(false), terminal(true, { TERM: 'dumb' })]) {
+    const { world, pass } = steppedClock();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const work = whileBusy({ world, notes: stderr }, 'Working', () => promise);
+    pass(5000);
+    resolve();
+    await work;
+    expect(written()).toBe('');
+  }
+  const { world } = steppedClock();
+  const { output: stderr, written } = terminal(true);
+  await whileBusy({ world, notes: stderr }, 'Working', async () => {});
+  expect(written()).toBe('');
+});

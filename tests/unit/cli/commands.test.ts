@@ -1,0 +1,340 @@
+/**
+ * Promises, through the real launcher: groups and sessions are made, listed, shown, drawn, removed, archived and
+ * deleted; ids stand alone on stdout; `--json` prints exactly one document.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeFifo } from '../../../src/system/libc.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { User } from '../../support/cli/user.ts';
+
+let user: User;
+beforeEach(() => {
+  user = new User();
+});
+afterEach(() => user.remove());
+
+const sessionIdLine = /^\d{3}-[0-9a-f]{8}-[0-9a-f-]{27}\n$/;
+
+test('group create prints the id alone and keeps every setting', async () => {
+  const settings = ['--max-budget-usd', '2.5', '--on-budget-exceeded', 'stop', '--warning-threshold', '0.5'];
+  const more = ['--concurrent', '7', '--error-threshold', '4', '--no-pause-on-error', '--model', 'opus'];
+  const created = await user.run(
+    'group',
+    'create',
+    'auth',
+    '--name',
+    'Auth: ä',
+    '--description',
+    'D',
+    ...settings,
+    ...more,
+  );
+  expect(created).toMatchObject({ code: 0, stderr: '' });
+  expect(created.stdout).toMatch(/^\d{8}-\d{6}-auth\n$/);
+  expect(await user.json('group', 'show', 'auth')).toMatchObject({
+    id: created.stdout.trim(),
+    name: 'Auth: ä',
+    description: 'D',
+    slug: 'auth',
+    status: 'created',
+    sessions: [],
+    config: {
+      model: 'opus',
+      maxBudgetUsd: 2.5,
+      onBudgetExceeded: 'stop',
+      warningThreshold: 0.5,
+      maxConcurrentSessions: 7,
+      errorThreshold: 4,
+      pauseOnError: false,
+      respectDependencies: true,
+    },
+  });
+});
+
+test('two groups of one slug in the same second get ids of their own, and the slug means the newest', async () => {
+  const ids = await Promise.all([1, 2, 3].map(() => user.ok('group', 'create', 'same')));
+  expect(new Set(ids).size).toBe(3);
+  expect((await user.json<{ id: string }>('group', 'show', 'same')).id).toBe([...ids].sort().at(-1) as string);
+});
+
+test('group list filters by status, newest first, one JSON document', async () => {
+  expect(await user.json('group', 'list')).toEqual([]);
+  expect((await user.run('group', 'list', '--status', 'archived')).stderr).toBe(
+    'There are no groups. Make one with: claude-code-agent group create SLUG\n',
+  );
+  const first = await user.ok('group', 'create', 'first');
+  const second = await user.ok('group', 'create', 'second');
+  const listed = await user.json<{ id: string }[]>('group', 'list');
+  expect(
+    listed
+      .map(({ id }) => id)
+      .sort()
+      .reverse(),
+  ).toEqual(listed.map(({ id }) => id));
+  expect(listed.map(({ id }) => id).sort()).toEqual([first, second].sort());
+  expect(await user.json('group', 'list', '--status', 'active')).toHaveLength(2);
+  expect(await user.json('group', 'list', '--status', 'archived')).toEqual([]);
+  expect((await user.run('group', 'list', '--status', 'archived')).stderr).toBe(
+    'There are no archived groups. Of any status there are 2: claude-code-agent group list\n' +
+      'A finished group is put away with: claude-code-agent group archive GROUP\n',
+  );
+  const text = await user.ok('group', 'list');
+  expect(text.split('\n')).toHaveLength(3);
+  expect(text).toContain(`${first}`);
+});
+
+test('U9: group list tells play money from real, and how old a group is', async () => {
+  const group = await user.ok('group', 'create', 'tried');
+  await user.ok('session', 'add', group, '--project', user.project('a'), '--prompt', 'Do it.', '--name', 'a');
+  await user.ok('group', 'create', 'fresh');
+  await user.ok('group', 'run', group, '--rehearse', '--output', 'quiet');
+  const [head = '', ...rows] = (await user.ok('group', 'list')).split('\n');
+  expect(head).toMatch(/COST +AGE/);
+  expect(rows.find((row) => row.includes('-tried'))).toMatch(/ 1\/1 +~?\$\d+\.\d\d play +\d+[sm]$/);
+  expect(rows.find((row) => row.includes('-fresh'))).toMatch(/ 0\/0 +\$0\.00 +\d+[sm]$/);
+  const listed = await user.json<{ slug: string; rehearsal?: boolean }[]>('group', 'list');
+  expect(listed.map(({ slug, rehearsal }) => `${slug} ${rehearsal}`).sort()).toEqual(['fresh undefined', 'tried true']);
+}, 60_000);
+
+test('a damaged group is listed as such and hides no other', async () => {
+  const good = await user.ok('group', 'create', 'good');
+  const bad = await user.ok('group', 'create', 'bad');
+  const folder = join(user.data, 'session-groups', bad);
+  writeFileSync(join(folder, 'meta.json'), '{');
+  writeFileSync(join(folder, 'events.jsonl'), 'rubbish\n');
+  const { code, stdout, stderr } = await user.run('group', 'list');
+  expect({ code, rows: stdout.split('\n').length - 1 }).toEqual({ code: 0, rows: 3 });
+  expect(stdout).toContain(good);
+  expect(stderr).toContain(bad);
+  expect(await user.run('group', 'show', bad)).toMatchObject({ code: 1, stdout: '' });
+  expect(await user.run('group', 'delete', bad, '--force')).toMatchObject({ code: 0 });
+  expect(existsSync(folder)).toBe(false);
+});
+
+test.each([
+  ['damaged', (log: string) => writeFileSync(log, 'rubbish\n'), 'Line 1 of'],
+  ['damaged', (log: string) => rmSync(log), 'is missing'],
+  [
+    'newer version',
+    (log: string) => writeFileSync(log, readFileSync(log, 'utf8').replace('n":2', 'n":9')),
+    'newer version',
+  ],
+])('a group that can only be listed says so: %s', async (word, harm, why) => {
+  const group = await user.makeGroup();
+  const folder = join(user.data, 'session-groups', group);
+  const meta = join(folder, 'meta.json');
+  writeFileSync(meta, readFileSync(meta, 'utf8').replace('"created"', '"completed"'));
+  harm(join(folder, 'events.jsonl'));
+  const { code, stdout, stderr } = await user.run('group', 'list');
+  expect({ code, rows: stdout.split('\n').length - 1 }).toEqual({ code: 0, rows: 2 });
+  expect(stdout).toMatch(new RegExp(`${group} +${word} +0/2 `));
+  expect(stderr).toStartWith(`${group}: `);
+  expect(stderr).toContain(why);
+  const [listed] = await user.json<object[]>('group', 'list', '--status', 'completed');
+  expect(listed).toMatchObject({
+    id: group,
+    status: 'completed',
+    sessions: [{}, {}],
+    problem: { reason: expect.any(String), next: expect.any(String) },
+  });
+  expect(await user.run('group', 'show', group)).toMatchObject({ code: 1 });
+});
+
+test('what was noted of a session is ended with its damaged group, though nothing else names it any more', async () => {
+  const group = await user.ok('group', 'create', 'noted');
+  await user.ok('session', 'add', group, '--project', user.project('x'), '--prompt', 'work');
+  const folder = join(user.data, 'session-groups', group);
+  const [session = ''] = readdirSync(join(folder, 'sessions'));
+  const tool = Bun.spawn(['sleep', '600'], { env: {} });
+  try {
+    const note = { attemptId: crypto.randomUUID(), processes: [createRealWorld().processes.identify(tool.pid)] };
+    writeFileSync(join(folder, 'sessions', session, 'processes.json'), JSON.stringify(note));
+    writeFileSync(join(folder, 'events.jsonl'), 'no log\n');
+    expect(await user.run('group', 'delete', group, '--force')).toMatchObject({ code: 0 });
+    expect(existsSync(folder)).toBe(false);
+    await tool.exited;
+    expect(tool.signalCode).toBe('SIGTERM');
+  } finally {
+    tool.kill('SIGKILL');
+  }
+});
+
+test.each(['fifo', 'folder'])('a group whose log is a %s can be deleted all the same', async (kind) => {
+  const group = await user.ok('group', 'create', 'odd');
+  const folder = join(user.data, 'session-groups', group);
+  const log = join(folder, 'events.jsonl');
+  rmSync(log);
+  if (kind === 'folder') mkdirSync(log);
+  else makeFifo(log, 0o600);
+  expect(await user.run('group', 'delete', group, '--force')).toMatchObject({ code: 0 });
+  expect(existsSync(folder)).toBe(false);
+});
+
+test('session add keeps the definition; the project is stored as its real path', async () => {
+  const group = await user.ok('group', 'create', 'auth');
+  const project = user.project('shop');
+  const given = ['--project', 'projects/../projects/shop', '--prompt', ' two\nlines ', '--name', 'a.b_c-1'];
+  const more = ['--description', 'D', '--model', 'sonnet', '--max-budget-usd', '0.5', '--permission-mode', 'plan'];
+  const rules = ['--allowed-tools', 'Edit, Bash(git log:*)'];
+  const added = await user.run('session', 'add', group, ...given, ...more, ...rules);
+  expect(added).toMatchObject({ code: 0, stderr: '' });
+  expect(added.stdout).toMatch(sessionIdLine);
+  expect(await user.json('session', 'show', 'auth/a.b_c-1')).toMatchObject({
+    id: added.stdout.trim(),
+    name: 'a.b_c-1',
+    description: 'D',
+    projectPath: project,
+    prompt: ' two\nlines ',
+    model: 'sonnet',
+    maxBudgetUsd: 0.5,
+    permissionMode: 'plan',
+    allowedTools: ['Edit', 'Bash(git log:*)'],
+    dependsOn: [],
+    status: 'pending',
+    cost: 0,
+  });
+});
+
+test('prompts come from a file or from standard input, byte for byte', async () => {
+  await user.ok('group', 'create', 'auth');
+  const project = user.project('shop');
+  writeFileSync(join(user.folder, 'task.md'), 'From a file: ü\n');
+  await user.ok('session', 'add', 'auth', '--project', project, '--prompt-file', 'task.md');
+  const piped = ['session', 'add', 'auth', '--project', project, '--prompt', '-'];
+  expect(await user.runWith({ stdin: 'From a pipe.\n' }, ...piped)).toMatchObject({ code: 0 });
+  const prompts = await Promise.all(
+    ['1', '2'].map((n) => user.json<{ prompt: string }>('session', 'show', `auth/${n}`)),
+  );
+  expect(prompts.map(({ prompt }) => prompt)).toEqual(['From a file: ü\n', 'From a pipe.\n']);
+});
+
+test('a dependency may be named together with the group that it is in', async () => {
+  const group = await user.makeGroup();
+  const [api] = await user.json<{ id: string }[]>('session', 'list', group);
+  for (const [index, named] of ['auth', group, group.slice(0, -1)].entries()) {
+    const added = await user.add(group, `by-${index}`, '--depends-on', `${named}/api`, '--depends-on', `${named}/1`);
+    expect(await user.json('session', 'show', added)).toMatchObject({ dependsOn: [api?.id] });
+  }
+  const other = await user.makeGroup('other');
+  const add = ['session', 'add', group, '--project', user.project('x'), '--prompt', 'x'];
+  const refused = await user.run(...add, '--depends-on', 'other/api');
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toContain(`"other/api" names the group ${other}, and `);
+});
+
+test('dependencies are given by id, number or name, and shown in dependency order', async () => {
+  const group = await user.ok('group', 'create', 'auth');
+  const a = await user.add(group, 'a');
+  const b = await user.add(group, 'b');
+  const c = await user.add(group, 'c', '--depends-on', a, '--depends-on', '2', '--depends-on', 'b');
+  const show = await user.json<{ dependsOn: string[] }>('session', 'show', c);
+  expect(show.dependsOn).toEqual([a, b]);
+  const progress = await user.json<{ id: string; reason?: string }[]>('session', 'list', group);
+  expect(progress.map(({ id, reason }) => [id, reason])).toEqual([
+    [a, 'not-started'],
+    [b, 'not-started'],
+    [c, 'waiting'],
+  ]);
+});
+
+test('group graph as text, Mermaid, DOT and JSON', async () => {
+  const group = await user.makeGroup();
+  const graph = (...more: string[]) => user.ok('group', 'graph', group, ...more);
+  expect((await graph()).split('\n').map((line) => line.trim().split(/ {2,}/))).toEqual([
+    ['Wave 1'],
+    ['001 api', 'pending', 'api'],
+    ['Wave 2'],
+    ['002 web', 'pending', 'web', 'after 001 api'],
+  ]);
+  expect(await graph('--format', 'mermaid')).toBe(
+    'graph TD\n  s1["001 api<br/>api"]\n  s2["002 web<br/>web"]\n  s1 --> s2',
+  );
+  expect(await graph('--format', 'dot')).toMatch(/^digraph "auth" \{\n[\s\S]* -> "002-[\s\S]*\}$/);
+  expect(await user.json('group', 'graph', group)).toMatchObject([{ wave: 0 }, { wave: 1 }]);
+});
+
+test('group show tells people what to do next', async () => {
+  const empty = await user.ok('group', 'create', 'empty');
+  expect(await user.ok('group', 'show', 'empty')).toContain(`Next: claude-code-agent session add ${empty}`);
+  const group = await user.makeGroup();
+  expect(await user.ok('group', 'show', group)).toContain(`Next: claude-code-agent group run ${group}`);
+  expect(await user.json('group', 'show', group)).toMatchObject({
+    progress: { groupId: group, totalSessions: 2, pending: 2, paused: 0, elapsedTime: 0 },
+  });
+});
+
+test('a session that others need stays; one that nobody needs goes, with its folder', async () => {
+  const group = await user.makeGroup();
+  expect(await user.run('session', 'remove', `${group}/api`)).toMatchObject({ code: 2, stdout: '' });
+  expect(await user.run('session', 'remove', `${group}/web`)).toMatchObject({ code: 0, stdout: '' });
+  expect(await user.json('session', 'list', group)).toHaveLength(1);
+  expect(readdirSync(join(user.data, 'session-groups', group, 'sessions'))).toHaveLength(1);
+});
+
+test('delete asks, and refuses where nobody can be asked', async () => {
+  const group = await user.makeGroup();
+  const folder = join(user.data, 'session-groups', group);
+  const refused = await user.run('group', 'delete', group);
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toContain('--force');
+  expect(existsSync(folder)).toBe(true);
+  expect(await user.run('group', 'delete', group, '--force')).toMatchObject({ code: 0, stdout: '' });
+  expect(readdirSync(join(user.data, 'session-groups'))).toEqual([]);
+});
+
+test('only a finished group is archived, and then it takes no sessions', async () => {
+  const group = await user.makeGroup();
+  expect(await user.run('group', 'archive', group)).toMatchObject({ code: 1, stdout: '' });
+  const events = join(user.data, 'session-groups', group, 'events.jsonl');
+  const lines = readFileSync(events, 'utf8').trim().split('\n');
+  const { seq, at } = JSON.parse(lines.at(-1) as string) as { seq: number; at: string };
+  const runner = { pid: 1, startTime: '1', host: 'gone', bootId: 'gone' };
+  const body = [
+    { type: 'group_started', run: { id: 'run', runner } },
+    { type: 'group_paused', reason: 'user', message: 'Paused.' },
+  ].map((event, index) => JSON.stringify({ seq: seq + 1 + index, at, groupId: group, ...event }));
+  writeFileSync(events, `${[...lines, ...body].join('\n')}\n`);
+  expect(await user.run('group', 'archive', group)).toMatchObject({ code: 0, stdout: '' });
+  expect(await user.json('group', 'list', '--status', 'archived')).toMatchObject([{ id: group, status: 'archived' }]);
+  const late = await user.run('session', 'add', group, '--project', user.project('x'), '--prompt', 'x');
+  expect(late).toMatchObject({ code: 1, stdout: '' });
+});
+
+test('a log that says running while nobody runs it is shown as interrupted', async () => {
+  const group = await user.makeGroup();
+  const events = join(user.data, 'session-groups', group, 'events.jsonl');
+  const runner = { pid: 1, startTime: '1', host: 'gone', bootId: 'gone' };
+  const at = new Date().toISOString();
+  const started = { seq: 4, at, groupId: group, type: 'group_started', run: { id: 'run', runner } };
+  writeFileSync(events, `${readFileSync(events, 'utf8')}${JSON.stringify(started)}\n`);
+  const shown = await user.ok('group', 'show', group);
+  expect(shown).toContain(`interrupted. Next: claude-code-agent group run ${group}`);
+  const watched = await user.run('group', 'watch', group);
+  expect(watched.code).toBe(3);
+  expect(watched.stderr).toContain('runner');
+  const checked = await user.run('doctor', '--json');
+  const { checks } = JSON.parse(checked.stdout) as { checks: { check: string; message: string }[] };
+  expect(checks.filter(({ check }) => check === 'group').map(({ message }) => message)).toEqual([
+    `${group} was interrupted: no runner is alive.`,
+  ]);
+});
+
+test('doctor says of a runner without its lock that it lives', async () => {
+  const group = await user.makeGroup();
+  const events = join(user.data, 'session-groups', group, 'events.jsonl');
+  const { pid, startTime, host, bootId } = createRealWorld().machine.self;
+  const at = new Date().toISOString();
+  const run = { id: 'run', runner: { pid, startTime, host, bootId } };
+  const started = { seq: 4, at, groupId: group, type: 'group_started', run };
+  writeFileSync(events, `${readFileSync(events, 'utf8')}${JSON.stringify(started)}\n`);
+  const { checks } = JSON.parse((await user.run('doctor', '--json')).stdout) as { checks: Record<string, string>[] };
+  const found = checks.filter(({ message = '' }) => message.startsWith(group));
+  expect(found).toEqual([
+    expect.objectContaining({
+      level: 'broken',
+      message: `${group} is run by process ${pid}, although its lock file was removed.`,
+    }),
+  ]);
+});

@@ -1,0 +1,57 @@
+/**
+ * U2. Promises: what a session leaves uncommitted goes into git's history under what it was to do: its description or
+ * its prompt as it was sent, never the raw text of a template, in at most 72 characters.
+ */
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { commitMessage } from '../../../src/worker/attempt/commit-message.ts';
+import { Night } from '../../support/cli/night.ts';
+import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { git, Repository } from '../../support/git/repository.ts';
+import { fc } from '../../support/property.ts';
+
+let rig: Rig;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+
+test('U2: the subject is the prompt that was sent', async () => {
+  const user = new Night(rig);
+  try {
+    new Repository(user.project('api')).commit({ 'base.txt': 'base\n' });
+    const here = ['--isolate', 'worktree', '--project', user.project('api')];
+    const more = [...here, '--depends-on', 'api', '--prompt', 'Document it: {{sessions.api.result}}\n\nBe brief.'];
+    const group = await user.group('auth', { api: [], docs: more });
+    const run = user.start('group', 'run', group, '--output', 'quiet');
+    await (await user.begun(group, 'api')).succeed(0.01, 'a store of\u001b[31m keys\nand more');
+    const docs = await user.begun(group, 'docs');
+    writeFileSync(join(docs.hello.cwd, 'docs.md'), 'so');
+    await docs.succeed();
+    await run.finished;
+    const subjects = git(user.project('api'), 'log', '--all', '--format=%s').split('\n');
+    expect(subjects).toContain('docs: Document it: a store of keys');
+  } finally {
+    user.remove();
+  }
+}, 60_000);
+
+test('U2: several results are quoted under headings, and no subject is too long', () => {
+  const of = (task: string, description = '') =>
+    commitMessage({ id: '001-x', name: 'docs', description } as Parameters<typeof commitMessage>[0], task).split('\n');
+  expect(of('Document it: ### api\n\nIt works.').at(0)).toBe('docs: Document it: api');
+  expect(of('\n\n## The task\nWrite.').at(0)).toBe('docs: The task');
+  expect(of('Use issue #12.', 'Say what #12 changed').at(0)).toBe('docs: Say what #12 changed');
+  expect(of('').at(0)).toBe('docs: work');
+  const piece = fc.constantFrom('a', ' ', '\n', '\r', '# ', '😀', '\u001b[1m', '\u202e', 'word ', '\0');
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 100 }), (pieces) => {
+      const task = pieces.join('');
+      const [subject = '', blank] = of(task);
+      expect(subject.length).toBeLessThanOrEqual(72);
+      expect(subject.isWellFormed()).toBe(true);
+      expect(blank).toBe('');
+    }),
+  );
+});

@@ -1,0 +1,212 @@
+/** Promises: `cpm list`, `show` and `clean` say what lies in docs/plans and remove only what they were asked to. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { User } from '../../support/cli/user.ts';
+
+let user: User;
+let project: string;
+let plans: string;
+beforeEach(() => {
+  user = new User();
+  project = user.project('shop');
+  plans = join(project, 'docs', 'plans');
+  mkdirSync(plans, { recursive: true });
+});
+afterEach(() => user.remove());
+
+const path = (id: string) => join(plans, `.cpm-progress-${id}.md`);
+
+function write(name: string, text: string, hoursOld = 0): string {
+  const file = join(plans, name);
+  writeFileSync(file, text);
+  const at = Date.now() / 1000 - hoursOld * 3600;
+  utimesSync(file, at, at);
+  return file;
+}
+
+function session(id: string, hoursOld = 0, skill = 'cpm:do'): string {
+  const header = `# CPM Session State\n\n**Skill**: ${skill}\n**Phase**: 2 of 4 — Work\n**Output target**: docs/x.md\n`;
+  return write(`.cpm-progress-${id}.md`, `${header}\n## Next Action\nGo on with ${id}.\n`, hoursOld);
+}
+
+/** A command of the family on the project; stderr and stdout together show what a person sees. */
+const cpm = (...args: string[]) => user.run('cpm', ...args, '--project', project);
+
+describe('cpm list', () => {
+  test('shows age, skill, phase and what is stale, newest first', async () => {
+    session('aaa', 1.1);
+    session('bbb', 100, 'cpm:spec');
+    write('.cpm-progress.md', '**Skill**: cpm:brief\n', 2);
+    write('.cpm-progress-not an id.md', 'x');
+    const { code, stdout, stderr } = await cpm('list');
+    expect(code).toBe(0);
+    const [title, ...rows] = stdout.trimEnd().split('\n');
+    expect(title).toMatch(/^SESSION +AGE +SKILL +PHASE +WORKS ON$/);
+    expect(rows[0]).toMatch(/^aaa +1h 06m +cpm:do +2 of 4 — Work +docs\/x\.md$/);
+    expect(rows[1]).toMatch(/^bbb +4d 04h +stale +cpm:spec/);
+    expect(rows[2]).toMatch(/^legacy +2h 00m +cpm:brief/);
+    expect(rows).toHaveLength(3);
+    expect(stderr).toContain('cpm clean');
+    expect(stderr).toContain('1 file in docs/plans left out');
+  });
+  test('--json is one document', async () => {
+    session('aaa', 1.5);
+    write('.cpm-progress.md', '', 50);
+    mkdirSync(path('folder'));
+    const { code, stdout } = await cpm('list', '--json');
+    expect(code).toBe(0);
+    const listed = JSON.parse(stdout) as Record<string, unknown>[];
+    expect(listed.find(({ id }) => id === 'aaa')).toMatchObject({
+      file: 'docs/plans/.cpm-progress-aaa.md',
+      skill: 'cpm:do',
+      phase: '2 of 4 — Work',
+      artifact: 'docs/x.md',
+      ageHours: 1,
+      stale: false,
+    });
+    expect(listed.find(({ id }) => id === 'legacy')).toMatchObject({
+      file: 'docs/plans/.cpm-progress.md',
+      stale: true,
+    });
+    expect(listed.find(({ id }) => id === 'folder')).toMatchObject({ trouble: 'is not a regular file' });
+  });
+  test('looks at the folder it is called in, and says when there is nothing', async () => {
+    session('aaa');
+    expect((await user.runWith({ cwd: project }, 'cpm', 'list')).stdout).toContain('aaa');
+    const empty = await user.runWith({ cwd: user.project('empty') }, 'cpm', 'list');
+    expect(empty).toMatchObject({ code: 0, stdout: '' });
+    expect(empty.stderr).toContain('There are no progress files in ');
+    expect(await user.ok('cpm', 'list', '--project', user.project('empty'), '--json')).toBe('[]');
+  });
+  test('lets no escape code through', async () => {
+    write('.cpm-progress-aaa.md', '**Skill**: \u001b[31mred\u0007\n**Phase**: \u202eevil\n');
+    for (const args of [['list'], ['list', '--json'], ['show'], ['show', '--json'], ['clean', 'aaa']]) {
+      const { stdout, stderr } = await cpm(...args);
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
+      expect(stdout + stderr).not.toMatch(/[\u0007\u001b\u202e]/);
+      expect(stdout + stderr).toContain('red');
+    }
+  });
+});
+
+describe('cpm show', () => {
+  test('prints the newest, or the one that is named', async () => {
+    session('aaa', 5);
+    session('abc', 1);
+    write('.cpm-progress.md', 'from before\n', 9);
+    expect((await cpm('show')).stdout).toBe(readFileSync(path('abc'), 'utf8'));
+    expect((await cpm('show', 'aa')).stdout).toBe(readFileSync(path('aaa'), 'utf8'));
+    expect((await cpm('show', '.cpm-progress-aaa.md')).stdout).toContain('Go on with aaa.');
+    expect((await cpm('show', 'legacy')).stdout).toBe('from before\n');
+    const json = JSON.parse((await cpm('show', 'aaa', '--json')).stdout);
+    expect(json).toMatchObject({ id: 'aaa', skill: 'cpm:do', truncated: false });
+    expect(json.text).toContain('Go on with aaa.');
+  });
+  test.each([
+    [['show', 'zzz'], 'No progress file belongs to "zzz".'],
+    [['show', ''], 'No progress file belongs to "".'],
+    [['show', 'a'], '"a" can be: aaa, abc.'],
+  ])('%j is refused', async (args, sentence) => {
+    session('aaa');
+    session('abc', 1);
+    const { code, stdout, stderr } = await cpm(...args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(sentence);
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+  });
+  test('says when there is nothing, or nothing that can be read', async () => {
+    expect((await cpm('show')).stderr).toContain('There are no progress files');
+    symlinkSync('/dev/zero', path('aaa'));
+    const { code, stdout, stderr } = await cpm('show', 'aaa');
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toContain('is a link that leads out of the project');
+  });
+});
+
+describe('cpm clean', () => {
+  test('removes stale files only, and not without --force when nobody can be asked', async () => {
+    session('fresh', 47);
+    session('old', 49);
+    write('.cpm-progress.md', '', 100);
+    write('.cpm-progress-not an id.md', 'x', 100);
+    write('01-plan.md', 'x', 100);
+    const refused = await cpm('clean');
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain('Remove 2 progress files: old (cpm:do), legacy (unknown)?');
+    expect(refused.stderr).toContain('--force');
+    expect(readdirSync(plans)).toHaveLength(5);
+    const { code, stderr } = await cpm('clean', '--force');
+    expect(code).toBe(0);
+    expect(stderr).toContain('Removed 2 progress files: .cpm-progress-old.md, .cpm-progress.md.');
+    expect(readdirSync(plans).sort()).toEqual(['.cpm-progress-fresh.md', '.cpm-progress-not an id.md', '01-plan.md']);
+    expect((await cpm('clean')).stderr).toContain('There are no stale progress files to remove.');
+  });
+  test('removes a fresh one when it is named, and then nothing else', async () => {
+    session('fresh');
+    session('other');
+    session('old', 100);
+    expect((await cpm('clean', 'fre', 'fresh', '--force')).code).toBe(0);
+    expect(readdirSync(plans).sort()).toEqual(['.cpm-progress-old.md', '.cpm-progress-other.md']);
+  });
+  test('removes nothing when one of several names is unknown', async () => {
+    session('aaa', 100);
+    const { code, stderr } = await cpm('clean', 'aaa', 'zzz', '--force');
+    expect(code).toBe(2);
+    expect(stderr).toContain('"zzz"');
+    expect(existsSync(path('aaa'))).toBe(true);
+  });
+  test('never goes down into a folder nor behind a link', async () => {
+    const outside = join(user.folder, 'outside');
+    mkdirSync(outside);
+    writeFileSync(join(outside, 'keep.md'), 'x');
+    mkdirSync(path('folder'));
+    writeFileSync(join(path('folder'), 'keep.md'), 'x');
+    utimesSync(path('folder'), 1, 1);
+    symlinkSync(join(outside, 'keep.md'), path('link'));
+    session('old', 100);
+    for (const args of [['folder'], ['link'], ['old', 'folder']]) {
+      const { code, stderr } = await cpm('clean', ...args, '--force');
+      expect(code).toBe(2);
+      expect(stderr).toContain('is not a regular file of the project. Nothing was removed');
+    }
+    expect(existsSync(path('old'))).toBe(true);
+    // What cannot be removed keeps nobody from removing the rest.
+    session('older', 100);
+    const { code, stderr } = await cpm('clean', '--force');
+    expect(code).toBe(0);
+    expect(stderr).toContain('Left alone: .cpm-progress-folder.md is not a regular file of the project.');
+    expect(stderr).toContain('Removed 2 progress files');
+    session('old', 100);
+    expect(existsSync(join(path('folder'), 'keep.md'))).toBe(true);
+    expect(existsSync(join(outside, 'keep.md'))).toBe(true);
+    const linked = user.project('linked');
+    mkdirSync(join(linked, 'docs'));
+    symlinkSync(plans, join(linked, 'docs', 'plans'));
+    expect((await user.run('cpm', 'clean', 'old', '--force', '--project', linked)).code).toBe(2);
+    expect(existsSync(path('old'))).toBe(true);
+  });
+});
+
+test.each([
+  ['', 'The path of the project is empty.'],
+  ['nowhere', 'does not exist.'],
+  ['file', 'is not a folder.'],
+])('--project %j is refused in one sentence by every command', async (given, sentence) => {
+  writeFileSync(join(user.folder, 'file'), 'x');
+  for (const command of ['list', 'show', 'clean']) {
+    const { code, stdout, stderr } = await user.run('cpm', command, '--project', given);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(sentence);
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+  }
+});
+
+test('a folder of plans that is none holds no progress files', async () => {
+  const odd = user.project('odd');
+  mkdirSync(join(odd, 'docs'));
+  writeFileSync(join(odd, 'docs', 'plans'), 'x');
+  const { code, stderr } = await user.run('cpm', 'list', '--project', odd);
+  expect(code).toBe(0);
+  expect(stderr).toContain('There are no progress files');
+});

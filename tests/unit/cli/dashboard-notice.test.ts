@@ -1,0 +1,132 @@
+/** Promises: what the dashboard says of a key is gone after a while, also when nothing else happens, or is replaced. */
+import { expect, test } from 'bun:test';
+import type { Context } from '../../../src/cli/context.ts';
+import { Dashboard } from '../../../src/cli/dashboard/dashboard.ts';
+import { Notes, type Source } from '../../../src/cli/dashboard/source.ts';
+import { Toasts } from '../../../src/cli/dashboard/toasts.ts';
+import type { EventBody } from '../../../src/core/event.ts';
+import { verdictsAtRest } from '../../../src/core/plan/verdicts.ts';
+import { groupPaths } from '../../../src/store/paths.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import type { Painted } from '../../../src/tui/app.ts';
+import { unicodeGlyphs } from '../../../src/tui/dashboard/glyphs.ts';
+import { fold, sceneEvents, sessionId } from '../../support/tui/dashboard/scene.ts';
+import { attemptId, usage } from '../../support/view/sample-run.ts';
+
+/** Time that passes when it is told to. */
+class Hand {
+  #nowMs = 0;
+  /** What the wall clock shows when it begins. */
+  beginMs = Date.parse('2026-01-04T15:00:00Z');
+  #timers: { readonly atMs: number; readonly action: () => void }[] = [];
+  readonly clock = {
+    now: () => this.beginMs + this.#nowMs,
+    after: (delayMs: number, action: () => void) => {
+      const timer = { atMs: this.#nowMs + delayMs, action };
+      this.#timers.push(timer);
+      return () => {
+        this.#timers = this.#timers.filter((other) => other !== timer);
+      };
+    },
+  };
+
+  pass(ms: number): void {
+    const untilMs = this.#nowMs + ms;
+    for (;;) {
+      const due = this.#timers.filter(({ atMs }) => atMs <= untilMs).sort((a, b) => a.atMs - b.atMs)[0];
+      if (due === undefined) break;
+      this.#timers = this.#timers.filter((other) => other !== due);
+      this.#nowMs = due.atMs;
+      due.action();
+    }
+    this.#nowMs = untilMs;
+  }
+}
+
+function open(hand: Hand) {
+  const { state } = fold(sceneEvents);
+  const world = { ...createRealWorld(), clock: hand.clock };
+  const groupId = state.group.id;
+  const paths = groupPaths('/nowhere', groupId);
+  const seen = { live: new Map(), verdicts: verdictsAtRest(state) };
+  const source: Source = { state, seen, runner: 'here', notes: new Notes(), close: () => {} };
+  let shown: Painted = { lines: [] };
+  const dashboard = new Dashboard({
+    context: { world } as unknown as Context,
+    group: { root: '/nowhere', groupId, paths },
+    source,
+    openScreen: (first) => {
+      shown = first;
+      const show = (painted: Painted) => {
+        shown = painted;
+      };
+      const nothing = async () => {};
+      const size = { columns: 100, rows: 30, isReady: true };
+      return { ...size, show, redraw: () => {}, setMouse: () => {}, lend: nothing, suspend: nothing, close: nothing };
+    },
+    glyphs: unicodeGlyphs,
+    paint: 'plain',
+    asksBackground: false,
+    onQuit: () => {},
+    onLeave: () => {},
+    onInterrupt: () => {},
+    onTrouble: (error) => {
+      throw error;
+    },
+  });
+  return { dashboard, screen: () => shown.lines.join('\n') };
+}
+
+test('U11: a message goes by itself, and a later one takes its place', async () => {
+  const hand = new Hand();
+  const { dashboard, screen } = open(hand);
+  dashboard.tell({ text: 'Pausing the group…' });
+  expect(screen()).toContain('Pausing the group…');
+  hand.pass(5_000);
+  dashboard.tell({ text: 'It is paused.' });
+  expect(screen()).not.toContain('Pausing the group…');
+  hand.pass(5_000);
+  // Counted from the last one.
+  expect(screen()).toContain('It is paused.');
+  hand.pass(5_000);
+  expect(screen()).not.toContain('It is paused.');
+  await dashboard.close();
+});
+
+test('U11: a message goes as well when the clock is set back', async () => {
+  const hand = new Hand();
+  const { dashboard, screen } = open(hand);
+  dashboard.tell({ text: 'It is paused.' });
+  hand.pass(1_000);
+  hand.beginMs -= 3_600_000;
+  hand.pass(10_000);
+  expect(screen()).not.toContain('It is paused.');
+  await dashboard.close();
+});
+
+test('what fails while somebody watches is said once, each for its own time, and what failed before is not', () => {
+  const hand = new Hand();
+  const world = { ...createRealWorld(), clock: hand.clock };
+  const one = { sessionId: sessionId(2), attemptId: attemptId(sessionId(2)), usage: usage(0, 0, 0, 0) };
+  const failed: EventBody = { type: 'session_failed', ...one, reason: 'no-result', message: 'No result.', next: '' };
+  const [before, after] = [fold(sceneEvents).state, fold([...sceneEvents, failed]).state];
+  const toasts = new Toasts(world, before, () => {});
+  const texts = (state: typeof before) => toasts.of(state).map(({ text }) => text);
+  expect(texts(before)).toEqual([]);
+  expect(texts(after)).toEqual(['002 api failed. no-result: No result.']);
+  hand.pass(5_000);
+  toasts.put('key', { text: 'The group is paused.' });
+  expect(texts(after)).toEqual(['002 api failed. no-result: No result.', 'The group is paused.']);
+  hand.pass(5_000);
+  expect(texts(after)).toEqual(['The group is paused.']);
+  hand.pass(5_000);
+  expect(texts(after)).toEqual([]);
+});
+
+test('many that fail at once are told by their number', () => {
+  const world = { ...createRealWorld(), clock: new Hand().clock };
+  const { state } = fold(sceneEvents);
+  const toasts = new Toasts(world, { ...state, failed: new Set() }, () => {});
+  const failed = new Set([1, 2, 3].map(sessionId));
+  expect(toasts.of({ ...state, failed }).map(({ text }) => text)).toEqual(['3 sessions failed.']);
+});

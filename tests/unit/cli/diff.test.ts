@@ -1,0 +1,230 @@
+/**
+ * Promises: `session diff` and `group diff` show what the sessions changed, while they work, when they are done and
+ * after their worktrees are gone; where there is nothing to compare, one sentence says what to run instead; nothing in
+ * a file reaches the terminal as more than text, and nothing that was changed is hidden; no repository is changed.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { renameSync, rmSync } from 'node:fs';
+import { diffLines } from '../../../src/view/diff-text.ts';
+import { colourStyle, plainStyle } from '../../../src/view/format.ts';
+import { type MergeGroup, MergeUser } from '../../support/cli/merge-ground.ts';
+import { git, writeTree } from '../../support/git/repository.ts';
+import { fc } from '../../support/property.ts';
+
+let user: MergeUser;
+beforeEach(() => {
+  user = new MergeUser();
+});
+afterEach(() => user.remove());
+
+/** What a terminal obeys, besides newlines and tabs. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
+const obeyed = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/;
+
+const added = (text: string): string[] => [...text.matchAll(/^\+(?!\+\+)(.*)$/gm)].map((match) => match[1] as string);
+
+function makeShop(): MergeGroup {
+  return user.mergeGroup('shop', [
+    { name: 'api', repository: 'back "end"', tree: { 'api.txt': 'one\n', 'shared.txt': 'one\ntwo\nTHREE\n' } },
+    { name: 'site', repository: 'front', tree: { 'site.txt': 'site\n' }, after: ['api'] },
+    { name: 'docs', repository: 'back "end"', tree: { 'docs.md': 'docs\n' }, after: ['api'] },
+  ]);
+}
+
+test('completed sessions, each against the commit from which it began', async () => {
+  const group = makeShop();
+  const before = ['back "end"', 'front'].map((name) => user.snapshot(name));
+  const { code, stdout, stderr } = await user.run('session', 'diff', 'shop/docs');
+  expect({ code, stderr, lines: added(stdout) }).toEqual({ code: 0, stderr: '', lines: ['docs'] });
+  expect(await user.ok('session', 'diff', 'shop/api', '--stat')).toMatch(
+    /^api\.txt +\| 1 \+\n shared\.txt \| 2 \+-\n 2 files changed, 2 insertions\(\+\), 1 deletion\(-\)$/,
+  );
+  const all = await user.ok('group', 'diff', 'shop');
+  expect(added(all)).toEqual(['one', 'THREE', 'docs', 'site']);
+  const heads = all.split('\n').filter((line) => /^(?:\/|\d{3} )/.test(line));
+  expect(heads).toEqual([
+    user.folderOf('back "end"'),
+    '001 api  completed  cca/shop/001-api  2 files changed, +2 -1',
+    '003 docs  completed  cca/shop/003-docs  1 file changed, +1 -0',
+    user.folderOf('front'),
+    '002 site  completed  cca/shop/002-site  1 file changed, +1 -0',
+  ]);
+  const json = await user.json<{ repositories: { repository: string; sessions: Record<string, unknown>[] }[] }>(
+    'group',
+    'diff',
+    'shop',
+    '--stat',
+  );
+  expect(json.repositories.map(({ sessions }) => sessions.map(({ name }) => name))).toEqual([
+    ['api', 'docs'],
+    ['site'],
+  ]);
+  expect(json.repositories[0]?.sessions[1]).toEqual({
+    sessionId: group.session('docs'),
+    name: 'docs',
+    status: 'completed',
+    repository: `${user.folderOf('back "end"')}/.git`,
+    branch: 'cca/shop/003-docs',
+    base: group.commit('api'),
+    commit: group.commit('docs'),
+    stat: { files: 1, insertions: 1, deletions: 0 },
+  });
+  expect(['back "end"', 'front'].map((name) => user.snapshot(name))).toEqual(before);
+});
+
+test('a session that is not done: the files as they are now', async () => {
+  const group = user.mergeGroup('shop', [
+    { name: 'api', repository: 'shop', tree: { 'a.txt': 'a\n' }, status: 'failed' },
+  ]);
+  writeTree(group.path('api'), {
+    'a.txt': 'a\nb\n',
+    'new file.txt': 'new\n',
+    'docs/plans/.cpm-progress-1.md': 'ours\n',
+  });
+  const before = git(group.path('api'), 'status', '--porcelain');
+  expect(added(await user.ok('session', 'diff', 'shop/api'))).toEqual(['a', 'b', 'new']);
+  const { stat, commit } = await user.json<{ stat: unknown; commit?: string }>('session', 'diff', 'shop/api');
+  expect({ stat, commit }).toEqual({ stat: { files: 2, insertions: 3, deletions: 0 }, commit: undefined });
+  expect(git(group.path('api'), 'status', '--porcelain')).toBe(before);
+  // Its folder is gone, its branch is not.
+  rmSync(group.path('api'), { recursive: true });
+  const gone = await user.run('session', 'diff', 'shop/api');
+  expect(added(gone.stdout)).toEqual(['a']);
+  expect(gone.stderr).toMatch(/worktree of session 001 api is gone: .* When the session goes on, it is made again/);
+  expect((await user.run('group', 'diff', 'shop', '--stat')).stderr).toContain('001 api is gone');
+  const { gone: told } = await user.json<{ gone?: string }>('session', 'diff', 'shop/api');
+  expect(told).toContain('001 api is gone');
+});
+
+test('a session that has committed nothing and whose worktree is gone has not changed nothing', async () => {
+  const group = user.mergeGroup('shop', [{ name: 'api', repository: 'shop', tree: {}, status: 'failed' }]);
+  writeTree(group.path('api'), { 'a.txt': 'a\n' });
+  rmSync(group.path('api'), { recursive: true });
+  const { code, stdout, stderr } = await user.run('session', 'diff', 'shop/api');
+  expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
+  expect(stderr).toMatch(/is gone: .*\nNothing was committed there\.\s*$/);
+});
+
+test('a completed session whose uncommitted work was left', async () => {
+  const tree = { 'a.txt': 'a\n' };
+  const group = user.mergeGroup('shop', [{ name: 'api', repository: 'shop', tree, fields: { noCommit: true } }]);
+  writeTree(group.path('api'), { 'b.txt': 'b\n' });
+  expect(added(await user.ok('session', 'diff', 'shop/api'))).toEqual(['a', 'b']);
+});
+
+test('after the worktree and its branch are gone', async () => {
+  const group = makeShop();
+  const text = await user.ok('session', 'diff', 'shop/docs');
+  for (const name of ['api', 'docs']) {
+    git(user.folderOf('back "end"'), 'worktree', 'remove', group.path(name));
+    git(user.folderOf('back "end"'), 'branch', '-D', group.branch(name));
+  }
+  group.write((writer) =>
+    writer.record(['api', 'docs'].map((name) => ({ type: 'session_cleaned', sessionId: group.session(name) }))),
+  );
+  expect(await user.ok('session', 'diff', 'shop/docs')).toBe(text);
+  git(user.folderOf('back "end"'), 'reflog', 'expire', '--expire=now', '--all');
+  git(user.folderOf('back "end"'), 'gc', '--quiet', '--prune=now');
+  const { code, stdout, stderr } = await user.run('session', 'diff', 'shop/docs');
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toMatch(/The work of session 003 docs is no longer in the repository .*session logs/);
+  // What can still be shown is shown.
+  const some = await user.run('group', 'diff', 'shop');
+  expect({ code: some.code, lines: added(some.stdout) }).toEqual({ code: 1, lines: ['site'] });
+  expect(some.stderr).toContain('The work of session 001 api');
+  renameSync(user.folderOf('front'), `${user.folderOf('front')} away`);
+  expect((await user.run('session', 'diff', 'shop/site')).stderr).toMatch(/repository .*front.* is gone/);
+  const none = await user.run('group', 'diff', 'shop');
+  expect({ code: none.code, stdout: none.stdout }).toEqual({ code: 2, stdout: '' });
+});
+
+test('sessions without a worktree: what to run instead', async () => {
+  user.mergeGroup(
+    'shop',
+    [
+      { name: 'here', repository: 'shop', isolated: false },
+      { name: 'later', repository: 'shop', status: 'pending' },
+      { name: 'idle', repository: 'shop' },
+    ],
+    'paused',
+  );
+  const here = await user.run('session', 'diff', 'shop/here');
+  expect({ code: here.code, stdout: here.stdout }).toEqual({ code: 1, stdout: '' });
+  expect(here.stderr).toMatch(/Session 001 here worked in the folder itself, .* git -C '.*shop' status/);
+  expect((await user.run('session', 'diff', 'shop/later')).stderr).toMatch(
+    /002 later has not begun.*group run \S*shop/,
+  );
+  const idle = await user.run('session', 'diff', 'shop/idle');
+  expect({ code: idle.code, stdout: idle.stdout }).toEqual({ code: 0, stdout: '' });
+  expect(idle.stderr).toContain('Session 003 idle has changed no file.');
+  const all = await user.run('group', 'diff', 'shop');
+  expect(all.code).toBe(0);
+  expect(all.stdout).toContain('003 idle  completed  cca/shop/003-idle  nothing changed');
+  expect(all.stderr.trim().split('\n')).toHaveLength(2);
+  const { without } = await user.json<{ without: { reason: string }[] }>('group', 'diff', 'shop');
+  expect(without.map(({ reason }) => reason)).toEqual(['illegal-transition', 'illegal-transition']);
+  user.mergeGroup('other', [
+    { name: 'one', repository: 'shop', isolated: false },
+    { name: 'two', repository: 'shop', isolated: false },
+  ]);
+  const other = await user.run('group', 'diff', 'other');
+  expect({ code: other.code, stdout: other.stdout }).toEqual({ code: 1, stdout: '' });
+  expect(other.stderr).toMatch(
+    /No session of the group .*other has worked in a worktree of its own\. See them with: git -C/,
+  );
+  const empty = await user.ok('group', 'create', 'empty');
+  expect((await user.run('group', 'diff', empty)).stderr).toContain('has no sessions');
+  expect((await user.run('group', 'diff', 'nowhere')).code).toBe(2);
+});
+
+test('files that would play tricks on a terminal', async () => {
+  const tree = {
+    'a.txt': 'before\n\u001b]0;title and what follows is hidden\n\u001b[31mred\u001b[0m\u009b2J\n',
+    'b\u001b[2J.txt': 'if (isAdmin\u202e // \u2066) {\u200b\n',
+    'crlf.txt': 'one\r\ntwo\rhidden\r\n',
+  };
+  user.mergeGroup('shop', [{ name: 'api', repository: 'shop', tree }]);
+  const text = await user.ok('session', 'diff', 'shop/api');
+  expect(added(text)).toEqual([
+    'before',
+    '\\x1b]0;title and what follows is hidden',
+    '\\x1b[31mred\\x1b[0m\\x9b2J',
+    'if (isAdmin\\u202e // \\u2066) {\\u200b',
+    'one',
+    'two\\x0dhidden',
+  ]);
+  for (const args of [['--stat'], ['--json'], []]) {
+    expect(await user.ok('group', 'diff', 'shop', ...args)).not.toMatch(obeyed);
+  }
+});
+
+test('whatever stands in a difference, its lines are text and none is left out', () => {
+  const line = fc.oneof(
+    fc.string({ unit: 'binary', maxLength: 40 }),
+    fc.constantFrom('diff --git a/x b/x', '@@ -1 +1 @@', '+\u001b[2J', '-\u001b]8;;x', '+++ b/x', '\u001bP', ''),
+  );
+  void fc.assert(
+    fc.property(fc.array(line, { minLength: 1, maxLength: 20 }), (lines) => {
+      const text = lines.map((one) => one.replaceAll('\n', ' ')).join('\n');
+      const shown = diffLines(`${text}\n`, plainStyle);
+      expect(shown).toHaveLength(text.split('\n').length);
+      expect(shown.join('')).not.toMatch(obeyed);
+      expect(diffLines(`${text}\n`, colourStyle).map(Bun.stripANSI)).toEqual(shown);
+    }),
+  );
+});
+
+test('names of files are shown as they are written', async () => {
+  const group = user.mergeGroup('shop', [
+    { name: 'api', repository: 'shop', tree: { 'ä datei.txt': 'a\n' } },
+    { name: 'web', repository: 'shop', tree: { 'a.txt': 'a\n' }, status: 'failed' },
+  ]);
+  writeTree(group.path('web'), { '漢字.txt': 'a\n' });
+  for (const form of [[], ['--stat']]) {
+    const told = await user.ok('group', 'diff', 'shop', ...form);
+    expect(told).toContain('ä datei.txt');
+    expect(told).toContain('漢字.txt');
+    expect(told).not.toMatch(/\\\d{3}/);
+    expect(await user.ok('session', 'diff', 'shop/api', ...form)).toContain('ä datei.txt');
+  }
+});

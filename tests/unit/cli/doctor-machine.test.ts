@@ -1,0 +1,91 @@
+/** F12, F15: what `doctor` says of a program that is no claude, a broken config.yaml and a data folder open to all. */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { limitText } from '../../../src/app/check/machine.ts';
+import { programName, startedAs } from '../../../src/core/program-name.ts';
+import { makeFifo } from '../../../src/system/libc.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { User } from '../../support/cli/user.ts';
+
+let user: User;
+beforeEach(() => {
+  user = new User({ ANTHROPIC_API_KEY: 'test-key' });
+});
+afterEach(() => user.remove());
+
+interface Finding {
+  readonly check: string;
+  readonly level: string;
+  readonly message: string;
+  readonly next: string;
+}
+
+async function findings(check: string): Promise<Finding[]> {
+  const { checks } = JSON.parse((await user.run('doctor', '--json')).stdout) as { checks: Finding[] };
+  return checks.filter((finding) => finding.check === check);
+}
+
+test.each(['/bin/ls', '/bin/true', '/bin/cat', process.execPath])('F15: %s is no claude', async (program) => {
+  user.env.CLAUDE_CODE_AGENT_CLAUDE = program;
+  expect(await findings('claude')).toMatchObject([
+    { level: 'broken', message: expect.stringContaining(`${program} --version does not say which Claude Code`) },
+  ]);
+  const group = await user.makeGroup();
+  const { code, stderr, stdout } = await user.run('group', 'run', group);
+  expect([code, stderr + stdout]).toEqual([
+    3,
+    expect.stringContaining(`${program} --version does not say which Claude Code`),
+  ]);
+});
+
+test('F15: a broken config.yaml is told, one that is in order is not', async () => {
+  const folder = join(user.home, '.config', 'claude-code-agent');
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'config.yaml'), 'prices: 5\n');
+  expect(await findings('config')).toMatchObject([
+    { level: 'broken', message: expect.stringContaining('config.yaml'), next: expect.stringMatching(/./) },
+  ]);
+  writeFileSync(join(folder, 'config.yaml'), '{}\n');
+  expect(await findings('config')).toEqual([]);
+  rmSync(join(folder, 'config.yaml'));
+  makeFifo(join(folder, 'config.yaml'), 0o600);
+  expect(await findings('config')).toMatchObject([
+    { level: 'broken', message: expect.stringMatching(/config\.yaml is no regular file\.$/) },
+  ]);
+});
+
+test('F12: a data folder into which everybody may write is told, with the cure', async () => {
+  const group = join(user.data, 'session-groups', await user.ok('group', 'create', 'x'));
+  mkdirSync(join(group, 'requests'), { recursive: true });
+  expect(await findings('data')).toMatchObject([{ level: 'ok' }]);
+  for (const path of [user.data, join(user.data, 'session-groups'), group, join(group, 'requests')]) {
+    chmodSync(path, 0o777);
+    const [found] = await findings('data');
+    expect(found).toMatchObject({ level: 'warning', message: expect.stringContaining(path) });
+    const command = found?.next.match(/: (chmod .*)$/)?.[1] ?? '';
+    expect(Bun.spawnSync(['sh', '-c', command]).exitCode).toBe(0);
+    expect(await findings('data')).toMatchObject([{ level: 'ok' }]);
+  }
+});
+
+test('F4: how sessions are held together is told, as it is tried here', async () => {
+  const said = { cgroup: 'control group', keeper: 'a keeper above', none: 'by its mark' };
+  const message = expect.stringContaining(said[createRealWorld().processes.containment()]);
+  expect(await findings('cgroup')).toMatchObject([{ level: 'ok', message }]);
+});
+
+test('F4: which limits a session can be given is told, as it is tried here', async () => {
+  const here = createRealWorld().processes.limits();
+  expect(await findings('limits')).toMatchObject([{ level: 'ok', message: limitText(here) }]);
+  const none = limitText(new Set());
+  expect(none).toContain('of its commands only');
+  expect(none).toContain('--max-processes is refused); start with "systemd-run --user --scope -p Delegate=yes');
+  const before = programName;
+  startedAs('cca');
+  expect(limitText(new Set())).toContain('-p Delegate=yes cca ..." to have it');
+  startedAs(before);
+  const all = limitText(new Set(['memory', 'processes']));
+  expect(all).toContain('of all of a session');
+  expect(all).not.toContain('systemd-run');
+});

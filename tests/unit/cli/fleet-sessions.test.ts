@@ -1,0 +1,169 @@
+/**
+ * Promises: what a session asks of a machine is kept as it was typed, can be changed and taken away; and everything
+ * that shows a group tells on which machine its sessions work, and what is held since one was lost. Not covered: the
+ * work itself (tests/runner).
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { EventBody } from '../../../src/core/event.ts';
+import { noUsage } from '../../../src/core/group.ts';
+import { openGroupWriter } from '../../../src/store/group-writer.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { User } from '../../support/cli/user.ts';
+
+let user: User;
+let group: string;
+
+beforeEach(async () => {
+  user = new User();
+  group = await user.ok('group', 'create', 'fleet', '--max-budget-usd', '5', '--where', 'fleet');
+});
+afterEach(() => user.remove());
+
+const shown = (name: string) => user.json<Record<string, unknown>>('session', 'show', `${group}/${name}`);
+
+test('--requires, --host and --where are kept, changed and taken away', async () => {
+  await user.add(group, 'api', '--requires', 'gpu', '--requires', 'node20', '--requires', 'gpu', '--host', 'gpu1');
+  expect(await shown('api')).toMatchObject({ requires: ['gpu', 'node20'], host: 'gpu1' });
+  expect(await user.ok('session', 'show', `${group}/api`)).toContain('Only on: gpu1');
+  expect(await user.ok('group', 'show', group)).toContain('on machines of the fleet only');
+
+  await user.ok('session', 'edit', `${group}/api`, '--no-host', '--requires', 'arm');
+  const edited = await shown('api');
+  expect([edited.requires, edited.host]).toEqual([['arm'], undefined]);
+  expect(await user.ok('session', 'show', `${group}/api`)).toContain('Only on: one that has arm');
+  await user.ok('session', 'edit', `${group}/api`, '--no-requires');
+  expect((await shown('api')).requires).toBeUndefined();
+
+  await user.ok('group', 'edit', group, '--where', 'local');
+  expect(await user.json('group', 'show', group)).toMatchObject({ config: { where: 'local' } });
+  await user.ok('group', 'edit', group, '--no-where');
+  expect(JSON.stringify(await user.json('group', 'show', group))).not.toContain('where');
+});
+
+test.each([
+  [['session', 'add', 'fleet', '--project', '.', '--prompt', 'x', '--requires', 'a b'], 'a letter or digit first'],
+  [['session', 'add', 'fleet', '--project', '.', '--prompt', 'x', '--requires', 'any'], 'not "any"'],
+  [['session', 'add', 'fleet', '--project', '.', '--prompt', 'x', '--host', '-a'], 'as machines are called'],
+  [['group', 'edit', 'fleet', '--where', 'here'], 'Allowed choices are local, fleet, any'],
+  [['group', 'run', 'fleet', '--where', 'here'], 'Allowed choices are local, fleet, any'],
+])('%j is refused in one sentence', async (words, said) => {
+  const { code, stderr } = await user.run(...words);
+  expect([code, stderr.trim().split('\n').length]).toEqual([2, 1]);
+  expect(stderr).toContain(said);
+});
+
+/** `api` has worked on gpu1, or does so still; `web` was lost with gpu2, and may have cost 0.75 there. */
+async function storeWork(isAtWork = false): Promise<void> {
+  const [api, web] = [await user.add(group, 'api'), await user.add(group, 'web')];
+  const world = createRealWorld();
+  const writer = openGroupWriter(world, user.data, group, 'a-test');
+  if (!writer.ok) throw new Error(writer.failure.message);
+  const starting = (sessionId: string, host: string): EventBody => {
+    const place = { host, token: `${host}:0:x`, job: 'slots-any/1' };
+    const attempt = {
+      id: `attempt-${host}`,
+      number: 1,
+      kind: 'start',
+      offset: 0,
+      reservedUsd: 1,
+      isolated: true,
+      place,
+    };
+    return { type: 'session_starting', sessionId, attempt } as EventBody;
+  };
+  const lost = { sessionId: web, attemptId: 'attempt-gpu2' };
+  const usage = { ...noUsage, costUsd: 1, heldUsd: 0.75 };
+  const bodies: EventBody[] = [
+    { type: 'group_started', run: { id: 'a-run', runner: world.machine.self, asksBase: true } },
+    { type: 'session_moved', sessionId: api, to: 'gpu1' } as EventBody,
+    starting(api, 'gpu1'),
+    {
+      type: 'session_completed',
+      sessionId: api,
+      attemptId: 'attempt-gpu1',
+      result: 'Done.',
+      usage: noUsage,
+    } as EventBody,
+    { type: 'session_moved', sessionId: web, to: 'gpu2' } as EventBody,
+    starting(web, 'gpu2'),
+    { type: 'session_host_lost', ...lost, host: 'gpu2', held: 0.75 } as EventBody,
+    { type: 'session_paused', ...lost, reason: 'host-lost', message: 'Its machine gpu2 is lost.', usage } as EventBody,
+    { type: 'group_paused', reason: 'user', message: 'Paused by request.' },
+  ];
+  // The runner was killed.
+  const told = isAtWork ? bodies.slice(0, 3) : bodies;
+  for (const body of told) writer.value.record([body]);
+  writer.value.close();
+}
+
+test('all that shows a group tells on which machines its sessions work, and what is held', async () => {
+  await storeWork();
+  const table = await user.ok('group', 'show', group);
+  expect(table).toMatch(/^SESSION +PROJECT +HOST +STATUS/m);
+  expect(table).toMatch(/^001 api +api +gpu1 +completed/m);
+  expect(table).toMatch(/^002 web +web +gpu2 +paused/m);
+  expect(table).toContain(
+    'lost: nothing is heard of gpu2; up to $0.75 that it may have spent is held until it comes back, or is booked ' +
+      'with: claude-code-agent host forget gpu2',
+  );
+  expect(await user.ok('session', 'list', group)).toMatch(/^002 web +web +gpu2/m);
+  expect(await user.ok('session', 'show', `${group}/web`)).toContain('Machine: gpu2');
+  const json = await user.json<{ sessions: object[]; progress: { sessions: object[] } }>('group', 'show', group);
+  for (const { sessions } of [json, json.progress])
+    expect(sessions).toMatchObject([{ host: 'gpu1' }, { host: 'gpu2' }]);
+  expect(await shown('web')).toMatchObject({ machine: 'gpu2', reason: 'host-lost' });
+  expect(await user.ok('group', 'budget', group)).toContain('Nothing is heard any more of\ngpu2, where it worked.');
+  expect(await user.json('group', 'budget', group)).toMatchObject({
+    sessions: [{}, { lostHosts: ['gpu2'], heldUsd: 0.75 }],
+  });
+  expect(await user.ok('group', 'report', group, '--markdown')).toContain('| Session | Host | Status |');
+  const page = join(user.folder, 'report.html');
+  await user.ok('group', 'report', group, '--html', page);
+  expect(readFileSync(page, 'utf8')).toMatch(/<th[^>]*>Host<\/th>/);
+});
+
+test('what host forget books for a machine is spent, and marked as an estimate', async () => {
+  await storeWork();
+  const { bookHeld, heldBy } = await import('../../../src/app/fleet/held-money.ts');
+  const { createPlace } = await import('../../../src/app/own-place.ts');
+  const place = createPlace({ env: user.env, cwd: () => user.folder, note: () => {} });
+  expect(heldBy(place, user.data, 'gpu1')).toEqual([]);
+  const [held] = heldBy(place, user.data, 'gpu2');
+  if (held === undefined) throw new Error('nothing is held');
+  expect(held).toMatchObject({ groupId: group, usd: 0.75 });
+  expect((await bookHeld(place, held)).ok).toBe(true);
+  expect(heldBy(place, user.data, 'gpu2')).toEqual([]);
+  const table = await user.ok('group', 'show', group);
+  expect(table).toMatch(/^002 web .* ~\$1\.00/m);
+  expect(table).not.toContain('is held');
+});
+
+test('without a runner nobody says of a session on another machine that it is stopped, while that spends', async () => {
+  await storeWork(true);
+  const commands = [
+    ['group', 'pause', group],
+    ['session', 'pause', `${group}/api`],
+    ['session', 'say', `${group}/api`, 'Also this.'],
+  ];
+  for (const words of commands) {
+    const { code, stderr } = await user.run(...words);
+    expect([words[1], code]).toEqual([words[1], 1]);
+    expect(stderr).toContain('works on the machine gpu1, and no runner is there to stop it.');
+    expect(stderr).toContain(`group run ${group}`);
+  }
+  expect(await user.ok('group', 'show', group)).toMatch(/^001 api +api +gpu1 +running/m);
+});
+
+test('when a group is deleted its machines are told; if they cannot be, that is said and it is deleted', async () => {
+  await storeWork(true);
+  const { writeFleet } = await import('../../../src/fleet/fleet-files.ts');
+  const { newFleetKeys } = await import('../../../src/fleet/seal.ts');
+  const keys = newFleetKeys();
+  writeFleet(createRealWorld().files, user.data, { version: 1, redis: 'redis://127.0.0.1:1', leaseMs: 8_000, ...keys });
+  const { code, stderr } = await user.run('group', 'delete', group, '--yes');
+  expect(code).toBe(0);
+  expect(stderr).toContain('What machines of the fleet keep of it stays there for 14 days, for they could not be told');
+  expect(stderr).toContain(`Deleted ${group}.`);
+});

@@ -1,0 +1,258 @@
+/**
+ * Promises: a group is changed while it runs and while nobody runs it, all of what is asked for or nothing; what a
+ * workflow adds or changes comes into a group that was begun, and what has run stays; a cap never falls below what is
+ * spent or promised.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { GroupEvent } from '../../../src/core/event.ts';
+import type { SessionDefinition } from '../../../src/core/group.ts';
+import { foldEvents } from '../../../src/core/reduce.ts';
+import type { GroupState } from '../../../src/core/state.ts';
+import { Night, obeyInterrupt } from '../../support/cli/night.ts';
+import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+
+let rig: Rig;
+let user: Night;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(() => {
+  user = new Night(rig);
+});
+afterEach(() => user.remove());
+
+const stateOf = (group: string) => foldEvents(user.events(group)) as GroupState;
+const isEdit = ({ type }: GroupEvent) => /^group_(changed|redefined)$|^session_(added|changed)$/.test(type);
+const editsOf = (group: string) => user.events(group).filter(isEdit);
+
+function definition(group: string, name: string): SessionDefinition {
+  const found = [...stateOf(group).sessions.values()].find((record) => record.definition.name === name);
+  if (found === undefined) throw new Error(`no session ${name}`);
+  return found.definition;
+}
+
+const text = (sessions: string, vars = '') => `version: 1\n${vars}sessions:\n${sessions}`;
+const first = `  api: { project: projects/api, prompt: "Do it." }
+  web: { project: projects/web, prompt: "Read {{sessions.api.result}}", dependsOn: api }
+`;
+
+function workflow(sessions: string, vars?: string): string {
+  for (const name of ['api', 'web', 'docs']) mkdirSync(user.project(name), { recursive: true });
+  const file = join(user.folder, 'change.yaml');
+  writeFileSync(file, text(sessions, vars));
+  return file;
+}
+
+async function made(sessions = first): Promise<string> {
+  const group = await user.ok('group', 'create', 'auth', '--from', workflow(sessions), '--no-warm-cache');
+  for (const [id, { definition: session }] of stateOf(group).sessions) user.note(session.name ?? '', id);
+  return group;
+}
+
+test('its settings change while it runs: what waits for a slot starts', async () => {
+  const group = await user.group('auth', { api: [], web: [] }, '--concurrent', '1', '--no-warm-cache');
+  const run = user.start('group', 'run', group, '--output', 'json');
+  const api = await user.begun(group, 'api');
+  expect(await user.ok('group', 'edit', 'auth', '--concurrent', '2', '--name', 'Two at once')).toBe(
+    `Changed ${group}: max concurrent sessions, name.`,
+  );
+  const web = await user.begun(group, 'web');
+  await Promise.all([api.succeed(), web.succeed()]);
+  const { code, stdout } = await run.finished;
+  expect(code).toBe(0);
+  const told = stdout.split('\n').filter((line) => line.includes('group_edited'));
+  expect(told.map((line) => JSON.parse(line).changed)).toEqual([['maxConcurrentSessions'], ['name']]);
+  expect(stateOf(group).group).toMatchObject({ name: 'Two at once', config: { maxConcurrentSessions: 2 } });
+}, 60_000);
+
+test('a cap is lowered to what running sessions were promised, and not below', async () => {
+  const group = await user.group(
+    'auth',
+    { api: ['--max-budget-usd', '2'], web: [] },
+    '--max-budget-usd',
+    '9',
+    '--concurrent',
+    '1',
+  );
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  expect(await user.run('group', 'edit', 'auth', '--max-budget-usd', '1.5', '--name', 'Cheap')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('until it reaches $2.00'),
+  });
+  expect(editsOf(group).map(({ type }) => type)).toEqual(['session_added', 'session_added']);
+  await user.ok('group', 'edit', 'auth', '--max-budget-usd', '2');
+  expect(stateOf(group).group.config.maxBudgetUsd).toBe(2);
+  const pause = user.start('group', 'pause', group);
+  await obeyInterrupt(api, 1.5);
+  await pause.finished;
+  await run.finished;
+  expect(await user.run('group', 'edit', 'auth', '--max-budget-usd', '1')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('has spent $1.50 already'),
+  });
+  await user.ok('group', 'edit', 'auth', '--no-max-budget-usd');
+  expect(stateOf(group).group.config.maxBudgetUsd).toBeUndefined();
+}, 60_000);
+
+test('what a workflow adds and changes comes into a group that runs; what is completed stays', async () => {
+  const group = await made();
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  await (await user.begun(group, 'api')).succeed(0.01, 'the API is done');
+  const web = await user.begun(group, 'web');
+  const file = workflow(`  api: { project: projects/api, prompt: "Do something else." }
+  before: { project: projects/docs, prompt: "First." }
+  docs:
+    project: projects/docs
+    prompt: "Read {{sessions.before.result}} {{sessions.api.result}}"
+    dependsOn: [before, api]
+  web: { project: projects/web, prompt: "Read {{sessions.api.result}}", dependsOn: api }
+`);
+  expect(await user.ok('group', 'edit', 'auth', '--file', file)).toBe(
+    `Changed ${group}: workflow.\nAdded 2 sessions: before, docs.\n001 api is completed, and stays as it is.`,
+  );
+  expect(definition(group, 'api').prompt).toBe('Do it.');
+  const [before, docs] = [definition(group, 'before'), definition(group, 'docs')];
+  expect([before.id.slice(0, 3), docs.id.slice(0, 3), docs.dependsOn]).toEqual([
+    '003',
+    '004',
+    [before.id, user.id('api')],
+  ]);
+  user.note('before', before.id);
+  user.note('docs', docs.id);
+  await (await user.begun(group, 'before')).succeed(0.01, 'first is done');
+  const fake = await user.next('docs');
+  const said = await fake.prompt();
+  expect([said.includes('first is done'), said.includes('the API is done')]).toEqual([true, true]);
+  await fake.init();
+  await Promise.all([fake.succeed(), web.succeed()]);
+  expect((await run.finished).code).toBe(0);
+  const copy = join(user.data, 'session-groups', group, 'workflow.yaml');
+  expect(readFileSync(copy, 'utf8')).toBe(readFileSync(file, 'utf8'));
+  const lines = user.events(group).length;
+  expect(await user.ok('group', 'edit', 'auth', '--file', file)).toContain('is like that already');
+  expect(user.events(group)).toHaveLength(lines);
+}, 60_000);
+
+test('one session that cannot be changed, and nothing is', async () => {
+  const group = await made();
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  const file = workflow(`  docs: { project: projects/docs, prompt: "Write." }
+  api: { project: projects/api, prompt: "Do something else." }
+  web: { project: projects/web, prompt: "Wait.", dependsOn: docs }
+`);
+  const before = user.events(group).filter(isEdit);
+  expect(await user.run('group', 'edit', 'auth', '--file', file, '--concurrent', '7')).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringContaining('001 api is running and cannot be edited'),
+  });
+  expect(editsOf(group)).toEqual(before);
+  const pause = user.start('group', 'pause', group);
+  await obeyInterrupt(api, 0.01);
+  await pause.finished;
+  await run.finished;
+  await user.ok('group', 'edit', 'auth', '--file', file, '--concurrent', '7');
+  expect(definition(group, 'api').prompt).toBe('Do something else.');
+  expect(definition(group, 'web').dependsOn).toEqual([definition(group, 'docs').id]);
+}, 60_000);
+
+test('an order that is turned around: whatever of these lines is left is a graph', async () => {
+  const chain = (order: readonly string[]) =>
+    order
+      .map((name, index) => {
+        const after = index === 0 ? '' : `, dependsOn: ${order[index - 1]}`;
+        return `  ${name}: { project: projects/api, prompt: "${name}"${after} }\n`;
+      })
+      .join('');
+  const group = await made(chain(['a', 'b', 'c', 'd']));
+  await user.ok('group', 'edit', 'auth', '--file', workflow(chain(['new', 'd', 'c', 'b', 'a'])));
+  const events = user.events(group);
+  for (let count = 5; count <= events.length; count += 1) {
+    const state = foldEvents(structuredClone(events.slice(0, count))) as GroupState;
+    const known = new Set(state.sessions.keys());
+    const open = new Map(
+      [...state.sessions].map(
+        ([
+          id,
+          {
+            definition: { dependsOn },
+          },
+        ]) => [id, new Set(dependsOn)],
+      ),
+    );
+    for (const ids of open.values()) for (const id of ids) expect(known.has(id)).toBe(true);
+    for (let done = true; done && open.size > 0; ) {
+      const ready = [...open].filter(([, ids]) => [...ids].every((id) => !open.has(id)));
+      done = ready.length > 0;
+      for (const [id] of ready) open.delete(id);
+    }
+    expect([count, open.size]).toEqual([count, 0]);
+  }
+});
+
+test('a session that somebody adds at the same time keeps its number', async () => {
+  const group = await made();
+  const file = workflow(`${first}  docs: { project: projects/docs, prompt: "Write.", dependsOn: web }\n`);
+  const done = await Promise.all([
+    user.start('group', 'edit', 'auth', '--file', file).finished,
+    user.start('session', 'add', group, '--project', user.project('web'), '--prompt', 'x', '--name', 'more').finished,
+  ]);
+  expect(done.map(({ code }) => code)).toEqual([0, 0]);
+  const numbers = [...stateOf(group).sessions.keys()].map((id) => id.slice(0, 3));
+  expect(numbers.sort()).toEqual(['001', '002', '003', '004']);
+}, 60_000);
+
+test('a runner that dies while it is asked leaves all of it to whoever asks', async () => {
+  const group = await made();
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  run.kill('SIGSTOP');
+  const file = workflow(`${first}  docs: { project: projects/docs, prompt: "Write.", dependsOn: web }\n`);
+  const edit = user.start('group', 'edit', 'auth', '--file', file, '--concurrent', '7');
+  await user.asked(group);
+  run.kill('SIGKILL');
+  expect(await edit.finished).toMatchObject({ code: 0, stderr: '' });
+  expect(stateOf(group).sessions.size).toBe(3);
+  expect(stateOf(group).group.config.maxConcurrentSessions).toBe(7);
+  const pause = user.start('group', 'pause', group);
+  await obeyInterrupt(api, 0.01);
+  await pause.finished;
+}, 60_000);
+
+test('variables that the group was made with need not be given again', async () => {
+  const vars = 'vars: { ticket: { required: true }, area: all }\n';
+  const api = '  api: { project: projects/api, prompt: "Do {{ticket}} in {{area}}." }\n';
+  const group = await user.ok('group', 'create', 'auth', '--from', workflow(api, vars), '--var', 'ticket=A-1');
+  const docs = '  docs: { project: projects/docs, prompt: "Tell of {{ticket}}." }\n';
+  const file = workflow(`${api}${docs}`, vars);
+  await user.ok('group', 'edit', 'auth', '--file', file, '--var', 'area=here');
+  expect([definition(group, 'api').prompt, definition(group, 'docs').prompt]).toEqual([
+    'Do A-1 in here.',
+    'Tell of A-1.',
+  ]);
+  expect(stateOf(group).group.variables).toEqual({ ticket: 'A-1', area: 'here' });
+});
+
+test('what group create would refuse is refused, and nothing is written', async () => {
+  const group = await user.group('auth', { api: [] });
+  for (const [options, words] of [
+    [[], 'Nothing was given'],
+    [['--concurrent', '0'], 'whole number from 1'],
+    [['--warning-threshold', '2'], 'share above 0'],
+    [['--config-template', 'nowhere'], 'nowhere'],
+    [['--file', 'nowhere.yaml'], 'nowhere.yaml'],
+    [['--name', ' '], 'must not be blank'],
+  ] as const) {
+    const { code, stdout, stderr } = await user.run('group', 'edit', 'auth', ...options);
+    expect([options, code, stdout, stderr]).toEqual([options, 2, '', expect.stringContaining(words)]);
+  }
+  expect(editsOf(group)).toHaveLength(1);
+  await user.ok('group', 'create', 'other');
+  const json = await user.json<object>('group', 'edit', 'other', '--error-threshold', '4', '--model', 'haiku');
+  expect(json).toMatchObject({ changed: ['errorThreshold', 'model'], added: [], edited: [], kept: [] });
+});

@@ -1,0 +1,150 @@
+/**
+ * Promises, through the real launcher: `handover init` makes a project that the hooks find, wherever it lies;
+ * `handover list` and `find` show what they would find; faulty input is told in one sentence and changes nothing.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { noteSession } from '../../../src/context/handover/note.ts';
+import { readResumeFile } from '../../../src/context/handover/resume-file.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { User } from '../../support/cli/user.ts';
+
+let user: User;
+let root: string;
+beforeEach(() => {
+  user = new User();
+  root = user.project('nexus');
+});
+afterEach(() => user.remove());
+
+const resume = (...parts: string[]) => join(root, ...parts, '01-planning', 'resume-context.md');
+const inRoot = (...args: string[]) => user.runWith({ cwd: root }, 'handover', ...args);
+const config = () => join(root, '.claude-code-agent', 'handover.json');
+
+interface Listed {
+  readonly project: string;
+  readonly name: string;
+  readonly sessionIds: readonly string[];
+  readonly nextAction: string;
+}
+const listed = () => user.json<Listed[]>('handover', 'list', '--root', root);
+
+test('init in 02-projects, a session is noted, find and list show it', async () => {
+  expect(await inRoot('init', '02-projects/28-parser', '--name', 'The "parser"')).toEqual({
+    code: 0,
+    stdout: `Made ${resume('02-projects', '28-parser')}\n`,
+    stderr: '',
+  });
+  expect(readResumeFile(readFileSync(resume('02-projects', '28-parser'), 'utf8'))).toMatchObject({
+    schemaVersion: '2.0',
+    projectName: 'The "parser"',
+    sessionIds: [],
+  });
+  expect(existsSync(config())).toBe(false);
+  const { files } = createRealWorld();
+  expect(noteSession(files, root, '28-parser', 'aaa111', Date.parse('2026-01-05T00:00:00Z')).ok).toBe(true);
+  await inRoot('init', '02-projects/29-lexer');
+  expect(await inRoot('find', 'aaa111')).toEqual({ code: 0, stdout: '28-parser\n', stderr: '' });
+  expect(await user.json<object>('handover', 'find', 'aaa111', '--root', root)).toEqual({
+    project: '28-parser',
+    foundBy: 'session_ids',
+    folder: join(root, '02-projects', '28-parser'),
+    file: resume('02-projects', '28-parser'),
+  });
+  expect((await listed()).map(({ project, sessionIds }) => [project, sessionIds])).toEqual([
+    ['29-lexer', []],
+    ['28-parser', ['aaa111']],
+  ]);
+  expect((await inRoot('list')).stdout).toMatch(
+    /^PROJECT +PHASE +SESSIONS +UPDATED +NEXT ACTION\n29-lexer +planning +0 /,
+  );
+});
+
+test('init elsewhere below the root: named in handover.json, once, and what else is there stays', async () => {
+  mkdirSync(dirname(config()));
+  writeFileSync(config(), '{"folders": ["old"], "mine": 1}');
+  const made = await inRoot('init', 'clients/acme');
+  expect(made.stdout).toBe(`Made ${resume('clients', 'acme')}\nNamed it in ${config()}\n`);
+  expect(JSON.parse(readFileSync(config(), 'utf8'))).toEqual({ folders: ['old', 'clients/acme'], mine: 1 });
+  expect((await listed()).map(({ project }) => project)).toEqual(['acme']);
+  writeFileSync(config(), '{"folders": []}');
+  expect((await inRoot('init', 'clients/acme')).stdout).toBe(`Named it in ${config()}\n`);
+  const again = await inRoot('init', 'clients/acme');
+  expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('is already there') });
+});
+
+test.each([
+  ['{"folders": [], "big": 12345678901234567890, "price": 1.50}', null],
+  [`{"folders": [], "x": ${'['.repeat(100_000)}${']'.repeat(100_000)}}`, 'handover.json:1:221: nests more than 200'],
+  ['{"folders": "clients"}', 'is not of the form'],
+  [new Uint8Array([...Buffer.from('{"folders": [], "x": "'), 0xe9, ...Buffer.from('"}')]), 'is not valid UTF-8'],
+])('a handover.json that could not be written back as it is stays, and nothing is made: %#', async (text, sentence) => {
+  mkdirSync(dirname(config()));
+  writeFileSync(config(), text);
+  const { code, stderr } = await inRoot('init', 'clients/acme');
+  const after = readFileSync(config());
+  if (sentence === null) {
+    expect(code).toBe(0);
+    for (const part of ['12345678901234567890', '1.50', '"clients/acme"']) expect(after.toString()).toContain(part);
+    return;
+  }
+  expect(code).toBe(1);
+  expect(stderr).toContain(sentence);
+  expect(after).toEqual(Buffer.from(text));
+  expect(existsSync(join(root, 'clients'))).toBe(false);
+});
+
+test('init outside of the root, and in the root itself', async () => {
+  const outside = join(user.folder, 'elsewhere', 'x');
+  expect((await inRoot('init', outside)).stdout).toContain(`when claude is started in ${outside}`);
+  expect(await listed()).toEqual([]);
+  expect((await inRoot('init', '.')).stdout).toBe(`Made ${resume()}\n`);
+  expect((await listed()).map(({ project }) => project)).toEqual(['nexus']);
+  expect(existsSync(config())).toBe(false);
+});
+
+test('what is there is never overwritten', async () => {
+  mkdirSync(dirname(resume('02-projects', 'a')), { recursive: true });
+  writeFileSync(resume('02-projects', 'a'), 'mine');
+  expect((await inRoot('init', '02-projects/a')).code).toBe(2);
+  expect(readFileSync(resume('02-projects', 'a'), 'utf8')).toBe('mine');
+  mkdirSync(dirname(resume('02-projects', 'b')), { recursive: true });
+  symlinkSync(join(user.folder, 'nowhere'), resume('02-projects', 'b'));
+  expect((await inRoot('init', '02-projects/b')).code).toBe(2);
+  expect(existsSync(join(user.folder, 'nowhere'))).toBe(false);
+  writeFileSync(join(root, 'file'), 'mine');
+  expect(await inRoot('init', 'file')).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be made') });
+  expect(await inRoot('init', 'file/below')).toMatchObject({ code: 2 });
+});
+
+test('faulty input: one sentence, exit 2 or 1, nothing made', async () => {
+  const wrong: [string[], number, string][] = [
+    [['init', ''], 2, 'is empty'],
+    [['init', 'x', '--root', 'none'], 2, 'does not exist'],
+    [['list', '--root', ''], 2, 'is empty'],
+    [['list', '--root', '/dev/null'], 2, 'is not a folder'],
+    [['find', 'zzz999'], 2, 'knows the session zzz999'],
+    [['find', '../x'], 2, 'no session id'],
+    [['find'], 2, 'session-id'],
+  ];
+  for (const [args, code, sentence] of wrong) {
+    const end = await inRoot(...args);
+    expect([end.code, end.stdout, end.stderr]).toEqual([code, '', expect.stringContaining(sentence)]);
+    expect(end.stderr.trim().split('\n')).toHaveLength(1);
+  }
+  mkdirSync(dirname(config()));
+  writeFileSync(config(), '{');
+  expect(await inRoot('init', 'clients/acme')).toMatchObject({ code: 1, stderr: expect.stringContaining(config()) });
+  expect(existsSync(join(root, 'clients'))).toBe(false);
+  expect(await inRoot('list')).toMatchObject({ code: 0, stderr: expect.stringContaining('Left out: ') });
+});
+
+test('a project’s text cannot move the cursor', async () => {
+  mkdirSync(dirname(resume('02-projects', 'a')), { recursive: true });
+  const esc = '\u001b';
+  writeFileSync(resume('02-projects', 'a'), `---\nnext_action: "${esc}[2Jx\\u001b[1my"\nsession_ids: [aaa]\n---\n`);
+  const { stdout } = await inRoot('list');
+  expect(stdout).not.toContain(esc);
+  expect((await inRoot('list', '--json')).stdout).not.toContain(esc);
+});

@@ -1,0 +1,172 @@
+/**
+ * F3. Promises: money that is held since the machine went down counts as spent, is shown with its reason and with the
+ * two commands that settle it, and each of them does what it says; a group that has no more than that says so.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import type { EventBody } from '../../../src/core/event.ts';
+import { noUsage, type Usage } from '../../../src/core/group.ts';
+import { openGroupWriter } from '../../../src/store/group-writer.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { withHeld } from '../../../src/worker/attempt/outcomes.ts';
+import { Machine } from '../../support/cli.ts';
+import { startRig } from '../../support/fake-claude-rig.ts';
+import { noteTried } from '../../support/tried.ts';
+
+const heldUsd = 0.75;
+const usage: Usage = { ...noUsage, costUsd: 1, estimated: true, heldUsd };
+
+interface Budget {
+  readonly spentUsd: number;
+  readonly heldUsd?: number;
+  readonly leftUsd: number;
+  readonly sessions: readonly { readonly spentUsd: number; readonly heldUsd?: number }[];
+}
+
+let machine: Machine;
+let group: string;
+beforeEach(async () => {
+  machine = new Machine();
+  group = await machine.ok('group', 'create', 'cut', '--max-budget-usd', '1');
+  const common = ['--project', machine.project('p'), '--prompt', 'do it'];
+  const sessionId = await machine.ok('session', 'add', group, '--name', 'api', ...common);
+  const world = createRealWorld();
+  const writer = openGroupWriter(world, machine.data, group, 'a-test');
+  if (!writer.ok) throw new Error(writer.failure.message);
+  const attempt = { id: 'attempt-1', number: 1, kind: 'start', offset: 0, reservedUsd: 1 } as const;
+  const ended = { attemptId: attempt.id, reason: 'interrupted', message: 'The worker ended.', usage } as const;
+  const { warnings } = withHeld(
+    { status: 'paused', reason: 'interrupted', message: '', warnings: [] },
+    usage,
+    writer.value.state.group.id,
+  );
+  const bodies: EventBody[] = [
+    { type: 'group_started', run: { id: 'a-run', runner: world.machine.self, asksBase: true } },
+    { type: 'session_starting', sessionId, attempt },
+    ...warnings.map((warning): EventBody => ({ type: 'session_warning', sessionId, warning })),
+    { type: 'session_paused', sessionId, ...ended },
+    { type: 'group_paused', reason: 'budget', message: 'The budget is used up.' },
+  ];
+  for (const body of bodies) writer.value.record([body]);
+  writer.value.close();
+});
+afterEach(() => machine.remove());
+
+const asLongAsHeld = 'are counted until you decide.';
+
+const budget = () => machine.json<Budget>('group', 'budget', group);
+
+test('F3: it counts as spent, and what can be done is said', async () => {
+  expect(await budget()).toMatchObject({ spentUsd: 1, heldUsd, leftUsd: 0, sessions: [{ spentUsd: 1, heldUsd }] });
+  const text = await machine.ok('group', 'budget', group);
+  expect(text).toContain('Held: $0.75 by session 001 api, counted as spent. The machine went down while it worked, or');
+  expect(text).toContain(`it is spent: claude-code-agent group budget ${group} --book 001`);
+  expect(text).toContain(`it is not:   claude-code-agent group budget ${group} --free 001`);
+});
+
+test('F3: what is freed is there again', async () => {
+  expect(await machine.ok('session', 'show', `${group}/api`)).toContain(asLongAsHeld);
+  await machine.ok('group', 'budget', group, '--free', 'api');
+  const after = await budget();
+  expect(after).toMatchObject({ spentUsd: 0.25, leftUsd: 0.75, sessions: [{ spentUsd: 0.25 }] });
+  expect([after.heldUsd, after.sessions[0]?.heldUsd]).toEqual([undefined, undefined]);
+  expect(await machine.ok('session', 'show', `${group}/api`)).not.toContain(asLongAsHeld);
+});
+
+test('F3: what is booked is spent for good', async () => {
+  await machine.ok('group', 'budget', group, '--book', '1');
+  expect(await budget()).toMatchObject({ spentUsd: 1, leftUsd: 0 });
+  expect(await machine.ok('session', 'show', `${group}/api`)).not.toContain(asLongAsHeld);
+  const again = await machine.run('group', 'budget', group, '--free', '1');
+  expect(again).toMatchObject({ code: 2 });
+  expect(again.stderr).toContain('Nothing is held for session 001-');
+});
+
+test('F3: before it is settled, that comes next, and what is advised can be typed', async () => {
+  machine.env.CLAUDE_CODE_AGENT_CLAUDE = '/bin/true';
+  machine.env.ANTHROPIC_API_KEY = 'test-key';
+  await machine.run('group', 'run', group);
+  const lines = (await machine.ok('group', 'show', group)).trimEnd().split('\n');
+  expect(lines.slice(-4)).toEqual([
+    'The budget is used up. Part of it is only held until you say whether it was spent.',
+    `Next: claude-code-agent group budget ${group} --free 001`,
+    `Or, if it is spent: claude-code-agent group budget ${group} --book 001`,
+    `Or raise it and go on with: claude-code-agent group resume ${group} --max-budget-usd 2`,
+  ]);
+});
+
+test('F3: once enough is free nothing says any more that the budget is used up', async () => {
+  const freed = await machine.run('group', 'budget', group, '--free', 'api');
+  const resume = `claude-code-agent group resume ${group}`;
+  expect(freed.stderr.trim()).toBe(`What was held for session 001 api is free again. Go on: ${resume}`);
+  const shown = await machine.ok('group', 'show', group);
+  expect(shown).not.toContain('used up');
+  expect(shown).toEndWith(`There is money again.\nNext: ${resume}`);
+});
+
+test('F3: what is booked leaves the budget used up, and nothing of it is held any more', async () => {
+  const booked = await machine.run('group', 'budget', group, '--book', 'api');
+  expect(booked.stderr.trim()).toBe('What was held for session 001 api is booked as spent.');
+  expect(booked.stdout).toContain('what is held, or was booked, counts in full');
+  const resume = `claude-code-agent group resume ${group} --max-budget-usd 2`;
+  const shown = await machine.ok('group', 'show', group);
+  expect(shown).toEndWith(`The budget is used up.\nNext: ${resume}`);
+  const little = 'Of the budget $0.01 is left, which is too little to start a session with.';
+  const raised = await machine.run('group', 'budget', group, '--raise-to', '1.01');
+  expect(raised.stderr.trim()).toBe(`The cap of ${group} is $1.01 now. ${little}`);
+  expect(await machine.ok('group', 'show', group)).toContain(little);
+  await machine.ok('group', 'budget', group, '--raise-to', '3');
+  expect(await machine.ok('group', 'show', group)).toEndWith(`\nNext: claude-code-agent group resume ${group}`);
+});
+
+test('F3: both at once, or for a session that is not there, is refused', async () => {
+  expect((await machine.run('group', 'budget', group, '--free', '1', '--book', '1')).code).toBe(2);
+  expect((await machine.run('group', 'budget', group, '--free', '7')).stderr).toContain('There is no session "7"');
+  expect(await budget()).toMatchObject({ heldUsd });
+});
+
+test('F3: what is held for a session that is removed stays spent', async () => {
+  await machine.ok('session', 'remove', `${group}/api`, '--force');
+  const after = await budget();
+  expect(after).toMatchObject({ spentUsd: 1, leftUsd: 0 });
+  expect(after.heldUsd).toBeUndefined();
+});
+
+test('F3: a run that nothing is left for says that part of it is only held', async () => {
+  machine.env.CLAUDE_CODE_AGENT_CLAUDE = '/bin/true';
+  machine.env.ANTHROPIC_API_KEY = 'test-key';
+  const { code, stdout, stderr } = await machine.run('group', 'run', group, '--output', 'json');
+  expect({ code, stderr }).toMatchObject({ code: 3 });
+  const paused = stdout.split('\n').find((line) => line.includes('"group_paused"')) ?? '{}';
+  expect(JSON.parse(paused)).toMatchObject({
+    message: expect.stringContaining('Part of it is only held until you say whether it was spent.'),
+    next: expect.stringContaining(`: claude-code-agent group budget ${group} --free 001`),
+  });
+});
+
+test.each([
+  ['--free', 0.25],
+  ['--book', 1],
+] as const)('it is settled by %s while the group runs as well, by its runner', async (option, spentUsd) => {
+  const rig = await startRig();
+  Object.assign(machine.env, rig.env);
+  noteTried(machine.data, rig.env.CLAUDE_CODE_AGENT_CLAUDE ?? '');
+  try {
+    const [session = ''] = (await machine.json<{ sessions: { id: string }[] }>('group', 'budget', group)).sessions.map(
+      ({ id }) => id,
+    );
+    const run = machine.start('group', 'run', group, '--max-budget-usd', '10');
+    const fake = await rig.nextFor(session.slice(4));
+    await fake.prompt();
+    await fake.init();
+    await machine.ok('group', 'budget', group, option, 'api');
+    expect(await budget()).toMatchObject({ spentUsd, sessions: [{ spentUsd }] });
+    expect((await budget()).heldUsd).toBeUndefined();
+    const again = await machine.run('group', 'budget', group, option, 'api');
+    expect([again.code, again.stderr]).toEqual([2, expect.stringContaining('Nothing is held for session 001-')]);
+    await fake.succeed(0.5);
+    expect((await run.finished).code).toBe(0);
+    expect(await budget()).toMatchObject({ spentUsd: spentUsd + 0.5 });
+  } finally {
+    rig.stop();
+  }
+});

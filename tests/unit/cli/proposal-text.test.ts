@@ -1,0 +1,58 @@
+/** Promises: our part of a pull request's text replaces itself and nothing else, and what a model wrote stays text. */
+import { expect, test } from 'bun:test';
+import type { MergeItem } from '../../../src/app/delivery/merge-items.ts';
+import { proposalSection, proposalTitle, withSection } from '../../../src/app/delivery/proposal-text.ts';
+import type { GroupState } from '../../../src/core/state.ts';
+import { CoreLog, sessionDefinition, sid } from '../../support/core-events.ts';
+import { fc } from '../../support/property.ts';
+
+function groupWith(result: string): { readonly state: GroupState; readonly items: MergeItem[] } {
+  const log = new CoreLog()
+    .addSession(sessionDefinition(1, [], { name: 'api' }))
+    .run()
+    .start(sid(1))
+    .complete(sid(1));
+  const record = log.state.sessions.get(sid(1));
+  if (record === undefined) throw new Error('no session');
+  record.state = { status: 'completed', result };
+  const workspace = { path: '/w', folder: '/w', repository: '/r/.git', branch: 'cca/test/001-api', base: 'b' };
+  const work = { commit: 'c', files: 1, insertions: 2, deletions: 0 };
+  return { state: log.state, items: [{ record, workspace, work, source: 'c', uncommitted: [] }] };
+}
+
+test('whatever stands around our part stays, however often it is written', () => {
+  fc.assert(
+    fc.property(fc.string(), fc.string(), fc.string(), fc.string(), (before, after, first, second) => {
+      const [one, two] = [first, second].map((text) => {
+        const { state, items } = groupWith(text);
+        return proposalSection(state, items, []);
+      }) as [string, string];
+      expect(withSection(`${before}${one}${after}`, two)).toBe(`${before}${two}${after}`);
+    }),
+  );
+});
+
+test('a text without our part gets it at its end', () => {
+  const { state, items } = groupWith('Done.');
+  const section = proposalSection(state, items, []);
+  expect(withSection('', section)).toBe(section);
+  expect(withSection('By hand.\n', section)).toBe(`By hand.\n\n${section}`);
+});
+
+test('an answer of any length keeps within what a server takes, and our part ends', () => {
+  const { state, items } = groupWith('x'.repeat(100_000));
+  for (const count of [1, 40, 3_000]) {
+    const section = proposalSection(state, Array<MergeItem>(count).fill(items[0] as MergeItem), []);
+    expect(section.length).toBeLessThan(65_536);
+    expect(withSection(section, 'new')).toBe('new');
+  }
+});
+
+test('a name in code stays as it is; people are not called and issues not closed', () => {
+  const { state, items } = groupWith('Use `@Override`, mail a@b.example, ask @boss. Closes: #1, fixed team/shop#2.');
+  const section = proposalSection(state, items, []);
+  expect(section).toContain('`@Override`');
+  expect(section).toContain('a@b.example');
+  expect(section).not.toMatch(/ @boss|Closes: #1|fixed team\/shop#2/);
+  expect(proposalTitle(state)).toBe('Test');
+});

@@ -1,0 +1,60 @@
+/** U5. Promises: `run` creates no group of which no session could start: claude, login and config.yaml come first. */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { configRoot } from '../../../src/store/paths.ts';
+import { Night } from '../../support/cli/night.ts';
+import { until } from '../../support/cli.ts';
+import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+
+let rig: Rig;
+let user: Night;
+let workflow: string;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(() => {
+  user = new Night(rig);
+  workflow = join(user.folder, 'change.yaml');
+  const project = user.project('api');
+  writeFileSync(workflow, `version: 1\ntitle: W\nsessions: { a: { project: "${project}", prompt: Do it. } }\n`);
+});
+afterEach(() => user.remove());
+
+const cases: [string, string, RegExp, Record<string, string>][] = [
+  ['no claude', '', /no-such-claude/, { CLAUDE_CODE_AGENT_CLAUDE: '/no-such-claude' }],
+  ['a claude that is no program', '', /passwd/, { CLAUDE_CODE_AGENT_CLAUDE: '/etc/passwd' }],
+  ['no login', '', /claude is not logged in.*claude auth login/s, { FAKE_CLAUDE_LOGGED_OUT: '1' }],
+  ['a broken config.yaml', 'prices: [', /config\.yaml/, {}],
+];
+
+for (const [name, config, says, env] of cases) {
+  for (const more of [[], ['--detach']]) {
+    test(`U5: ${name}${more.length > 0 ? ', detached' : ''}`, async () => {
+      const root = configRoot(user.env);
+      if (!root.ok) throw new Error(root.failure.message);
+      mkdirSync(root.value, { recursive: true });
+      if (config !== '') writeFileSync(join(root.value, 'config.yaml'), config);
+      const { code, stdout, stderr } = await user.runWith({ env }, 'run', workflow, '--output', 'text', ...more);
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(stderr).toMatch(says);
+      expect(stderr).not.toContain('Created group');
+      expect(await user.json<unknown[]>('group', 'list')).toEqual([]);
+    });
+  }
+}
+
+test('U5: with all of it there the group is created and run', async () => {
+  const run = user.start('run', workflow, '--output', 'text');
+  const folder = join(user.data, 'session-groups');
+  await until(() => existsSync(folder) && readdirSync(folder).some((name) => /^\d/.test(name)));
+  const group = readdirSync(folder).find((name) => /^\d/.test(name)) ?? '';
+  const sessions = await user.json<{ id: string }[]>('session', 'list', group);
+  user.note('a', sessions[0]?.id ?? '');
+  const fake = await user.next('a');
+  await fake.prompt();
+  await fake.init();
+  await fake.succeed();
+  expect((await run.finished).code).toBe(0);
+}, 60_000);

@@ -1,0 +1,145 @@
+/**
+ * Promises: what was denied to a session is shown with the rules that would have allowed it; they are chosen, or all
+ * taken, and the session goes on with them; rules that somebody else adds meanwhile are not lost.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import type { GroupEvent } from '../../../src/core/event.ts';
+import { Night, obeyInterrupt } from '../../support/cli/night.ts';
+import { type Invocation, type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+import { TestTerminal } from '../../support/terminal.ts';
+
+let rig: Rig;
+let user: Night;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(() => {
+  user = new Night(rig);
+});
+afterEach(() => user.remove());
+
+const denied = [
+  { tool_name: 'Bash', tool_use_id: 'a', tool_input: { command: 'npm test && rm -rf build' } },
+  { tool_name: 'WebFetch', tool_use_id: 'b', tool_input: { url: 'https://bun.sh/docs' } },
+  { tool_name: 'Write', tool_use_id: 'c', tool_input: { file_path: '/p/.git/config' } },
+];
+const offered = ['Bash(npm test:*)', 'Bash(rm -rf build)', 'WebFetch(domain:bun.sh)'];
+
+/** claude says that these calls were denied, as old programs do at the end and newer ones also at once. */
+async function denyAll(fake: Invocation): Promise<void> {
+  const content = denied.map(({ tool_name, tool_use_id, tool_input }) => ({
+    type: 'tool_use',
+    id: tool_use_id,
+    name: tool_name,
+    input: tool_input,
+  }));
+  await fake.print({ type: 'assistant', message: { id: 'm', role: 'assistant', content } });
+  const message = 'You asked to edit a file which is a sensitive file.';
+  await fake.print({ type: 'system', subtype: 'permission_denied', tool_name: 'Write', tool_use_id: 'c', message });
+  await fake.print(resultLine(0.01, { permission_denials: denied }));
+}
+
+/** A group with one session, which failed because all that it tried was denied. */
+async function deniedGroup(...options: string[]): Promise<string> {
+  const group = await user.group('auth', { api: options });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  await denyAll(await user.begun(group, 'api'));
+  expect((await run.finished).code).toBe(1);
+  return group;
+}
+
+function allowed(group: string): readonly string[] | undefined {
+  const last = user.events(group).findLast((event) => event.type === 'session_changed');
+  return (last as Extract<GroupEvent, { type: 'session_changed' }> | undefined)?.session.allowedTools;
+}
+
+test('all that was denied is allowed, and the session goes on with it', async () => {
+  const group = await deniedGroup('--allowed-tools', 'Edit');
+  expect(await user.ok('group', 'show', group)).toContain(`session allow ${group}/api --denied --retry`);
+  const allow = user.start('session', 'allow', 'auth/api', '--denied', '--retry');
+  const fake = await user.begun(group, 'api');
+  expect(fake.hello.args.filter((arg) => arg.startsWith('--allowedTools='))).toEqual(
+    ['Edit', ...offered].map((rule) => `--allowedTools=${rule}`),
+  );
+  await fake.succeed();
+  expect(await allow.finished).toMatchObject({ code: 0, stderr: '' });
+  expect(user.events(group).filter(({ type }) => type === 'session_changed')).toMatchObject([
+    { changed: ['allowedTools'] },
+  ]);
+}, 60_000);
+
+test('what was denied is shown with its rules, and how they are taken', async () => {
+  const group = await deniedGroup();
+  const shown = await user.ok('session', 'allow', 'auth/api');
+  expect(shown).toBe(
+    [
+      'denied: Write /p/.git/config',
+      '     no rule helps. You asked to edit a file which is a sensitive file.',
+      'denied: Bash npm test && rm -rf build',
+      '   1 Bash(npm test:*)',
+      '   2 Bash(rm -rf build)',
+      'denied: WebFetch https://bun.sh/docs',
+      '   3 WebFetch(domain:bun.sh)',
+      `Allow all of it, and go on: claude-code-agent session allow ${group}/api --denied --retry`,
+    ].join('\n'),
+  );
+  expect(allowed(group)).toBeUndefined();
+  const said = await user.ok('session', 'allow', 'auth/api', offered[0] ?? '');
+  expect(said).toBe(
+    `Session 001 api is allowed Bash(npm test:*). Try it again with: claude-code-agent session retry ${group}/api`,
+  );
+  const json = await user.json<object>('session', 'allow', 'auth/api', '--denied');
+  expect(json).toMatchObject({ session: user.id('api'), allowed: offered.slice(1) });
+  expect(allowed(group)).toEqual(offered);
+  expect(await user.run('session', 'allow', 'auth/api', '--denied')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('is allowed already'),
+  });
+}, 60_000);
+
+test('on a terminal they are chosen by number', async () => {
+  const group = await deniedGroup();
+  const line = [user.program, 'session', 'allow', 'auth/api'];
+  const terminal = new TestTerminal(line, { cwd: user.folder, env: user.env, columns: 100 });
+  await terminal.shows('Which are to be allowed?');
+  terminal.type('1, 3\r');
+  expect(await terminal.exited).toBe(0);
+  expect(allowed(group)).toEqual([offered[0] ?? '', offered[2] ?? '']);
+  const again = new TestTerminal(line, { cwd: user.folder, env: user.env, columns: 100 });
+  await again.shows('Which are to be allowed?', 'Bash(rm -rf build)');
+  again.type('9\r');
+  expect(await again.exited).toBe(2);
+  expect(allowed(group)).toHaveLength(2);
+}, 60_000);
+
+test('a live runner adds them to a session that waits, whoever adds others at once', async () => {
+  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  const rules = ['Edit', 'Bash(make)', 'WebSearch'];
+  const asked = rules.map((rule) => user.start('session', 'allow', 'auth/web', rule).finished);
+  for (const { code } of await Promise.all(asked)) expect(code).toBe(0);
+  expect([...(allowed(group) ?? [])].sort()).toEqual([...rules].sort());
+  const refused = await user.run('session', 'allow', 'auth/api', 'Edit');
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining(`session pause ${group}/api`) });
+  const pause = user.start('group', 'pause', group);
+  await obeyInterrupt(api, 0.01);
+  await pause.finished;
+  await run.finished;
+}, 60_000);
+
+test('what is no rule, and nothing to allow, is refused', async () => {
+  const group = await user.group('auth', { api: [] });
+  for (const [rules, words] of [
+    [['--', '--mcp-config'], 'is no permission rule'],
+    [['Bash(('], 'is no permission rule'],
+    [['--denied'], 'Nothing was denied'],
+    [['--json', '--retry'], 'Both --json and --retry'],
+  ] as const) {
+    const { code, stdout, stderr } = await user.run('session', 'allow', 'auth/api', ...rules);
+    expect([rules, code, stdout, stderr]).toEqual([rules, 2, '', expect.stringContaining(words)]);
+  }
+  expect(await user.ok('session', 'allow', 'auth/api')).toBe('Nothing was denied to session 001 api so far.');
+  expect(allowed(group)).toBeUndefined();
+});

@@ -1,0 +1,280 @@
+/**
+ * Promises: a session that is not running can be given another task, model, tools, caps, checks and dependencies, with
+ * a live runner and without one; only what is given becomes another, and what claude is told says so.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { GroupEvent } from '../../../src/core/event.ts';
+import type { SessionDefinition } from '../../../src/core/group.ts';
+import { sessionUuid } from '../../../src/core/id.ts';
+import { Night, obeyInterrupt } from '../../support/cli/night.ts';
+import { type Invocation, type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+
+let rig: Rig;
+let user: Night;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(() => {
+  user = new Night(rig);
+});
+afterEach(() => user.remove());
+
+const failure = resultLine(0.01, { is_error: true, result: 'It went wrong.' });
+
+function folderOf(group: string, name: string): string {
+  return join(user.data, 'session-groups', group, 'sessions', user.id(name));
+}
+
+/** claude keeps its conversation. */
+function converse(group: string, name: string): void {
+  const folder = join(folderOf(group, name), 'claude-config', 'projects', 'p');
+  mkdirSync(folder, { recursive: true });
+  const line = { type: 'user', message: { role: 'user', content: 'Do it.' } };
+  writeFileSync(join(folder, `${sessionUuid(user.id(name))}.jsonl`), `${JSON.stringify(line)}\n`);
+}
+
+type Changed = Extract<GroupEvent, { type: 'session_changed' }>;
+
+function changes(group: string): Changed[] {
+  return user.events(group).filter((event): event is Changed => event.type === 'session_changed');
+}
+
+async function definitionOf(group: string, name: string): Promise<Partial<SessionDefinition>> {
+  const last = user
+    .events(group)
+    .findLast(
+      (event) =>
+        (event.type === 'session_added' || event.type === 'session_changed') && event.sessionId === user.id(name),
+    );
+  return (last as Changed).session;
+}
+
+const words = (fake: Invocation) => fake.hello.args;
+
+test('a failed session is told another task in the conversation that it goes on with', async () => {
+  const group = await user.group('auth', { api: ['--model', 'opus', '--retries', '0'] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const first = await user.begun(group, 'api');
+  converse(group, 'api');
+  await first.print(failure);
+  await run.finished;
+  const edited = await user.run('session', 'edit', 'auth/api', '--prompt', 'Do THAT.', '--model', 'haiku');
+  expect(edited).toEqual({
+    code: 0,
+    stdout: `Changed 001 api: prompt, model. Try it again with: claude-code-agent session retry ${group}/api\n`,
+    stderr: '',
+  });
+  expect(changes(group)).toMatchObject([{ changed: ['prompt', 'model'], session: { retries: 0, prompt: 'Do THAT.' } }]);
+  const retry = user.start('session', 'retry', 'auth/api');
+  const second = await user.next('api');
+  const said = await second.prompt();
+  expect(said).toContain('The user has changed the task.');
+  expect(said).toContain('Do THAT.');
+  expect(said).not.toContain('Do it.');
+  expect([second.resumed, words(second).includes('--model=haiku')]).toEqual([true, true]);
+  // What its hooks and its CLAUDE.md say is the new task as well.
+  expect(readFileSync(join(folderOf(group, 'api'), 'prompt.md'), 'utf8')).toBe(said);
+  const claudeMd = readFileSync(join(folderOf(group, 'api'), 'claude-config', 'CLAUDE.md'), 'utf8');
+  expect([claudeMd.includes('Do THAT.'), claudeMd.includes('Do it.')]).toEqual([true, false]);
+  await second.init();
+  await second.print(failure);
+  await retry.finished;
+  const again = user.start('session', 'retry', 'auth/api');
+  const third = await user.next('api');
+  await third.init();
+  await third.succeed();
+  expect((await again.finished).code).toBe(0);
+}, 60_000);
+
+test('without its conversation it is told that what is there may be of another task', async () => {
+  const group = await user.group('auth', { api: [] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  await (await user.begun(group, 'api')).print(failure);
+  await run.finished;
+  await user.ok('session', 'edit', 'auth/api', '--prompt', 'Do THAT.');
+  const retry = user.start('session', 'retry', 'auth/api');
+  const second = await user.next('api');
+  const said = await second.prompt();
+  expect([second.resumed, said.includes('The task was another one before')]).toEqual([false, true]);
+  await second.init();
+  await second.succeed();
+  expect((await retry.finished).code).toBe(0);
+}, 60_000);
+
+test('a live runner starts it with what it has been told meanwhile, and refuses one that runs', async () => {
+  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const run = user.start('group', 'run', group, '--output', 'json');
+  const api = await user.begun(group, 'api');
+  expect(await user.run('session', 'edit', 'auth/api', '--model', 'haiku')).toEqual({
+    code: 1,
+    stdout: '',
+    stderr:
+      'claude-code-agent: Session 001 api is running and cannot be edited. Pause it first: ' +
+      `claude-code-agent session pause ${group}/api\n`,
+  });
+  const json = await user.ok(
+    'session',
+    'edit',
+    'auth/web',
+    '--prompt',
+    'Do THAT.',
+    '--allowed-tools',
+    'Edit',
+    '--json',
+  );
+  expect(JSON.parse(json)).toEqual({ group, session: user.id('web'), changed: ['prompt', 'allowedTools'] });
+  await api.succeed();
+  const web = await user.next('web');
+  expect(await web.prompt()).toBe('The task of this session:\n\nDo THAT.');
+  expect(words(web)).toContain('--allowedTools=Edit');
+  await web.init();
+  await web.succeed();
+  const { stdout } = await run.finished;
+  const edited = stdout.split('\n').find((line) => line.includes('session_edited')) ?? '{}';
+  expect(JSON.parse(edited)).toMatchObject({ sessionId: user.id('web'), changed: ['prompt', 'allowedTools'] });
+  expect((await user.run('session', 'edit', 'auth/web', '--prompt', 'x')).stderr).toContain(
+    `claude-code-agent group copy ${group} --from web`,
+  );
+}, 60_000);
+
+test('a runner that dies while it is asked leaves the change to whoever asks', async () => {
+  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  run.kill('SIGSTOP');
+  const edit = user.start('session', 'edit', 'auth/web', '--prompt', 'Do THAT.');
+  await user.asked(group);
+  run.kill('SIGKILL');
+  expect(await edit.finished).toMatchObject({ code: 0, stderr: '' });
+  expect(changes(group)).toHaveLength(1);
+  const stop = user.start('group', 'pause', group);
+  await obeyInterrupt(api, 0.01);
+  await stop.finished;
+}, 60_000);
+
+test('of two changes at once neither is lost', async () => {
+  const group = await user.group('auth', { api: [] });
+  const edits = [
+    ['--prompt', 'Do THAT.'],
+    ['--model', 'haiku'],
+    ['--timeout', '5m'],
+  ].map((options) => user.start('session', 'edit', 'auth/api', ...options).finished);
+  for (const { code } of await Promise.all(edits)) expect(code).toBe(0);
+  expect(await definitionOf(group, 'api')).toMatchObject({ prompt: 'Do THAT.', model: 'haiku', timeoutMs: 300_000 });
+}, 60_000);
+
+test('only what is given changes, and what is given can be taken back', async () => {
+  const given = ['--model', 'opus', '--max-budget-usd', '2', '--accept', 'true', '--accept-retries', '3'];
+  const more = ['--untrusted', '--timeout', '5m', '--settings-override', '{"permissions":{"deny":["WebFetch"]}}'];
+  const group = await user.group('auth', { lib: [], api: [...given, ...more, '--depends-on', 'lib'] });
+  const before = await definitionOf(group, 'api');
+  expect(await user.ok('session', 'edit', 'auth/api', '--description', 'the API')).toContain('description');
+  expect(await definitionOf(group, 'api')).toEqual({ ...before, description: 'the API' });
+  await user.ok('session', 'edit', 'auth/api', '--no-inherit-from-group', '--accept', 'npm test');
+  expect(await definitionOf(group, 'api')).toEqual({
+    ...before,
+    description: 'the API',
+    accept: 'npm test',
+    config: { settingsOverride: { permissions: { deny: ['WebFetch'] } }, inheritFromGroup: false },
+  });
+  const back = [
+    '--no-model',
+    '--no-max-budget-usd',
+    '--no-accept',
+    '--no-untrusted',
+    '--no-timeout',
+    '--no-depends-on',
+  ];
+  await user.ok('session', 'edit', 'auth/api', ...back);
+  const left = await definitionOf(group, 'api');
+  expect(Object.keys(left).sort()).toEqual(
+    ['config', 'createdAt', 'dependsOn', 'description', 'id', 'name', 'projectPath', 'prompt'].sort(),
+  );
+  expect(left.dependsOn).toEqual([]);
+  expect(await user.ok('session', 'edit', 'auth/api', '--description', 'the API')).toBe(
+    '002 api is like that already.',
+  );
+});
+
+test('a template stays the one of the session, with the values it has', async () => {
+  const prompts = join(user.project('api'), '.claude-code-agent', 'templates', 'prompts');
+  mkdirSync(prompts, { recursive: true });
+  const text = '---\nvariables:\n  - { name: area, required: true }\n  - { name: ticket, required: true }\n---\n';
+  writeFileSync(join(prompts, 'fix.md'), `${text}Fix {{ticket}} in {{area}}.`);
+  const group = await user.ok('group', 'create', 'auth');
+  const add = ['--project', user.project('api'), '--template', 'fix', '--var', 'area=web', '--var', 'ticket=A-1'];
+  user.note('api', await user.ok('session', 'add', group, '--name', 'api', ...add));
+  await user.ok('session', 'edit', 'auth/api', '--var', 'ticket=A-2');
+  expect(await definitionOf(group, 'api')).toMatchObject({
+    prompt: 'Fix A-2 in web.',
+    template: 'fix',
+    variables: { area: 'web', ticket: 'A-2' },
+  });
+  await user.ok('session', 'edit', 'auth/api', '--model', 'haiku');
+  expect((await definitionOf(group, 'api')).prompt).toBe('Fix A-2 in web.');
+  await user.ok('session', 'edit', 'auth/api', '--prompt', 'Leave {{area}} alone.');
+  const typed = await definitionOf(group, 'api');
+  expect([typed.prompt, typed.template]).toEqual(['Leave web alone.', undefined]);
+  expect(await user.run('session', 'edit', 'auth/api', '--var', 'colour=red')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('uses a variable "colour"'),
+  });
+});
+
+test('a wrong check is corrected, and claude is not asked again', async () => {
+  const group = await user.group('auth', { api: ['--accept', 'false', '--accept-retries', '0'] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  await (await user.begun(group, 'api')).succeed();
+  expect((await run.finished).code).toBe(1);
+  await user.ok('session', 'edit', 'auth/api', '--accept', 'true');
+  const started = rig.invocations.length;
+  expect(await user.run('session', 'retry', 'auth/api')).toMatchObject({ code: 0 });
+  expect(rig.invocations.length).toBe(started);
+}, 60_000);
+
+const refused: Readonly<Record<string, readonly [readonly string[], string]>> = {
+  'nothing at all': [[], 'Nothing was given'],
+  'a project that is not there': [['--project', '/nowhere'], 'does not exist'],
+  'a cycle': [['--depends-on', 'web'], 'cycle'],
+  itself: [['--depends-on', 'api'], 'wait for itself'],
+  'a name that is taken': [['--name', 'web'], 'called web'],
+  'a session that is not there': [['--depends-on', 'nobody'], 'There is no session "nobody"'],
+  'a result that is not there before': [['--prompt', 'Read {{sessions.web.result}}'], 'does not depend on web'],
+  'retries of no check': [['--accept-retries', '2'], 'accept-retries means nothing'],
+  'settings without effect': [['--no-generate-settings', '--settings-override', '{"model":"opus"}'], 'no effect'],
+  'a template that is not there': [['--config-template', 'nowhere'], 'nowhere'],
+  'two prompts': [['--prompt', 'x', '--prompt-file', 'y'], 'Both --prompt'],
+};
+
+test('what session add would refuse is refused, and nothing is written', async () => {
+  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  for (const [name, [options, words]] of Object.entries(refused)) {
+    const { code, stdout, stderr } = await user.run('session', 'edit', 'auth/api', ...options);
+    expect([name, code, stdout, stderr]).toEqual([name, 2, '', expect.stringContaining(words)]);
+  }
+  expect(changes(group)).toEqual([]);
+});
+
+test('a session that has not begun moves to another project, and takes the commands of that', async () => {
+  const put = (name: string, accept: string) => {
+    const folder = join(user.project(name), '.claude-code-agent');
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'project.yaml'), `accept: ${accept}\n`);
+  };
+  put('api', 'make old');
+  put('web', 'make new');
+  const group = await user.group('auth', { api: ['--accept-retries', '2'] });
+  const moved = await user.run('session', 'edit', 'auth/api', '--project', user.project('web'));
+  expect(moved).toMatchObject({ code: 0, stderr: expect.stringContaining('brings accept "make new"') });
+  expect(await definitionOf(group, 'api')).toMatchObject({
+    projectPath: user.project('web'),
+    accept: 'make new',
+    acceptRetries: 2,
+  });
+  rmSync(join(user.project('web'), '.claude-code-agent'), { recursive: true });
+  await user.ok('session', 'edit', 'auth/api', '--accept-timeout', '5m');
+  expect(await definitionOf(group, 'api')).toMatchObject({ accept: 'make new', acceptTimeoutMs: 300_000 });
+});

@@ -1,0 +1,222 @@
+/**
+ * Promises, as a user types them: where a session works and how its work is checked is kept as it was given, also by a
+ * live runner; what cannot be is refused in one sentence; a command that a project brings is told, and frozen.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { Night } from '../../support/cli/night.ts';
+import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { Repository } from '../../support/git/repository.ts';
+
+let rig: Rig;
+let user: Night;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(() => {
+  user = new Night(rig);
+});
+afterEach(() => user.remove());
+
+interface Shown {
+  readonly name: string;
+  readonly repository?: string;
+  readonly accept?: string;
+  readonly isolation?: { readonly mode: string; readonly why: string };
+}
+
+/** A repository with a commit, as a project; its path. */
+function repository(name: string): string {
+  const made = new Repository(join(user.folder, 'projects', name));
+  made.commit({ 'README.md': name });
+  return made.folder;
+}
+
+function write(path: string, text: string): string {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+  return path;
+}
+
+const show = (session: string) => user.json<Shown>('session', 'show', session);
+
+const everything = [
+  ...['--isolate', 'worktree', '--accept', "npm test -- 'a b'", '--accept-retries', '0', '--accept-timeout', '90s'],
+  ...['--setup', 'npm ci', '--setup-timeout', '1h', '--expect-changes', '--no-commit'],
+];
+const kept = {
+  isolate: 'worktree',
+  accept: "npm test -- 'a b'",
+  acceptRetries: 0,
+  acceptTimeoutMs: 90_000,
+  setup: 'npm ci',
+  setupTimeoutMs: 3_600_000,
+  expectChanges: true,
+  noCommit: true,
+};
+
+test('what is given is kept, with the repository of the project, whatever folder of it that is', async () => {
+  const project = repository('mono');
+  mkdirSync(join(project, 'packages/web'), { recursive: true });
+  const group = await user.ok('group', 'create', 'work');
+  const add = ['session', 'add', group, '--prompt', 'hi', '--project'];
+  await user.ok(...add, project, '--name', 'api', ...everything);
+  await user.ok(...add, join(project, 'packages/web'), '--name', 'web');
+  await user.ok(...add, user.project('plain'), '--name', 'plain', '--accept', 'true');
+  expect(await show('work/api')).toMatchObject({ ...kept, repository: join(project, '.git') });
+  expect((await show('work/web')).repository).toBe(join(project, '.git'));
+  expect((await show('work/plain')).repository).toBeUndefined();
+  const shown = await user.ok('session', 'show', 'work/api');
+  expect(shown).toContain("Accept: npm test -- 'a b' (0 retries, at most 1m 30s)");
+  expect(shown).toContain('Works in: a worktree of its own, because that was asked for');
+});
+
+test('a live runner adds the same', async () => {
+  const group = await user.group('auth', { api: [] });
+  const run = user.start('group', 'run', group, '--output', 'quiet', '--concurrent', '1');
+  const api = await user.begun(group, 'api');
+  const project = repository('late');
+  const add = ['session', 'add', group, '--project', project, '--prompt', 'hi', '--depends-on', 'api'];
+  await user.ok(...add, '--name', 'late', ...everything);
+  expect(await show('auth/late')).toMatchObject({ ...kept, repository: join(project, '.git') });
+  const bad = await user.run(...add, '--name', 'bad', '--accept', ' ');
+  expect(bad).toMatchObject({ code: 2, stdout: '' });
+  await user.ok('session', 'remove', 'auth/late', '--force');
+  await api.succeed(0.01);
+  expect((await run.finished).code).toBe(0);
+}, 60_000);
+
+describe('refused in one sentence, and nothing is added', () => {
+  test.each([
+    [['--isolate', 'worktree'], 'is in no git repository. Make it a repository with git init and a first commit'],
+    [['--isolate', 'clone'], 'Allowed choices are none, worktree'],
+    [['--accept', ''], 'The command is blank.'],
+    [['--accept', ' \t'], 'The command is blank.'],
+    [['--setup', '\n'], 'The command is blank.'],
+    [['--accept', 'make {{target}}'], '{{target}} cannot stand in a shell command'],
+    [['--accept', 'x'.repeat(40_000)], 'The command is longer than 32 KiB'],
+    [['--accept', 'x', '--accept-retries', '11'], 'It must be a whole number from 0 to 10.'],
+    [['--accept', 'x', '--accept-retries', '-1'], 'It must be a whole number from 0 to 10.'],
+    [['--accept', 'x', '--accept-timeout', '0'], 'It must be a time from 1s to 30d'],
+    [['--accept-retries', '2'], '--accept-retries means nothing without an accept command.'],
+    [['--no-accept', '--accept-timeout', '5m'], '--accept-timeout means nothing without an accept command.'],
+    [['--setup', 'npm ci'], '--setup is run in a new worktree only, and the project is in no git repository.'],
+    [['--isolate', 'none', '--no-commit'], '--no-commit is about worktrees only, and the session gets none.'],
+    [['--expect-changes'], '--expect-changes takes a git repository, and the project is in none.'],
+  ])('%j', async (options, words) => {
+    const group = await user.ok('group', 'create', 'work');
+    const { code, stdout, stderr } = await user.run(
+      ...['session', 'add', group, '--project', user.project('plain'), '--prompt', 'hi', ...options],
+    );
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr.trimEnd().split('\n')).toEqual([expect.stringContaining(words)]);
+    expect(await user.json('session', 'list', group)).toEqual([]);
+  });
+});
+
+describe("a project's own file", () => {
+  test('counts when nothing is typed; it is told once, and later changes mean nothing', async () => {
+    const project = repository('api');
+    const file = write(join(project, '.claude-code-agent/project.yaml'), 'accept: npm test\nsetup: npm ci\n');
+    const group = await user.ok('group', 'create', 'work');
+    const add = ['session', 'add', group, '--project', project, '--prompt', 'hi'];
+    const added = await user.run(...add, '--name', 'one');
+    expect(added).toMatchObject({
+      code: 0,
+      stderr: `${file} brings accept "npm test" and setup "npm ci"; leave them out with --no-accept and --no-setup.\n`,
+    });
+    write(file, 'accept: rm -rf .\n');
+    expect(await show('work/one')).toMatchObject({ accept: 'npm test', setup: 'npm ci' });
+    const other = await user.run(...add, '--name', 'two', '--accept', 'make');
+    expect(other.stderr).toBe('');
+    expect((await show('work/two')).accept).toBe('make');
+    expect((await user.run(...add, '--name', 'three', '--no-accept')).stderr).toBe('');
+    expect((await show('work/three')).accept).toBeUndefined();
+  });
+
+  test('that is wrong is told with its places, by session add, a workflow and template validate', async () => {
+    const project = repository('api');
+    const file = write(join(project, '.claude-code-agent/project.yaml'), 'acept: x\nsetup: " "\n');
+    const lines = [
+      `${file}:1:1: the project file has no "acept"; did you mean "accept"?`,
+      `${file}:2:8: setup: the command is blank`,
+    ].join('\n');
+    const group = await user.ok('group', 'create', 'work');
+    const flow = write(
+      join(user.folder, 'flow.yaml'),
+      `version: 1\nsessions: { a: { project: "${project}", prompt: hi } }`,
+    );
+    for (const args of [
+      ['session', 'add', group, '--project', project, '--prompt', 'hi'],
+      ['group', 'create', 'other', '--from', flow],
+      ['template', 'validate', file],
+    ]) {
+      const { code, stdout, stderr } = await user.run(...args);
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(stderr).toContain(lines);
+    }
+    write(file, 'setup: npm ci\n');
+    expect(await user.ok('template', 'validate', file)).toBe('The project file is fine.');
+  });
+});
+
+const flow = (projects: string) => `version: 1
+name: flow
+group: { shareCheckouts: true, accept: npm test }
+sessions:
+  one: { project: "${projects}/api", prompt: hi }
+  two: { project: "${projects}/api", prompt: hi, setup: npm ci }
+  three: { project: "${projects}/web", prompt: hi, dependsOn: two, accept: false }
+  four: { project: "${projects}/plain", prompt: "{{sessions.two.branch}} {{sessions.two.diffStat}}", dependsOn: two }
+`;
+
+test('a plan shows which sessions get worktrees and why, and every command that is going to be run', async () => {
+  for (const name of ['api', 'web']) repository(name);
+  user.project('plain');
+  const file = write(join(user.folder, 'flow.yaml'), flow(join(user.folder, 'projects')));
+  const group = await user.ok('group', 'create', 'flow', '--from', file);
+  const { config } = await user.json<{ config: object }>('group', 'show', group);
+  expect(config).toMatchObject({ shareCheckouts: true });
+  const plan = await user.run('group', 'plan', group);
+  expect(plan.stdout).toContain(`
+Works in
+  a worktree of its own, because sessions may meet in a repository, or one asked for it: 001 one, 002 two, 003 three
+
+Shell commands that are run
+  accept npm test (1 retry, at most 10m 00s): 001 one, 002 two, 004 four
+  setup npm ci (at most 10m 00s): 002 two
+`);
+  const { sessions } = JSON.parse((await user.run('group', 'plan', group, '--json')).stdout) as { sessions: Shown[] };
+  expect(sessions.map(({ name, isolation }) => [name, isolation?.mode])).toEqual([
+    ['one', 'worktree'],
+    ['two', 'worktree'],
+    ['three', 'worktree'],
+    ['four', 'none'],
+  ]);
+  const shared = await user.ok('group', 'create', 'shared', '--share-checkouts');
+  expect((await user.json<{ config: object }>('group', 'show', shared)).config).toMatchObject({ shareCheckouts: true });
+});
+
+test('a plan says of a setup command that it is not run where there is no worktree', async () => {
+  const group = await user.ok('group', 'create', 'alone');
+  await user.ok('session', 'add', group, '--project', repository('api'), '--prompt', 'hi', '--setup', 'npm ci');
+  const { stdout } = await user.run('group', 'plan', group);
+  expect(stdout).toContain('\nNot run, because only a worktree is set up\n  setup npm ci: 001\n');
+  expect(stdout).not.toContain('Shell commands that are run');
+});
+
+test('a branch is promised only of sessions that may have one', async () => {
+  const project = repository('api');
+  const group = await user.ok('group', 'create', 'work');
+  const add = ['session', 'add', group, '--project', project, '--prompt'];
+  await user.ok(...add, 'hi', '--name', 'own');
+  await user.ok(...add, 'hi', '--name', 'none', '--isolate', 'none');
+  const ask = (name: string) =>
+    user.run(...add, `Look at {{sessions.${name}.branch}} ({{sessions.${name}.diffStat}})`, '--depends-on', name);
+  expect((await ask('own')).code).toBe(0);
+  const refused = await ask('none');
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toContain('{{sessions.none.branch}}: "none" works in the project folder itself');
+});

@@ -1,0 +1,94 @@
+/**
+ * F10. Promises: with GITHUB_ACTIONS=true no text of a model, a file or a user becomes a command to the machine that
+ * runs the workflow, whichever command prints it; JSON still means the same, and a file gets what it always got.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { createOutput } from '../../../src/cli/output.ts';
+import { Night } from '../../support/cli/night.ts';
+import { launcher } from '../../support/cli/user.ts';
+import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { fc } from '../../support/property.ts';
+
+let rig: Rig;
+let user: Night;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(() => {
+  user = new Night(rig);
+});
+afterEach(() => user.remove());
+
+const hostile = 'Fine.\n::error file=a.ts::taken over\n \t::set-env name=PATH::/x\nso ##[error]taken over';
+const actions = { GITHUB_ACTIONS: 'true' };
+const commandsIn = (text: string) => text.split(/\r\n|\r|\n/).filter((line) => /^\s*::|##\[/.test(line));
+
+async function completed(): Promise<string> {
+  const group = await user.group('auth', { api: ['--description', '::error ::named', '--prompt', hostile] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  await api.print({ type: 'assistant', message: { id: 'm', content: [{ type: 'text', text: hostile }] } });
+  await api.succeed(0.25, hostile);
+  await run.finished;
+  return group;
+}
+
+test('F10: what a session said is no command, whoever shows it', async () => {
+  const group = await completed();
+  const lines = [
+    ['session', 'logs', `${group}/api`],
+    ['session', 'logs', `${group}/api`, '--raw'],
+    ['session', 'logs', `${group}/api`, '--json'],
+    ['session', 'show', `${group}/api`],
+    ['session', 'show', `${group}/api`, '--json'],
+    ['session', 'list', group],
+    ['group', 'show', group],
+    ['group', 'show', group, '--json'],
+    ['group', 'report', group],
+    ['group', 'list'],
+  ];
+  for (const line of lines) {
+    const { code, stdout, stderr } = await user.runWith({ env: actions }, ...line);
+    const named = line.join(' ');
+    expect({ named, code, commands: commandsIn(stdout + stderr) }).toEqual({ named, code: 0, commands: [] });
+    const elsewhere = await user.run(...line);
+    if (line.includes('--json')) expect(parsed(stdout)).toEqual(parsed(elsewhere.stdout));
+    if (line[1] === 'logs') expect(stdout).toContain('taken over');
+  }
+}, 60_000);
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text.split('\n').map((line) => (line === '' ? null : JSON.parse(line)));
+  }
+};
+
+test('F10: a file gets the bytes as they are', async () => {
+  const group = await completed();
+  const file = Bun.file(join(user.folder, 'api.jsonl'));
+  const command = [launcher, 'session', 'logs', `${group}/api`, '--raw'];
+  const child = Bun.spawn(command, { env: { ...user.env, ...actions }, stdout: file, stderr: 'inherit' });
+  expect(await child.exited).toBe(0);
+  expect(await file.text()).toContain('so ##[error]taken over');
+}, 60_000);
+
+test('F10: in whatever pieces it is written', () => {
+  const piece = fc.constantFrom('::', '\n', '\r', ' ', '\t', 'x', '::error::', '\n\n', 'x ::', '##[x]');
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 12 }), fc.boolean(), (pieces, isFile) => {
+      let written = '';
+      const write = (data: string | Uint8Array): void => {
+        written += String(data);
+      };
+      const output = createOutput({ on: () => {}, write, isFile }, actions);
+      for (const text of pieces) output.write(text);
+      if (isFile) expect(written).toBe(pieces.join(''));
+      else expect(commandsIn(written)).toEqual([]);
+      expect(written.replaceAll('| ::', '::').replaceAll('## [', '##[')).toBe(pieces.join(''));
+    }),
+  );
+});

@@ -1,0 +1,284 @@
+/**
+ * Promises of CPM skills: the checker names what is missing, with its place; the fix changes the section about state
+ * and nothing else, whatever text it is given; the 14 shipped skills are sound and each one is its own.
+ */
+import { describe, expect, test } from 'bun:test';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { cpmRules } from '../../../src/context/cpm/instructions.ts';
+import { parseHeader } from '../../../src/context/cpm/state.ts';
+import { checkSkill, withSection } from '../../../src/context/cpm-skills.ts';
+import { fc } from '../../support/property.ts';
+
+const templates = resolve(import.meta.dir, '../../../templates');
+const section = readFileSync(join(templates, 'cpm', 'state-management.md'), 'utf8');
+
+const front = '---\nname: bake\ndescription: Bakes bread. Use it when there is none.\n---\n';
+const body = `
+# Bake
+
+## Phase 1: Mix
+
+## Phase 2: Wait
+
+### Phase 3 - Heat
+
+## Output
+
+\`docs/bread/{nn}-loaf.md\`, numbered.
+
+## How to end
+
+Eat.
+`;
+const whole = `${front}${body}\n${section}`;
+const problemsOf = (text: string, folder = 'bake') =>
+  checkSkill({ file: 'SKILL.md', folder, text }, section).map(({ line, message }) => `${line}: ${message}`);
+
+describe('checkSkill', () => {
+  test('a whole skill has no problem, whatever its ends of line and the blank lines at its end', () => {
+    expect(problemsOf(whole)).toEqual([]);
+    expect(problemsOf(whole.replaceAll('\n', '\r\n'))).toEqual([]);
+    expect(problemsOf(`${whole.trimEnd()}`)).toEqual([]);
+    expect(problemsOf(`${whole}\n\n`)).toEqual([]);
+    expect(problemsOf(`${front}\n${section}\n${body}`)).toEqual([]);
+  });
+
+  test.each([
+    ['', 'has no front matter'],
+    ['---\nname: bake\n', 'has no front matter'],
+    ['---\n---\n', 'the front matter has to be'],
+    ['---\n- a\n---\n', 'the front matter has to be'],
+    ['---\nname: [\n---\n', 'SKILL.md:'],
+    ['---\ndescription: x\n---\n', 'name has to be small letters'],
+    ['---\nname: 7\ndescription: x\n---\n', 'name has to be small letters'],
+    ['---\nname: ../x\ndescription: x\n---\n', 'name has to be small letters'],
+    ['---\nname: cake\ndescription: x\n---\n', 'name is "cake", but the folder is "bake"'],
+    ['---\nname: bake\n---\n', 'description is missing'],
+    ['---\nname: bake\ndescription: "  "\n---\n', 'description is missing'],
+    [`---\nname: bake\ndescription: ${'x'.repeat(1025)}\n---\n`, 'more than 1024 characters'],
+  ])('front matter %j', (head, message) => {
+    const problems = checkSkill({ file: 'SKILL.md', folder: 'bake', text: `${head}${body}\n${section}` }, section);
+    expect(problems.length).toBeGreaterThan(0);
+    expect(problems.map((one) => `${one.file}: ${one.message}`).join('\n')).toContain(
+      message === 'SKILL.md:' ? 'SKILL.md: ' : message,
+    );
+  });
+
+  test('phases: three at least, counted from 1 without gaps, and not those in a block of code', () => {
+    expect(problemsOf(whole.replace('### Phase 3 - Heat', '### Heat'))).toEqual([
+      '5: has 2 phases; 3 are needed at least, as headings "## Phase 1: …"',
+    ]);
+    expect(problemsOf(whole.replace('### Phase 3 - Heat', '```\n## Phase 3: Heat\n```'))[0]).toContain('has 2 phases');
+    expect(problemsOf(whole.replace('Phase 2: Wait', 'Phase 4: Wait'))).toEqual([
+      '10: is phase 4 where phase 2 has to come',
+    ]);
+    expect(problemsOf(whole.replace('Phase 3 - Heat', 'Phase 3rd'))[0]).toContain('has 2 phases');
+  });
+
+  test.each([
+    ['`docs/bread/{nn}-loaf.md`', true],
+    ['the folder `docs/bread/`', true],
+    ['`out/*.md`', true],
+    ['docs/bread/loaf.md', false],
+    ['`loaf.md`', false],
+    ['`/etc/loaf.md`', false],
+    ['`~/bread/loaf.md`', false],
+    ['`docs/../../loaf.md`', false],
+    ['`docs/plans/.cpm-progress-{session_id}.md`', false],
+  ])('output %s: %p', (output, good) => {
+    const problems = problemsOf(whole.replace('`docs/bread/{nn}-loaf.md`', output));
+    expect(problems).toHaveLength(good ? 0 : 1);
+    if (!good) expect(problems[0]).toStartWith('14: "Output" names no path within the project');
+  });
+
+  test('an output path elsewhere does not count', () => {
+    const elsewhere = whole.replace('## Output', '## Result');
+    expect(problemsOf(elsewhere)[0]).toContain('has no heading "## Output"');
+  });
+
+  test('the section: missing, changed in one character, cut off, made longer, there twice', () => {
+    expect(problemsOf(`${front}${body}`)).toEqual(['21: has no section "## State Management"']);
+    const from = whole.split('\n').indexOf('## State Management') + 1;
+    const changed = (text: string) => problemsOf(text)[0];
+    expect(changed(whole.replace('# CPM Session State', '# CPM session state'))).toMatch(/^\d+: the section/);
+    expect(changed(whole.replace('## State Management', '## State management'))).toStartWith(`${from}: the section`);
+    expect(changed(whole.trimEnd().split('\n').slice(0, -1).join('\n'))).toContain('is not the shared one from here');
+    expect(changed(`${whole}More.\n`)).toContain('is not the shared one from here');
+    expect(problemsOf(`${whole}\n${section}`)).toEqual([
+      expect.stringContaining('has the section "State Management" once more'),
+    ]);
+  });
+
+  test('a block of code that is never closed is named where it begins, and by itself', () => {
+    expect(problemsOf(whole.replace('Eat.', '````\nEat.\n```'))).toEqual([
+      '20: begins a block of code that is never closed',
+    ]);
+  });
+});
+
+describe('withSection', () => {
+  const mended = (text: string) => withSection(text, section) ?? 'nothing';
+
+  test('leaves a whole skill alone, byte for byte', () => {
+    for (const text of [whole, whole.replaceAll('\n', '\r\n'), `${whole}\n\n`]) expect(mended(text)).toBe(text);
+  });
+
+  test('puts it at the end, or into the place of the old one', () => {
+    expect(mended(`${front}${body}`)).toBe(whole);
+    expect(mended(`${front}${body.trimEnd()}`)).toBe(whole);
+    const old = '## State Management\n\nMine.\n\n### Part\n\nOf it.\n';
+    expect(mended(`${front}${body}\n${old}`)).toBe(whole);
+    expect(mended(`${front}\n${old}\n## Phase 1: x\n`)).toBe(`${front}\n${section}\n## Phase 1: x\n`);
+    expect(mended(`${front}\n${old}\nNext\n====\n\nText.\n`)).toBe(`${front}\n${section}\nNext\n====\n\nText.\n`);
+  });
+
+  test('keeps the ends of line', () => {
+    const windows = `${front}${body}`.replaceAll('\n', '\r\n');
+    expect(mended(windows)).toBe(whole.replaceAll('\n', '\r\n'));
+    const old = `${windows}\r\n## State Management\r\nMine.\r\n\r\n## More\r\n`;
+    expect(mended(old)).toBe(`${whole}\n## More\n`.replaceAll('\n', '\r\n'));
+  });
+
+  test('one of several stays; one below another heading moves to the end with nothing that follows it', () => {
+    const twice = `${front}${body}\n## State Management\n\na\n\n## Between\n\nb\n\n## State Management\n\nc\n`;
+    expect(mended(twice)).toBe(`${front}${body}\n${section}\n## Between\n\nb\n\n`);
+    const below = `${front}\n## Notes\n\n### State Management\n\na\n\n### More\n\nb\n`;
+    expect(mended(below)).toBe(`${front}\n## Notes\n\n### More\n\nb\n\n${section}`);
+    const title = `${front}\n# State Management\n\n## Phase 1: a\n`;
+    expect(mended(title)).toBe(`${title}\n${section}`);
+  });
+
+  test('what stands in a block of code is text; an open block is not mended', () => {
+    const fenced = `${front}\n~~~\n## State Management\n~~~\n`;
+    expect(mended(fenced)).toBe(`${fenced}\n${section}`);
+    expect(withSection(`${front}\n\`\`\`\n## State Management\n`, section)).toBeNull();
+  });
+
+  test('whatever the text: the section is right then, a second time changes nothing, no other line is lost', () => {
+    const line = fc.constantFrom(
+      ...[
+        '',
+        '# A',
+        '## State Management',
+        '### state-management',
+        '# State Management',
+        '## B',
+        '### C',
+        'text',
+        '---',
+      ],
+      ...['===', '```', '~~~~', '```js', '- item', '  ## D  ##', 'Mine.', '\ttab', '`` ` ``', '## Phase 1: x', '\r'],
+    );
+    const eol = fc.constantFrom('\n', '\r\n');
+    fc.assert(
+      fc.property(fc.array(line, { maxLength: 30 }), eol, fc.boolean(), (lines, end, ends) => {
+        const text = lines.join(end) + (ends ? end : '');
+        const result = withSection(text, section);
+        if (result === null) {
+          expect(problemsOf(text).join()).toContain('never closed');
+          return;
+        }
+        expect(problemsOf(result).filter((problem) => problem.includes('section'))).toEqual([]);
+        expect(withSection(result, section)).toBe(result);
+        if (/state[ -]management/i.test(text)) return;
+        expect(result.startsWith(text.trimEnd())).toBe(true);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+const names = [
+  ...['discover', 'brief', 'spec', 'architect', 'epics', 'do', 'review', 'retro', 'pivot', 'party', 'library'],
+  ...['archive', 'present', 'quick'],
+].sort();
+const skills = join(templates, 'configs', 'cpm', 'skills');
+const textOf = (name: string) => readFileSync(join(skills, name, 'SKILL.md'), 'utf8');
+/** What is a skill's own. */
+const bodyOf = (name: string) => textOf(name).replace(section.trim(), '');
+const linesOf = (text: string) => text.split('\n').filter((line) => line.trim() !== '');
+
+test('the 14 skills are there, and nothing else', () => {
+  expect(readdirSync(skills).sort()).toEqual(names);
+  for (const name of names) expect(readdirSync(join(skills, name))).toEqual(['SKILL.md']);
+});
+
+describe.each(names)('skill %s', (name) => {
+  test('is sound, and of a length that is read', () => {
+    expect(checkSkill({ file: name, folder: name, text: textOf(name) }, section)).toEqual([]);
+    const { length } = textOf(name).trimEnd().split('\n');
+    expect(length).toBeGreaterThanOrEqual(60);
+    expect(length).toBeLessThanOrEqual(120);
+  });
+
+  test('says its input, what to ask, what its progress file holds and how to end', () => {
+    const text = bodyOf(name);
+    for (const heading of ['Input', 'What to ask', 'Output', 'Progress file', 'How to end']) {
+      expect(text).toContain(`\n## ${heading}\n`);
+    }
+    expect(text).toContain('$ARGUMENTS');
+    expect(text).toContain('**Use it**');
+    // Variables of a config template would have to be declared.
+    expect(text).not.toContain('{{');
+    // Every phase has steps.
+    for (const phase of text.split(/\n## Phase /).slice(1)) expect(phase.split('\n## ')[0]).toContain('\n1. ');
+  });
+
+  test('[manual] all 14 SKILL.md files reference CPM_SESSION_ID, and the path uses the session id pattern', () => {
+    expect(textOf(name)).toContain('CPM_SESSION_ID');
+    const paths = textOf(name).match(/[\w./]*\.cpm-progress[\w{}.-]*/g);
+    expect(paths).toEqual(['docs/plans/.cpm-progress-{session_id}.md', 'docs/plans/.cpm-progress.md']);
+  });
+
+  test('S3: names what may change the session id: /clear, a fork and a resume', () => {
+    const adoption =
+      textOf(name)
+        .split('\n')
+        .find((line) => line.startsWith('- **Adoption**')) ?? '';
+    for (const word of ['`/clear`', 'fork', 'resume']) expect(adoption).toContain(word);
+  });
+  test('shares at most half its lines with any other', () => {
+    const own = linesOf(bodyOf(name));
+    for (const other of names.filter((one) => one !== name)) {
+      const others = new Set(linesOf(bodyOf(other)));
+      const shared = own.filter((line) => others.has(line)).length;
+      expect([other, shared / own.length <= 0.5]).toEqual([other, true]);
+    }
+  });
+
+  test('what it suggests next are skills', () => {
+    const end = bodyOf(name).split('\n## How to end\n')[1] ?? '';
+    for (const [, suggested] of end.matchAll(/`([a-z]+)`/g)) expect(names).toContain(suggested as string);
+  });
+});
+
+describe('the shared section', () => {
+  test('S3: what every session of a group is told names the same three', () => {
+    expect(cpmRules).toMatch(/`\/clear`, a fork or a resume may change the id/);
+  });
+  test('S12: it names no CLAUDE.md, which a session may be without', () => {
+    expect(cpmRules).not.toContain('CLAUDE.md');
+  });
+  test('says where, when, adoption, the end, and what to do when nobody can answer', () => {
+    for (const word of [
+      'CPM_SESSION_ID',
+      'CLAUDE_CODE_SESSION_ID',
+      'Adoption',
+      'delete',
+      'Unattended',
+      'Next Action',
+    ]) {
+      expect(section).toContain(word);
+    }
+  });
+
+  test('its form is what our hooks read', () => {
+    const form = /```markdown\n([\s\S]*?)```/.exec(section)?.[1] ?? '';
+    expect(parseHeader(form)).toEqual({
+      skill: 'cpm:{name of this skill}',
+      phase: '{number} of {count} — {name}',
+      artifact: '{path of the artifact}',
+    });
+  });
+});

@@ -1,0 +1,54 @@
+/**
+ * Promises of docs/context.md: the commands, files and folders that it names are those of the program. Not covered:
+ * whether its sentences are true; the tests of each system are there for that.
+ */
+import { expect, test } from 'bun:test';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { loadWorkflowConfig } from '../../../src/context/faber/workflow-config.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { packageRoot } from '../../support/cli.ts';
+
+const text = readFileSync(join(packageRoot, 'docs', 'context.md'), 'utf8');
+
+test('every command it shows is one of the program', () => {
+  const groups = ['session', 'cpm', 'hook', 'handover', 'faber'];
+  const named = [...text.matchAll(/claude-code-agent ([a-z]+) ([a-z-]+)/g)].filter(([, group = '']) =>
+    groups.includes(group),
+  );
+  expect(new Set(named.map(([, group]) => group))).toEqual(new Set(groups));
+  const program = readFileSync(join(packageRoot, 'src/cli/entries.ts'), 'utf8');
+  const commands = new Set([...program.matchAll(/path: '([a-z]+ [a-z-]+)'/g)].map(([, path]) => path));
+  for (const [, group, name] of named) expect(commands).toContain(`${group} ${name}`);
+});
+
+test('every file of the package it shows is there, and so are the slash commands', () => {
+  for (const [, path = ''] of text.matchAll(/((?:examples|templates)\/[\w./-]+\.(?:sh|json|yaml))/g)) {
+    expect([path, existsSync(join(packageRoot, path))]).toEqual([path, true]);
+  }
+  for (const name of ['prime-context', 'session-end', 'workflow-run']) {
+    expect(text).toContain(`\`/${name}\``);
+    expect(text).toContain(`\`/cpm:${name}\``);
+    expect(text).toContain(`\`/fractary-faber:${name}\``);
+    for (const folder of ['configs/faber/commands', 'plugin/commands']) {
+      expect(existsSync(join(packageRoot, 'templates', folder, `${name}.md`))).toBe(true);
+    }
+  }
+});
+
+test('a project’s own workflow is read from where it says', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'cca docs '));
+  try {
+    const place = /`(\.fractary\/faber\/workflows\/<name>\.json)`/.exec(text)?.[1]?.replace('<name>', 'default') ?? '';
+    const path = join(folder, place);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, '{"phases": {"only": {}}}');
+    const { files } = createRealWorld();
+    const shipped = join(packageRoot, 'templates', 'faber');
+    const config = loadWorkflowConfig(files, { root: folder, top: folder }, { name: 'default', shipped });
+    expect(config).toMatchObject({ ok: true, value: { file: place, phases: ['only'] } });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});

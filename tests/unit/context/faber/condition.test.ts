@@ -1,0 +1,134 @@
+/**
+ * Promises: conditions mean what they say, with the place of what is wrong; nothing that stands in one is run, reaches
+ * what objects inherit, or throws; paths into the state are read in all their spellings.
+ */
+import { describe, expect, test } from 'bun:test';
+import { parseCondition, parsePath, valueAt } from '../../../../src/context/faber/condition.ts';
+import { fc } from '../../../support/property.ts';
+
+const state = { status: 'in_progress', n: 3, empty: '', list: ['a'], artifacts: { spec_path: 'specs/x.md', 'a b': 1 } };
+
+function holds(text: string): boolean {
+  const parsed = parseCondition(text);
+  if (!parsed.ok) throw new Error(`${parsed.column}: ${parsed.message}`);
+  return parsed.holds(state);
+}
+
+describe('a condition', () => {
+  test.each([
+    ['state.artifacts.spec_path != null', true],
+    ['state.artifacts.nothing != null', false],
+    ['state.artifacts.nothing == null', true],
+    ['state.nothing.at.all == null', true],
+    ["state.status == 'in_progress'", true],
+    ['state.status === "in_progress"', true],
+    ['state.status!="completed"', true],
+    ['state.n > 2 && state.n <= 3', true],
+    ['state.n<2||state.n>=3', true],
+    ['state.n < "2"', false],
+    ['state.n == "3"', false],
+    ['!state.empty', true],
+    ['!!state.n', true],
+    ['!(state.n == 3)', false],
+    ['! state.n == 3', false],
+    ['state.list[0] == "a"', true],
+    ["state['artifacts'].spec_path", true],
+    ["state.artifacts['a b'] == 1", true],
+    ['true', true],
+    ['null', false],
+    ['false || true && false', false],
+    ['(true || false) && true', true],
+    ['-1.5 < 0', true],
+    ['state.constructor == null', true],
+    ['state.__proto__ == null', true],
+    ['state.list.length == null', true],
+    ['state.status.length == null', true],
+  ])('%s is %p', (text, expected) => expect(holds(text)).toBe(expected));
+
+  test.each([
+    ['', 1, 'expected state'],
+    ['state', 1, 'expected a field'],
+    ['state.', 1, 'expected a field'],
+    ['state.a ==', 11, 'expected state'],
+    ['state.a = 1', 9, 'expected an operator'],
+    ['(state.a', 9, 'expected ")"'],
+    ['state.a)', 8, 'expected an operator'],
+    ['process.exit(1)', 1, 'expected state'],
+    ['state.a.b()', 10, 'expected an operator'],
+    ['state.a == "x', 12, 'expected state'],
+    ['1e5', 1, 'expected state'],
+    ['state.a == 1 == 2', 14, 'expected an operator'],
+    ['('.repeat(60) + ')'.repeat(60), 52, 'nests more'],
+    ['x'.repeat(1001), 1, 'longer than'],
+  ])('%s is refused at column %d', (text, column, message) => {
+    const parsed = parseCondition(text);
+    expect(parsed).toMatchObject({ ok: false, column });
+    expect((parsed as { message: string }).message).toContain(message);
+  });
+
+  test('never throws, and is true or false for any state', () => {
+    const word = fc.constantFrom(
+      ...[
+        'state',
+        '.a',
+        "['b']",
+        '[0]',
+        '==',
+        '!=',
+        '<',
+        '&&',
+        '||',
+        '!',
+        '(',
+        ')',
+        ' ',
+        'null',
+        'true',
+        '1',
+        '"x"',
+        '\\',
+      ],
+    );
+    const text = fc.oneof(
+      fc.string(),
+      fc.array(word, { maxLength: 12 }).map((words) => words.join('')),
+    );
+    expect(parseCondition('00').ok).toBe(false);
+    fc.assert(
+      fc.property(text, fc.jsonValue(), (condition, value) => {
+        const parsed = parseCondition(condition);
+        if (parsed.ok) expect(typeof parsed.holds(value)).toBe('boolean');
+        else expect(parsed.column).toBeGreaterThan(0);
+      }),
+    );
+  });
+});
+
+describe('a path into the state', () => {
+  test.each([
+    ['artifacts.spec_path', ['artifacts', 'spec_path']],
+    ['$.artifacts.spec_path', ['artifacts', 'spec_path']],
+    ["$['artifacts']['a b']", ['artifacts', 'a b']],
+    ['state.list[0]', ['list', 0]],
+    ['state', ['state']],
+    ['a..b', null],
+    ['a.', null],
+    ['', null],
+    ['a b', null],
+    ['a[b]', null],
+  ])('%s', (text, expected) => expect(parsePath(text)).toEqual(expected));
+
+  test('leads nowhere instead of into what objects inherit', () => {
+    expect(valueAt(state, ['artifacts', 'spec_path'])).toBe('specs/x.md');
+    expect(valueAt(state, ['list', 0])).toBe('a');
+    for (const path of [
+      ['constructor'],
+      ['list', 'length'],
+      ['status', 0],
+      ['nothing', 'more'],
+      ['toString', 'name'],
+    ]) {
+      expect(valueAt(state, path)).toBeUndefined();
+    }
+  });
+});

@@ -1,0 +1,126 @@
+/**
+ * Promises: when a session's copy of a resume file goes back into the project's own, no line that anybody added is
+ * lost, all sessions stay listed, what stands in the project wins, and a second time changes nothing.
+ */
+import { expect, test } from 'bun:test';
+import { mergeResume, nearestBase } from '../../../../src/context/handover/merge.ts';
+import { readResumeFile } from '../../../../src/context/handover/resume-file.ts';
+import { fc } from '../../../support/property.ts';
+
+const who = 'session a (id-a)';
+const file = (ids: string, next: string, body = 'Notes.\n', updated = '2026-01-06T12:00:00Z') =>
+  `---\nlast_updated: "${updated}"\nsession_id: ""\nsession_ids: [${ids}]\n\n` +
+  `# LOADING\nnext_action: "${next}"\n---\n\n${body}`;
+const merged = (base: string, ours: string, theirs: string) => {
+  const result = mergeResume({ base, ours, theirs, who });
+  expect(mergeResume({ base, ours: result, theirs, who })).toBe(result);
+  return result;
+};
+
+test('one side alone changed something', () => {
+  const base = file('"x"', 'plan');
+  const other = file('"x"', 'build', 'Notes.\nMore.\n');
+  expect(merged(base, base, other)).toBe(other);
+  expect(merged(base, other, base)).toBe(other);
+  expect(merged(base, other, other)).toBe(other);
+});
+
+test('hooks of other sessions wrote meanwhile: nobody is asked, and every id stays', () => {
+  const base = file('"a"', 'plan');
+  const ours = file('"a", "b"', 'plan', 'Notes.\n', '2026-01-06T13:00:00Z');
+  const theirs = file('"a", "a2"', 'build', 'Notes.\nDone: one.\n', '2026-01-06T14:00:00Z');
+  const facts = readResumeFile(merged(base, ours, theirs));
+  expect(facts).toMatchObject({ nextAction: 'build', lastUpdated: '2026-01-06T14:00:00Z' });
+  expect(new Set(facts.sessionIds)).toEqual(new Set(['a', 'a2', 'b']));
+  expect(merged(base, ours, theirs)).toEndWith('Notes.\nDone: one.\n');
+});
+
+test('a session that writes the file anew drops no session of others', () => {
+  const theirs = '---\nnext_action: "ship"\n---\nAll new.\n';
+  const result = merged(file('"a", "b"', 'plan'), file('"a", "b", "c"', 'plan'), theirs);
+  expect(new Set(readResumeFile(result).sessionIds)).toEqual(new Set(['a', 'b', 'c']));
+  expect(result).toContain('All new.');
+});
+
+test('both changed the same: the project keeps its own, the other words stand below, once', () => {
+  const result = merged(file('"a"', 'plan'), file('"a"', 'of a person'), file('"a"', 'of the session'));
+  expect(readResumeFile(result).nextAction).toBe('of a person');
+  expect(result).toStartWith(file('"a"', 'of a person'));
+  expect(result).toEndWith(
+    '\n## Also written by session a (id-a)\n\n' +
+      'Something else was written in its place meanwhile; what of it holds belongs above.\n\n' +
+      '    next_action: "of the session"\n',
+  );
+});
+
+test('changes in different places go together, whatever the ends of the lines', () => {
+  for (const eol of ['\n', '\r\n']) {
+    const text = (next: string, body: string) => file('"a"', next, body).replaceAll('\n', eol);
+    expect(merged(text('plan', 'One.\nTwo.'), text('plan', 'Zero.\nOne.\nTwo.'), text('go', 'One.\nTwo.'))).toBe(
+      text('go', 'Zero.\nOne.\nTwo.'),
+    );
+  }
+});
+
+test('a second time adds nothing, wherever blank lines seem to belong', () => {
+  const theirs = file('"a"', 'of the session', '\nDone.\n\n');
+  const result = merged(file('"a"', 'plan', ''), file('"a"', 'of a person', ''), theirs);
+  expect(result.match(/Done\./g)).toHaveLength(1);
+});
+
+test('fields side by side that both sides changed do not clash', () => {
+  const numbers = (one: number, two: number) => file('"a"', 'plan').replace('\n# ', `\none: ${one}\ntwo: ${two}\n# `);
+  expect(merged(numbers(1, 1), numbers(2, 1), numbers(1, 2))).toBe(numbers(2, 2));
+});
+
+test('a file that was written anew with other ends of lines is no other file', () => {
+  const [base, ours] = ['One.\nTwo.\nThree.\n', 'One.\nTwo.\nThree, says a person.\n'].map((body) =>
+    file('"a"', 'plan', body).replaceAll('\n', '\r\n'),
+  ) as [string, string];
+  const theirs = file('"a"', 'build', 'One.\nTwo.\nThree.\n');
+  const expected = ours.replace('"plan"', '"build"');
+  expect(merged(base, ours, theirs)).toBe(expected);
+  const lf = (text: string) => text.replaceAll('\r\n', '\n');
+  expect(merged(lf(base), lf(ours), theirs.replaceAll('\n', '\r\n'))).toBe(lf(expected));
+});
+
+test('a very large file is merged in a moment', () => {
+  const body = (word: string) => Array.from({ length: 30_000 }, (_, line) => `${word} ${line}\n`).join('');
+  const base = file('"a"', 'plan', body('of both'));
+  expect(merged(base, base.replace('plan', 'build'), `${base}More.\n`)).toBe(`${base.replace('plan', 'build')}More.\n`);
+  expect(merged(base, base.replace('plan', 'build'), file('"a"', 'plan', body('other')))).toContain(
+    '    other 29999\n',
+  );
+});
+
+test('of what a copy may have become it is compared with the nearest', () => {
+  const [committed, seeded] = [file('', 'plan'), file('"a", "b"', 'of a person', 'Long.\nNotes.\n')];
+  expect(nearestBase(committed, [seeded, committed])).toBe(committed);
+  expect(nearestBase(file('', 'build'), [seeded, committed])).toBe(committed);
+  expect(nearestBase(file('"a", "b"', 'build', 'Long.\nNotes.\n'), [seeded, committed])).toBe(seeded);
+  expect(nearestBase(seeded, [])).toBe('');
+});
+
+/** Few words, so that both sides often say the same. */
+const words = fc.array(fc.constantFrom('a', 'b', 'c', '', '---', 'next_action: x', '- y'), { maxLength: 7 });
+const free = words.map((lines) => lines.join('\n'));
+const structured = fc
+  .tuple(fc.subarray(['"x"', '"y"', '"z"']), fc.constantFrom('plan', 'build', 'ship'), free)
+  .map(([ids, next, body]) => file(ids.join(', '), next, body));
+
+test('whatever the three texts are, nothing that was added is lost', () => {
+  fc.assert(
+    fc.property(fc.oneof(structured, free), fc.oneof(structured, free), fc.oneof(structured, free), (base, o, t) => {
+      const result = mergeResume({ base, ours: o, theirs: t, who });
+      const lines = new Set(result.split(/\r?\n/).map((line) => line.trim()));
+      const old = new Set(base.split('\n'));
+      // What all hooks write is put together by its meaning.
+      const isOwn = (line: string) => /^(session_ids?|last_updated):/.test(line);
+      for (const line of [...o.split('\n'), ...t.split('\n')]) {
+        if (!old.has(line) && !isOwn(line) && line !== '') expect(lines).toContain(line.trim());
+      }
+      const ids = readResumeFile(result).sessionIds;
+      for (const id of readResumeFile(o).sessionIds) expect(ids).toContain(id);
+    }),
+  );
+});

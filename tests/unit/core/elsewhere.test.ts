@@ -1,0 +1,424 @@
+/**
+ * Promises: with a fleet, sessions go to other machines when they must, or when this one has no room and they may;
+ * without one, and in a rehearsal, everything is as it always was. What a lost machine may have cost is held until it
+ * is known, and never is more promised than the cap.
+ */
+import { describe, expect, test } from 'bun:test';
+import { thisMachine } from '../../../src/core/event.ts';
+import {
+  exchanged,
+  type GroupConfig,
+  noUsage,
+  roundUsd,
+  type SessionDefinition,
+  type Usage,
+} from '../../../src/core/group.ts';
+import type { FleetView, SchedulingContext } from '../../../src/core/plan/decision.ts';
+import { isolationOf } from '../../../src/core/plan/isolation.ts';
+import { heldOf } from '../../../src/core/plan/lost-attempts.ts';
+import { decide } from '../../../src/core/plan/schedule.ts';
+import { verdictsOf } from '../../../src/core/plan/verdicts.ts';
+import { foldEvents } from '../../../src/core/reduce.ts';
+import type { SessionRecord } from '../../../src/core/session-state.ts';
+import { fc } from '../../support/core-check.ts';
+import { attemptId, CoreLog, sessionDefinition, sid, usage } from '../../support/core-events.ts';
+
+const work = { repository: '/projects/one/.git', isolate: 'worktree' } as const;
+const [a, b, c] = [sid(1), sid(2), sid(3)];
+
+function fleet(view: Partial<FleetView> = {}): FleetView {
+  const said = { describe: () => ({ text: 'all are busy' }), withoutLogin: () => [] };
+  return { granted: new Map(), longWished: new Set(), localSlots: 2, ...said, ...view };
+}
+
+const placeOf = (id: string, host = 'one') => ({ host, token: `${host}:1:${id.slice(0, 3)}`, job: `slots-any/${id}` });
+const granted = (...ids: string[]) => new Map(ids.map((id) => [id, placeOf(id)]));
+
+function group(config: Partial<GroupConfig>, ...sessions: Partial<SessionDefinition>[]): CoreLog {
+  const log = new CoreLog({ maxConcurrentSessions: 10, ...config });
+  for (const [index, more] of sessions.entries())
+    log.addSession(sessionDefinition(index + 1, [], { ...work, ...more }));
+  return log.run();
+}
+
+function decided(log: CoreLog, context: Partial<SchedulingContext>): string[] {
+  return decide(log.state, { preparingMax: 100, ...context }).map((decision) => {
+    if (decision.do === 'start') return `start ${decision.sessionId.slice(0, 3)} ${decision.place?.host ?? 'here'}`;
+    if (decision.do === 'wish') return `wish ${decision.sessionId.slice(0, 3)}`;
+    return 'reason' in decision ? `${decision.do} ${decision.reason}` : decision.do;
+  });
+}
+
+const lost = (knownUsage: Usage, heldUsd: number): Usage => ({
+  ...knownUsage,
+  costUsd: roundUsd(knownUsage.costUsd + heldUsd),
+  heldUsd,
+});
+
+const verdict = (log: CoreLog, context: Partial<SchedulingContext>, id: string) =>
+  verdictsOf(log.state, { preparingMax: 100, ...context })(log.state.sessions.get(id) as SessionRecord);
+
+describe('where sessions work', () => {
+  test('here first, and elsewhere what finds no room', () => {
+    const log = group({}, {}, {}, {}, {});
+    expect(decided(log, { fleet: fleet() })).toEqual(['start 001 here', 'start 002 here', 'wish 003', 'wish 004']);
+    log.start(a).start(b);
+    expect(decided(log, { fleet: fleet() })).toEqual(['wish 003', 'wish 004', 'wait host']);
+    expect(decided(log, { fleet: fleet({ granted: granted(c) }) })).toEqual(['start 003 one', 'wish 004']);
+  });
+
+  test('what no machine can serve because their logins were refused does not wait; what may work here does', () => {
+    const refused = fleet({ withoutLogin: () => ['one', 'two'] });
+    const log = group({}, { requires: ['gpu'] }, {});
+    expect(decided(log, { fleet: refused })).toEqual(['start 002 here']);
+    expect(verdict(log, { fleet: refused }, a)).toMatchObject({
+      reason: 'no-host',
+      message: 'Session 001 is to work on a machine with gpu, and the login was refused on one and two.',
+      advice: {
+        commands: [
+          ['host', 'resume', 'one'],
+          ['host', 'resume', 'two'],
+        ],
+      },
+    });
+    expect(decided(group({ where: 'fleet' }, {}), { fleet: refused })).toEqual(['settle no-host']);
+    expect(decided(group({}, {}, {}, {}), { fleet: refused }).at(-1)).toBe('wish 003');
+  });
+
+  test('where the login of this machine was refused, who may goes elsewhere; who may not waits for no machine', () => {
+    const view = { fleet: fleet({ refusedHere: 'Not logged in.' }) };
+    const log = group({}, {}, { isolate: 'none' });
+    expect(decided(log, view)).toEqual(['wish 001', 'wait host']);
+    expect(verdict(log, view, a)).toMatchObject({
+      reason: 'host',
+      message: 'It waits for a slot of another machine: all are busy; the login of this machine was refused.',
+    });
+    expect(verdict(log, view, b)).toMatchObject({
+      reason: 'no-host',
+      message: 'Session 002 works here only, where the login was refused. Not logged in.',
+    });
+    expect(decided(log, { fleet: fleet({ refusedHere: 'No.', granted: granted(a) }) })).toEqual(['start 001 one']);
+    // What is only to be accepted costs nothing.
+    const made = group({}, { isolate: 'none' }).start(a);
+    made.add({ type: 'session_accepting', sessionId: a, attemptId: attemptId(a, 1), result: 'Done.', usage: noUsage });
+    made.pause(a, noUsage, 'interrupted');
+    expect(decided(made, view)).toEqual(['start 001 here']);
+    expect(decided(group({}, { isolate: 'none' }), view)).toEqual(['settle no-host']);
+    const nowhere = { fleet: fleet({ refusedHere: 'No.', withoutLogin: () => ['one', 'two'] }) };
+    expect(decided(group({}, {}), nowhere)).toEqual(['settle no-host']);
+    expect(verdict(log, nowhere, a)?.message).toBe(
+      'Session 001 is to work on another machine, and the login was refused on this machine, one and two.',
+    );
+  });
+
+  test('a slot that was granted is used, also when there is room here by now', () => {
+    expect(decided(group({}, {}), { fleet: fleet({ granted: granted(a) }) })).toEqual(['start 001 one']);
+  });
+
+  test('what runs elsewhere takes no room here, and the other way round', () => {
+    const log = group({}, {}, {}, {}).intendAt(a).intendAt(b);
+    expect(decided(log, { fleet: fleet({ localSlots: 1 }), preparingMax: 1 })).toEqual(['start 003 here']);
+    const room = { starts: 0, reason: 'memory', message: 'Too little memory.' } as const;
+    expect(decided(log, { fleet: fleet(), room })).toEqual(['wish 003', 'wait host']);
+    expect(decided(log, { fleet: fleet({ granted: granted(c) }), room })).toEqual(['start 003 one']);
+  });
+
+  test('where there is no room here, who cannot go elsewhere hears what is short, and keeps nobody else', () => {
+    const log = group({}, { isolate: 'none' }, {});
+    const room = { starts: 0, reason: 'memory', message: 'Too little memory.' } as const;
+    expect(decided(log, { fleet: fleet(), room })).toEqual(['wish 002', 'wait memory']);
+    expect(verdict(log, { fleet: fleet(), room }, a)?.reason).toBe('memory');
+    expect(verdict(log, { fleet: fleet(), room }, b)?.reason).toBe('host');
+  });
+
+  test.each<[string, Partial<GroupConfig>, Partial<SessionDefinition>]>([
+    ['labels', {}, { requires: ['gpu'] }],
+    ['a machine by name', {}, { host: 'one' }],
+    ['a group that works in the fleet', { where: 'fleet' }, {}],
+  ])('%s: it must go, and waits for a slot', (_, config, more) => {
+    const log = group(config, more);
+    expect(decided(log, { fleet: fleet() })).toEqual(['wish 001', 'wait host']);
+    expect(decided(log, { fleet: fleet({ granted: granted(a) }) })).toEqual(['start 001 one']);
+    // In a rehearsal nothing is asked of machines.
+    expect(decided(log, {})).toEqual(['start 001 here']);
+  });
+
+  test('no more slots are wished for than sessions can be prepared before they are taken back', () => {
+    const log = group({ where: 'fleet' }, ...Array(9).fill({}));
+    const few = { preparingMax: 1 };
+    const wishes = (context: Partial<SchedulingContext>) =>
+      decided(log, { ...few, ...context }).filter((decision) => decision.startsWith('wish'));
+    expect(wishes({ fleet: fleet() })).toEqual(['wish 001', 'wish 002', 'wish 003', 'wish 004']);
+    expect(verdict(log, { ...few, fleet: fleet() }, sid(5))?.reason).toBe('starting');
+    // What nobody grants keeps nobody else, nor does what has been sent.
+    expect(wishes({ fleet: fleet({ longWished: new Set([a, b]) }) })).toHaveLength(6);
+    log.intendAt(a).intendAt(b);
+    expect(wishes({ fleet: fleet() })).toHaveLength(4);
+    expect(wishes({ fleet: fleet(), inQueue: new Set([a, b]) })).toHaveLength(2);
+    expect(wishes({ fleet: fleet({ granted: granted(c) }) })).toHaveLength(3);
+  });
+
+  test('a wish says what is needed, and why it waits', () => {
+    const log = group({}, { requires: ['gpu', 'node20'] });
+    const [wish] = decide(log.state, { preparingMax: 1, fleet: fleet() });
+    expect(wish).toEqual({ do: 'wish', sessionId: a, needs: { requires: ['gpu', 'node20'] } });
+    expect(verdict(log, { fleet: fleet() }, a)).toMatchObject({
+      reason: 'host',
+      message: 'It waits for a slot with gpu and node20: all are busy.',
+    });
+  });
+
+  test('the machine on which it worked last is asked first, until it is lost or the session works elsewhere', () => {
+    const log = group({ where: 'fleet' }, {}, { host: 'one' });
+    const preferred = () =>
+      decide(log.state, { preparingMax: 9, fleet: fleet() }).flatMap((decision) =>
+        decision.do === 'wish' ? [decision.prefer] : [],
+      );
+    const work = (id: string, to: string) => {
+      log.add({ type: 'session_moved', sessionId: id, to });
+      log.intendAt(id, to);
+    };
+    expect(preferred()).toEqual([undefined, undefined]);
+    work(a, 'one');
+    work(b, 'one');
+    log.pause(a, noUsage, 'slice').pause(b, noUsage, 'slice');
+    // The other one asks for a machine by itself.
+    expect(preferred().toSorted()).toEqual(['one', undefined]);
+    log.start(b).complete(b);
+    work(a, 'one');
+    log.loseHost(a, lost(usage(0.1), 1));
+    expect(preferred()).toEqual([undefined]);
+    // Its late books have come: whether it is to be trusted again is not known.
+    log.add({ type: 'session_booked', sessionId: a, attemptId: attemptId(a, 2), usage: usage(0.2) });
+    expect(preferred()).toEqual([undefined]);
+    work(a, 'two');
+    log.pause(a, noUsage, 'interrupted');
+    expect(preferred()).toEqual(['two']);
+    log.add({ type: 'session_moved', sessionId: a, from: 'two', to: thisMachine });
+    log.start(a).pause(a, noUsage, 'interrupted');
+    expect(preferred()).toEqual([undefined]);
+  });
+
+  test('the machine that has its files is waited for five seconds, also while there is room here', () => {
+    const log = group({}, {}, {});
+    log.add({ type: 'session_moved', sessionId: a, to: 'one' });
+    log.intendAt(a, 'one').pause(a, noUsage, 'interrupted');
+    expect(decided(log, { fleet: fleet() }).toSorted()).toEqual(['start 002 here', 'wish 001']);
+    expect(decided(log, { fleet: fleet({ longWished: new Set([a]) }) })).toContain('start 001 here');
+    expect(decided(log, { fleet: fleet({ granted: granted(a) }) })).toContain('start 001 one');
+    // Without a fleet nobody is waited for.
+    expect(decided(log, { fleet: null })).toContain('start 001 here');
+  });
+
+  test('a group that stays here asks nobody', () => {
+    expect(decided(group({ where: 'local' }, {}, {}, {}), { fleet: fleet() })).toEqual([
+      ...['start 001 here', 'start 002 here', 'start 003 here'],
+    ]);
+  });
+
+  test.each<[string, Partial<GroupConfig>, Partial<SessionDefinition>, FleetView | null, RegExp]>([
+    ['no fleet', {}, { requires: ['gpu'] }, null, /on a machine with gpu, and no fleet is set up here\.$/],
+    ['no fleet for a group that works there', { where: 'fleet' }, {}, null, /on another machine, and no fleet/],
+    ['no worktree', {}, { host: 'one', isolate: 'none' }, fleet(), /on the machine one, and without a worktree/],
+    [
+      'a group that stays here',
+      { where: 'local' },
+      { host: 'one' },
+      fleet(),
+      /and its group works on this machine only/,
+    ],
+  ])('%s: one sentence, and the run ends when nothing else is left', (_, config, more, view, sentence) => {
+    const log = group(config, more, config.where === 'fleet' ? more : {});
+    if (config.where !== 'fleet') {
+      expect(decided(log, { fleet: view })).toEqual(['start 002 here']);
+      log.start(b).complete(b);
+    }
+    expect(verdict(log, { fleet: view }, a)).toMatchObject({
+      reason: 'no-host',
+      message: expect.stringMatching(sentence),
+    });
+    expect(decide(log.state, { preparingMax: 1, fleet: view })).toMatchObject([
+      { do: 'settle', status: 'paused', reason: 'no-host', message: expect.stringMatching(sentence) },
+    ]);
+  });
+
+  test('one that can never start does not end a run in which another one waits for a slot', () => {
+    const log = group({}, { host: 'one', isolate: 'none' }, { requires: ['gpu'] });
+    expect(decided(log, { fleet: fleet() })).toEqual(['wish 002', 'wait host']);
+  });
+
+  test('whoever must go gets a worktree, and so the whole group', () => {
+    const log = new CoreLog({});
+    log.addSession(sessionDefinition(1, [], { repository: '/r/.git', requires: ['gpu'] }));
+    log.addSession(sessionDefinition(2, [], { repository: '/r2/.git' }));
+    expect(isolationOf(log.state, a)).toBe('worktree');
+    expect(isolationOf(log.state, b)).toBe('worktree');
+  });
+
+  test('what only waits to be accepted is accepted here', () => {
+    const log = group({ where: 'fleet' }, { accept: 'true' }).intendAt(a);
+    log.add({ type: 'session_accepting', sessionId: a, attemptId: attemptId(a, 1), result: 'Done.', usage: noUsage });
+    log.pause(a, noUsage, 'interrupted');
+    expect(decided(log, { fleet: fleet() })).toEqual(['start 001 here']);
+  });
+
+  test('a place is kept for a wish, but not for one that nobody grants for long', () => {
+    const log = group({ maxConcurrentSessions: 2 }, { requires: ['gpu'] }, {}, {});
+    expect(decided(log, { fleet: fleet() })).toEqual(['start 002 here', 'wish 001']);
+    const longWished = new Set([a]);
+    expect(decided(log, { fleet: fleet({ longWished }) })).toEqual(['start 002 here', 'start 003 here', 'wish 001']);
+  });
+
+  test('while a group pauses, and at a closed gate, nothing is wished for', () => {
+    const log = group({ where: 'fleet' }, {});
+    const gate = { untilMs: 5, mayProbe: false };
+    expect(decided(log, { fleet: fleet(), gate })).toEqual(['wait limit']);
+    log.add({ type: 'group_pausing', reason: 'user' });
+    expect(decided(log, { fleet: fleet() })).toEqual(['settle user']);
+  });
+});
+
+describe('money', () => {
+  const cap = { maxBudgetUsd: 100, where: 'fleet' } as const;
+  const reserved = (log: CoreLog, id: string) => {
+    const starts = decide(log.state, { preparingMax: 9, fleet: fleet({ granted: granted(a, b, c) }) });
+    const start = starts.find((decision) => decision.do === 'start' && decision.sessionId === id);
+    return start?.do === 'start' ? start.reserveUsd : undefined;
+  };
+
+  test('an attempt elsewhere gets a tenth of what is left, at least half a dollar, or what is left', () => {
+    expect(reserved(group(cap, {}, {}), a)).toBe(10);
+    expect(reserved(group(cap, {}, {}), b)).toBe(9);
+    expect(reserved(group({ ...cap, maxBudgetUsd: 2 }, {}), a)).toBe(0.5);
+    expect(reserved(group({ ...cap, maxBudgetUsd: 0.3 }, {}), a)).toBe(0.3);
+    expect(reserved(group(cap, { maxBudgetUsd: 20 }), a)).toBe(2);
+    expect(reserved(group({ where: 'fleet' }, {}), a)).toBeUndefined();
+  });
+
+  test('nothing is wished for that could not be paid', () => {
+    const log = group({ ...cap, maxBudgetUsd: 1 }, {}, {}, {});
+    expect(decided(log, { fleet: fleet() })).toEqual(['wish 001', 'wish 002']);
+  });
+
+  const known: Usage = {
+    ...usage(0.2, 40),
+    models: { m: { costUsd: 0.2, tokens: { ...noUsage.tokens, output: 40 } } },
+  };
+  test('what a lost machine may have cost is held, until the late books replace all of it', () => {
+    const log = group(cap, {}).intendAt(a, 'one', 10).loseHost(a, lost(known, 9.8));
+    const { state } = log;
+    expect(state.usage).toMatchObject({ costUsd: 10, heldUsd: 9.8 });
+    expect(state.reservedUsd).toBe(0);
+    expect(state.sessions.get(a)).toMatchObject({ queued: true, state: { status: 'paused', reason: 'host-lost' } });
+    expect(reserved(log, a)).toBe(9);
+    const exact = { ...usage(0.4, 90), models: { m: { costUsd: 0.4, tokens: { ...noUsage.tokens, output: 90 } } } };
+    log.add({ type: 'session_booked', sessionId: a, attemptId: attemptId(a, 1), usage: exact });
+    expect(state.usage).toEqual({ ...exact });
+    expect(state.sessions.get(a)?.usage).toEqual({ ...exact });
+    expect(state.sessions.get(a)?.lost).toBeUndefined();
+    expect(() => log.add({ type: 'session_booked', sessionId: a, attemptId: attemptId(a, 1), usage: exact })).toThrow(
+      'lost no attempt',
+    );
+  });
+
+  test.each([
+    ['freed', 0.2],
+    ['booked', 10],
+  ] as const)('late books also replace what a person has %s', (_, costUsd) => {
+    const log = group(cap, {}).intendAt(a, 'one', 10).loseHost(a, lost(known, 9.8));
+    const { heldUsd: _held, ...rest } = lost(known, 9.8);
+    log.add({ type: 'session_cost_settled', sessionId: a, usage: { ...rest, costUsd } });
+    expect(log.state.usage).toMatchObject({ costUsd });
+    log.add({ type: 'session_booked', sessionId: a, attemptId: attemptId(a, 1), usage: usage(0.4) });
+    expect(log.state.usage.costUsd).toBe(0.4);
+    expect(log.state.usage.heldUsd).toBeUndefined();
+    expect(log.state.sessions.get(a)?.usage.costUsd).toBe(0.4);
+  });
+
+  test('a machine that comes back after the group has ended changes only the sums', () => {
+    const log = group(cap, {}).intendAt(a, 'one', 10).loseHost(a, lost(known, 9.8)).start(a, 'resume', 9);
+    const book = { type: 'session_booked', sessionId: a, attemptId: attemptId(a, 1), usage: usage(0.3) } as const;
+    log.complete(a, usage(1)).add({ type: 'group_completed' }).add(book);
+    expect(log.state.status).toBe('completed');
+    expect(log.state.usage.costUsd).toBe(1.3);
+    expect(log.state.usage).toEqual(foldEvents(log.events)?.usage as Usage);
+  });
+
+  test('a part of a sum becomes another one to the sixth digit', () => {
+    const amount = fc.integer({ min: 0, max: 50_000_000 }).map((micro) => micro / 1e6);
+    const some = fc.tuple(amount, fc.nat(1e6), fc.constantFrom('m', 'n')).map(([usd, output, model]): Usage => {
+      const tokens = { ...noUsage.tokens, output };
+      return { ...noUsage, costUsd: usd, tokens, models: { [model]: { costUsd: usd, tokens } } };
+    });
+    fc.assert(
+      fc.property(fc.array(some, { maxLength: 6 }), some, some, amount, (others, before, after, held) => {
+        const log = group({ maxBudgetUsd: 1e6 }, {});
+        for (const other of others) log.start(a, 'resume').pause(a, other, 'interrupted');
+        log.intendAt(a, 'one', 100).loseHost(a, lost(before, held));
+        for (const other of others) log.start(a, 'resume').pause(a, other, 'interrupted');
+        log.add({ type: 'session_booked', sessionId: a, attemptId: attemptId(a, others.length + 1), usage: after });
+        const twice = [...others, ...others, after].reduce((sum, { costUsd }) => roundUsd(sum + costUsd), 0);
+        expect(log.state.usage.costUsd).toBe(twice);
+        expect(log.state.sessions.get(a)?.usage).toEqual(log.state.usage);
+        expect(log.state.usage.heldUsd).toBeUndefined();
+      }),
+    );
+  });
+
+  test('held is what was reserved and is not known to be spent', () => {
+    const attempt = { reservedUsd: 0.5 } as Parameters<typeof heldOf>[0];
+    expect(heldOf(attempt, 0.012)).toBe(0.488);
+    expect(heldOf(attempt, 0.6)).toBe(0);
+    expect(heldOf({} as typeof attempt, 0.6)).toBe(0);
+  });
+
+  test('the sum of what is spent, reserved and held never passes the cap, whatever is lost and found', () => {
+    const step = fc.tuple(
+      fc.constantFrom('lose', 'book', 'end', 'look', 'settle'),
+      fc.nat(2),
+      fc.double({ min: 0, max: 1, noNaN: true }),
+    );
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 40 }), fc.array(step, { maxLength: 40 }), (maxBudgetUsd, steps) => {
+        const log = group({ maxBudgetUsd, where: 'fleet' }, {}, {}, {});
+        for (const [what, index, share] of steps) act(log, what, sid(index + 1), share);
+        expect(log.state.usage).toEqual(foldEvents(log.events)?.usage as Usage);
+      }),
+    );
+  });
+
+  /** Something happens to the session, if it can; then all that is decided is done. */
+  function act(log: CoreLog, what: string, id: string, share: number): void {
+    const { state } = log;
+    const record = state.sessions.get(id) as SessionRecord;
+    const cap2 = state.group.config.maxBudgetUsd as number;
+    if (record.state.status === 'running') {
+      const { reservedUsd = 0 } = record.state.attempt;
+      const spent = roundUsd(reservedUsd * share);
+      if (what === 'lose') log.loseHost(id, lost(usage(spent), heldOf(record.state.attempt, spent)));
+      if (what === 'end') log.pause(id, usage(spent), 'interrupted');
+    } else if (record.lost?.[0] !== undefined && what === 'book') {
+      const { attempt, usage: counted } = record.lost[0];
+      // A machine cannot have spent more than was reserved, nor less than it had told.
+      const least = counted.costUsd - (counted.heldUsd ?? 0);
+      log.add({
+        type: 'session_booked',
+        sessionId: id,
+        attemptId: attempt.id,
+        usage: usage(roundUsd(least + (counted.heldUsd ?? 0) * share)),
+      });
+    } else if (record.usage.heldUsd !== undefined && what === 'settle') {
+      const { heldUsd: _held, ...rest } = record.usage;
+      log.add({ type: 'session_cost_settled', sessionId: id, usage: rest });
+    }
+    const view = fleet({ granted: granted(a, b, c) });
+    for (const decision of decide(state, { preparingMax: 9, fleet: view })) {
+      if (decision.do === 'start') log.intendAt(decision.sessionId, 'one', decision.reserveUsd);
+    }
+    expect(roundUsd(state.usage.costUsd + state.reservedUsd)).toBeLessThanOrEqual(cap2);
+  }
+
+  test('of models nothing is left where nothing was used', () => {
+    expect(exchanged(known, known, noUsage)).toEqual(noUsage);
+  });
+});

@@ -1,0 +1,43 @@
+/** Promises: failures read as a sentence and a next step; broken promises of the code are loud and marked as ours. */
+import { expect, test } from 'bun:test';
+import { advise } from '../../../src/core/advice.ts';
+import { assert, describeFailure, errorText, fail, needsPerson, ok, unreachable } from '../../../src/core/failure.ts';
+
+test('a failure is told with its next step', () => {
+  const result = fail('busy', 'Another runner holds the group.', 'Wait for it.');
+  expect(result).toEqual({
+    ok: false,
+    failure: {
+      reason: 'busy',
+      message: 'Another runner holds the group.',
+      next: { sentence: 'Wait for it.', commands: [] },
+    },
+  });
+  expect(describeFailure(result.failure)).toBe('Another runner holds the group. Wait for it.');
+  expect(describeFailure({ ...result.failure, next: advise('') })).toBe('Another runner holds the group.');
+  expect(ok(1)).toEqual({ ok: true, value: 1 });
+});
+
+test('broken promises throw', () => {
+  expect(() => assert(true, 'x')).not.toThrow();
+  expect(() => assert(0, 'zero is not enough')).toThrow('Internal error: zero is not enough');
+  expect(() => unreachable({ kind: 'new' } as never)).toThrow('Internal error: unexpected {"kind":"new"}');
+});
+
+test('only trouble that would hit every session alike needs a person', () => {
+  const reasons = [
+    'not-logged-in',
+    'billing',
+    'claude-missing',
+    'claude-unproven',
+    'no-result',
+    'limit',
+    'permission',
+    'project-missing',
+  ];
+  expect(reasons.filter(needsPerson)).toEqual(['not-logged-in', 'billing', 'claude-missing', 'claude-unproven']);
+});
+
+test('whatever was thrown has a text', () => {
+  expect([new Error('broken'), 'plain', undefined, 7].map(errorText)).toEqual(['broken', 'plain', 'undefined', '7']);
+});

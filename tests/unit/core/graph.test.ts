@@ -1,0 +1,169 @@
+/**
+ * Promises: a group that is no graph is refused with the sessions named as people call them; a reported cycle is a
+ * real one; order, chains and waves mean what their comments say; size and shape do not overflow anything.
+ */
+import { describe, expect, test } from 'bun:test';
+import { allDependentsOf, buildGraph, dependentsOf, type SessionGraph } from '../../../src/core/graph.ts';
+import { fc } from '../../support/core-check.ts';
+import { sid } from '../../support/core-events.ts';
+import { everyGraph } from '../../support/core-exhaustive.ts';
+
+interface Node {
+  readonly id: string;
+  readonly name?: string;
+  readonly dependsOn: readonly string[];
+}
+
+function nodes(dependsOn: readonly (readonly number[])[]): Node[] {
+  return dependsOn.map((dependencies, index) => ({ id: sid(index), dependsOn: dependencies.map(sid) }));
+}
+
+function graphOf(dependsOn: readonly (readonly number[])[]): SessionGraph {
+  const result = buildGraph(nodes(dependsOn));
+  if (!result.ok) throw new Error(result.failure.message);
+  return result.value;
+}
+
+function failureOf(sessions: readonly Node[]) {
+  const result = buildGraph(sessions);
+  return result.ok ? null : result.failure;
+}
+
+/** The labels in the message of a cycle. */
+function cycleIn(sessions: readonly Node[]): string[] {
+  const failure = failureOf(sessions);
+  expect(failure?.reason).toBe('cycle');
+  return (failure?.message.match(/cycle: (.*)\.$/)?.[1] ?? '').split(' -> ');
+}
+
+/** Every label depends on the one after it, and the last is the first. */
+function isCycle(sessions: readonly Node[], labels: readonly string[]): boolean {
+  const byLabel = new Map(sessions.map((session) => [session.name ?? session.id.slice(0, 3), session]));
+  const depends = (from: string, to: string) =>
+    byLabel.get(from)?.dependsOn.includes(byLabel.get(to)?.id as string) === true;
+  const simple = new Set(labels.slice(1)).size === labels.length - 1;
+  return (
+    simple &&
+    labels.length >= 2 &&
+    labels[0] === labels.at(-1) &&
+    labels.slice(1).every((label, index) => depends(labels[index] as string, label))
+  );
+}
+
+describe('refused', () => {
+  test('an id twice', () => {
+    const failure = failureOf([...nodes([[]]), ...nodes([[]])]);
+    expect(failure).toMatchObject({ reason: 'duplicate', message: 'Only one session of a group can be called 000.' });
+  });
+
+  test('a name twice', () => {
+    const named = [0, 1].map((number) => ({ id: sid(number), name: 'lib', dependsOn: [] }));
+    expect(failureOf(named)).toMatchObject({
+      reason: 'duplicate',
+      message: 'Only one session of a group can be called lib.',
+    });
+  });
+
+  test('a dependency that is not there', () => {
+    const failure = failureOf([{ id: sid(1), name: 'app', dependsOn: [sid(7)] }]);
+    expect(failure?.reason).toBe('unknown-dependency');
+    expect(failure?.message).toBe(`Session app depends on ${sid(7)}, which is not in the group.`);
+  });
+
+  test('a session that depends on itself', () => {
+    expect(cycleIn(nodes([[], [1]]))).toEqual(['001', '001']);
+  });
+
+  test('a cycle, told in the direction in which people depend and without its surroundings', () => {
+    const sessions = [
+      { id: sid(1), name: 'before', dependsOn: [] },
+      { id: sid(2), name: 'a', dependsOn: [sid(1), sid(4)] },
+      { id: sid(3), name: 'b', dependsOn: [sid(2)] },
+      { id: sid(4), name: 'c', dependsOn: [sid(3)] },
+      { id: sid(5), name: 'behind', dependsOn: [sid(4)] },
+    ];
+    const path = cycleIn(sessions);
+    expect(path).toHaveLength(4);
+    expect(path.toSorted().slice(0, 1)).toEqual(['a']);
+    expect(isCycle(sessions, path)).toBe(true);
+  });
+
+  test('every digraph over three sessions is a graph or has a real cycle', () => {
+    const pairs = [0, 1, 2].flatMap((from) => [0, 1, 2].map((to) => [from, to] as const));
+    const acyclic = new Set(everyGraph(3, false).map((graph) => JSON.stringify(graph)));
+    for (let mask = 0; mask < 2 ** pairs.length; mask += 1) {
+      const dependsOn: number[][] = [[], [], []];
+      pairs.forEach(([from, to], bit) => {
+        if (mask & (1 << bit)) dependsOn[from]?.push(to);
+      });
+      const sessions = nodes(dependsOn);
+      if (acyclic.has(JSON.stringify(dependsOn))) expect(failureOf(sessions)).toBeNull();
+      else expect([dependsOn, isCycle(sessions, cycleIn(sessions))]).toEqual([dependsOn, true]);
+    }
+  });
+});
+
+describe('size', () => {
+  const long = Array.from({ length: 10_000 }, (_, index) => (index === 0 ? [] : [index - 1]));
+
+  test('a chain of 10,000', () => {
+    const { order, chain, wave, graph } = graphOf(long);
+    expect([order.length, chain.get(sid(0)), wave.get(sid(9999))]).toEqual([10_000, 10_000, 9999]);
+    expect(allDependentsOf(graph, sid(0)).size).toBe(9999);
+  });
+
+  test('a cycle of 10,000 is told in one short line', () => {
+    const failure = failureOf(nodes(long.with(0, [9999])));
+    expect(failure?.reason).toBe('cycle');
+    expect(failure?.message.length).toBeLessThan(300);
+    expect(failure?.message).toContain('(9985 more)');
+  });
+
+  test('10,000 dependents of one', () => {
+    const { chain, graph } = graphOf(Array.from({ length: 10_001 }, (_, index) => (index === 0 ? [] : [0])));
+    expect(chain.get(sid(0))).toBe(2);
+    expect(dependentsOf(graph, sid(0))).toHaveLength(10_000);
+  });
+});
+
+test('an empty group is a graph', () => expect(graphOf([]).order).toEqual([]));
+
+test('a dependency named twice counts once', () => {
+  const { order, graph } = graphOf([[], [0, 0]]);
+  expect(order).toEqual([sid(0), sid(1)]);
+  expect(dependentsOf(graph, sid(0))).toEqual([sid(1)]);
+});
+
+test('independent sessions keep the order in which they were added', () => {
+  expect(graphOf([[2], [], [], []]).order).toEqual([1, 2, 3, 0].map(sid));
+});
+
+test('order, chain, wave and dependents of every group of four', () => {
+  for (const dependsOn of everyGraph(4, false)) {
+    const { order, chain, wave, graph } = graphOf(dependsOn);
+    const chainFrom = (node: number): number =>
+      1 + Math.max(0, ...[0, 1, 2, 3].filter((other) => dependsOn[other]?.includes(node)).map(chainFrom));
+    const waveOf = (node: number): number => 1 + Math.max(-1, ...(dependsOn[node] ?? []).map(waveOf));
+    const below = (node: number): number[] =>
+      [0, 1, 2, 3].filter((other) => dependsOn[other]?.includes(node)).flatMap((other) => [other, ...below(other)]);
+    expect(order.toSorted()).toEqual([0, 1, 2, 3].map(sid));
+    for (const node of [0, 1, 2, 3]) {
+      const later = (dependsOn[node] ?? []).every((other) => order.indexOf(sid(other)) < order.indexOf(sid(node)));
+      expect([dependsOn, later]).toEqual([dependsOn, true]);
+      expect([chain.get(sid(node)), wave.get(sid(node))]).toEqual([chainFrom(node), waveOf(node)]);
+      expect(allDependentsOf(graph, sid(node))).toEqual(new Set(below(node).map(sid)));
+    }
+  }
+});
+
+test('a cycle hidden in a large random group is found and real', () => {
+  const graphs = fc.array(fc.array(fc.nat({ max: 19 }), { maxLength: 3 }), { minLength: 20, maxLength: 20 });
+  fc.assert(
+    fc.property(graphs, (dependsOn) => {
+      const sessions = nodes(dependsOn);
+      const failure = failureOf(sessions);
+      if (failure === null) return true;
+      return failure.reason === 'cycle' && (failure.message.includes(' more)') || isCycle(sessions, cycleIn(sessions)));
+    }),
+  );
+});

@@ -1,0 +1,84 @@
+/** Promises: usages add up in any order and grouping, model by model, and an estimate stays one. */
+import { expect, test } from 'bun:test';
+import { addUsage, defaultGroupConfig, noUsage, type Usage } from '../../../src/core/group.ts';
+import { fc } from '../../support/core-check.ts';
+
+const counts = fc.nat({ max: 1e6 });
+const tokens = fc.record({ input: counts, output: counts, cacheRead: counts, cacheCreation: counts });
+/** Costs are whole numbers here, so that sums are exact. */
+const modelUsages = fc.record({ costUsd: counts, tokens });
+const usages: fc.Arbitrary<Usage> = fc
+  .record({
+    costUsd: counts,
+    tokens,
+    durationMs: counts,
+    turns: counts,
+    estimated: fc.boolean(),
+    models: fc.dictionary(fc.constantFrom('opus', 'sonnet', 'haiku'), modelUsages),
+  })
+  .map(({ estimated, ...usage }) => ({ ...usage, ...(estimated ? { estimated: true as const } : {}) }));
+
+test('S18: the defaults are those of the specification', () => {
+  expect(defaultGroupConfig).toEqual({
+    maxConcurrentSessions: 3,
+    respectDependencies: true,
+    pauseOnError: true,
+    errorThreshold: 2,
+    onBudgetExceeded: 'pause',
+    warningThreshold: 0.8,
+  });
+});
+
+test('nothing added is nothing changed', () => {
+  fc.assert(fc.property(usages, (usage) => expect(addUsage(usage, noUsage)).toEqual(usage)));
+});
+
+test('order and grouping do not matter', () => {
+  fc.assert(fc.property(usages, usages, (a, b) => expect(addUsage(a, b)).toEqual(addUsage(b, a))));
+  fc.assert(
+    fc.property(usages, usages, usages, (a, b, c) =>
+      expect(addUsage(addUsage(a, b), c)).toEqual(addUsage(a, addUsage(b, c))),
+    ),
+  );
+});
+
+test('models are summed each on its own; a sum with an estimate is an estimate', () => {
+  const one = (costUsd: number) => ({ costUsd, tokens: { input: costUsd, output: 1, cacheRead: 0, cacheCreation: 0 } });
+  const a: Usage = { ...noUsage, ...one(3), turns: 1, durationMs: 10, models: { opus: one(1), haiku: one(2) } };
+  const b: Usage = { ...noUsage, ...one(4), turns: 2, durationMs: 20, estimated: true, models: { opus: one(4) } };
+  expect(addUsage(a, b)).toEqual({
+    costUsd: 7,
+    tokens: { input: 7, output: 2, cacheRead: 0, cacheCreation: 0 },
+    durationMs: 30,
+    turns: 3,
+    estimated: true,
+    models: { opus: { ...one(5), tokens: { ...one(5).tokens, output: 2 } }, haiku: one(2) },
+  });
+});
+
+test('adding changes neither side', () => {
+  fc.assert(
+    fc.property(usages, usages, (a, b) => {
+      const before = JSON.stringify([a, b]);
+      addUsage(a, b);
+      expect(JSON.stringify([a, b])).toBe(before);
+    }),
+  );
+});
+
+test('F13: sums of money are exact to the sixth digit, in whatever order they come', () => {
+  const one = (costUsd: number): Usage => ({
+    ...noUsage,
+    costUsd,
+    models: { opus: { costUsd, tokens: noUsage.tokens } },
+  });
+  expect(addUsage(one(0.1), one(0.2)).costUsd).toBe(0.3);
+  const micros = fc.array(fc.nat({ max: 1e9 }), { maxLength: 50 });
+  fc.assert(
+    fc.property(micros, (parts) => {
+      const sum = parts.reduce((usage, part) => addUsage(usage, one(part / 1e6)), noUsage);
+      const usd = parts.reduce((a, b) => a + b, 0) / 1e6;
+      expect([sum.costUsd, sum.models.opus?.costUsd ?? 0]).toEqual([usd, usd]);
+    }),
+  );
+});

@@ -1,0 +1,180 @@
+/**
+ * Promises: the plan kept up to date event by event is the plan made from scratch, in large random groups, over
+ * several runs, and when sessions come, go or change in between.
+ */
+import { describe, expect, test } from 'bun:test';
+import { allBlockers, type Plan, planOf, willNotRun } from '../../../src/core/plan/plan.ts';
+import { decide } from '../../../src/core/plan/schedule.ts';
+import { foldEvents } from '../../../src/core/reduce.ts';
+import type { SessionRecord } from '../../../src/core/session-state.ts';
+import type { GroupState } from '../../../src/core/state.ts';
+import { fc } from '../../support/core-check.ts';
+import { CoreDriver } from '../../support/core-driver.ts';
+import { CoreLog, type Outcome, sessionDefinition, sid } from '../../support/core-events.ts';
+
+const outcomes = ['completed', 'completed', 'completed', 'failed', 'paused'] as const;
+
+/** Dependencies on earlier sessions only, at random. */
+const randomGroups = fc
+  .array(fc.array(fc.nat({ max: 1000 }), { maxLength: 3 }), { minLength: 1, maxLength: 30 })
+  .map((lists) => lists.map((list, index) => (index === 0 ? [] : [...new Set(list.map((pick) => pick % index))])));
+
+const randomEndings = fc.array(
+  fc.record({ pick: fc.nat({ max: 100 }), outcome: fc.constantFrom<Outcome>(...outcomes) }),
+  {
+    minLength: 100,
+    maxLength: 100,
+  },
+);
+
+test('random groups, random endings, three runs', () => {
+  const settings = fc.record({
+    maxConcurrentSessions: fc.integer({ min: 1, max: 6 }),
+    respectDependencies: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(randomGroups, randomEndings, settings, (dependsOn, endings, config) => {
+      const sessions = dependsOn.map((list, index) => sessionDefinition(index, list));
+      const driver = new CoreDriver({ ...config, errorThreshold: 3 }, sessions);
+      let turn = 0;
+      for (let run = 0; run < 3 && driver.log.state.status !== 'completed'; run += 1) {
+        if (run > 0) driver.resume();
+        // The driver compares the plan with its own after every step.
+        while (driver.step() === null) {
+          const { pick, outcome } = endings[turn % endings.length] as (typeof endings)[number];
+          driver.finish(driver.running[pick % driver.running.length] as string, outcome);
+          turn += 1;
+        }
+        checkBlockers(driver.log.state);
+      }
+    }),
+  );
+});
+
+/** One walk over the whole graph finds for every session what a search from that session finds. */
+function checkBlockers(state: GroupState): void {
+  const plan = planOf(state);
+  const all = allBlockers(state, plan);
+  for (const [id, record] of state.sessions) {
+    if (record.state.status === 'completed') expect(all.has(id)).toBe(false);
+    else expect(all.get(id) ?? []).toEqual(blockers(state, plan, record));
+  }
+}
+
+/** Failed sessions, direct or indirect dependencies, found by a walk of its own for each session. */
+function blockers(state: GroupState, plan: Plan, { definition }: SessionRecord): string[] {
+  const found: string[] = [];
+  const seen = new Set<string>();
+  const open = [...definition.dependsOn];
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    if (seen.has(id) || plan.completed.has(id)) continue;
+    seen.add(id);
+    if (willNotRun(state, id)) found.push(id);
+    else open.push(...(state.sessions.get(id)?.definition.dependsOn ?? []));
+  }
+  return found.sort();
+}
+
+describe('changes in the middle of a run', () => {
+  const readyOf = (log: CoreLog) => planOf(log.state).ready.toReversed();
+  const fresh = (log: CoreLog) => planOf(foldEvents(log.events) as GroupState).ready.toReversed();
+
+  function group(): CoreLog {
+    const log = new CoreLog()
+      .addSession(sessionDefinition(1))
+      .addSession(sessionDefinition(2, [1]))
+      .run();
+    expect(readyOf(log)).toEqual([sid(1)]);
+    return log;
+  }
+
+  test('a session is added', () => {
+    const log = group()
+      .addSession(sessionDefinition(3))
+      .addSession(sessionDefinition(4, [3]))
+      .addSession(sessionDefinition(5, [4]));
+    expect(readyOf(log)).toEqual([sid(3), sid(1)]);
+    expect(fresh(log)).toEqual(readyOf(log));
+  });
+
+  test('a session is removed', () => {
+    const log = group().start(sid(1)).complete(sid(1));
+    expect(readyOf(log)).toEqual([sid(2)]);
+    log.add({ type: 'session_removed', sessionId: sid(2) });
+    expect(readyOf(log)).toEqual([]);
+  });
+
+  test('a session that was just touched is removed', () => {
+    const log = group()
+      .start(sid(1))
+      .fail(sid(1))
+      .add({ type: 'session_removed', sessionId: sid(2) });
+    expect(readyOf(log)).toEqual(fresh(log));
+  });
+
+  test('a dependency is dropped', () => {
+    const log = group();
+    log.add({ type: 'session_changed', sessionId: sid(2), session: sessionDefinition(2) });
+    expect(readyOf(log)).toEqual([sid(1), sid(2)]);
+  });
+
+  test('dependencies stop being respected', () => {
+    const log = group();
+    log.add({ type: 'group_changed', config: { ...log.state.group.config, respectDependencies: false } });
+    expect(readyOf(log)).toEqual([sid(1), sid(2)]);
+  });
+
+  test('a failed session is tried again in a later run', () => {
+    const log = group().start(sid(1)).fail(sid(1));
+    expect(readyOf(log)).toEqual([]);
+    log.add({ type: 'group_failed', reason: 'sessions-failed', message: 'x' }).run([sid(1)]);
+    expect(readyOf(log)).toEqual([sid(1)]);
+    expect(decide(log.state, { preparingMax: 9 })).toEqual([{ do: 'start', sessionId: sid(1), kind: 'retry' }]);
+  });
+
+  test('a plan is kept as long as no session changes', () => {
+    const log = group();
+    const plan = planOf(log.state);
+    log.start(sid(1)).complete(sid(1));
+    expect(planOf(log.state)).toBe(plan);
+    expect(log.state.touched.size).toBe(0);
+    expect(planOf(log.addSession(sessionDefinition(3)).state)).not.toBe(plan);
+  });
+});
+
+describe('cost', () => {
+  /** Counts how often the session table is asked while one session runs and the next is decided on. */
+  function lookups(count: number): number {
+    const log = new CoreLog({ maxConcurrentSessions: 1 });
+    for (let number = 0; number < count; number += 1)
+      log.addSession(sessionDefinition(number, number === 0 ? [] : [number - 1]));
+    log.run();
+    decide(log.state, { preparingMax: 9 });
+    const sessions = log.state.sessions;
+    let asked = 0;
+    const get = sessions.get.bind(sessions);
+    sessions.get = (id) => {
+      asked += 1;
+      return get(id);
+    };
+    const refuse = () => {
+      throw new Error('all sessions are visited for one event');
+    };
+    Object.assign(sessions, {
+      values: refuse,
+      keys: refuse,
+      entries: refuse,
+      forEach: refuse,
+      [Symbol.iterator]: refuse,
+    });
+    for (const number of [0, 1, 2]) {
+      log.start(sid(number)).complete(sid(number));
+      expect(decide(log.state, { preparingMax: 9 })).toMatchObject([{ do: 'start', sessionId: sid(number + 1) }]);
+    }
+    return asked;
+  }
+
+  test('of an event and its decision does not grow with the group', () => {
+    expect(lookups(2000)).toBe(lookups(20));
+  });
+});

@@ -1,0 +1,156 @@
+/** Promises: a preview names waves, the longest way and caps that cannot hold, and guesses only from history. */
+import { describe, expect, test } from 'bun:test';
+import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from '../../../src/core/group.ts';
+import { historyOf, type Sample } from '../../../src/core/plan/forecast.ts';
+import { previewOf } from '../../../src/core/plan/preview.ts';
+import { foldEvents } from '../../../src/core/reduce.ts';
+import type { GroupState } from '../../../src/core/state.ts';
+import { fc } from '../../support/property.ts';
+
+const at = '2026-01-02T03:04:05.000Z';
+const groupId = '20260102-030405-x';
+
+type Fields = Partial<Omit<SessionDefinition, 'dependsOn'>> & { readonly after?: readonly number[] };
+
+const idOf = (index: number) => `${String(index + 1).padStart(3, '0')}-a`;
+
+function stateOf(sessions: readonly Fields[], config: Partial<GroupConfig> = {}): GroupState {
+  const group = { id: groupId, name: 'x', description: '', slug: 'x', createdAt: at };
+  const state = foldEvents([
+    { seq: 1, at, groupId, type: 'group_created', group: { ...group, config: { ...defaultGroupConfig, ...config } } },
+    ...sessions.map(({ after = [], ...fields }, index) => ({
+      seq: index + 2,
+      at,
+      groupId,
+      type: 'session_added' as const,
+      sessionId: idOf(index),
+      session: {
+        id: idOf(index),
+        description: '',
+        projectPath: '/p',
+        prompt: 'do',
+        createdAt: at,
+        ...fields,
+        dependsOn: after.map(idOf),
+      },
+    })),
+  ]);
+  if (state === null) throw new Error('no state');
+  return state;
+}
+
+const sample = (costUsd: number, more: Partial<Sample> = {}): Sample => ({ costUsd, durationMs: 1_000, ...more });
+const none = historyOf([]);
+
+describe('historyOf', () => {
+  test('knows nothing of kinds that it has not seen', () => {
+    const history = historyOf([sample(1, { template: 'review', model: 'opus' })]);
+    for (const kind of [{}, { template: 'review' }, { model: 'opus' }, { template: 'other', model: 'opus' }]) {
+      expect(history.forecast(kind)).toBeNull();
+    }
+    expect(history.forecast({ template: 'review', model: 'opus' })).toMatchObject({ samples: 1 });
+  });
+
+  test('gives the nearest ranks: values that occurred, half and nine tenths of the others below them', () => {
+    const history = historyOf([10, 9, 8, 7, 6, 5, 4, 3, 2, 1].map((usd) => sample(usd)));
+    expect(history.forecast({})?.costUsd).toEqual({ p50: 5, p90: 9 });
+    fc.assert(
+      fc.property(fc.array(fc.double({ min: 0, max: 100, noNaN: true }), { minLength: 1 }), (costs) => {
+        const spread = historyOf(costs.map((usd) => sample(usd))).forecast({})?.costUsd;
+        expect(costs).toContain(spread?.p50 ?? -1);
+        expect(costs).toContain(spread?.p90 ?? -1);
+        expect(costs.filter((usd) => usd <= (spread?.p50 ?? -1)).length * 2).toBeGreaterThanOrEqual(costs.length);
+        expect(costs.filter((usd) => usd <= (spread?.p90 ?? -1)).length).toBeGreaterThanOrEqual(costs.length * 0.9);
+      }),
+    );
+  });
+});
+
+describe('previewOf', () => {
+  test('names who goes first where three or more of a wave are similar and would start together', () => {
+    const haiku = { model: 'haiku', after: [1] };
+    const sessions = [{}, {}, {}, { model: 'opus' }, haiku, haiku, haiku];
+    expect(previewOf(stateOf(sessions), none).warmUps).toEqual([
+      { wave: 1, first: idOf(1), others: 2 },
+      { wave: 2, first: idOf(4), others: 2 },
+    ]);
+    for (const config of [{ warmCache: false }, { maxConcurrentSessions: 1 }]) {
+      expect(previewOf(stateOf(sessions, config), none).warmUps).toEqual([]);
+    }
+  });
+
+  test('says that nobody waits for what an earlier wave has filled, nor without a slot', () => {
+    const fan = [{}, { after: [0] }, { after: [0] }, { after: [0] }, { after: [0] }];
+    expect(previewOf(stateOf(fan), none).warmUps).toEqual([]);
+    const two = previewOf(stateOf([{}, {}, {}, {}], { maxConcurrentSessions: 2 }), none);
+    expect(two.warmUps).toEqual([{ wave: 1, first: idOf(0), others: 1 }]);
+  });
+
+  test('puts a session into the first wave after all it depends on', () => {
+    const { waves } = previewOf(stateOf([{}, { after: [0] }, {}, { after: [1, 2] }]), none);
+    expect(waves).toEqual([[idOf(0), idOf(2)], [idOf(1)], [idOf(3)]]);
+  });
+
+  test('without respect for dependencies all is one wave and nothing is critical', () => {
+    const preview = previewOf(stateOf([{}, { after: [0] }], { respectDependencies: false }), none);
+    expect(preview).toMatchObject({ waves: [[idOf(0), idOf(1)]], criticalPath: [] });
+  });
+
+  test('the critical path is the longest in time where every time is known, else in number', () => {
+    const sessions: Fields[] = [{ template: 'slow' }, { template: 'quick' }, { template: 'quick', after: [1] }];
+    expect(previewOf(stateOf(sessions), none).criticalPath).toEqual([idOf(1), idOf(2)]);
+    const history = historyOf([
+      sample(1, { template: 'slow', durationMs: 9_000 }),
+      sample(1, { template: 'quick', durationMs: 1_000 }),
+    ]);
+    expect(previewOf(stateOf(sessions), history)).toMatchObject({
+      criticalPath: [idOf(0)],
+      criticalMs: { p50: 9_000, p90: 9_000 },
+      costUsd: { p50: 3, p90: 3 },
+      withoutHistory: [],
+    });
+  });
+
+  test('a group without sessions previews as nothing', () => {
+    expect(previewOf(stateOf([]), none)).toMatchObject({ waves: [], criticalPath: [], costUsd: null });
+  });
+
+  test('the group’s model counts for sessions that name none', () => {
+    const history = historyOf([sample(2, { model: 'opus' })]);
+    expect(previewOf(stateOf([{}], { model: 'opus' }), history).costUsd).toEqual({ p50: 2, p90: 2 });
+    expect(previewOf(stateOf([{ model: 'haiku' }], { model: 'opus' }), history).costUsd).toBeNull();
+  });
+
+  test.each([
+    [
+      'caps that add up to more than is left',
+      [{ maxBudgetUsd: 3 }, { maxBudgetUsd: 3 }],
+      { maxBudgetUsd: 5 },
+      'adds up',
+    ],
+    ['too little for all that start at once', [{}, {}, {}], { maxBudgetUsd: 0.1 }, '3 sessions at once'],
+    ['what such sessions cost as a rule', [{ template: 'dear' }], { maxBudgetUsd: 0.5 }, 'as a rule'],
+    ['what they may cost', [{ template: 'mixed' }], { maxBudgetUsd: 5 }, 'may cost up to'],
+  ])('warns of %s', (_name, sessions, config, words) => {
+    const mixed = [1, 1, 1, 1, 1, 1, 1, 9, 9, 9].map((usd) => sample(usd, { template: 'mixed' }));
+    const history = historyOf([sample(1, { template: 'dear' }), ...mixed]);
+    const { budgetWarnings } = previewOf(stateOf(sessions, config), history);
+    expect(budgetWarnings.join(' ')).toContain(words);
+    expect(previewOf(stateOf(sessions, {}), history).budgetWarnings).toEqual([]);
+  });
+
+  test('what runs has spent some of its own cap and of the group’s', () => {
+    const state = stateOf([{ maxBudgetUsd: 2 }, { maxBudgetUsd: 0.6 }], { maxBudgetUsd: 2.6 });
+    expect(previewOf(state, none, new Map([[idOf(0), 1.9]])).budgetWarnings).toEqual([]);
+    const tight = stateOf([{ maxBudgetUsd: 2 }, { maxBudgetUsd: 0.6 }], { maxBudgetUsd: 2.5 });
+    expect(previewOf(tight, none, new Map([[idOf(0), 1.9]])).budgetWarnings).toEqual([
+      'What the sessions’ caps allow them adds up to $0.70, more than the $0.60 left.',
+    ]);
+    expect(previewOf(tight, none, new Map([[idOf(0), 2.51]])).budgetWarnings).toEqual(['Nothing of the cap is left.']);
+  });
+
+  test('a cap that holds gives no warning', () => {
+    const state = stateOf([{ maxBudgetUsd: 1 }, { maxBudgetUsd: 1 }], { maxBudgetUsd: 2 });
+    expect(previewOf(state, none).budgetWarnings).toEqual([]);
+  });
+});

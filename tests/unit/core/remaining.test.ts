@@ -1,0 +1,68 @@
+/** Promises: how long a run still takes follows from the usual times, the slots and the graph, or is not told. */
+import { expect, test } from 'bun:test';
+import type { EventBody } from '../../../src/core/event.ts';
+import { historyOf, type Sample } from '../../../src/core/plan/forecast.ts';
+import { remainingMs } from '../../../src/core/plan/remaining.ts';
+import { fold, sessionId, startMs } from '../../support/tui/dashboard/scene.ts';
+import { attemptId, begin, creation, session, started, usage } from '../../support/view/sample-run.ts';
+
+const minute = 60_000;
+const usual = (minutes: number, more: Partial<Sample> = {}): Sample => ({
+  costUsd: 1,
+  durationMs: minutes * minute,
+  ...more,
+});
+
+interface Shape {
+  readonly after?: readonly (readonly number[])[];
+  readonly slots?: number;
+  readonly events?: readonly EventBody[];
+  readonly respects?: boolean;
+}
+
+/** Minutes that a group still takes whose sessions depend on these, when each takes two. */
+function minutesOf(
+  count: number,
+  { after = [], slots = 10, events = [], respects = true }: Shape = {},
+  samples = [usual(2)],
+) {
+  const sessions = Array.from({ length: count }, (_, index) =>
+    session(sessionId(index + 1), { dependsOn: (after[index] ?? []).map(sessionId) }),
+  );
+  const config = { maxConcurrentSessions: slots, respectDependencies: respects };
+  const { state } = fold([...creation(config, sessions), started, ...events]);
+  const ms = remainingMs(state, historyOf(samples), Date.parse(state.updatedAt));
+  return ms === null ? null : ms / minute;
+}
+
+test('without history for a session that is to run there is no telling, nor when nothing is left', () => {
+  expect(minutesOf(3, {}, [])).toBeNull();
+  expect(minutesOf(3, {}, [usual(2, { template: 'other' })])).toBeNull();
+  expect(minutesOf(0)).toBeNull();
+});
+
+test('slots, dependencies and time that has passed count', () => {
+  expect(minutesOf(6)).toBe(2);
+  expect(minutesOf(6, { slots: 2 })).toBe(6);
+  expect(minutesOf(3, { after: [[], [1], [2]] })).toBe(6);
+  expect(minutesOf(3, { after: [[], [1], [2]], respects: false })).toBe(2);
+  expect(minutesOf(4, { after: [[], [1], [1], [2, 3]], slots: 1 })).toBe(8);
+  // One works since a few seconds.
+  expect(minutesOf(1, { events: begin(sessionId(1)) })).toBeCloseTo(2 - 2 / 60);
+  // What has taken longer than usual is about to end.
+  expect(minutesOf(1, { events: begin(sessionId(1)) }, [usual(0.01)])).toBeCloseTo(0.001);
+  expect(startMs).toBeGreaterThan(0);
+});
+
+test('what does not run by itself is not waited for', () => {
+  const of = { sessionId: sessionId(1), attemptId: attemptId(sessionId(1)), usage: usage(0, 0, 0, 0) };
+  const failed: EventBody = { type: 'session_failed', ...of, reason: 'no-result', message: 'No.', next: '' };
+  const paused: EventBody = { type: 'session_paused', ...of, reason: 'user', message: 'Paused.' };
+  const completed: EventBody = { type: 'session_completed', ...of, result: 'Done.' };
+  const chain = { after: [[], [1], []] };
+  const after = (end: EventBody) => minutesOf(3, { ...chain, events: [...begin(sessionId(1)), end] });
+  expect(after(failed)).toBe(2);
+  expect(after(paused)).toBe(2);
+  expect(minutesOf(2, { after: [[], [1]], events: [...begin(sessionId(1)), failed] })).toBeNull();
+  expect(minutesOf(2, { after: [[], [1]], events: [...begin(sessionId(1)), completed] })).toBe(2);
+});

@@ -1,0 +1,316 @@
+/**
+ * Promises: the state is nothing but the fold of the log; events that contradict the log are refused without a
+ * trace; money, attempts, ids and running time add up over pauses, retries, restarts and dead runners.
+ */
+import { describe, expect, test } from 'bun:test';
+import type { EventBody } from '../../../src/core/event.ts';
+import { defaultGroupConfig, noUsage } from '../../../src/core/group.ts';
+import { foldEvents, reduce } from '../../../src/core/reduce.ts';
+import { IllegalEvent, ownBudgetLeft } from '../../../src/core/session-state.ts';
+import { initialState } from '../../../src/core/state.ts';
+import { attemptId, CoreLog, processIdentity, sessionDefinition, sid, usage } from '../../support/core-events.ts';
+
+const a = sid(1);
+const b = sid(2);
+
+function twoSessions(): CoreLog {
+  return new CoreLog().addSession(sessionDefinition(1)).addSession(sessionDefinition(2)).run();
+}
+
+function refuses(log: CoreLog, body: EventBody, words: string): void {
+  const before = foldEvents(log.events);
+  expect(() => reduce(log.state, log.next(body))).toThrow(words);
+  expect(() => reduce(log.state, log.next(body))).toThrow(IllegalEvent);
+  expect(log.state).toStrictEqual(before as never);
+}
+
+function attempt(log: CoreLog): { readonly sessionId: string; readonly attemptId: string } {
+  return { sessionId: a, attemptId: attemptId(a, log.state.sessions.get(a)?.attempts ?? 0) };
+}
+
+describe('the log', () => {
+  test('an empty one has no state', () => expect(foldEvents([])).toBeNull());
+
+  test('begins with group_created', () => {
+    const event = new CoreLog().next({ type: 'group_completed' });
+    expect(() => initialState(event)).toThrow('the log begins with group_completed');
+  });
+
+  test('has no gaps and no repetitions', () => {
+    const log = twoSessions();
+    for (const seq of [0, log.state.lastSeq, log.state.lastSeq + 2]) {
+      const event = { ...log.next({ type: 'group_pausing', reason: 'user' }), seq };
+      expect(() => reduce(log.state, event)).toThrow(IllegalEvent);
+    }
+  });
+
+  test('survives a round trip through JSON', () => {
+    const log = twoSessions().start(a, 'start', 0.5).start(b);
+    log.fail(a, usage(0.25, 10)).pause(b, usage(1), 'interrupted').start(b, 'resume').complete(b);
+    log.add({ type: 'group_failed', reason: 'sessions-failed', message: 'One failed.' }).run([a]).start(a, 'retry');
+    expect(foldEvents(JSON.parse(JSON.stringify(log.events)))).toStrictEqual(log.state);
+  });
+
+  test('keeps what a caller does to a folded state away from the events', () => {
+    const log = twoSessions().start(a).complete(a);
+    const text = JSON.stringify(log.events);
+    foldEvents(log.events)?.sessions.get(a)?.warnings.push({ code: 'hook-missing', message: 'x' });
+    expect(JSON.stringify(log.events)).toBe(text);
+  });
+});
+
+describe('refused', () => {
+  test('an event for a session that is not there', () => {
+    refuses(twoSessions(), { type: 'session_removed', sessionId: sid(9) }, 'unknown session');
+    const attempt = { id: 'x', number: 1, kind: 'start', offset: 0 } as const;
+    refuses(twoSessions(), { type: 'session_starting', sessionId: sid(9), attempt }, 'unknown session');
+  });
+
+  test('a session added twice', () => {
+    refuses(twoSessions(), { type: 'session_added', sessionId: a, session: sessionDefinition(1) }, 'twice');
+  });
+
+  test('a fact about another attempt than the running one', () => {
+    const log = twoSessions().start(a).pause(a).start(a, 'resume');
+    const of = { sessionId: a, attemptId: attemptId(a, 1) };
+    refuses(log, { type: 'session_completed', ...of, result: '', usage: noUsage }, 'no running attempt');
+    refuses(log, { type: 'session_stopping', ...of, reason: 'user' }, 'no running attempt');
+    refuses(log, { type: 'session_identified', ...of, claudeSessionId: 'x' }, 'no running attempt');
+    refuses(log, { type: 'session_adopted', ...of, attempt: 1, process: processIdentity }, 'no running attempt');
+  });
+
+  test('an attempt number that is not the next one', () => {
+    for (const number of [0, 2]) {
+      const attempt = { id: 'x', number, kind: 'start', offset: 0, reservedUsd: 1 } as const;
+      refuses(twoSessions(), { type: 'session_starting', sessionId: a, attempt }, 'instead of attempt 1');
+    }
+  });
+
+  test('a second attempt beside the running one', () => {
+    const log = twoSessions();
+    log.intend(a);
+    const attempt = { id: 'other', number: 2, kind: 'resume', offset: 0 } as const;
+    refuses(log, { type: 'session_starting', sessionId: a, attempt }, 'no running attempt other');
+  });
+});
+
+describe('attempts', () => {
+  test('the same attempt may begin again after a crash: once counted, with its new reservation', () => {
+    const log = twoSessions();
+    log.intend(a, 'start', 0.75);
+    log.add({ type: 'group_resumed', run: { id: 'second', runner: processIdentity }, retry: [] });
+    const attempt = { id: attemptId(a, 1), number: 1, kind: 'start', offset: 0, reservedUsd: 0.5 } as const;
+    log.add({ type: 'session_starting', sessionId: a, attempt });
+    expect(log.state.sessions.get(a)?.attempts).toBe(1);
+    expect(log.state.reservedUsd).toBe(0.5);
+    expect(log.state.counts).toEqual({ pending: 1, running: 1, paused: 0, completed: 0, failed: 0 });
+  });
+
+  test('cost, tokens, ids and times are those of all attempts', () => {
+    const log = twoSessions().start(a, 'start', 1).pause(a, usage(0.25, 5)).start(a, 'resume', 1);
+    log.add({ type: 'session_identified', sessionId: a, attemptId: attemptId(a, 2), claudeSessionId: 'forked' });
+    log.complete(a, usage(0.5, 7));
+    const record = log.state.sessions.get(a);
+    expect(record?.usage).toEqual(usage(0.75, 12));
+    expect(record?.claudeSessionIds).toEqual([a.slice(4), 'forked']);
+    expect(record?.model).toBe('some-model');
+    expect(record?.attempts).toBe(2);
+    expect(record?.state).toEqual({ status: 'completed', result: 'Done.' });
+    const at = (type: string) => log.events.find((event) => event.type === type)?.at as string;
+    expect([record?.startedAt, record?.endedAt]).toEqual([at('session_starting'), at('session_completed')]);
+    expect([log.state.usage.costUsd, log.state.reservedUsd]).toEqual([0.75, 0]);
+  });
+
+  test('a running session has no end', () => {
+    const log = twoSessions().start(a).pause(a).start(a, 'resume');
+    expect(log.state.sessions.get(a)).not.toHaveProperty('endedAt');
+  });
+
+  test('the first reason to stop stays', () => {
+    const log = twoSessions().start(a);
+    for (const reason of ['budget', 'user'] as const) {
+      log.add({ type: 'session_stopping', sessionId: a, attemptId: attemptId(a, 1), reason });
+    }
+    log.add({ type: 'group_pausing', reason: 'signal' }, { type: 'group_pausing', reason: 'user' });
+    expect(log.state.sessions.get(a)?.state).toMatchObject({ attempt: { stopping: 'budget' } });
+    expect(log.state.pausing).toBe('signal');
+  });
+
+  test('but a person who pauses a session that was only to be resumed is obeyed', () => {
+    for (const first of ['slice', 'stall'] as const) {
+      const log = twoSessions().start(a);
+      for (const reason of [first, 'budget', 'user', 'signal'] as const) {
+        log.add({ type: 'session_stopping', sessionId: a, attemptId: attemptId(a, 1), reason });
+      }
+      expect(log.state.sessions.get(a)?.state).toMatchObject({ attempt: { stopping: 'user' } });
+    }
+  });
+});
+
+describe('what the user says', () => {
+  const say: EventBody = { type: 'session_message', sessionId: a, text: 'Use tabs.' };
+  const identified: EventBody = {
+    type: 'session_identified',
+    sessionId: a,
+    attemptId: attemptId(a, 1),
+    claudeSessionId: 'other',
+  };
+  const record = (log: CoreLog) => log.state.sessions.get(a);
+
+  test('before an attempt is in its first request', () => {
+    const log = twoSessions().add(say);
+    expect(record(log)?.messages).toEqual(['Use tabs.']);
+    expect(record(log.start(a))?.messages).toEqual([]);
+  });
+
+  test('while it is being stopped waits for the next one, also when claude says only then who it is', () => {
+    const log = twoSessions();
+    log.intend(a);
+    log.add({ type: 'session_stopping', sessionId: a, attemptId: attemptId(a, 1), reason: 'user' }, say, identified);
+    expect(record(log)?.messages).toEqual(['Use tabs.']);
+  });
+
+  test('to one whose work only has to be accepted gives it another turn', () => {
+    const of = { sessionId: a, attemptId: attemptId(a, 1) };
+    const accepting = twoSessions().start(a);
+    accepting.add({ type: 'session_accepting', ...of, result: 'Done.', usage: usage(1) }).pause(a);
+    expect(record(accepting)?.finished).toEqual({ result: 'Done.' });
+    expect(record(accepting.add(say))?.finished).toBeUndefined();
+  });
+});
+
+describe('queueing', () => {
+  const queued = (log: CoreLog) => log.state.sessions.get(a)?.queued;
+
+  test('only what nobody asked to pause goes on by itself, and what ran dry while its own cap leaves room', () => {
+    expect(queued(twoSessions())).toBe(true);
+    expect(queued(twoSessions().start(a))).toBe(false);
+    expect(queued(twoSessions().start(a).fail(a))).toBe(false);
+    expect(queued(twoSessions().start(a).pause(a))).toBe(false);
+    for (const reason of ['interrupted', 'limit', 'transient', 'slice', 'stall'] as const) {
+      expect({ reason, queued: queued(twoSessions().start(a).pause(a, noUsage, reason)) }).toEqual({
+        reason,
+        queued: true,
+      });
+    }
+    for (const reason of ['user', 'signal', 'error-threshold'] as const) {
+      expect(queued(twoSessions().start(a).pause(a, noUsage, reason))).toBe(false);
+    }
+    expect(queued(twoSessions().start(a).pause(a, usage(5), 'budget'))).toBe(true);
+    const capped = new CoreLog()
+      .addSession(sessionDefinition(1, [], { maxBudgetUsd: 1 }))
+      .run()
+      .start(a);
+    expect(queued(capped.pause(a, usage(1), 'budget'))).toBe(false);
+  });
+
+  test('a resume queues paused sessions, and failed ones when asked for', () => {
+    const log = twoSessions().start(a).start(b).pause(a).fail(b);
+    log.add({ type: 'group_failed', reason: 'sessions-failed', message: 'x' }).run();
+    expect([...log.state.sessions.values()].map((record) => record.queued)).toEqual([true, false]);
+    log.run([b]);
+    expect([...log.state.sessions.values()].map((record) => record.queued)).toEqual([true, true]);
+  });
+});
+
+test('a person who asks for a start begins all counts anew', () => {
+  const log = twoSessions();
+  for (const reason of ['transient', 'stall', 'not-accepted'] as const) {
+    log.start(a, log.state.sessions.get(a)?.attempts === 0 ? 'start' : 'resume');
+    log.add({ type: 'session_paused', ...attempt(log), reason, message: 'x', usage: noUsage });
+  }
+  const counts = () => {
+    const { transients, transientsInAll, stalls, stallsInAll, rejections } = log.state.sessions.get(a) ?? {};
+    return { transients, transientsInAll, stalls, stallsInAll, rejections };
+  };
+  expect(counts()).toEqual({ transients: 1, transientsInAll: 1, stalls: 1, stallsInAll: 1, rejections: 1 });
+  log.add({ type: 'session_queued', sessionId: a, queued: true });
+  expect(counts()).toEqual({
+    transients: 0,
+    transientsInAll: undefined,
+    stalls: 0,
+    stallsInAll: undefined,
+    rejections: undefined,
+  });
+});
+
+describe('the group', () => {
+  test('a run that was cut off while everything was halted does not keep the next one halted', () => {
+    const log = twoSessions().add({ type: 'group_frozen', until: '2026-01-02T03:05:05.000Z' });
+    expect(log.state.frozenUntil).toBeDefined();
+    expect(log.run().state.frozenUntil).toBeUndefined();
+  });
+
+  test('after a merge what begins there begins with it, and elsewhere where it did before', () => {
+    const log = twoSessions().start(a).start(b);
+    for (const [id, repository] of [
+      [a, '/one'],
+      [b, '/two'],
+    ] as const) {
+      const workspace = { path: '/w', folder: '/w', repository, branch: 'x', base: 'c'.repeat(40), target: 'main' };
+      log.add({ type: 'session_isolated', sessionId: id, attemptId: attemptId(id, 1), workspace }).complete(id);
+    }
+    log.add({ type: 'group_completed' });
+    const merged = { repository: '/one', into: 'main', from: 'c'.repeat(40), to: 'd'.repeat(40), sessionIds: [a] };
+    log.add({ type: 'group_merged', merged: [merged] });
+    expect([...log.state.bases.keys()]).toEqual(['/two']);
+    expect([a, b].map((id) => log.state.sessions.get(id)?.mergedInto)).toEqual(['main', undefined]);
+  });
+
+  test('a new run forgets the failures, the reason and the exceeded budget of the last one', () => {
+    const log = twoSessions().start(a).fail(a, noUsage, 'not-logged-in');
+    log.add({ type: 'budget_exceeded', sessionId: a, action: 'paused', usage: 1, limit: 1 });
+    log.add({ type: 'group_paused', reason: 'budget', message: 'Dry.' });
+    expect(log.state).toMatchObject({ failed: new Set([a]), budgetExceeded: true, reason: 'budget' });
+    log.run();
+    expect(log.state).toMatchObject({ failed: new Set(), budgetExceeded: false });
+    expect(log.state).not.toHaveProperty('reason');
+    expect(log.state).not.toHaveProperty('message');
+  });
+
+  test('time counts while a run goes on; a run that was cut off counts to its last event', () => {
+    // One second an event: three from the start to the last sign of life, then one for the second run.
+    const log = twoSessions().start(a).run().add({ type: 'group_paused', reason: 'user', message: 'x' });
+    expect(log.state.elapsedBeforeMs).toBe(4000);
+    expect(log.state).not.toHaveProperty('runStartedAt');
+    log.add({ type: 'group_changed', config: defaultGroupConfig });
+    expect(log.state.elapsedBeforeMs).toBe(4000);
+  });
+
+  test('a session added to a finished group makes it paused, with a reason that fits', () => {
+    const log = new CoreLog().addSession(sessionDefinition(1)).run().start(a).fail(a);
+    log.add({ type: 'group_failed', reason: 'sessions-failed', message: '1 session failed.' });
+    log.addSession(sessionDefinition(2));
+    expect(log.state).toMatchObject({ status: 'paused', reason: 'session-added' });
+    expect(log.state.message).toStartWith('A session was added');
+  });
+
+  test('money of a removed session stays spent', () => {
+    const log = twoSessions().start(a).fail(a, usage(2));
+    log.add({ type: 'session_removed', sessionId: a });
+    expect(log.state.usage.costUsd).toBe(2);
+    expect(log.state.counts).toEqual({ pending: 1, running: 0, paused: 0, completed: 0, failed: 0 });
+    expect([...log.state.sessions.keys()]).toEqual([b]);
+  });
+
+  test('answers to requests change nothing, whomever they name', () => {
+    const log = twoSessions();
+    const answer = {
+      type: 'request_answered',
+      requestId: 'r',
+      done: false,
+      message: 'No.',
+      sessionId: sid(9),
+    } as const;
+    expect(log.add(answer).state.sessions.size).toBe(2);
+  });
+});
+
+test('what a session may still spend', () => {
+  const log = new CoreLog().addSession(sessionDefinition(1, [], { maxBudgetUsd: 1 })).addSession(sessionDefinition(2));
+  log.run().start(a).pause(a, usage(0.75)).start(b).complete(b, usage(9));
+  const left = () => [...log.state.sessions.values()].map(ownBudgetLeft);
+  expect(left()).toEqual([0.25, Number.POSITIVE_INFINITY]);
+  log.start(a, 'resume').complete(a, usage(3));
+  expect(left()[0]).toBe(0);
+});

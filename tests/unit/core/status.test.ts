@@ -1,0 +1,340 @@
+/**
+ * Promises: the transition tables say what DESIGN says, cell by cell, and `reduce` obeys them: a legal event moves
+ * the state as the tables say, any other throws IllegalEvent and changes nothing.
+ */
+import { describe, expect, test } from 'bun:test';
+import type { EventBody, EventType } from '../../../src/core/event.ts';
+import { defaultGroupConfig, noUsage } from '../../../src/core/group.ts';
+import type { PlaceEvent } from '../../../src/core/plan/lost-attempts.ts';
+import type { TakeOverEvent } from '../../../src/core/plan/take-over.ts';
+import { foldEvents, reduce } from '../../../src/core/reduce.ts';
+import { IllegalEvent } from '../../../src/core/session-state.ts';
+import {
+  type GroupStatus,
+  groupStatuses,
+  nextGroupStatus,
+  nextSessionStatus,
+  type SessionStatus,
+  sessionStatuses,
+} from '../../../src/core/status.ts';
+import {
+  attemptId,
+  CoreLog,
+  groupDefinition,
+  processIdentity,
+  sessionDefinition,
+  sid,
+} from '../../support/core-events.ts';
+
+/** Written from DESIGN §4, not from the tables: the statuses in which an event may happen, and where it leads. */
+const groupMoves: Record<EventType, Partial<Record<GroupStatus, GroupStatus>>> = {
+  group_created: {},
+  group_changed: stays('created', 'running', 'paused', 'completed', 'failed'),
+  session_inherited: stays('created'),
+  rehearsal_chosen: stays('created'),
+  group_redefined: stays('created', 'running', 'paused', 'completed', 'failed'),
+  session_added: { ...stays('created', 'running', 'paused'), completed: 'paused', failed: 'paused' },
+  session_changed: stays('created', 'running', 'paused', 'failed'),
+  session_removed: stays('created', 'running', 'paused', 'failed'),
+  group_started: { created: 'running' },
+  group_resumed: { running: 'running', paused: 'running', failed: 'running' },
+  group_pausing: stays('running'),
+  group_frozen: stays('running'),
+  group_thawed: stays('running'),
+  limit_reached: stays('running'),
+  limit_lifted: stays('running'),
+  session_queued: stays('created', 'running', 'paused', 'failed'),
+  session_message: stays('created', 'running', 'paused', 'failed'),
+  session_stalled: stays('running'),
+  group_paused: { running: 'paused' },
+  group_completed: { running: 'completed' },
+  group_failed: { running: 'failed' },
+  group_archived: { paused: 'archived', completed: 'archived', failed: 'archived' },
+  session_moved: stays('running'),
+  session_host_lost: stays('running'),
+  session_booked: stays('running', 'paused', 'completed', 'failed', 'archived'),
+  session_starting: stays('running'),
+  session_started: stays('running'),
+  session_resumed: stays('running'),
+  session_retrying: stays('running'),
+  session_adopted: stays('running'),
+  session_identified: stays('running'),
+  session_stopping: stays('running'),
+  session_attaching: stays('running', 'paused', 'failed'),
+  session_attached: stays('running', 'paused', 'failed'),
+  session_detached: stays('running', 'paused', 'completed', 'failed'),
+  session_warning: stays('running'),
+  session_isolated: stays('running'),
+  session_accepting: stays('running'),
+  session_cleaned: stays('paused', 'completed', 'failed', 'archived'),
+  group_merged: stays('paused', 'completed', 'failed'),
+  usage_corrected: stays('created', 'running', 'paused', 'completed', 'failed', 'archived'),
+  session_cost_settled: stays('running', 'paused', 'completed', 'failed', 'archived'),
+  session_completed: stays('running'),
+  session_failed: stays('running'),
+  session_paused: stays('running'),
+  budget_warning: stays('running'),
+  budget_exceeded: stays('running'),
+  session_budget_warning: stays('running'),
+  session_budget_exceeded: stays('running'),
+  request_answered: stays('running'),
+};
+
+/** The same for the session an event names. Adding, removing and group events move no existing session. */
+const sessionMoves: Partial<Record<EventType, Partial<Record<SessionStatus, SessionStatus>>>> = {
+  session_inherited: { pending: 'completed' },
+  session_starting: { pending: 'running', running: 'running', paused: 'running', failed: 'running' },
+  session_moved: stays('pending', 'paused', 'failed'),
+  session_host_lost: { running: 'running' },
+  session_booked: stays('running', 'paused', 'completed', 'failed'),
+  session_started: { running: 'running' },
+  session_resumed: { running: 'running' },
+  session_retrying: { running: 'running' },
+  session_adopted: { running: 'running' },
+  session_identified: { running: 'running' },
+  session_stopping: { running: 'running' },
+  session_attaching: stays('running', 'paused', 'failed'),
+  session_attached: stays('paused', 'failed'),
+  session_detached: stays('running', 'paused', 'completed', 'failed'),
+  session_isolated: { running: 'running' },
+  session_accepting: { running: 'running' },
+  session_cleaned: stays('pending', 'paused', 'completed', 'failed'),
+  session_cost_settled: stays('running', 'paused', 'completed', 'failed'),
+  session_completed: { running: 'completed' },
+  session_failed: { running: 'failed' },
+  session_paused: { running: 'paused' },
+  session_changed: stays('pending', 'paused', 'failed'),
+  session_queued: stays('pending', 'paused', 'failed'),
+  session_message: stays('pending', 'running', 'paused', 'failed'),
+  session_stalled: { running: 'running' },
+  session_warning: stays('running', 'paused', 'completed', 'failed'),
+  budget_warning: stays(...sessionStatuses),
+  budget_exceeded: stays(...sessionStatuses),
+  session_budget_warning: stays('running', 'paused', 'failed'),
+  session_budget_exceeded: stays('paused'),
+};
+
+function stays<Status extends string>(...statuses: Status[]): Partial<Record<Status, Status>> {
+  return Object.fromEntries(statuses.map((status) => [status, status])) as Partial<Record<Status, Status>>;
+}
+
+const eventTypes = Object.keys(groupMoves) as EventType[];
+
+describe('tables', () => {
+  for (const status of groupStatuses) {
+    test(`every event in a ${status} group`, () => {
+      for (const type of eventTypes) {
+        expect([type, nextGroupStatus(status, type)]).toEqual([type, groupMoves[type][status] ?? null]);
+      }
+    });
+  }
+
+  for (const status of sessionStatuses) {
+    test(`every event for a ${status} session`, () => {
+      for (const type of eventTypes) {
+        expect([type, nextSessionStatus(status, type)]).toEqual([type, sessionMoves[type]?.[status] ?? null]);
+      }
+    });
+  }
+});
+
+test('S18: every transition of the specification is there, and leads where it says', () => {
+  const moves: [GroupStatus, EventType, GroupStatus][] = [
+    ['created', 'group_started', 'running'],
+    ['running', 'group_completed', 'completed'],
+    ['running', 'group_paused', 'paused'],
+    ['running', 'group_failed', 'failed'],
+    ['paused', 'group_resumed', 'running'],
+    ['completed', 'group_archived', 'archived'],
+  ];
+  for (const [from, type, to] of moves) expect([from, type, nextGroupStatus(from, type)]).toEqual([from, type, to]);
+});
+
+/** Which sessions there can be in a group of each status. */
+const inhabitants: Record<GroupStatus, readonly SessionStatus[]> = {
+  created: ['pending'],
+  running: sessionStatuses,
+  paused: ['pending', 'paused', 'completed', 'failed'],
+  completed: ['completed'],
+  failed: ['pending', 'paused', 'completed', 'failed'],
+  archived: ['pending', 'paused', 'completed', 'failed'],
+};
+
+/** A log that ends with the group and session 1 in the given statuses. */
+function logIn(group: GroupStatus, session: SessionStatus): CoreLog {
+  const log = new CoreLog().addSession(sessionDefinition(1));
+  if (group === 'created') return log;
+  log.run();
+  // An attempt before, of which it is not known yet what it has cost.
+  if (session !== 'pending') log.intendAt(sid(1)).loseHost(sid(1), noUsage).intend(sid(1), 'resume');
+  if (session === 'paused') log.pause(sid(1));
+  if (session === 'completed') log.complete(sid(1));
+  if (session === 'failed') log.fail(sid(1));
+  if (group === 'paused') log.add({ type: 'group_paused', reason: 'user', message: 'Paused.' });
+  if (group === 'completed') log.add({ type: 'group_completed' });
+  if (group === 'failed' || group === 'archived') log.add({ type: 'group_failed', reason: 'x', message: 'Failed.' });
+  if (group === 'archived') log.add({ type: 'group_archived' });
+  return log;
+}
+
+const workspace = { path: '/w', folder: '/w', repository: '/r', branch: 'b', base: 'c' };
+const until = '2026-01-04T14:31:00.000Z';
+
+const run = { id: 'run', runner: processIdentity };
+const from = { groupId: 'g', sessionId: sid(1) };
+
+/** A well-formed event of the type, about session 1 where it names one. */
+function eventOf(type: EventType, session: SessionStatus): EventBody {
+  const sessionId = sid(1);
+  const number = session === 'pending' ? 1 : session === 'running' ? 2 : 3;
+  const of = { sessionId, attemptId: attemptId(sessionId, number) };
+  const text = { reason: 'user', message: 'A sentence.' } as const;
+  if (type === 'session_removed' || type === 'session_cleaned') return { type, sessionId };
+  if (type === 'session_cost_settled') return { type, sessionId, usage: noUsage };
+  if (type === 'group_frozen') return { type, until };
+  if (type === 'session_isolated') return { type, ...of, workspace };
+  if (type === 'session_inherited') return { type, sessionId, from, result: 'Done.', isolated: false };
+  switch (type) {
+    case 'group_created':
+      return { type, group: groupDefinition() };
+    case 'group_changed':
+      return { type, config: defaultGroupConfig };
+    case 'session_added':
+      return { type, sessionId: sid(2), session: sessionDefinition(2) };
+    case 'session_changed':
+      return { type, sessionId, session: sessionDefinition(1, [], { prompt: 'Other.' }) };
+    case 'group_started':
+      return { type, run };
+    case 'group_resumed':
+      return { type, run, retry: [] };
+    case 'group_pausing':
+      return { type, reason: 'user' };
+    case 'group_paused':
+    case 'group_failed':
+      return { type, ...text };
+    case 'session_starting':
+      return { type, sessionId, attempt: { id: of.attemptId, number, kind: 'start', offset: 0 } };
+    case 'session_started':
+    case 'session_resumed':
+    case 'session_retrying':
+    case 'session_adopted':
+      return { type, ...of, attempt: 1, process: processIdentity };
+    case 'session_identified':
+      return { type, ...of, claudeSessionId: 'uuid' };
+    case 'session_stopping':
+      return { type, ...of, reason: 'user' };
+    case 'session_warning':
+      return { type, sessionId, warning: { code: 'hook-missing', message: 'A sentence.' } };
+    case 'session_failed':
+      return { type, ...of, reason: 'no-result', message: 'A sentence.', next: '', usage: noUsage };
+    case 'session_paused':
+      return { type, ...of, ...text, usage: noUsage };
+    case 'limit_reached':
+      return { type, resetsAt: '2026-01-04T15:00:00.000Z' };
+    case 'session_queued':
+      return { type, sessionId, queued: true };
+    case 'session_message':
+      return { type, sessionId, text: 'Also this.' };
+    case 'session_stalled':
+      return { type, ...of, step: 'notice', silentMs: 1000 };
+    case 'budget_warning':
+    case 'session_budget_warning':
+      return { type, sessionId, usage: 1, limit: 2 };
+    case 'budget_exceeded':
+    case 'session_budget_exceeded':
+      return { type, sessionId, action: 'stopped', usage: 2, limit: 2 };
+    case 'request_answered':
+      return { type, requestId: 'r', done: true, message: '', sessionId };
+    case 'session_accepting':
+    case 'session_completed':
+      return { type, ...of, result: 'Done.', usage: noUsage };
+    case 'group_merged':
+      return { type, merged: [] };
+    default:
+      return placeEventOf(type, of);
+  }
+}
+
+type PlaceType = PlaceEvent['type'];
+
+function placeEventOf(
+  type: Plain['type'] | PlaceType | TakeOverEvent['type'],
+  of: { sessionId: string; attemptId: string },
+): EventBody {
+  const { sessionId } = of;
+  if (type === 'session_moved') return { type, sessionId, to: 'one' };
+  if (type === 'session_host_lost') return { type, ...of, host: 'one', held: 0 };
+  if (type === 'session_booked') return { type, sessionId, attemptId: attemptId(sessionId, 1), usage: noUsage };
+  return isTakeOver(type) ? takeOverEvent(type, sessionId) : plainEventOf(type);
+}
+
+function isTakeOver(type: EventType): type is TakeOverEvent['type'] {
+  return type === 'session_attaching' || type === 'session_attached' || type === 'session_detached';
+}
+
+function takeOverEvent(type: TakeOverEvent['type'], sessionId: string): EventBody {
+  const of = { sessionId, attachmentId: 'person' };
+  if (type === 'session_attaching') return { type, ...of, process: processIdentity };
+  return type === 'session_attached' ? { type, ...of } : { type, ...of, usage: noUsage, claudeSessionIds: [] };
+}
+
+type Plain = Extract<
+  EventBody,
+  {
+    type:
+      | 'usage_corrected'
+      | 'group_redefined'
+      | 'group_archived'
+      | 'group_completed'
+      | 'group_thawed'
+      | 'limit_lifted'
+      | 'rehearsal_chosen';
+  }
+>;
+
+/** Of a group, with little to say. */
+function plainEventOf(type: Plain['type']): Plain {
+  if (type === 'usage_corrected') return { type, usage: noUsage, sessions: [], unsure: [] };
+  return type === 'group_redefined' ? { type, group: { name: 'Other', description: '' }, changed: ['name'] } : { type };
+}
+
+/** The session's status after the event as the expectations above say; null when it is illegal. */
+function expectedSession(type: EventType, session: SessionStatus): SessionStatus | 'gone' | null {
+  if (type === 'session_removed') return session === 'running' ? null : 'gone';
+  if (type === 'session_added' || !type.match(/^(session|budget)_/)) return session;
+  return sessionMoves[type]?.[session] ?? null;
+}
+
+/** A person has been let in. */
+function letIn({ state }: CoreLog): void {
+  const record = state.sessions.get(sid(1));
+  if (record === undefined) return;
+  record.takenOver = { id: 'person', process: processIdentity, since: state.updatedAt, goesOn: false };
+  state.takenOver.add(sid(1));
+}
+
+describe('reduce', () => {
+  for (const group of groupStatuses) {
+    for (const session of inhabitants[group]) {
+      test(`obeys the tables in a ${group} group with a ${session} session`, () => {
+        for (const type of eventTypes) {
+          const log = logIn(group, session);
+          const event = log.next(eventOf(type, session));
+          const wantedGroup = groupMoves[type][group] ?? null;
+          const wantedSession = expectedSession(type, session);
+          if (wantedGroup === null || wantedSession === null) {
+            expect(() => reduce(log.state, event)).toThrow(IllegalEvent);
+            // What was refused has left no trace.
+            expect(log.state).toStrictEqual(foldEvents(log.events) as never);
+          } else {
+            if (type === 'session_attached' || type === 'session_detached') letIn(log);
+            reduce(log.state, event);
+            const after = log.state.sessions.get(sid(1))?.state.status ?? 'gone';
+            expect([type, log.state.status, after]).toEqual([type, wantedGroup, wantedSession]);
+            expect(log.state.lastSeq).toBe(event.seq);
+          }
+        }
+      });
+    }
+  }
+});

@@ -1,0 +1,148 @@
+/**
+ * Promises: a session that a person has is started by nobody, and a run waits for them; what they may spend is reserved
+ * like a share of an attempt, so that spent and reserved never exceed the cap; what it cost is counted once.
+ */
+import { describe, expect, test } from 'bun:test';
+import type { EventBody } from '../../../src/core/event.ts';
+import { loggedContext } from '../../../src/core/plan/decision.ts';
+import { decide } from '../../../src/core/plan/schedule.ts';
+import { grantForPerson } from '../../../src/core/plan/take-over.ts';
+import { IllegalEvent } from '../../../src/core/session-state.ts';
+import { takeOverEvents } from '../../../src/runner/attach/answers.ts';
+import { CoreLog, processIdentity, sessionDefinition, sid, usage } from '../../support/core-events.ts';
+import { whyNot } from '../../support/verdicts.ts';
+
+const of = { sessionId: sid(1), attachmentId: 'person' };
+const attempt = { id: 'a', number: 1, kind: 'start', offset: 0 } as const;
+
+function begun(config: ConstructorParameters<typeof CoreLog>[0] = { maxBudgetUsd: 5 }): CoreLog {
+  const log = new CoreLog(config);
+  add(log, { type: 'session_added', sessionId: sid(1), session: sessionDefinition(1) });
+  add(log, { type: 'group_started', run: { id: 'run', runner: processIdentity } });
+  add(log, { type: 'session_starting', sessionId: sid(1), attempt: { ...attempt, reservedUsd: 5 } });
+  add(log, { type: 'session_identified', sessionId: sid(1), attemptId: 'a', claudeSessionId: 'first' });
+  return log;
+}
+
+function add(log: CoreLog, ...bodies: readonly EventBody[]): void {
+  for (const body of bodies) log.add(body);
+}
+
+const attaching: EventBody = { type: 'session_attaching', ...of, process: processIdentity };
+const paused: EventBody = {
+  ...{ type: 'session_paused', sessionId: sid(1), attemptId: 'a', reason: 'user', message: 'Paused.' },
+  usage: usage(1),
+} as EventBody;
+const detached = (costUsd: number, more: object = {}): EventBody =>
+  ({ type: 'session_detached', ...of, usage: usage(costUsd), claudeSessionIds: [], ...more }) as EventBody;
+
+const record = ({ state }: CoreLog) => state.sessions.get(sid(1)) as NonNullable<ReturnType<typeof state.sessions.get>>;
+const decisions = ({ state }: CoreLog) => decide(state, loggedContext(state, 0));
+
+test('a session at work is kept for the person as soon as it has stopped, and goes on when they have left', () => {
+  const log = begun();
+  add(log, attaching);
+  expect(decisions(log)).toEqual([]);
+  add(log, paused);
+  expect(decisions(log)).toMatchObject([{ do: 'wait', reason: 'attached' }]);
+  expect(whyNot(log.state, loggedContext(log.state, 0))).toMatchObject([{ reason: 'attached' }]);
+  add(log, { type: 'session_attached', ...of, reservedUsd: 4 });
+  expect(log.state.reservedUsd).toBe(4);
+  expect(decisions(log)).toMatchObject([{ do: 'wait', reason: 'attached' }]);
+  expect(whyNot(log.state, loggedContext(log.state, 0))).toMatchObject([
+    { reason: 'attached', message: 'Attached: a person is speaking with it.' },
+  ]);
+  add(log, detached(0.5));
+  expect(log.state).toMatchObject({ reservedUsd: 0, usage: { costUsd: 1.5 } });
+  expect(record(log).usage.costUsd).toBe(1.5);
+  expect(decisions(log)).toMatchObject([{ do: 'start', sessionId: sid(1), kind: 'resume', reserveUsd: 3.5 }]);
+});
+
+test('nothing begins while they have it, and nobody else can have it', () => {
+  const log = begun();
+  add(log, attaching, paused);
+  const start = { ...attempt, id: 'b', number: 2, kind: 'resume' } as const;
+  for (const body of [
+    { type: 'session_starting', sessionId: sid(1), attempt: start },
+    { type: 'session_removed', sessionId: sid(1) },
+    { ...attaching, attachmentId: 'other' },
+    { type: 'session_attached', ...of, attachmentId: 'other' },
+    detached(1, { attachmentId: 'other' }),
+  ] as EventBody[]) {
+    expect(() => log.add(body)).toThrow(IllegalEvent);
+  }
+});
+
+test('what rested before rests afterwards, unless something was said', () => {
+  for (const [said, queued] of [
+    [{}, false],
+    [{ spoken: true }, true],
+  ] as const) {
+    const log = begun();
+    add(log, paused, attaching, { type: 'session_attached', ...of, reservedUsd: 4 }, detached(0, said));
+    expect(record(log).queued).toBe(queued);
+  }
+});
+
+test('a failed session with which somebody has spoken is tried again', () => {
+  const log = begun();
+  const failure = { reason: 'no-result', message: 'It broke.', next: '' } as const;
+  add(log, { type: 'session_failed', sessionId: sid(1), attemptId: 'a', ...failure, usage: usage(1) });
+  add(log, attaching, { type: 'session_attached', ...of, reservedUsd: 4 }, detached(0, { spoken: true }));
+  expect(log.state.failed.size).toBe(0);
+  expect(decisions(log)).toMatchObject([{ do: 'start', kind: 'retry' }]);
+});
+
+test('it goes on in the conversation that they were in last', () => {
+  const log = begun();
+  add(log, paused, attaching, { type: 'session_attached', ...of });
+  add(log, detached(0, { claudeSessionIds: ['second', 'first'], spoken: true }));
+  expect(record(log).claudeSessionIds).toEqual(['second', 'first']);
+  expect(record(log)).toMatchObject({ spokenWith: true });
+});
+
+describe('money', () => {
+  test('a person gets what is free, less the shares of sessions that could start', () => {
+    const log = new CoreLog({ maxBudgetUsd: 4, maxConcurrentSessions: 3 });
+    for (const number of [1, 2]) {
+      add(log, { type: 'session_added', sessionId: sid(number), session: sessionDefinition(number) });
+    }
+    add(log, { type: 'group_started', run: { id: 'run', runner: processIdentity } });
+    add(log, { type: 'session_starting', sessionId: sid(1), attempt }, attaching, {
+      ...paused,
+      usage: usage(0),
+    } as EventBody);
+    expect(grantForPerson(log.state, record(log))).toEqual({ kind: 'slice', usd: 2 });
+  });
+
+  test('whoever starts meanwhile leaves them their share', () => {
+    const log = new CoreLog({ maxBudgetUsd: 4, maxConcurrentSessions: 1 });
+    for (const number of [1, 2]) {
+      add(log, { type: 'session_added', sessionId: sid(number), session: sessionDefinition(number) });
+    }
+    add(log, { type: 'group_started', run: { id: 'run', runner: processIdentity } });
+    add(log, { type: 'session_starting', sessionId: sid(1), attempt }, attaching, {
+      ...paused,
+      usage: usage(0),
+    } as EventBody);
+    expect(decisions(log)).toMatchObject([{ do: 'start', sessionId: sid(2), reserveUsd: 2 }]);
+  });
+
+  test.each([
+    ['nothing is left of the group', { maxBudgetUsd: 1 }, {}, "Nothing is left of the group's budget."],
+    ['nothing is left of its own', {}, { maxBudgetUsd: 1 }, 'has used up its own budget.'],
+  ])('%s: it is refused', (_what, config, own, sentence) => {
+    const log = begun(config);
+    add(log, paused);
+    record(log).definition = sessionDefinition(1, [], own);
+    const meant = takeOverEvents(log.state, record(log), { kind: 'attach-session', ...of, process: processIdentity });
+    expect(meant.ok ? '' : meant.failure.message).toContain(sentence);
+  });
+
+  test('of a share that was reserved nothing stays when the command has died before claude was opened', () => {
+    const log = begun();
+    add(log, attaching, paused, detached(0));
+    expect(log.state).toMatchObject({ reservedUsd: 0, usage: { costUsd: 1 } });
+    expect(log.state.takenOver.size).toBe(0);
+  });
+});

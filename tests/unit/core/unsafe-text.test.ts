@@ -1,0 +1,26 @@
+/** Promises: whoever cleans a foreign text takes out, or spells out, all of what a terminal obeys or what misleads. */
+import { expect, test } from 'bun:test';
+import { oneLine } from '../../../src/claude/text.ts';
+import { harmless } from '../../../src/context/hook-call.ts';
+import { quoted } from '../../../src/core/id.ts';
+import { harmless as harmlessProblem } from '../../../src/template/workflow/problems.ts';
+import { spelledLine } from '../../../src/view/diff-text.ts';
+import { safeText } from '../../../src/view/terminal-text.ts';
+
+const span = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, index) => from + index);
+const unsafe = [
+  ...[...span(0, 8), ...span(0x0b, 0x1f), ...span(0x7f, 0x9f)],
+  ...[0x061c, 0x200e, 0x200f, ...span(0x2028, 0x202e), ...span(0x2066, 0x2069)],
+].map((code) => String.fromCodePoint(code));
+
+test.each([
+  ['of a transcript', (text: string) => safeText(text)],
+  ['of a difference', spelledLine],
+  ['of claude', (text: string) => oneLine(text, 100)],
+  ['of a project', harmless],
+  ['that was typed', quoted],
+  ['of a workflow', (message: string) => harmlessProblem({ file: 'a.yaml', line: 1, column: 1, message }).message],
+] as const)('a text %s', (_, clean) => {
+  expect(unsafe.filter((character) => clean(`a${character}b`).includes(character))).toEqual([]);
+  expect(clean('عربي ü 漢字 🚀')).toContain('عربي ü 漢字 🚀');
+});

@@ -1,0 +1,39 @@
+/** Promises: what is written means the same as an option and in a workflow, and what means nothing is told apart. */
+import { expect, test } from 'bun:test';
+import { contextSystems, durationMs, permissionRules } from '../../../src/core/values.ts';
+
+test.each([
+  ['none', []],
+  ['cpm', ['cpm']],
+  ['handover, cpm,cpm', ['cpm', 'handover']],
+  ['cpm,faber,handover', ['cpm', 'faber', 'handover']],
+  ['', null],
+  ['cpm,', null],
+  ['none,cpm', null],
+  ['CPM', null],
+])('context %j', (text, names) => expect<unknown>(contextSystems(text)).toEqual(names));
+
+test.each([
+  ['90s', 90_000],
+  ['1h30m', 5_400_000],
+  ['2D', 172_800_000],
+  ['30d', 2_592_000_000],
+  ['0s', null],
+  ['31d', null],
+  ['', null],
+  ['90', null],
+  ['m', null],
+  ['1.5h', null],
+  ['30m1h', null],
+])('time %j', (text, ms) => expect(durationMs(text)).toBe(ms));
+
+test.each([
+  ['Edit', ['Edit']],
+  ['Edit,Bash(git log:*) Read', ['Edit', 'Bash(git log:*)', 'Read']],
+  ['Bash(a, b)', ['Bash(a, b)']],
+  ['Bash(a', null],
+  ['a)', null],
+  ['-x', null],
+  ['', null],
+  ['a\nb', ['a', 'b']],
+])('rules %j', (text, rules) => expect(permissionRules(text)).toEqual(rules));

@@ -1,0 +1,119 @@
+/** Promises: a checkpoint tells what is new since the last: whole lines of a conversation, other files as they are. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { appendFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { SessionFiles, snapshotWork } from '../../../src/fleet/agent/checkpoint.ts';
+import { layOut, type Places } from '../../../src/fleet/agent/lay-out.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { basePath, makeTempFolder, unwrap } from '../../support/system/rig.ts';
+
+const world = createRealWorld();
+let temp: ReturnType<typeof makeTempFolder>;
+let places: Places;
+let other: Places;
+const talk = 'claude-config/projects/-one/talk.jsonl';
+
+beforeEach(() => {
+  temp = makeTempFolder();
+  places = { session: join(temp.path, 'one'), package: '/opt/one', bun: '/opt/bun', slug: '-one' };
+  other = { session: join(temp.path, 'two'), package: '/opt/two', bun: '/usr/bun', slug: '-two' };
+  for (const { session, slug } of [places, other])
+    mkdirSync(join(session, 'claude-config/projects', slug), { recursive: true });
+});
+afterEach(() => temp.remove());
+
+const write = (path: string, text: string): void => {
+  mkdirSync(join(places.session, path, '..'), { recursive: true });
+  writeFileSync(join(places.session, path), text);
+};
+const there = (path: string): string => readFileSync(join(other.session, path), 'utf8');
+
+test('what was there before is not told; what is new comes to the other end as it is here', () => {
+  write('prompt.md', 'old');
+  const session = new SessionFiles(world.files, places);
+  session.noteAll();
+  expect(unwrap(session.changed())).toBeNull();
+  write(talk, '{"a":1}\n{"b":2}\n{"half');
+  write('claude-config/.claude.json', `{"${places.session}/worktree":{}}`);
+  write('claude-config/image', '\0\x01');
+  for (const own of ['transcript.jsonl', 'stderr.log', 'tmp/x', 'worktree/x', 'meta.json', 'order.json'])
+    write(own, 'x');
+  symlinkSync('/etc/hostname', join(places.session, 'link'));
+  const first = unwrap(session.changed());
+  expect(first?.files.map(({ path }) => path)).toEqual([
+    ...['claude-config/.claude.json', 'claude-config/image', 'claude-config/projects/{{cca:slug}}/talk.jsonl'],
+  ]);
+  unwrap(layOut(world.files, first ?? { files: [] }, other));
+  expect(there('claude-config/.claude.json')).toBe(`{"${other.session}/worktree":{}}`);
+  expect(there('claude-config/projects/-two/talk.jsonl')).toBe('{"a":1}\n{"b":2}\n');
+  expect(unwrap(session.changed())).toBeNull();
+  appendFileSync(join(places.session, talk), '"}\n{"c":3}\n');
+  const second = unwrap(session.changed());
+  expect(second?.files).toMatchObject([{ offset: 16 }]);
+  unwrap(layOut(world.files, second ?? { files: [] }, other));
+  expect(there('claude-config/projects/-two/talk.jsonl')).toBe('{"a":1}\n{"b":2}\n{"half"}\n{"c":3}\n');
+});
+
+test('what is more than can be sent is not read, and sent when it has become less', () => {
+  const session = new SessionFiles(world.files, places);
+  write(talk, 'one\n');
+  write('claude-config/endless', '');
+  // Nothing of it lies on the disk.
+  truncateSync(join(places.session, 'claude-config/endless'), 3 * 1024 ** 3);
+  const tooMuch = session.changed();
+  expect(tooMuch.ok || tooMuch.failure.message).toStartWith('4097 MB would have to be sent to another machine');
+  rmSync(join(places.session, 'claude-config/endless'));
+  expect(unwrap(session.changed())?.files).toMatchObject([{ data: Buffer.from('one\n').toString('base64') }]);
+});
+
+test('a conversation that is shorter, or another file by now, is told as a whole', () => {
+  const session = new SessionFiles(world.files, places);
+  write(talk, 'one\ntwo\n');
+  session.changed();
+  writeFileSync(join(places.session, talk), 'new\n');
+  expect(unwrap(session.changed())?.files).toMatchObject([
+    { offset: 0, data: Buffer.from('new\n').toString('base64') },
+  ]);
+  rmSync(join(places.session, talk));
+  expect(unwrap(session.changed())).toBeNull();
+});
+
+describe('of a worktree', () => {
+  const git = { world, env: { PATH: basePath, HOME: '/nowhere' } };
+  const run = (cwd: string, ...args: string[]): string => {
+    const identity = ['-c', 'user.name=T', '-c', 'user.email=t@localhost'];
+    const ran = Bun.spawnSync(['git', ...identity, ...args], { cwd, env: git.env });
+    if (!ran.success) throw new Error(ran.stderr.toString());
+    return ran.stdout.toString().trim();
+  };
+
+  test('commits and what is not committed are told once, and the index of the session stays as it is', async () => {
+    const [repository, path] = [join(temp.path, 'bare'), join(temp.path, 'tree')];
+    mkdirSync(repository);
+    run(repository, 'init', '--bare', '--quiet', '--initial-branch=main');
+    run(temp.path, 'clone', '--quiet', repository, path);
+    run(path, 'commit', '--quiet', '--allow-empty', '-m', 'first');
+    run(path, 'push', '--quiet', 'origin', 'HEAD');
+    run(repository, 'worktree', 'add', '--quiet', join(temp.path, 'worktree'), '-b', 'session');
+    const worktree = join(temp.path, 'worktree');
+    const head = run(worktree, 'rev-parse', 'HEAD');
+    const shoot = async (told: { head: string; snapshot: string }) =>
+      unwrap(await snapshotWork(git, { path: worktree, repository }, 'session-1', told));
+    expect(await shoot({ head, snapshot: head })).toBeNull();
+    writeFileSync(join(worktree, 'staged'), 'x');
+    run(worktree, 'add', 'staged');
+    writeFileSync(join(worktree, 'loose'), 'x');
+    const before = run(worktree, 'status', '--porcelain');
+    const first = await shoot({ head, snapshot: head });
+    if (first === null) throw new Error('nothing was new');
+    expect(run(worktree, 'status', '--porcelain')).toBe(before);
+    expect(run(worktree, 'ls-tree', '--name-only', first.snapshot)).toBe('loose\nstaged');
+    expect(first.head).toBe(head);
+    expect(first.bundle).not.toBeNull();
+    expect(await shoot(first)).toBeNull();
+    run(worktree, 'add', '--all');
+    run(worktree, 'commit', '--quiet', '-m', 'all');
+    const second = await shoot(first);
+    expect([second?.head, second?.snapshot]).toEqual(Array(2).fill(run(worktree, 'rev-parse', 'HEAD')));
+  });
+});

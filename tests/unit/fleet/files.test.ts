@@ -1,0 +1,181 @@
+/**
+ * Promises: what a machine keeps of a fleet lies in files of its owner's alone, and is refused in one sentence when
+ * others may read it, when it is damaged and when a newer version wrote it. A join line says what is wrong with it, and
+ * nothing of what it holds. Not covered: whether Redis is there.
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { adviceText, shellWord } from '../../../src/core/advice.ts';
+import type { Result } from '../../../src/core/failure.ts';
+import {
+  type FleetConfig,
+  type HostConfig,
+  readAdded,
+  readFleet,
+  readHost,
+  ticketOf,
+  writeAdded,
+  writeFleet,
+  writeHost,
+} from '../../../src/fleet/fleet-files.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import { joinLine, parseJoinLine } from '../../../src/fleet/join-line.ts';
+import { loginNames, loginText, readLogin } from '../../../src/fleet/login-files.ts';
+import { newFleetKeys } from '../../../src/fleet/seal.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { makeTempFolder, unwrap } from '../../support/system/rig.ts';
+
+const { files } = createRealWorld();
+const keys = newFleetKeys();
+const fleet: FleetConfig = { version: 1, redis: 'redis://runner:one@127.0.0.1:6379', ...keys, leaseMs: 60_000 };
+const host: HostConfig = { ...ticketOf(fleet), name: 'gpu1', slots: 2, labels: ['gpu'] };
+/** Of Redis, and the two that nobody else may have. */
+const secrets = ['one', 'two', keys.sealingKey, keys.signingKey];
+
+let temp: ReturnType<typeof makeTempFolder>;
+let root = '';
+
+beforeEach(() => {
+  temp = makeTempFolder();
+  root = temp.path;
+});
+afterEach(() => temp.remove());
+
+function refusal(result: Result<unknown>): string {
+  if (result.ok) throw new Error('It was not refused');
+  const { message, next } = result.failure;
+  const said = `${message} ${adviceText(next)}`;
+  for (const secret of secrets.filter((text) => text.length > 5)) expect(said).not.toContain(secret);
+  expect(message).toMatch(/^[A-Z/].*\.$/);
+  expect(adviceText(next)).not.toBe('');
+  return said;
+}
+
+function write(path: string, content: string, mode = 0o600): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, content, { mode });
+  chmodSync(path, mode);
+}
+
+describe('the files of a fleet', () => {
+  test('are read as they were written, and nobody else may read them', () => {
+    unwrap(writeFleet(files, root, fleet));
+    unwrap(writeHost(files, root, host));
+    unwrap(writeAdded(files, root, { gpu1: { ssh: 'me@gpu1', program: '/data/host' } }));
+    expect(unwrap(readFleet(files, root))).toEqual(fleet);
+    expect(unwrap(readHost(files, root))).toEqual(host);
+    expect(unwrap(readAdded(files, root))).toEqual({ gpu1: { ssh: 'me@gpu1', program: '/data/host' } });
+    const { folder } = fleetPaths(root);
+    expect(statSync(folder).mode & 0o777).toBe(0o700);
+    for (const name of readdirSync(folder)) expect(statSync(`${folder}/${name}`).mode & 0o777).toBe(0o600);
+  });
+
+  test('are none where there is no fleet', () => {
+    expect(unwrap(readFleet(files, root))).toBeUndefined();
+    expect(unwrap(readHost(files, root))).toBeUndefined();
+    expect(unwrap(readAdded(files, root))).toEqual({});
+    expect(loginNames(files, root)).toEqual([]);
+  });
+
+  test('CLAUDE_CODE_AGENT_FLEET stands above the address that is kept', () => {
+    unwrap(writeFleet(files, root, fleet));
+    expect(unwrap(readFleet(files, root, 'rediss://other:6380'))?.redis).toBe('rediss://other:6380');
+    expect(unwrap(readFleet(files, root, ''))?.redis).toBe(fleet.redis);
+  });
+
+  test.each([0o640, 0o604, 0o620, 0o666])('that others have rights to (%o) are refused', (mode) => {
+    write(fleetPaths(root).config, JSON.stringify(fleet), mode);
+    expect(refusal(readFleet(files, root))).toContain(`chmod 600 ${shellWord(fleetPaths(root).config)}`);
+  });
+
+  test.each([
+    ['no JSON', '{'],
+    ['an empty file', ''],
+    ['another form', '{"version":1}'],
+    ['a key that is none', JSON.stringify({ ...fleet, sealingKey: '?' })],
+    ['a lease below what can be kept', JSON.stringify({ ...fleet, leaseMs: 10 })],
+  ])('that are damaged are refused: %s', (_, content) => {
+    write(fleetPaths(root).config, content);
+    expect(refusal(readFleet(files, root))).toContain('is damaged');
+  });
+
+  test('of a newer version are refused as such', () => {
+    write(fleetPaths(root).host, JSON.stringify({ ...host, version: 2 }));
+    expect(refusal(readHost(files, root))).toContain('newer version');
+  });
+
+  test('that are no files are refused', () => {
+    mkdirSync(fleetPaths(root).config, { recursive: true });
+    expect(refusal(readFleet(files, root))).toContain('is no file');
+  });
+});
+
+describe('a login', () => {
+  const path = () => `${fleetPaths(root).logins}/team-a.env`;
+
+  test('is lines of NAME=value, of which blank ones and comments say nothing', () => {
+    const variables = { ANTHROPIC_API_KEY: 'a=b "c" #d', ANTHROPIC_BASE_URL: 'http://127.0.0.1:1' };
+    write(path(), `# of the team\n\nexport ${loginText(variables)}`);
+    expect(unwrap(readLogin(files, root, 'team-a'))).toEqual(variables);
+    expect(loginNames(files, root)).toEqual(['team-a']);
+  });
+
+  test('that is not there is none, and a name that leads elsewhere names none', () => {
+    write(`${root}/fleet/secret.env`, 'A=b\n');
+    for (const name of ['team-b', '../secret', '/etc/passwd', '']) {
+      expect(unwrap(readLogin(files, root, name))).toBeUndefined();
+    }
+  });
+
+  test.each([
+    ['a line that is no variable', 'ANTHROPIC_API_KEY=x\nsecret-of-mine\n', 'Line 2'],
+    ['nothing', '# empty\n', 'names no variable'],
+  ])('is refused, and nothing of it is shown: %s', (_, content, said) => {
+    write(path(), content);
+    const message = refusal(readLogin(files, root, 'team-a'));
+    expect(message).toContain(said);
+    expect(message).not.toContain('secret-of-mine');
+  });
+
+  test('that others may read is refused', () => {
+    write(path(), 'A=b\n', 0o644);
+    expect(refusal(readLogin(files, root, 'team-a'))).toContain('chmod 600');
+  });
+});
+
+describe('a join line', () => {
+  const whole = { ...fleet, hostRedis: 'rediss://host:two@redis.example.org:6380', ca: 'PEM', insecure: false };
+  const line = joinLine(ticketOf(whole));
+  const made = (ticket: object) => `cca-join:${Buffer.from(JSON.stringify(ticket)).toString('base64url')}`;
+
+  test('says all that a machine needs, and nothing with which it could start anything', () => {
+    const ticket = unwrap(parseJoinLine(` ${line}\n`));
+    expect(ticket).toEqual(ticketOf(whole));
+    expect(ticket.redis).toBe(whole.hostRedis);
+    expect(ticket.runnerKeys).toEqual([keys.publicKey]);
+    const said = Buffer.from(line.slice('cca-join:'.length), 'base64url').toString();
+    expect(said).not.toContain(keys.signingKey);
+    expect(said).not.toContain('one');
+    expect(line).toMatch(/^cca-join:[\w-]+$/);
+  });
+
+  test.each([
+    ['nothing', '', 'is empty'],
+    ['blanks', '  \n', 'is empty'],
+    ['something else', 'redis://127.0.0.1:6379', 'is no join line'],
+    ['a line that was wrapped', `${line.slice(0, 60)}\n${line.slice(60)}`, 'as one line, in quotes'],
+    ['a line that was cut off', line.slice(0, -20), 'cut off or changed'],
+    ['a line without its end', 'cca-join:', 'cut off or changed'],
+    ['a character that was added', `${line}.`, 'cut off or changed'],
+    ['JSON that is no object', made([1]), 'lacks something'],
+    ['one of a newer version', made({ ...ticketOf(whole), version: 2 }), 'newer version'],
+    ['no key', made({ ...ticketOf(whole), sealingKey: undefined }), 'lacks something'],
+    ['a short key', made({ ...ticketOf(whole), sealingKey: 'AAAA' }), 'lacks something'],
+    ['nobody who may give orders', made({ ...ticketOf(whole), runnerKeys: [] }), 'lacks something'],
+    ['no address', made({ ...ticketOf(whole), redis: 'two' }), 'address of Redis'],
+    ['another machine without encryption', made({ ...ticketOf(whole), redis: 'redis://h:two@r:1' }), 'encrypt'],
+  ])('that is bad is refused in a sentence: %s', (_, bad, said) => {
+    expect(refusal(parseJoinLine(bad))).toContain(said);
+  });
+});

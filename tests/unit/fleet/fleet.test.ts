@@ -1,0 +1,368 @@
+/**
+ * Promises: what is wished for at a fleet is what is wanted and nothing else; slots that nobody uses are given back; a
+ * machine that nothing is heard of is told of, unless it is to be waited for. Engine and machines are made up.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import type { Wish } from '../../../src/core/plan/decision.ts';
+import { Fleet, type RemoteInput } from '../../../src/fleet/fleet.ts';
+import { type AttemptNews, type ToGroup, wireVersion } from '../../../src/fleet/wire.ts';
+import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
+import { groupId, sessionDefinition, sid } from '../../support/core-events.ts';
+import { abilities, VirtualLink } from '../../support/fleet/virtual-link.ts';
+import { type SteppedWorld, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
+
+const [a, b] = [sid(1), sid(2)];
+
+let world: SteppedWorld;
+let link: VirtualLink;
+let fleet: Fleet;
+let lost: string[];
+let changes: number;
+let folder: ReturnType<typeof temporaryFolder>;
+beforeEach(() => {
+  folder = temporaryFolder();
+  world = steppedWorld();
+  // The first names the run, the others wishes.
+  let names = 0;
+  const uuid = (): string => `job${names++}`;
+  link = new VirtualLink();
+  lost = [];
+  changes = 0;
+  fleet = new Fleet({ ...world, random: { ...world.random, uuid } }, link, {
+    ...{ groupId, leaseMs: 60_000, git: { world, env: {} }, packageRoot: '/package', localSlots: 2 },
+    onChange: () => {
+      changes += 1;
+    },
+    onLost: (sessionId, attemptId, host) => lost.push(`${sessionId.slice(0, 3)} ${attemptId} ${host}`),
+  });
+});
+afterEach(async () => {
+  await fleet.close();
+  folder.remove();
+});
+
+const wish = (sessionId: string, requires: readonly string[] = []): Wish => ({
+  do: 'wish',
+  sessionId,
+  needs: requires.length === 0 ? {} : { requires },
+});
+const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+async function seconds(count: number): Promise<void> {
+  for (let passed = 0; passed < count; passed += 1) {
+    world.clock.step(1_000);
+    await settled();
+  }
+}
+
+test('what is wanted is wished for once, what is not is withdrawn, and other needs are wished for anew', async () => {
+  fleet.want([wish(a), wish(b, ['gpu'])]);
+  fleet.want([wish(a), wish(b, ['gpu'])]);
+  await settled();
+  expect(link.open).toEqual(['001', '002 gpu']);
+  fleet.want([wish(b, ['gpu', 'big'])]);
+  await settled();
+  expect(link.open).toEqual(['002 big gpu']);
+  // Withdrawn before the engine had it.
+  fleet.want([wish(a)]);
+  fleet.want([]);
+  await settled();
+  expect(link.open).toEqual([]);
+});
+
+test('a machine is named by a label that it alone has', async () => {
+  fleet.want([{ do: 'wish', sessionId: a, needs: { host: 'one', requires: ['gpu'] } }]);
+  await settled();
+  expect(link.open).toEqual(['001 gpu host=one']);
+});
+
+test('a slot that was granted is shown until it is used, and given back when it is not wanted any more', async () => {
+  fleet.want([wish(a), wish(b)]);
+  await settled();
+  link.offer(a, 'job1');
+  link.offer(b, 'job2');
+  expect([...fleet.view.granted]).toEqual([
+    [a, { host: 'one', token: 'one:job1', job: 'any/job1' }],
+    [b, { host: 'one', token: 'one:job2', job: 'any/job2' }],
+  ]);
+  fleet.take(a);
+  fleet.want([]);
+  expect(link.said).toEqual(['one: one:job2 1 release']);
+  expect(fleet.view.granted.size).toBe(0);
+});
+
+test('a slot that comes too late, or for an earlier runner, is given back', async () => {
+  fleet.want([wish(a)]);
+  await settled();
+  link.offer(a, 'job-of-another-runner');
+  fleet.want([]);
+  link.offer(a, 'job1');
+  expect(link.said).toEqual(['one: one:job-of-another-runner 1 release', 'one: one:job1 1 release']);
+});
+
+test('a slot that is offered again, also by another machine for another session, stays with its session', async () => {
+  fleet.want([wish(a), wish(b)]);
+  await settled();
+  link.offer(a, 'job1');
+  link.offer(a, 'job1');
+  expect(link.said).toEqual([]);
+  fleet.take(a);
+  const attempt = fleet.attempt(inputOf(false));
+  link.hear({ kind: 'offer', host: 'two', token: 'one:job1', job: 'job2', sessionId: b, abilities }, () => {});
+  expect([[...fleet.view.granted], link.said]).toEqual([[], []]);
+  link.hear({ kind: 'offer', host: 'two', token: 'two:job2', job: 'job2', sessionId: b, abilities }, () => {});
+  const place = fleet.view.granted.get(b);
+  expect(place?.host).toBe('two');
+  expect(fleet.attempt({ ...inputOf(false), sessionId: b, place: place as never })).not.toBe(attempt);
+});
+
+test('a slot of a machine that speaks an older or newer language is given back', async () => {
+  fleet.want([wish(a)]);
+  await settled();
+  for (const wire of [wireVersion - 1, wireVersion + 1]) {
+    const offer = { host: 'one', token: `one:${wire}`, job: 'job1', sessionId: a, abilities: { ...abilities, wire } };
+    link.hear({ kind: 'offer', ...offer }, () => {});
+  }
+  expect(link.said).toEqual([`one: one:${wireVersion - 1} 1 release`, `one: one:${wireVersion + 1} 1 release`]);
+  expect(fleet.view.granted.size).toBe(0);
+});
+
+test('one that is not used in 20 seconds is given back: its machine would take it back as well', async () => {
+  fleet.want([wish(a)]);
+  await settled();
+  link.offer(a, 'job1');
+  await seconds(21);
+  expect(link.said).toEqual(['one: one:job1 1 release']);
+});
+
+test('a machine whose login was refused is told of, and what it offers before it knows is given back', async () => {
+  const unanswered = Promise.withResolvers<void>();
+  const { refuseLogin } = link;
+  link.refuseLogin = async (...refused) => {
+    await unanswered.promise;
+    return refuseLogin.apply(link, refused);
+  };
+  fleet.want([wish(a)]);
+  await settled();
+  link.offer(a, 'job1', 'one:1', 'login');
+  fleet.take(a);
+  fleet.refuseLogin({ host: 'one', token: 'one:1', job: 'any/job1' }, 'Not logged in.');
+  fleet.want([wish(b)]);
+  await settled();
+  link.offer(b, 'job2', 'one:2', 'login');
+  expect(fleet.view.granted.size).toBe(0);
+  expect(link.said).toEqual(['one: one:2 1 release']);
+  fleet.want([wish(b)]);
+  await settled();
+  link.offer(b, 'job3', 'one:3', 'another login');
+  expect([...fleet.view.granted.keys()]).toEqual([b]);
+  unanswered.resolve();
+  await settled();
+  expect(link.refused).toEqual(['one login: Not logged in.']);
+});
+
+test('a machine of which three logins were refused gets nothing more, whatever it has next', async () => {
+  for (const login of ['first', 'second', 'third', 'third']) {
+    fleet.want([wish(a)]);
+    await settled();
+    const [job = ''] = link.wished.keys();
+    link.offer(a, job, `one:${login}`, login);
+    fleet.take(a);
+    fleet.refuseLogin({ host: 'one', token: `one:${login}`, job: `any/${job}` }, 'No.');
+    await settled();
+  }
+  expect(link.refused).toEqual(['one first: No.', 'one second: No.', 'one any: No.', 'one any: No.']);
+});
+
+test('a login that an attempt of an earlier runner had is not taken for the one that is there by now', () => {
+  fleet.refuseLogin(fleet.recall(inputOf(false)).subject.place, 'Not logged in.');
+  expect(link.refused).toEqual([]);
+});
+
+test('others wait five seconds for a wish', async () => {
+  fleet.want([wish(a)]);
+  await settled();
+  expect(fleet.view.longWished.has(a)).toBe(false);
+  await seconds(4);
+  expect(changes).toBe(0);
+  await seconds(1);
+  expect(fleet.view.longWished.has(a)).toBe(true);
+  // Whoever decides hears of it, once.
+  await seconds(5);
+  expect(changes).toBe(1);
+  expect(fleet.view.longWished.has(b)).toBe(false);
+});
+
+function inputOf(waits: boolean): RemoteInput {
+  return {
+    ...{ sessionId: a, attemptId: 'attempt', number: 1, offset: 0, waits, workspace: () => undefined },
+    paths: sessionPaths(groupPaths(folder.path, groupId), a),
+    place: { host: 'one', token: 'one:job1', job: 'any/job1' },
+    definition: sessionDefinition(1),
+  };
+}
+
+test('a machine whose lease is over is lost 20 seconds later, and its attempt ends', async () => {
+  const attempt = fleet.attempt(inputOf(false));
+  const ends: string[] = [];
+  attempt.onExit((end) => ends.push(end.kind));
+  await seconds(30);
+  expect(lost).toEqual([]);
+  link.left = null;
+  // The lock went before its time, so a whole lease is added.
+  await seconds(80);
+  expect(lost).toEqual([]);
+  await seconds(2);
+  expect(lost).toEqual(['001 attempt one']);
+  expect(ends).toEqual(['lost']);
+  expect(link.withdrawn).toEqual(['job1']);
+  // What it says now is for nobody of this run.
+  let isTaken = false;
+  const news = { say: 'printed', offset: 0, data: new Uint8Array(0) } as const;
+  const message = { kind: 'attempt', host: 'one', token: 'one:job1', attemptId: 'attempt', n: 1, news } as const;
+  link.hear(message, () => {
+    isTaken = true;
+  });
+  expect(isTaken).toBe(true);
+});
+
+test('a machine that joined with a longer lease is lost by that one, also when it is on no list any more', async () => {
+  const times = { leaseMs: 300_000, since: 0, seenAt: 0, silentMs: 0 };
+  const machine = { name: 'one', labels: [], slots: 1, used: 1, abilities, isDrained: false, isGuarded: true };
+  link.machines = [{ ...machine, ...times }];
+  fleet.attempt(inputOf(false));
+  await seconds(10);
+  [link.machines, link.left] = [[], null];
+  await seconds(318);
+  expect(lost).toEqual([]);
+  await seconds(4);
+  expect(lost).toEqual(['001 attempt one']);
+});
+
+test('one that is to be waited for is never lost', async () => {
+  fleet.attempt(inputOf(true));
+  await seconds(5);
+  link.left = null;
+  await seconds(300);
+  expect(lost).toEqual([]);
+});
+
+test('while the engine does not answer nothing is lost', async () => {
+  fleet.attempt(inputOf(false));
+  await seconds(5);
+  link.left = 'unreachable';
+  await seconds(300);
+  expect(lost).toEqual([]);
+});
+
+/** As the machine would that was just asked. */
+function answerHello(attempts: Extract<ToGroup, { kind: 'here' }>['attempts']): void {
+  fleet.hello('one');
+  link.hear({ kind: 'here', host: 'one', asker: link.asker, attempts }, () => {});
+}
+
+test('what an earlier runner was answered says nothing of what it began after that', async () => {
+  const attempt = fleet.recall(inputOf(false));
+  const found = attempt.takeOver({ id: 'attempt', number: 1, kind: 'start', offset: 0 } as never);
+  let isKnown = false;
+  void found.then(() => {
+    isKnown = true;
+  });
+  link.hear({ kind: 'here', host: 'one', asker: 'an earlier runner', attempts: [] }, () => {});
+  await settled();
+  expect(isKnown).toBe(false);
+  answerHello([]);
+  expect(await found).toEqual({ do: 'restart' });
+});
+
+test.each([
+  [
+    'by a signal: the earlier runner did that, and it is begun again',
+    { kind: 'signalled', signal: 'SIGTERM' },
+    'restart',
+  ],
+  ['by itself: why it failed is told', { kind: 'exited', code: 1 }, 'adopt'],
+] as const)('one that was never told its task and has ended %s', async (_, status, then) => {
+  const attempt = fleet.recall(inputOf(false));
+  const process = { pid: 7, startTime: '1', host: 'one', bootId: 'boot' };
+  const found = attempt.takeOver({ id: 'attempt', number: 1, kind: 'start', offset: 0, process } as never);
+  const place = { host: 'one', token: 'one:job1', attemptId: 'attempt' };
+  const told = { leftover: false, limitsHit: [], lastStderrLine: '', fenced: false };
+  answerHello([{ ...place, sessionId: a, isOver: true, lastN: 1, acknowledged: 0, process }]);
+  link.hear({ kind: 'attempt', ...place, n: 1, news: { say: 'ended', status, ...told } }, () => {});
+  for (let looks = 0; looks < 20; looks += 1) await seconds(1);
+  expect(await found).toMatchObject({ do: then });
+});
+
+test('after an earlier runner nothing is said before it is known what the machine has heard', () => {
+  const attempt = fleet.recall(inputOf(false));
+  attempt.halt(false);
+  expect(link.said).toEqual([]);
+  const here = { token: 'one:job1', attemptId: 'attempt', sessionId: a, isOver: false, lastN: 7, acknowledged: 3 };
+  answerHello([here]);
+  expect(link.said).toEqual(['one: one:job1 8 goOn']);
+});
+
+test('what a machine keeps for a runner that is gone is given back', () => {
+  const here = { token: 'one:job9', attemptId: 'old', sessionId: a, isOver: true, lastN: 4, acknowledged: 9 };
+  answerHello([here]);
+  expect(link.said).toEqual(['one: one:job9 5 release']);
+});
+
+test('a slot of which nothing is wanted any more is given back as soon as its machine answers', async () => {
+  const { place } = inputOf(false);
+  fleet.recall(inputOf(false));
+  fleet.over({ place } as never);
+  expect(link.said).toEqual([]);
+  const closed = fleet.close();
+  const here = { token: 'one:job1', attemptId: 'attempt', sessionId: a, isOver: true, lastN: 7, acknowledged: 3 };
+  answerHello([here]);
+  await closed;
+  expect(link.said).toEqual(['one: one:job1 8 release']);
+});
+
+test('a slot that is offered before the engine has told where its wish is, is used', async () => {
+  fleet.want([wish(a)]);
+  link.offer(a, 'job1');
+  await settled();
+  world.clock.step(20);
+  expect([...fleet.view.granted.keys()]).toEqual([a]);
+  expect(link.said).toEqual([]);
+});
+
+test('what is too large for the way fails the session, and it is told where it lies', async () => {
+  const attempt = fleet.attempt(inputOf(false));
+  const exited = new Promise((resolve) => attempt.onExit(resolve));
+  const status = { kind: 'exited', code: 0 } as const;
+  const unsent = { why: '300 MB would have to be sent.', folder: '/there/session' };
+  const end = { leftover: false, limitsHit: [], lastStderrLine: '', fenced: false, unsent };
+  const news: AttemptNews = { say: 'ended', status, ...end };
+  link.hear({ kind: 'attempt', host: 'one', token: 'one:job1', attemptId: 'attempt', n: 1, news }, () => {});
+  expect(await exited).toEqual(status);
+  const { failure } = await attempt.reap();
+  expect(failure).toMatchObject({ reason: 'worktree-failed' });
+  expect(failure?.message).toContain('machine one');
+  expect(failure?.message).toEndWith('300 MB would have to be sent. It lies there in /there/session.');
+});
+
+test('a checkpoint that can never be read fails the session, and its end is heard all the same', async () => {
+  const attempt = fleet.attempt(inputOf(false));
+  const exited = new Promise((resolve) => attempt.onExit(resolve));
+  const say = (n: number, news: AttemptNews) =>
+    link.hear({ kind: 'attempt', host: 'one', token: 'one:job1', attemptId: 'attempt', n, news }, () => {});
+  // The bytes that this engine has are no files.
+  say(1, { say: 'checkpoint', prints: 0, files: { id: 'files', pieces: 1, size: 0 } });
+  const status = { kind: 'exited', code: 0 } as const;
+  say(2, { say: 'ended', status, leftover: false, limitsHit: [], lastStderrLine: '', fenced: false });
+  expect(await exited).toEqual(status);
+  const { failure } = await attempt.reap();
+  expect(failure?.message).toStartWith('What machine one sent of the session cannot be taken in: ');
+});
+
+test('an engine that was started anew may have forgotten that a machine was asked: it is asked again', () => {
+  link.reconnect();
+  expect(link.greeted).toEqual([]);
+  fleet.hello('one');
+  link.reconnect();
+  expect(link.greeted).toEqual(['one', 'one']);
+});

@@ -1,0 +1,105 @@
+/** Promises: what a lost machine tells late is taken in once, and nothing that it tells keeps its cost unbooked. */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fail, ok } from '../../../src/core/failure.ts';
+import type { BlobStore } from '../../../src/fleet/engine.ts';
+import { LateAttempt } from '../../../src/fleet/late.ts';
+import type { AttemptNews, Blob, ParcelFile } from '../../../src/fleet/wire.ts';
+import { groupPaths, lateConversations, sessionPaths } from '../../../src/store/paths.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { groupId, sid } from '../../support/core-events.ts';
+import { basePath, makeTempFolder, until } from '../../support/system/rig.ts';
+
+const talk = 'claude-config/projects/{{cca:slug}}/talk.jsonl';
+const ended: AttemptNews = {
+  ...{ say: 'ended', status: { kind: 'exited', code: 0 }, leftover: false, limitsHit: [], lastStderrLine: '' },
+  fenced: true,
+};
+
+let temp: ReturnType<typeof makeTempFolder>;
+beforeEach(() => {
+  temp = makeTempFolder();
+});
+afterEach(() => temp.remove());
+
+const file = (path: string, text: string): ParcelFile => ({
+  ...{ path, mode: 0o600, isText: false, data: Buffer.from(text).toString('base64') },
+});
+
+/** What is told by parcels, and its end; `null` = one that is gone. */
+async function tell(...parcels: readonly (readonly ParcelFile[] | null)[]) {
+  const paths = sessionPaths(groupPaths(temp.path, groupId), sid(1));
+  mkdirSync(paths.folder, { recursive: true });
+  const blobs = {
+    getBlob: async ({ id }: Blob) => {
+      const files = parcels[Number(id)];
+      return files == null ? fail('gone', 'It is gone.', '') : ok(Buffer.from(JSON.stringify({ files })));
+    },
+  } as unknown as BlobStore;
+  const refused: string[] = [];
+  const tries: (() => void)[] = [];
+  let end = '';
+  const late = new LateAttempt(
+    { world: createRealWorld(), env: { PATH: basePath } },
+    blobs,
+    {
+      ...{ attemptId: 'a', place: { host: 'one', token: 't', job: 'j' }, paths, offset: 0 },
+      onEnd: (path) => {
+        end = path;
+      },
+      onRefused: (message) => refused.push(message),
+    },
+    { acknowledge: () => {}, later: (action) => tries.push(action) },
+  );
+  late.greeted(0);
+  const news = parcels.map((_, index): AttemptNews => {
+    return { say: 'checkpoint', prints: 0, files: { id: String(index), pieces: 1, size: 1 } };
+  });
+  for (const [index, one] of [...news, ended].entries()) late.hear(index + 1, one, () => {});
+  await until(() => end !== '' || tries.length > 0);
+  const kept = join(lateConversations(paths, 'a'), 'projects');
+  return { refused, end, tries, kept };
+}
+
+test.each([
+  ['that holds a NUL', 'claude-config/projects/a\0b.jsonl', 'a\\u0000b.jsonl", which would lead out'],
+  ['that is longer than a name can be', `claude-config/projects/${'x'.repeat(300)}.jsonl`, 'whose name is too long'],
+  ['that leads out', 'claude-config/projects/../../x.jsonl', 'which would lead out'],
+])('a part of a conversation with a path %s is refused once, and what it cost is booked without it', async (...row) => {
+  const [, path, said] = row;
+  const { refused, end, tries, kept } = await tell([file(talk, 'one\n'), file(path, 'two\n')]);
+  expect(end).toContain('transcript.late-a.jsonl');
+  expect(tries).toEqual([]);
+  expect(refused).toHaveLength(1);
+  expect(refused[0]).toContain(said);
+  expect(refused[0]).toStartWith('What the machine one tells late of attempt a cannot be taken in whole, so its cost');
+  expect(readFileSync(join(kept, '0', 'talk.jsonl'), 'utf8')).toBe('one\n');
+  expect(readdirSync(join(kept, '0'))).toEqual(['talk.jsonl']);
+});
+
+test('a part that comes again, because a runner died before it could say that it has it, replaces itself', async () => {
+  const { refused, end, kept } = await tell(
+    [file(talk, 'one\n')],
+    [file(talk, 'one\n'), file(`${talk}.jsonl`, 'two\n')],
+  );
+  expect(end).not.toBe('');
+  expect(refused).toEqual([]);
+  expect(readFileSync(join(kept, '0', 'talk.jsonl'), 'utf8')).toBe('one\n');
+  expect(readdirSync(join(kept, '0')).toSorted()).toEqual(['talk.jsonl', 'talk.jsonl.jsonl']);
+});
+
+test('what sub-agents have said is kept with the conversation that they are of', async () => {
+  const agent = 'claude-config/projects/{{cca:slug}}/talk/subagents/agent-1.jsonl';
+  const { refused, kept } = await tell([file(talk, 'one\n'), file(agent, 'two\n')]);
+  expect(refused).toEqual([]);
+  expect(readFileSync(join(kept, '0', 'talk', 'subagents', 'agent-1.jsonl'), 'utf8')).toBe('two\n');
+});
+
+test('parts that are gone are told of, and the rest is taken in', async () => {
+  const { refused, end, kept } = await tell(null, [file(talk, 'one\n')]);
+  expect(end).not.toBe('');
+  expect(refused).toHaveLength(1);
+  expect(refused[0]).toContain('It is gone.');
+  expect(readFileSync(join(kept, '0', 'talk.jsonl'), 'utf8')).toBe('one\n');
+});

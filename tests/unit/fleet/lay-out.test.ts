@@ -1,0 +1,99 @@
+/** Promises: what comes for a session is laid out in its folder and nowhere else, with the paths of this machine. */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fillIn, layOut, type Places, removeOtherConversations, takeOut } from '../../../src/fleet/agent/lay-out.ts';
+import { type ParcelFile, projectSlug } from '../../../src/fleet/wire.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { makeTempFolder } from '../../support/system/rig.ts';
+
+const { files } = createRealWorld();
+let temp: ReturnType<typeof makeTempFolder>;
+let places: Places;
+
+beforeEach(() => {
+  temp = makeTempFolder();
+  const session = join(temp.path, 'session');
+  mkdirSync(session);
+  places = { session, package: '/opt/$& package', bun: '/opt/bun', slug: '-work-one' };
+});
+afterEach(() => temp.remove());
+
+const file = (path: string, content: string, more: Partial<ParcelFile> = {}): ParcelFile => ({
+  ...{ path, mode: 0o600, isText: true, data: Buffer.from(content).toString('base64') },
+  ...more,
+});
+const at = (path: string): string => join(places.session, path);
+const text = (path: string): string => readFileSync(at(path), 'utf8');
+
+test('texts get the paths of this machine, other bytes stay, and a conversation lies where claude looks for it', () => {
+  const all = '{{cca:bun}} {{cca:package}}/bin {{cca:session}}/worktree';
+  const parcel = [
+    file('a/settings.json', all),
+    file('claude-config/projects/{{cca:slug}}/talk.jsonl', all, { isText: false }),
+    file('inputs/run', 'x', { mode: 0o755 }),
+  ];
+  expect(layOut(files, { files: parcel }, places).ok).toBe(true);
+  expect(text('a/settings.json')).toBe(`/opt/bun /opt/$& package/bin ${places.session}/worktree`);
+  expect(text('claude-config/projects/-work-one/talk.jsonl')).toBe(all);
+  expect([statSync(at('inputs/run')).mode & 0o777, statSync(at('a/settings.json')).mode & 0o777]).toEqual([
+    0o700, 0o600,
+  ]);
+  expect(takeOut(fillIn(all, places), places)).toBe(all);
+  expect(projectSlug('/srv/a.b/ü_1')).toBe('-srv-a-b---1');
+});
+
+test('laid out again it is the same, and a piece goes to its place in what is there', () => {
+  const whole = file('talk.jsonl', 'one\ntwo\n', { isText: false });
+  for (let time = 0; time < 2; time += 1) layOut(files, { files: [whole] }, places);
+  layOut(files, { files: [file('talk.jsonl', 'TWO\nthree\n', { isText: false, offset: 4 })] }, places);
+  expect(text('talk.jsonl')).toBe('one\nTWO\nthree\n');
+  expect(readdirSync(places.session)).toEqual(['talk.jsonl']);
+  layOut(files, { files: [file('talk.jsonl', 'other', {})] }, places, { keep: true });
+  expect(text('talk.jsonl')).toBe('one\nTWO\nthree\n');
+});
+
+test.each([
+  ...['../outside', 'a/../../outside', '/outside', 'a//b', './a', 'a/..', '', 'a/.', 'a\\b', 'a\0b'],
+  ...['worktree/.git', 'worktree/.GIT/hooks/pre-commit', 'worktree/sub/.git/config'],
+  ...['transcript.jsonl', 'order.json', 'stdin.fifo', 'tmp/x', 'processes.json', `${'a/'.repeat(2_100)}b`],
+])('a parcel with the path %j is refused, and nothing of it is written', (path) => {
+  const laidOut = layOut(files, { files: [file('good', 'x'), file(path, 'x')] }, places);
+  expect(laidOut.ok ? '' : laidOut.failure.reason).toBe('usage');
+  expect(readdirSync(places.session)).toEqual([]);
+  expect(readdirSync(temp.path)).toEqual(['session']);
+});
+
+test('a conversation that its runner does not know is removed, and nothing that a link leads to', () => {
+  const known = file('claude-config/projects/{{cca:slug}}/known.jsonl', 'x');
+  const outside = join(temp.path, 'outside');
+  mkdirSync(outside);
+  writeFileSync(join(outside, 'precious.jsonl'), 'precious');
+  for (const name of ['known', 'unknown'])
+    layOut(files, { files: [file(known.path.replace('known', name), 'x')] }, places);
+  layOut(files, { files: [file('claude-config/settings.json', 'x')] }, places);
+  symlinkSync(outside, at('claude-config/projects/link'));
+  removeOtherConversations(files, { files: [known] }, places);
+  expect(readdirSync(at('claude-config/projects/-work-one'))).toEqual(['known.jsonl']);
+  expect([text('claude-config/settings.json'), readdirSync(outside)]).toEqual(['x', ['precious.jsonl']]);
+});
+
+test('no link that a session has made leads to anything else', () => {
+  const outside = join(temp.path, 'outside');
+  mkdirSync(outside);
+  writeFileSync(join(outside, 'precious'), 'precious');
+  symlinkSync(outside, at('inputs'));
+  symlinkSync(join(outside, 'precious'), at('prompt.md'));
+  symlinkSync(join(outside, 'new'), at('nowhere.md'));
+  for (const path of ['inputs/precious', 'inputs/new', 'prompt.md', 'nowhere.md', 'inputs']) {
+    const laidOut = layOut(files, { files: [file(path, 'x')] }, places);
+    expect(laidOut.ok ? '' : laidOut.failure.reason).toBe('worktree-failed');
+  }
+  expect(readdirSync(outside)).toEqual(['precious']);
+  expect(readFileSync(join(outside, 'precious'), 'utf8')).toBe('precious');
+  mkdirSync(at('folder'));
+  expect(layOut(files, { files: [file('folder', 'x')] }, places).ok).toBe(false);
+  writeFileSync(at('plain'), 'x');
+  expect(layOut(files, { files: [file('plain/below', 'x')] }, places).ok).toBe(false);
+  expect(existsSync(at('good'))).toBe(false);
+});

@@ -1,0 +1,84 @@
+/** Promises: a session of somebody else gets the login that its order names, from a private file, and no other one. */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { GroupId } from '../../../src/core/group.ts';
+import { environmentFor, loginKey } from '../../../src/fleet/agent/login.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import type { Order } from '../../../src/fleet/wire.ts';
+import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { groupId, sid } from '../../support/core-events.ts';
+import { makeTempFolder } from '../../support/system/rig.ts';
+
+const { files } = createRealWorld();
+const agentEnv = {
+  ...{ PATH: '/bin', HTTPS_PROXY: 'http://proxy', ANTHROPIC_API_KEY: 'of-the-agent', GH_TOKEN: 'kept' },
+  ...{ CLAUDE_CODE_USE_BEDROCK: '1', ANTHROPIC_BASE_URL: 'http://of-the-agent', CLAUDE_CONFIG_DIR: '/of-the-agent' },
+};
+let temp: ReturnType<typeof makeTempFolder>;
+
+beforeEach(() => {
+  temp = makeTempFolder();
+  mkdirSync(fleetPaths(temp.path).logins, { recursive: true });
+});
+afterEach(() => temp.remove());
+
+const login = (name: string, text: string, mode = 0o600): void => {
+  const path = join(fleetPaths(temp.path).logins, `${name}.env`);
+  writeFileSync(path, text);
+  chmodSync(path, mode);
+};
+
+function environment(named?: string, ownLogin?: string) {
+  const paths = sessionPaths(groupPaths(temp.path, groupId as GroupId), sid(1));
+  const order = { attemptId: 'a', untrusted: false, ...(named === undefined ? {} : { login: named }) } as Order;
+  return environmentFor(files, { root: temp.path, agentEnv, ownLogin, order, paths, programs: '/opt/bin' });
+}
+
+test('the named login replaces all that the agent would pay with; what the machine needs stays', () => {
+  login('team-a', '# of team a\nCLAUDE_CODE_OAUTH_TOKEN=of-team-a\n');
+  for (const made of [environment('team-a'), environment(undefined, 'team-a')]) {
+    const env = made.ok ? made.value : {};
+    expect(env).toMatchObject({ CLAUDE_CODE_OAUTH_TOKEN: 'of-team-a', HTTPS_PROXY: 'http://proxy', GH_TOKEN: 'kept' });
+    expect(env.PATH).toBe('/bin:/opt/bin');
+    expect(JSON.stringify(env)).not.toContain('of-the-agent');
+    expect(env.CLAUDE_CODE_USE_BEDROCK).toBeUndefined();
+  }
+});
+
+test('without a name it is the login of the agent', () => {
+  const made = environment();
+  expect(made.ok && made.value.ANTHROPIC_API_KEY).toBe('of-the-agent');
+});
+
+test.each([
+  ['one that is not there', 'team-b', 'The machine has no login "team-b".'],
+  ['one that would be another file', '../host', 'The machine has no login "../host".'],
+  ['one that others may read', 'open', 'others on this machine may read it'],
+  ['one that says nothing', 'empty', 'names no variable'],
+])('%s is refused in one sentence that shows nothing of it', (_, name, sentence) => {
+  login('open', 'ANTHROPIC_API_KEY=secret\n', 0o644);
+  login('empty', '# secret\n');
+  const made = environment(name);
+  expect(made.ok ? '' : made.failure.reason).toBe('not-logged-in');
+  expect(made.ok ? '' : made.failure.message).toContain(sentence);
+  expect(JSON.stringify(made)).not.toContain('secret');
+});
+
+test('the name of a login changes with what is kept of it, and one that cannot be read has a name as well', () => {
+  const store = join(temp.path, '.claude', '.credentials.json');
+  mkdirSync(join(temp.path, '.claude'));
+  const key = (from: typeof files) =>
+    loginKey(from, { root: temp.path, agentEnv: { HOME: temp.path }, ownLogin: undefined }, 'salt');
+  const names = ['first', 'second'].map((text) => {
+    writeFileSync(store, text);
+    return key(files);
+  });
+  const unreadable = Object.assign(Object.create(files), {
+    readText: () => {
+      throw Object.assign(new Error('permission denied'), { code: 'EACCES' });
+    },
+  });
+  expect(new Set([...names, key(unreadable)]).size).toBe(3);
+});

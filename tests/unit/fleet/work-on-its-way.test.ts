@@ -1,0 +1,243 @@
+/**
+ * Promises: work comes whole to where it is wanted. A checkpoint that is being taken in when its machine is lost is
+ * taken in with its files and its work; sessions of one repository are laid out on a machine one after another. What
+ * was taken in by half is taken for nothing at either end.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fail, ok } from '../../../src/core/failure.ts';
+import type { SessionId } from '../../../src/core/group.ts';
+import { layOutWork } from '../../../src/fleet/agent/worktree.ts';
+import type { BlobStore } from '../../../src/fleet/engine.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import { Mirror } from '../../../src/fleet/mirror.ts';
+import type { FleetRedis } from '../../../src/fleet/redis.ts';
+import { workRefs } from '../../../src/fleet/ship-work.ts';
+import type { Order } from '../../../src/fleet/wire.ts';
+import type { Git } from '../../../src/git/git.ts';
+import { setRefs } from '../../../src/git/worktrees/bundles.ts';
+import { snapshotOf } from '../../../src/git/worktrees/snapshot.ts';
+import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { groupId, sid } from '../../support/core-events.ts';
+import { git, Repository } from '../../support/git/repository.ts';
+import { makeTempFolder, unwrap } from '../../support/system/rig.ts';
+
+const world = createRealWorld();
+const own: Git = { world, env: process.env };
+let temp: ReturnType<typeof makeTempFolder>;
+let repository: Repository;
+let base: string;
+/** By id; what is not there yet is waited for. */
+let blobs: Map<string, Promise<Uint8Array>>;
+
+beforeEach(() => {
+  temp = makeTempFolder();
+  repository = new Repository(join(temp.path, 'project'));
+  base = repository.commit({ 'kept.txt': 'kept\n' });
+  blobs = new Map();
+});
+afterEach(() => temp.remove());
+
+const store = {
+  getBlob: async ({ id }: { id: string }) => {
+    const bytes = await blobs.get(id);
+    return bytes === undefined ? fail('gone', '', '') : ok(bytes);
+  },
+} as unknown as BlobStore;
+const blob = (id: string) => ({ id, pieces: 1, size: 1 });
+
+/** A file that is not committed, as it was made elsewhere. */
+async function madeElsewhere(name: string) {
+  const folder = join(temp.path, `elsewhere ${name}`);
+  git(temp.path, 'clone', '--quiet', repository.folder, folder);
+  writeFileSync(join(folder, name), `${name}\n`);
+  const { head, snapshot } = unwrap(await snapshotOf(own, folder));
+  git(folder, 'update-ref', 'refs/made', snapshot);
+  git(folder, 'bundle', 'create', '--quiet', 'bundle', 'refs/made', `^${base}`);
+  return { head, snapshot, bytes: new Uint8Array(readFileSync(join(folder, 'bundle'))) };
+}
+
+/** What lies here of a session that works elsewhere and was sent the base. */
+async function mirrorOf(asker: Git) {
+  const sessionId = sid(1);
+  const paths = sessionPaths(groupPaths(temp.path, groupId), sessionId);
+  mkdirSync(paths.folder, { recursive: true });
+  git(repository.folder, 'worktree', 'add', '--quiet', '-b', 'work', paths.worktree);
+  const refs = workRefs(sessionId);
+  const sent = [refs.sentHead, refs.sent].map((ref) => [ref, base] as const);
+  unwrap(await setRefs(own, repository.folder, sent));
+  const mirror = new Mirror(asker, store, {
+    ...{ sessionId, paths, offset: 0, takesHandover: true },
+    places: () => ({ session: paths.folder, package: '/package', bun: '/bun', slug: '-here' }),
+    workspace: () => ({
+      ...{ path: paths.worktree, folder: paths.worktree, repository: join(repository.folder, '.git') },
+      ...{ branch: 'work', base },
+    }),
+  });
+  return { mirror, paths };
+}
+
+test('a checkpoint that is being taken in when its machine is lost is taken in whole', async () => {
+  const { mirror, paths } = await mirrorOf(own);
+  const { head, snapshot, bytes } = await madeElsewhere('made.txt');
+  const arrives = Promise.withResolvers<Uint8Array>();
+  blobs.set('work', arrives.promise);
+  const talk = { path: 'claude-config/projects/{{cca:slug}}/talk.jsonl', mode: 0o600, isText: false, offset: 0 };
+  const parcel = { files: [{ ...talk, data: Buffer.from('{"done":1}\n').toString('base64') }] };
+  blobs.set('files', Promise.resolve(new Uint8Array(Buffer.from(JSON.stringify(parcel)))));
+  const made = { say: 'checkpoint', prints: 0, files: blob('files'), head, snapshot, bundle: blob('work') } as const;
+  const taken = mirror.checkpoint(made);
+  const settled = mirror.settle();
+  // Nothing of the conversation is here before the work is.
+  const conversation = join(paths.config, 'projects', '-here', 'talk.jsonl');
+  await new Promise<void>((resolve) => setTimeout(resolve, 0));
+  expect(existsSync(conversation)).toBe(false);
+  arrives.resolve(bytes);
+  unwrap(await taken);
+  unwrap(await settled);
+  expect(readFileSync(join(paths.worktree, 'made.txt'), 'utf8')).toBe('made.txt\n');
+  expect(readFileSync(conversation, 'utf8')).toBe('{"done":1}\n');
+});
+
+test('no bundle is taken in where a worktree is just being made', async () => {
+  const running = new Set<string>();
+  const seen: string[][] = [];
+  const run: typeof world.processes.run = async (options) => {
+    const what = ['worktree', 'bundle'].find((name) => options.args.includes(name));
+    if (what === undefined) return world.processes.run(options);
+    running.add(what);
+    seen.push([...running].toSorted());
+    try {
+      return await world.processes.run(options);
+    } finally {
+      running.delete(what);
+    }
+  };
+  const watched: Git = {
+    ...own,
+    world: { ...world, processes: Object.assign(Object.create(world.processes), { run }) },
+  };
+  // So many that they stay together as they come.
+  const files = Array.from({ length: 120 }, (_, index) => [`file ${index}`, `${index}\n`]);
+  base = repository.commit(Object.fromEntries(files));
+  const whole = join(temp.path, 'base');
+  git(repository.folder, 'bundle', 'create', '--quiet', whole, 'main');
+  blobs.set('base', Promise.resolve(new Uint8Array(readFileSync(whole))));
+  const redis = store as unknown as FleetRedis;
+  const layOut = async (sessionId: SessionId) => {
+    const { head, snapshot, bytes } = await madeElsewhere(`${sessionId}.txt`);
+    blobs.set(sessionId, Promise.resolve(bytes));
+    const paths = sessionPaths(groupPaths(join(temp.path, 'machine'), groupId), sessionId);
+    mkdirSync(paths.folder, { recursive: true });
+    const work = { repository: 'abc', base, baseBundle: blob('base'), head, snapshot, bundle: blob(sessionId) };
+    const order = { sessionId, groupId, work: { ...work, branch: `work/${sessionId}` } } as unknown as Order;
+    return { paths, made: layOutWork(watched, redis, fleetPaths(join(temp.path, 'machine')), order, paths) };
+  };
+  const all = await Promise.all([1, 2, 3, 4].map((number) => layOut(sid(number))));
+  for (const { paths, made } of all) {
+    unwrap(await made);
+    expect(git(paths.worktree, 'status', '--porcelain')).toStartWith('?? ');
+  }
+  expect(seen.some(([first]) => first === 'bundle')).toBe(true);
+  expect(seen).not.toContainEqual(['bundle', 'worktree']);
+});
+
+/** The first git that unpacks something is ended in the middle: what it has written by then stays, commits first. */
+function endedInTheMiddle(): Git {
+  let isFirst = true;
+  const run: typeof world.processes.run = (options) => {
+    const { args, input } = options;
+    if (!isFirst || input === undefined || !args.includes('unpack-objects')) return world.processes.run(options);
+    isFirst = false;
+    return world.processes.run({ ...options, input: input.subarray(0, input.length - 30) });
+  };
+  return { ...own, world: { ...world, processes: Object.assign(Object.create(world.processes), { run }) } };
+}
+
+/** A session that begins at the base, laid out on a machine, as often as it is called. */
+function laidOutBy(asker: Git) {
+  const whole = join(temp.path, 'base');
+  git(repository.folder, 'bundle', 'create', '--quiet', whole, 'main');
+  blobs.set('base', Promise.resolve(new Uint8Array(readFileSync(whole))));
+  const sessionId = sid(1);
+  const paths = sessionPaths(groupPaths(join(temp.path, 'machine'), groupId), sessionId);
+  mkdirSync(paths.folder, { recursive: true });
+  const work = { repository: 'abc', base, baseBundle: blob('base'), head: base, snapshot: base, branch: 'work' };
+  const order = { sessionId, groupId, work } as unknown as Order;
+  const layOut = () =>
+    layOutWork(asker, store as unknown as FleetRedis, fleetPaths(join(temp.path, 'machine')), order, paths);
+  return { paths, layOut };
+}
+
+test('a machine that was ended while it took in a bundle takes it in anew', async () => {
+  const { paths, layOut } = laidOutBy(endedInTheMiddle());
+  expect((await layOut()).ok).toBe(false);
+  unwrap(await layOut());
+  expect(readFileSync(join(paths.worktree, 'kept.txt'), 'utf8')).toBe('kept\n');
+});
+
+test('a machine that was ended while it made a worktree makes it anew', async () => {
+  const { paths, layOut } = laidOutBy(own);
+  const { repository: there } = unwrap(await layOut());
+  // As git leaves it, which locks it until it is done.
+  writeFileSync(join(there, 'worktrees', 'worktree', 'locked'), 'initializing');
+  rmSync(join(paths.folder, 'remote-worktree.json'));
+  unwrap(await layOut());
+  expect(readFileSync(join(paths.worktree, 'kept.txt'), 'utf8')).toBe('kept\n');
+});
+
+test('where the disk was full when the files of a worktree were written, it is made anew', async () => {
+  let isFull = true;
+  const run: typeof world.processes.run = async (options) => {
+    if (!isFull || !options.args.includes('reset')) return world.processes.run(options);
+    isFull = false;
+    return ok({ exitCode: 128, stdout: '', stderr: 'fatal: No space left on device' });
+  };
+  const processes = Object.assign(Object.create(world.processes), { run });
+  const { paths, layOut } = laidOutBy({ ...own, world: { ...world, processes } });
+  expect((await layOut()).ok).toBe(false);
+  unwrap(await layOut());
+  expect(readFileSync(join(paths.worktree, 'kept.txt'), 'utf8')).toBe('kept\n');
+});
+
+test('a checkpoint of which the half was taken in is not had, and comes again', async () => {
+  const { mirror, paths } = await mirrorOf(endedInTheMiddle());
+  // A branch that somebody else has broken is not asked.
+  writeFileSync(join(repository.folder, '.git', 'refs', 'heads', 'broken'), `${'1'.repeat(40)}\n`);
+  const { head, snapshot, bytes } = await madeElsewhere('made.txt');
+  const made = { say: 'checkpoint', prints: 0, head, snapshot, bundle: blob('work') } as const;
+  blobs.set('work', Promise.resolve(bytes));
+  expect((await mirror.checkpoint(made)).ok).toBe(false);
+  blobs.delete('work');
+  expect(await mirror.checkpoint(made)).toMatchObject({ ok: false, failure: { reason: 'gone' } });
+  blobs.set('work', Promise.resolve(bytes));
+  unwrap(await mirror.checkpoint(made));
+  // Of what is here by now nothing else is needed.
+  blobs.delete('work');
+  unwrap(await mirror.checkpoint(made));
+  unwrap(await mirror.settle());
+  expect(readFileSync(join(paths.worktree, 'made.txt'), 'utf8')).toBe('made.txt\n');
+});
+
+test('a resume file that git ignores is on the disk when its checkpoint is taken in', async () => {
+  const synced: string[] = [];
+  const openAppend: typeof world.files.openAppend = (path) => {
+    const file = world.files.openAppend(path);
+    const sync = (): void => {
+      file.sync();
+      synced.push(readFileSync(path, 'utf8'));
+    };
+    return Object.assign(Object.create(file), { sync, close: () => file.close() });
+  };
+  const files = Object.assign(Object.create(world.files), { openAppend });
+  const { mirror, paths } = await mirrorOf({ ...own, world: { ...world, files } });
+  writeFileSync(join(repository.folder, '.git', 'info', 'exclude'), 'resume-context.md\n');
+  const resume = { path: 'worktree/plans/resume-context.md', mode: 0o600, isText: false };
+  const parcel = { files: [{ ...resume, data: Buffer.from('where it stands\n').toString('base64') }] };
+  blobs.set('files', Promise.resolve(new Uint8Array(Buffer.from(JSON.stringify(parcel)))));
+  unwrap(await mirror.checkpoint({ say: 'checkpoint', prints: 0, files: blob('files') }));
+  expect(readFileSync(join(paths.worktree, 'plans', 'resume-context.md'), 'utf8')).toBe('where it stands\n');
+  expect(synced).toEqual(['where it stands\n']);
+});

@@ -1,0 +1,73 @@
+/**
+ * Promises: a branch leaves the files that are kept apart from it as they are where it is merged, also when its session
+ * merged changes of other people; what the session committed of them stays in its history and in its worktree.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Workspace } from '../../../src/core/group.ts';
+import { commitWork } from '../../../src/git/commit.ts';
+import { makeWorkspace } from '../../../src/git/worktrees/workspace.ts';
+import { git, type Tree, writeTree } from '../../support/git/repository.ts';
+import { made, value, WorkspaceRig } from '../../support/git/workspace-rig.ts';
+
+const state = '02-projects/x/01-planning/resume-context.md';
+const apart = [state, ':(top)/resume-context.md'];
+let rig: WorkspaceRig;
+let workspace: Workspace;
+beforeEach(async () => {
+  rig = new WorkspaceRig();
+  rig.repository.commit({ [state]: 'as it was\n', 'a.txt': 'a\n' });
+  workspace = made(await makeWorkspace(rig.git, rig.plan()));
+});
+afterEach(() => {
+  rig.fsck();
+  rig.remove();
+});
+
+const run = (...args: string[]): string => git(workspace.path, ...args);
+const commit = async () => value(await commitWork(rig.git, workspace, 'Work', { apart }));
+const own = (tree: Tree): void => {
+  writeTree(workspace.path, tree);
+  run('add', '--all');
+  run('commit', '--quiet', '-m', 'Mine');
+};
+const changes = () => rig.run('diff', '--name-only', `main...${workspace.branch}`);
+const inBranch = () => rig.run('show', `${workspace.branch}:${state}`);
+
+test('changed, deleted and new in commits of the session', async () => {
+  own({ [state]: 'of the session\n', ':(top)/resume-context.md': 'new\n', 'a.txt': 'changed\n' });
+  expect((await commit()).committed).toBe(true);
+  expect(changes()).toBe('a.txt');
+  expect(rig.run('show', `${workspace.branch}^:${state}`)).toBe('of the session');
+  expect(readFileSync(join(workspace.path, state), 'utf8')).toBe('of the session\n');
+  expect((await commit()).committed).toBe(false);
+  own({ [state]: null });
+  await commit();
+  expect(changes()).toBe('a.txt');
+});
+
+test.each([true, false])('what other people changed comes along with a merge; committed: %p', async (isCommitted) => {
+  own({ 'a.txt': 'of the session\n' });
+  rig.repository.commit({ [state]: 'of a person\n', 'a.txt': 'of a person\n' });
+  expect(() => run('merge', '--quiet', '--no-edit', 'main')).toThrow();
+  writeTree(workspace.path, { 'a.txt': 'of both\n' });
+  run('add', 'a.txt');
+  if (isCommitted) {
+    run('commit', '--quiet', '--no-edit');
+    own({ [state]: 'of the session\n' });
+  }
+  await commit();
+  expect(inBranch()).toBe('of a person');
+  expect(changes()).toBe('a.txt');
+  rig.run('merge', '--quiet', '--no-edit', workspace.branch);
+  expect(readFileSync(join(rig.top, state), 'utf8')).toBe('of a person\n');
+});
+
+test('a branch without a target is compared with its beginning', async () => {
+  const { target: _, ...rest } = workspace;
+  workspace = rest;
+  own({ [state]: 'of the session\n' });
+  await commit();
+  expect(inBranch()).toBe('as it was');
+});

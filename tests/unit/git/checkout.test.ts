@@ -1,0 +1,173 @@
+/**
+ * Promises, with the real git: a branch, a tag or a commit is fetched whole; nothing in a repository runs; reasons are
+ * told.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type CheckoutInput, checkOut, commitIn } from '../../../src/git/checkout.ts';
+import { gitEnvironment, runGit } from '../../../src/git/git.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { git, Repository } from '../../support/git/repository.ts';
+
+const world = createRealWorld();
+let root: string;
+let repository: Repository;
+let env: Record<string, string | undefined>;
+beforeEach(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), 'cca git ')));
+  repository = new Repository(join(root, 'team templates'));
+  env = { PATH: process.env.PATH, HOME: root, GIT_CONFIG_SYSTEM: '/dev/null' };
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+function fetchInto(name: string, input: Partial<CheckoutInput> = {}) {
+  const folder = join(root, name);
+  mkdirSync(folder);
+  return checkOut({ world, env }, { repository: repository.folder, folder, ...input });
+}
+
+test('HEAD, a branch, tags of both kinds and a commit can be fetched, by path and by file://', async () => {
+  const first = repository.commit({ 'a.txt': 'one' });
+  git(repository.folder, 'tag', 'v1');
+  git(repository.folder, 'tag', '-a', 'v1-annotated', '-m', 'x');
+  git(repository.folder, 'branch', 'old/line');
+  const second = repository.commit({ 'a.txt': 'two' });
+  const bare = `file://${encodeURI(repository.bare(join(root, 'bare one.git')))}`;
+  const cases: readonly [Partial<CheckoutInput>, string, string][] = [
+    [{}, second, 'two'],
+    [{ ref: 'main' }, second, 'two'],
+    [{ ref: 'v1' }, first, 'one'],
+    [{ ref: 'v1-annotated' }, first, 'one'],
+    [{ ref: 'old/line' }, first, 'one'],
+    [{ ref: second }, second, 'two'],
+    [{ repository: bare }, second, 'two'],
+    [{ repository: bare, ref: 'v1' }, first, 'one'],
+  ];
+  for (const [index, [input, commit, text]] of cases.entries()) {
+    expect(await fetchInto(`copy ${index}`, input)).toEqual({ ok: true, value: { commit } });
+    expect(readFileSync(join(root, `copy ${index}`, 'a.txt'), 'utf8')).toBe(text);
+  }
+  expect(await commitIn({ world, env }, repository.folder)).toBe(second);
+  expect(await commitIn({ world, env }, root)).toBeNull();
+});
+
+test('what cannot be fetched is told with the reason of git', async () => {
+  expect(await fetchInto('empty')).toMatchObject({ ok: false, failure: { message: expect.stringContaining('HEAD') } });
+  repository.commit({ 'a.txt': 'one' });
+  const ref = await fetchInto('ref', { ref: 'nope' });
+  expect(ref).toMatchObject({
+    ok: false,
+    failure: {
+      reason: 'not-found',
+      message: expect.stringContaining('nope'),
+      next: { sentence: expect.stringContaining('nope') },
+    },
+  });
+  const missing = await fetchInto('missing', { repository: join(root, 'nowhere') });
+  expect(missing).toMatchObject({
+    failure: { message: expect.stringContaining('does not appear to be a git repository') },
+  });
+  env = { PATH: root };
+  const without = await fetchInto('without');
+  expect(without).toMatchObject({ failure: { reason: 'not-found', message: 'The program git was not found.' } });
+});
+
+test('a tree that leads out of its folder is refused', async () => {
+  repository.commit({ 'a.txt': 'one' });
+  const blob = git(repository.folder, 'rev-parse', 'HEAD:a.txt');
+  writeFileSync(join(root, 'entries'), `100644 blob ${blob}\tevil\n`);
+  const make = (input: string) => {
+    const ran = Bun.spawnSync(['git', 'mktree'], { cwd: repository.folder, stdin: Buffer.from(input) });
+    return ran.stdout.toString().trim();
+  };
+  const inner = make(`100644 blob ${blob}\tevil\n`);
+  const tree = make(`040000 tree ${inner}\t..\n`);
+  const commit = git(repository.folder, 'commit-tree', tree, '-m', 'x');
+  git(repository.folder, 'update-ref', 'refs/heads/evil', commit);
+  const escaped = await fetchInto('out', { ref: 'evil' });
+  expect(escaped).toMatchObject({ ok: false, failure: { message: expect.stringContaining("'../evil'") } });
+  expect(existsSync(join(root, 'evil'))).toBe(false);
+});
+
+test('neither hooks, monitors nor template folders of anybody run, and submodules stay away', async () => {
+  const mark = join(root, 'ran');
+  const script = join(root, 'script');
+  writeFileSync(script, `#!/bin/sh\ntouch '${mark}'\n`);
+  chmodSync(script, 0o755);
+  const other = new Repository(join(root, 'other'));
+  other.commit({ 'b.txt': 'x' });
+  git(repository.folder, '-c', 'protocol.file.allow=always', 'submodule', '--quiet', 'add', other.folder, 'sub');
+  repository.commit({ 'a.txt': 'one' });
+  for (const hook of ['post-checkout', 'reference-transaction', 'post-index-change']) {
+    mkdirSync(join(root, 'template', 'hooks'), { recursive: true });
+    for (const folder of [join(root, 'template', 'hooks'), join(repository.folder, '.git', 'hooks')]) {
+      writeFileSync(join(folder, hook), `#!/bin/sh\ntouch '${mark}'\n`, { mode: 0o755 });
+    }
+  }
+  const config = [
+    `[init]\ntemplateDir = ${join(root, 'template')}`,
+    `[core]\nhooksPath = ${join(root, 'template', 'hooks')}`,
+  ];
+  writeFileSync(
+    join(root, '.gitconfig'),
+    `${config.join('\n')}\nfsmonitor = "'${script}'"\n[submodule]\nrecurse = true\n`,
+  );
+  git(repository.folder, 'config', 'core.fsmonitor', `'${script}'`);
+  rmSync(mark, { force: true });
+  expect(await fetchInto('copy')).toMatchObject({ ok: true });
+  expect(await commitIn({ world, env }, repository.folder)).toMatch(/^[0-9a-f]{40}$/);
+  expect(existsSync(mark)).toBe(false);
+  expect(existsSync(join(root, 'copy', 'sub', 'b.txt'))).toBe(false);
+});
+
+test('places that the user’s configuration turns into a program are refused', async () => {
+  const mark = join(root, 'ran');
+  writeFileSync(
+    join(root, '.gitconfig'),
+    `[url "ext::sh -c 'touch ${mark}' "]\ninsteadOf = https://git.example.org/\n`,
+  );
+  const turned = await fetchInto('turned', { repository: 'https://git.example.org/x' });
+  expect(turned).toMatchObject({ ok: false, failure: { message: expect.stringContaining("'ext' not allowed") } });
+  expect(existsSync(mark)).toBe(false);
+});
+
+test('git hears of the user’s way to log in, and of nothing that would send it elsewhere', () => {
+  const given = {
+    ...{ PATH: '/bin', HOME: '/home/me', SSH_AUTH_SOCK: '/s', GIT_SSH_COMMAND: 'ssh -v', GIT_CONFIG_COUNT: '1' },
+    ...{ GIT_CONFIG_KEY_0: 'k', GIT_CONFIG_VALUE_0: 'v', https_proxy: 'p' },
+    ...{ GIT_DIR: '/x', GIT_WORK_TREE: '/x', GIT_EXEC_PATH: '/x', GIT_ASKPASS: '/x', ANTHROPIC_API_KEY: 'k' },
+    ...{ GIT_TERMINAL_PROMPT: '1', GIT_ALLOW_PROTOCOL: 'ext', GIT_OBJECT_DIRECTORY: '/x', GIT_PROXY_COMMAND: '/x' },
+  };
+  expect(gitEnvironment(given)).toEqual({
+    ...{ PATH: '/bin', HOME: '/home/me', SSH_AUTH_SOCK: '/s', GIT_SSH_COMMAND: 'ssh -v', GIT_CONFIG_COUNT: '1' },
+    ...{ GIT_CONFIG_KEY_0: 'k', GIT_CONFIG_VALUE_0: 'v', https_proxy: 'p' },
+    ...{ LC_ALL: 'C', GIT_TERMINAL_PROMPT: '0', GIT_ALLOW_PROTOCOL: 'https:ssh:file', GIT_LFS_SKIP_SMUDGE: '1' },
+  });
+});
+
+test('a login from a URL reaches git through its environment, before every helper of the user', async () => {
+  writeFileSync(
+    join(root, '.gitconfig'),
+    '[credential]\nhelper = "!f() { echo username=wrong; echo password=wrong; }; f"\n',
+  );
+  const login = { user: 'me', password: `it's "$HOME" \\n %s` };
+  // `credential fill` asks on standard input, which is empty here: what it is asked for stands in a file.
+  writeFileSync(join(root, 'asked'), 'protocol=https\nhost=git.example.org\n\n');
+  const args = ['-c', 'alias.ask=!git credential fill < asked', 'ask'];
+  const asked = await runGit({ world, env }, { cwd: root, timeoutMs: 10_000, args, login });
+  expect(asked).toMatchObject({
+    ok: true,
+    value: expect.stringContaining(`username=me\npassword=${login.password}\n`),
+  });
+});

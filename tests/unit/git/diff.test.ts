@@ -1,0 +1,100 @@
+/**
+ * Promises: numbers and text of a difference are git's, whatever the user has set up for git; a comparison with a
+ * worktree shows new files, leaves out our own, and changes neither the index nor anything else there.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Workspace } from '../../../src/core/group.ts';
+import { diffStat, diffText, worktreeStat } from '../../../src/git/diff.ts';
+import { makeWorkspace } from '../../../src/git/worktrees/workspace.ts';
+import { git, writeTree } from '../../support/git/repository.ts';
+import { failure, made, value, WorkspaceRig } from '../../support/git/workspace-rig.ts';
+
+let rig: WorkspaceRig;
+let workspace: Workspace;
+beforeEach(async () => {
+  rig = new WorkspaceRig();
+  rig.repository.commit({ 'a.txt': 'a\nb\n', 'gone.txt': 'gone\n', 'old name.txt': 'one\ntwo\nthree\n' });
+  workspace = made(await makeWorkspace(rig.git, rig.plan()));
+});
+afterEach(() => rig.remove());
+
+const run = (...args: string[]): string => git(workspace.path, ...args);
+
+test('between two commits, also when only the objects are left', async () => {
+  writeTree(workspace.path, { 'a.txt': 'a\nc\nd\n', 'gone.txt': null, 'x.bin': new Uint8Array([0, 1]) });
+  run('mv', 'old name.txt', 'new name.txt');
+  run('add', '--all');
+  run('commit', '--quiet', '-m', 'Work');
+  const to = run('rev-parse', 'HEAD');
+  const stat = { files: 4, insertions: 2, deletions: 2 };
+  expect(value(await diffStat(rig.git, workspace.path, workspace.base, to))).toEqual(stat);
+  expect(value(await diffStat(rig.git, workspace.path, to, to))).toEqual({ files: 0, insertions: 0, deletions: 0 });
+  rig.run('worktree', 'remove', workspace.path);
+  rig.run('branch', '-D', workspace.branch);
+  expect(value(await diffStat(rig.git, rig.gitDir, workspace.base, to))).toEqual(stat);
+  const text = value(await diffText(rig.git, rig.gitDir, { from: workspace.base, to }));
+  expect(text).toMatch(/^diff --git a\/a\.txt b\/a\.txt$/m);
+  expect(text).toMatch(/^rename from old name\.txt$/m);
+  const lines = value(await diffText(rig.git, rig.gitDir, { from: workspace.base, to, stat: 80 }))
+    .trim()
+    .split('\n');
+  expect(lines.at(-1)).toBe(' 4 files changed, 2 insertions(+), 2 deletions(-)');
+  expect(failure(await diffStat(rig.git, rig.gitDir, workspace.base, '12'.repeat(20))).reason).toBe('worktree-failed');
+});
+
+test('with the files of a worktree in which the session is at work', async () => {
+  writeTree(workspace.path, {
+    'a.txt': 'a\nb\nstaged\n',
+    'staged.txt': 'staged\n',
+    'odd\nname.txt': 'new\n',
+    'docs/plans/.cpm-progress-1.md': 'ours\n',
+  });
+  run('add', 'a.txt', 'staged.txt');
+  writeFileSync(join(workspace.path, 'gone.txt'), 'back\n');
+  git(workspace.path, 'init', '--quiet', 'within');
+  writeFileSync(join(workspace.path, 'within/x.txt'), 'x\n');
+  const gitDir = run('rev-parse', '--absolute-git-dir');
+  const state = () => [run('status', '--porcelain', '-uall'), readFileSync(join(gitDir, 'index')), readdirSync(gitDir)];
+  const before = state();
+  const text = value(await diffText(rig.git, workspace.path, { from: workspace.base }));
+  const files = [...text.matchAll(/^\+\+\+ (.*)$/gm)].map((match) => match[1]);
+  expect(files).toEqual(['b/a.txt', 'b/gone.txt', '"b/odd\\nname.txt"', 'b/staged.txt']);
+  expect(value(await worktreeStat(rig.git, workspace.path, workspace.base))).toEqual({
+    files: 4,
+    insertions: 4,
+    deletions: 1,
+  });
+  expect(state()).toEqual(before);
+});
+
+test('nothing of the user’s runs, and no setting of his changes the form', async () => {
+  const proof = join(rig.folder, 'ran');
+  const program = join(rig.folder, 'program');
+  writeFileSync(program, `#!/bin/sh\ntouch '${proof}'\n`, { mode: 0o755 });
+  mkdirSync(join(rig.gitDir, 'info'), { recursive: true });
+  writeFileSync(join(rig.gitDir, 'info/attributes'), '*.txt diff=mine\n');
+  const config = [
+    ...[
+      '[diff]',
+      `external = ${program}`,
+      'noprefix = true',
+      'mnemonicPrefix = true',
+      'relative = true',
+      'context = 0',
+    ],
+    ...['[diff "mine"]', `textconv = ${program}`, `command = ${program}`],
+    ...['[color]', 'ui = always', '[core]', `pager = ${program}`],
+  ];
+  writeFileSync(rig.globalConfig, config.join('\n'));
+  writeTree(workspace.path, { 'a.txt': 'a\nc\n' });
+  const text = value(await diffText(rig.git, workspace.path, { from: workspace.base }));
+  expect(text.split('\n').slice(2)).toEqual(['--- a/a.txt', '+++ b/a.txt', '@@ -1,2 +1,2 @@', ' a', '-b', '+c', '']);
+  expect(existsSync(proof)).toBe(false);
+});
+
+test('a refusal names the command that git refused', async () => {
+  const refused = failure(await diffText(rig.git, workspace.path, { from: 'f'.repeat(40), to: workspace.base }));
+  expect(refused.message).toStartWith('git diff refused: ');
+});

@@ -1,0 +1,136 @@
+/**
+ * Promises: the files that `.worktreeinclude` names and git ignores are in a new worktree, as they are; nothing that is
+ * tracked or there already is replaced, nothing is read or written outside of the two folders, and a pipe is not waited
+ * for. What is named and not copied is told with the reason.
+ */
+
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { adviceText } from '../../../src/core/advice.ts';
+import type { Workspace } from '../../../src/core/group.ts';
+import { copyIncluded } from '../../../src/git/include.ts';
+import { makeWorkspace } from '../../../src/git/worktrees/workspace.ts';
+import { git, type Tree, writeTree } from '../../support/git/repository.ts';
+import { failure, made, value, WorkspaceRig } from '../../support/git/workspace-rig.ts';
+
+let rig: WorkspaceRig;
+let workspace: Workspace;
+beforeEach(() => {
+  rig = new WorkspaceRig();
+});
+afterEach(() => rig.remove());
+
+async function begin(tracked: Tree, rest: Tree): Promise<void> {
+  rig.repository.commit({ '.gitignore': '.env*\nsecret/\n*.key\nbuild/\n', 'a.txt': 'a\n', ...tracked });
+  writeTree(rig.top, rest);
+  workspace = made(await makeWorkspace(rig.git, rig.plan()));
+}
+
+const copy = () => copyIncluded(rig.git, workspace, rig.top);
+const nothing = { copied: [], notes: [] };
+const read = (name: string): string => readFileSync(join(workspace.path, name), 'utf8');
+
+test('ignored files that are named, and no others', async () => {
+  await begin(
+    { '.worktreeinclude': '# what a session needs\n.env*\n!.env.mine\n/secret/\nsub/**/x y.key\na.txt\nnew.txt\n' },
+    {
+      '.env': 'A=1\n',
+      '.env.mine': 'B=2\n',
+      'app/.env.local': 'C=3\n',
+      'secret/deep/odd\n"name".txt': 'D\n',
+      'sub/z/x y.key': 'E\n',
+      'other.key': 'F\n',
+      'new.txt': 'not ignored\n',
+      'a.txt': 'changed\n',
+    },
+  );
+  chmodSync(join(rig.top, '.env'), 0o640);
+  chmodSync(join(rig.top, 'secret/deep/odd\n"name".txt'), 0o750);
+  const before = rig.checkout();
+  const expected = ['.env', 'app/.env.local', 'secret/deep/odd\n"name".txt', 'sub/z/x y.key'];
+  const { copied, notes } = value(await copy());
+  expect([...copied].sort()).toEqual(expected);
+  const reason = 'git does not ignore them: commit them, or add them to .gitignore';
+  expect(notes).toEqual([`Named in .worktreeinclude and not copied, because ${reason}: new.txt.`]);
+  expect(expected.map(read)).toEqual(['A=1\n', 'C=3\n', 'D\n', 'E\n']);
+  expect([statSync(join(workspace.path, '.env')).mode & 0o777]).toEqual([0o640]);
+  expect(statSync(join(workspace.path, 'secret/deep/odd\n"name".txt')).mode & 0o777).toBe(0o750);
+  for (const name of ['.env.mine', 'other.key', 'new.txt']) expect(existsSync(join(workspace.path, name))).toBe(false);
+  expect(read('a.txt')).toBe('a\n');
+  expect(git(workspace.path, 'status', '--porcelain')).toBe('');
+  expect(rig.checkout()).toEqual(before);
+  // Once more after a crash: what is there is left alone.
+  writeFileSync(join(workspace.path, '.env'), 'A=session\n');
+  expect(value(await copy())).toEqual({ copied: [], notes });
+  expect(read('.env')).toBe('A=session\n');
+});
+
+test('from the checkout of a project in a folder, by a list that is in no commit', async () => {
+  await begin({ 'app/x.txt': 'x\n' }, { '.worktreeinclude': '.env\n', '.env': 'A=1\n' });
+  const included = value(await copyIncluded(rig.git, workspace, join(rig.top, 'app')));
+  expect(included).toEqual({ copied: ['.env'], notes: [] });
+});
+
+test('without a list, and more files than one command takes', async () => {
+  await begin({}, { '.env': 'A=1\n' });
+  expect(value(await copy())).toEqual(nothing);
+  const many = Array.from({ length: 450 }, (_, index) => `secret/${index % 3}/${index}.txt`);
+  writeTree(rig.top, { ...Object.fromEntries(many.map((name) => [name, name])), '.worktreeinclude': 'secret/\n' });
+  expect([...value(await copy()).copied].sort()).toEqual([...many].sort());
+  expect(many.every((name) => read(name) === name)).toBe(true);
+});
+
+test('nothing from outside and nothing to outside', async () => {
+  await begin(
+    { 'build-link': { link: '../home' } },
+    { '.worktreeinclude': '../\n../**\n/etc/passwd\n*.key\nbuild/\nsecret/\nbuild-link/\n' },
+  );
+  writeFileSync(join(rig.folder, 'outside.key'), 'outside\n');
+  mkdirSync(join(rig.top, 'secret'));
+  mkdirSync(join(rig.top, 'build'));
+  symlinkSync(join(rig.folder, 'outside.key'), join(rig.top, 'link.key'));
+  symlinkSync(rig.folder, join(rig.top, 'secret/folder'));
+  Bun.spawnSync(['mkfifo', join(rig.top, 'secret/pipe.key')]);
+  writeFileSync(join(rig.top, 'build/out.txt'), 'mine\n');
+  // A folder of the worktree that is a link there would lead the copy out.
+  symlinkSync(join(rig.folder, 'home'), join(workspace.path, 'build'));
+  mkdirSync(join(rig.top, 'secret/nested'));
+  git(join(rig.top, 'secret/nested'), 'init', '--quiet');
+  writeFileSync(join(rig.top, 'secret/nested/a.txt'), 'a\n');
+  const why = (reason: string, names: string) =>
+    `Named in .worktreeinclude and not copied, because ${reason}: ${names}.`;
+  expect(value(await copy())).toEqual({
+    copied: [],
+    notes: [
+      why('links are not followed', 'link.key, secret/folder'),
+      why('repositories within the repository are not copied', 'secret/nested/'),
+      why('in the worktree a link or a file is where a folder is needed', 'build/out.txt'),
+    ],
+  });
+  expect(existsSync(join(rig.folder, 'home/out.txt'))).toBe(false);
+  expect(existsSync(join(workspace.path, 'secret'))).toBe(false);
+});
+
+test('a list that is no file, or far too large', async () => {
+  await begin({}, { '.env': 'A=1\n' });
+  Bun.spawnSync(['mkfifo', join(rig.top, '.worktreeinclude')]);
+  expect(failure(await copy()).message).toContain('.worktreeinclude is not a regular file');
+  writeTree(rig.top, { '.worktreeinclude': { link: '.env' } });
+  expect(failure(await copy()).reason).toBe('worktree-failed');
+  writeTree(rig.top, { '.worktreeinclude': 'x\n'.repeat(600_000) });
+  expect(failure(await copy()).reason).toBe('worktree-failed');
+});
+
+test('a copy that the system refuses', async () => {
+  await begin({}, { '.env': 'A=1\n', '.worktreeinclude': '.env\n' });
+  const programs = join(rig.folder, 'programs');
+  mkdirSync(programs);
+  symlinkSync(Bun.which('git') as string, join(programs, 'git'));
+  writeFileSync(join(programs, 'cp'), '#!/bin/sh\necho "cp: cannot write: No space left on device" >&2\nexit 1\n');
+  chmodSync(join(programs, 'cp'), 0o755);
+  const poor = rig.gitOf(rig.world, { PATH: programs });
+  const { reason, message, next } = failure(await copyIncluded(poor, workspace, rig.top));
+  expect(reason).toBe('worktree-failed');
+  expect(`${message} ${adviceText(next)}`).toMatch(/\(\.env\): cp: .*No space left on device\. .*free disk space/);
+});

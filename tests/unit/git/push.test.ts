@@ -1,0 +1,20 @@
+/** Promise: a server's name for a repository is read off every form of address, and paths have none. */
+import { expect, test } from 'bun:test';
+import { slugOf } from '../../../src/git/push.ts';
+
+test.each([
+  ['https://github.com/team/shop.git', 'github.com/team/shop'],
+  ['https://user:secret@github.com/team/shop', 'github.com/team/shop'],
+  ['https://git.example.org:8443/team/shop.git/', 'git.example.org/team/shop'],
+  ['git@github.com:team/shop.git', 'github.com/team/shop'],
+  ['ssh://git@ssh.github.com:443/team/shop.js.git', 'github.com/team/shop.js'],
+  // Only the user's ssh knows what host that is; gh finds out by itself.
+  ['git@work:team/shop.git', null],
+  ['https://git.example.org/group/sub/shop.git', null],
+  ['/srv/git/shop.git', null],
+  ['../a:b/shop.git', null],
+  ['file:///srv/git/shop.git', null],
+  ['', null],
+])('%s', (url, slug) => {
+  expect(slugOf(url)).toBe(slug);
+});

@@ -1,0 +1,169 @@
+/**
+ * Promises: a snapshot holds all that lies in a worktree but what git ignores, and changes nothing there; a worktree is
+ * made to look like one with what was not committed uncommitted again, and never when it was changed meanwhile.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { applySnapshot, type Snapshot, snapshotOf } from '../../../src/git/worktrees/snapshot.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { git, Repository } from '../../support/git/repository.ts';
+
+const own = { world: createRealWorld(), env: { PATH: process.env.PATH, HOME: '/nonexistent' } };
+const markRef = 'refs/claude-code-agent/x/applying';
+let folder: string;
+let project: string;
+let path: string;
+beforeEach(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca snapshot ')));
+  project = join(folder, 'project');
+  path = join(folder, 'worktree');
+  new Repository(project).commit({ 'kept.txt': 'kept\n', 'gone.txt': 'gone\n', '.gitignore': 'ignored\n' });
+  git(project, 'worktree', 'add', '--quiet', '-b', 'work', path);
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const write = (name: string, text: string) => writeFileSync(join(path, name), text);
+const read = (name: string) => (existsSync(join(path, name)) ? readFileSync(join(path, name), 'utf8') : null);
+
+async function taken(): Promise<Snapshot> {
+  const made = await snapshotOf(own, path);
+  if (!made.ok) throw new Error(made.failure.message);
+  return made.value;
+}
+
+/** As another machine would have left it: a commit, a changed, a new and a removed file. */
+async function workElsewhere(what = { commits: true, leaves: true }): Promise<{ known: Snapshot; wanted: Snapshot }> {
+  const known = await taken();
+  if (what.commits) {
+    write('committed.txt', 'committed\n');
+    git(path, 'add', 'committed.txt');
+    git(path, 'commit', '--quiet', '-m', 'elsewhere');
+  }
+  if (what.leaves) {
+    write('kept.txt', 'changed\n');
+    write('new.txt', 'new\n');
+    rmSync(join(path, 'gone.txt'));
+  }
+  const wanted = await taken();
+  git(path, 'reset', '--quiet', '--hard', known.head);
+  git(path, 'clean', '-fdq');
+  return { known, wanted };
+}
+
+const marked = () => git(path, 'for-each-ref', '--format=%(objectname)', markRef) || undefined;
+const apply = (known: Snapshot, wanted: Snapshot) =>
+  applySnapshot(own, {
+    workspace: { path, branch: 'work', repository: join(project, '.git') },
+    known,
+    wanted,
+    markRef,
+    marked: marked(),
+  });
+
+test('of a clean worktree it is its commit', async () => {
+  const { head, snapshot } = await taken();
+  expect(snapshot).toBe(head);
+  expect(head).toBe(git(path, 'rev-parse', 'HEAD'));
+});
+
+test('holds what is changed, new and removed, and leaves index and files alone', async () => {
+  write('kept.txt', 'changed\n');
+  write('new.txt', 'new\n');
+  write('ignored', 'secret\n');
+  rmSync(join(path, 'gone.txt'));
+  const before = git(path, 'status', '--porcelain');
+  const { head, snapshot } = await taken();
+  expect(git(path, 'status', '--porcelain')).toBe(before);
+  expect(git(path, 'ls-tree', '--name-only', snapshot).split('\n')).toEqual(['.gitignore', 'kept.txt', 'new.txt']);
+  expect(git(path, 'rev-parse', `${snapshot}^`)).toBe(head);
+});
+
+test('holds what git ignores where the session has committed or staged it all the same', async () => {
+  write('new.txt', 'new\n');
+  await taken();
+  write('ignored', 'built\n');
+  git(path, 'add', '--force', 'ignored');
+  const files = async () => git(path, 'ls-tree', '--name-only', (await taken()).snapshot).split('\n');
+  const all = ['.gitignore', 'gone.txt', 'ignored', 'kept.txt', 'new.txt'];
+  expect(await files()).toEqual(all);
+  git(path, 'commit', '--quiet', '-m', 'Built');
+  expect(await files()).toEqual(all);
+  git(path, 'rm', '--quiet', '--cached', 'ignored');
+  expect(await files()).toEqual(all.filter((name) => name !== 'ignored'));
+});
+
+test('is taken where a git that was killed has left its lock, and leaves nothing behind itself', async () => {
+  write('new.txt', 'new\n');
+  const own = join(project, '.git', 'worktrees', 'worktree');
+  writeFileSync(join(own, 'cca-snapshot-index.lock'), '');
+  const before = readdirSync(own);
+  const { snapshot } = await taken();
+  expect(git(path, 'ls-tree', '--name-only', snapshot).split('\n')).toContain('new.txt');
+  expect(readdirSync(own).toSorted()).toEqual([...before, 'cca-snapshot-index'].toSorted());
+});
+
+test('holds a conflict as it lies there', async () => {
+  const change = (text: string) => {
+    write('kept.txt', text);
+    git(path, 'commit', '--quiet', '--all', '-m', 'Changed');
+  };
+  change('one\n');
+  git(path, 'checkout', '--quiet', '-b', 'other', 'HEAD^');
+  change('other\n');
+  expect(() => git(path, 'merge', '--quiet', 'work')).toThrow();
+  expect(git(path, 'show', `${(await taken()).snapshot}:kept.txt`)).toStartWith('<<<<<<< ');
+});
+
+test('is made again: commits on the branch, the rest uncommitted, ignored files untouched', async () => {
+  const { known, wanted } = await workElsewhere();
+  write('ignored', 'stays\n');
+  expect((await apply(known, wanted)).ok).toBe(true);
+  expect(git(path, 'rev-parse', 'work')).toBe(wanted.head);
+  expect(git(path, 'diff', '--name-status', 'HEAD').split('\n')).toEqual(['D\tgone.txt', 'M\tkept.txt']);
+  expect(git(path, 'ls-files', '--others', '--exclude-standard')).toBe('new.txt');
+  expect([read('kept.txt'), read('new.txt'), read('gone.txt'), read('ignored')]).toEqual([
+    ...['changed\n', 'new\n', null, 'stays\n'],
+  ]);
+  // Once more changes nothing.
+  expect((await apply(known, wanted)).ok).toBe(true);
+});
+
+test('is made again where nothing was committed elsewhere, and the index stays as it is', async () => {
+  const { known, wanted } = await workElsewhere({ commits: false, leaves: true });
+  const index = readFileSync(join(project, '.git', 'worktrees', 'worktree', 'index'));
+  expect((await apply(known, wanted)).ok).toBe(true);
+  expect(readFileSync(join(project, '.git', 'worktrees', 'worktree', 'index')).equals(index)).toBe(true);
+  expect(git(path, 'status', '--porcelain').split('\n')).toEqual(['D gone.txt', ' M kept.txt', '?? new.txt']);
+  expect(await taken()).toEqual(wanted);
+});
+
+test('is made again where all was committed elsewhere', async () => {
+  const { known, wanted } = await workElsewhere({ commits: true, leaves: false });
+  expect(wanted.snapshot).toBe(wanted.head);
+  expect((await apply(known, wanted)).ok).toBe(true);
+  expect([git(path, 'rev-parse', 'work'), git(path, 'status', '--porcelain')]).toEqual([wanted.head, '']);
+  expect(read('committed.txt')).toBe('committed\n');
+});
+
+test.each<[string, () => void]>([
+  ['a file was changed', () => write('kept.txt', 'by a person\n')],
+  ['something new lies there', () => write('mine.txt', 'by a person\n')],
+  ['the branch went on', () => git(path, 'commit', '--allow-empty', '--quiet', '-m', 'by a person')],
+])('nothing is put over what a person did meanwhile: %s', async (_, change) => {
+  const { known, wanted } = await workElsewhere();
+  change();
+  const before = [git(path, 'rev-parse', 'HEAD'), git(path, 'status', '--porcelain'), read('kept.txt')];
+  const applied = await apply(known, wanted);
+  expect(applied.ok ? '' : applied.failure.message).toContain('was changed here while the session worked');
+  expect([git(path, 'rev-parse', 'HEAD'), git(path, 'status', '--porcelain'), read('kept.txt')]).toEqual(before);
+});
+
+test('what was begun is finished after a crash, whatever lies there', async () => {
+  const { known, wanted } = await workElsewhere();
+  git(project, 'update-ref', markRef, wanted.snapshot);
+  write('kept.txt', 'half of it\n');
+  expect((await apply(known, wanted)).ok).toBe(true);
+  expect(read('kept.txt')).toBe('changed\n');
+});

@@ -1,0 +1,123 @@
+/**
+ * Promises: every usual way to name a repository is understood; passwords are cut off; nothing reaches git as an
+ * option.
+ */
+
+import { expect, test } from 'bun:test';
+import { describeFailure } from '../../../src/core/failure.ts';
+import { nameOfSource, parseRef, parseRepository } from '../../../src/git/source.ts';
+import { fc } from '../../support/property.ts';
+
+test.each([
+  ['https://git.example.org/team/templates.git', 'https://git.example.org/team/templates.git', 'templates'],
+  ['https://git.example.org:8443/team/t', 'https://git.example.org:8443/team/t', 't'],
+  ['HTTPS://git.example.org/team/Pack.GIT', 'https://git.example.org/team/Pack.GIT', 'Pack'],
+  ['ssh://git@git.example.org:2222/team/t.git', 'ssh://git@git.example.org:2222/team/t.git', 't'],
+  ['git@git.example.org:team/templates.git', 'git@git.example.org:team/templates.git', 'templates'],
+  ['work:templates.git/', 'work:templates.git/', 'templates'],
+  ['file:x', 'file:x', 'x'],
+  ['file:///srv/our%20templates', 'file:///srv/our%20templates', 'our%20templates'],
+])('%s is a repository', (text, url, name) => {
+  expect(parseRepository(text)).toEqual({ ok: true, value: { url } });
+  expect(nameOfSource(url)).toBe(name);
+});
+
+test.each(['.', '../templates', '/srv/templates', './a:b', 'templates', 'a/b:c', '~x/y'])('%s is a path', (text) => {
+  expect(parseRepository(text)).toEqual({ ok: true, value: null });
+});
+
+test.each([
+  ['', 'is empty'],
+  ['  ', 'is empty'],
+  ['a\nb', 'control character'],
+  ['ext::sh -c touch%20x', 'start a program'],
+  ['foo::https://git.example.org/x', 'start a program'],
+  ['http://git.example.org/x', 'not encrypted'],
+  ['git://git.example.org/x', 'not encrypted'],
+  ['ftp://git.example.org/x', 'no kind of URL'],
+  ['https:///x', 'no host'],
+  ['ssh:///x', 'no host'],
+  ['https://[x/y', 'cannot be understood'],
+  ['https://git.example.org/x#main', '--ref'],
+  ['https://git.example.org/x?token=1', '"?"'],
+  ['https://git.example.org/x%0ay', 'control character'],
+  ['https://git.example.org/%zz', 'stands for nothing'],
+  ['file://server/x', 'another host'],
+  ['ssh://-oProxyCommand=x/y', 'option'],
+  ['ssh://-x@git.example.org/y', 'option'],
+  ['-oProxyCommand=x:y', 'option'],
+  ['git@-x:y', 'option'],
+  ['git.example.org:-y', 'option'],
+])('%s is refused', (text, why) => {
+  const parsed = parseRepository(text);
+  const said = parsed.ok ? '' : describeFailure(parsed.failure);
+  expect(said).toContain(why);
+});
+
+test('a password is cut off and handed over by itself', () => {
+  expect(parseRepository('https://me:p%40ss@git.example.org/x.git')).toEqual({
+    ok: true,
+    value: { url: 'https://git.example.org/x.git', login: { user: 'me', password: 'p@ss' } },
+  });
+  expect(parseRepository('https://token@git.example.org/x')).toMatchObject({
+    value: { url: 'https://git.example.org/x', login: { user: 'token', password: '' } },
+  });
+  expect(parseRepository('ssh://git:secret@git.example.org/x')).toEqual({
+    ok: true,
+    value: { url: 'ssh://git@git.example.org/x' },
+  });
+});
+
+test.each(['main', 'v1.2', 'feature/x', 'refs/tags/v1', 'a'.repeat(40), '_x', 'release-2.0+1'])(
+  '%s is a ref',
+  (ref) => {
+    expect(parseRef(ref)).toEqual({ ok: true, value: ref });
+  },
+);
+
+test.each([
+  '',
+  '-x',
+  '--upload-pack=x',
+  '+main',
+  'a:b',
+  'a..b',
+  'a b',
+  'a^',
+  'a~1',
+  'a*',
+  '/a',
+  'a/',
+  'a.lock',
+  '@{u}',
+  'x'.repeat(201),
+])('%s is no ref', (ref) => {
+  expect(parseRef(ref)).toMatchObject({ ok: false, failure: { reason: 'usage' } });
+});
+
+test('whatever is typed is understood or refused, and what is kept holds no password and is no option', () => {
+  const part = fc.string({ maxLength: 12 });
+  const typed = fc.oneof(
+    fc.string({ maxLength: 60 }),
+    fc
+      .tuple(fc.constantFrom('https', 'ssh', 'file', 'ext', 'http'), part, part, part, part)
+      .map(([scheme, user, password, host, path]) => `${scheme}://${user}:${password}@${host}/${path}`),
+    fc.tuple(part, part, part).map(([user, host, path]) => `${user}@${host}:${path}`),
+  );
+  void fc.assert(
+    fc.property(typed, (text) => {
+      const parsed = parseRepository(text);
+      if (!parsed.ok) {
+        expect(parsed.failure).toMatchObject({ reason: 'usage', next: { sentence: expect.stringMatching(/\.$/) } });
+        return;
+      }
+      if (parsed.value === null) return;
+      const { url } = parsed.value;
+      expect(url).not.toMatch(/^-|^[^/]*::/);
+      if (url.startsWith('https://')) expect(new URL(url)).toMatchObject({ username: '', password: '' });
+      if (url.startsWith('ssh://')) expect(new URL(url).password).toBe('');
+      expect(parseRepository(url)).toEqual({ ok: true, value: { url } });
+    }),
+    { numRuns: 2000 },
+  );
+});

@@ -1,0 +1,125 @@
+/**
+ * Promises: a faulty script is refused with every problem at its line and column; a good one is found by name, number
+ * or `*`; placeholders are filled in once; the scripts of the examples are good.
+ */
+import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { defaultScript, fillIn, parseScript, type RehearsalScript, stepsFor } from '../../../src/rehearsal/script.ts';
+
+function messageOf(text: string): string {
+  const result = parseScript(text, 'x.yaml');
+  if (result.ok) throw new Error('the script was accepted');
+  expect(result.failure.reason).toBe('usage');
+  return result.failure.message;
+}
+
+describe('parseScript', () => {
+  test('reads the script of the documentation, which names every key of a step', () => {
+    const text = readFileSync(resolve(import.meta.dir, '../../../docs/rehearsal.md'), 'utf8');
+    const [, block = ''] = /```yaml\n([\s\S]*?)```/.exec(text) ?? [];
+    expect(parseScript(block, 'rehearsal.md')).toMatchObject({ ok: true });
+    const source = readFileSync(resolve(import.meta.dir, '../../../src/rehearsal/script.ts'), 'utf8');
+    const step = source.slice(source.indexOf('const step ='), source.indexOf('.check('));
+    const keys = [...step.matchAll(/^ {6,}(\w+): /gm)].map(([, key]) => key);
+    expect(keys.length).toBeGreaterThan(12);
+    expect(keys.filter((key) => !text.includes(`\`${key}\``))).toEqual([]);
+  });
+
+  test('reads YAML and JSON', () => {
+    const expected: RehearsalScript = { version: 1, sessions: { '2': { steps: [{ text: 'hi' }] } } };
+    expect(parseScript('version: 1\nsessions:\n  2:\n    steps:\n      - text: hi\n', 'x')).toEqual({
+      ok: true,
+      value: expected,
+    });
+    expect(parseScript(JSON.stringify(expected), 'x')).toEqual({ ok: true, value: expected });
+  });
+
+  test('reports every problem at its place', () => {
+    const text = [
+      'version: 2',
+      'sessions:',
+      '  2:',
+      '    steps:',
+      '      - txet: hello',
+      '      - text: ok',
+      '        delayMs: -5',
+      '      - tool: Bash',
+      '        times: 2',
+      '  "*":',
+      '    stpes: []',
+    ].join('\n');
+    expect(messageOf(text).split('\n')).toEqual([
+      'The rehearsal script has 7 problems:',
+      'x.yaml:1:10: version: Invalid input: expected 1',
+      'x.yaml:5:9: sessions.2.steps.0 has no "txet"',
+      'x.yaml:5:9: sessions.2.steps.0: a step needs "text", "tool", "tools", "status" or "hang"',
+      'x.yaml:7:18: sessions.2.steps.1.delayMs: Too small: expected number to be >=0',
+      'x.yaml:9:16: sessions.2.steps.2.times: "times" needs "status" or "hang" beside it',
+      'x.yaml:11:5: sessions.*.steps is missing',
+      'x.yaml:11:5: sessions.* has no "stpes"',
+    ]);
+  });
+
+  test.each([
+    ['a: [1', 'x.yaml:1:'],
+    ['version: 1\nversion: 1\nsessions: {}', 'x.yaml:2:1: '],
+    ['', 'x.yaml:1:1: the script: '],
+    ['[]', 'x.yaml:1:1: the script: '],
+    ['version: 1\nsessions: {a: {steps: [{}]}}', 'x.yaml:2:24: sessions.a.steps.0: a step needs'],
+    ['version: 1\nsessions: {a: {steps: []}}', 'x.yaml:2:23: sessions.a.steps: Too small'],
+    ['version: 1\nsessions: {a: {steps: [{text: a, input: {}}]}}', 'x.yaml:2:41: sessions.a.steps.0.input: '],
+    ['version: 1\nsessions: {a: {steps: [{status: 429, hang: true}]}}', 'x.yaml:2:44: sessions.a.steps.0.hang: '],
+    ['version: 1\nsessions: {a: *nobody}', 'x.yaml:1:1: '],
+  ])('%j is refused', (text, start) => {
+    expect(messageOf(text).split('\n')[1]).toStartWith(start);
+  });
+
+  test.each(['cross-project-refactor', 'wide-batch'])('the example %s is valid', (example) => {
+    const file = resolve(import.meta.dir, '../../../examples', example, 'rehearsal.yaml');
+    expect(parseScript(readFileSync(file, 'utf8'), file)).toMatchObject({ ok: true });
+  });
+});
+
+describe('stepsFor', () => {
+  const script: RehearsalScript = {
+    version: 1,
+    sessions: {
+      lib: { steps: [{ text: 'lib' }], agents: [{ text: 'agent' }] },
+      '2': { steps: [{ text: 'two' }] },
+      '*': { steps: [{ text: 'any' }] },
+    },
+  };
+  const first = (name: string | undefined, agent = false) => stepsFor(script, name, agent)[0]?.text;
+
+  test('finds a session by name or number, else the one for all', () => {
+    expect([first('lib'), first('2'), first('002'), first('other'), first(undefined), first('*')]).toEqual([
+      'lib',
+      'two',
+      'two',
+      'any',
+      'any',
+      'any',
+    ]);
+  });
+
+  test('gives sub-agents steps of their own', () => {
+    expect(first('lib', true)).toBe('agent');
+    expect(first('2', true)).not.toBe('two');
+  });
+
+  test('falls back to the default script, which changes nothing', () => {
+    const none: RehearsalScript = { version: 1, sessions: {} };
+    expect(stepsFor(none, 'x', false)).toEqual(defaultScript.sessions['*']!.steps);
+    expect(stepsFor(none, 'constructor', false)).toEqual(defaultScript.sessions['*']!.steps);
+  });
+});
+
+test('fillIn replaces once, everywhere, and leaves other braces alone', () => {
+  const values = { session: '{{project}}', project: '/a b' };
+  const step = { text: '{{session}} {{other}} {{ x }} {}', input: { list: ['{{project}}/f', 3, null, true] } };
+  expect(fillIn(step, values)).toEqual({
+    text: '{{project}} {{other}} {{ x }} {}',
+    input: { list: ['/a b/f', 3, null, true] },
+  });
+});

@@ -1,0 +1,174 @@
+/**
+ * Promises over plain HTTP: the shapes of the Messages API, errors that hold for so many tries, replies that wait for
+ * a gate, books that count only what was served, and notice of requests the real API would refuse.
+ */
+import { afterEach, describe, expect, test } from 'bun:test';
+import type { Block, Message } from '../../../src/rehearsal/conversation.ts';
+import type { Step } from '../../../src/rehearsal/script.ts';
+import { type ScriptedApi, type ScriptedApiOptions, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
+
+let api: ScriptedApi | undefined;
+afterEach(async () => {
+  await api?.stop();
+  api = undefined;
+});
+
+function start(steps: Step[], options: Partial<ScriptedApiOptions> = {}): ScriptedApi {
+  api = startScriptedApi({ script: { version: 1, sessions: { s: { steps } } }, nameOf: () => 's', ...options });
+  return api;
+}
+
+const hello: Message[] = [{ role: 'user', content: 'hello' }];
+
+function post(messages: readonly Message[] = hello, more: object = {}, init: RequestInit = {}): Promise<Response> {
+  return fetch(`${api?.url}/v1/messages?beta=true`, {
+    method: 'POST',
+    headers: { 'x-api-key': 'k', 'x-claude-code-session-id': 'id-1' },
+    body: JSON.stringify({ model: 'claude-opus-4-8', max_tokens: 99, tools: [{}], messages, ...more }),
+    ...init,
+  });
+}
+
+describe('the protocol', () => {
+  test('a plain request gets one document, at the price of one cent', async () => {
+    const { served } = start([{ text: 'hi {{session}} in {{project}}', tool: 'Bash', input: { command: 'ls' } }]);
+    const system = [{ type: 'text', text: 'x\n - Primary working directory: /a b\n - y' }];
+    const reply = (await (await post(hello, { system })).json()) as { content: Block[] };
+    expect(reply).toMatchObject({
+      type: 'message',
+      role: 'assistant',
+      model: 'claude-opus-4-8',
+      stop_reason: 'tool_use',
+      content: [
+        { type: 'text', text: 'hi s in /a b' },
+        { type: 'tool_use', name: 'Bash', input: { command: 'ls' } },
+      ],
+      usage: { input_tokens: 1000, output_tokens: 200, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 },
+    });
+    const one = { costUsd: 0.01, tokens: { input: 1000, output: 200, cacheRead: 0, cacheCreation: 0 }, replies: 1 };
+    expect(served).toEqual({ total: one, sessions: new Map([['id-1', one]]) });
+  });
+
+  test('a streaming request gets events; the true output figure comes at the end', async () => {
+    start([{ text: 'hi', tools: [{ tool: 'A' }, { tool: 'B', input: { x: 1 } }], usage: { output: 7 } }]);
+    const response = await post(hello, { stream: true });
+    expect(response.headers.get('content-type')).toBe('text/event-stream');
+    const events = (await response.text())
+      .trimEnd()
+      .split('\n\n')
+      .map((text) => {
+        const [name, data] = text.split('\n');
+        const value = JSON.parse(data!.slice('data: '.length)) as { type: string; index?: number; usage?: unknown };
+        expect(name).toBe(`event: ${value.type}`);
+        return value;
+      });
+    const blocks = ['content_block_start', 'content_block_delta', 'content_block_stop'];
+    const [first, second, third] = [0, 1, 2].map((index) => blocks.map((type) => `${type} ${index}`));
+    expect(events.map(({ type, index }) => (index === undefined ? type : `${type} ${index}`))).toEqual(
+      ['message_start', first!, second!, third!, 'message_delta', 'message_stop'].flat(),
+    );
+    expect(events.at(-2)?.usage).toEqual({ output_tokens: 7 });
+  });
+
+  test('HEAD, count_tokens and strange requests are answered', async () => {
+    const { url } = start([{ text: 'hi' }]);
+    expect((await fetch(url, { method: 'HEAD' })).status).toBe(200);
+    const counted = await fetch(`${url}/v1/messages/count_tokens`, { method: 'POST', body: '{}' });
+    expect(await counted.json()).toEqual({ input_tokens: 1000 });
+    expect((await fetch(`${url}/v1/messages`, { method: 'POST', body: '{"torn' })).status).toBe(400);
+    expect((await fetch(`${url}/else`)).status).toBe(404);
+    expect(api?.requests).toEqual([]);
+  });
+
+  test('a question that offers no tools is never answered with a tool call', async () => {
+    start([{ tool: 'Bash' }]);
+    expect(await (await post(hello, { tools: [] })).json()).toMatchObject({ stop_reason: 'end_turn' });
+    expect(api?.requests[0]?.kind).toBe('side');
+  });
+});
+
+describe('faults', () => {
+  test('hold for so many tries, then the rest of the step counts', async () => {
+    const headers = { 'retry-after': '7' };
+    start([{ text: 'hi', status: 529, message: 'busy', headers, times: 2 }]);
+    const first = await post();
+    expect([first.status, first.headers.get('retry-after')]).toEqual([529, '7']);
+    expect(await first.json()).toEqual({ type: 'error', error: { type: 'overloaded_error', message: 'busy' } });
+    expect((await post()).status).toBe(529);
+    expect(await (await post()).json()).toMatchObject({ content: [{ text: 'hi' }] });
+    expect(api?.served.total.replies).toBe(1);
+  });
+
+  test('a step that only fails gives way to the next one; sessions are counted apart', async () => {
+    start([{ status: 400, errorType: 'odd', times: 1 }, { text: 'next' }]);
+    expect(await (await post()).json()).toMatchObject({ error: { type: 'odd' } });
+    const other = { headers: { 'x-api-key': 'k', 'x-claude-code-session-id': 'id-2' } };
+    expect((await post(hello, {}, other)).status).toBe(400);
+    expect(await (await post()).json()).toMatchObject({ content: [{ text: 'next' }] });
+  });
+
+  test('without a number they hold forever', async () => {
+    start([{ status: 401 }, { text: 'never' }]);
+    for (let i = 0; i < 5; i++) expect((await post()).status).toBe(401);
+  });
+
+  test('a hanging reply ends with its client and costs nothing', async () => {
+    const arrived = Promise.withResolvers<void>();
+    start([{ text: 'hi', hang: true, times: 1 }], { onRequest: () => arrived.resolve() });
+    const client = new AbortController();
+    const hanging = post(hello, {}, { signal: client.signal });
+    await arrived.promise;
+    client.abort();
+    await expect(hanging).rejects.toThrow();
+    expect(await (await post()).json()).toMatchObject({ content: [{ text: 'hi' }] });
+    expect(api?.served.total.replies).toBe(1);
+  });
+
+  test('stop ends replies that hang, wait or stand before a gate', async () => {
+    let open = 0;
+    const all = Promise.withResolvers<void>();
+    start([{ text: 'hi', delayMs: 1_000_000 }], { onRequest: () => ++open === 2 && all.resolve() });
+    const replies = Promise.allSettled([post(), post()]);
+    await all.promise;
+    await api?.stop();
+    expect((await replies).map((reply) => reply.status)).toEqual(['rejected', 'rejected']);
+    expect(api?.served.total.replies).toBe(0);
+  });
+});
+
+test('a gate holds a reply until the test releases it', async () => {
+  const gate = Promise.withResolvers<void>();
+  const arrived = Promise.withResolvers<void>();
+  const order: string[] = [];
+  start([{ text: 'hi' }], {
+    gate: () => {
+      arrived.resolve();
+      return gate.promise;
+    },
+    onServed: () => order.push('served'),
+  });
+  const reply = post();
+  await arrived.promise;
+  order.push('released');
+  gate.resolve();
+  expect((await reply).status).toBe(200);
+  expect(order).toEqual(['released', 'served']);
+});
+
+test('a planted orphan result is noticed, with the number of its request', async () => {
+  const noticed: string[] = [];
+  start([{ text: 'hi' }], { onProblem: (problem) => noticed.push(problem) });
+  await post();
+  const orphan: Message = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_x', content: 'y' }] };
+  await post([...hello, { role: 'assistant', content: 'no call' }, orphan]);
+  expect(api?.problems).toEqual(['request 2: tool_result toolu_x answers no tool_use']);
+  expect(noticed).toEqual([...(api?.problems ?? [])]);
+});
+
+test('without capture nothing is kept of the requests', async () => {
+  const seen: unknown[] = [];
+  start([{ text: 'hi' }], { capture: false, onRequest: (request) => seen.push(request.body, request.headers) });
+  await post();
+  expect(api?.requests).toEqual([]);
+  expect(seen).toEqual([{}, {}]);
+});

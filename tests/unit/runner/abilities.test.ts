@@ -1,0 +1,114 @@
+/**
+ * Promises: a session that asks for a protection starts only with a claude that was seen to give it, and is given it
+ * then. What the protection does is in tests/system/claude/untrusted.test.ts.
+ */
+
+import { expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import type { LimitKind, Limits, World } from '../../../src/system/world.ts';
+import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
+
+withRig();
+
+const asked = [
+  ['untrusted', { untrusted: true as const }],
+  ['toolMemory', { memoryBytes: 500_000_000 }],
+] as const;
+
+test.each(asked)(
+  'what asks for %s is not started where nobody tried it, nor where it has no effect',
+  async (name, fields) => {
+    for (const can of [{}, { [name]: false }]) {
+      const group = make([{ name: 'a', fields }]);
+      const run = group.run(rig.env, { can });
+      expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
+      const failed = group.events().find(({ type }) => type === 'session_failed');
+      expect(failed).toMatchObject({ reason: 'spawn-failed', usage: { costUsd: 0 } });
+      expect(group.events().map(({ type }) => type)).not.toContain('session_started');
+    }
+  },
+);
+
+test('what claude is able to is given to those who ask for it, and no project takes it back', async () => {
+  const fields = { untrusted: true, memoryBytes: 500_000_000 } as const;
+  const group = make([{ name: 'a', fields }, { name: 'b' }]);
+  const run = group.run(rig.env, { can: { untrusted: true, toolMemory: true, forwardsSubagents: true } });
+  const given: unknown[] = [];
+  for (const name of ['a', 'b']) {
+    const fake = await begin(group, name);
+    const { env } = JSON.parse(readFileSync(group.session(name).workerSettings, 'utf8'));
+    for (const where of [fake.hello.env, env]) {
+      given.push([where.CLAUDE_CODE_IGNORE_PERSISTED_TRUST, where.CLAUDE_CODE_TOOL_MEMORY_LIMIT]);
+    }
+    expect(fake.hello.args).toContain('--forward-subagent-text');
+    await fake.succeed();
+  }
+  expect(given).toEqual([
+    ['1', '500000000'],
+    ['1', '500000000'],
+    [undefined, undefined],
+    ['', ''],
+  ]);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+});
+
+/** As if this machine could set these limits, and the sessions reached them; the limits that were given, in order. */
+function limiting(world: World, kinds: readonly LimitKind[]): (Limits | undefined)[] {
+  const given: (Limits | undefined)[] = [];
+  const { spawn } = world.processes;
+  Object.assign(world.processes, {
+    limits: () => new Set(kinds),
+    limitsHit: () => kinds,
+    spawn: ({ limits, ...options }: Parameters<typeof spawn>[0]) => {
+      if (options.contained !== undefined) given.push(limits);
+      return spawn.call(world.processes, options);
+    },
+  });
+  return given;
+}
+
+test('what cannot be limited here is not started', async () => {
+  const group = make([{ name: 'a', fields: { maxProcesses: 100 } }]);
+  expect(limiting(group.world, ['memory'])).toEqual([]);
+  expect(await group.run(rig.env).result).toMatchObject({ kind: 'settled', status: 'failed' });
+  const failed = group.events().find(({ type }) => type === 'session_failed');
+  const next = expect.stringContaining('systemd-run --user --scope -p Delegate=yes claude-code-agent');
+  const message = 'The number of its processes cannot be limited here.';
+  expect(failed).toMatchObject({ reason: 'spawn-failed', message, next });
+  expect(group.events().map(({ type }) => type)).not.toContain('session_started');
+});
+
+test('limits are set for all of a session, claude included, and its warnings say which were reached', async () => {
+  const both = { memoryBytes: 500_000_000, maxProcesses: 100 };
+  const sketches = [{ name: 'a', fields: both }, { name: 'b', fields: { ...both, retries: 0 } }, { name: 'c' }];
+  const group = make(sketches, { maxConcurrentSessions: 1 });
+  const given = limiting(group.world, ['memory', 'processes']);
+  const run = group.run(rig.env, { can: { toolMemory: true } });
+  const first = await begin(group, 'a');
+  expect(first.hello.env.CLAUDE_CODE_TOOL_MEMORY_LIMIT).toBe('500000000');
+  await first.succeed();
+  await (await begin(group, 'b')).exit(3);
+  await (await begin(group, 'c')).succeed();
+  await run.result;
+  const limits = { memory: 500_000_000 + 1024 ** 3, processes: 100 };
+  expect(given).toEqual([limits, limits, undefined]);
+  const { warnings, state } = group.state().sessions.get(group.id('a')) ?? {};
+  expect(state).toMatchObject({ status: 'completed' });
+  const sentences = [/^All of the session .*--memory/, /^It had as many .*--max-processes/];
+  const code = 'limit-reached';
+  expect(warnings).toMatchObject(sentences.map((one) => ({ code, message: expect.stringMatching(one) })));
+  const failed = group.events().find(({ type }) => type === 'session_failed');
+  expect(failed).toMatchObject({
+    sessionId: group.id('b'),
+    message: expect.stringMatching(/--memory .*--max-processes/),
+  });
+});
+
+test('where memory cannot be limited for all of a session, claude limits its commands', async () => {
+  const group = make([{ name: 'a', fields: { memoryBytes: 500_000_000 } }]);
+  const given = limiting(group.world, []);
+  const run = group.run(rig.env, { can: { toolMemory: true } });
+  await (await begin(group, 'a')).succeed();
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(given).toEqual([undefined]);
+});

@@ -1,0 +1,148 @@
+/**
+ * Promises: where nobody works on a group any more, lost machines are asked what their attempts have cost; what they
+ * tell within ten seconds is booked, in place of what was held, and nobody is asked where nothing is held. The fleet is
+ * made up.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { EventBody } from '../../../src/core/event.ts';
+import { fail, ok } from '../../../src/core/failure.ts';
+import { noUsage } from '../../../src/core/group.ts';
+import type { Fleet } from '../../../src/fleet/fleet.ts';
+import type { LateOptions } from '../../../src/fleet/late.ts';
+import { bookLate } from '../../../src/runner/book-late.ts';
+import type { LinkFleet } from '../../../src/runner/open-fleet.ts';
+import { type GroupWriter, openGroupWriter } from '../../../src/store/group-writer.ts';
+import { resultLine } from '../../support/fake-claude-rig.ts';
+import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import { SteppedClock } from '../../support/store-world.ts';
+import { unwrap } from '../../support/system/rig.ts';
+
+let group: GroupFixture;
+let writer: GroupWriter;
+let clock: SteppedClock;
+/** What the fleet was asked, in this order. */
+let asked: string[];
+/** By attempt, what is called when its machine has told all of it. */
+let late: Map<string, LateOptions>;
+let links: number;
+/** To people. */
+let told: string[];
+
+beforeEach(() => {
+  group = makeGroup([{ name: 'a' }, { name: 'b' }]);
+  clock = new SteppedClock();
+  [asked, late, links, told] = [[], new Map(), 0, []];
+  writer = unwrap(openGroupWriter(group.world, group.root, group.groupId, 'a-test'));
+  writer.record([{ type: 'group_started', run: { id: 'run', runner: group.world.machine.self, asksBase: true } }]);
+});
+afterEach(() => {
+  writer.close();
+  group.remove();
+});
+
+const hostOf = (name: string) => `host-${name}`;
+
+/** An attempt that had a dollar, spent a quarter of it for all that is known, and was lost with its machine. */
+function lose(name: string, reservedUsd: number | undefined = 1): void {
+  const sessionId = group.id(name);
+  const attemptId = `attempt-${name}`;
+  const place = { host: hostOf(name), token: `${name}:0:x`, job: `slots-any/${name}` };
+  const attempt = { id: attemptId, number: 1, kind: 'start', offset: 0, isolated: true, place };
+  const held = reservedUsd === undefined ? {} : { heldUsd: 0.75 };
+  const usage = { ...noUsage, costUsd: reservedUsd === undefined ? 0.25 : 1, ...held };
+  const reserved = reservedUsd === undefined ? {} : { reservedUsd };
+  writer.record([
+    { type: 'session_starting', sessionId, attempt: { ...attempt, ...reserved } } as EventBody,
+    { type: 'session_host_lost', sessionId, attemptId, host: place.host, held: 0.75 } as EventBody,
+    { type: 'session_paused', sessionId, attemptId, reason: 'host-lost', message: 'Lost.', usage } as EventBody,
+  ]);
+}
+
+const fleet = {
+  hello: (host: string) => asked.push(`hello ${host}`),
+  awaitLate: (options: LateOptions) => {
+    late.set(options.attemptId, options);
+    asked.push(`await ${options.place.host}`);
+  },
+  booked: ({ token }: { readonly token: string }) => asked.push(`booked ${token}`),
+  close: async () => asked.push('close'),
+} as unknown as Fleet;
+
+const link: LinkFleet = async () => {
+  links += 1;
+  return ok(() => fleet);
+};
+
+const book = (how = link): Promise<number> =>
+  bookLate({ ...group.world, clock }, writer, how, (message) => told.push(message));
+
+/** Its machine tells that it printed this. */
+function tell(name: string, costUsd: number): void {
+  const path = join(group.folder, `${name}.jsonl`);
+  const init = { type: 'system', subtype: 'init', session_id: group.claudeId(name), model: 'claude-opus-4-8' };
+  const lines = [init, { session_id: group.claudeId(name), ...resultLine(costUsd) }];
+  writeFileSync(path, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  late.get(`attempt-${name}`)?.onEnd(path);
+}
+
+/** The machines have been asked. */
+async function untilAsked(): Promise<void> {
+  while (!asked.some((what) => what.startsWith('await'))) await Bun.sleep(0);
+}
+
+const usageOf = (name: string) => writer.state.sessions.get(group.id(name))?.usage;
+
+test('where nothing was lost no fleet is opened', async () => {
+  expect(await book()).toBe(0);
+  expect(links).toBe(0);
+});
+
+test('what machines tell replaces what is held, and their slots are given back', async () => {
+  lose('a');
+  lose('b', undefined);
+  const booking = book();
+  await untilAsked();
+  expect(asked.toSorted()).toEqual(['await host-a', 'await host-b']);
+  late.get('attempt-a')?.onRefused('A part of it is refused.');
+  tell('a', 0.4);
+  tell('b', 0.3);
+  expect(await booking).toBe(2);
+  expect(told).toEqual(['A part of it is refused.']);
+  expect(usageOf('a')).toMatchObject({ costUsd: 0.4 });
+  expect(usageOf('b')).toMatchObject({ costUsd: 0.3 });
+  expect(writer.state.usage.heldUsd).toBeUndefined();
+  expect(writer.state.usage.costUsd).toBeCloseTo(0.7);
+  expect(group.events().filter(({ type }) => type === 'session_booked')).toHaveLength(2);
+  expect(asked.slice(2)).toEqual(['booked a:0:x', 'booked b:0:x', 'close']);
+  expect(clock.waiting).toBe(0);
+});
+
+test('a machine that tells nothing is waited for ten seconds, and what is held stays so', async () => {
+  lose('a');
+  lose('b');
+  const booking = book();
+  await untilAsked();
+  tell('b', 0.3);
+  while (usageOf('b')?.heldUsd !== undefined) await Bun.sleep(0);
+  clock.step(9_999);
+  expect(asked.at(-1)).toBe('booked b:0:x');
+  clock.step(1);
+  expect(await booking).toBe(1);
+  expect(usageOf('a')).toMatchObject({ costUsd: 1, heldUsd: 0.75 });
+  expect(asked.at(-1)).toBe('close');
+});
+
+test('what a person has settled is waited for by nobody', async () => {
+  lose('a');
+  writer.record([{ type: 'session_cost_settled', sessionId: group.id('a'), usage: { ...noUsage, costUsd: 1 } }]);
+  expect(await book()).toBe(0);
+  expect(links).toBe(0);
+});
+
+test('where the fleet cannot be opened nothing is booked', async () => {
+  lose('a');
+  expect(await book(async () => fail('usage', 'Redis can never be asked like that.', ''))).toBe(0);
+  expect(usageOf('a')).toMatchObject({ heldUsd: 0.75 });
+});

@@ -1,0 +1,151 @@
+/**
+ * S17: the rules by which heavy commands wait for each other: so many at once as was said, those that hold up most
+ * first; one that is stopped while it waits is gone at once. Commands of real runs are in command-slots-run.test.ts.
+ */
+import { expect, test } from 'bun:test';
+import { CommandSlots, type SlotRequest } from '../../../src/worker/attempt/command-slots.ts';
+
+/** Slots with works that last until they are told to end, and the names of those that have begun. */
+function ground(atOnce = 1, chains: Record<string, number> = {}) {
+  const begun: string[] = [];
+  const ends = new Map<string, PromiseWithResolvers<string>>();
+  const stops = new Map<string, () => void>();
+  const slots = new CommandSlots({ atOnce: () => atOnce, chainOf: (id) => chains[id] ?? 1 });
+  const take = (sessionId: string, more: Partial<SlotRequest> = {}): Promise<string | null> => {
+    const end = Promise.withResolvers<string>();
+    ends.set(sessionId, end);
+    const onStop = (withdraw: () => void) => void stops.set(sessionId, withdraw);
+    return slots.take({ sessionId, command: 'accept', onStop, ...more }, () => {
+      begun.push(sessionId);
+      return end.promise;
+    });
+  };
+  const end = async (sessionId: string) => {
+    ends.get(sessionId)?.resolve(sessionId);
+    await settled();
+  };
+  return { slots, chains, begun, take, end, fail: (id: string) => ends.get(id)?.reject(new Error(id)), stops };
+}
+/** Everything that follows from what has happened has happened. */
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+test('never more than may, and among equals in the order in which they came', async () => {
+  const { begun, take, end } = ground(2);
+  const all = ['a', 'b', 'c', 'd'].map((id) => take(id));
+  await settled();
+  expect(begun).toEqual(['a', 'b']);
+  await end('b');
+  expect(begun).toEqual(['a', 'b', 'c']);
+  await end('a');
+  await end('c');
+  await end('d');
+  expect(await Promise.all(all)).toEqual(['a', 'b', 'c', 'd']);
+});
+
+test('the longest chain goes first, also when it has grown while it waits', async () => {
+  const { slots, chains, begun, take, end } = ground(1, { c: 2 });
+  const all = ['a', 'b', 'c', 'd'].map((id) => take(id));
+  await settled();
+  chains.d = 3;
+  slots.rank();
+  for (const id of ['a', 'd', 'c', 'b']) await end(id);
+  await Promise.all(all);
+  expect(begun).toEqual(['a', 'd', 'c', 'b']);
+});
+
+test('a failure is the caller’s, and its slot is free', async () => {
+  const { begun, take, end, fail } = ground();
+  const [a, b] = [take('a'), take('b')];
+  fail('a');
+  await expect(a).rejects.toThrow('a');
+  await settled();
+  expect(begun).toEqual(['a', 'b']);
+  await end('b');
+  expect(await b).toBe('b');
+});
+
+test('who is withdrawn while waiting never begins; who has begun keeps its slot to its end', async () => {
+  const { slots, begun, take, end, stops } = ground();
+  const [a, b, c] = [take('a'), take('b'), take('c')];
+  stops.get('b')?.();
+  expect(await b).toBeNull();
+  expect(slots.isWaiting('b')).toBe(false);
+  stops.get('a')?.();
+  await settled();
+  expect(begun).toEqual(['a']);
+  await end('a');
+  expect(await a).toBe('a');
+  expect(begun).toEqual(['a', 'c']);
+  await end('c');
+  await c;
+});
+
+test('those of one turn take a slot one after another, so that others get the free ones', async () => {
+  const { slots, begun, take, end, stops } = ground(2);
+  const all = [take('a', { turn: 'app' }), take('b', { turn: 'app' }), take('c', { turn: 'app' }), take('d')];
+  await settled();
+  expect(begun).toEqual(['a', 'd']);
+  stops.get('b')?.();
+  expect(await all[1]).toBeNull();
+  await end('a');
+  expect(begun).toEqual(['a', 'd', 'c']);
+  expect(slots.waitOf('c')).toBeNull();
+  await end('c');
+  await end('d');
+  await Promise.all(all);
+});
+
+test('who is first in its turn and is withdrawn from the slots lets the next one in', async () => {
+  const { begun, take, end, stops } = ground();
+  const all = [take('a'), take('b', { turn: 'app' }), take('c', { turn: 'app' })];
+  await settled();
+  stops.get('b')?.();
+  await end('a');
+  expect(begun).toEqual(['a', 'c']);
+  await end('c');
+  expect(await Promise.all(all)).toEqual(['a', null, 'c']);
+});
+
+test('what is no heavy command takes its turn and no slot', async () => {
+  const { begun, take, end } = ground();
+  const all = [take('a'), take('b', { turn: 'app', isLight: true }), take('c', { turn: 'app' })];
+  await settled();
+  expect(begun).toEqual(['a', 'b']);
+  await end('b');
+  expect(begun).toEqual(['a', 'b']);
+  await end('a');
+  await end('c');
+  expect(await Promise.all(all)).toEqual(['a', 'b', 'c']);
+});
+
+test('while all is halted nothing begins; once it is closed nothing begins ever', async () => {
+  const { slots, begun, take, end } = ground();
+  slots.halt(true);
+  const all = [take('a'), take('b')];
+  await settled();
+  expect(begun).toEqual([]);
+  slots.halt(false);
+  await settled();
+  expect(begun).toEqual(['a']);
+  slots.close();
+  await end('a');
+  expect(await Promise.all([...all, take('c'), take('d', { turn: 'app' })])).toEqual(['a', null, null, null]);
+  expect(begun).toEqual(['a']);
+});
+
+test('who waits is told of whenever it looks different, with those that have the slots', async () => {
+  const { slots, take, end } = ground();
+  const told: [string, string | undefined][] = [];
+  slots.onChange = (id) => told.push([id, slots.waitOf(id)?.heldBy[0]?.sessionId]);
+  const all = [take('a'), take('b', { command: 'setup' })];
+  expect(slots.waitOf('b')).toEqual({
+    command: 'setup',
+    atOnce: 1,
+    heldBy: [{ sessionId: 'a', command: 'accept' }],
+  });
+  expect(told.at(-1)).toEqual(['b', 'a']);
+  await end('a');
+  await end('b');
+  await Promise.all(all);
+  expect(told.at(-1)).toEqual(['b', undefined]);
+});

@@ -1,0 +1,135 @@
+/** Promises: what the user said and claude did not read is not lost with the attempt, nor said twice. */
+import { expect, test } from 'bun:test';
+import type { EventBody } from '../../../src/core/event.ts';
+import { noUsage } from '../../../src/core/group.ts';
+import { eventsOf } from '../../../src/runner/fact-events.ts';
+import type { WorkerFact } from '../../../src/worker/facts.ts';
+import { attemptId, CoreLog, sessionDefinition, sid } from '../../support/core-events.ts';
+
+type Ended = Extract<WorkerFact, { kind: 'ended' }>;
+
+const id = sid(1);
+
+/** How an attempt ends that has not read these, after it was told something while it was being stopped. */
+function endedUnread(outcome: Ended['outcome'], unread: readonly string[]): { log: CoreLog; events: EventBody[] } {
+  const of = { sessionId: id, attemptId: attemptId(id, 1) };
+  const log = new CoreLog().addSession(sessionDefinition(1)).run().start(id);
+  log.add({ type: 'session_stopping', ...of, reason: 'user' });
+  log.add({ type: 'session_message', sessionId: id, text: 'said while it stopped' });
+  const fact: Ended = { kind: 'ended', ...of, outcome, usage: noUsage, progressed: false, unread };
+  return {
+    log,
+    events: eventsOf(log.state, fact, { adopted: new Map(), nowMs: 0, jitter: 0, isUnserved: () => false }),
+  };
+}
+
+/** What the next attempt is told after that. */
+function toldNext(outcome: Ended['outcome'], unread: readonly string[]): readonly string[] | undefined {
+  const { log, events } = endedUnread(outcome, unread);
+  return log.add(...events).state.sessions.get(id)?.messages;
+}
+
+const paused = { status: 'paused', reason: 'user', message: 'x', warnings: [] } as const;
+const failed = { status: 'failed', reason: 'claude-error', message: 'x', next: 'y', warnings: [] } as const;
+
+test('what was not read goes to the next attempt, once', () => {
+  expect(toldNext(paused, [])).toEqual(['said while it stopped']);
+  expect(toldNext(paused, ['not read', 'said while it stopped'])).toEqual(['said while it stopped', 'not read']);
+});
+
+test('also when it has failed, or claude had answered before: then it goes on with that', () => {
+  const done = { status: 'completed', result: 'x', warnings: [] } as const;
+  for (const outcome of [failed, done])
+    expect(toldNext(outcome, ['not read'])).toEqual(['said while it stopped', 'not read']);
+  expect(endedUnread(done, ['not read']).events).toMatchObject([{ type: 'session_paused', reason: 'user' }]);
+  expect(endedUnread(done, []).events).toMatchObject([{ type: 'session_completed' }]);
+});
+
+test('a power cut leaves no ending without it, whatever number of lines it leaves', () => {
+  const warnings = [{ code: 'open-tasks', message: 'w' }] as const;
+  for (const outcome of [
+    { ...paused, warnings },
+    { ...failed, warnings },
+  ]) {
+    const { log, events } = endedUnread(outcome, ['not read']);
+    for (const event of events) {
+      const record = log.add(event).state.sessions.get(id);
+      if (record?.state.status !== 'running') expect(record?.messages).toContain('not read');
+    }
+    expect(log.state.sessions.get(id)?.state.status).toBe(outcome.status);
+  }
+});
+
+test('what of an attempt lives on although it is over is told, unless the session was removed', () => {
+  const log = new CoreLog().addSession(sessionDefinition(1)).run().start(id).complete(id);
+  const fact = { kind: 'leftover', sessionId: id, attemptId: attemptId(id, 1) } as const;
+  const context = { adopted: new Map(), nowMs: 0, jitter: 0, isUnserved: () => false };
+  log.add(...eventsOf(log.state, fact, context));
+  expect(log.state.sessions.get(id)?.warnings).toMatchObject([{ code: 'leftover-processes' }]);
+  log.add({ type: 'session_removed', sessionId: id });
+  expect(eventsOf(log.state, fact, context)).toEqual([]);
+});
+
+test('whoever is interrupted for want of disk again and again waits ever longer, at most ten minutes', () => {
+  const id = sid(1);
+  const log = new CoreLog().addSession(sessionDefinition(1)).run();
+  const outcome = { status: 'paused', reason: 'disk', message: 'x', warnings: [] } as const;
+  const waitsMs = [1, 2, 3, 4, 5, 6].map((number) => {
+    log.start(id);
+    const of = { sessionId: id, attemptId: attemptId(id, number) };
+    const fact: Ended = { kind: 'ended', ...of, outcome, usage: noUsage, progressed: true, unread: [] };
+    log.add(...eventsOf(log.state, fact, { adopted: new Map(), nowMs: 0, jitter: 0, isUnserved: () => false }));
+    return log.state.sessions.get(id)?.notBeforeMs;
+  });
+  expect(waitsMs).toEqual([2_000, 8_000, 32_000, 128_000, 512_000, 600_000]);
+});
+
+test('in an outage a session waits ever longer, at most ten minutes and as often as the ceiling allows', () => {
+  const [served, id] = [sid(1), sid(2)];
+  const tried = (isUnserved: boolean, retries: number) => {
+    const log = new CoreLog()
+      .addSession(sessionDefinition(1))
+      .addSession({ ...sessionDefinition(2), retries })
+      .run();
+    log.start(served).complete(served, { ...noUsage, costUsd: 0.01, tokens: { ...noUsage.tokens, output: 5 } });
+    const outcome = { status: 'failed', reason: 'api-error', message: 'x', next: 'y', warnings: [] } as const;
+    const waitsMs: number[] = [];
+    for (let number = 1; log.state.sessions.get(id)?.state.status !== 'failed'; number += 1) {
+      log.start(id);
+      const of = { sessionId: id, attemptId: attemptId(id, number) };
+      const ended = { ...outcome, transient: true, outage: true } as const;
+      const fact: Ended = { kind: 'ended', ...of, outcome: ended, usage: noUsage, progressed: false, unread: [] };
+      const context = { adopted: new Map(), nowMs: 0, jitter: 0.5, isUnserved: () => isUnserved };
+      log.add(...eventsOf(log.state, fact, context));
+      const { notBeforeMs, state } = log.state.sessions.get(id) ?? {};
+      if (state?.status === 'paused') waitsMs.push(notBeforeMs ?? 0);
+    }
+    return waitsMs;
+  };
+  const waitsMs = tried(true, 2);
+  expect(waitsMs.slice(0, 6)).toEqual([5_000, 20_000, 80_000, 320_000, 600_000, 600_000]);
+  expect(waitsMs).toHaveLength(30);
+  expect(tried(false, 2)).toEqual([5_000, 20_000]);
+  expect(tried(true, 0)).toEqual([]);
+});
+
+test('a second stall is the end, unless something was done in between; ten are at any rate', () => {
+  const id = sid(1);
+  const outcome = { status: 'paused', reason: 'stall', message: 'x', warnings: [] } as const;
+  const stallsUntilTheEnd = (didSomething: (number: number) => boolean) => {
+    const log = new CoreLog().addSession(sessionDefinition(1)).run();
+    let number = 0;
+    while (log.state.sessions.get(id)?.state.status !== 'failed') {
+      number += 1;
+      log.start(id);
+      const of = { sessionId: id, attemptId: attemptId(id, number) };
+      const progressed = didSomething(number);
+      const fact: Ended = { kind: 'ended', ...of, outcome, usage: noUsage, progressed, unread: [] };
+      log.add(...eventsOf(log.state, fact, { adopted: new Map(), nowMs: 0, jitter: 0, isUnserved: () => false }));
+    }
+    return number;
+  };
+  expect(stallsUntilTheEnd(() => false)).toBe(2);
+  expect(stallsUntilTheEnd((number) => number <= 3)).toBe(4);
+  expect(stallsUntilTheEnd(() => true)).toBe(11);
+});

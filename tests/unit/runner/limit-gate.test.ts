@@ -1,0 +1,223 @@
+/**
+ * Promises: whatever sessions report, the login's gate lets through one session at a time, and ever more rarely while
+ * the limit holds; one episode counts once, no report is lost, and a limit that is near is remembered by all runs.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type LimitGate, openLimitGate } from '../../../src/runner/limit-gate.ts';
+import { makeFifo } from '../../../src/system/libc.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import type { World } from '../../../src/system/world.ts';
+
+const begin = Date.parse('2026-01-04T14:30:22Z');
+let root = '';
+let nowMs = begin;
+let world: World;
+let gate: LimitGate;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'cca gate '));
+  nowMs = begin;
+  const real = createRealWorld();
+  world = { ...real, clock: { ...real.clock, now: () => nowMs } };
+  gate = open('run-1');
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const open = (runId: string) => openLimitGate(world, { root, key: 'key', runId });
+const waitMs = () => (gate.read()?.untilMs ?? 0) - nowMs;
+
+/** Waits for the gate, lets one session through and has it report; how long the gate is closed then, seconds. */
+function meetAgain(resetsAtMs: number | undefined): number {
+  nowMs = Math.max(nowMs, gate.read()?.untilMs ?? 0);
+  expect(gate.claimProbe()).toBe(true);
+  gate.close(resetsAtMs, undefined);
+  return waitMs() / 1000;
+}
+
+test('what is asked in one breath is read once, and what was changed in between is known', async () => {
+  const { info } = world.files;
+  let reads = 0;
+  world.files.info = (path) => {
+    if (path.endsWith('key.json')) reads += 1;
+    return info(path);
+  };
+  for (let ask = 0; ask < 5; ask += 1) expect([gate.read(), gate.isNear()]).toEqual([null, false]);
+  expect(reads).toBe(1);
+  gate.close(nowMs + 5_000, 'five_hour');
+  expect(waitMs()).toBe(5_000);
+  gate.open();
+  expect(gate.read()).toBeNull();
+  await Promise.resolve();
+  open('run-2').close(nowMs + 7_000, 'five_hour');
+  expect(waitMs()).toBe(7_000);
+});
+
+test('a reset that is over counts as none: the waits grow', () => {
+  gate.close(nowMs - 1_000, 'five_hour');
+  expect(waitMs()).toBe(30_000);
+  expect([1, 2, 3, 4, 5, 6].map(() => meetAgain(begin - 1_000))).toEqual([60, 120, 240, 480, 900, 900]);
+});
+
+test('a reset that is always just about to come does not let sessions hammer', () => {
+  gate.close(nowMs + 1_000, 'five_hour');
+  expect(waitMs()).toBe(1_000);
+  const waits = [1, 2, 3, 4].map(() => meetAgain(Math.max(nowMs, gate.read()?.untilMs ?? 0) + 1_000));
+  expect(waits).toEqual([30, 60, 120, 240]);
+});
+
+test('sessions that meet a limit at the same time close the gate once', () => {
+  for (let session = 0; session < 6; session += 1) gate.close(undefined, undefined);
+  expect(waitMs()).toBe(30_000);
+  expect(meetAgain(undefined)).toBe(60);
+  nowMs += 10_000;
+  for (let session = 0; session < 6; session += 1) gate.close(undefined, undefined);
+  expect(waitMs()).toBe(50_000);
+});
+
+test('a reset that claude names takes the place of a guess, and no guess takes its place', () => {
+  gate.close(undefined, undefined);
+  gate.close(nowMs + 3_600_000, 'five_hour');
+  gate.close(undefined, 'throttled');
+  expect(gate.read()).toMatchObject({ untilMs: nowMs + 3_600_000, limitType: 'five_hour' });
+});
+
+test('who reports late a limit whose reset is over does not close the gate again', () => {
+  const resetsAtMs = nowMs + 10_000;
+  gate.close(resetsAtMs, 'five_hour');
+  nowMs = resetsAtMs + 500;
+  gate.close(resetsAtMs, 'five_hour');
+  expect(gate.read()?.untilMs).toBe(resetsAtMs);
+  expect(gate.claimProbe()).toBe(true);
+});
+
+test('after it was opened the next episode begins with the shortest wait', () => {
+  gate.close(undefined, undefined);
+  meetAgain(undefined);
+  gate.open();
+  expect(gate.read()).toBeNull();
+  gate.close(undefined, undefined);
+  expect(waitMs()).toBe(30_000);
+});
+
+test('a report is not lost while another run is writing', () => {
+  gate.close(nowMs + 1_000, undefined);
+  const lock = world.locks.tryLock(join(root, 'limits', 'key.lock'), { identity: world.machine.self, runId: 'run-2' });
+  expect(lock).not.toBeNull();
+  const untilMs = nowMs + 3_600_000;
+  gate.close(untilMs, 'seven_day');
+  expect(gate.read()?.untilMs).toBe(untilMs);
+  expect(open('run-2').read()?.untilMs).toBe(nowMs + 1_000);
+  lock?.release();
+  gate.read();
+  expect(open('run-2').read()).toMatchObject({ untilMs, limitType: 'seven_day' });
+});
+
+test('that a limit is near is known to every run until its window ends, whatever becomes of the gate', () => {
+  expect(gate.isNear()).toBe(false);
+  gate.noteNear(nowMs + 60_000);
+  expect(gate.read()).toBeNull();
+  gate.close(nowMs + 10_000, undefined);
+  gate.open();
+  expect(gate.read()).toBeNull();
+  expect(open('run-2').isNear()).toBe(true);
+  nowMs += 60_000;
+  expect(gate.isNear()).toBe(false);
+});
+
+test('nobody is let through before the reset, then one run alone, unless it is gone or sends nothing', () => {
+  gate.close(nowMs + 60_000, 'five_hour');
+  nowMs += 59_999;
+  expect(gate.claimProbe()).toBe(false);
+  nowMs += 1;
+  expect([gate.claimProbe(), open('run-2').claimProbe()]).toEqual([true, false]);
+  expect([gate.read()?.probe, open('run-2').read()?.probe]).toEqual(['mine', 'other']);
+  nowMs += 10 * 60_000;
+  expect(open('run-2').claimProbe()).toBe(true);
+  const { processes } = world;
+  world = { ...world, processes: { ...processes, isAlive: () => false } };
+  expect(open('run-3').read()?.probe).toBe('nobody');
+  expect(open('run-3').claimProbe()).toBe(true);
+});
+
+test.each([9_999, Number.MAX_SAFE_INTEGER, 1e300])('F2: a reset in %d years or more keeps nobody waiting', (years) => {
+  gate.close(begin + years * 365 * 24 * 3_600_000, 'five_hour');
+  expect(waitMs()).toBe(30_000);
+});
+
+test.each([
+  '{"untilMs":1e300,"guesses":1}',
+  '{"untilMs":1e15,"guesses":1}',
+  '{"untilMs":5,"guesses":1,"probe":7}',
+  '[]',
+])('F2: a gate file that holds %s is none', (text) => {
+  mkdirSync(join(root, 'limits'));
+  writeFileSync(join(root, 'limits', 'key.json'), text);
+  expect([gate.read(), gate.isNear(), gate.claimProbe()]).toEqual([null, false, false]);
+  gate.close(nowMs + 5_000, 'five_hour');
+  expect(waitMs()).toBe(5_000);
+});
+
+test('a gate that cannot be used ends nothing and holds nobody up: the run goes by what it meets itself', () => {
+  const { readText } = world.files;
+  const said: string[] = [];
+  const mine = openLimitGate(world, { root, key: 'key', runId: 'run-1', warn: (message) => void said.push(message) });
+  mkdirSync(join(root, 'limits'));
+  makeFifo(join(root, 'limits', 'key.lock'), 0o600);
+  writeFileSync(join(root, 'limits', 'key.json'), '{}');
+  world.files.readText = (path) => {
+    if (path.endsWith('key.json')) throw Object.assign(new Error('EACCES'), { code: 'EACCES' });
+    return readText(path);
+  };
+  expect(mine.read()).toBeNull();
+  mine.close(nowMs + 5_000, 'five_hour');
+  expect([mine.read()?.untilMs, mine.claimProbe()]).toEqual([nowMs + 5_000, false]);
+  nowMs += 5_000;
+  expect([mine.claimProbe(), mine.read()?.probe]).toEqual([true, 'mine']);
+  mine.noteNear(nowMs + 9_000);
+  mine.open();
+  expect([mine.read(), mine.isNear()]).toEqual([null, true]);
+  nowMs += 9_000;
+  mine.open();
+  expect([mine.read(), mine.isNear()]).toEqual([null, false]);
+  expect(said).toEqual([expect.stringContaining(`${join(root, 'limits', 'key.json')} cannot be used (EACCES)`)]);
+});
+
+test('a report that the disk refused is written as soon as it takes it: the next run waits, too', async () => {
+  const { writeAtomic } = world.files;
+  let refusals = 2;
+  world.files.writeAtomic = (...args) => {
+    if (refusals > 0) {
+      refusals -= 1;
+      throw Object.assign(new Error('EIO'), { code: 'EIO' });
+    }
+    writeAtomic(...args);
+  };
+  gate.close(nowMs + 5_000, 'five_hour');
+  expect([waitMs(), open('run-2').read()]).toEqual([5_000, null]);
+  await Promise.resolve();
+  expect([waitMs(), waitMs()]).toEqual([5_000, 5_000]);
+  expect(open('run-2').read()).toMatchObject({ untilMs: nowMs + 5_000, limitType: 'five_hour' });
+  nowMs += 5_000;
+  expect([gate.claimProbe(), open('run-2').claimProbe()]).toEqual([true, false]);
+  gate.open();
+  expect(open('run-2').read()).toBeNull();
+});
+
+test('a gate whose lock is a FIFO is known to this run alone', () => {
+  mkdirSync(join(root, 'limits'));
+  makeFifo(join(root, 'limits', 'key.lock'), 0o600);
+  gate.close(nowMs + 5_000, 'five_hour');
+  expect(waitMs()).toBe(5_000);
+  expect(open('run-2').read()).toBeNull();
+});
+
+test('F11: a FIFO in the place of the gate file holds nobody up', () => {
+  mkdirSync(join(root, 'limits'));
+  makeFifo(join(root, 'limits', 'key.json'), 0o600);
+  expect(gate.read()).toBeNull();
+  gate.close(nowMs + 5_000, 'five_hour');
+  expect(waitMs()).toBe(5_000);
+});

@@ -1,0 +1,71 @@
+/**
+ * Promises: what a runner left that is gone is stopped from outside with its cost known and nothing left of it: a
+ * worker that was halted, and a command that was judging the work.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { attemptMark } from '../../../src/claude/launch/environment.ts';
+import { stopGroup } from '../../../src/runner/stop-group.ts';
+import { openGroupWriter } from '../../../src/store/group-writer.ts';
+import { type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import { unwrap } from '../../support/store-world.ts';
+
+let rig: Rig;
+let group: GroupFixture;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+afterEach(() => group.remove());
+
+const alive = (pid: number) => group.world.processes.identify(pid) !== null;
+
+test('a worker that was halted goes on first: it is interrupted, and says what it has cost', async () => {
+  group = makeGroup([{ name: 'one' }]);
+  const run = group.run(rig.env);
+  const fake = await rig.nextFor(group.claudeId('one'));
+  await fake.prompt();
+  await fake.init();
+  await run.event('session_identified');
+  run.signal('SIGHUP');
+  await run.result;
+  process.kill(fake.hello.pid, 'SIGSTOP');
+  const writer = unwrap(openGroupWriter(group.world, group.root, group.groupId, 'stop'));
+  const stopped = stopGroup(group.world, writer, 'user');
+  const requestId = await fake.control('interrupt');
+  await fake.print({ type: 'control_response', response: { subtype: 'success', request_id: requestId } });
+  await fake.print(
+    resultLine(0.02, { subtype: 'error_during_execution', is_error: true, terminal_reason: 'aborted_tools' }),
+  );
+  await stopped;
+  writer.close();
+  expect(alive(fake.hello.pid)).toBe(false);
+  const record = group.state().sessions.get(group.id('one'));
+  expect(record?.state).toMatchObject({ status: 'paused', reason: 'user' });
+  expect(record?.usage.costUsd).toBeCloseTo(0.02);
+});
+
+test('a command that judges the work ends with the stop, and the work stays done', async () => {
+  group = makeGroup([{ name: 'one', fields: { accept: 'until [ -e go ]; do sleep 0.05; done' } }]);
+  const run = group.run(rig.env);
+  const fake = await rig.nextFor(group.claudeId('one'));
+  await fake.prompt();
+  await fake.init();
+  await fake.succeed(0.03);
+  const accepting = await run.event('session_accepting');
+  run.signal('SIGHUP');
+  await run.result;
+  // A runner that leaves takes its command along; one that was killed leaves one like this.
+  const id = 'attemptId' in accepting ? accepting.attemptId : '';
+  const command = Bun.spawn(['sleep', '600'], { env: { PATH: '/usr/bin:/bin', [attemptMark]: id } });
+  const writer = unwrap(openGroupWriter(group.world, group.root, group.groupId, 'stop'));
+  await stopGroup(group.world, writer, 'user');
+  writer.close();
+  const isLeft = alive(command.pid);
+  command.kill('SIGKILL');
+  expect(isLeft).toBe(false);
+  const record = group.state().sessions.get(group.id('one'));
+  expect(record?.state).toMatchObject({ status: 'paused', reason: 'user' });
+  expect(record?.finished).toEqual({ result: 'done' });
+  expect(record?.usage.costUsd).toBeCloseTo(0.03);
+});

@@ -1,0 +1,217 @@
+/**
+ * Promises: what an earlier runner left is judged by what is certain: a worker that has spoken is never begun again,
+ * one that has not is; what it wrote is read to the last byte; nothing it started outlives it. Processes are made up.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { appendFileSync, mkdirSync, utimesSync, writeFileSync } from 'node:fs';
+import type { ProcessIdentity } from '../../../src/core/event.ts';
+import type { Attempt } from '../../../src/core/session-state.ts';
+import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
+import type { Processes, World } from '../../../src/system/world.ts';
+import { judgeUnfinished } from '../../../src/worker/adopt.ts';
+import { closeHalfLine } from '../../../src/worker/attempt/half-line.ts';
+import { TranscriptFollower } from '../../../src/worker/attempt/transcript-follower.ts';
+import { reap } from '../../../src/worker/reap.ts';
+import { groupId, sid } from '../../support/core-events.ts';
+import { type SteppedWorld, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
+
+let folder: ReturnType<typeof temporaryFolder>;
+let world: SteppedWorld;
+let transcript: string;
+let paths: ReturnType<typeof sessionPaths>;
+
+beforeEach(() => {
+  folder = temporaryFolder();
+  world = steppedWorld();
+  paths = sessionPaths(groupPaths(folder.path, groupId), sid(1));
+  mkdirSync(paths.folder, { recursive: true });
+  transcript = paths.transcript;
+});
+afterEach(() => folder.remove());
+
+const mark = 'the-attempt';
+const identity = (pid: number, startTime = String(pid)): ProcessIdentity => {
+  const { host, bootId } = world.machine.self;
+  return { pid, startTime, host, bootId };
+};
+
+interface MadeUp {
+  readonly pid: number;
+  /** Null once its parent has ended, when nothing else leads to it. */
+  parent?: number | null;
+  readonly marked?: boolean;
+  readonly startTime?: string;
+  /** Only SIGKILL ends it. */
+  readonly isDeaf?: boolean;
+  /** What it starts when it is asked to end. */
+  readonly heirs?: readonly MadeUp[];
+}
+
+/** A world with these processes alone; `living` are the pids that are left. */
+function withProcesses(...all: MadeUp[]): { world: World; living: () => number[] } {
+  const present = new Map(all.map((process) => [process.pid, { ...process }]));
+  const name = ({ pid, startTime }: MadeUp) => identity(pid, startTime);
+  const lives = ({ pid }: ProcessIdentity) => present.has(pid);
+  const below = (pid: number): MadeUp[] =>
+    [...present.values()].filter(({ parent }) => parent === pid).flatMap((child) => [child, ...below(child.pid)]);
+  const processes: Processes = {
+    ...world.processes,
+    isAlive: lives,
+    findBranches: () => null,
+    attach: (of) => (lives(of) ? { identity: of, onExit: () => {} } : null),
+    findContained: () => [],
+    endContained: () => true,
+    limitsHit: () => [],
+    findMarked: (_, value) => [...present.values()].filter(({ marked }) => marked && value === mark).map(name),
+    findDescendants: (pid) => below(pid).map(name),
+    signal(of, signal) {
+      const process = present.get(of.pid);
+      if (process === undefined || (process.isDeaf && signal !== 'SIGKILL')) return process !== undefined;
+      present.delete(of.pid);
+      for (const child of present.values()) if (child.parent === of.pid) child.parent = null;
+      for (const heir of process.heirs ?? []) present.set(heir.pid, { ...heir });
+      return true;
+    },
+  };
+  // Nothing has to be waited for where signals work at once.
+  const after = (_: number, action: () => void) => {
+    queueMicrotask(action);
+    return () => {};
+  };
+  const clock = { now: () => 0, after };
+  return { world: { ...world, clock, processes }, living: () => [...present.keys()] };
+}
+
+const attempt = (process?: ProcessIdentity): Attempt => ({
+  ...{ id: mark, number: 1, kind: 'start', offset: 100, startedAt: '2026-01-02T03:04:05.000Z', identified: false },
+  ...(process === undefined ? {} : { process }),
+});
+
+/** The transcript holds so many bytes, the last of them printed then. */
+function print(bytes: number, at = '2026-01-02T03:04:06.000Z'): string {
+  writeFileSync(transcript, 'x'.repeat(bytes));
+  utimesSync(transcript, new Date(at), new Date(at));
+  return transcript;
+}
+
+test('what has spoken is followed or counted, never begun again', () => {
+  const worker = { pid: 10, marked: true };
+  const judged = (here: readonly MadeUp[], bytes: number, process?: ProcessIdentity) =>
+    judgeUnfinished(withProcesses(...here).world, attempt(process), print(bytes)).do;
+  expect([100, 101].map((bytes) => judged([worker], bytes, identity(10)))).toEqual(['restart', 'adopt']);
+  expect([100, 101].map((bytes) => judged([], bytes, identity(10)))).toEqual(['finalizeDead', 'finalizeDead']);
+  // The runner died before it had written down which process it was.
+  expect([100, 101].map((bytes) => judged([worker], bytes))).toEqual(['restart', 'adopt']);
+  expect([100, 101].map((bytes) => judged([], bytes))).toEqual(['restart', 'finalizeDead']);
+  const earlier = { ...identity(10), bootId: 'an earlier boot' };
+  expect([100, 101].map((bytes) => judged([worker], bytes, earlier))).toEqual(['finalizeDead', 'finalizeDead']);
+});
+
+test('what claude prints before it has its prompt is no work: it is started again', () => {
+  const started = '{"type":"system","subtype":"hook_started","hook_id":"h","hook_name":"SessionStart:startup"}\n';
+  const answered = '{"type":"system","subtype":"hook_response","hook_id":"h","stdout":"","exit_code":0}\n';
+  const judged = (here: readonly MadeUp[], printed: string) => {
+    writeFileSync(transcript, 'x'.repeat(100) + printed);
+    return judgeUnfinished(withProcesses(...here).world, attempt(identity(10)), transcript).do;
+  };
+  const worker = { pid: 10, marked: true };
+  const init = '{"type":"system","subtype":"init"}\n';
+  const title = '{"type":"system","subtype":"session_title_changed","title":"fixture/one"}\n';
+  const torn = [started.slice(0, 20), started + answered.slice(0, 60), started + title.slice(0, 40)];
+  // A full disk has swallowed an end of line.
+  const glued = [started.slice(0, 60) + answered, started.slice(0, 3) + title];
+  for (const early of [started, started + answered + title, ...torn, ...glued]) {
+    expect(judged([worker], early)).toBe('restart');
+  }
+  for (const said of [
+    started + init,
+    init,
+    init.slice(0, 33),
+    '{"type":"control_response"}\n',
+    'rubbish',
+    `${started}\u0000`,
+    started.slice(0, 60) + init,
+    started.slice(0, 60) + init.slice(0, 33),
+    `${started.slice(0, 60)}{"type":"assistant","message":{}}\n`,
+  ]) {
+    expect(judged([worker], said)).toBe('adopt');
+  }
+  // More than hooks print.
+  expect(judged([worker], started.repeat(20_000))).toBe('adopt');
+});
+
+test('of several with the mark the worker is the oldest, whatever their numbers: tools inherit the mark', () => {
+  const [tool, worker, later] = [
+    { pid: 7, marked: true, startTime: '1000' },
+    { pid: 30_000, marked: true, startTime: '999' },
+    { pid: 30_001, marked: true, startTime: '999' },
+  ];
+  const judged = judgeUnfinished(withProcesses(tool, later, worker).world, attempt(), print(101));
+  expect(judged).toMatchObject({ do: 'adopt', process: { identity: { pid: 30_000 } } });
+});
+
+test('what was printed after the time of an interrupt may have been printed while it was ended', () => {
+  const stopped = { ...attempt(identity(10)), stoppingAt: '2026-01-02T03:05:00.000Z', stopping: 'signal' } as const;
+  const judged = (of: Attempt, at: string, ...here: readonly MadeUp[]) =>
+    judgeUnfinished(withProcesses(...here).world, of, print(101, at)).signalled;
+  const identified = { ...stopped, identified: true };
+  const times = ['03:04:59.900', '03:05:00.000', '03:05:04.900', '03:05:05.000', '03:06:00.000'];
+  const all = (of: Attempt, ...here: readonly MadeUp[]) =>
+    times.map((time) => judged(of, `2026-01-02T${time}Z`, ...here));
+  expect(all(identified)).toEqual([false, false, false, true, true]);
+  expect(all(identified, { pid: 10, marked: true })).toEqual([false, false, false, true, true]);
+  // Who has not said who it is is signalled at once.
+  expect(all(stopped)).toEqual([false, true, true, true, true]);
+  expect(all(attempt(identity(10)))).toEqual(Array(5).fill(false));
+});
+
+test('below a half line the next attempt begins with a line of its own, and has said nothing yet', () => {
+  for (const [before, after] of [
+    ['', ''],
+    ['{"whole":1}\n', '{"whole":1}\n'],
+    ['{"whole":1}\n{"hal', '{"whole":1}\n{"hal\n'],
+  ] as const) {
+    writeFileSync(transcript, before);
+    expect(closeHalfLine(world, paths)).toBe(Buffer.byteLength(after));
+    expect(world.files.readText(transcript)).toBe(after);
+  }
+});
+
+test('a transcript is read from its offset, whole lines as they come, and at the end a half one too', () => {
+  const lines: string[] = [];
+  writeFileSync(transcript, 'earlier\nerste ü\nzwe');
+  const follower = new TranscriptFollower(world, { path: transcript, offset: 8, onLine: (line) => lines.push(line) });
+  world.clock.step(1_000);
+  expect(lines).toEqual(['erste ü']);
+  const rest = Buffer.from('ite €\nlast, unended');
+  appendFileSync(transcript, rest.subarray(0, 5));
+  world.clock.step(1_000);
+  appendFileSync(transcript, rest.subarray(5));
+  world.clock.step(1_000);
+  expect(lines).toEqual(['erste ü', 'zweite €']);
+  follower.finish();
+  expect(lines).toEqual(['erste ü', 'zweite €', 'last, unended']);
+  appendFileSync(transcript, '\nafter the end\n');
+  world.clock.step(1_000);
+  expect(lines).toHaveLength(3);
+});
+
+test('a deaf tool without a mark is ended although its parent, which alone led to it, went first', async () => {
+  const { world: here, living } = withProcesses({ pid: 10 }, { pid: 11, parent: 10, isDeaf: true }, { pid: 99 });
+  expect(await reap(here, mark, [identity(10)])).toBe(2);
+  expect(living()).toEqual([99]);
+});
+
+test('what is started while the rest is being ended is ended as well', async () => {
+  const last: MadeUp = { pid: 13, marked: true };
+  const heirs: MadeUp[] = [{ pid: 12, marked: true, heirs: [last] }];
+  const { world: here, living } = withProcesses({ pid: 11, marked: true, heirs }, { pid: 99 });
+  expect(await reap(here, mark, [])).toBe(3);
+  expect(living()).toEqual([99]);
+});
+
+test('what ends at no signal is told, after a while', async () => {
+  const { world: here } = withProcesses({ pid: 11, marked: true });
+  const stuck = { ...here, processes: { ...here.processes, signal: () => false } };
+  expect(await reap(stuck, mark, [])).toBe(-1);
+});

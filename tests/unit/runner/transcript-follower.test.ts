@@ -1,0 +1,192 @@
+/**
+ * Promises: every line is told once and in order whatever the pieces in which it was written and read, also without a
+ * single hint; the file is opened once; what follows a read that failed is told at the next look, from the file opened
+ * anew.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ReadFile } from '../../../src/system/world.ts';
+import { TranscriptFollower } from '../../../src/worker/attempt/transcript-follower.ts';
+import { type SteppedWorld, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
+
+const chunkBytes = 256 * 1024;
+let folder: ReturnType<typeof temporaryFolder>;
+let world: SteppedWorld;
+let path: string;
+let lines: string[];
+let opened: number;
+let closed: number;
+let looks: number;
+let isBroken: boolean;
+let follower: TranscriptFollower;
+
+beforeEach(() => {
+  folder = temporaryFolder();
+  path = join(folder.path, 'transcript.jsonl');
+  writeFileSync(path, '');
+  // No hints come: only the clock makes anything happen.
+  world = steppedWorld();
+  const { openRead } = world.files;
+  opened = 0;
+  closed = 0;
+  looks = 0;
+  isBroken = false;
+  world.files.openRead = (wish) => {
+    const file = openRead(wish);
+    if (file === null) return null;
+    opened += 1;
+    const read: ReadFile['read'] = (...which) => {
+      looks += 1;
+      if (isBroken) throw new Error('EIO');
+      return file.read(...which);
+    };
+    const close = () => {
+      closed += 1;
+      file.close();
+    };
+    return { read, close };
+  };
+  lines = [];
+  follower = new TranscriptFollower(world, { path, offset: 0, onLine: (line) => lines.push(line) });
+});
+afterEach(() => {
+  follower.close();
+  folder.remove();
+});
+
+test('without hints a line is told at the next look, half of one when the rest is there', () => {
+  appendFileSync(path, 'one\ntw');
+  world.clock.step(1_000);
+  expect(lines).toEqual(['one']);
+  appendFileSync(path, 'o\n');
+  world.clock.step(500);
+  expect(lines).toEqual(['one', 'two']);
+  appendFileSync(path, 'rest');
+  follower.finish();
+  expect(lines).toEqual(['one', 'two', 'rest']);
+});
+
+test('of a very long piece a part is told at a time, and others have their turn in between', () => {
+  const line = 'x'.repeat(4 * chunkBytes - 1);
+  appendFileSync(path, `${line}\n`.repeat(20));
+  let meanwhile = 0;
+  world.clock.after(0, () => {
+    meanwhile = lines.length;
+  });
+  world.clock.step(0);
+  expect([meanwhile, lines.length]).toEqual([16, 20]);
+  appendFileSync(path, 'last\n');
+  world.clock.step(1_000);
+  expect(lines.at(-1)).toBe('last');
+});
+
+test('as long as hints come, looks are rare; one that finds what no hint told of is followed by others soon', () => {
+  world.clock.step(10_000);
+  looks = 0;
+  world.clock.step(60_000);
+  expect(looks).toBe(30);
+  appendFileSync(path, 'one\n');
+  world.clock.step(2_000);
+  expect(lines).toEqual(['one']);
+  looks = 0;
+  world.clock.step(60_000);
+  expect(looks).toBeGreaterThanOrEqual(118);
+});
+
+test('the file is opened once, and closed at the end', () => {
+  appendFileSync(path, 'one\n');
+  world.clock.step(60_000);
+  appendFileSync(path, 'two\n');
+  follower.drain();
+  expect([opened, closed]).toEqual([1, 0]);
+  follower.finish();
+  follower.close();
+  expect([opened, closed, lines]).toEqual([1, 1, ['one', 'two']]);
+});
+
+test('a file that comes later is read from then on', () => {
+  const later = join(folder.path, 'later.jsonl');
+  const following = new TranscriptFollower(world, { path: later, offset: 0, onLine: (line) => lines.push(line) });
+  world.clock.step(5_000);
+  following.drain();
+  appendFileSync(later, 'one\n');
+  world.clock.step(2_000);
+  expect(lines).toEqual(['one']);
+  following.close();
+});
+
+test('one that is closed by a line that it tells reads no further, and leaves nothing open', () => {
+  const closing = new TranscriptFollower(world, {
+    path,
+    offset: 0,
+    onLine(line) {
+      lines.push(line);
+      closing.close();
+    },
+  });
+  appendFileSync(path, `one\n${'x'.repeat(chunkBytes)}\ntwo\n`);
+  closing.finish();
+  expect(lines[0]).toBe('one');
+  expect(lines).not.toContain('two');
+  expect(closed).toBe(opened);
+});
+
+test.each([chunkBytes - 1, chunkBytes, chunkBytes + 1, 3 * chunkBytes])(
+  'a file of %d bytes is read to its end',
+  (size) => {
+    const line = 'x'.repeat(99);
+    const whole = `${line}\n`.repeat(Math.floor(size / 100));
+    appendFileSync(path, `${whole}${'y'.repeat(size - whole.length)}`);
+    follower.finish();
+    expect(lines.slice(0, -1).every((told) => told === line)).toBe(true);
+    expect(lines.join('\n')).toHaveLength(size);
+  },
+);
+
+test('what a disk did not give is told when it does', () => {
+  isBroken = true;
+  appendFileSync(path, 'one\n');
+  world.clock.step(2_000);
+  expect(lines).toEqual([]);
+  expect(() => follower.drain()).toThrow('EIO');
+  isBroken = false;
+  world.clock.step(500);
+  expect(lines).toEqual(['one']);
+  // A file on a network disk may stay unreadable for who had it open in the meantime.
+  expect([opened, closed]).toEqual([closed + 1, closed]);
+  expect(closed).toBeGreaterThan(0);
+});
+
+test('a line was written after the last look that came to the end before it', () => {
+  const agesMs: number[] = [];
+  const following = new TranscriptFollower(world, {
+    path,
+    offset: 0,
+    onLine: () => agesMs.push(world.clock.now() - following.writtenAfterMs),
+  });
+  world.clock.step(7_000);
+  following.drain();
+  world.clock.step(400);
+  appendFileSync(path, 'one\n');
+  following.drain();
+  world.clock.step(30);
+  // A piece that is full is no end: what follows may be as old.
+  appendFileSync(path, `${'x'.repeat(chunkBytes - 1)}\ntwo\n`);
+  following.drain();
+  isBroken = true;
+  world.clock.step(60);
+  expect(() => following.drain()).toThrow('EIO');
+  isBroken = false;
+  appendFileSync(path, 'three\n');
+  following.finish();
+  expect(agesMs).toEqual([400, 30, 30, 60]);
+});
+
+test('after its end nothing is asked for', () => {
+  follower.finish();
+  appendFileSync(path, 'late\n');
+  world.clock.step(5_000);
+  expect(lines).toEqual([]);
+  expect(world.clock.waiting).toBe(0);
+});

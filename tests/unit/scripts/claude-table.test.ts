@@ -1,0 +1,144 @@
+/**
+ * Promises: the table of versions of claude says what their tests said. Nothing that failed is missing in it: no file
+ * that did not load, no error between tests, no run that was cut off. What was written is read back as it was.
+ */
+import { describe, expect, test } from 'bun:test';
+import {
+  breaks,
+  changes,
+  claimKey,
+  readTable,
+  summary,
+  type TestRun,
+  tableIn,
+  tableText,
+  type Verdict,
+  verdictsOf,
+  withTable,
+} from '../../../scripts/claude/table.ts';
+import { fc } from '../../support/property.ts';
+
+const payer = 'tests/system/claude/payer.test.ts';
+const money = 'tests/system/cli/money.test.ts';
+const testcase = (name: string, inner = '', file = payer) =>
+  `<testcase name="${name}" classname="who &gt; pays" time="0.1" file="${file}" line="3" assertions="1"${
+    inner === '' ? ' />' : `>\n${inner}\n</testcase>`
+  }`;
+const junit = (...cases: string[]) =>
+  `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="bun test" tests="9">\n<testsuite name="${payer}" ` +
+  `file="${payer}">\n${cases.join('\n')}\n</testsuite>\n</testsuites>\n`;
+const run = (more: Partial<TestRun>) =>
+  Object.fromEntries(verdictsOf({ junit: '', files: [payer], stopped: new Set(), exitCode: 0, ...more }));
+
+describe('a run of the tests', () => {
+  test('gives each of them a verdict', () => {
+    const failure = '<failure type="E" message="expect(a)&#10; &lt;testcase name=&quot;no&quot;">at x:1&#10;</failure>';
+    const xml = junit(
+      testcase('a &quot;key&quot; &amp; more'),
+      testcase('a socket'),
+      testcase('a proxy', failure),
+      testcase('on Linux only', '<skipped />'),
+      testcase('the last'),
+    );
+    expect(run({ junit: xml, stopped: new Set(['payer: a socket', 'payer: a proxy']), exitCode: 1 })).toEqual({
+      'payer: a "key" & more': 'held',
+      'payer: a socket': 'stopped',
+      // What was noted before the test failed is none.
+      'payer: a proxy': 'broken',
+      'payer: on Linux only': 'skipped',
+      'payer: the last': 'held',
+    });
+  });
+
+  test('names a file that is missing in it', () => {
+    const xml = junit(testcase('a key'));
+    expect(run({ junit: xml, files: [payer, money], exitCode: 1 })).toEqual({
+      'payer: a key': 'held',
+      'cli/money: the file of tests loads': 'broken',
+    });
+    expect(run({ exitCode: 1 })).toEqual({ 'payer: the file of tests loads': 'broken' });
+  });
+
+  test('is no success when it failed beside its tests, or did not end', () => {
+    const xml = junit(testcase('a key'));
+    expect(run({ junit: xml, exitCode: 1 })).toMatchObject({ 'all: nothing fails beside the tests': 'broken' });
+    expect(run({ junit: xml, exitCode: null })).toMatchObject({ 'all: the tests come to an end': 'broken' });
+  });
+
+  test('of two tests with one name the worse counts', () => {
+    const twice = (...inner: string[]) => run({ junit: junit(...inner.map((text) => testcase('x', text))) });
+    expect(twice('<failure />', '')).toEqual({ 'payer: x': 'broken' });
+    expect(twice('', '<failure />')).toEqual({ 'payer: x': 'broken' });
+    expect(twice('<skipped />', '')).toEqual({ 'payer: x': 'held' });
+  });
+});
+
+const column = (version: string, verdicts: Readonly<Record<string, Verdict>>) => ({
+  version,
+  verdicts: new Map(Object.entries(verdicts)),
+});
+
+describe('the table', () => {
+  const columns = [
+    column('2.1.197', { 'payer: a | b': 'held', 'payer: old': 'held' }),
+    column('2.1.331', { 'payer: a | b': 'broken', 'hostile: new': 'stopped' }),
+  ];
+
+  test('has a row for each claim', () => {
+    expect(tableText(columns).split('\n')).toEqual([
+      '| claim | 2.1.197 | 2.1.331 |',
+      '| --- | --- | --- |',
+      '| payer: a \\| b | held | **broken** |',
+      '| payer: old | held | – |',
+      '| hostile: new | – | stopped |',
+      '| **all** | 2 held | 1 stopped, 1 broken |',
+    ]);
+    expect(breaks(columns[1] as (typeof columns)[1])).toEqual(['payer: a | b']);
+  });
+
+  test('is read back as it was written, whatever the claims are called', () => {
+    const name = fc
+      .string({ minLength: 1, unit: fc.constantFrom('a', '|', '\\', ' ', '`', '*', 'é') })
+      .map((text) => `x${text}`);
+    const verdict = fc.constantFrom<Verdict>('held', 'stopped', 'broken', 'skipped');
+    fc.assert(
+      fc.property(fc.dictionary(name, verdict, { minKeys: 1 }), (verdicts) => {
+        const before = [column('2.1.197', verdicts)];
+        expect(readTable(tableText(before)).map(({ version, verdicts: read }) => [version, new Map(read)])).toEqual(
+          before.map(({ version, verdicts: written }) => [version, new Map(written)]),
+        );
+      }),
+    );
+  });
+
+  test('tells what is different between two versions', () => {
+    const [old, now] = columns.map(({ verdicts }) => verdicts) as [Map<string, Verdict>, Map<string, Verdict>];
+    expect(changes(old, now)).toEqual([
+      'payer: a | b: held → broken',
+      'payer: old: held → not there',
+      'hostile: new: not there → stopped',
+    ]);
+    expect(changes(now, now)).toEqual([]);
+    expect(summary(old)).toBe('2 held');
+  });
+
+  test('stands in the document between its marks, and what is around it stays', () => {
+    const document = withTable(
+      '# A\n\n<!-- The table of the last run: npm run test:claude -- --write ... -->\n\nold\n\n' +
+        '<!-- End of the table of the last run -->\n\nmore\n',
+      tableText(columns),
+    );
+    expect(document).toStartWith('# A\n\n<!-- The table');
+    expect(document).toEndWith('<!-- End of the table of the last run -->\n\nmore\n');
+    expect(document).not.toContain('old\n\n<!--');
+    expect(readTable(tableIn(document ?? ''))).toHaveLength(2);
+    expect(withTable(document ?? '', 'x')).toContain('-->\n\nx\n\n<!-- End');
+    expect(withTable('no marks', 'x')).toBeNull();
+    expect(readTable(tableIn('no marks'))).toEqual([]);
+  });
+});
+
+test('a claim is named by its file, those of tests/claude by the name alone', () => {
+  expect(claimKey(payer, 'a')).toBe('payer: a');
+  expect(claimKey('tests/system/context/handover/claude.test.ts', 'a')).toBe('context/handover/claude: a');
+});

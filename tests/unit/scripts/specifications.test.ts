@@ -1,0 +1,77 @@
+/**
+ * S18: every row of docs/specifications.md names tests that exist, or says where we differ, why, and what to do who
+ * wants the letter.
+ */
+import { expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { namedTests } from '../../../scripts/claude/contract.ts';
+import { packageRoot } from '../../support/cli.ts';
+import { hasName, isThere } from '../../support/named-tests.ts';
+
+const document = readFileSync(join(packageRoot, 'docs/specifications.md'), 'utf8');
+
+/** Rows of all tables: what is asked for, what there is, which tests check it. */
+function rowsOf(text: string): string[] {
+  return text.split('\n').filter((line) => /^\| /.test(line) && line !== '| Requirement | Here | Test |');
+}
+
+function problems(text: string): string[] {
+  return rowsOf(text).flatMap((row) => {
+    const [asked = '', here = '', tests = '', ...more] = row.slice(2, -2).split(' | ');
+    const named = namedTests(row);
+    const differs = here.startsWith('Differs: ');
+    const wrong = [
+      ...([asked, here, tests].includes('') || more.length > 0 ? ['is not of three cells'] : []),
+      ...(differs && !/ Why: .+ To the letter: ./.test(here) ? ['does not say why, or what to do instead'] : []),
+      ...(named.length === 0 && !(differs && tests === '–') ? ['names no test'] : []),
+      ...named
+        .filter((one) => !isThere(one))
+        .map(({ file, begin }) => `${file} has no test that begins with: ${begin}`),
+    ];
+    return wrong.map((what) => `${asked}: ${what}`);
+  });
+}
+
+test('S18: every row names its test, which exists, or says where and why we differ', () => {
+  expect(rowsOf(document).length).toBeGreaterThan(110);
+  expect(problems(document)).toEqual([]);
+});
+
+test('S18: each specification has a section and a table of its own', () => {
+  const sections = document.split('\n## ').slice(1);
+  expect(sections.length).toBeGreaterThanOrEqual(5);
+  for (const section of sections) expect(section).toContain('\n| Requirement | Here | Test |\n|---|---|---|\n| ');
+});
+
+test('S18: a row that does not is found', () => {
+  const there = '`contract: starts from a FIFO`';
+  expect(problems(`| It flies | as written | ${there} |`)).toEqual([]);
+  expect(problems('| It flies | as written | – |')).toEqual(['It flies: names no test']);
+  expect(problems('| It flies | as written | `contract: flies` |')).toEqual([
+    'It flies: tests/system/claude/contract.test.ts has no test that begins with: flies',
+  ]);
+  expect(problems('| It flies | Differs: it swims. Why: water. To the letter: wait | – |')).toEqual([]);
+  expect(problems('| It flies | Differs: it swims. Why: water | – |')).toEqual([
+    'It flies: does not say why, or what to do instead',
+  ]);
+  expect(problems(`| It flies | ${there} |`)).toHaveLength(1);
+});
+
+test('S18: what a test expects or writes is not taken for its name', () => {
+  const names = [
+    "test('it flies', () => {});",
+    "test.each(['it flies'])('%s', f);",
+    "longTest(\n  'it flies',\n  f,\n);",
+  ];
+  for (const source of [...names, "const names = {\n  'it flies': 1,\n};", "test.if(can)('it flies', f);"]) {
+    expect([source, hasName(source, 'it flies')]).toEqual([source, true]);
+  }
+  for (const source of [
+    "expect(said).toContain('it flies');",
+    "run({ prompt: 'it flies' });",
+    "a.write(\n  'it flies',\n);",
+  ]) {
+    expect([source, hasName(source, 'it flies')]).toEqual([source, false]);
+  }
+});

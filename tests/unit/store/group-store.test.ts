@@ -1,0 +1,333 @@
+/**
+ * Promises: a group is in the list as a whole or not at all, wherever creating or deleting it is cut short; one that
+ * is damaged hides no other; everything is private to its owner.
+ */
+import { afterEach, beforeEach, describe, expect, mock, test } from 'bun:test';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import type { GroupDefinition, GroupId } from '../../../src/core/group.ts';
+import { slugOf } from '../../../src/core/id.ts';
+import {
+  createGroup,
+  deleteGroup,
+  groupIds,
+  leftovers,
+  listGroups,
+  loadGroup,
+} from '../../../src/store/group-store.ts';
+import { headerBytesMax } from '../../../src/store/log-lines.ts';
+import { groupMeta, renderMeta } from '../../../src/store/meta.ts';
+import { groupPaths, groupsFolder, sessionPaths } from '../../../src/store/paths.ts';
+import { makeFifo } from '../../../src/system/libc.ts';
+import type { World } from '../../../src/system/world.ts';
+import { groupDefinition, sessionDefinition, sid } from '../../support/core-events.ts';
+import { faultyFiles, modesBelow, steppedWorld, temporaryFolder, unwrap } from '../../support/store-world.ts';
+
+const sessions = [sessionDefinition(1), sessionDefinition(2, [1])];
+const idA = '20260102-030405-test';
+const idB = '20260102-030406-other';
+const idC = '20260103-000000-third';
+
+let folder: ReturnType<typeof temporaryFolder>;
+let root: string;
+let world: ReturnType<typeof steppedWorld>;
+
+beforeEach(() => {
+  folder = temporaryFolder();
+  root = join(folder.path, 'data');
+  world = steppedWorld();
+});
+afterEach(() => folder.remove());
+
+function definitionOf(id: GroupId): GroupDefinition {
+  return { ...groupDefinition(), id, slug: slugOf(id) };
+}
+
+function replaceIn(path: string, from: string, to: string): void {
+  writeFileSync(path, readFileSync(path, 'utf8').replaceAll(from, to));
+}
+
+function create(id: GroupId, within: World = world) {
+  return createGroup(within, root, definitionOf(id), sessions);
+}
+
+describe('createGroup', () => {
+  test('writes log and snapshots, private to the owner', () => {
+    const state = unwrap(create(idA));
+    expect(unwrap(loadGroup(world, root, idA))).toEqual(state);
+    const paths = groupPaths(root, idA);
+    expect(readFileSync(paths.meta, 'utf8')).toBe(renderMeta(groupMeta(state)));
+    expect(modesBelow(root)).toEqual([
+      '700 session-groups',
+      `700 session-groups/${idA}`,
+      `600 session-groups/${idA}/events.jsonl`,
+      `600 session-groups/${idA}/meta.json`,
+      `700 session-groups/${idA}/requests`,
+      `700 session-groups/${idA}/sessions`,
+      `700 session-groups/${idA}/sessions/${sid(1)}`,
+      `600 session-groups/${idA}/sessions/${sid(1)}/meta.json`,
+      `700 session-groups/${idA}/sessions/${sid(2)}`,
+      `600 session-groups/${idA}/sessions/${sid(2)}/meta.json`,
+    ]);
+  });
+
+  test('refuses an id that is taken, and sessions that make no graph, and leaves nothing', () => {
+    unwrap(create(idA));
+    const before = modesBelow(root);
+    expect(create(idA)).toMatchObject({ ok: false, failure: { reason: 'duplicate' } });
+    const loop = [sessionDefinition(1, [2]), sessionDefinition(2, [1])];
+    const refused = createGroup(world, root, definitionOf(idB), loop);
+    expect(refused).toMatchObject({ ok: false, failure: { reason: 'cycle' } });
+    expect(modesBelow(root)).toEqual(before);
+  });
+
+  test('gives way to a process that was faster between the look and the rename', () => {
+    const files = { ...world.files };
+    files.rename = (from, to) => {
+      unwrap(create(idA));
+      world.files.rename(from, to);
+    };
+    expect(create(idA, { ...world, files })).toMatchObject({ ok: false, failure: { reason: 'duplicate' } });
+    expect(readdirSync(groupsFolder(root))).toEqual([idA]);
+    unwrap(loadGroup(world, root, idA));
+  });
+});
+
+/** Does `action` once with every changing call going wrong in turn, each time in a fresh data root. */
+function atEveryCall(how: 'dies' | 'fails', action: (faulty: World) => void, check: () => void): number {
+  for (let call = 1; ; call++) {
+    rmSync(root, { recursive: true, force: true });
+    unwrap(create(idA));
+    const faulty = faultyFiles(world.files);
+    faulty.fault = { call, how, code: 'ENOSPC' };
+    action({ ...world, files: faulty.files });
+    check();
+    if (faulty.calls.length < call) return call - 1;
+  }
+}
+
+describe('cut short at any call', () => {
+  test('creating leaves a whole group or none, and can be done again', () => {
+    const outcomes = new Set<string>();
+    const check = (): void => {
+      const listed = listGroups(world, root);
+      for (const entry of listed) expect(entry).not.toHaveProperty('problem');
+      expect(['', idB]).toContain(
+        groupIds(world, root)
+          .filter((id) => id !== idA)
+          .join(),
+      );
+      outcomes.add(String(listed.length));
+      if (listed.length === 1) unwrap(create(idB));
+      expect(unwrap(loadGroup(world, root, idB)).sessions.size).toBe(2);
+    };
+    const calls = atEveryCall('dies', (faulty) => void create(idB, faulty), check);
+    expect(calls).toBeGreaterThan(8);
+    expect([...outcomes].sort()).toEqual(['1', '2']);
+  });
+
+  test('a full disk is a failure that leaves nothing behind', () => {
+    let failure: string | undefined;
+    const action = (faulty: World): void => {
+      const outcome = create(idB, faulty);
+      failure = outcome.ok ? undefined : outcome.failure.reason;
+    };
+    atEveryCall('fails', action, () => {
+      expect(readdirSync(groupsFolder(root)).sort()).toEqual(failure === undefined ? [idA, idB] : [idA]);
+      if (failure !== undefined) expect(failure).toBe('write-failed');
+    });
+  });
+
+  test('deleting leaves the whole group or none', () => {
+    const remove = (faulty: World): void => {
+      try {
+        deleteGroup(faulty, root, idA);
+      } catch {}
+    };
+    atEveryCall('dies', remove, () => {
+      const left = listGroups(world, root);
+      for (const entry of left) expect(entry).toHaveProperty('meta');
+      for (const { id } of left) expect(unwrap(loadGroup(world, root, id)).sessions.size).toBe(2);
+      deleteGroup(world, root, idA);
+      expect(readdirSync(groupsFolder(root))).toEqual([]);
+    });
+  });
+});
+
+test('nobody else removes, or calls left behind, what is being deleted just now', () => {
+  unwrap(create(idA));
+  const { lock } = groupPaths(root, idA);
+  expect(world.locks.tryLock(lock, { identity: world.machine.self, runId: 'short-1' })).not.toBeNull();
+  const remove = mock((path: string) => {
+    expect(leftovers(world, root)).toEqual([]);
+    world.files.remove(path);
+  });
+  deleteGroup({ ...world, files: { ...world.files, remove } }, root, idA);
+  expect(remove.mock.calls.length).toBeGreaterThan(4);
+  expect(readdirSync(groupsFolder(root))).toEqual([]);
+});
+
+test('what a deleted folder links to stays', () => {
+  unwrap(create(idA));
+  const elsewhere = join(folder.path, 'elsewhere');
+  renameSync(groupPaths(root, idA).folder, elsewhere);
+  symlinkSync(elsewhere, groupPaths(root, idA).folder);
+  const before = readdirSync(elsewhere);
+  deleteGroup(world, root, idA);
+  expect([readdirSync(groupsFolder(root)), readdirSync(elsewhere)]).toEqual([[], before]);
+});
+
+test('what dead processes left unfinished is removed in time, a group that is just being made is not', () => {
+  const abandoned = join(groupsFolder(root), '.new-1');
+  mkdirSync(abandoned, { recursive: true });
+  mkdirSync(join(groupsFolder(root), '.deleted-1'));
+  world.clock.step(Date.now() - world.clock.now());
+  unwrap(create(idA));
+  expect(readdirSync(groupsFolder(root)).sort()).toEqual(['.new-1', idA]);
+  world.clock.step(3_700_000);
+  unwrap(create(idB));
+  expect(readdirSync(groupsFolder(root)).sort()).toEqual([idA, idB]);
+});
+
+describe('listGroups', () => {
+  test('is empty without a data root, and newest first with groups', () => {
+    expect(listGroups(world, root)).toEqual([]);
+    for (const id of [idB, idC, idA]) unwrap(create(id));
+    expect(listGroups(world, root).map(({ id }) => id)).toEqual([idC, idB, idA]);
+  });
+
+  test("ignores what is not ours, and follows a link to a group's folder", () => {
+    unwrap(create(idA));
+    const all = groupsFolder(root);
+    for (const name of ['notes', '.new-9', '.deleted-9', '20260102-030405-Upper', '20260102'])
+      mkdirSync(join(all, name));
+    writeFileSync(join(all, idB), 'a file named like a group');
+    symlinkSync(join(all, 'nowhere'), join(all, '20260102-030409-dangling'));
+    expect(listGroups(world, root).map(({ id }) => id)).toEqual([idA]);
+  });
+
+  test('shows a damaged group as a problem and all others as they are', () => {
+    for (const id of [idA, idB, idC]) unwrap(create(id));
+    const { meta, events } = groupPaths(root, idB);
+    rmSync(meta);
+    writeFileSync(events, 'nonsense\n');
+    mkdirSync(join(groupsFolder(root), '20260102-030407-hollow'));
+    renameSync(groupPaths(root, idA).folder, groupPaths(root, '20260102-030408-renamed').folder);
+    const listed = listGroups(world, root);
+    expect(listed.map((entry) => ('meta' in entry ? [entry.id] : [entry.id, entry.problem.reason]))).toEqual([
+      [idC],
+      ['20260102-030408-renamed', 'corrupt-file'],
+      ['20260102-030407-hollow', 'corrupt-file'],
+      [idB, 'corrupt-file'],
+    ]);
+  });
+
+  test('a lost or torn meta.json is made up from the log', () => {
+    const state = unwrap(create(idA));
+    const { meta } = groupPaths(root, idA);
+    const { length } = readFileSync(meta);
+    for (const size of [0, 1, length >> 1, length - 3]) {
+      truncateSync(meta, size);
+      expect(listGroups(world, root)).toEqual([{ id: idA, meta: groupMeta(state) }]);
+    }
+    rmSync(meta);
+    expect(listGroups(world, root)).toEqual([{ id: idA, meta: groupMeta(state) }]);
+    makeFifo(meta, 0o600);
+    expect(listGroups(world, root)).toEqual([{ id: idA, meta: groupMeta(state) }]);
+  });
+
+  test('does not believe a snapshot that is older than the log', () => {
+    const state = unwrap(create(idA));
+    const { events, meta } = groupPaths(root, idA);
+    const changed = readFileSync(meta, 'utf8').replace('"created"', '"running"');
+    writeFileSync(meta, changed);
+    utimesSync(meta, new Date(1), new Date(1));
+    expect(listGroups(world, root)).toEqual([{ id: idA, meta: groupMeta(state) }]);
+    // Both may have been written within one tick of the clock, the log last.
+    utimesSync(events, new Date(1), new Date(1));
+    expect(listGroups(world, root)).toEqual([{ id: idA, meta: groupMeta(state) }]);
+    // A damaged log does not make the group unknown.
+    writeFileSync(events, 'nothing');
+    const problem = { reason: 'corrupt-file' };
+    expect(listGroups(world, root)).toMatchObject([{ id: idA, meta: { status: 'running' }, problem }]);
+  });
+
+  test.each([
+    ['missing', 'corrupt-file', (log: string) => rmSync(log)],
+    ['empty', 'corrupt-file', (log: string) => truncateSync(log, 0)],
+    ['cut within its first line', 'corrupt-file', (log: string) => truncateSync(log, 20)],
+    ['overwritten', 'corrupt-file', (log: string) => writeFileSync(log, 'nonsense\n')],
+    ['a folder', 'corrupt-file', (log: string) => [rmSync(log), mkdirSync(log)]],
+    ['a FIFO', 'corrupt-file', (log: string) => [rmSync(log), makeFifo(log, 0o600)]],
+    ["another group's", 'corrupt-file', (log: string) => replaceIn(log, idA, idB)],
+    ['of a version before 0.3', 'older-version', (log: string) => replaceIn(log, '"version":3', '"version":2')],
+    ['of a newer version', 'newer-version', (log: string) => replaceIn(log, '"version":3', '"version":9')],
+  ])('tells of a log that is %s beside what the snapshot says', (_, reason, harm) => {
+    unwrap(create(idA));
+    const { events, meta } = groupPaths(root, idA);
+    replaceIn(meta, '"created"', '"completed"');
+    harm(events);
+    const [listed] = listGroups(world, root);
+    expect(listed).toMatchObject({ id: idA, meta: { status: 'completed' }, problem: { reason } });
+  });
+
+  test('reads the snapshot and the beginning of the log of each healthy group', () => {
+    for (const id of [idA, idB, idC]) unwrap(create(id));
+    const read: string[] = [];
+    const note = <T>(path: string, value: T): T => {
+      read.push(path);
+      return value;
+    };
+    const files = {
+      ...world.files,
+      readDated(path: string, max: number) {
+        expect(max).toBe(path.endsWith('meta.json') ? Number.POSITIVE_INFINITY : headerBytesMax);
+        return note(path, world.files.readDated(path, max));
+      },
+    };
+    listGroups({ ...world, files }, root);
+    expect(read).toEqual(
+      [idC, idB, idA].flatMap((id) => {
+        const { meta, events } = groupPaths(root, id);
+        return [meta, events];
+      }),
+    );
+  });
+});
+
+describe('loadGroup', () => {
+  test.each(['20260102-030405-none', '../../etc', ''])('says that there is no group %p', (id) => {
+    expect(loadGroup(world, root, id)).toMatchObject({ ok: false, failure: { reason: 'not-found' } });
+  });
+
+  test('refuses a log whose events cannot have happened, and names the line', () => {
+    unwrap(create(idA));
+    const { events } = groupPaths(root, idA);
+    const lines = readFileSync(events, 'utf8').trimEnd().split('\n');
+    const impossible = { ...JSON.parse(lines[3] as string), type: 'group_completed' };
+    writeFileSync(events, `${lines.with(3, JSON.stringify(impossible)).join('\n')}\n`);
+    const loaded = loadGroup(world, root, idA);
+    expect(loaded).toMatchObject({ ok: false, failure: { reason: 'corrupt-file' } });
+    if (!loaded.ok) expect(loaded.failure.message).toStartWith(`Line 4 of ${events} cannot have happened`);
+  });
+
+  test('changes nothing, not even a torn tail', () => {
+    unwrap(create(idA));
+    const { events } = groupPaths(root, idA);
+    writeFileSync(events, '{"seq":', { flag: 'a' });
+    const before = readFileSync(events, 'utf8');
+    expect(unwrap(loadGroup(world, root, idA)).sessions.has(sid(2))).toBe(true);
+    expect(readFileSync(events, 'utf8')).toBe(before);
+    expect(sessionPaths(groupPaths(root, idA), sid(1)).folder).toEndWith(sid(1));
+  });
+});

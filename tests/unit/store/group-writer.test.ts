@@ -1,0 +1,331 @@
+/**
+ * Promises: one writer at a time; logged before reduced, and nothing is reduced that could not be logged; snapshots
+ * are written seldom, completely on demand, and healed from the log when a group is opened.
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { groupProgress } from '../../../src/core/progress.ts';
+import { createGroup, deleteGroup, loadGroup } from '../../../src/store/group-store.ts';
+import { type GroupWriter, openGroupWriter } from '../../../src/store/group-writer.ts';
+import { groupMeta, renderMeta, sessionMeta } from '../../../src/store/meta.ts';
+import { type GroupPaths, groupPaths, sessionPaths } from '../../../src/store/paths.ts';
+import { snapshotDelayMs } from '../../../src/store/snapshots.ts';
+import { makeFifo } from '../../../src/system/libc.ts';
+import { groupDefinition, groupId, sessionDefinition, sid } from '../../support/core-events.ts';
+import { faultyFiles, modesBelow, steppedWorld, temporaryFolder, unwrap } from '../../support/store-world.ts';
+import { storyBodies } from '../../support/stored-group.ts';
+
+let folder: ReturnType<typeof temporaryFolder>;
+let root: string;
+let world: ReturnType<typeof steppedWorld>;
+let faulty: ReturnType<typeof faultyFiles>;
+let paths: GroupPaths;
+let writers: GroupWriter[];
+
+beforeEach(() => {
+  folder = temporaryFolder();
+  root = folder.path;
+  world = steppedWorld();
+  faulty = faultyFiles(world.files);
+  world = { ...world, files: faulty.files };
+  paths = groupPaths(root, groupId);
+  writers = [];
+  unwrap(createGroup(world, root, groupDefinition()));
+});
+afterEach(() => {
+  for (const writer of writers) writer.close();
+  folder.remove();
+});
+
+function open(runId = 'run'): GroupWriter {
+  const writer = unwrap(openGroupWriter(world, root, groupId, runId));
+  writers.push(writer);
+  return writer;
+}
+
+/** Paths of all snapshots with what they must hold now. */
+function expectedSnapshots(writer: GroupWriter): Record<string, string> {
+  const sessions = [...writer.state.sessions].map(([id, record]) => [
+    sessionPaths(paths, id).meta,
+    renderMeta(sessionMeta(record)),
+  ]);
+  return Object.fromEntries([[paths.meta, renderMeta(groupMeta(writer.state))], ...sessions]);
+}
+
+function actualSnapshots(writer: GroupWriter): Record<string, string | null> {
+  const names = Object.keys(expectedSnapshots(writer));
+  return Object.fromEntries(names.map((name) => [name, existsSync(name) ? readFileSync(name, 'utf8') : null]));
+}
+
+function writesOf(path: string): number {
+  return faulty.calls.filter((call) => call === `writeAtomic ${path}`).length;
+}
+
+describe('the lock', () => {
+  test('keeps a second writer out and names the holder; it is free after close', () => {
+    const writer = open();
+    const second = openGroupWriter(world, root, groupId, 'other');
+    expect(second).toMatchObject({ ok: false, failure: { reason: 'busy' } });
+    if (!second.ok) expect(second.failure.message).toContain(`process ${process.pid} on ${world.machine.host}`);
+    expect(world.locks.holder(paths.lock)).toEqual({ identity: world.machine.self, runId: 'run' });
+    writer.close();
+    open('other').close();
+  });
+
+  test('is given back when the log cannot be opened', () => {
+    writeFileSync(paths.events, 'nonsense\n');
+    expect(openGroupWriter(world, root, groupId, 'run')).toMatchObject({ failure: { reason: 'corrupt-file' } });
+    expect(world.locks.holder(paths.lock)).toBeNull();
+    expect(readFileSync(paths.events, 'utf8')).toBe('nonsense\n');
+  });
+
+  test.each([
+    ['a folder', (path: string) => mkdirSync(path)],
+    ['a link that leads to no file', (path: string) => symlinkSync('nowhere', path)],
+    ['a link that leads to no file', (path: string) => symlinkSync('/dev/null', path)],
+    ['a FIFO', (path: string) => makeFifo(path, 0o600)],
+  ])('names a lock file that is %s, and waits for nobody', (what, place) => {
+    place(paths.lock);
+    const message = `The lock file ${paths.lock} is ${what}.`;
+    expect(openGroupWriter(world, root, groupId, 'run')).toMatchObject({
+      failure: { reason: 'write-failed', message, next: { sentence: expect.stringContaining('move it away') } },
+    });
+    expect(world.locks.holder(paths.lock)).toBeNull();
+  });
+
+  test.each(['20260102-030405-none', '../x'])('is not made for %p, which is no group', (id) => {
+    expect(openGroupWriter(world, root, id, 'run')).toMatchObject({ failure: { reason: 'not-found' } });
+    expect(existsSync(groupPaths(root, '20260102-030405-none').folder)).toBe(false);
+  });
+});
+
+describe('record', () => {
+  test('numbers, dates, logs with one append and one fsync, and reduces', () => {
+    const writer = open();
+    faulty.calls.length = 0;
+    const events = writer.record(storyBodies.slice(0, 4));
+    expect(faulty.calls).toEqual([`append ${paths.events}`, `sync ${paths.events}`]);
+    expect(events.map(({ seq, at, groupId: of }) => [seq, at, of])).toEqual(
+      [2, 3, 4, 5].map((seq) => [seq, new Date(world.clock.now()).toISOString(), groupId]),
+    );
+    writer.record(storyBodies.slice(4));
+    expect(unwrap(loadGroup(world, root, groupId))).toEqual({ ...writer.state, touched: expect.anything() });
+    expect(writer.record([])).toEqual([]);
+  });
+
+  test('writes nothing of a batch in which one event may not happen', () => {
+    const writer = open();
+    const before = { log: readFileSync(paths.events, 'utf8'), meta: groupMeta(writer.state) };
+    expect(() => writer.record([...storyBodies, { type: 'group_completed' }])).toThrow('group_completed');
+    expect({ log: readFileSync(paths.events, 'utf8'), meta: groupMeta(writer.state) }).toEqual(before);
+  });
+
+  test.each([1, 2])('on a full disk records nothing, and goes on when there is room (call %d)', (call) => {
+    const writer = open();
+    const before = groupMeta(writer.state);
+    faulty.calls.length = 0;
+    faulty.fault = { call, how: 'fails', code: 'ENOSPC' };
+    expect(() => writer.record(storyBodies)).toThrow('ENOSPC');
+    expect(groupMeta(writer.state)).toEqual(before);
+    writer.record(storyBodies);
+    expect(groupMeta(unwrap(loadGroup(world, root, groupId)))).toEqual(groupMeta(writer.state));
+  });
+
+  test('goes on after a torn tail', () => {
+    const first = open();
+    first.record(storyBodies.slice(0, 6));
+    first.close();
+    truncateSync(paths.events, readFileSync(paths.events).length - 9);
+    const second = open();
+    expect(second.state.lastSeq).toBe(6);
+    second.record(storyBodies.slice(5));
+    expect(groupMeta(unwrap(loadGroup(world, root, groupId)))).toEqual(groupMeta(second.state));
+  });
+});
+
+describe('snapshots', () => {
+  const session = { type: 'session_added', sessionId: sid(1), session: sessionDefinition(1) } as const;
+
+  test('a thousand records write each file only a few times; "now" writes the rest', () => {
+    const writer = open();
+    writer.record([session]);
+    faulty.calls.length = 0;
+    for (let count = 1; count <= 1_000; count++) {
+      writer.record([
+        { type: 'session_changed', sessionId: sid(1), session: sessionDefinition(1, [], { name: `n${count}` }) },
+      ]);
+      world.clock.step(1);
+    }
+    expect(writesOf(paths.meta)).toBe(4);
+    expect(writesOf(sessionPaths(paths, sid(1)).meta)).toBe(4);
+    writer.record([{ type: 'session_removed', sessionId: sid(1) }, ...storyBodies]);
+    writer.snapshot('now');
+    expect(actualSnapshots(writer)).toEqual(expectedSnapshots(writer));
+    const written = faulty.calls.length;
+    writer.snapshot();
+    writer.snapshot('now');
+    world.clock.step(10_000);
+    expect(faulty.calls.length).toBe(written);
+  });
+
+  test('only what changed is written', () => {
+    const writer = open();
+    writer.record(storyBodies.slice(0, 3));
+    writer.snapshot('now');
+    faulty.calls.length = 0;
+    writer.record(storyBodies.slice(3, 5));
+    world.clock.step(250);
+    expect(writesOf(sessionPaths(paths, sid(1)).meta)).toBe(1);
+    expect(writesOf(sessionPaths(paths, sid(2)).meta)).toBe(0);
+  });
+
+  test('large groups wait longer, up to five seconds', () => {
+    expect([0, 1, 100, 200, 2_000, 100_000].map(snapshotDelayMs)).toEqual([250, 250, 250, 500, 5_000, 5_000]);
+  });
+
+  test('lost, torn and outdated files are rebuilt to the byte when the group is opened', () => {
+    const first = open();
+    first.record(storyBodies);
+    first.close();
+    const whole = actualSnapshots(first);
+    expect(whole).toEqual(expectedSnapshots(first));
+    const names = Object.keys(whole);
+    const damages = [
+      (path: string) => rmSync(path),
+      (path: string) => truncateSync(path, 0),
+      (path: string) => truncateSync(path, 17),
+      (path: string) => writeFileSync(path, '{"status":"old"}'),
+    ];
+    for (const damage of damages) {
+      for (const name of names) damage(name);
+      open().close();
+      expect(actualSnapshots(first)).toEqual(whole);
+    }
+    rmSync(paths.sessions, { recursive: true });
+    open().close();
+    expect(actualSnapshots(first)).toEqual(whole);
+  });
+
+  test('the file of a removed session goes', () => {
+    const writer = open();
+    writer.record([session]);
+    writer.snapshot('now');
+    writer.record([{ type: 'session_removed', sessionId: sid(1) }]);
+    writer.snapshot('now');
+    expect(existsSync(sessionPaths(paths, sid(1)).meta)).toBe(false);
+  });
+
+  test('a removed session that is added again as it was has its file again', () => {
+    const writer = open();
+    for (const body of [session, { type: 'session_removed', sessionId: sid(1) } as const, session]) {
+      writer.record([body]);
+      writer.snapshot('now');
+    }
+    expect(actualSnapshots(writer)).toEqual(expectedSnapshots(writer));
+  });
+
+  test('the folder of a session that somebody removes is made again', () => {
+    const writer = open();
+    writer.record([session]);
+    writer.snapshot('now');
+    rmSync(paths.sessions, { recursive: true });
+    const name = 'another';
+    writer.record([{ type: 'session_changed', sessionId: sid(1), session: sessionDefinition(1, [], { name }) }]);
+    writer.snapshot('now');
+    expect(writer.snapshotProblem).toBeNull();
+    expect(actualSnapshots(writer)).toEqual(expectedSnapshots(writer));
+  });
+
+  test('what is as it was written last is neither read nor written', () => {
+    const writer = open();
+    writer.record([session]);
+    writer.snapshot('now');
+    const { readText } = world.files;
+    let reads = 0;
+    world.files.readText = (path) => {
+      if (path.endsWith('meta.json')) reads += 1;
+      return readText(path);
+    };
+    faulty.calls.length = 0;
+    writer.record([{ type: 'session_changed', sessionId: sid(1), session: session.session }]);
+    writer.snapshot('now');
+    expect(writesOf(sessionPaths(paths, sid(1)).meta)).toBe(0);
+    expect(reads).toBe(0);
+  });
+
+  test('a failed write ends nothing, is told, and is made up for', () => {
+    const writer = open();
+    writer.record(storyBodies.slice(0, 2));
+    faulty.calls.length = 0;
+    // Folder and file of the first session, folder of the second.
+    faulty.fault = { call: 3, how: 'dies', code: 'ENOSPC' };
+    world.clock.step(250);
+    expect(writer.snapshotProblem?.reason).toBe('write-failed');
+    faulty.fault = null;
+    writer.snapshot('now');
+    expect(writer.snapshotProblem).toBeNull();
+    expect(actualSnapshots(writer)).toEqual(expectedSnapshots(writer));
+  });
+
+  test('do not bring a deleted group back', () => {
+    const writer = open();
+    writer.record(storyBodies);
+    deleteGroup(world, root, groupId);
+    writer.progress(() => groupProgress(writer.state, new Map(), world.clock.now()));
+    world.clock.step(1_000);
+    writer.close();
+    expect(existsSync(paths.folder)).toBe(false);
+    expect(modesBelow(join(root, 'session-groups'))).toEqual([]);
+  });
+});
+
+describe('progress', () => {
+  test('is written at most four times a second, the last value on close', () => {
+    const writer = open();
+    const of = (elapsedTime: number) => ({ ...groupProgress(writer.state, new Map(), 0), elapsedTime });
+    faulty.calls.length = 0;
+    for (let ms = 1; ms <= 1_000; ms++) {
+      writer.progress(() => of(ms));
+      world.clock.step(1);
+    }
+    expect(writesOf(paths.progress)).toBe(4);
+    writer.progress(() => of(5_000));
+    writer.close();
+    expect(JSON.parse(readFileSync(paths.progress, 'utf8'))).toEqual(of(5_000));
+  });
+});
+
+test('close writes what is held back, frees everything and may be called twice', () => {
+  const writer = open();
+  writer.record(storyBodies);
+  writer.close();
+  writer.close();
+  expect(actualSnapshots(writer)).toEqual(expectedSnapshots(writer));
+  expect(world.clock.waiting).toBe(0);
+  expect(() => writer.record([{ type: 'group_archived' }])).toThrow('closed');
+});
+
+test('the last snapshot is written before the next writer may begin', () => {
+  const order: string[] = [];
+  const writeAtomic: typeof world.files.writeAtomic = (path, text) => {
+    order.push('snapshot');
+    world.files.writeAtomic(path, text);
+  };
+  const tryLock: typeof world.locks.tryLock = (path, holder) => {
+    const lock = world.locks.tryLock(path, holder);
+    const release = (): void => {
+      order.push('release');
+      lock?.release();
+    };
+    return lock && { ...lock, release };
+  };
+  const watched = { ...world, files: { ...world.files, writeAtomic }, locks: { ...world.locks, tryLock } };
+  const writer = unwrap(openGroupWriter(watched, root, groupId, 'run'));
+  writer.record(storyBodies);
+  writer.progress(() => groupProgress(writer.state, new Map(), world.clock.now()));
+  order.length = 0;
+  writer.close();
+  expect(order.length).toBeGreaterThan(2);
+  expect(order.indexOf('release')).toBe(order.length - 1);
+});

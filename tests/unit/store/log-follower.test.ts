@@ -1,0 +1,162 @@
+/**
+ * Promises: a follower is told every event once and in order, half lines wait, a cut tail changes nothing that was
+ * told, events that were taken back are corrected by a fresh start, and damage or deletion ends it with a sentence.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { appendFileSync, mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { GroupEvent } from '../../../src/core/event.ts';
+import type { Failure } from '../../../src/core/failure.ts';
+import { followLog } from '../../../src/store/event-log.ts';
+import { eventLines, headerLine } from '../../../src/store/log-lines.ts';
+import { makeFifo } from '../../../src/system/libc.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import { CoreLog, groupId } from '../../support/core-events.ts';
+import { type SteppedWorld, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
+import { storyBodies } from '../../support/stored-group.ts';
+
+const events: readonly GroupEvent[] = new CoreLog().add(...storyBodies).events;
+const header = headerLine(groupId);
+
+let folder: ReturnType<typeof temporaryFolder>;
+let path: string;
+let world: SteppedWorld;
+let told: GroupEvent[];
+let starts: number;
+let problems: Failure[];
+let end: () => void;
+
+beforeEach(() => {
+  folder = temporaryFolder();
+  path = join(folder.path, 'events.jsonl');
+  world = steppedWorld();
+  told = [];
+  starts = 0;
+  problems = [];
+  end = () => {};
+});
+afterEach(() => {
+  end();
+  folder.remove();
+});
+
+function follow(from?: number): void {
+  const onEvents = (some: GroupEvent[], isFresh: boolean): void => {
+    if (isFresh) {
+      told = [];
+      starts += 1;
+    }
+    told.push(...some);
+  };
+  end = followLog(world, path, onEvents, (failure) => problems.push(failure), from);
+}
+
+test('tells what is there and then every event in order, however the bytes arrive', () => {
+  const bytes = Buffer.from(header + eventLines(events));
+  writeFileSync(path, '');
+  follow();
+  expect(told).toEqual([]);
+  const pieceBytes = 37;
+  for (let at = 0; at < bytes.length; at += pieceBytes) {
+    appendFileSync(path, bytes.subarray(at, at + pieceBytes));
+    world.clock.step(500);
+    const lines = [...bytes.subarray(0, at + pieceBytes)].filter((byte) => byte === 0x0a).length;
+    expect(told.length).toBe(Math.max(0, lines - 1));
+  }
+  expect(told).toEqual([...events]);
+  expect({ problems, starts }).toEqual({ problems: [], starts: 0 });
+});
+
+test('goes on after a new writer cut a torn tail off', () => {
+  const good = header + eventLines(events.slice(0, 5));
+  writeFileSync(path, `${good}{"seq":6,"at":"torn`);
+  follow();
+  world.clock.step(500);
+  expect(told).toEqual(events.slice(0, 5));
+  truncateSync(path, Buffer.byteLength(good));
+  appendFileSync(path, eventLines(events.slice(5)));
+  world.clock.step(500);
+  expect(told).toEqual([...events]);
+  expect({ problems, starts }).toEqual({ problems: [], starts: 0 });
+});
+
+test.each([
+  ['shorter than before', 4],
+  ['longer than before', events.length],
+])('starts afresh when events were taken back and the log is %s', (_, length) => {
+  const withdrawn = { ...events[3], at: '2026-01-02T03:04:05.678Z' } as GroupEvent;
+  writeFileSync(path, header + eventLines([...events.slice(0, 3), withdrawn, ...events.slice(4, 6)]));
+  follow();
+  world.clock.step(0);
+  writeFileSync(path, header + eventLines(events.slice(0, length)));
+  world.clock.step(500);
+  expect(told).toEqual(events.slice(0, length));
+  expect({ problems, starts }).toEqual({ problems: [], starts: 1 });
+});
+
+test('begins at a given byte, and at the start when no line ends there', () => {
+  const before = header + eventLines(events.slice(0, 5));
+  writeFileSync(path, header + eventLines(events));
+  follow(Buffer.byteLength(before));
+  world.clock.step(0);
+  expect(told).toEqual(events.slice(5));
+  end();
+  told = [];
+  follow(Buffer.byteLength(before) - 3);
+  world.clock.step(0);
+  expect(told).toEqual([...events]);
+});
+
+test('waits for a damaged last line, and ends with its number when good lines follow', () => {
+  writeFileSync(path, `${header + eventLines(events.slice(0, 2))}{"seq":3\n`);
+  follow();
+  world.clock.step(500);
+  expect({ told, problems }).toEqual({ told: events.slice(0, 2), problems: [] });
+  appendFileSync(path, eventLines(events.slice(3, 4)));
+  world.clock.step(500);
+  expect(problems.map(({ reason }) => reason)).toEqual(['corrupt-file']);
+  expect(problems[0]?.message).toStartWith('Line 4 of ');
+  expect(world.clock.waiting).toBe(0);
+});
+
+test('ends when the group is deleted, and stays silent once it was ended', () => {
+  writeFileSync(path, header);
+  follow();
+  world.clock.step(0);
+  rmSync(path);
+  world.clock.step(500);
+  expect(problems.map(({ reason }) => reason)).toEqual(['gone']);
+  writeFileSync(path, header + eventLines(events));
+  world.clock.step(5_000);
+  expect({ told, waiting: world.clock.waiting }).toEqual({ told: [], waiting: 0 });
+});
+
+test('may be ended from within its own call', () => {
+  writeFileSync(path, header + eventLines(events));
+  end = followLog(world, path, () => end());
+  world.clock.step(5_000);
+  expect(world.clock.waiting).toBe(0);
+});
+
+test('with real clock and watch: an append is told without being asked', async () => {
+  writeFileSync(path, header);
+  const arrived = Promise.withResolvers<GroupEvent[]>();
+  end = followLog(createRealWorld(), path, arrived.resolve, (failure) => arrived.reject(new Error(failure.message)));
+  appendFileSync(path, eventLines(events.slice(0, 2)));
+  expect(await arrived.promise).toEqual(events.slice(0, 2));
+});
+
+test.each([
+  ['a link that leads to no file', () => symlinkSync('events.jsonl', path)],
+  ['a FIFO', () => makeFifo(path, 0o600)],
+  ['a folder', () => mkdirSync(path)],
+])('a log that becomes %s is told as that, once', (what, replace) => {
+  writeFileSync(path, header + eventLines(events));
+  follow();
+  world.clock.step(0);
+  rmSync(path);
+  replace();
+  world.clock.step(5_000);
+  expect(problems).toMatchObject([{ reason: 'corrupt-file', message: `The event log ${path} is ${what}.` }]);
+  expect(told).toEqual([...events]);
+});

@@ -1,0 +1,60 @@
+/**
+ * Promises: a merge's journal is with the disk before a branch moves, reads back as it was written, and is never
+ * guessed at when it is damaged. What commands do with it: tests/system/crash/merge-killed.test.ts.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { mkdirSync, truncateSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  type MergeJournal,
+  readMergeJournal,
+  removeMergeJournal,
+  writeMergeJournal,
+} from '../../../src/store/merge-journal.ts';
+import { type GroupPaths, groupPaths } from '../../../src/store/paths.ts';
+import { groupId } from '../../support/core-events.ts';
+import { steppedWorld, temporaryFolder, unwrap } from '../../support/store-world.ts';
+
+const journal: MergeJournal = {
+  step: 'moving',
+  mark: 'm',
+  scratches: [{ repository: '/r', path: '/s' }],
+  moves: [
+    { repository: '/r', into: 'main', from: 'a'.repeat(40), to: 'b'.repeat(40), sessionIds: ['x'], checkouts: ['/r'] },
+  ],
+};
+
+const real = steppedWorld();
+const durable: unknown[] = [];
+const writeAtomic: typeof real.files.writeAtomic = (path, text, options) => {
+  durable.push(options?.durable);
+  real.files.writeAtomic(path, text, options);
+};
+const world = { ...real, files: { ...real.files, writeAtomic } };
+let folder: ReturnType<typeof temporaryFolder>;
+let paths: GroupPaths;
+
+beforeEach(() => {
+  folder = temporaryFolder();
+  paths = groupPaths(folder.path, groupId);
+  mkdirSync(paths.folder, { recursive: true });
+  durable.length = 0;
+});
+afterEach(() => folder.remove());
+
+test('what was written is with the disk, is read back, and is gone when it is removed', () => {
+  expect(unwrap(readMergeJournal(world, paths))).toBeNull();
+  unwrap(writeMergeJournal(world, paths, journal));
+  expect(durable).toEqual([true]);
+  expect(unwrap(readMergeJournal(world, paths))).toMatchObject(journal);
+  removeMergeJournal(world, paths);
+  expect(unwrap(readMergeJournal(world, paths))).toBeNull();
+});
+
+test('a torn one is told, not taken for none', () => {
+  unwrap(writeMergeJournal(world, paths, journal));
+  for (const size of [0, 40]) {
+    truncateSync(join(paths.folder, 'merge.json'), size);
+    expect(readMergeJournal(world, paths)).toMatchObject({ ok: false, failure: { reason: 'corrupt-file' } });
+  }
+});

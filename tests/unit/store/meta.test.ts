@@ -1,0 +1,109 @@
+/**
+ * Promises: the example files of the seed (§3.1, §3.2) are read as they are, what is written has their shape and
+ * reads back as the same value, and anything else is refused with a sentence.
+ */
+import { expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { defaultGroupConfig, noTokens } from '../../../src/core/group.ts';
+import { groupMeta, parseGroupMeta, parseSessionMeta, renderMeta, sessionMeta } from '../../../src/store/meta.ts';
+import { CoreLog, sessionDefinition, sid, usage } from '../../support/core-events.ts';
+import { unwrap } from '../../support/store-world.ts';
+import { storyBodies } from '../../support/stored-group.ts';
+
+const fixture = (name: string): string => readFileSync(join(import.meta.dir, '../../fixtures/store', name), 'utf8');
+
+test("the seed's group example is read whole; in_progress means running", () => {
+  const text = fixture('group-meta.json');
+  const seed = JSON.parse(text);
+  expect(unwrap(parseGroupMeta(text))).toEqual({
+    ...seed,
+    status: 'running',
+    sessions: [seed.sessions[0], { ...seed.sessions[1], status: 'running' }, seed.sessions[2]],
+    config: { ...defaultGroupConfig, ...seed.config },
+    cost: 0,
+    tokens: noTokens,
+    durationMs: 0,
+  });
+});
+
+test("the seed's session example is read whole", () => {
+  const text = fixture('session-meta.json');
+  expect(unwrap(parseSessionMeta(text))).toEqual({
+    ...JSON.parse(text),
+    description: '',
+    dependsOn: [],
+    claudeSessionIds: ['uuid-from-claude-code'],
+    tokens: { ...noTokens, input: 10_000, output: 2_500 },
+    durationMs: 0,
+    turns: 0,
+    attempts: 0,
+    warnings: [],
+  });
+});
+
+test('what is written reads back as the same value', () => {
+  const { state } = new CoreLog().add(...storyBodies);
+  const group = groupMeta(state);
+  expect(unwrap(parseGroupMeta(renderMeta(group)))).toEqual(group);
+  for (const record of state.sessions.values()) {
+    const session = sessionMeta(record);
+    expect(unwrap(parseSessionMeta(renderMeta(session)))).toEqual(session);
+  }
+});
+
+test('S15: the template of a session stands where the seed has it, whichever kind it is of', () => {
+  const configTemplate = { name: 'typescript-strict', origin: '/x', digest: 'a'.repeat(64) };
+  const fields = [{ template: 'code-review', configTemplate }, { configTemplate }, {}];
+  const log = new CoreLog();
+  for (const [index, one] of fields.entries()) log.addSession(sessionDefinition(index + 1, [], one));
+  const metas = [...log.state.sessions.values()].map((record) => sessionMeta(record));
+  expect(metas.map(({ template }) => template)).toEqual(['code-review', 'typescript-strict', undefined]);
+  expect(metas[1]?.configTemplate).toEqual(configTemplate);
+});
+
+test('a group tells why it is paused, what it cost and how long it ran', () => {
+  const meta = groupMeta(new CoreLog().add(...storyBodies).state);
+  expect(meta).toMatchObject({ status: 'paused', reason: 'user', message: 'Paused by request.', cost: 0.25 });
+  // The run began with the fourth event and ended with the last; one second passes with every event.
+  expect(meta.durationMs).toBe((storyBodies.length - 3) * 1_000);
+  expect(meta.sessions.map(({ id, status, reason, dependsOn }) => ({ id, status, reason, dependsOn }))).toEqual([
+    { id: sid(1), status: 'completed', reason: undefined, dependsOn: undefined },
+    { id: sid(2), status: 'paused', reason: 'user', dependsOn: [sid(1)] },
+  ]);
+});
+
+test('a session names the conversation: none, then the chosen id, then the last one seen', () => {
+  const log = new CoreLog().addSession(sessionDefinition(1)).run();
+  const shown = () => sessionMeta([...log.state.sessions.values()][0]!);
+  expect(shown().claudeSessionId).toBeUndefined();
+  log.intend(sid(1));
+  expect(shown()).toMatchObject({ claudeSessionId: sid(1).slice(4), claudeSessionIds: [], status: 'running' });
+  log.pause(sid(1)).run().start(sid(1), 'resume');
+  const identity = { sessionId: sid(1), attemptId: `${sid(1).slice(0, 3)}#2` };
+  log.add({ type: 'session_identified', ...identity, claudeSessionId: 'forked' });
+  expect(shown()).toMatchObject({ claudeSessionId: 'forked', attempts: 2, model: 'some-model' });
+});
+
+test('completedAt is there only for a completed session; a failed one says why and what to do', () => {
+  const log = new CoreLog({ errorThreshold: 9 })
+    .addSession(sessionDefinition(1))
+    .addSession(sessionDefinition(2))
+    .run();
+  log.start(sid(1)).complete(sid(1), usage(0.25, 7));
+  log.start(sid(2)).fail(sid(2), usage(0.5));
+  const [done, failed] = [...log.state.sessions.values()].map((record) => sessionMeta(record));
+  expect(done).toMatchObject({ status: 'completed', result: 'Done.', cost: 0.25, tokens: { input: 0, output: 7 } });
+  expect(done?.completedAt).toBe(done?.endedAt as string);
+  expect(failed).toMatchObject({ reason: 'claude-error', message: 'It went wrong.', next: 'Try again.', cost: 0.5 });
+  expect(failed).not.toHaveProperty('completedAt');
+  expect(failed?.endedAt).toBeString();
+});
+
+test.each(['', '{', 'null', '[]', '{"id":"x"}', fixture('group-meta.json').replace('in_progress', 'sleeping')])(
+  'refuses %p',
+  (text) => {
+    expect(parseGroupMeta(text)).toMatchObject({ ok: false, failure: { reason: 'corrupt-file' } });
+    expect(parseSessionMeta(text)).toMatchObject({ ok: false, failure: { reason: 'corrupt-file' } });
+  },
+);

@@ -1,0 +1,132 @@
+/**
+ * Promises: lines arrive whole and in order however slowly they are read; a new FIFO holds nothing of the old one; a
+ * reader that is missing or leaves never hurts the writer, by an error or by SIGPIPE.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { closeSync, constants, openSync, readSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createFifos } from '../../../src/system/fifo.ts';
+import type { FifoWriter } from '../../../src/system/world.ts';
+import { makeTempFolder } from '../../support/system/rig.ts';
+
+const fifos = createFifos();
+let temp: ReturnType<typeof makeTempFolder>;
+let path: string;
+
+beforeEach(() => {
+  temp = makeTempFolder();
+  path = join(temp.path, 'stdin.fifo');
+  fifos.create(path);
+});
+afterEach(() => temp.remove());
+
+const openReader = (): number => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+
+function openWriter(by = fifos): FifoWriter {
+  const writer = by.openWriter(path);
+  if (writer === null) throw new Error('nobody reads');
+  return writer;
+}
+
+/** What can be read right now; null when nothing is there. */
+function readNow(fd: number, maxBytes: number): Buffer | null {
+  const bytes = Buffer.alloc(maxBytes);
+  try {
+    return bytes.subarray(0, readSync(fd, bytes));
+  } catch (error) {
+    if ((error as { code: string }).code === 'EAGAIN') return null;
+    throw error;
+  }
+}
+
+test('a line of 5 MB reaches a slow reader whole, and later lines follow in order', async () => {
+  const reader = openReader();
+  const writer = openWriter();
+  const long = 'é'.repeat(2_500_000);
+  writer.writeLine(long);
+  writer.writeLine('second');
+  writer.writeLine('');
+  const expected = `${long}\nsecond\n\n`;
+  const chunks: Buffer[] = [];
+  for (let got = 0; got < Buffer.byteLength(expected); ) {
+    const chunk = readNow(reader, 40_000);
+    if (chunk === null) await Bun.sleep(1);
+    else chunks.push(chunk);
+    got += chunk?.length ?? 0;
+  }
+  expect(Buffer.concat(chunks).toString() === expected).toBe(true);
+  expect(readNow(reader, 10)).toBeNull();
+  writer.close();
+  expect(readNow(reader, 10)).toHaveLength(0);
+  closeSync(reader);
+});
+
+test('a FIFO made anew holds nothing of the old one', () => {
+  const oldReader = openReader();
+  const oldWriter = openWriter();
+  oldWriter.writeLine('old');
+  fifos.create(path);
+  const reader = openReader();
+  const writer = openWriter();
+  writer.writeLine('new');
+  expect(readNow(reader, 100)?.toString()).toBe('new\n');
+  expect(readNow(oldReader, 100)?.toString()).toBe('old\n');
+  for (const each of [oldWriter, writer]) each.close();
+  for (const fd of [oldReader, reader]) closeSync(fd);
+});
+
+test('a FIFO replaces a file in its place', () => {
+  writeFileSync(join(temp.path, 'other'), 'x');
+  fifos.create(join(temp.path, 'other'));
+  expect(statSync(join(temp.path, 'other')).isFIFO()).toBe(true);
+  expect(() => fifos.create(join(temp.path, 'none', 'x'))).toThrow('ENOENT');
+});
+
+test('without a reader there is no writer', () => {
+  expect(fifos.openWriter(path)).toBeNull();
+  expect(fifos.openWriter(join(temp.path, 'none'))).toBeNull();
+  writeFileSync(join(temp.path, 'file'), '');
+  expect(fifos.openWriter(join(temp.path, 'file'))).toBeNull();
+});
+
+test('a reader that leaves in the middle of a line is no error, now or later', () => {
+  let retry: (() => void) | null = null;
+  const after = (_: number, action: () => void) => {
+    retry = action;
+    return () => {
+      retry = null;
+    };
+  };
+  const reader = openReader();
+  const writer = openWriter(createFifos({ after }));
+  writer.writeLine('x'.repeat(1_000_000));
+  expect(readNow(reader, 10)).toHaveLength(10);
+  closeSync(reader);
+  writer.writeLine('to nobody');
+  const triesAgain = retry as (() => void) | null;
+  retry = null;
+  expect(triesAgain).not.toBeNull();
+  triesAgain?.();
+  // All of that was dropped, so that nothing is tried again.
+  expect(retry).toBeNull();
+  writer.writeLine('to nobody either');
+  expect(retry).toBeNull();
+  const nextReader = openReader();
+  expect(readNow(nextReader, 100_000)?.toString()).toMatch(/^x+$/);
+  writer.writeLine('again');
+  expect(readNow(nextReader, 100)?.toString()).toBe('again\n');
+  writer.close();
+  writer.close();
+  writer.writeLine('after the end');
+  expect(readNow(nextReader, 100)).toHaveLength(0);
+  closeSync(nextReader);
+});
+
+test('F6: a link in its place leads to nobody', () => {
+  const reader = openReader();
+  const link = join(temp.path, 'link');
+  symlinkSync(path, link);
+  expect(fifos.openWriter(link)).toBeNull();
+  openWriter().close();
+  closeSync(reader);
+});

@@ -1,0 +1,98 @@
+/** Promises: changes in a watched folder are hinted at; without a watch nothing breaks. Not covered: inotify limits. */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { watchPath } from '../../../src/system/file-watch.ts';
+import { createFiles } from '../../../src/system/files.ts';
+import { makeTempFolder } from '../../support/system/rig.ts';
+
+let temp: ReturnType<typeof makeTempFolder>;
+beforeEach(() => {
+  temp = makeTempFolder();
+});
+afterEach(() => temp.remove());
+
+/** Resolves with the next hint after `change`. */
+async function hintAfter(change: () => void): Promise<void> {
+  const hint = Promise.withResolvers<void>();
+  const end = watchPath(temp.path, hint.resolve);
+  change();
+  await hint.promise;
+  end();
+}
+
+test('appending, replacing and creating each give a hint', async () => {
+  const path = join(temp.path, 'transcript.jsonl');
+  await hintAfter(() => writeFileSync(path, 'a'));
+  await hintAfter(() => appendFileSync(path, 'b'));
+  await hintAfter(() => createFiles().writeAtomic(path, 'c'));
+});
+
+test('a watched file gives hints of what is appended to it, and none of its neighbours', async () => {
+  const path = join(temp.path, 'transcript.jsonl');
+  writeFileSync(path, '');
+  const sizes: number[] = [];
+  const whole = Promise.withResolvers<void>();
+  const end = watchPath(path, () => {
+    const size = createFiles().info(path)?.size ?? 0;
+    sizes.push(size);
+    if (size === 2) whole.resolve();
+  });
+  writeFileSync(join(temp.path, 'neighbour'), 'x');
+  await hintAfter(() => createFiles().writeAtomic(join(temp.path, 'neighbour'), 'y'));
+  appendFileSync(path, 'ab');
+  await whole.promise;
+  expect(new Set(sizes)).toEqual(new Set([2]));
+  end();
+});
+
+test('a burst is told at least once after its last change', async () => {
+  const path = join(temp.path, 'burst');
+  const seen = Promise.withResolvers<void>();
+  const files = createFiles();
+  const end = watchPath(temp.path, () => {
+    if (files.info(path)?.size === 500) seen.resolve();
+  });
+  for (let i = 0; i < 500; i++) {
+    appendFileSync(path, 'x');
+    if (i % 50 === 0) await Bun.sleep(1);
+  }
+  await seen.promise;
+  end();
+});
+
+test('a change that follows upon a hint within its millisecond is told too', async () => {
+  for (let round = 0; round < 20; round++) {
+    const path = join(temp.path, `file-${round}`);
+    writeFileSync(path, '');
+    const seen = Promise.withResolvers<void>();
+    const end = watchPath(temp.path, () => {
+      const size = createFiles().info(path)?.size;
+      if (size === 1) appendFileSync(path, 'y');
+      if (size === 2) seen.resolve();
+    });
+    appendFileSync(path, 'x');
+    await seen.promise;
+    end();
+  }
+});
+
+test('nothing is told after the end', async () => {
+  let hints = 0;
+  const ended = watchPath(temp.path, () => hints++);
+  writeFileSync(join(temp.path, 'a'), '');
+  ended();
+  ended();
+  await hintAfter(() => writeFileSync(join(temp.path, 'b'), ''));
+  expect(hints).toBe(0);
+});
+
+test('a folder that is missing or vanishes only means no hints', async () => {
+  watchPath(join(temp.path, 'none'), () => {})();
+  const files = createFiles();
+  const folder = join(temp.path, 'folder');
+  files.makeFolder(folder);
+  const end = watchPath(folder, () => {});
+  await hintAfter(() => files.remove(folder));
+  end();
+});

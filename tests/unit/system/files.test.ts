@@ -1,0 +1,254 @@
+/**
+ * Promises: a replaced file is seen old or new, never torn; what we create is private whatever the umask; appending
+ * and cutting keep every other byte; what is missing is an answer, not an error. Not covered: power cuts.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { createFiles } from '../../../src/system/files.ts';
+import { makeTempFolder, runInShell, sourceFolder } from '../../support/system/rig.ts';
+
+const files = createFiles();
+let temp: ReturnType<typeof makeTempFolder>;
+let at: (...names: string[]) => string;
+
+beforeEach(() => {
+  temp = makeTempFolder();
+  at = (...names) => join(temp.path, ...names);
+});
+afterEach(() => temp.remove());
+
+const modeOf = (path: string): number => statSync(path).mode & 0o777;
+
+test('a reader in another process never sees a torn file', async () => {
+  const path = at('meta.json');
+  const text = (round: number): string => JSON.stringify({ round, filler: String(round % 10).repeat(200_000) });
+  files.writeAtomic(path, text(0));
+  const code = `
+    const { createFiles } = await import(process.argv[1] + '/files.ts');
+    const files = createFiles();
+    let reads = 0, changes = 0, last = 0;
+    console.log('ready');
+    while (last !== -1) {
+      const { round, filler } = JSON.parse(files.readText(process.argv[2]));
+      if (filler.length !== 200000 || new Set(filler).size !== 1) throw new Error('torn');
+      if (round !== last) changes++;
+      last = round; reads++;
+    }
+    console.log(JSON.stringify({ reads, changes }));`;
+  const child = Bun.spawn([process.execPath, '-e', code, sourceFolder, path], { stdout: 'pipe', stderr: 'inherit' });
+  const reader = child.stdout.getReader();
+  await reader.read();
+  for (let round = 1; round <= 200; round++) files.writeAtomic(path, text(round));
+  files.writeAtomic(path, JSON.stringify({ round: -1, filler: '1'.repeat(200_000) }));
+  const counts = JSON.parse(new TextDecoder().decode((await reader.read()).value)) as Record<string, number>;
+  expect(await child.exited).toBe(0);
+  expect(counts.changes).toBeGreaterThan(0);
+  expect(readdirSync(temp.path)).toEqual(['meta.json']);
+});
+
+test.each(['000', '077', '777'])('files are 0600 and folders 0700 under umask %s', async (umask) => {
+  const code = `
+    const { createFiles } = await import(process.argv[1] + '/files.ts');
+    const { createFifos } = await import(process.argv[1] + '/fifo.ts');
+    const { createLocks } = await import(process.argv[1] + '/lock.ts');
+    const root = process.argv[2] + '/made';
+    const files = createFiles();
+    files.makeFolder(root + '/a/b');
+    files.writeAtomic(root + '/atomic', 'x');
+    files.writeAtomic(root + '/durable', 'x', { durable: true });
+    files.openAppend(root + '/append').close();
+    createFifos().create(root + '/fifo');
+    createLocks(() => false).tryLock(root + '/lock', { identity: {}, runId: 'r' });`;
+  await runInShell(`umask ${umask}`, code, [sourceFolder, temp.path]);
+  for (const name of ['', 'a', 'a/b']) expect(modeOf(at('made', name))).toBe(0o700);
+  for (const name of ['atomic', 'durable', 'append', 'fifo', 'lock']) expect(modeOf(at('made', name))).toBe(0o600);
+});
+
+test('a file that cannot be replaced stays as it was and leaves nothing behind', () => {
+  files.makeFolder(at('taken', 'inside'));
+  expect(() => files.writeAtomic(at('taken'), 'x')).toThrow();
+  expect(files.list(temp.path)).toEqual(['taken']);
+  expect(() => files.writeAtomic(at('none', 'x'), 'x')).toThrow('ENOENT');
+});
+
+test('a leftover of a crashed write is used up by the next one', () => {
+  writeFileSync(at(`.meta.json.${process.pid}.tmp`), 'half');
+  files.writeAtomic(at('meta.json'), 'whole', { durable: true });
+  expect(files.list(temp.path)).toEqual(['meta.json']);
+  expect(files.readText(at('meta.json'))).toBe('whole');
+});
+
+test('a name of the greatest length can be replaced', () => {
+  const name = 'é'.repeat(127);
+  files.writeAtomic(at(name), 'x');
+  expect(files.readText(at(name))).toBe('x');
+});
+
+test('appending goes on where the file ends, and cutting keeps the head', () => {
+  const first = files.openAppend(at('log'));
+  first.append('één\n');
+  first.append('two\n');
+  first.sync();
+  expect(first.size).toBe(10);
+  first.close();
+  first.close();
+
+  const second = files.openAppend(at('log'));
+  expect(second.size).toBe(10);
+  files.truncate(at('log'), 6);
+  second.append('three\n');
+  second.close();
+  expect(files.readText(at('log'))).toBe('één\nthree\n');
+});
+
+test('an append that does not fit is taken back as a whole', async () => {
+  const code = `
+    const { createFiles } = await import(process.argv[1] + '/files.ts');
+    const file = createFiles().openAppend(process.argv[2]);
+    file.append('kept\\n');
+    try { file.append('x'.repeat(100_000)); } catch (error) { file.append(error.code + ' ' + file.size + '\\n'); }`;
+  // A limit on the size of files stands for a full disk; one block has 512 bytes.
+  await runInShell('trap "" XFSZ; ulimit -f 8', code, [sourceFolder, at('log')]);
+  expect(files.readText(at('log'))).toBe('kept\nEFBIG 5\n');
+});
+
+test('an append that does not fit takes back nothing that somebody else has put behind it', async () => {
+  const code = `
+    const fs = require('node:fs');
+    const [source, path] = process.argv.slice(1);
+    const realWrite = fs.writeSync;
+    let calls = 0;
+    fs.writeSync = (fd, bytes) => {
+      calls += 1;
+      if (calls === 1) return realWrite(fd, bytes.subarray(0, 3));
+      fs.appendFileSync(path, 'of another');
+      throw Object.assign(new Error('full'), { code: 'ENOSPC' });
+    };
+    const file = (await import(source + '/files.ts')).createFiles().openAppend(path);
+    try { file.append('half a line'); } catch (error) { if (error.code !== 'ENOSPC') throw error; }`;
+  await runInShell(':', code, [sourceFolder, at('log')]);
+  expect(files.readText(at('log'))).toBe('halof another');
+});
+
+test('what other programs made is taken from everybody but its owner, who keeps what he had', () => {
+  mkdirSync(at('made', 'inner'), { recursive: true });
+  const modes = { 'made/plain': 0o664, 'made/inner/program': 0o775, 'made/inner/sealed': 0o444 };
+  for (const [name, mode] of Object.entries(modes)) {
+    writeFileSync(at(name), '');
+    chmodSync(at(name), mode);
+  }
+  for (const name of ['made', 'made/inner']) chmodSync(at(name), 0o2777);
+  files.makePrivate(at('made'));
+  const now = ['made', 'made/inner', ...Object.keys(modes)].map((name) => modeOf(at(name)).toString(8));
+  expect(now).toEqual(['700', '700', '600', '700', '400']);
+});
+
+test('bytes are read from any offset, short at the end', () => {
+  writeFileSync(at('data'), '0123456789');
+  const read = (offset: number, max: number): string =>
+    Buffer.from(files.readBytes(at('data'), offset, max)).toString();
+  expect([read(0, 4), read(8, 4), read(10, 4), read(99, 4), read(3, 0)]).toEqual(['0123', '89', '', '', '']);
+  expect(files.readBytes(at('none'), 0, 9)).toHaveLength(0);
+});
+
+test('an open file is read while it grows, also when another has taken its name; closing twice closes no other', () => {
+  writeFileSync(at('growing'), 'one');
+  const file = files.openRead(at('growing'));
+  if (file === null) throw new Error('not opened');
+  const text = (offset: number, most: number) => Buffer.from(file.read(offset, most)).toString();
+  const first = file.read(0, 9);
+  expect([text(1, 1), text(3, 9)]).toEqual(['n', '']);
+  appendFileSync(at('growing'), 'two');
+  renameSync(at('growing'), at('aside'));
+  writeFileSync(at('growing'), 'another');
+  expect(text(3, 99)).toBe('two');
+  // What was read before is not what is read now.
+  expect(Buffer.from(first).toString()).toBe('one');
+  file.close();
+  const other = files.openRead(at('growing'));
+  file.close();
+  expect(other?.read(0, 9)).toHaveLength(7);
+  other?.close();
+  expect(files.openRead(at('none'))).toBeNull();
+});
+
+test('what is missing is an answer', () => {
+  writeFileSync(at('file'), '');
+  symlinkSync(at('nowhere'), at('dangling'));
+  for (const path of [at('none'), at('file', 'below'), at('dangling')]) {
+    expect(files.readText(path)).toBeNull();
+    expect(files.list(path)).toEqual([]);
+    expect(files.info(path)).toBeNull();
+    expect(files.realPath(path)).toBeNull();
+  }
+  for (const path of [at('none'), at('file', 'below')]) files.remove(path);
+  expect(() => files.openAppend(at('dangling'))).toThrow('ELOOP');
+});
+
+test('kinds, links and names are told as they are', () => {
+  files.makeFolder(at('folder'));
+  files.makeFolder(at('folder'));
+  writeFileSync(at('file'), 'abc');
+  symlinkSync(at('file'), at('link'));
+  expect(files.info(at('link'))).toMatchObject({ kind: 'file', size: 3 });
+  expect(files.info(at('folder'))?.kind).toBe('folder');
+  expect(files.info('/dev/null')?.kind).toBe('other');
+  expect(files.realPath(at('link'))).toBe(files.realPath(at('file')));
+  expect(files.list(temp.path)).toEqual(['file', 'folder', 'link']);
+  expect(() => files.makeFolder(at('file'))).toThrow('EEXIST');
+});
+
+test('removing takes a whole folder but not what its links point at', () => {
+  files.makeFolder(at('kept'));
+  writeFileSync(at('kept', 'file'), '');
+  files.makeFolder(at('gone', 'deep'));
+  symlinkSync(at('kept'), at('gone', 'deep', 'link'));
+  files.remove(at('gone'));
+  expect(existsSync(at('gone'))).toBe(false);
+  expect(existsSync(at('kept', 'file'))).toBe(true);
+  files.rename(at('kept'), at('moved'));
+  expect(files.list(at('moved'))).toEqual(['file']);
+});
+
+test('an existing file keeps its mode', () => {
+  writeFileSync(at('shared'), '');
+  chmodSync(at('shared'), 0o644);
+  files.openAppend(at('shared')).close();
+  expect(modeOf(at('shared'))).toBe(0o644);
+});
+
+test('free space is told, also for a path that is yet to be made', () => {
+  expect(files.freeBytes(at('not', 'yet'))).toBeGreaterThan(0);
+});
+
+test('a file that is replaced all the time has its path at any time; a link that leads nowhere has none', async () => {
+  const path = at('state.json');
+  files.writeAtomic(path, 'x');
+  symlinkSync(at('nothing'), at('dangling'));
+  const code = `
+    const { createFiles } = await import(process.argv[1] + '/files.ts');
+    const files = createFiles();
+    console.log('ready');
+    for (;;) files.writeAtomic(process.argv[2], 'x');`;
+  const child = Bun.spawn([process.execPath, '-e', code, sourceFolder, path], { stdout: 'pipe', stderr: 'inherit' });
+  try {
+    await child.stdout.getReader().read();
+    const seen = new Set(Array.from({ length: 20_000 }, () => files.realPath(path)));
+    expect([...seen]).toEqual([path]);
+  } finally {
+    child.kill('SIGKILL');
+    await child.exited;
+  }
+  expect([files.realPath(at('dangling')), files.realPath(at('none'))]).toEqual([null, null]);
+});

@@ -1,0 +1,197 @@
+/**
+ * Limits of what a session may take: where a control group can have them they are set before its first instruction, and
+ * whoever asks after its end is told which were reached. With a made-up tree, and with the kernel where it lets us.
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isolatedBunFlags } from '../../../src/system/own-program.ts';
+import { Cgroups, endGroup, findHierarchy } from '../../../src/system/processes/cgroup.ts';
+import { createProcTable } from '../../../src/system/processes/proc-system.ts';
+import { createProcesses } from '../../../src/system/processes/processes.ts';
+import { MadeUpCgroups } from '../../support/made-up-cgroups.ts';
+import { basePath, exitOf, makeTempFolder, sourceFolder, unwrap } from '../../support/system/rig.ts';
+
+let temp: ReturnType<typeof makeTempFolder>;
+beforeEach(() => {
+  temp = makeTempFolder();
+});
+afterEach(() => temp.remove());
+
+const [us, child, stranger] = [100, 101, 200];
+const ours = () => new Set([us, child]);
+const limits = { memory: 3_000_000_000, processes: 64 };
+
+/** A group such as systemd makes for one command, with these processes in it, and what a runner makes of it. */
+function scope(controllers: readonly string[], pids: readonly number[] = [us, child]) {
+  const tree = new MadeUpCgroups(join(temp.path, 'run.scope'), controllers, pids);
+  return { tree, groups: new Cgroups({ own: tree.own, root: temp.path }, tree) };
+}
+
+const text = (...path: string[]) => readFileSync(join(...path), 'utf8').trim();
+const folderOf = (tree: MadeUpCgroups, name: string) => join(tree.own, `claude-code-agent-${name}`);
+
+describe('preparing', () => {
+  test('a runner that is alone moves into a group of its own first, with what it has started', () => {
+    const { tree, groups } = scope(['memory', 'pids']);
+    expect([...groups.limits(ours)]).toEqual(['memory', 'processes']);
+    expect(text(tree.own, 'cgroup.procs')).toBe('');
+    expect(text(folderOf(tree, `runner-${process.pid}`), 'cgroup.procs')).toBe(`${us}\n${child}`);
+    const written = tree.written.length;
+    groups.limits(ours);
+    expect(tree.written.length).toBe(written);
+  });
+
+  test('nothing is moved or changed beside a process that is somebody else’s, or cannot be seen', () => {
+    for (const other of [stranger, 0]) {
+      const { tree, groups } = scope(['memory', 'pids'], [us, other]);
+      expect(groups.limits(ours).size).toBe(0);
+      expect(tree.written).toEqual([]);
+      expect(groups.make('a', limits)).toBeNull();
+      expect(existsSync(folderOf(tree, 'a'))).toBe(false);
+      expect(groups.make('a')).toEqual({ folder: folderOf(tree, 'a'), inner: folderOf(tree, 'a') });
+      groups.end('a');
+    }
+  });
+
+  test('what is not delegated is not there, and nothing is moved for it', () => {
+    const { tree, groups } = scope(['pids']);
+    expect([...groups.limits(ours)]).toEqual(['processes']);
+    expect(groups.make('a', limits)).toBeNull();
+    expect(groups.make('b', { processes: 64 })).not.toBeNull();
+    const none = new MadeUpCgroups(join(temp.path, 'bare.scope'), ['cpu'], [us]);
+    expect(new Cgroups({ own: none.own, root: temp.path }, none).limits(ours).size).toBe(0);
+    expect(none.written).toEqual([]);
+    expect(tree.written.length).toBeGreaterThan(0);
+  });
+
+  test('what a runner starts, and a further runner in its group, make groups beside that and not in it', () => {
+    const proc = join(temp.path, 'proc');
+    mkdirSync(proc);
+    writeFileSync(join(proc, 'mountinfo'), '30 20 0:26 / /cg rw shared:4 - cgroup2 cgroup2 rw\n');
+    writeFileSync(join(proc, 'cgroup'), '0::/user/run.scope/claude-code-agent-runner-7\n');
+    expect(findHierarchy(proc)).toEqual({ own: '/cg/user/run.scope', root: '/cg' });
+    // In a session's own group whoever runs there stays within its limits.
+    writeFileSync(join(proc, 'cgroup'), '0::/user/run.scope/claude-code-agent-x/session\n');
+    expect(findHierarchy(proc)?.own).toBe('/cg/user/run.scope/claude-code-agent-x/session');
+  });
+
+  test('a second runner finds what the first one has prepared', () => {
+    const { tree, groups } = scope(['memory', 'pids']);
+    groups.limits(ours);
+    const second = new Cgroups({ own: tree.own, root: temp.path }, tree);
+    expect([...second.limits(() => new Set([stranger]))]).toEqual(['memory', 'processes']);
+    expect(second.make('b', limits)).not.toBeNull();
+  });
+});
+
+describe('a limited group', () => {
+  test('the limits are on a group that has claude in one of its own, beside which claude may make others', () => {
+    const { tree, groups } = scope(['memory', 'pids']);
+    groups.limits(ours);
+    const made = unwrapGroup(groups.make('a', limits));
+    expect(made.inner).toBe(join(made.folder, 'session'));
+    expect([text(made.folder, 'memory.max'), text(made.folder, 'pids.max')]).toEqual(['3000000000', '64']);
+    expect(text(made.folder, 'memory.swap.max')).toBe('0');
+    expect(text(made.folder, 'cgroup.subtree_control')).toBe('memory pids');
+    tree.start(made.inner, 300, 301);
+    expect(groups.members('a')).toEqual([300, 301]);
+    expect(groups.end('a')).toBe(true);
+    expect(existsSync(made.folder)).toBe(false);
+  });
+
+  const reached: [string, string[], string, string[]][] = [
+    ['memory', ['memory.events.local'], 'oom 2\noom_kill 1', ['memory']],
+    ['processes', ['pids.events'], 'max 3', ['processes']],
+    ['processes, as older kernels count them', ['session', 'pids.events'], 'max 3', ['processes']],
+    ['a limit that claude has set for a command', ['session', 'memory.events.local'], 'oom 2\noom_kill 1', []],
+    ['none', ['pids.events'], 'max 0', []],
+  ];
+  test.each(reached)('its keeper leaves it to the runner when it has reached one: %s', (_, file, events, hit) => {
+    const { tree, groups } = scope(['memory', 'pids']);
+    groups.limits(ours);
+    const made = unwrapGroup(groups.make('a', limits));
+    tree.start(made.inner, 300);
+    writeFileSync(join(made.folder, ...file), `${events}\n`);
+    expect(endGroup(made.folder, { unlessHit: true, system: tree })).toBe(true);
+    expect(groups.members('a')).toEqual([]);
+    expect(existsSync(made.folder)).toBe(hit.length > 0);
+    // Whoever asks need not be the runner that has made it.
+    const later = new Cgroups({ own: tree.own, root: temp.path }, tree);
+    expect(later.hits('a')).toEqual(hit as ReturnType<Cgroups['hits']>);
+    expect(groups.hits('a')).toEqual(hit as ReturnType<Cgroups['hits']>);
+    expect(later.end('a')).toBe(true);
+    expect(existsSync(made.folder)).toBe(false);
+  });
+
+  test('a group without limits has reached none, whatever happened in it', () => {
+    const { tree, groups } = scope(['memory', 'pids']);
+    groups.limits(ours);
+    const made = unwrapGroup(groups.make('a'));
+    writeFileSync(join(made.folder, 'memory.events.local'), 'oom 1\noom_kill 1\n');
+    expect(groups.hits('a')).toEqual([]);
+    expect(endGroup(made.folder, { unlessHit: true, system: tree })).toBe(true);
+    expect(existsSync(made.folder)).toBe(false);
+  });
+});
+
+test.skipIf(process.platform !== 'linux')(
+  'ours are this process, what it has started, and the command that started it',
+  () => {
+    const source = (file: string) => JSON.stringify(join(sourceFolder, 'processes', file));
+    const code = `
+    import { createProcesses } from ${source('processes.ts')};
+    import { createProcTable } from ${source('proc-system.ts')};
+    const child = Bun.spawn(['sleep', '60']);
+    let seen = new Set();
+    createProcesses(createProcTable(), () => ({ limits: (ours) => (seen = ours()) })).limits();
+    console.log(JSON.stringify([process.pid, child.pid, process.ppid, 1].map((pid) => seen.has(pid))));
+    child.kill();`;
+    const env = { PATH: basePath };
+    const bun = [process.execPath, ...isolatedBunFlags, '-e', code];
+    const [byUs, byShell] = [bun, ['/bin/sh', '-c', '"$@"; exit', 'sh', ...bun]].map((command) =>
+      Bun.spawnSync(command, { env, stdin: 'ignore' }).stdout.toString().trim(),
+    );
+    expect([byUs, byShell]).toEqual(['[true,true,true,false]', '[true,true,false,false]']);
+  },
+);
+
+describe('starting', () => {
+  const options = (name: string, script: string) => {
+    for (const file of ['out', 'err']) writeFileSync(join(temp.path, file), '');
+    return {
+      ...{ program: '/bin/sh', args: ['-c', script], cwd: temp.path, env: { PATH: basePath } },
+      ...{ stdoutFile: join(temp.path, 'out'), stderrFile: join(temp.path, 'err') },
+      ...{ keeper: join(temp.path, 'subreaper'), contained: name, limits: { processes: 64 } },
+    };
+  };
+
+  test('what cannot be limited is not started', () => {
+    const processes = createProcesses(createProcTable(), () => null);
+    expect(processes.limits().size).toBe(0);
+    const spawned = processes.spawn(options(crypto.randomUUID(), 'echo started'));
+    expect(spawned).toMatchObject({ ok: false, failure: { reason: 'spawn-failed' } });
+    expect(readdirSync(temp.path)).not.toContain('subreaper');
+    expect(text(temp.path, 'out')).toBe('');
+  });
+
+  const real = process.platform === 'linux' ? createProcesses(createProcTable()) : null;
+  const canLimit = real?.limits().has('processes') === true;
+  if (!canLimit)
+    console.log('Skipped, because no control group with the pids controller can be had here: a real limit.');
+
+  test.skipIf(!canLimit)('the kernel refuses further processes, and that is told after the end', async () => {
+    const name = crypto.randomUUID();
+    const processes = real as NonNullable<typeof real>;
+    const script = 'i=0; while [ $i -lt 100 ]; do sleep 60 & i=$((i + 1)); done; wait';
+    await exitOf(unwrap(processes.spawn(options(name, script))));
+    expect(processes.limitsHit(name)).toEqual(['processes']);
+    expect(processes.endContained(name)).toBe(true);
+    expect(processes.limitsHit(name)).toEqual([]);
+  });
+});
+
+function unwrapGroup(made: ReturnType<Cgroups['make']>) {
+  if (made === null) throw new Error('the group was not made');
+  return made;
+}

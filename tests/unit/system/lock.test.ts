@@ -1,0 +1,178 @@
+/**
+ * Promises: one holder at a time, over processes; the lock is free the moment its holder ends, by `kill -9` too, and is
+ * not kept by what the holder started; asking who holds it neither takes nor disturbs it. Not covered: network disks.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { closeSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { lockShared, tryFlock } from '../../../src/system/libc.ts';
+import { createLocks } from '../../../src/system/lock.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import type { LockHolder } from '../../../src/system/world.ts';
+import { makeTempFolder, sourceFolder, until } from '../../support/system/rig.ts';
+
+const world = createRealWorld();
+const { locks, processes } = world;
+const me: LockHolder = { identity: world.machine.self, runId: 'run-1' };
+let temp: ReturnType<typeof makeTempFolder>;
+let path: string;
+
+beforeEach(() => {
+  temp = makeTempFolder();
+  path = join(temp.path, 'runner.lock');
+});
+afterEach(() => temp.remove());
+
+/** Starts another process that takes the lock, then runs `more`; gives the words of the first line it prints. */
+async function startHolder(more: string): Promise<{ child: Bun.Subprocess; words: string[] }> {
+  const code = `
+    const { createRealWorld } = await import(process.argv[1] + '/real-world.ts');
+    const world = createRealWorld();
+    const [folder, path] = process.argv.slice(2);
+    const taken = world.locks.tryLock(path, { identity: world.machine.self, runId: 'child' });
+    const words = [taken === null ? 'refused' : 'taken'];
+    ${more}
+    console.log(words.join(' '));
+    setInterval(() => {}, 60_000);`;
+  const child = Bun.spawn([process.execPath, '-e', code, sourceFolder, temp.path, path], {
+    stdout: 'pipe',
+    stderr: 'inherit',
+  });
+  const first = await child.stdout.getReader().read();
+  return { child, words: new TextDecoder().decode(first.value).trim().split(' ') };
+}
+
+test('the second is refused and told who holds it, until the first lets go', () => {
+  expect(locks.holder(path)).toBeNull();
+  const lock = locks.tryLock(path, me);
+  expect(locks.tryLock(path, { ...me, runId: 'run-2' })).toBeNull();
+  expect(locks.holder(path)).toEqual(me);
+  lock?.release();
+  lock?.release();
+  expect(locks.holder(path)).toBeNull();
+  // A note that stays would name a living process, and whoever meets an asker would take the lock for held.
+  expect(readFileSync(path, 'utf8')).toBe('{"released":true}\n');
+  const next = locks.tryLock(path, { ...me, runId: 'a' });
+  expect(locks.holder(path)?.runId).toBe('a');
+  next?.release();
+});
+
+test('says whether the last holder let go by itself; a file that was removed or made anew, or a death, says no', () => {
+  const take = () => locks.tryLock(path, me)!;
+  const first = take();
+  expect(first.wasReleased).toBe(false);
+  first.release();
+  const second = take();
+  expect(second.wasReleased).toBe(true);
+  second.abandon();
+  second.release();
+  expect(locks.holder(path)).toBeNull();
+  const third = take();
+  expect(third.wasReleased).toBe(false);
+  third.release();
+  rmSync(path);
+  const fourth = take();
+  expect(fourth.wasReleased).toBe(false);
+  fourth.release();
+  rmSync(path);
+  writeFileSync(path, '');
+  expect(take().wasReleased).toBe(false);
+});
+
+test('a holder that is killed frees the lock, and its note no longer counts', async () => {
+  const { child, words } = await startHolder('');
+  expect(words).toEqual(['taken']);
+  expect(locks.tryLock(path, me)).toBeNull();
+  expect(locks.holder(path)).toEqual({ identity: processes.identify(child.pid)!, runId: 'child' });
+  child.kill('SIGKILL');
+  await child.exited;
+  expect(JSON.parse(readFileSync(path, 'utf8')).runId).toBe('child');
+  expect(locks.holder(path)).toBeNull();
+  const lock = locks.tryLock(path, me);
+  expect(lock).not.toBeNull();
+  expect(locks.holder(path)).toEqual(me);
+  lock?.release();
+});
+
+test('a worker that outlives the holder does not keep the lock', async () => {
+  const { child, words } = await startHolder(`
+    const worker = world.processes.spawn({ program: '/bin/sh', args: ['-c', 'exec sleep 600'], cwd: folder, env: {},
+      stdoutFile: folder + '/out', stderrFile: folder + '/err' });
+    words.push(worker.value.identity.pid);`);
+  const worker = processes.identify(Number(words[1]))!;
+  child.kill('SIGKILL');
+  await child.exited;
+  expect(processes.isAlive(worker)).toBe(true);
+  const lock = locks.tryLock(path, me);
+  expect(lock).not.toBeNull();
+  lock?.release();
+  expect(processes.signal(worker, 'SIGKILL')).toBe(true);
+});
+
+test('others asking who holds the lock never get in the way of taking it', async () => {
+  writeFileSync(path, '');
+  const { child, words } = await startHolder(`
+    taken?.release();
+    words.push('asking');
+    setInterval(() => { for (let i = 0; i < 2000; i++) world.locks.holder(path); }, 0);`);
+  expect(words).toEqual(['taken', 'asking']);
+  for (let i = 0; i < 200; i++) {
+    const lock = locks.tryLock(path, me);
+    expect(lock).not.toBeNull();
+    lock?.release();
+  }
+  child.kill('SIGKILL');
+  await child.exited;
+});
+
+test('a torn or foreign note does not hide that the lock is held, nor hold a free one', async () => {
+  const { child } = await startHolder('');
+  writeFileSync(path, '{"runId":');
+  expect(locks.holder(path)).toEqual({ identity: { pid: 0, startTime: '', host: '', bootId: '' }, runId: '' });
+  expect(locks.tryLock(path, me)).toBeNull();
+  child.kill('SIGKILL');
+  await child.exited;
+  await until(() => locks.holder(path) === null);
+  const lock = locks.tryLock(path, me);
+  expect(lock).not.toBeNull();
+  lock?.release();
+});
+
+test('who asks just then does not keep the lock of a dead holder, whose note is still there', () => {
+  writeFileSync(path, JSON.stringify(me));
+  const asker = openSync(path, 'r');
+  expect(tryFlock(asker, lockShared, path)).toBe(true);
+  const seen: LockHolder[] = [];
+  const afterAsking = createLocks((holder) => {
+    seen.push(holder);
+    closeSync(asker);
+    return false;
+  });
+  const lock = afterAsking.tryLock(path, { ...me, runId: 'next' });
+  expect(seen).toEqual([me]);
+  expect(locks.holder(path)?.runId).toBe('next');
+  lock?.release();
+});
+
+test('a file that was replaced between opening and locking it is not locked beside the new one', async () => {
+  const code = `
+    const fs = require('node:fs');
+    const [source, path] = process.argv.slice(1);
+    const realOpen = fs.openSync;
+    let locks, first;
+    let opened = 0;
+    fs.openSync = (...given) => {
+      const fd = realOpen(...given);
+      opened += 1;
+      if (opened > 1) return fd;
+      fs.rmSync(path);
+      first = locks.tryLock(path, { identity: { pid: 1, startTime: '', host: '', bootId: '' }, runId: 'first' });
+      return fd;
+    };
+    const { createLocks } = await import(source + '/lock.ts');
+    locks = createLocks(() => true);
+    const second = locks.tryLock(path, { identity: { pid: 2, startTime: '', host: '', bootId: '' }, runId: 'second' });
+    console.log(first !== null, second !== null);`;
+  const child = Bun.spawn([process.execPath, '-e', code, sourceFolder, path], { stdout: 'pipe' });
+  expect(await child.stdout.text()).toBe('true false\n');
+});

@@ -1,0 +1,94 @@
+/**
+ * Promises: what a power cut must not take is with the disk before the next step: contents before the name that shows
+ * them, the name before anybody is told. The simulated disk trusts these steps. Not covered: disks that lie.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { makeTempFolder, sourceFolder } from '../../support/system/rig.ts';
+
+let temp: ReturnType<typeof makeTempFolder>;
+
+beforeEach(() => {
+  temp = makeTempFolder();
+});
+afterEach(() => temp.remove());
+
+/** What the system is asked for, in this order, in a process of its own: the calls of the tests are not to be noted. */
+async function stepsOf(calls: string): Promise<string[]> {
+  const code = `
+    const fs = require('node:fs');
+    const { basename } = require('node:path');
+    const [source, folder] = process.argv.slice(1);
+    const steps = [];
+    const names = new Map();
+    const nameOf = (path) => (path === folder ? 'the folder' : basename(path).replace(String(process.pid), 'PID'));
+    const noting = (call, note) => {
+      const real = fs[call];
+      fs[call] = (...given) => {
+        const result = real(...given);
+        const step = note(given, result);
+        if (step !== null) steps.push(step);
+        return result;
+      };
+    };
+    noting('openSync', ([path], fd) => (names.set(fd, nameOf(path)), null));
+    noting('writeSync', ([fd]) => 'write ' + names.get(fd));
+    noting('ftruncateSync', ([fd]) => 'cut ' + names.get(fd));
+    noting('fsyncSync', ([fd]) => 'sync ' + names.get(fd));
+    noting('fdatasyncSync', ([fd]) => 'sync ' + names.get(fd));
+    noting('renameSync', ([from, to]) => 'rename ' + nameOf(from) + ' to ' + nameOf(to));
+    const files = (await import(source + '/files.ts')).createFiles();
+    const at = (name) => folder + '/' + name;
+    ${calls}
+    console.log(JSON.stringify(steps));`;
+  const child = Bun.spawn([process.execPath, '-e', code, sourceFolder, temp.path], { stdout: 'pipe' });
+  return JSON.parse(await child.stdout.text()) as string[];
+}
+
+test('a durable file has its contents before its name, and its name before the call returns', async () => {
+  expect(await stepsOf(`files.writeAtomic(at('log'), 'x', { durable: true });`)).toEqual([
+    'write .log.PID.tmp',
+    'sync .log.PID.tmp',
+    'rename .log.PID.tmp to log',
+    'sync the folder',
+  ]);
+});
+
+test('a snapshot costs no wait for the disk', async () => {
+  expect(await stepsOf(`files.writeAtomic(at('meta'), 'x');`)).toEqual([
+    'write .meta.PID.tmp',
+    'rename .meta.PID.tmp to meta',
+  ]);
+});
+
+test('what was appended is safe after one sync, the first time with the name of the file', async () => {
+  const calls = `
+    const log = files.openAppend(at('log'));
+    for (const text of ['a', 'b']) {
+      log.append(text);
+      log.sync();
+    }`;
+  expect(await stepsOf(calls)).toEqual(['write log', 'sync log', 'sync the folder', 'write log', 'sync log']);
+});
+
+test('a torn end stays cut off', async () => {
+  const calls = `
+    files.writeAtomic(at('log'), 'whole, to');
+    steps.length = 0;
+    files.truncate(at('log'), 6);`;
+  expect(await stepsOf(calls)).toEqual(['cut log', 'sync log']);
+});
+
+test('a new name stays', async () => {
+  const calls = `
+    files.makeFolder(at('.new'));
+    steps.length = 0;
+    files.rename(at('.new'), at('group'));`;
+  expect(await stepsOf(calls)).toEqual(['rename .new to group', 'sync the folder']);
+});
+
+test('durable bytes are with the disk', async () => {
+  expect(await stepsOf(`files.writeBytes(at('bytes'), new Uint8Array(3), { durable: true });`)).toEqual([
+    'write bytes',
+    'sync bytes',
+  ]);
+});

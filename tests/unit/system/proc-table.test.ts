@@ -1,0 +1,280 @@
+/**
+ * Promises: the two sources of process facts read their formats right, hostile names included, and agree about real
+ * processes. Not covered: the output of a real macOS; its shape is given here as text.
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ProcessIdentity } from '../../../src/core/event.ts';
+import { createLinuxTable } from '../../../src/system/processes/proc-linux.ts';
+import { createPsTable, parseMarked, parsePs } from '../../../src/system/processes/proc-ps.ts';
+import { parseStat } from '../../../src/system/processes/proc-stat.ts';
+import { createProcesses } from '../../../src/system/processes/processes.ts';
+import { makeTempFolder, Shell } from '../../support/system/rig.ts';
+
+const linux = createLinuxTable('/proc');
+let temp: ReturnType<typeof makeTempFolder>;
+beforeEach(() => {
+  temp = makeTempFolder();
+});
+afterEach(() => temp.remove());
+
+const statLine = (name: string, state: string): string =>
+  `42 (${name}) ${state} 7 42 40 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 112586 180224 0 18446744073709551615`;
+
+test('a stat line is read whatever the program is called', () => {
+  for (const name of ['sleep', 'a b', 'x) Z 1 (y', ') R 9 9 9', '']) {
+    const expected = { pid: 42, parent: 7, session: 40, name, isSingle: true, startTime: '112586', zombie: false };
+    expect(parseStat(statLine(name, 'S'))).toEqual(expected);
+  }
+  expect(['Z', 'X', 'R', 'T', 'D'].map((state) => parseStat(statLine('a', state))?.zombie)).toEqual([
+    true,
+    true,
+    false,
+    false,
+    false,
+  ]);
+  for (const torn of ['', '42', '42 (a', '42 (a) S 1']) expect(parseStat(torn)).toBeNull();
+});
+
+test('a real process with a hostile name is read', () => {
+  const program = join(temp.path, 'a) Z 1 (b');
+  copyFileSync('/bin/sleep', program);
+  const child = Bun.spawn([program, '600'], { detached: true });
+  expect(linux.find([child.pid])).toMatchObject([
+    { pid: child.pid, parent: process.pid, session: child.pid, zombie: false },
+  ]);
+  child.kill('SIGKILL');
+});
+
+test('a mark is found as a whole entry only, and unreadable processes are passed over', () => {
+  const environments: Record<string, string> = {
+    '10': 'A=1\0MARK=x\0B=2\0',
+    '11': 'MARK=x',
+    '12': 'MARK=xy\0',
+    '13': 'UNMARK=x\0',
+    '14': 'OTHER=MARK=x\0MARK=x\0',
+    '15': '',
+  };
+  for (const [pid, text] of Object.entries(environments)) {
+    mkdirSync(join(temp.path, pid));
+    writeFileSync(join(temp.path, pid, 'environ'), text);
+    writeFileSync(join(temp.path, pid, 'stat'), statLine('a', 'S').replace('42', pid));
+  }
+  mkdirSync(join(temp.path, '16'));
+  mkdirSync(join(temp.path, 'self'));
+  expect(createLinuxTable(temp.path).marked('MARK', 'x').sort()).toEqual([10, 11, 14]);
+});
+
+test('children are those of all threads; nobody knows where the kernel does not tell', () => {
+  const childrenOf = (thread: string): string => join(temp.path, '10', 'task', thread, 'children');
+  for (const thread of ['10', '11']) mkdirSync(join(temp.path, '10', 'task', thread), { recursive: true });
+  const table = createLinuxTable(temp.path);
+  writeFileSync(childrenOf('10'), '');
+  expect(table.children(10)).toBeNull();
+  writeFileSync(childrenOf('11'), '');
+  expect(table.children(10)).toEqual([]);
+  writeFileSync(childrenOf('10'), '12 13 ');
+  writeFileSync(childrenOf('11'), '14 ');
+  expect(table.children(10)?.sort()).toEqual([12, 13, 14]);
+  expect(table.children(13)).toBeNull();
+  expect(createPsTable(() => '').children(10)).toBeNull();
+});
+
+test('what is below a process is read again when its children changed meanwhile: they may have left others', () => {
+  const entry = (pid: number, zombie = false) => ({ pid, parent: 10, session: 10, startTime: '1', zombie });
+  const processes = (lists: (number[] | null)[], living: number[]) =>
+    createProcesses({
+      all: () => [],
+      find: (pids) => pids.filter((pid) => living.includes(pid)).map((pid) => entry(pid, pid === 19)),
+      children: (pid) => (pid === 10 ? ((lists.length > 1 ? lists.shift() : lists[0]) as number[] | null) : []),
+      marked: () => [],
+      keep: () => () => {},
+      forget: () => {},
+      bootId: () => 'boot',
+    });
+  const parent = (of: ReturnType<typeof processes>) => of.identify(10) as ProcessIdentity;
+  const childrenIn = (lists: (number[] | null)[], living = [10, 14, 19]) => {
+    const made = processes(lists, living);
+    return made.findBranches(parent(made))?.flatMap((branch) => branch.map(({ pid }) => pid)) ?? null;
+  };
+  expect(childrenIn([[]])).toEqual([]);
+  expect(childrenIn([[11], [12], [13], [14]])).toEqual([14]);
+  expect(childrenIn([[11], []])).toEqual([]);
+  expect(childrenIn([[19], [19, 14]])).toEqual([14]);
+  expect(childrenIn([[19], [19]])).toEqual([]);
+  expect(childrenIn([[14], [14, 15], [15]], [10, 14, 15])).toEqual([15]);
+  expect(childrenIn([[11], null])).toBeNull();
+  expect(childrenIn(Array.from({ length: 60 }, (_, index) => [100 + index]))).toBeNull();
+  // Of one that never stops starting others something is known at any rate.
+  expect(childrenIn(Array.from({ length: 60 }, (_, index) => [14, 100 + index]))).toEqual([14]);
+});
+
+test('a branch holds all below a child, also below one that has just ended, and no pid that was given away', () => {
+  const parents = new Map([
+    [10, 1],
+    [11, 10],
+    [12, 11],
+    [13, 12],
+    [14, 10],
+    [15, 14],
+    [16, 999],
+  ]);
+  const children: Record<number, number[] | null> = { 10: [11, 14, 16], 11: [12], 12: [13], 14: [15, 17] };
+  const processes = createProcesses({
+    all: () => [],
+    find: (pids) =>
+      pids.flatMap((pid) => {
+        const parent = parents.get(pid);
+        return parent === undefined ? [] : [{ pid, parent, session: 10, startTime: '1', zombie: pid === 14 }];
+      }),
+    children: (pid) => (pid in children ? (children[pid] as number[] | null) : []),
+    marked: () => [],
+    keep: () => () => {},
+    forget: () => {},
+    bootId: () => 'boot',
+  });
+  const branches = () => {
+    const found = processes.findBranches(processes.identify(10) as ProcessIdentity);
+    return found?.map((branch) => branch.map(({ pid }) => pid)) ?? null;
+  };
+  expect(branches()).toEqual([[11, 12, 13], [15]]);
+  // One of which the system does not tell: with its children left out this would pass for all there is.
+  children[12] = null;
+  expect(branches()).toBeNull();
+  parents.delete(12);
+  expect(branches()).toEqual([[11], [15]]);
+});
+
+const macOutput = `
+    1     0     1 Ss   Sun Nov  2 01:03:00 2025
+  501     1   501 S+   Sat Nov 22 00:56:54 2025
+  777   501   777 Z    Sat Nov 22 00:57:01 2025
+ garbage
+`;
+
+test('the output of ps is read', () => {
+  expect(parsePs(macOutput)).toEqual([
+    { pid: 1, parent: 0, session: 1, startTime: 'Sun Nov 2 01:03:00 2025', zombie: false },
+    { pid: 501, parent: 1, session: 501, startTime: 'Sat Nov 22 00:56:54 2025', zombie: false },
+    { pid: 777, parent: 501, session: 777, startTime: 'Sat Nov 22 00:57:01 2025', zombie: true },
+  ]);
+});
+
+test('a mark is found behind the command, as far as ps shows it', () => {
+  const text = '  10 /bin/claude -p HOME=/Users/a b MARK=x TERM=dumb\n 11 sh MARK=x\n 12 sh MARK=xy XMARK=x\n';
+  expect(parseMarked(text, 'MARK=x')).toEqual([10, 11]);
+});
+
+describe('in the middle of an exec', () => {
+  const ends = (argumentsEnd: number, environmentEnd: number) =>
+    [...statLine('sleep', 'S').split(' ').slice(0, 24), ...Array(24).fill(0), argumentsEnd, 5, environmentEnd, 0].join(
+      ' ',
+    );
+  const write = (name: string, text: string) => writeFileSync(join(temp.path, '42', name), text);
+  beforeEach(() => mkdirSync(join(temp.path, '42')));
+
+  /** Whether the mark is found, and how often it was waited for; `after` happens after so many pauses. */
+  const find = (after: number, change: () => void) => {
+    let pauses = 0;
+    const table = createLinuxTable(temp.path, () => {
+      pauses += 1;
+      if (pauses === after) change();
+    });
+    return { found: table.marked('MARK', 'x'), pauses };
+  };
+
+  test('the environment is waited for', () => {
+    write('stat', ends(0, 0));
+    write('environ', '');
+    const change = () => {
+      write('stat', ends(7, 9));
+      write('environ', 'MARK=x\0');
+    };
+    expect(find(3, change)).toEqual({ found: [42], pauses: 3 });
+  });
+
+  test('an environment that is empty for good is not waited for', () => {
+    write('stat', ends(7, 9));
+    write('environ', '');
+    expect(find(1, () => {})).toEqual({ found: [], pauses: 0 });
+  });
+
+  test('one that ends meanwhile, and one that stays like that, is waited for no longer than 50 ms', () => {
+    write('stat', ends(0, 0));
+    write('environ', '');
+    expect(find(2, () => rmSync(join(temp.path, '42'), { recursive: true }))).toEqual({ found: [], pauses: 2 });
+    mkdirSync(join(temp.path, '42'));
+    write('stat', ends(0, 0));
+    write('environ', '');
+    expect(find(1_000, () => {})).toEqual({ found: [], pauses: 50 });
+  });
+});
+
+test('a pid that the system has given to another process is no longer the marked one', () => {
+  const folder = join(temp.path, '10');
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'environ'), 'MARK=x\0');
+  const write = (startTime: string): void => {
+    writeFileSync(
+      join(folder, 'stat'),
+      statLine('a', 'S').replace('42 (a) S 7', '10 (a) S 0').replace('112586', startTime),
+    );
+  };
+  write('112586');
+  const table = createLinuxTable(temp.path);
+  expect(table.marked('MARK', 'x')).toEqual([10]);
+  write('112999');
+  writeFileSync(join(folder, 'environ'), 'OTHER=y\0');
+  expect(table.marked('MARK', 'x')).toEqual([]);
+});
+
+test('ps is asked in a fixed language and asked nothing for nobody', () => {
+  const asked: string[] = [];
+  const table = createPsTable((program, args) => {
+    asked.push([program, ...args].join(' '));
+    return '';
+  });
+  expect([table.find([]), table.find([5, 6]), table.all(), table.marked('A', 'b'), table.bootId()]).toEqual([
+    [],
+    [],
+    [],
+    [],
+    '',
+  ]);
+  expect(asked).toEqual([
+    'ps -o pid=,ppid=,pgid=,stat=,lstart= -p 5,6',
+    'ps -ax -o pid=,ppid=,pgid=,stat=,lstart=',
+    'ps -axEww -o pid=,command=',
+    'sysctl -n kern.bootsessionuuid',
+  ]);
+});
+
+test.skipIf(Bun.which('ps') === null)('with a real ps, processes are told, followed and told dead', async () => {
+  const processes = createProcesses({ ...createPsTable(), bootId: () => 'this boot' });
+  const shell = new Shell(processes, temp.path);
+  const worker = shell.start('sleep 600 & echo $!; setsid sleep 600 & echo $!; wait');
+  const children = await shell.printed(2);
+  expect(processes.identify(worker.identity.pid)).toEqual(worker.identity);
+  const found = processes.findDescendants(worker.identity.pid).map(({ pid }) => pid);
+  expect(found.sort()).toEqual(children.map(({ pid }) => pid).sort());
+  expect(linux.find([process.pid])[0]?.parent).toBe(createPsTable().find([process.pid])[0]?.parent);
+  const ended = new Promise((resolve) => processes.attach(worker.identity)?.onExit(resolve));
+  shell.cleanUp();
+  expect(await ended).toEqual({ kind: 'unknown' });
+  expect(processes.isAlive(worker.identity)).toBe(false);
+});
+
+test('a pid that was given to another process since the table was read is no descendant', () => {
+  const entry = (pid: number, startTime: string) => ({ pid, parent: 10, session: 10, startTime, zombie: false });
+  const table = {
+    all: () => [entry(11, '1'), entry(12, '1')],
+    find: () => [entry(11, '1'), entry(12, '2')],
+    marked: () => [],
+    children: () => null,
+    keep: () => () => {},
+    forget: () => {},
+    bootId: () => 'boot',
+  };
+  expect(createProcesses(table).findDescendants(10)).toMatchObject([{ pid: 11, startTime: '1' }]);
+});

@@ -1,0 +1,251 @@
+/**
+ * Promises: a process starts with exactly the given environment, files and folder and its end is told truly; the end of
+ * somebody else's child is seen; a pid that was used again is never signalled; nothing that belongs to a marked worker
+ * escapes the mark and the tree taken together.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { chmodSync, constants, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createFifos } from '../../../src/system/fifo.ts';
+import { createProcTable } from '../../../src/system/processes/proc-system.ts';
+import { createProcesses } from '../../../src/system/processes/processes.ts';
+import { describeSpawnError } from '../../../src/system/processes/program.ts';
+import type { SpawnOptions } from '../../../src/system/world.ts';
+import { basePath, exitOf, linesOf, makeTempFolder, Shell, until } from '../../support/system/rig.ts';
+
+const table = createProcTable();
+const processes = createProcesses(table);
+let temp: ReturnType<typeof makeTempFolder>;
+let shell: Shell;
+
+beforeEach(() => {
+  temp = makeTempFolder();
+  shell = new Shell(processes, temp.path);
+});
+afterEach(() => {
+  shell.cleanUp();
+  temp.remove();
+});
+
+const failureOf = (options: Partial<SpawnOptions>): string => {
+  const result = processes.spawn({
+    program: 'sh',
+    args: [],
+    cwd: temp.path,
+    env: { PATH: basePath },
+    stdoutFile: join(temp.path, 'out'),
+    stderrFile: join(temp.path, 'err'),
+    ...options,
+  });
+  return result.ok ? 'started' : result.failure.reason;
+};
+
+function makeFifo(): string {
+  const path = join(temp.path, 'stdin.fifo');
+  createFifos().create(path);
+  return path;
+}
+
+test('exit codes and signals are told apart, to late askers too', async () => {
+  const exited = shell.start('exit 7');
+  const killed = shell.start('kill -TERM $$');
+  expect(await exitOf(exited)).toEqual({ kind: 'exited', code: 7 });
+  expect(await exitOf(killed)).toEqual({ kind: 'signalled', signal: 'SIGTERM' });
+  const seen: string[] = [];
+  exited.onExit((status) => seen.push(status.kind));
+  expect(seen).toEqual([]);
+  await exitOf(exited);
+  expect(seen).toEqual(['exited']);
+  expect(processes.isAlive(exited.identity)).toBe(false);
+});
+
+test('what the child prints is appended to private files', async () => {
+  writeFileSync(shell.out, 'before\n');
+  await exitOf(shell.start('echo "ü"; echo trouble >&2; pwd; echo "$$"; ps -o sid= -p $$'));
+  const [before, text, cwd, pid, sid] = readFileSync(shell.out, 'utf8').split('\n');
+  expect([before, text, cwd]).toEqual(['before', 'ü', temp.path]);
+  expect(Number(sid)).toBe(Number(pid));
+  expect(readFileSync(join(temp.path, 'err'), 'utf8')).toBe('trouble\n');
+  expect(statSync(join(temp.path, 'err')).mode & 0o777).toBe(0o600);
+});
+
+test.skipIf(process.platform !== 'linux')(
+  'what is to survive a power cut is written through, by its children too',
+  async () => {
+    const flagsWith = async (options: Pick<SpawnOptions, 'syncsStdout'>): Promise<number[]> => {
+      const started = processes.spawn({
+        program: 'sh',
+        args: ['-c', 'cat /proc/self/fdinfo/1; (exec 5>&1; cat /proc/self/fdinfo/5)'],
+        cwd: temp.path,
+        env: { PATH: basePath },
+        stdoutFile: shell.out,
+        stderrFile: join(temp.path, 'err'),
+        ...options,
+      });
+      if (!started.ok) throw new Error(started.failure.message);
+      await exitOf(started.value);
+      const text = readFileSync(shell.out, 'utf8');
+      writeFileSync(shell.out, '');
+      return [...text.matchAll(/^flags:\s+(\d+)/gm)].map(([, flags]) => Number.parseInt(flags ?? '', 8));
+    };
+    const isSynced = (flags: number) => (flags & constants.O_DSYNC) !== 0;
+    expect((await flagsWith({ syncsStdout: true })).map(isSynced)).toEqual([true, true]);
+    expect((await flagsWith({})).map(isSynced)).toEqual([false, false]);
+  },
+);
+
+test('the environment is exactly the given one, and without a FIFO the input is empty', async () => {
+  await exitOf(shell.start('exec env', { MARK: 'a b=ü' }));
+  const lines = readFileSync(shell.out, 'utf8').trim().split('\n').sort();
+  expect(lines.filter((line) => !/^(PWD|SHLVL|_)=/.test(line))).toEqual(['MARK=a b=ü', `PATH=${basePath}`]);
+  expect(await exitOf(shell.start('read line || exit 9'))).toEqual({ kind: 'exited', code: 9 });
+});
+
+test('input comes through the FIFO, from one writer after another, and never ends', async () => {
+  const fifo = makeFifo();
+  const fifos = createFifos();
+  const running = shell.start('read a; echo "$a"; read b; echo "$b"; exit 3', {}, fifo);
+  const first = fifos.openWriter(fifo);
+  first?.writeLine('one');
+  await linesOf(shell.out, 1);
+  first?.close();
+  const second = fifos.openWriter(fifo);
+  second?.writeLine('two');
+  expect(await exitOf(running)).toEqual({ kind: 'exited', code: 3 });
+  expect(readFileSync(shell.out, 'utf8')).toBe('one\ntwo\n');
+  second?.close();
+  expect(fifos.openWriter(fifo)).toBeNull();
+});
+
+test('what is missing is named: the folder first, then the program, then the rest', () => {
+  const at = (name: string): string => join(temp.path, name);
+  writeFileSync(at('plain'), 'text');
+  writeFileSync(at('lost'), '#!/no/such/interpreter\n');
+  chmodSync(at('lost'), 0o755);
+  expect(failureOf({ cwd: at('none') })).toBe('project-missing');
+  expect(failureOf({ cwd: at('none'), program: at('none') })).toBe('project-missing');
+  expect(failureOf({ cwd: at('plain') })).toBe('project-missing');
+  for (const program of ['no-such-program', at('none'), './none', at('plain'), temp.path, at('lost')]) {
+    expect([program, failureOf({ program })]).toEqual([program, 'claude-missing']);
+  }
+  expect(failureOf({ env: {} })).toBe('claude-missing');
+  expect(failureOf({ stdinFifo: at('none') })).toBe('spawn-failed');
+  expect(failureOf({ stdoutFile: join(temp.path, 'none', 'out') })).toBe('spawn-failed');
+  expect(failureOf({ args: ['x'.repeat(3_000_000)] })).toBe('spawn-failed');
+});
+
+test('a program that is just being installed is to be waited for', () => {
+  const error = Object.assign(new Error('busy'), { code: 'ETXTBSY' });
+  const described = describeSpawnError('/bin/tool', error);
+  expect(described).toMatchObject({ ok: false, failure: { reason: 'spawn-failed' } });
+  expect(JSON.stringify(described)).toContain('still writing the program /bin/tool');
+});
+
+test('a program is found relative to the folder and on the PATH of the child', async () => {
+  writeFileSync(join(temp.path, 'my tool'), '#!/bin/sh\nexit 5\n');
+  chmodSync(join(temp.path, 'my tool'), 0o755);
+  expect(failureOf({ program: './my tool' })).toBe('started');
+  expect(failureOf({ program: 'my tool', env: { PATH: temp.path } })).toBe('started');
+});
+
+test('the end of a process that is not our child is seen', async () => {
+  await exitOf(shell.start('sleep 600 & echo $!'));
+  const [orphan] = await shell.printed(1);
+  const followers = [processes.attach(orphan!), processes.attach(orphan!)];
+  const ends = followers.map((follower) => exitOf(follower!));
+  expect(processes.signal(orphan!, 'SIGTERM')).toBe(true);
+  expect(await Promise.all(ends)).toEqual([{ kind: 'unknown' }, { kind: 'unknown' }]);
+  expect(processes.attach(orphan!)).toBeNull();
+  expect(processes.signal(orphan!, 'SIGTERM')).toBe(false);
+});
+
+test('the end is told even when nobody kept the process', async () => {
+  const end = exitOf(shell.start('read line', {}, makeFifo()));
+  Bun.gc(true);
+  createFifos().openWriter(join(temp.path, 'stdin.fifo'))?.writeLine('go');
+  expect(await end).toEqual({ kind: 'exited', code: 0 });
+});
+
+test('a zombie does not live', async () => {
+  const parent = shell.start('sleep 600 & echo $!; exec sleep 600');
+  const [child] = await shell.printed(1);
+  expect(processes.signal(child!, 'SIGKILL')).toBe(true);
+  await until(() => table.find([child!.pid])[0]?.zombie);
+  expect(processes.isAlive(child!)).toBe(false);
+  expect(processes.identify(child!.pid)).toBeNull();
+  expect(processes.attach(child!)).toBeNull();
+  expect(processes.findDescendants(parent.identity.pid)).toEqual([]);
+});
+
+test('what has just been started is seen at once, also by whoever has just looked', () => {
+  const before = processes.findDescendants(process.pid);
+  const { identity } = shell.start('exec sleep 600');
+  expect(before).not.toContainEqual(identity);
+  expect(processes.findDescendants(process.pid)).toContainEqual(identity);
+});
+
+test('a pid that was used again is another process', () => {
+  const { identity } = shell.start('exec sleep 600');
+  const strangers = [
+    { ...identity, startTime: `${Number(identity.startTime) - 1}` },
+    { ...identity, bootId: 'an earlier boot' },
+  ];
+  for (const stranger of strangers) {
+    expect(processes.isAlive(stranger)).toBe(false);
+    expect(processes.signal(stranger, 'SIGKILL')).toBe(false);
+    expect(processes.attach(stranger)).toBeNull();
+  }
+  for (const pid of [0, -1, -identity.pid, 2 ** 30]) expect(processes.identify(pid)).toBeNull();
+  expect(processes.isAlive(identity)).toBe(true);
+  // A machine that was renamed is the same machine.
+  expect(processes.isAlive({ ...identity, host: 'a former name' })).toBe(true);
+});
+
+test('the mark finds the worker and a grandchild in its own session, but no half match', async () => {
+  const attempt = crypto.randomUUID();
+  const worker = shell.start('setsid sleep 600 & echo $!; sleep 600 & echo $!; wait', { CCA_TEST_MARK: attempt });
+  const other = shell.start('exec sleep 600', { CCA_TEST_MARK: `${attempt}0`, XCCA_TEST_MARK: attempt });
+  const children = await shell.printed(2);
+  const found = processes.findMarked('CCA_TEST_MARK', attempt);
+  expect(found.sort(byPid)).toEqual([worker.identity, ...children].sort(byPid));
+  expect(processes.findMarked('CCA_TEST_MARK', attempt.slice(1))).toEqual([]);
+  expect(processes.isAlive(other.identity)).toBe(true);
+});
+
+test('the tree finds a child without environment, one in its own session, and an orphan', async () => {
+  const worker = shell.start(`
+    env -i sleep 600 & echo $!
+    setsid sh -c 'sleep 600 & echo $! >&2; wait' & echo $!
+    (sleep 600 & echo $!)
+    wait`);
+  const printed = await shell.printed(3);
+  const [inner] = await linesOf(join(temp.path, 'err'), 1);
+  const expected = [...printed, processes.identify(Number(inner))!];
+  expect(processes.findDescendants(worker.identity.pid).sort(byPid)).toEqual(expected.sort(byPid));
+
+  // The worker itself dies: its session still names the orphans, all but those that made a session of their own.
+  processes.signal(worker.identity, 'SIGKILL');
+  await exitOf(worker);
+  const left = processes.findDescendants(worker.identity.pid).map(({ pid }) => pid);
+  expect(left.sort()).toEqual([printed[0]!.pid, printed[2]!.pid].sort());
+  processes.signal(processes.identify(Number(inner))!, 'SIGKILL');
+});
+
+test('a process has branches or none, and a dead one has no answer', async () => {
+  const alone = shell.start('exec sleep 600');
+  const parent = shell.start("sleep 600 & echo $!; sh -c 'sleep 600 & echo $!; echo $$; wait'; wait");
+  const [child, grandchild, between] = await shell.printed(3);
+  const onLinux = (branches: unknown) => (process.platform === 'linux' ? branches : null);
+  expect(processes.findBranches(alone.identity)).toEqual(onLinux([]) as []);
+  expect(processes.findBranches(parent.identity)).toEqual(onLinux([[child], [between, grandchild]]) as []);
+  expect(processes.findBranches(between!)).toEqual(onLinux([[grandchild]]) as []);
+  expect(processes.findBranches(child!)).toEqual(onLinux([]) as []);
+  expect(processes.findBranches({ ...alone.identity, startTime: '1' })).toBeNull();
+  const self = processes.identify(process.pid);
+  expect(processes.findBranches(self!)).toEqual(onLinux(expect.arrayContaining([[alone.identity]])) as []);
+  processes.signal(alone.identity, 'SIGKILL');
+  await exitOf(alone);
+  expect(processes.findBranches(alone.identity)).toBeNull();
+});
+
+const byPid = (a: { pid: number }, b: { pid: number }): number => a.pid - b.pid;

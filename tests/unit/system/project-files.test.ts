@@ -1,0 +1,88 @@
+/**
+ * Promises: what is written into a person's project has the mode their own programs would give it; a file that is
+ * replaced keeps its mode, and is never readable for more people than before, not even while it is written.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { chmodSync, chownSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createFiles } from '../../../src/system/files.ts';
+import { makeTempFolder, runInShell, sourceFolder } from '../../support/system/rig.ts';
+
+const files = createFiles();
+let temp: ReturnType<typeof makeTempFolder>;
+let at: (...names: string[]) => string;
+beforeEach(() => {
+  temp = makeTempFolder();
+  at = (...names) => join(temp.path, ...names);
+});
+afterEach(() => temp.remove());
+
+const modeOf = (path: string): number => statSync(path).mode & 0o777;
+
+test.each(['000', '002', '022', '077'])('new files and folders follow the umask %s', async (umask) => {
+  const code = `
+    const { createFiles } = await import(process.argv[1] + '/files.ts');
+    const root = process.argv[2] + '/made';
+    const files = createFiles();
+    files.makeFolder(root + '/a/b', 'project');
+    files.writeAtomic(root + '/atomic', 'x', { durable: true, access: 'project' });
+    files.writeBytes(root + '/bytes', new Uint8Array(1), { access: 'project' });
+    files.writeBytes(root + '/like', new Uint8Array(1), { access: 'project', like: root + '/nothing' });`;
+  await runInShell(`umask ${umask}`, code, [sourceFolder, temp.path]);
+  const taken = Number.parseInt(umask, 8);
+  for (const name of ['', 'a', 'a/b']) expect(modeOf(at('made', name))).toBe(0o777 & ~taken);
+  for (const name of ['atomic', 'bytes', 'like']) expect(modeOf(at('made', name))).toBe(0o666 & ~taken);
+});
+
+test.each([0o644, 0o666, 0o600, 0o400, 0o755])('a file that is replaced keeps its mode %o', (mode) => {
+  writeFileSync(at('old'), 'secret');
+  chmodSync(at('old'), mode);
+  files.writeBytes(at('new'), new Uint8Array(1), { access: 'project', like: at('old') });
+  expect(modeOf(at('new'))).toBe(mode);
+  files.writeAtomic(at('old'), 'x', { access: 'project' });
+  expect([modeOf(at('old')), files.readText(at('old'))]).toEqual([mode, 'x']);
+  files.writeAtomic(at('old'), 'y');
+  expect(modeOf(at('old'))).toBe(0o600);
+});
+
+test('what others could not read is not readable for an instant while it is replaced', async () => {
+  writeFileSync(at('old'), 'secret');
+  chmodSync(at('old'), 0o640);
+  const code = `
+    const fs = require('node:fs');
+    const [source, old] = process.argv.slice(1);
+    const modes = [];
+    const realOpen = fs.openSync;
+    fs.openSync = (...given) => {
+      const fd = realOpen(...given);
+      if (given[1] & fs.constants.O_CREAT) modes.push((fs.fstatSync(fd).mode & 0o777).toString(8));
+      return fd;
+    };
+    const files = (await import(source + '/files.ts')).createFiles();
+    files.writeAtomic(old, 'new secret', { access: 'project' });
+    fs.writeFileSync(old + '.modes', modes.join(' '));`;
+  await runInShell('umask 000', code, [sourceFolder, at('old')]);
+  expect(files.readText(at('old.modes'))).toBe('600');
+});
+
+test('a file that is replaced keeps its owner, as far as the system lets us', () => {
+  writeFileSync(at('old'), 'x');
+  const wanted = process.getuid?.() === 0 ? { uid: 12_345, gid: 12_346 } : { uid: process.getuid?.() ?? 0, gid: -1 };
+  chownSync(at('old'), wanted.uid, wanted.gid);
+  chmodSync(at('old'), 0o640);
+  const before = statSync(at('old'));
+  files.writeAtomic(at('old'), 'y', { access: 'project' });
+  const after = statSync(at('old'));
+  expect([after.uid, after.gid, after.mode]).toEqual([before.uid, before.gid, before.mode]);
+  expect(after.ino).not.toBe(before.ino);
+});
+
+test('a folder where a file is, and a file where a folder is, are told', () => {
+  writeFileSync(at('file'), '');
+  expect(() => files.makeFolder(at('file'), 'project')).toThrow('EEXIST');
+  expect(() => files.makeFolder(at('file', 'below'), 'project')).toThrow('ENOTDIR');
+  files.makeFolder(at('folder'), 'project');
+  files.makeFolder(at('folder'), 'project');
+  expect(() => files.writeAtomic(at('folder'), 'x', { access: 'project' })).toThrow();
+  expect(readdirSync(temp.path).toSorted()).toEqual(['file', 'folder']);
+});

@@ -1,0 +1,347 @@
+/**
+ * Promises: a folder is read whole or refused with every fault; only known and regular files count; the digest stands
+ * for names and contents; a frozen copy is whole, and loads as the template it was made from.
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import {
+  type ConfigTemplate,
+  freezeConfigTemplate,
+  loadConfigTemplate,
+  loadSharedConfig,
+  renderConfigTemplate,
+} from '../../../src/template/config-template.ts';
+import { faultyFiles, Trouble } from '../../support/store-world.ts';
+import { problemsIn, TemplateFolder, valid, world } from '../../support/template/rig.ts';
+
+let temp: TemplateFolder;
+beforeEach(() => {
+  temp = new TemplateFolder();
+});
+afterEach(() => temp.remove());
+
+const load = () => loadConfigTemplate(world, temp.at('strict'));
+const write = (name: string, content: string | Uint8Array) => temp.write(join('strict', name), content);
+
+/** Every problem as `file:line:column message`; the file relative to the template. */
+function problems(): string[] {
+  const loaded = load();
+  if (loaded.ok) return [];
+  const below = temp.at('strict').length + 1;
+  return loaded.problems.map(({ file, line, column, message }) => `${file.slice(below)}:${line}:${column} ${message}`);
+}
+
+const about = `description: D
+aliases: [typed]
+variables:
+  - {name: team, required: true}
+  - {name: limit, type: number, default: 3}
+`;
+
+function writeWhole(): void {
+  write('config.yaml', about);
+  write('CLAUDE.md', '# {{team}}\n');
+  write('settings.json', '{"permissions": {"deny": ["Read({{team}}/**)"]}, "cleanupPeriodDays": {{limit}}}');
+  write('.mcp.json', '{"mcpServers": {"db": {"command": "db", "args": ["{{team}}"]}}}');
+  write('commands/a/check.md', `Check for {{team}}: $ARGUMENTS \${{team}}`);
+  write('skills/x/SKILL.md', '---\nname: x\n---\n');
+  write('skills/x/logo.png', new Uint8Array([0, 1, 0xff]));
+  write('README.md', '{{what}}');
+  write('.DS_Store', 'x');
+}
+
+const textsOf = (files: ConfigTemplate['files']) =>
+  Object.fromEntries(files.map(({ path, bytes }) => [path, Buffer.from(bytes).toString()]));
+
+test('a folder with everything', () => {
+  writeWhole();
+  const template = valid(load());
+  expect(template).toMatchObject({ name: 'strict', description: 'D', path: temp.at('strict') });
+  expect(template.variables.map(({ name }) => name)).toEqual(['team', 'limit']);
+  expect(template.files.map(({ path, isText }) => `${path} ${isText}`)).toEqual([
+    'CLAUDE.md true',
+    'commands/a/check.md true',
+    'config.yaml true',
+    'mcp.json true',
+    'settings.json true',
+    'skills/x/SKILL.md true',
+    'skills/x/logo.png false',
+  ]);
+  const rendered = renderConfigTemplate(template, { team: 'a"b\\', limit: '5' }, () => undefined);
+  expect(rendered.problems).toEqual([]);
+  const texts = textsOf(rendered.files);
+  expect(Object.keys(texts)).not.toContain('config.yaml');
+  expect(texts['CLAUDE.md']).toBe('# a"b\\\n');
+  expect(texts['commands/a/check.md']).toBe(`Check for a"b\\: $ARGUMENTS \${{team}}`);
+  expect(JSON.parse(texts['settings.json'] as string)).toEqual({
+    permissions: { deny: ['Read(a"b\\/**)'] },
+    cleanupPeriodDays: 5,
+  });
+  expect(JSON.parse(texts['mcp.json'] as string)).toEqual({ mcpServers: { db: { command: 'db', args: ['a"b\\'] } } });
+  expect(rendered.files.find(({ path }) => path.endsWith('.png'))?.bytes).toEqual(new Uint8Array([0, 1, 0xff]));
+});
+
+test('without config.yaml every name that is used must be given', () => {
+  write('CLAUDE.md', '{{a}} {{project.name}} {{b}} {{a}}');
+  expect(valid(load()).variables).toEqual([
+    { name: 'a', required: true, mayBeBlank: true, type: 'string' },
+    { name: 'b', required: true, mayBeBlank: true, type: 'string' },
+  ]);
+});
+
+test('what is known only later, or not at all, is a problem at its place', () => {
+  write('CLAUDE.md', 'A\n{{sessions.api.result}} {{project.name}} {{group.odd}}');
+  const extra = (name: string) =>
+    name === 'project.name' ? 'web' : name.startsWith('sessions.') ? ({ later: true } as const) : undefined;
+  const rendered = renderConfigTemplate(valid(load()), {}, extra);
+  expect(rendered.problems.map(({ line, column, message }) => `${line}:${column} ${message}`)).toEqual([
+    '2:42 there is no variable "group.odd"',
+    '2:1 "sessions.api.result" is known only when the session starts, use it in a prompt',
+  ]);
+});
+
+describe('refused', () => {
+  test('everything that does not belong there, all at once', () => {
+    write('CLAUDE.md', 'x');
+    write('run.sh', 'x');
+    write('hooks/a.sh', 'x');
+    write('commands', 'x');
+    mkdirSync(temp.at('strict', 'settings.json'));
+    expect(problems()).toEqual([
+      'commands:1:1 is a file, it has to be a folder',
+      expect.stringMatching(/^hooks:1:1 does not belong here; a config template holds CLAUDE.md/),
+      expect.stringMatching(/^run.sh:1:1 does not belong here/),
+      'settings.json:1:1 is a folder, it has to be a file',
+    ]);
+  });
+
+  test('links, wherever they lead, and what is no file', () => {
+    write('CLAUDE.md', 'x');
+    write('commands/real.md', 'x');
+    symlinkSync('/etc/hostname', temp.at('strict', 'settings.json'));
+    symlinkSync('real.md', temp.at('strict', 'commands', 'inside.md'));
+    symlinkSync('..', temp.at('strict', 'commands', 'loop'));
+    symlinkSync('/nowhere', temp.at('strict', 'agents'));
+    mkdirSync(temp.at('strict', 'skills'));
+    world.fifos.create(temp.at('strict', 'skills', 'pipe'));
+    const link = 'is a symbolic link; put a copy of what it leads to in its place';
+    expect(problems()).toEqual([
+      `agents:1:1 ${link}`,
+      `commands/inside.md:1:1 ${link}`,
+      `commands/loop:1:1 ${link}`,
+      `settings.json:1:1 ${link}`,
+      'skills/pipe:1:1 is neither a file nor a folder',
+    ]);
+  });
+
+  test('too much of anything', () => {
+    write('CLAUDE.md', 'x'.repeat(1024 * 1024 + 1));
+    write('commands/a/b/c/d/e/f/g/h/i.md', 'x');
+    expect(problems()).toEqual([
+      'CLAUDE.md:1:1 is larger than 1 MiB',
+      'commands/a/b/c/d/e/f/g:1:1 lies more than 8 folders deep',
+    ]);
+    temp.remove();
+    for (let index = 0; index < 9; index += 1) write(`skills/${index}`, 'x'.repeat(1024 * 1024));
+    expect(problems()).toEqual([':1:1 all files together are larger than 8 MiB']);
+    temp.remove();
+    for (let index = 0; index <= 500; index += 1) write(`skills/${index}`, '');
+    expect(problems()).toEqual([':1:1 has more than 500 files']);
+  });
+
+  test('JSON that would not be JSON, at its place', () => {
+    write('config.yaml', about);
+    write('settings.json', '{\n  "model": {{limit}},\n  "permissions": {"deny": ["{{team}}"] "allow": []}\n}');
+    write('mcp.json', '{"servers": {}}');
+    expect(problems()).toEqual([
+      'mcp.json:1:1 there is no place for "servers" beside "mcpServers"',
+      'mcp.json:1:1 "mcpServers" is not there, or is not an object of servers by name',
+      'settings.json:3:40 "," or a closing bracket was expected instead of "\\""',
+    ]);
+    write('settings.json', '{"permissions": {"deny": "Bash"}, "hooks": {"Stop": {}}}');
+    write('mcp.json', '{"mcpServers": {"a": []}}');
+    expect(problems()).toEqual([
+      'mcp.json:1:1 the MCP server "a" is not an object',
+      'settings.json:1:1 "permissions.deny" is not a list of texts',
+      'settings.json:1:1 "hooks.Stop" is not a list of objects',
+    ]);
+    write('settings.json', '{"permissions": {"deny": ["Bash"]}, "permissions": {}}');
+    expect(problems()).toContain('settings.json:1:37 the key "permissions" is there twice');
+  });
+
+  test.each<[string, string]>([
+    ['variables: [{name: a, requird: true}]', 'config.yaml:1:23 variables.0 has no "requird"'],
+    ['alias: x', 'config.yaml:1:1 config.yaml has no "alias"'],
+    ['aliases: ["../x"]', 'config.yaml:1:11 aliases.0: cannot be the name of a template'],
+    ['variables: []', 'CLAUDE.md:1:3 there is no variable "team"; declare it under'],
+    ['variables: [{name: teams}]', 'CLAUDE.md:1:3 there is no variable "team"; did you mean "teams"?'],
+  ])('config.yaml with %s', (text, problem) => {
+    write('config.yaml', text);
+    write('CLAUDE.md', '# {{team}}');
+    expect(problems()).toEqual([expect.stringContaining(problem)]);
+  });
+
+  test('texts that are none, two of one file, and a folder without anything', () => {
+    write('CLAUDE.md', new Uint8Array([0xfc]));
+    expect(problems()).toEqual(['CLAUDE.md:1:1 is not text in UTF-8']);
+    write('CLAUDE.md', 'x');
+    write('mcp.json', '{"mcpServers": {}}');
+    write('.mcp.json', '{"mcpServers": {}}');
+    expect(problems()).toEqual(['.mcp.json:1:1 stands beside mcp.json, which means the same; keep one of them']);
+    temp.remove();
+    write('README.md', 'x');
+    expect(problems()).toEqual([':1:1 the config template is empty']);
+    temp.remove();
+    expect(problems()).toEqual([':1:1 does not exist']);
+  });
+});
+
+describe('the shared config of a group', () => {
+  const shared = () => loadSharedConfig(world, temp.at('strict'));
+  const faults = () => problemsIn(shared());
+
+  test('is taken as it stands, whatever is between braces', () => {
+    const claudeMd = 'image: {{ values.image }} {{team}} \\{{x}}\n';
+    write('config.yaml', 'variables: [{name: other}]');
+    write('CLAUDE.md', claudeMd);
+    write('settings.json', '{"env": {"IMAGE": "{{ values.image }}"}}');
+    write('.mcp.json', '{"mcpServers": {"db": {"command": "{{db}}"}}}');
+    write('skills/x/SKILL.md', '{{sessions.api.result}}');
+    expect(textsOf(valid(shared()))).toEqual({
+      'CLAUDE.md': claudeMd,
+      'config.yaml': 'variables: [{name: other}]',
+      'settings.json': '{"env": {"IMAGE": "{{ values.image }}"}}',
+      'mcp.json': '{"mcpServers": {"db": {"command": "{{db}}"}}}',
+      'skills/x/SKILL.md': '{{sessions.api.result}}',
+    });
+  });
+
+  test('may be an empty folder', () => {
+    mkdirSync(temp.at('strict'));
+    expect(valid(shared())).toEqual([]);
+    write('.DS_Store', 'x');
+    expect(valid(shared())).toEqual([]);
+  });
+
+  test('is refused for every other fault of a config template', () => {
+    write('settings.json', '{\n  "cleanupPeriodDays": {{days}}}');
+    write('mcp.json', '{"mcpServers": {"a": []}}');
+    expect(faults()).toEqual(['1:1 the MCP server "a" is not an object', expect.stringMatching(/^2:25 /)]);
+    write('settings.json', '{"permissions": {"deny": "\\{{x}}"}}');
+    write('mcp.json', '{"mcpServers": {}}');
+    expect(faults()).toEqual([expect.stringMatching(/^1:2[67] /)]);
+    write('settings.json', '{"permissions": {"deny": "Bash"}}');
+    expect(faults()).toEqual(['1:1 "permissions.deny" is not a list of texts']);
+    write('settings.json', new Uint8Array([0xfc]));
+    expect(faults()).toEqual(['1:1 is not text in UTF-8']);
+    write('run.sh', 'x');
+    expect(faults()).toEqual([expect.stringContaining('does not belong here')]);
+  });
+});
+
+describe('digest and frozen copies', () => {
+  test('the digest changes with every name and byte, and with nothing else', () => {
+    writeWhole();
+    const first = valid(load()).digest;
+    expect(first).toMatch(/^[0-9a-f]{64}$/);
+    write('README.md', 'changed');
+    expect(valid(load()).digest).toBe(first);
+    const digests = new Set([first]);
+    for (const [name, text] of [
+      ['CLAUDE.md', '# {{team}}'],
+      ['config.yaml', `${about}# x\n`],
+      ['commands/a/chec', 'k.md'],
+    ] as const) {
+      write(name, text);
+      digests.add(valid(load()).digest);
+    }
+    expect(digests.size).toBe(4);
+  });
+
+  test('a copy loads as the same template', () => {
+    writeWhole();
+    const template = valid(load());
+    freezeConfigTemplate(world, template, temp.at('frozen'));
+    freezeConfigTemplate(world, template, temp.at('frozen'));
+    expect(readdirSync(temp.at('frozen'))).toEqual([template.digest]);
+    const copy = valid(loadConfigTemplate(world, temp.at('frozen', template.digest)));
+    expect(copy).toEqual({ ...template, name: template.digest, path: temp.at('frozen', template.digest) });
+  });
+
+  test('a copy that fails at any call leaves nothing, and can be made again', () => {
+    writeWhole();
+    const template = valid(load());
+    const real = world.files;
+    for (let call = 1; call < 40; call += 1) {
+      const faulty = faultyFiles(real);
+      faulty.fault = { call, how: 'fails', code: 'ENOSPC' };
+      const folder = temp.at(`frozen ${call}`);
+      try {
+        freezeConfigTemplate({ ...world, files: faulty.files }, template, folder);
+        expect(call).toBeGreaterThan(faulty.calls.length);
+        expect(call).toBeGreaterThan(5);
+        return;
+      } catch (error) {
+        expect((error as { code?: string }).code).toBe('ENOSPC');
+      }
+      expect(real.list(folder)).toEqual([]);
+      freezeConfigTemplate(world, template, folder);
+      expect(valid(loadConfigTemplate(world, join(folder, template.digest))).digest).toBe(template.digest);
+    }
+    throw new Error('freezing never succeeded');
+  });
+
+  test('a full disk in the middle of the files leaves nothing', () => {
+    writeWhole();
+    const template = valid(load());
+    for (let whole = 0; whole < template.files.length; whole += 1) {
+      let written = 0;
+      const writeBytes = (path: string, bytes: Uint8Array): void => {
+        written += 1;
+        if (written > whole) throw new Trouble('ENOSPC');
+        world.files.writeBytes(path, bytes);
+      };
+      const full = { ...world, files: { ...world.files, writeBytes } };
+      expect(() => freezeConfigTemplate(full, template, temp.at('frozen'))).toThrow('ENOSPC');
+      expect(world.files.list(temp.at('frozen'))).toEqual([]);
+    }
+  });
+
+  test('of two who freeze at once both have the copy', () => {
+    writeWhole();
+    const template = valid(load());
+    const folder = temp.at('frozen');
+    // The other one is quicker, just before our copy gets its name.
+    const late = {
+      ...world,
+      files: {
+        ...world.files,
+        rename(from: string, to: string) {
+          freezeConfigTemplate(world, template, folder);
+          world.files.rename(from, to);
+        },
+      },
+    };
+    freezeConfigTemplate(late, template, folder);
+    expect(readdirSync(folder).map((name) => basename(name))).toEqual([template.digest]);
+  });
+});
+
+test('new files are private, whole and never overwrite; links are seen as links', () => {
+  const { files } = world;
+  files.writeBytes(temp.at('new'), new Uint8Array([1, 2, 3]));
+  expect(files.readBytes(temp.at('new'), 0, 10)).toEqual(new Uint8Array([1, 2, 3]));
+  expect(() => files.writeBytes(temp.at('new'), new Uint8Array([4]))).toThrow('EEXIST');
+  symlinkSync('target', temp.at('link'));
+  expect(() => files.writeBytes(temp.at('link'), new Uint8Array([4]))).toThrow('EEXIST');
+  expect(files.list(temp.path)).toEqual(['link', 'new']);
+  world.fifos.create(temp.at('pipe'));
+  expect(['new', 'link', 'pipe', '', 'none'].map((name) => files.entryKind(temp.at(name)))).toEqual([
+    'file',
+    'link',
+    'other',
+    'folder',
+    null,
+  ]);
+});

@@ -1,0 +1,154 @@
+/** Promises: each place is filled with what its dependency said, once; what is long goes into a file, whole. */
+import { describe, expect, test } from 'bun:test';
+import type { PromptReference, SessionDefinition, Work, Workspace } from '../../../src/core/group.ts';
+import type { SessionRecord, SessionState } from '../../../src/core/session-state.ts';
+import type { GroupState } from '../../../src/core/state.ts';
+import { diffStatText, fillPrompt, valueAt } from '../../../src/template/fill-references.ts';
+import { fc } from '../../support/property.ts';
+
+const definition = (id: string, fields: Partial<SessionDefinition> = {}): SessionDefinition => ({
+  id,
+  description: '',
+  projectPath: '/p',
+  prompt: '',
+  dependsOn: [],
+  createdAt: '2026-01-02T03:04:05.000Z',
+  ...fields,
+});
+
+type Records = Readonly<Record<string, Partial<SessionRecord>>>;
+
+/** Only what is read here. */
+function stateWith(sessions: Readonly<Record<string, SessionState>>, more: Records = {}): GroupState {
+  const entries = Object.entries(sessions).map(
+    ([id, state]) => [id, { definition: definition(id), state, ...more[id] }] as const,
+  );
+  return { sessions: new Map(entries) } as unknown as GroupState;
+}
+
+const completed = (result: string, structured?: unknown): SessionState => ({ status: 'completed', result, structured });
+const one = '001-a';
+const two = '002-b';
+
+function fill(
+  prompt: string,
+  reference: Partial<PromptReference>,
+  sessions: Readonly<Record<string, SessionState>>,
+  more: Records = {},
+) {
+  const at = prompt.indexOf('@');
+  const whole: PromptReference = { at, length: 1, sessionIds: [one], field: 'result', ...reference };
+  return fillPrompt(definition(two, { prompt, promptReferences: [whole] }), stateWith(sessions, more), '/inputs');
+}
+
+test('a result takes the place, whatever it holds', () => {
+  fc.assert(
+    fc.property(fc.string(), (result) => {
+      expect(fill('before @ after', {}, { [one]: completed(result) })).toEqual({
+        prompt: `before ${result} after`,
+        files: [],
+      });
+    }),
+  );
+  // What is filled in is not looked at again.
+  expect(fill('@', {}, { [one]: completed('{{sessions.a.result}} $& @') }).prompt).toBe('{{sessions.a.result}} $& @');
+});
+
+test('several are shown under their names', () => {
+  const both = { sessionIds: [one, two], every: true } as const;
+  const { prompt } = fill('All:\n@', both, { [one]: completed('first'), [two]: completed('second') });
+  expect(prompt).toBe('All:\n### 001\n\nfirst\n\n### 002\n\nsecond');
+});
+
+test('of many long results each has its share, and all names stay', () => {
+  const ids = ['001-a', '002-b', '003-c'];
+  const sessions = Object.fromEntries(ids.map((id) => [id, completed(id.repeat(2_000))]));
+  const { prompt, files } = fill('@', { sessionIds: ids, every: true }, sessions);
+  for (const id of ids) expect(prompt).toContain(`### ${id.slice(0, 3)}\n\n${id}${id}`);
+  expect(Buffer.byteLength(prompt)).toBeLessThan(9_000);
+  expect(files.map(({ name }) => name)).toEqual(['1-all-result.md']);
+});
+
+test('parts of a structured result: texts as they are, all else as JSON', () => {
+  const structured = { found: [{ file: 'a.ts', lines: [1, 2] }] };
+  const sessions = { [one]: completed('text', structured) };
+  const part = (...path: string[]) => fill('@', { field: 'structured', path }, sessions).prompt;
+  expect(part('found', '0', 'file')).toBe('a.ts');
+  expect(JSON.parse(part('found', '0'))).toEqual(structured.found[0] as object);
+  expect(part('found', '7')).toBe('(the result of 001 has no found.7)');
+});
+
+test('only what the document itself holds is found in it', () => {
+  for (const path of [['constructor'], ['__proto__'], ['length'], ['a', 'toString']]) {
+    expect(valueAt({ a: {} }, path)).toBeUndefined();
+  }
+  expect(valueAt({ a: null }, ['a', 'b'])).toBeUndefined();
+  expect(valueAt(['x'], ['0'])).toBe('x');
+});
+
+test('what is not there is said to be missing', () => {
+  expect(fill('@', {}, { [one]: { status: 'pending' } }).prompt).toBe('(001 has no result: it is pending)');
+  expect(fill('@', {}, {}).prompt).toBe('(001 has no result: it is gone)');
+});
+
+describe('of work', () => {
+  const workspace: Workspace = {
+    path: '/w',
+    folder: '/w',
+    repository: '/p/.git',
+    branch: 'cca/auth/001-api',
+    base: 'a'.repeat(40),
+  };
+  const work: Work = { commit: 'b'.repeat(40), files: 3, insertions: 10, deletions: 2 };
+  const done: SessionState = { status: 'completed', result: 'done', work };
+  const ask = (field: 'diffStat' | 'branch', state: SessionState, more: Partial<SessionRecord> = {}) =>
+    fill('<@>', { field }, { [one]: state }, { [one]: more }).prompt;
+
+  test('the numbers of its diff and the name of its branch', () => {
+    expect(ask('diffStat', done, { workspace })).toBe('<3 files changed, 10 insertions(+), 2 deletions(-)>');
+    expect(ask('branch', done, { workspace })).toBe('<cca/auth/001-api>');
+  });
+
+  test('after a hand-over the numbers stay and the branch is said to be gone', () => {
+    expect(ask('diffStat', done, { mergedInto: 'main' })).toContain('3 files changed');
+    expect(ask('branch', done, { mergedInto: 'main' })).toBe(
+      '<(001 has no branch any more: its work was merged into main)>',
+    );
+  });
+
+  test('without a worktree, or before its end, that is what is said', () => {
+    const plain = completed('done');
+    const why = 'of its own: no worktree, it worked in the project folder itself)>';
+    expect(ask('diffStat', plain)).toBe(`<(001 has no diff ${why}`);
+    expect(ask('branch', plain)).toBe(`<(001 has no branch ${why}`);
+    expect(ask('branch', { status: 'pending' }, { workspace })).toBe('<(001 has no branch: it is pending)>');
+  });
+
+  test('as git counts', () => {
+    const text = (files: number, insertions: number, deletions: number) =>
+      diffStatText({ files, insertions, deletions });
+    expect(text(1, 1, 1)).toBe('1 file changed, 1 insertion(+), 1 deletion(-)');
+    expect(text(2, 0, 5)).toBe('2 files changed, 5 deletions(-)');
+    expect(text(1, 0, 0)).toBe('1 file changed');
+    expect(text(0, 0, 0)).toBe('no files changed');
+  });
+
+  test('of several, each under its name', () => {
+    const both = { sessionIds: [one, two], every: true, field: 'diffStat' } as const;
+    const { prompt } = fill('@', both, { [one]: done, [two]: completed('x') });
+    expect(prompt).toStartWith(
+      '### 001\n\n3 files changed, 10 insertions(+), 2 deletions(-)\n\n### 002\n\n(002 has no',
+    );
+  });
+});
+
+test('a long result is cut in the prompt, at a whole character, and stands whole in a file', () => {
+  const long = 'ä'.repeat(10_000);
+  const { prompt, files } = fill('<@>', {}, { [one]: completed(long) });
+  expect(files).toEqual([{ name: '1-001-result.md', text: long }]);
+  const [head = '', note = ''] = prompt.split('\n');
+  expect(head).toBe(`<${'ä'.repeat(4_096)} …`);
+  expect(note).toBe('[Only the first part is shown. All of it is in the file /inputs/1-001-result.md]>');
+  const short = 'x'.repeat(8 * 1024);
+  expect(fill('@', {}, { [one]: completed(short) })).toEqual({ prompt: short, files: [] });
+});

@@ -1,0 +1,149 @@
+/**
+ * Promises: whatever a value holds, it comes out of the JSON as it went in and changes nothing beside it; what is no
+ * JSON is told at its place; findObjectFault agrees with the runtime's parser, equal keys apart.
+ */
+import { describe, expect, test } from 'bun:test';
+import { findObjectFault } from '../../../src/store/json-places.ts';
+import { renderJson } from '../../../src/template/json-template.ts';
+import { fc } from '../../support/property.ts';
+
+const render = (text: string, values: Record<string, string>) =>
+  renderJson({ text, file: 'settings.json' }, (name) => (Object.hasOwn(values, name) ? values[name] : undefined));
+
+describe('values in JSON', () => {
+  test('inside a text any value comes out again', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (value) => {
+        const { text, problems } = render('{"a{{v}}": "<{{v}}>\\"{{v}}", "b": ["{{ v }}"], "c": "{{v}}"}', {
+          v: value,
+        });
+        expect(problems).toEqual([]);
+        expect(JSON.parse(text)).toEqual({ [`a${value}`]: `<${value}>"${value}`, b: [value], c: value });
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test('outside of a text a value is one JSON value, whatever it is', () => {
+    const attack = fc.constantFrom('1, "permissions": {}', '"x", "y": 1', '}', '{"deny": []} , ', '[1', '{{v}}', '$&');
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), attack, fc.json()), (value) => {
+        const { text, problems } = render('{"v": {{v}}, "deny": ["Bash"]}', { v: value });
+        // A value with two equal keys is refused like a file with them.
+        if (problems.length > 0) return expect(problems[0]?.message).toContain('is there twice');
+        const parsed = JSON.parse(text) as { v: unknown };
+        expect(Object.keys(parsed)).toEqual(['v', 'deny']);
+        expect(JSON.stringify(parsed.v)).toBe(JSON.stringify(jsonOr(value)));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test.each([
+    ['{"n": {{v}}}', '1.50', '{"n": 1.50}'],
+    ['{"n": {{v}}}', '12345678901234567890', '{"n": 12345678901234567890}'],
+    ['{"n": {{v}}}', 'sonnet', '{"n": "sonnet"}'],
+    ['{"n": {{v}}}', '', '{"n": ""}'],
+    ['{"n": {{v}}}', '["a"]', '{"n": ["a"]}'],
+    ['{"n": "\\{{v}} $\\{{v}}"}', 'x', `{"n": "{{v}} \${{v}}"}`],
+    [`{"n": "\${{v}}"}`, 'x', `{"n": "\${{v}}"}`],
+  ])('%j with %j is %j', (template, value, text) => {
+    expect(render(template, { v: value })).toEqual({ text, problems: [] });
+  });
+
+  test('a fault is told at its place in the template, not in the result', () => {
+    const template = '{\n  "a": "{{v}}",\n  "b": "\\{{v}}", "c": {{v}},\n  "d" 1\n}';
+    const long = 'x\ny'.repeat(50);
+    expect(render(template, { v: long }).problems).toEqual([
+      { file: 'settings.json', line: 4, column: 7, message: '":" was expected instead of "1"' },
+    ]);
+  });
+});
+
+function jsonOr(value: string): unknown {
+  try {
+    return JSON.parse(value);
+  } catch {
+    return value;
+  }
+}
+
+describe('finding faults', () => {
+  test.each([
+    ['', 0, 'a JSON object was expected, it begins with "{"'],
+    ['[1]', 0, 'a JSON object was expected, it begins with "{"'],
+    ['{"a": 1} x', 9, 'JSON does not know what stands here'],
+    ['{"a": 1,}', 8, 'a key in double quotes was expected instead of "}"'],
+    ['{"a": [1,]}', 9, 'a value was expected instead of "]"'],
+    ["{'a': 1}", 1, 'JSON does not know what stands here'],
+    ['{"a": 1 // x\n}', 8, 'JSON knows no comments'],
+    ['{"a": "x\ny"}', 6, 'this text has no end'],
+    ['{"a": 01}', 7, '"," or a closing bracket was expected instead of "1"'],
+    ['{"a": NaN}', 6, 'JSON does not know what stands here'],
+    ['{"a": 1', 7, '"," or "}" was expected instead of the end'],
+    ['{"deny": [1], "\\u0064eny": []}', 14, 'the key "deny" is there twice'],
+  ])('%j', (text, offset, message) => {
+    expect(findObjectFault(text)).toEqual({ offset, message });
+  });
+
+  test('what is too deep or too long for a parser is judged all the same', () => {
+    expect(findObjectFault(`{"a": ${'['.repeat(10_000)}`)).toEqual({
+      offset: 205,
+      message: 'nests more than 200 levels',
+    });
+    const text = `{"a": "${'x'.repeat(1024 * 1024)}", "b": [${'1,'.repeat(200_000)}1]}`;
+    expect(findObjectFault(text)).toBeNull();
+    expect(findObjectFault(`{"a": "${'\\n'.repeat(500_000)}`)).toMatchObject({ offset: 6 });
+  });
+
+  test('it accepts what the parser accepts', () => {
+    const token = fc.constantFrom(
+      '{',
+      '}',
+      '[',
+      ']',
+      ',',
+      ':',
+      '"a"',
+      '"b"',
+      '1',
+      '-0.5e+3',
+      'true',
+      'null',
+      ' ',
+      '\n',
+      '"\\u00e4"',
+      '01',
+      '.5',
+      "'",
+      'x',
+      '"\\x"',
+      '\t',
+    );
+    const soup = fc.array(token, { maxLength: 12 }).map((tokens) => `{${tokens.join('')}}`);
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          soup,
+          fc.dictionary(fc.string(), fc.jsonValue()).map((value) => JSON.stringify(value)),
+        ),
+        (text) => {
+          const fault = findObjectFault(text);
+          if (fault?.message.endsWith('is there twice')) return;
+          expect(fault === null).toBe(parses(text));
+          if (fault !== null) expect(fault.offset).toBeLessThanOrEqual(text.length);
+        },
+      ),
+      { numRuns: 3000 },
+    );
+  });
+});
+
+function parses(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

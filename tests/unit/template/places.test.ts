@@ -1,0 +1,182 @@
+/** Promises: the nearest place wins and what it hides is told; names cannot leave their folder; links cannot either. */
+
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { adviceText } from '../../../src/core/advice.ts';
+import {
+  findTemplate,
+  listTemplates,
+  type TemplateKind,
+  type TemplatePlace,
+  templatePlaces,
+} from '../../../src/template/places.ts';
+import { lookThrough } from '../../../src/template/template-folder.ts';
+import { Trouble } from '../../support/store-world.ts';
+import { TemplateFolder, world } from '../../support/template/rig.ts';
+
+let temp: TemplateFolder;
+beforeEach(() => {
+  temp = new TemplateFolder();
+});
+afterEach(() => temp.remove());
+
+const places = (env: Record<string, string> = {}): readonly TemplatePlace[] =>
+  templatePlaces({
+    env: { HOME: temp.at('home'), XDG_CONFIG_HOME: temp.at('config'), ...env },
+    packageRoot: temp.at('program'),
+    projects: [temp.at('near'), temp.at('far')],
+  });
+const user = 'config/claude-code-agent/templates';
+const near = 'near/.claude-code-agent/templates';
+
+const pathOf = (kind: TemplateKind, name: string, env = {}) => {
+  const found = findTemplate(world, places(env), kind, name);
+  return found.ok ? found.value.path : `${found.failure.reason}: ${found.failure.message}`;
+};
+
+test('the order of the places', () => {
+  const env = { CLAUDE_CODE_AGENT_TEMPLATES: `${temp.at('team')}/:relative::~/x:${temp.at('team')}` };
+  expect(places(env)).toEqual([
+    { folder: temp.at(near), origin: 'project' },
+    { folder: temp.at('far/.claude-code-agent/templates'), origin: 'project' },
+    { folder: temp.at('team'), origin: 'environment' },
+    { folder: temp.at(user), origin: 'user' },
+    { folder: temp.at('program/templates'), origin: 'shipped' },
+  ]);
+  const homeless = templatePlaces({ env: {}, packageRoot: '/p', projects: [] });
+  expect(homeless).toEqual([{ folder: '/p/templates', origin: 'shipped' }]);
+});
+
+test('the nearest one wins, place by place', () => {
+  const env = { CLAUDE_CODE_AGENT_TEMPLATES: temp.at('team') };
+  const files = [
+    `program/templates/prompts/x.md`,
+    `${user}/packs/b/prompts/x.md`,
+    `${user}/packs/a/prompts/x.md`,
+    `${user}/prompts/x.md`,
+    `team/prompts/x.md`,
+    `far/.claude-code-agent/templates/prompts/x.md`,
+    `${near}/prompts/x.md`,
+  ];
+  expect(pathOf('prompt', 'x', env)).toStartWith('not-found: There is no prompt template "x"');
+  const seen: string[] = [];
+  for (const file of files) {
+    const path = temp.write(file, 'x');
+    // A pack that comes first by name hides one that comes later.
+    if (!file.includes('packs/b')) expect(pathOf('prompt', 'x', env)).toBe(path);
+    seen.unshift(path);
+  }
+  const [listed, ...others] = listTemplates(world, places(env));
+  expect(others).toEqual([]);
+  expect([listed?.template, ...(listed?.hides ?? [])].map((one) => one?.path)).toEqual(seen);
+  expect(listed?.hides.map(({ place }) => place.pack ?? place.origin)).toEqual([
+    'project',
+    'environment',
+    'user',
+    'a',
+    'b',
+    'shipped',
+  ]);
+});
+
+test('the kinds do not hide each other, and each has its files', () => {
+  temp.write(`${user}/prompts/x.md`, 'x');
+  temp.write(`${user}/prompts/y.txt`, 'x');
+  temp.write(`${user}/prompts/a b.md`, 'x');
+  temp.write(`${user}/prompts/.hidden.md`, 'x');
+  temp.write(`${user}/configs/x/CLAUDE.md`, 'x');
+  temp.write(`${user}/configs/file`, 'x');
+  temp.write(`${user}/workflows/x.yaml`, 'x');
+  temp.write(`${user}/workflows/x.yml`, 'x');
+  mkdirSync(temp.at(user, 'workflows', 'folder.yaml'));
+  const listed = listTemplates(world, places());
+  expect(listed.map(({ template, hides }) => `${template.kind} ${template.name} ${hides.length}`)).toEqual([
+    'prompt x 0',
+    'config x 0',
+    'workflow x 1',
+  ]);
+  expect(pathOf('workflow', 'x')).toEndWith('x.yaml');
+  expect(pathOf('prompt', 'y')).toStartWith('not-found');
+  const { templates, problems } = lookThrough(world, temp.at(user));
+  expect(templates).toHaveLength(4);
+  expect(problems.map(({ file, message }) => `${file.split('/').at(-1)}: ${message.split(':')[0]}`)).toEqual([
+    'a b.md: cannot be found by anybody',
+    'y.txt: cannot be found by anybody',
+    'file: cannot be found by anybody',
+    'x.yml: never counts',
+    'folder.yaml: cannot be found by anybody',
+  ]);
+});
+
+test('a config is also found by its aliases, but a nearer name comes first', () => {
+  temp.write('program/templates/configs/strict-typescript/config.yaml', 'aliases: [typescript-strict]');
+  expect(pathOf('config', 'typescript-strict')).toBe(temp.at('program/templates/configs/strict-typescript'));
+  temp.write(`${user}/configs/typescript-strict/CLAUDE.md`, 'x');
+  expect(pathOf('config', 'typescript-strict')).toBe(temp.at(user, 'configs/typescript-strict'));
+  temp.write(`${near}/configs/odd/config.yaml`, 'aliases: [[');
+  temp.write(`${near}/configs/odder/config.yaml`, 'aliases: typescript-strict');
+  expect(pathOf('config', 'typescript-strict')).toBe(temp.at(user, 'configs/typescript-strict'));
+});
+
+test('S13: who replaces a config replaces it under its further names too, the nearest first', () => {
+  temp.write('program/templates/configs/strict-typescript/config.yaml', 'aliases: [typescript-strict]');
+  temp.write(`${user}/configs/strict-typescript/CLAUDE.md`, 'x');
+  expect(pathOf('config', 'typescript-strict')).toBe(temp.at(user, 'configs/strict-typescript'));
+  temp.write(`${near}/configs/strict-typescript/CLAUDE.md`, 'x');
+  expect(pathOf('config', 'typescript-strict')).toBe(temp.at(near, 'configs/strict-typescript'));
+});
+
+test.each(['', '.', '..', '../x', 'a/b', '/etc/passwd', '.x', 'a\\b', 'a\0', 'x'.repeat(65), 'x\n'])(
+  '%j is no name',
+  (name) => {
+    temp.write('x.md', 'x');
+    for (const kind of ['prompt', 'config', 'workflow'] as const) {
+      expect(pathOf(kind, name)).toStartWith('usage: ');
+    }
+  },
+);
+
+test('an unknown name is answered with the nearest one and with the places', () => {
+  temp.write('program/templates/prompts/code-review.md', 'x');
+  const found = findTemplate(world, places(), 'prompt', 'code-reveiw');
+  expect(found).toMatchObject({
+    ok: false,
+    failure: { reason: 'not-found', message: 'There is no prompt template "code-reveiw"; did you mean "code-review"?' },
+  });
+  expect(found.ok ? '' : adviceText(found.failure.next)).toContain(temp.at(near, 'prompts'));
+});
+
+test('what comes from others leads to nothing outside of it; one may link own templates', () => {
+  const secret = temp.write('secret.md', 'x');
+  for (const place of [near, `${user}/packs/p`, user]) mkdirSync(temp.at(place, 'prompts'), { recursive: true });
+  symlinkSync(secret, temp.at(near, 'prompts', 'a.md'));
+  symlinkSync(secret, temp.at(user, 'packs', 'p', 'prompts', 'b.md'));
+  symlinkSync(secret, temp.at(user, 'prompts', 'c.md'));
+  temp.write(`${near}/prompts/real.md`, 'x');
+  symlinkSync('real.md', temp.at(near, 'prompts', 'd.md'));
+  expect(pathOf('prompt', 'a')).toStartWith('usage: The prompt template "a" is a link that leads out of');
+  expect(pathOf('prompt', 'b')).toStartWith('usage: The prompt template "b" is a link that leads out of');
+  expect(pathOf('prompt', 'c')).toBe(temp.at(user, 'prompts', 'c.md'));
+  expect(pathOf('prompt', 'd')).toBe(temp.at(near, 'prompts', 'd.md'));
+});
+
+test('loops, pipes and files in place of folders are no templates', () => {
+  temp.write(near, 'a file');
+  mkdirSync(temp.at(user, 'prompts'), { recursive: true });
+  symlinkSync('loop.md', temp.at(user, 'prompts', 'loop.md'));
+  world.fifos.create(temp.at(user, 'prompts', 'pipe.md'));
+  expect(listTemplates(world, places())).toEqual([]);
+});
+
+test('a folder closed to us holds no templates, and does not hide the others', () => {
+  const closed = temp.at(near, 'prompts');
+  temp.write(`${near}/prompts/x.md`, 'x');
+  const path = temp.write(`${user}/prompts/x.md`, 'x');
+  const list = (folder: string): string[] => {
+    if (folder === closed) throw new Trouble('EACCES');
+    return world.files.list(folder);
+  };
+  const partly = { ...world, files: { ...world.files, list } };
+  expect(findTemplate(partly, places(), 'prompt', 'x')).toMatchObject({ ok: true, value: { path } });
+  expect(listTemplates(partly, places()).map(({ template }) => template.path)).toEqual([path]);
+});

@@ -1,0 +1,159 @@
+/**
+ * Promises: a project's own file is data of a known form, or every problem with it is told at its place; whatever lies
+ * under that name, reading it ends. Not covered: when it is honoured (cli/session-work.test.ts, workflow-work.test.ts).
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { mkdirSync, symlinkSync, truncateSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { isProjectFile, loadProjectFile, projectFileFor } from '../../../src/template/workflow/project-file.ts';
+import { fc } from '../../support/property.ts';
+import { problemsIn, TemplateFolder, valid, world } from '../../support/template/rig.ts';
+
+const name = '.claude-code-agent/project.yaml';
+let folder: TemplateFolder;
+beforeEach(() => {
+  folder = new TemplateFolder();
+});
+afterEach(() => folder.remove());
+
+function load(text: string | Uint8Array) {
+  return loadProjectFile(world, folder.write(name, text));
+}
+
+describe('what it says', () => {
+  test('all of it', () => {
+    const text =
+      'isolate: worktree\naccept: |\n  npm test\n  npm run lint\nacceptTimeout: 5m\nsetup: npm ci\nsetupTimeout: 1h\n';
+    expect(valid(load(text)).work).toEqual({
+      isolate: 'worktree',
+      accept: 'npm test\nnpm run lint',
+      acceptTimeoutMs: 300_000,
+      setup: 'npm ci',
+      setupTimeoutMs: 3_600_000,
+    });
+    expect(valid(load('accept: false')).work.accept).toBe(false);
+    for (const nothing of ['', '# later\n', '---\n', '{}']) {
+      expect(Object.values(valid(load(nothing)).work).filter((one) => one !== undefined)).toEqual([]);
+    }
+  });
+
+  test('everything wrong with it at once, each at its place', () => {
+    const text =
+      'acept: x\nisolate: yes\naccept: make {{target}}\nacceptTimeout: soon\nsetup: ""\nexpectChanges: true\n' +
+      '__proto__: 1\n';
+    expect(problemsIn(load(text)).map((line) => line.split(':').slice(0, 3).join(':'))).toEqual([
+      '1:1 the project file has no "acept"; did you mean "accept"?',
+      '2:10 isolate: Invalid option',
+      '4:16 acceptTimeout: expected a time from 1s to 30d, such as 90s, 15m, 2h or 1h30m',
+      '6:1 the project file has no "expectChanges"',
+      '7:1 the project file has no "__proto__"',
+    ]);
+    expect(problemsIn(load('accept: make {{target}}\nsetup: ""'))).toEqual([
+      expect.stringContaining('1:9 accept: {{target}} cannot stand in a shell command'),
+      '2:8 setup: the command is blank',
+    ]);
+    expect(problemsIn(load('accept: true\nsetup: 12'))).toEqual([
+      '1:9 accept: expected a shell command, or false for none',
+      '2:8 setup: expected a shell command, or false for none',
+    ]);
+  });
+});
+
+describe('what is no such file', () => {
+  const map = '1:1 a project file is a map with any of isolate, accept, acceptTimeout, setup, setupTimeout';
+
+  test('no map, no text, no YAML', () => {
+    expect(problemsIn(load('- npm test'))).toEqual([map]);
+    expect(problemsIn(load('npm test'))).toEqual([map]);
+    expect(problemsIn(load('!!set {accept}'))).toEqual([map.replace('1:1', '1:7')]);
+    expect(problemsIn(load('2026-01-02'))).toEqual([map]);
+    expect(problemsIn(load(new Uint8Array([0x61, 0x3a, 0x20, 0xff])))).toEqual(['1:1 is not text in UTF-8']);
+    expect(problemsIn(load('accept: "a\0b"'))).toEqual(['1:1 holds a NUL character, so it is no text']);
+    expect(problemsIn(load('accept: "a\\0b"'))).toEqual(['1:9 accept: the command holds a NUL character']);
+    expect(problemsIn(load('a: &a [*a]'))[0]).toContain('the project file has no "a"');
+    expect(problemsIn(load('accept: [')).length).toBeGreaterThan(0);
+    const bomb = Array.from({ length: 12 }, (_, level) => {
+      const inner = level === 0 ? '"x"' : `*a${level - 1}`;
+      return `a${level}: &a${level} [${Array(9).fill(inner).join(', ')}]`;
+    });
+    expect(problemsIn(load(bomb.join('\n')))).toHaveLength(1);
+  });
+
+  test('fifty megabytes, a pipe, a folder, a link that leads nowhere', () => {
+    const path = folder.write(name, '');
+    truncateSync(path, 50 * 1024 ** 2);
+    expect(problemsIn(loadProjectFile(world, path))).toEqual(['1:1 is larger than 1 MiB']);
+    const trouble = (place: string) => problemsIn(projectFileFor(world, folder.at(place)));
+    for (const place of ['pipe', 'folder', 'link']) mkdirSync(dirname(folder.at(place, name)), { recursive: true });
+    expect(Bun.spawnSync(['mkfifo', folder.at('pipe', name)]).exitCode).toBe(0);
+    expect(trouble('pipe')).toEqual(['1:1 is not a regular file']);
+    mkdirSync(folder.at('folder', name));
+    expect(trouble('folder')).toEqual(['1:1 is a folder']);
+    symlinkSync('nowhere', folder.at('link', name));
+    expect(trouble('link')).toEqual(['1:1 does not exist']);
+  });
+
+  test('any text ends in settings or in problems at places of the file', () => {
+    const word = fc.constantFrom(
+      'accept',
+      'setup',
+      'isolate',
+      ': ',
+      '\n',
+      '  ',
+      '- ',
+      '{',
+      '}',
+      '"',
+      "'",
+      '&a',
+      '*a',
+      '|',
+      '{{x}}',
+      '1s',
+      'none',
+    );
+    const text = fc.oneof(
+      fc.array(word).map((words) => words.join('')),
+      fc.string({ unit: 'binary' }),
+    );
+    fc.assert(
+      fc.property(text, (one) => {
+        const loaded = load(one);
+        if (loaded.ok) return;
+        expect(loaded.problems.length).toBeGreaterThan(0);
+        expect(loaded.problems.every(({ line, column }) => line >= 1 && column >= 1)).toBe(true);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe('which one counts', () => {
+  const commandIn = (place: string) => valid(projectFileFor(world, folder.at(place)))?.work.accept;
+
+  test('the nearest, as a whole, up to the repository and not beyond', () => {
+    mkdirSync(folder.at('outer/repo/.git'), { recursive: true });
+    mkdirSync(folder.at('outer/repo/app/src'), { recursive: true });
+    folder.write(`outer/${name}`, 'accept: outside');
+    expect(commandIn('outer/repo/app/src')).toBeUndefined();
+    folder.write(`outer/repo/${name}`, 'accept: whole');
+    expect(commandIn('outer/repo/app/src')).toBe('whole');
+    folder.write(`outer/repo/app/${name}`, 'setup: npm ci');
+    expect(commandIn('outer/repo/app/src')).toBeUndefined();
+    expect(commandIn('outer/repo')).toBe('whole');
+  });
+
+  test('without a repository that of the folder alone', () => {
+    mkdirSync(folder.at('a/b'), { recursive: true });
+    folder.write(`a/${name}`, 'accept: above');
+    expect(commandIn('a/b')).toBeUndefined();
+    expect(commandIn('a')).toBe('above');
+  });
+
+  test('its name', () => {
+    expect(isProjectFile('/x/.claude-code-agent/project.yaml')).toBe(true);
+    expect(isProjectFile('/x/project.yaml')).toBe(false);
+    expect(isProjectFile('/x/not.claude-code-agent/project.yaml')).toBe(false);
+  });
+});

@@ -1,0 +1,190 @@
+/**
+ * Promises: the seed's example works word for word; a front matter is data and nothing else; every problem has its
+ * place; rendering is one pass, whatever the values hold. Not covered: which file a name means (places.test.ts).
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { mkdirSync } from 'node:fs';
+import { loadPromptTemplate, parsePromptTemplate, renderPrompt } from '../../../src/template/prompt-template.ts';
+import { fc } from '../../support/property.ts';
+import { problemsIn, TemplateFolder, valid, world } from '../../support/template/rig.ts';
+
+let temp: TemplateFolder;
+beforeAll(() => {
+  temp = new TemplateFolder();
+});
+afterAll(() => temp.remove());
+
+const parse = (text: string) => parsePromptTemplate(text, 'x.md');
+const nothing = () => undefined;
+
+const seedExample = `---
+name: code-review
+description: Review code for quality and issues
+variables:
+  - name: file_path
+    required: true
+  - name: focus_areas
+    default: "security, performance, readability"
+---
+
+Review the code in {{file_path}}.
+
+Focus on: {{focus_areas}}
+
+Provide specific, actionable feedback.
+`;
+
+test('the example of the seed', () => {
+  const path = temp.write('code-review.md', seedExample);
+  const template = valid(loadPromptTemplate(world, path));
+  expect(template).toMatchObject({
+    name: 'code-review',
+    description: 'Review code for quality and issues',
+    path,
+    variables: [
+      { name: 'file_path', required: true },
+      { name: 'focus_areas', default: 'security, performance, readability' },
+    ],
+  });
+  const rendered = renderPrompt(template, { file_path: 'a.ts', focus_areas: 'naming' }, nothing);
+  expect(rendered).toEqual({
+    text: 'Review the code in a.ts.\n\nFocus on: naming\n\nProvide specific, actionable feedback.',
+    later: [],
+    problems: [],
+  });
+});
+
+describe('front matter', () => {
+  test('without one the file is the text, and its names must be given', () => {
+    const template = valid(parse('\n\nDo {{what}} in {{where}}, {{what}}! See {{sessions.api.result}}.\n'));
+    expect(template.name).toBe('x');
+    expect(template.variables.map(({ name, required }) => [name, required])).toEqual([
+      ['what', true],
+      ['where', true],
+    ]);
+  });
+
+  test('lines end as on any system, an empty one is fine, more dashes are a line', () => {
+    expect(valid(parse('---\r\nname: y\r\nvariables:\r\n  - name: a\r\n---\r\nText {{a}}\r\n'))).toMatchObject({
+      name: 'y',
+    });
+    expect(valid(parse('---\n---\nText')).variables).toEqual([]);
+    expect(valid(parse('-----\nText')).body.text).toBe('-----\nText');
+    expect(valid(parse('---\ndescription: |\n  a ---\n---\nA\n---\nB')).body.text).toBe('A\n---\nB');
+  });
+
+  test.each<[string, string]>([
+    [
+      '---js\nmodule.exports = {}\n---\nx',
+      '1:1 the front matter begins with "---js"; only YAML after a plain "---" is read',
+    ],
+    [
+      '--- !!js/function x\n---\nx',
+      '1:1 the front matter begins with "--- !!js/function x"; only YAML after a plain "---" is read',
+    ],
+    ['---\nname: x\n', '1:1 the front matter has no end: a line with "---" alone'],
+    ['---\nname: x\n---', '3:1 the template has no text'],
+    ['', '1:1 the template has no text'],
+    ['---\nname: x\nvars: []\n---\nx', '3:1 the front matter has no "vars"'],
+    ['---\n- name\n---\nx', '2:1 the front matter: Invalid input: expected object, received array'],
+    ['---\nvariables: a\n---\nx', '2:12 variables: Invalid input: expected array, received string'],
+    ['---\nname: [\n---\nx', '3:1 Flow sequence in block collection must be sufficiently indented and end with a ]'],
+  ])('%j is refused', (text, problem) => {
+    expect(problemsIn(parse(text))).toEqual([problem]);
+  });
+
+  test('nothing in it is run', () => {
+    const text = '---\nname: !!js/function "function(){globalThis.wasRun = true}"\n---\nx';
+    parse(text);
+    expect(Reflect.get(globalThis, 'wasRun')).toBeUndefined();
+  });
+
+  test('names that are used but not declared are told at their places, all of them', () => {
+    const text =
+      '---\nvariables:\n  - name: file_path\n---\nA {{file_paht}}\n\n  {{odd}} {{project.name}} {{file.path}}\n';
+    expect(problemsIn(parse(text))).toEqual([
+      '5:3 there is no variable "file_paht"; did you mean "file_path"?',
+      '7:3 there is no variable "odd"; declare it under "variables", or write \\{{odd}} for these characters',
+      '7:28 there is no variable "file.path"; did you mean "file_path"?',
+    ]);
+  });
+
+  test('an alias bomb is refused', () => {
+    const lines = ['a: &a [x, x, x, x, x, x, x, x, x]'];
+    for (let level = 1; level < 12; level += 1) {
+      const before = String.fromCharCode(96 + level);
+      lines.push(
+        `${String.fromCharCode(97 + level)}: &${String.fromCharCode(97 + level)} [${`*${before}, `.repeat(9)}]`,
+      );
+    }
+    expect(parse(`---\n${lines.join('\n')}\n---\nx`).ok).toBe(false);
+  });
+});
+
+test('a file that is no text is refused', () => {
+  const problem = (name: string, content: string | Uint8Array) =>
+    problemsIn(loadPromptTemplate(world, temp.write(name, content)));
+  expect(problem('large.md', 'x'.repeat(1024 * 1024 + 1))).toEqual(['1:1 is larger than 1 MiB']);
+  expect(problem('latin.md', new Uint8Array([0xfc]))).toEqual(['1:1 is not text in UTF-8']);
+  expect(problem('nul.md', 'a\0')).toEqual(['1:1 holds a NUL character, so it is no text']);
+  mkdirSync(temp.at('folder.md'));
+  expect(problemsIn(loadPromptTemplate(world, temp.at('folder.md')))).toEqual(['1:1 is a folder']);
+  expect(problemsIn(loadPromptTemplate(world, temp.at('none.md')))).toEqual(['1:1 does not exist']);
+  world.fifos.create(temp.at('pipe.md'));
+  expect(problemsIn(loadPromptTemplate(world, temp.at('pipe.md')))).toEqual(['1:1 is not a regular file']);
+});
+
+/** Texts that a second pass, or a replacement pattern, would change. */
+const nasty = fc.oneof(
+  fc.string(),
+  fc.constantFrom('{{b}}', '{{a}}', '\\{{a}}', '$&', '$1', "$'", '$$', '{{', '}}', '{{sessions.x.result}}'),
+  fc
+    .array(fc.constantFrom('{{', '}}', 'a', 'b', '$', '&', '\\', ' ', '\n', '.'), { maxLength: 12 })
+    .map((parts) => parts.join('')),
+);
+
+test('rendering is one pass for any values', () => {
+  const template = valid(parse('---\nvariables: [{name: a}, {name: b}]\n---\n<{{a}}|{{ b }}|\\{{a}}|{{a}}>'));
+  fc.assert(
+    fc.property(nasty, nasty, (a, b) => {
+      expect(renderPrompt(template, { a, b }, nothing)).toEqual({
+        text: `<${a}|${b}|{{a}}|${a}>`,
+        later: [],
+        problems: [],
+      });
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test('any text is a template or has problems at places in it', () => {
+  const piece = fc.oneof(
+    fc.constantFrom('---', '\n', '---\n', 'name: x', 'variables:', '{{a}}', '- ', '*a', '&a', '!', '\t', '\r'),
+    fc.string(),
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 20 }), (pieces) => {
+      const text = pieces.join('');
+      const checked = parse(text);
+      if (checked.ok) return;
+      expect(checked.problems.length).toBeGreaterThan(0);
+      const lines = text.split('\n').length;
+      for (const { line, column } of checked.problems) {
+        expect(line).toBeGreaterThanOrEqual(1);
+        expect(line).toBeLessThanOrEqual(lines + 1);
+        expect(column).toBeGreaterThanOrEqual(1);
+      }
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test('what the program knows is asked for, and may come later', () => {
+  const template = valid(parse('{{project.name}}: {{sessions.api.result}}'));
+  const extra = (name: string) => (name === 'project.name' ? 'web' : ({ later: true } as const));
+  expect(renderPrompt(template, {}, extra)).toEqual({
+    text: 'web: {{sessions.api.result}}',
+    later: [{ name: 'sessions.api.result', at: 5, length: 23 }],
+    problems: [],
+  });
+});

@@ -1,0 +1,198 @@
+/**
+ * Promises: every way of naming sessions means exactly those it says, or a sentence says why it means none; numbers of
+ * sessions do not matter. Not covered: what the results are.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { mkdirSync } from 'node:fs';
+import { fc } from '../../support/property.ts';
+import { WorkflowFolder } from '../../support/template/workflow-rig.ts';
+
+let folder: WorkflowFolder;
+beforeAll(() => {
+  folder = new WorkflowFolder();
+});
+afterAll(() => folder.remove());
+
+const base = `  one: { project: .., prompt: hi }
+  build: { prompt: hi, matrix: { projects: "../services/*" } }
+  both: { prompt: hi, matrix: { projects: "../services/*", flavour: [a, b, "x,y"] } }
+`;
+
+/** What a session depends on that names `target`; a sentence when it is wrong. */
+function dependenciesOf(target: string, matrix = ''): readonly string[] | string {
+  const text = `${base}  last: { project: .., prompt: hi, dependsOn: ${JSON.stringify(target)}${matrix} }`;
+  const loaded = folder.load(`version: 1\nsessions:\n${text}`);
+  if (!loaded.ok) return loaded.problems.map(({ message }) => message).join('; ');
+  return loaded.value.sessions.find(({ key }) => key.startsWith('last'))?.dependsOn ?? [];
+}
+
+const onApi = ', matrix: { projects: ../services/api, flavour: [b] }';
+const services = ['api', 'core', 'web'];
+
+describe('who is meant', () => {
+  test('one session, all, or one by its value', () => {
+    expect(dependenciesOf('one')).toEqual(['one']);
+    expect(dependenciesOf('build[*]')).toEqual(services.map((name) => `build-${name}`));
+    expect(dependenciesOf(' build[ * ] ')).toHaveLength(3);
+    expect(dependenciesOf('build[core]')).toEqual(['build-core']);
+    expect(dependenciesOf('build[../services/core]')).toEqual(['build-core']);
+    expect(dependenciesOf(`build[${folder.at('services/core')}]`)).toEqual(['build-core']);
+  });
+
+  test('several dimensions: in their order, each a value, a star or the same', () => {
+    expect(dependenciesOf('both[core,a]')).toEqual(['both-core-a']);
+    expect(dependenciesOf('both[ core , a ]')).toEqual(['both-core-a']);
+    expect(dependenciesOf('both[core,*]')).toEqual(['both-core-a', 'both-core-b', 'both-core-x-y']);
+    expect(dependenciesOf('both[*,b]')).toEqual(services.map((name) => `both-${name}-b`));
+    expect(dependenciesOf('both[matrix.project,a]', onApi)).toEqual(['both-api-a']);
+    expect(dependenciesOf('both[matrix.project,matrix.flavour]', onApi)).toEqual(['both-api-b']);
+  });
+
+  test('the one with the same value, or all with it', () => {
+    expect(dependenciesOf('build[matrix.project]', onApi)).toEqual(['build-api']);
+    expect(dependenciesOf('build[matrix.name]', onApi)).toEqual(['build-api']);
+    expect(dependenciesOf('both[matrix.flavour]', onApi)).toEqual(services.map((name) => `both-${name}-b`));
+  });
+
+  test('another checkout of the same name is the same by name, not by folder', () => {
+    mkdirSync(folder.at('other/api'), { recursive: true });
+    const elsewhere = ', matrix: { projects: ../other/api }';
+    expect(dependenciesOf('build[matrix.name]', elsewhere)).toEqual(['build-api']);
+    expect(dependenciesOf('build[matrix.project]', elsewhere)).toBe(
+      `no session of "build" has "${folder.at('other/api')}" as its matrix.project`,
+    );
+  });
+});
+
+describe('who cannot be meant', () => {
+  test('a sentence says why', () => {
+    const cases: readonly (readonly [string, string])[] = [
+      ['biuld[*]', 'there is no session "biuld"; did you mean "build"?'],
+      ['', 'there is no session ""'],
+      ['build[', '"build[" names no session: write NAME, NAME[*] or NAME[VALUE]'],
+      ['build[a][b]', '"build[a][b]" names no session: write NAME, NAME[*] or NAME[VALUE]'],
+      ['build-api', 'there is no session "build-api" in this file; write build[api]'],
+      ['both-api-a', 'there is no session "both-api-a" in this file; write both[api,a]'],
+      [
+        'build',
+        '"build" has a matrix: write build[*] for all of its sessions, or build[matrix.project] for the ' +
+          'one with the same project',
+      ],
+      ['one[*]', '"one" has no matrix: write one without "[*]"'],
+      ['build[appi]', '"build" has no session for "appi"; did you mean "api"?'],
+      ['build[]', '"build" has no session for ""'],
+      [
+        'both[api]',
+        '"api" fits 3 sessions of "both" (both-api-a, both-api-b, both-api-x-y); give a value for each ' +
+          'of project, flavour, separated by commas',
+      ],
+      ['both[api,c]', '"both" has no session for "api,c"; did you mean "api,a"?'],
+      ['build[matrix.project]', '"last" has no matrix, so it has no matrix.project'],
+      ['build[matrix.flavour]', 'the matrix of "build" has no key "flavour"; its keys are project'],
+    ];
+    for (const [target, message] of cases) expect(dependenciesOf(target)).toBe(message);
+    expect(dependenciesOf('build[matrix.projct]', onApi)).toBe(
+      'the matrix of "build" has no key "projct"; did you mean "project"?',
+    );
+    expect(dependenciesOf('both[matrix.flavour]', ', matrix: { projects: ../services/api }')).toBe(
+      'the matrix of "last" has no key "flavour"; its keys are project',
+    );
+    expect(dependenciesOf('both[matrix.flavour]', ', matrix: { flavour: [z] }')).toBe(
+      'no session of "both" has "z" as its matrix.flavour',
+    );
+  });
+
+  test('two folders of one name need more of their path', () => {
+    for (const path of ['left/app', 'right/app']) mkdirSync(folder.at(path), { recursive: true });
+    const text = (target: string) =>
+      `  a: { prompt: hi, matrix: { projects: "../{left,right}/app" } }\n  b: { project: .., prompt: ` +
+      `hi, dependsOn: "${target}" }`;
+    expect(folder.faults(text('a[app]'))).toEqual([
+      expect.stringContaining('"app" fits 2 sessions of "a" (a-app, a-app-2); give more'),
+    ]);
+    expect(folder.sessions(text('a[../right/app]')).at(-1)?.dependsOn).toEqual(['a-app-2']);
+  });
+});
+
+describe('in prompts', () => {
+  const references = (prompt: string, more = ', dependsOn: ["build[*]", "both[*]", one]') => {
+    const text = `${base}  last: { project: .., prompt: ${JSON.stringify(prompt)}${more} }`;
+    return folder
+      .sessions(text)
+      .at(-1)
+      ?.references.map(({ keys, every, field }) => ({ keys, every: every ?? false, field }));
+  };
+
+  test('one, all, and several', () => {
+    expect(references('{{sessions.one.result}} {{ sessions.build[*].result }} {{sessions.both[*,a].result}}')).toEqual([
+      { keys: ['one'], every: false, field: 'result' },
+      { keys: services.map((name) => `build-${name}`), every: true, field: 'result' },
+      { keys: services.map((name) => `both-${name}-a`), every: true, field: 'result' },
+    ]);
+  });
+
+  test('values with dots, commas and slashes', () => {
+    expect(references('{{sessions.build[../services/api].result}} {{sessions.both[web,a].result}}')).toEqual([
+      { keys: ['build-api'], every: false, field: 'result' },
+      { keys: ['both-web-a'], every: false, field: 'result' },
+    ]);
+  });
+
+  test('names with dots: the longest one counts', () => {
+    const text =
+      '  a: { project: .., prompt: hi }\n  a.result: { project: .., prompt: hi }\n  c: { project: .., ' +
+      'dependsOn: [a, a.result], prompt: "{{sessions.a.result.result}} {{sessions.a.result}}" }';
+    expect(folder.faults(text)).toEqual([expect.stringContaining('say what of "a.result" is meant')]);
+    expect(folder.sessions(text.replace(' {{sessions.a.result}}', '')).at(-1)?.references[0]?.keys).toEqual([
+      'a.result',
+    ]);
+  });
+
+  test('ancestors may be far away, but must be ancestors of this very session', () => {
+    const chain = (target: string) =>
+      `${base}  mid: { prompt: hi, matrix: { projects: "../services/*" }, dependsOn: "build[matrix.project]" }\n` +
+      `  last: { prompt: "{{sessions.build[${target}].result}}", matrix: { projects: "../services/*" ` +
+      `}, dependsOn: "mid[matrix.project]" }`;
+    expect(folder.sessions(chain('matrix.project')).at(-1)?.references[0]?.keys).toEqual(['build-web']);
+    expect(folder.faults(chain('*'))).toEqual([
+      expect.stringContaining('"last" does not wait for "build[*]"; add it to its dependsOn'),
+    ]);
+    expect(folder.faults(chain('api'))).toEqual([
+      expect.stringContaining('"last" does not wait for "build[api]"; add it to its dependsOn'),
+    ]);
+  });
+});
+
+test('of any chain of sessions exactly the ancestors may be used', () => {
+  const graph = fc.array(fc.uniqueArray(fc.nat(40), { maxLength: 3 }), { minLength: 2, maxLength: 40 });
+  fc.assert(
+    fc.property(graph, fc.nat(1_000), fc.nat(1_000), (rows, from, to) => {
+      // Each depends only on earlier ones, so there is no cycle.
+      const edges = rows.map((row, index) => row.filter((one) => one < index));
+      const [source, target] = [from % rows.length, to % rows.length];
+      const text = edges.map((row, index) => {
+        const reference = index === target ? `{{sessions.s${source}.result}}` : 'hi';
+        const waits = row.length === 0 ? 's0x' : `[${row.map((one) => `s${one}`).join(', ')}]`;
+        return `  s${index}: { project: .., prompt: "${reference}", dependsOn: ${waits} }`;
+      });
+      const reaches = (index: number): boolean => (edges[index] ?? []).some((one) => one === source || reaches(one));
+      const faults = folder.faults(`${text.join('\n')}\n  s0x: { project: .., prompt: hi }`);
+      expect(faults.length === 0).toBe(reaches(target));
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test('three stages over two thousand projects expand in a moment', () => {
+  const values = `[${Array.from({ length: 2_000 }, (_, index) => `v${index}`).join(', ')}]`;
+  const stage = (name: string, more: string) => `  ${name}: { project: .., matrix: { x: ${values} }, ${more} }\n`;
+  const text =
+    stage('a', 'prompt: hi') +
+    stage('b', 'prompt: "{{sessions.a[matrix.x].result}}", dependsOn: "a[matrix.x]"') +
+    stage('c', 'prompt: "{{sessions.a[matrix.x].result}} {{sessions.b[matrix.x].result}}", dependsOn: "b[matrix.x]"') +
+    '  d: { project: .., prompt: "{{sessions.c[*].result}}", dependsOn: "c[*]" }\n';
+  const sessions = folder.sessions(text);
+  expect(sessions).toHaveLength(6_001);
+  expect(sessions[5_999]?.references.map(({ keys }) => keys[0])).toEqual(['a-v1999', 'b-v1999']);
+  expect(sessions.at(-1)?.references[0]?.keys).toHaveLength(2_000);
+});

@@ -1,0 +1,124 @@
+/** Promises: no deny rule is ever lost, the last word counts elsewhere, and every part knows its layer. */
+import { expect, test } from 'bun:test';
+import type { JsonObject } from '../../../src/template/config-shape.ts';
+import { mergeSettings } from '../../../src/template/settings-merge.ts';
+import { fc } from '../../support/property.ts';
+
+const merge = (...all: JsonObject[]) => mergeSettings(all.map((settings, index) => ({ layer: `L${index}`, settings })));
+
+test('objects are merged, the last scalar and list count', () => {
+  const { settings, origins } = merge(
+    { model: 'opus', env: { A: '1', B: '1' }, list: [1, 2], sandbox: { enabled: false, network: { a: 1 } } },
+    { model: 'sonnet', env: { B: '2' }, list: [3], sandbox: { enabled: true } },
+  );
+  expect(settings).toEqual({
+    model: 'sonnet',
+    env: { A: '1', B: '2' },
+    list: [3],
+    sandbox: { enabled: true, network: { a: 1 } },
+  });
+  expect(origins).toEqual({
+    model: 'L1',
+    'env.A': 'L0',
+    'env.B': 'L1',
+    list: 'L1',
+    'sandbox.enabled': 'L1',
+    'sandbox.network.a': 'L0',
+  });
+});
+
+test('permissions are joined without doubles, and deny wins whichever layer says it', () => {
+  const { settings, origins } = merge(
+    { permissions: { allow: ['Edit', 'Bash(git log:*)'], deny: ['WebFetch'], defaultMode: 'plan' } },
+    { permissions: { allow: ['WebFetch', 'Edit', 'Read'], ask: ['WebFetch', 'Bash'], deny: ['Bash(git log:*)'] } },
+    { permissions: { additionalDirectories: ['../lib'], defaultMode: 'acceptEdits' } },
+  );
+  expect(settings).toEqual({
+    permissions: {
+      allow: ['Edit', 'Read'],
+      deny: ['WebFetch', 'Bash(git log:*)'],
+      ask: ['Bash'],
+      defaultMode: 'acceptEdits',
+      additionalDirectories: ['../lib'],
+    },
+  });
+  expect(origins).toEqual({
+    'permissions.allow.0': 'L0',
+    'permissions.allow.1': 'L1',
+    'permissions.deny.0': 'L0',
+    'permissions.deny.1': 'L1',
+    'permissions.ask.0': 'L1',
+    'permissions.defaultMode': 'L2',
+    'permissions.additionalDirectories.0': 'L2',
+  });
+});
+
+test('hooks of one event are all kept', () => {
+  const hook = (command: string) => ({ hooks: [{ type: 'command', command }] });
+  const { settings } = merge(
+    { hooks: { PreToolUse: [hook('a')], Stop: [hook('s')] } },
+    { hooks: { PreToolUse: [hook('a'), hook('b')] } },
+  );
+  expect(settings).toEqual({ hooks: { PreToolUse: [hook('a'), hook('a'), hook('b')], Stop: [hook('s')] } });
+});
+
+test.each<[JsonObject]>([
+  [{ permissions: null }],
+  [{ permissions: [] }],
+  [{ permissions: { deny: null } }],
+  [{ permissions: { deny: { 0: 'x' } } }],
+  [{ permissions: { deny: [] } }],
+  [JSON.parse('{"__proto__": {"permissions": null}, "constructor": 1}') as JsonObject],
+  [{ sandbox: null }],
+  [{ sandbox: { filesystem: 'none' } }],
+  [{ sandbox: { filesystem: { denyRead: [] } } }],
+])('%j takes no prohibition away', (later) => {
+  const first = { permissions: { deny: ['Bash'] }, sandbox: { filesystem: { denyRead: ['~/.ssh'] } } };
+  expect(merge(first, later).settings).toMatchObject(first);
+});
+
+test('a key named __proto__ changes nothing, at any depth', () => {
+  const { settings } = merge(
+    JSON.parse('{"__proto__": {"a": 1}, "b": {"__proto__": {"c": 1}, "constructor": 2}}') as JsonObject,
+  );
+  expect(JSON.stringify(settings)).toBe('{"b":{"constructor":2}}');
+  expect((settings as { a?: unknown }).a).toBeUndefined();
+  expect(({} as { a?: unknown }).a).toBeUndefined();
+});
+
+const rule = fc.constantFrom('Edit', 'Bash', 'Bash(rm:*)', 'Read(./.env)', 'WebFetch', 'Write');
+const rules = fc.array(rule, { maxLength: 5 });
+const permissions = fc.record({ allow: rules, deny: rules, ask: rules }, { requiredKeys: [] });
+const layer = fc
+  .tuple(fc.record({ permissions, env: fc.dictionary(fc.string(), fc.string()) }, { requiredKeys: [] }), fc.jsonValue())
+  .map(([proper, odd]) => (typeof odd === 'object' && odd !== null ? { ...odd, ...proper } : proper) as JsonObject);
+
+test('no deny rule is ever lost, and none is allowed or asked for beside it', () => {
+  fc.assert(
+    fc.property(fc.array(layer, { maxLength: 5 }), (layers) => {
+      const given = layers.flatMap((one) => (one.permissions as { deny?: string[] } | undefined)?.deny ?? []);
+      const merged = merge(...layers).settings.permissions as Partial<Record<string, string[]>> | undefined;
+      expect(new Set(merged?.deny ?? [])).toEqual(new Set(given));
+      for (const list of [merged?.allow, merged?.ask]) {
+        expect((list ?? []).filter((one) => given.includes(one))).toEqual([]);
+        expect(new Set(list).size).toBe(list?.length ?? 0);
+      }
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test('one layer alone comes out as it went in, apart from what it denies itself', () => {
+  const value = fc.dictionary(
+    fc.string().filter((key) => key !== '__proto__'),
+    fc.jsonValue({ maxDepth: 3 }),
+  );
+  fc.assert(
+    fc.property(value, (settings) => {
+      const plain = JSON.parse(JSON.stringify(settings)) as JsonObject;
+      if (JSON.stringify(plain).includes('__proto__')) return;
+      expect(merge(plain).settings).toEqual(plain);
+      expect(merge({}, plain, {}).settings).toEqual(plain);
+    }),
+  );
+});

@@ -1,0 +1,295 @@
+/**
+ * Promises of the templates that come with the program: each loads without a problem, says what it is for, works with
+ * nothing but its required variables, and uses one name for one thing; the workflows load over projects.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { readBackCheck } from '../../../src/claude/launch/settings.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import {
+  type ConfigTemplate,
+  loadConfigTemplate,
+  renderConfigTemplate,
+} from '../../../src/template/config-template.ts';
+import { findTemplate, listTemplates, templatePlaces } from '../../../src/template/places.ts';
+import { loadPromptTemplate, type PromptTemplate, renderPrompt } from '../../../src/template/prompt-template.ts';
+import { resolveVariables, type VariableSpec } from '../../../src/template/variables.ts';
+import type { WorkflowDraft } from '../../../src/template/workflow/draft.ts';
+import { loadWorkflow, validateWorkflowFile } from '../../../src/template/workflow.ts';
+
+const world = createRealWorld();
+const packageRoot = resolve(import.meta.dir, '../../..');
+const shipped = join(packageRoot, 'templates');
+const places = (projects: readonly string[]) => templatePlaces({ env: {}, packageRoot, projects });
+
+const prompts = ['code-review', 'document', 'implement-feature', 'update-dependency', 'write-tests'];
+const configs = ['cpm', 'documentation', 'faber', 'read-only-review', 'strict-typescript'];
+const workflows = ['cross-repo-change', 'faber', 'feature-implementation', 'review-then-fix'];
+
+let root: string;
+beforeAll(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), 'cca template ')));
+  for (const name of ['api', 'web', 'worker']) mkdirSync(join(root, 'services', name), { recursive: true });
+});
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+function loadPrompt(name: string): PromptTemplate {
+  const loaded = loadPromptTemplate(world, join(shipped, 'prompts', `${name}.md`));
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
+  return loaded.value;
+}
+
+function loadConfig(name: string): ConfigTemplate {
+  const loaded = loadConfigTemplate(world, join(shipped, 'configs', name));
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
+  return loaded.value;
+}
+
+/** Values as somebody gives them who gives only what is required. */
+function least(variables: readonly VariableSpec[]): Record<string, string> {
+  const given = variables.filter(({ required }) => required).map((spec) => [spec.name, `(${spec.name})`]);
+  const { values, problems } = resolveVariables(variables, Object.fromEntries(given), { world, folder: root });
+  expect(problems).toEqual([]);
+  return values;
+}
+
+test('what is there is what the documentation says, and findable under its names', () => {
+  const listed = listTemplates(world, places([])).map(({ template }) => `${template.kind} ${template.name}`);
+  expect(listed).toEqual([
+    ...prompts.map((name) => `prompt ${name}`),
+    ...configs.map((name) => `config ${name}`),
+    ...workflows.map((name) => `workflow ${name}`),
+  ]);
+  expect(findTemplate(world, places([]), 'config', 'typescript-strict')).toMatchObject({
+    value: { name: 'strict-typescript' },
+  });
+  const docs = readFileSync(join(packageRoot, 'docs', 'templates.md'), 'utf8');
+  for (const name of [...prompts, ...configs, ...workflows]) expect(docs).toContain(`\`${name}\``);
+});
+
+test('S18: those of the specification are there under its names', () => {
+  const named = [
+    ...(['code-review', 'implement-feature'] as const).map((name) => ['prompt', name] as const),
+    ...(['strict-typescript', 'typescript-strict', 'documentation'] as const).map((name) => ['config', name] as const),
+    ['workflow', 'feature-implementation'] as const,
+  ];
+  for (const [kind, name] of named)
+    expect([name, findTemplate(world, places([]), kind, name).ok]).toEqual([name, true]);
+});
+
+test('code-review has the variables of the specification', () => {
+  const [path, areas, ...others] = loadPrompt('code-review').variables;
+  expect(others).toEqual([]);
+  expect(path).toMatchObject({ name: 'file_path', required: true });
+  expect(areas).toMatchObject({ name: 'focus_areas', default: 'security, performance, readability' });
+});
+
+describe.each(prompts)('prompt %s', (name) => {
+  test('needs only its required variables and uses all of them', () => {
+    const prompt = loadPrompt(name);
+    expect(prompt.name).toBe(name);
+    expect(prompt.description.length).toBeGreaterThan(10);
+    expect(prompt.variables.filter(({ required }) => required)).toHaveLength(1);
+    const rendered = renderPrompt(prompt, least(prompt.variables), () => undefined);
+    expect(rendered).toMatchObject({ problems: [], later: [] });
+    expect(rendered.text).not.toContain('{{');
+    for (const { name: variable, default: fallback, required } of prompt.variables) {
+      expect(rendered.text).toContain(required ? `(${variable})` : (fallback ?? ''));
+      const marked = { ...least(prompt.variables), [variable]: '<MARK>' };
+      expect(renderPrompt(prompt, marked, () => undefined).text).toContain('<MARK>');
+    }
+  });
+
+  test('says the boundaries and what the final answer has to hold', () => {
+    const { text } = loadPrompt(name).body;
+    expect(text).toContain('## Boundaries');
+    expect(text).toContain('## Final answer');
+    expect(text).toMatch(/## How to (?:check|work)/);
+  });
+});
+
+test('one name means one thing: a variable of several templates has one default', () => {
+  const defaults = new Map<string, Set<string | undefined>>();
+  const all = [...prompts.map(loadPrompt), ...configs.map(loadConfig)].flatMap(({ variables }) => variables);
+  for (const spec of all) defaults.set(spec.name, (defaults.get(spec.name) ?? new Set()).add(spec.default));
+  // What tests go for is not what reviews look at; what must stay is said for each kind of change.
+  for (const name of ['focus_areas', 'boundaries', 'check_command']) defaults.delete(name);
+  for (const [name, values] of defaults) expect([name, values.size]).toEqual([name, 1]);
+});
+
+describe.each(configs)('config %s', (name) => {
+  test('needs no variable, and claude takes its settings', () => {
+    const config = loadConfig(name);
+    expect(config.description.length).toBeGreaterThan(10);
+    const { files, problems } = renderConfigTemplate(config, least(config.variables), () => undefined);
+    expect(problems).toEqual([]);
+    const texts = new Map(files.map(({ path, bytes }) => [path, Buffer.from(bytes).toString('utf8')]));
+    expect(texts.has('CLAUDE.md')).toBe(true);
+    const settings = texts.get('settings.json') ?? '';
+    expect(readBackCheck('settings.json', settings)).toMatchObject({ ok: true });
+    expect(JSON.parse(settings).permissions.deny).toContain('Read(**/.env)');
+    for (const text of texts.values()) expect(text).not.toContain('{{');
+    for (const [path, text] of texts) if (/^(?:commands|skills|agents)\//.test(path)) expect(text).toMatch(/^---\n/);
+  });
+
+  test('what its CLAUDE.md names is there', () => {
+    const config = loadConfig(name);
+    const paths = config.files.map(({ path }) => path);
+    const file = config.files.find(({ path }) => path === 'CLAUDE.md');
+    const text = Buffer.from(file?.bytes ?? []).toString('utf8');
+    for (const [, command] of text.matchAll(/`\/([a-z-]+)`/g)) expect(paths).toContain(`commands/${command}.md`);
+    for (const [, skill] of text.matchAll(/skill `([a-z-]+)`/g)) expect(paths).toContain(`skills/${skill}/SKILL.md`);
+    for (const [, agent] of text.matchAll(/agent `([a-z-]+)`/g)) expect(paths).toContain(`agents/${agent}.md`);
+    // Those of FABER are there under their first names as well.
+    const named = paths.filter((path) => /^(?:commands|skills|agents)\/(?!fractary-faber\/)/.test(path));
+    expect(named.length).toBeGreaterThan(0);
+    for (const path of named) expect(text).toContain(path.replace(/\/SKILL\.md$|\.md$/, '').replace(/^\w+\//, ''));
+  });
+});
+
+test('read-only-review refuses every tool that writes', () => {
+  const file = loadConfig('read-only-review').files.find(({ path }) => path === 'settings.json');
+  const { permissions } = JSON.parse(Buffer.from(file?.bytes ?? []).toString('utf8'));
+  expect(permissions.deny).toEqual(
+    expect.arrayContaining(['Edit', 'Write', 'NotebookEdit', 'Bash(rm:*)', 'Bash(git commit:*)']),
+  );
+  expect(permissions.allow.filter((rule: string) => permissions.deny.includes(rule))).toEqual([]);
+});
+
+const repositoryOf = (folder: string) => `${folder}/.git`;
+
+const given: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'cross-repo-change': { change: 'Use the shared logger', projects: 'services/*' },
+  'feature-implementation': { feature: 'Reset a password by mail', project: 'services/api' },
+  'review-then-fix': { file_path: 'src/auth', project: 'services/api' },
+  faber: { work_id: '258', work: 'Reset a password by mail', project: 'services/api' },
+};
+
+function load(name: string, more: Readonly<Record<string, string>> = {}): WorkflowDraft {
+  const file = join(shipped, 'workflows', `${name}.yaml`);
+  const text = readFileSync(file, 'utf8');
+  const common = { file, text, name, baseFolder: root, home: undefined, places };
+  expect(validateWorkflowFile(world, common)).toEqual([]);
+  const loaded = loadWorkflow({ ...common, world, given: { ...given[name], ...more }, repositoryOf });
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
+  return loaded.value;
+}
+
+describe.each(workflows)('workflow %s', (name) => {
+  test('loads over projects, with a cap, and every session but the first hears of another', () => {
+    const draft = load(name);
+    expect(draft.slug).toBe(name);
+    expect(draft.config.maxBudgetUsd).toBeGreaterThan(0);
+    expect(draft.description.length).toBeGreaterThan(10);
+    for (const { definition, dependsOn, references } of draft.sessions) {
+      expect(definition.description).not.toBe('');
+      expect(references.length > 0).toBe(dependsOn.length > 0);
+      const blank = references.reduceRight(
+        (text, { at, length }) => text.slice(0, at) + text.slice(at + length),
+        definition.prompt,
+      );
+      expect(blank).not.toContain('{{');
+    }
+  });
+
+  test('says which variables it needs', () => {
+    const file = join(shipped, 'workflows', `${name}.yaml`);
+    const text = readFileSync(file, 'utf8');
+    const loaded = loadWorkflow({
+      ...{ world, file, text, name, baseFolder: root, home: undefined, places, repositoryOf },
+      given: {},
+    });
+    const messages = loaded.ok ? [] : loaded.problems.map(({ message }) => message);
+    const required = Object.keys(given[name] ?? {}).filter((variable) => variable !== 'project');
+    expect(required.filter((variable) => messages.some((message) => message.includes(`"${variable}"`)))).toEqual(
+      required,
+    );
+  });
+});
+
+test.each([
+  ['cross-repo-change', 'change-web'],
+  ['feature-implementation', 'implement'],
+  ['review-then-fix', 'fix'],
+])('%s: a command may judge the work of %s, and never that of sessions that only read', (name, key) => {
+  const { sessions } = load(name, { accept_command: 'npm test' });
+  expect(sessions.find((session) => session.key === key)?.definition.accept).toBe('npm test');
+  for (const { definition, configTemplate } of sessions) {
+    if (configTemplate?.name === 'read-only-review') expect(definition.accept).toBeUndefined();
+  }
+  expect(load(name).sessions.filter(({ definition }) => definition.accept !== undefined)).toEqual([]);
+});
+
+test('cross-repo-change makes three sessions for each project, each after its own', () => {
+  const { sessions } = load('cross-repo-change');
+  expect(sessions.map(({ key, dependsOn }) => [key, ...dependsOn].join(' < ')).sort()).toEqual([
+    'change-api < survey-api',
+    'change-web < survey-web',
+    'change-worker < survey-worker',
+    'review-api < change-api',
+    'review-web < change-web',
+    'review-worker < change-worker',
+    'survey-api',
+    'survey-web',
+    'survey-worker',
+  ]);
+  const review = sessions.find(({ key }) => key === 'review-web');
+  expect(review?.definition).toMatchObject({
+    projectPath: join(root, 'services', 'web'),
+    outputSchema: { type: 'object' },
+  });
+  expect(review?.references.flatMap(({ keys }) => keys)).toEqual([
+    'survey-web',
+    ...['change-web', 'change-web', 'change-web'],
+  ]);
+  expect(review?.references.map(({ field }) => field)).toEqual(['result', 'branch', 'diffStat', 'result']);
+});
+
+type Schema = Readonly<Record<string, unknown>>;
+
+/** Every schema in a schema; what is misspelt would make claude leave the whole of it out. */
+function schemas(schema: Schema): Schema[] {
+  const { properties = {}, items } = schema;
+  const inner = [...Object.values(properties as object), ...(items === undefined ? [] : [items])] as Schema[];
+  return [schema, ...inner.flatMap(schemas)];
+}
+
+test('output schemas hold nothing but JSON Schema, and describe closed objects', () => {
+  const known = ['type', 'description', 'properties', 'required', 'items', 'enum', 'additionalProperties'];
+  const all = workflows.flatMap((name) =>
+    load(name).sessions.flatMap(({ definition }) =>
+      definition.outputSchema === undefined ? [] : [definition.outputSchema],
+    ),
+  );
+  expect(all.length).toBeGreaterThan(4);
+  for (const schema of all.flatMap(schemas)) {
+    expect(Object.keys(schema).filter((key) => !known.includes(key))).toEqual([]);
+    const { type, properties = {}, required = [], additionalProperties } = schema;
+    expect(type).toBeString();
+    if (type !== 'object') continue;
+    expect(additionalProperties).toBe(false);
+    expect(required).toEqual(Object.keys(properties as object));
+  }
+});
+
+test('feature-implementation hands the plan on as data', () => {
+  const { sessions } = load('feature-implementation');
+  const implement = sessions.find(({ key }) => key === 'implement');
+  expect(implement?.definition).toMatchObject({ template: 'implement-feature' });
+  expect(implement?.definition.prompt).toContain('Reset a password by mail');
+  expect(implement?.references.map(({ field, path }) => [field, ...(path ?? [])].join('.'))).toEqual([
+    'structured.summary',
+    'structured.steps',
+    'structured.choices',
+  ]);
+});
+
+test('nothing else lies among the templates', () => {
+  expect(
+    readdirSync(shipped)
+      .filter((name) => name !== 'workflow.schema.json')
+      .sort(),
+  ).toEqual(['configs', 'cpm', 'faber', 'fractary-faber', 'plugin', 'prompts', 'workflows']);
+});

@@ -1,0 +1,240 @@
+/**
+ * Promises: a workflow says where its sessions work and how their work is checked, for one or for all; what the
+ * projects say counts where it says nothing; what cannot be is told at its place; no value gets into a shell command.
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import type { SessionDefinition } from '../../../src/core/group.ts';
+import { WorkflowFolder } from '../../support/template/workflow-rig.ts';
+
+let folder: WorkflowFolder;
+beforeEach(() => {
+  folder = new WorkflowFolder();
+});
+afterEach(() => folder.remove());
+
+const api = 'project: ../services/api, prompt: hi';
+const keys = [
+  'isolate',
+  'accept',
+  'acceptRetries',
+  'acceptTimeoutMs',
+  'setup',
+  'setupTimeoutMs',
+  'expectChanges',
+  'noCommit',
+] as const;
+
+function work(definition: SessionDefinition | object | undefined): object {
+  const entries = Object.entries(definition ?? {}).filter(([key]) => (keys as readonly string[]).includes(key));
+  return Object.fromEntries(entries);
+}
+
+/** The work settings of each session. */
+function works(text: string, given: Readonly<Record<string, string>> = {}): object[] {
+  return folder.draft(text, given).sessions.map(({ definition }) => work(definition));
+}
+
+describe('settings', () => {
+  test('of a session, and of the group for those that say nothing', () => {
+    const text = `version: 1
+group: { isolate: worktree, accept: npm test, acceptRetries: 3, setup: npm ci, setupTimeout: 20m, commit: false }
+sessions:
+  a: { ${api} }
+  b: { ${api}, isolate: none, accept: make check, acceptTimeout: 30s }
+  c: { ${api}, accept: false, setup: false, commit: true, expectChanges: true }`;
+    expect(works(text)).toEqual([
+      {
+        isolate: 'worktree',
+        accept: 'npm test',
+        acceptRetries: 3,
+        setup: 'npm ci',
+        setupTimeoutMs: 1_200_000,
+        noCommit: true,
+      },
+      { isolate: 'none', accept: 'make check', acceptRetries: 3, acceptTimeoutMs: 30_000 },
+      { isolate: 'worktree', expectChanges: true },
+    ]);
+  });
+
+  test('the repository is found for each project', () => {
+    const repositories = folder
+      .sessions(`  a: { matrix: { projects: "../services/*" }, prompt: hi }\n  b: { project: .., prompt: hi }`)
+      .map(({ definition }) => definition.repository);
+    const shared = folder.at('services/.git');
+    expect(repositories).toEqual([shared, shared, shared, undefined]);
+  });
+
+  test('shareCheckouts is a setting of the group, and only when it is on', () => {
+    const config = (value: string) =>
+      folder.draft(`version: 1\ngroup: { shareCheckouts: ${value} }\nsessions: { a: { ${api} } }`).config;
+    expect(config('true')).toEqual({ shareCheckouts: true });
+    expect(config('false')).toEqual({});
+  });
+});
+
+describe('commands', () => {
+  const withVars = (command: string) => `version: 1
+vars: { check: "", area: api }
+sessions:
+  a: { ${api}, accept: ${JSON.stringify(command)} }`;
+
+  test('a variable may be the whole command; a blank one says nothing', () => {
+    expect(works(withVars('{{check}}'), { check: "npm test -- --grep '{{x}}'" })).toEqual([
+      { accept: "npm test -- --grep '{{x}}'" },
+    ]);
+    expect(works(withVars('{{check}}'))).toEqual([{}]);
+    expect(works(withVars('{{check}}'), { check: ' \n' })).toEqual([{}]);
+    const matrix = 'matrix: { check: [make a, make b] }, accept: "{{matrix.check}}"';
+    expect(works(`version: 1\nsessions:\n  a: { ${api}, ${matrix} }`)).toEqual([
+      { accept: 'make a' },
+      { accept: 'make b' },
+    ]);
+  });
+
+  test('a value never becomes a part of one', () => {
+    const evil = '$(touch evil)';
+    for (const command of ['npm test -- {{area}}', '"{{area}}"', "make '{{ area }}'", '{{check}}{{area}}']) {
+      const faults = folder.allFaults(withVars(command), { area: evil });
+      expect(faults).toEqual([
+        expect.stringMatching(/^4:\d+ accept: \{\{(area|check)\}\} cannot stand in a shell command/),
+      ]);
+      expect(faults.join()).not.toContain('evil');
+    }
+  });
+
+  test('what is no command', () => {
+    const cases: readonly (readonly [string, string])[] = [
+      ['""', 'accept: the command is blank'],
+      ['" "', 'accept: the command is blank'],
+      ['"a\\0b"', 'accept: the command holds a NUL character'],
+      ['true', 'accept: expected a shell command, or false for none'],
+      ['[npm, test]', 'accept: expected a shell command, or false for none'],
+      ['"{{chekc}}"', 'accept: there is no variable "chekc"; did you mean "check"?'],
+      ['"{{project.name}}"', 'accept: "project.name" is not known here'],
+      ['"{{matrix.name}}"', 'accept: "matrix.name" is not known here: there is no matrix'],
+      ['"{{sessions.a.result}}"', 'accept: "sessions.a.result" can only stand in a prompt'],
+    ];
+    for (const [command, fault] of cases) {
+      const text = `version: 1\nvars: { check: x }\nsessions:\n  a: { ${api}, accept: ${command} }`;
+      expect(folder.allFaults(text)).toEqual([expect.stringContaining(fault)]);
+      expect(
+        folder.allFaults(`version: 1\nvars: { check: x }\ngroup: { accept: ${command} }\nsessions: { a: { ${api} } }`),
+      ).toEqual([expect.stringContaining(fault)]);
+    }
+    const byFolder = `  a: { matrix: { projects: ../services/api }, prompt: hi, accept: "{{matrix.name}}" }`;
+    expect(folder.faults(byFolder)).toEqual([expect.stringContaining('the matrix has no key "name"')]);
+  });
+
+  test('can be validated without values and projects', () => {
+    expect(folder.validate(withVars('{{check}}'))).toEqual([]);
+    expect(
+      folder.validate(`version: 1\nsessions:\n  a: { project: ../nowhere, prompt: hi, isolate: worktree, setup: x }`),
+    ).toEqual([]);
+    expect(folder.validate(withVars('make {{area}}'))).toHaveLength(1);
+  });
+});
+
+describe('what cannot be', () => {
+  test('is told at the key', () => {
+    expect(folder.faults(`  a: { ${api}, isolate: none, setup: npm ci, commit: false }`)).toEqual([
+      '3:68 setup is run in a new worktree only, and the session gets none',
+      '3:84 commit is about worktrees only, and the session gets none',
+    ]);
+    expect(folder.faults(`  a: { ${api}, acceptRetries: 2, acceptTimeout: 5m, setupTimeout: 5m }`)).toEqual([
+      expect.stringContaining('acceptRetries means nothing without an accept command'),
+      expect.stringContaining('acceptTimeout means nothing without an accept command'),
+      expect.stringContaining('setupTimeout means nothing without a setup command'),
+    ]);
+    expect(folder.faults(`  a: { ${api}, acceptRetries: 11 }`)).toHaveLength(1);
+    expect(folder.faults(`  a: { ${api}, isolate: yes }`)).toHaveLength(1);
+  });
+
+  test('a worktree without a repository', () => {
+    const why = `isolate: worktree takes a git repository, and ${folder.path} is in none`;
+    expect(folder.faults('  a: { project: .., prompt: hi, isolate: worktree }')).toEqual([`3:42 ${why}`]);
+    expect(
+      folder.allFaults('version: 1\ngroup: { isolate: worktree }\nsessions:\n  a: { project: .., prompt: hi }'),
+    ).toEqual([`4:6 group: ${why}`]);
+    expect(folder.faults('  a: { project: .., prompt: hi, expectChanges: true }')).toEqual([
+      '3:48 expectChanges takes a git repository, and the project is in none',
+    ]);
+  });
+
+  test('a branch of a session that surely has none', () => {
+    const faults = (first: string, group = '{}') =>
+      folder.allFaults(
+        `version: 1\ngroup: ${group}\nsessions:\n  a: { ${first}, prompt: hi }\n` +
+          '  b: { project: .., dependsOn: a, prompt: "{{sessions.a.branch}}, {{sessions.a.diffStat}}" }',
+      );
+    const services = 'project: ../services/api';
+    const none = '"a" works in the project folder itself (isolate: none), so it has no branch';
+    expect(faults(services)).toEqual([]);
+    expect(faults(`${services}, isolate: worktree`, '{ isolate: none }')).toEqual([]);
+    expect(faults(`${services}, isolate: none`)).toEqual([
+      expect.stringContaining(none),
+      expect.stringContaining(none),
+    ]);
+    expect(faults(services, '{ isolate: none }')).toHaveLength(2);
+    // Without a repository there may be none either, but a shared workflow cannot know.
+    expect(faults('project: ..')).toEqual([]);
+  });
+
+  test('.branch and .diffStat are one text each', () => {
+    const prompt = '{{sessions.a.branch.x}} {{sessions.a.diffStat[0]}} {{sessions.a.brunch}}';
+    const text = `  a: { ${api} }\n  b: { project: .., dependsOn: a, prompt: "${prompt}" }`;
+    expect(folder.faults(text)).toEqual([
+      expect.stringContaining('.branch is one text, so nothing can follow it'),
+      expect.stringContaining('.diffStat is one text, so nothing can follow it'),
+      expect.stringContaining('a session has no "brunch"; did you mean "branch"?'),
+    ]);
+  });
+});
+
+describe("the projects' own files", () => {
+  const write = (project: string, text: string) =>
+    folder.write(`services/${project}/.claude-code-agent/project.yaml`, text);
+
+  test('count where neither session nor group says anything, and are told once', () => {
+    const file = write('api', 'accept: npm test\nsetup: npm ci\nisolate: worktree\nacceptTimeout: 1m\n');
+    write('web', 'accept: false');
+    const text = (more: string, group = '{}') =>
+      `version: 1\ngroup: ${group}\nsessions:\n` +
+      `  a: { matrix: { projects: "../services/*", n: [x, y] }, prompt: hi${more} }`;
+    const draft = folder.draft(text(''));
+    expect(draft.sessions.map(({ definition }) => work(definition))).toEqual([
+      ...Array(2).fill({ isolate: 'worktree', accept: 'npm test', acceptTimeoutMs: 60_000, setup: 'npm ci' }),
+      ...Array(4).fill({}),
+    ]);
+    expect(draft.projectCommands).toEqual([
+      { file, key: 'accept', command: 'npm test' },
+      { file, key: 'setup', command: 'npm ci' },
+    ]);
+    const own = folder.draft(text(', accept: make', '{ setup: false }'));
+    expect(work(own.sessions[0]?.definition)).toEqual({ isolate: 'worktree', accept: 'make', acceptTimeoutMs: 60_000 });
+    expect(own.projectCommands).toEqual([]);
+  });
+
+  test('their problems are told with their own name, once', () => {
+    const file = write('api', 'acept: x\n');
+    const loaded = folder.load(
+      'version: 1\nsessions: { a: { project: ../services/api, prompt: hi, matrix: { n: [x, y] } } }',
+    );
+    expect(loaded).toEqual({
+      ok: false,
+      problems: [{ file, line: 1, column: 1, message: 'the project file has no "acept"; did you mean "accept"?' }],
+    });
+  });
+
+  test('that ask for a worktree where there is no repository are named', () => {
+    const file = folder.write('.claude-code-agent/project.yaml', 'isolate: worktree');
+    expect(folder.faults('  a: { project: .., prompt: hi }')).toEqual([
+      `3:6 ${file}: isolate: worktree takes a git repository, and ${folder.path} is in none`,
+    ]);
+    expect(folder.sessions('  a: { project: .., prompt: hi, isolate: none }')).toHaveLength(1);
+  });
+
+  test('are not looked at where there are no values', () => {
+    write('api', 'nonsense: true');
+    expect(folder.validate(`version: 1\nsessions: { a: { ${api} } }`)).toEqual([]);
+  });
+});

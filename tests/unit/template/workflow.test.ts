@@ -1,0 +1,305 @@
+/**
+ * Promises: a workflow that is right becomes exactly the sessions it describes, each text filled in once, with the
+ * places for later results where they stand in the prompt. Not covered: how a group is made of the drafts.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { fillLater } from '../../../src/template/render.ts';
+import { fc } from '../../support/property.ts';
+import { exampleWorkflow, WorkflowFolder } from '../../support/template/workflow-rig.ts';
+
+let folder: WorkflowFolder;
+beforeAll(() => {
+  folder = new WorkflowFolder();
+});
+afterAll(() => folder.remove());
+
+describe('the example', () => {
+  test('the group', () => {
+    const { slug, name, description, config, template, configTemplate, variables, workflow } = folder.draft(
+      exampleWorkflow,
+      { ticket: 'ABC-12' },
+    );
+    expect({ slug, name, description, template, variables }).toEqual({
+      slug: 'cross-repo-change',
+      name: 'Change ABC-12 everywhere',
+      description: 'One change in every service',
+      template: 'wrap',
+      variables: { ticket: 'ABC-12', area: 'api' },
+    });
+    expect(config).toEqual({
+      model: 'sonnet',
+      maxBudgetUsd: 20,
+      onBudgetExceeded: 'pause',
+      warningThreshold: 0.8,
+      maxConcurrentSessions: 4,
+      commandsAtOnce: 2,
+      errorThreshold: 2,
+      pauseOnError: true,
+      respectDependencies: true,
+      onLimit: 'wait',
+      warmCache: false,
+      shareCheckouts: true,
+    });
+    expect(configTemplate?.name).toBe('house');
+    const digest = new Bun.CryptoHasher('sha256').update(exampleWorkflow).digest('hex');
+    expect(workflow).toEqual({ name: 'cross-repo-change', origin: 'flow.yaml', digest });
+  });
+
+  test('its sessions, each after those it waits for', () => {
+    const { sessions } = folder.draft(exampleWorkflow, { ticket: 'ABC-12' });
+    const changes = ['api', 'core', 'web'].flatMap((name) => [`change-${name}-a`, `change-${name}-b`]);
+    expect(sessions.map(({ key }) => key)).toEqual([
+      'analyze-api',
+      'analyze-core',
+      'analyze-web',
+      ...changes,
+      'report',
+    ]);
+    expect(sessions.at(-1)?.dependsOn).toEqual(changes);
+    expect(sessions[4]?.dependsOn).toEqual(['analyze-api']);
+    expect(sessions.map(({ configTemplate }) => configTemplate?.name ?? '-').join(' ')).toBe(
+      '- - - strict strict strict strict strict strict -',
+    );
+  });
+
+  test('one of them in full', () => {
+    const change = folder.draft(exampleWorkflow, { ticket: 'ABC-12' }).sessions[4];
+    const place = '{{sessions.analyze[matrix.project].structured.uses[0]}}';
+    const prompt = `Build ABC-12 (plain) in api.\nKnown: ${place}`;
+    expect(change?.definition).toEqual({
+      name: 'change-api-b',
+      description: '',
+      projectPath: folder.at('services/api'),
+      prompt,
+      template: 'implement',
+      variables: { area: 'api', feature: 'ABC-12', style: 'plain' },
+      config: {
+        generateSettings: true,
+        generateCommands: true,
+        generateMcpConfig: false,
+        generateClaudeMd: true,
+        settingsOverride: { model: 'opus' },
+        inheritFromGroup: true,
+      },
+      model: 'opus',
+      permissionMode: 'acceptEdits',
+      allowedTools: ['Edit', 'Bash(git log:*)'],
+      maxBudgetUsd: 1,
+      retries: 1,
+      timeoutMs: 1_800_000,
+      stallTimeoutMs: 600_000,
+      repository: folder.at('services/.git'),
+      isolate: 'worktree',
+      accept: 'api',
+      acceptRetries: 0,
+      acceptTimeoutMs: 30_000,
+      setup: 'make deps',
+      setupTimeoutMs: 3_600_000,
+      expectChanges: true,
+    });
+    expect(change?.references).toEqual([
+      {
+        at: prompt.indexOf(place),
+        length: place.length,
+        keys: ['analyze-api'],
+        field: 'structured',
+        path: ['uses', '0'],
+      },
+    ]);
+  });
+
+  test('what a session says of trust, memory and processes counts before what the group says', () => {
+    const text = `version: 1
+group: { untrusted: true, memory: 500, maxProcesses: 200 }
+sessions:
+  a: { project: .., prompt: hi }
+  b: { project: .., prompt: hi, untrusted: false, memory: 2000, maxProcesses: 64 }
+`;
+    const bounds = folder.draft(text).sessions.map(({ definition }) => {
+      const { untrusted, memoryBytes, maxProcesses } = definition;
+      return [untrusted, memoryBytes, maxProcesses];
+    });
+    expect(bounds).toEqual([
+      [true, 500_000_000, 200],
+      [undefined, 2_000_000_000, 64],
+    ]);
+  });
+
+  test('can be validated without values and without projects', () => {
+    expect(folder.validate(exampleWorkflow.replaceAll('../services/*', '../nowhere/*'))).toEqual([]);
+  });
+
+  test('with Windows line ends and a byte order mark it is the same', () => {
+    const given = { ticket: 'x' };
+    const odd = folder.draft(`\ufeff${exampleWorkflow.replaceAll('\n', '\r\n')}`, given);
+    const plain = folder.draft(exampleWorkflow, given);
+    expect({ ...odd, workflow: null }).toEqual({ ...plain, workflow: null });
+  });
+});
+
+describe('the least there can be', () => {
+  test('name, title and description have defaults', () => {
+    const draft = folder.draft('version: 1\nsessions: { a: { project: .., prompt: hi } }');
+    expect(draft).toMatchObject({ slug: 'flow', name: 'flow', description: '', config: {}, variables: {} });
+    expect(draft.sessions).toEqual([
+      {
+        key: 'a',
+        definition: { name: 'a', description: '', projectPath: folder.path, prompt: 'hi' },
+        dependsOn: [],
+        references: [],
+      },
+    ]);
+  });
+
+  test('sessions may be called as a property of every object', () => {
+    const names = ['constructor', 'toString', 'hasOwnProperty', 'valueOf'];
+    const text = names.map((name, index) => {
+      const after = index === 0 ? '' : `, dependsOn: ${names[index - 1]}`;
+      return `  ${name}: { project: .., prompt: hi${after} }`;
+    });
+    expect(folder.sessions(text.join('\n')).map(({ key }) => key)).toEqual(names);
+  });
+});
+
+describe('prompt beside template', () => {
+  const prompts = (text: string) => folder.sessions(text).map(({ definition }) => definition);
+
+  test('fills its {{prompt}}', () => {
+    expect(prompts('  a: { project: .., template: wrap, prompt: "say {{session.name}}" }')[0]).toMatchObject({
+      prompt: 'Do: say a',
+      template: 'wrap',
+    });
+  });
+
+  test('replaces a template that has none', () => {
+    const [replaced] = prompts('  a: { project: .., template: implement, prompt: hi }');
+    expect(replaced?.prompt).toBe('hi');
+    expect(replaced?.template).toBeUndefined();
+  });
+
+  test('of the group', () => {
+    const draft = folder.draft('version: 1\ngroup: { template: wrap }\nsessions: { a: { project: .., prompt: hi } }');
+    expect(draft.sessions[0]?.definition).toMatchObject({ prompt: 'Do: hi', template: 'wrap' });
+  });
+
+  test('places of both stay where they stand', () => {
+    folder.write(
+      'templates/prompts/both.md',
+      'A {{sessions.one.result}} {{prompt}} B {{sessions.one.result}} {{prompt}} C',
+    );
+    const text =
+      '  one: { project: .., prompt: hi }\n' +
+      '  two: { project: .., template: both, dependsOn: one, prompt: "<{{sessions.one.result}}>" }';
+    const { definition, references } = folder.sessions(text)[1] ?? { definition: { prompt: '' }, references: [] };
+    const places = references.map(({ at, length }) => ({ name: '', at, length }));
+    expect(fillLater(definition.prompt, places, ['1', '2', '3', '4'])).toBe('A 1 <2> B 3 <4> C');
+  });
+});
+
+describe('variables', () => {
+  test('the session wins over the workflow, and the workflow over the template', () => {
+    const text =
+      'version: 1\nvars: { feature: flow, style: bold }\nsessions:\n  a: { project: .., template: ' +
+      'plain, vars: { style: thin } }';
+    folder.write(
+      'templates/prompts/plain.md',
+      '---\nvariables:\n  - {name: feature, default: x}\n  - {name: style}\n  - {name: kind, default: ' +
+        'k}\n---\n{{feature}} {{style}} {{kind}}',
+    );
+    expect(folder.draft(text).sessions[0]?.definition).toMatchObject({
+      prompt: 'flow thin k',
+      variables: { feature: 'flow', style: 'thin', kind: 'k' },
+    });
+  });
+
+  test('what is filled in is never looked at again', () => {
+    const value = '{{area}} $& {{sessions.a.result}} \\{{x}}';
+    const text =
+      'version: 1\nvars: { area: api, x: "" }\nsessions:\n  a: { project: .., prompt: "<{{x}}>" }\n  ' +
+      'b: { project: .., template: wrap, prompt: "[{{x}}]" }';
+    const { sessions } = folder.draft(text, { x: value });
+    expect(sessions.map(({ definition }) => definition.prompt)).toEqual([`<${value}>`, `Do: [${value}]`]);
+    expect(sessions.flatMap(({ references }) => references)).toEqual([]);
+  });
+
+  test('one pass for any value, in prompt, template and both', () => {
+    const text =
+      'version: 1\nvars: { x: "" }\nsessions:\n  a: { project: .., prompt: "<{{x}}>" }\n  b: { ' +
+      'project: .., template: wrap, prompt: "[{{x}}]" }';
+    const value = fc.string({
+      unit: fc.constantFrom('{', '}', '{{x}}', '{{prompt}}', '\\', '$', '&', 'a', '[', '{{sessions.a.result}}'),
+    });
+    fc.assert(
+      fc.property(value, (x) => {
+        const { sessions } = folder.draft(text, { x });
+        expect(sessions.map(({ definition }) => definition.prompt)).toEqual([`<${x}>`, `Do: [${x}]`]);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test('files are read once: their contents are no path any more', () => {
+    folder.write('flow/ticket.md', 'Mend the gate');
+    folder.write(
+      'templates/prompts/ticket.md',
+      '---\nvariables: [{name: ticket, type: file, required: true}]\n---\n{{ticket}}!',
+    );
+    const text =
+      'version: 1\nvars: { ticket: { type: file, required: true } }\nsessions: { a: { project: .., ' +
+      'template: ticket } }';
+    expect(folder.draft(text, { ticket: 'ticket.md' }).sessions[0]?.definition.prompt).toBe('Mend the gate!');
+  });
+
+  test('a long or many-lined value makes one line of a title', () => {
+    const text =
+      'version: 1\ntitle: "T {{x}}"\nvars: { x: "" }\nsessions: { a: { project: .., prompt: hi, ' +
+      'description: "{{x}}" } }';
+    const draft = folder.draft(text, { x: `a\n b\t${'c'.repeat(1_000)}` });
+    expect(draft.name).toMatch(/^T a b c+…$/);
+    expect(draft.sessions[0]?.definition.description).toMatch(/^a b c+…$/);
+  });
+});
+
+describe('CLAUDE.md', () => {
+  test('is named by path or by prompt template, and filled in', () => {
+    folder.write('flow/notes.md', 'Notes of {{session.name}} for {{matrix.x}}: {{area}}.\n');
+    folder.write('templates/prompts/rules.md', 'Rules of {{project.name}}');
+    const text =
+      'version: 1\nvars: { area: api }\nsessions:\n' +
+      '  a: { project: .., prompt: hi, matrix: { x: [one] }, config: { claudeMdTemplate: ./notes.md } }\n' +
+      '  b: { project: ../services/api, prompt: hi, config: { claudeMdTemplate: rules } }';
+    expect(folder.draft(text).sessions.map(({ definition }) => definition.config)).toEqual([
+      { claudeMdTemplate: './notes.md', claudeMdText: 'Notes of a-one for one: api.' },
+      { claudeMdTemplate: 'rules', claudeMdText: 'Rules of api' },
+    ]);
+  });
+});
+
+describe('where templates are found', () => {
+  test('by path, seen from the workflow, and kept as a path that means the same from anywhere', () => {
+    folder.write('flow/mine/task.md', 'Mine: {{prompt}}');
+    folder.write('flow/mine/config/CLAUDE.md', 'Mine');
+    const text =
+      'version: 1\ngroup: { template: ./mine/task.md, configTemplate: mine/config }\n' +
+      'sessions: { a: { project: .., prompt: hi, configTemplate: ./mine/config/ } }';
+    const draft = folder.draft(text);
+    const path = folder.at('flow/mine/task.md');
+    expect(draft.sessions[0]?.definition).toMatchObject({ prompt: 'Mine: hi', template: path });
+    expect([draft.template, draft.configTemplate?.name, draft.sessions[0]?.configTemplate?.name]).toEqual([
+      path,
+      'config',
+      'config',
+    ]);
+    expect(folder.allFaults(text.replace('task.md', 'tsk.md'))).toEqual([
+      `2:20 ${folder.at('flow/mine/tsk.md')} does not exist`,
+    ]);
+  });
+
+  test("the project's own come before those beside the workflow, and these before the user's", () => {
+    folder.write('services/api/.claude-code-agent/templates/prompts/where.md', 'project');
+    folder.write('flow/.claude-code-agent/templates/prompts/where.md', 'workflow');
+    folder.write('templates/prompts/where.md', 'user');
+    const text = '  a: { template: where, matrix: { projects: [../services/api, ../services/web] } }';
+    expect(folder.sessions(text).map(({ definition }) => definition.prompt)).toEqual(['project', 'workflow']);
+  });
+});

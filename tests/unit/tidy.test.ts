@@ -1,0 +1,366 @@
+/**
+ * Promises: the rules of docs/architecture.md hold for the whole tree. Every rule is also shown a planted violation, so
+ * that a rule which has gone blind is noticed.
+ */
+import { describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { commandsInTexts } from '../support/advice-sites.ts';
+import * as rules from '../support/tidy-rules.ts';
+import {
+  blankComments,
+  blankOut,
+  functionsOf,
+  importsOf,
+  readSources,
+  type SourceFile,
+} from '../support/tidy-source.ts';
+
+const root = join(import.meta.dir, '../..');
+const code = /\.tsx?$/;
+const src = readSources(root, ['src'], code);
+const tests = readSources(root, ['tests'], code);
+const all = readSources(root, ['src', 'tests', 'bench', 'scripts', 'examples'], code);
+const texts = readSources(
+  root,
+  ['src', 'tests', 'bench', 'scripts', 'examples', 'docs', 'templates', 'bin', '.ci', 'README.md', 'package.json'],
+  /(^|\/)[\w.-]+\.(tsx?|md|sh|json|ya?ml|txt)$|^(bin|\.ci)\//,
+);
+
+const architecture = texts.find(({ path }) => path === 'docs/architecture.md')?.text ?? '';
+
+/** A tree of the given files, for planted violations. */
+function tree(files: Readonly<Record<string, string>>): SourceFile[] {
+  return Object.entries(files).map(([path, text]) => ({ path, text }));
+}
+
+describe('the tree', () => {
+  test('is read', () => {
+    expect(src.map(({ path }) => path)).toContain('src/core/state.ts');
+    expect(texts.map(({ path }) => path)).toContain('package.json');
+  });
+  test('imports go one way', () => expect(rules.checkLayers(src)).toEqual([]));
+  test('front ends know groups through app', () => expect(rules.checkFrontEnds(src)).toEqual([]));
+  test('no imports go in a circle', () => expect(rules.checkCircles(src)).toEqual([]));
+  test('only src/system touches the system', () => expect(rules.checkBannedCalls(src)).toEqual([]));
+  test('every exception is still needed', () => expect(rules.checkExceptions(src)).toEqual([]));
+  test('files, functions and lines are short', () => expect(rules.checkSizes(all)).toEqual([]));
+  test('no file is dead', () => expect(rules.checkDeadFiles(src)).toEqual([]));
+  test('hooks and runners start light', () => expect(rules.checkWeight(src)).toEqual([]));
+  test('every file says what it is', () => expect(rules.checkHeaders(all)).toEqual([]));
+  test('every folder says what it is for', () => expect(rules.checkFolders(src)).toEqual([]));
+  test('no folder is a drawer', () => expect(rules.checkModules(src)).toEqual([]));
+  test('the table of folders is true', () => expect(rules.checkArchitecture(src, architecture)).toEqual([]));
+  test('every event and failure has a doc line', () => expect(rules.checkUnions(src)).toEqual([]));
+  test('nothing is left over', () => expect(rules.checkLeftovers(all)).toEqual([]));
+  test('no path of one machine', () => expect(rules.checkMachinePaths(texts)).toEqual([]));
+  test('commands are advised as data, and nothing looks for them in sentences', () => {
+    const program = src.find(({ path }) => path === 'src/cli/entries.ts')?.text ?? '';
+    expect(commandsInTexts(src, program)).toEqual([]);
+  });
+  test('no test is switched off', () => expect(rules.checkTestSwitches(tests)).toEqual([]));
+});
+
+test('a table of folders that says something else is told', () => {
+  const check = (doc: string) => rules.checkArchitecture(src, doc);
+  expect(check('').length).toBe(16);
+  expect(check(architecture.replace('| `state.ts` |', '| `graph.ts` |'))).toHaveLength(1);
+  expect(check(architecture.replace('| core, system, store |', '| core, store |'))).toHaveLength(1);
+  expect(check(architecture.replace('| nothing of ours |', '| system |'))).toHaveLength(1);
+});
+
+describe('imports', () => {
+  const importing = (path: string, line: string) => rules.checkLayers(tree({ [path]: `/** x */\n${line}\n` }));
+
+  test.each([
+    ['src/core/a.ts', "import { b } from '../system/b.ts';"],
+    ['src/core/a.ts', "import type { B } from '../system/b.ts';"],
+    ['src/core/a.ts', "export * from '../store/b.ts';"],
+    ['src/core/a.ts', "import { join } from 'node:path';"],
+    ['src/core/a.ts', "import { z } from 'zod';"],
+    ['src/system/a.ts', "import { b } from '../store/b.ts';"],
+    ['src/store/a.ts', "import { b } from '../claude/b.ts';"],
+    ['src/claude/a.ts', "import { b } from '../git/b.ts';"],
+    ['src/claude/a.ts', "import {\n  b,\n  c,\n} from '../runner/b.ts';"],
+    ['src/worker/a.ts', "import { b } from '../runner/b.ts';"],
+    ['src/runner/a.ts', "import { b } from '../rehearsal/b.ts';"],
+    ['src/runner/a.ts', "import { Reporter } from '../view/reporter.ts';"],
+    ['src/view/a.ts', "import { b } from '../store/b.ts';"],
+    ['src/rehearsal/a.ts', "const b = await import('../cli/b.ts');"],
+    ['src/cli/commands/a.ts', "import { b } from '../../main.ts';"],
+    ['src/cli/a.ts', "import '../../tests/support/preload.ts';"],
+    ['src/cli/a.ts', "import { readFileSync } from 'node:fs';"],
+    ['src/store/a.ts', "import { dlopen } from 'bun:ffi';"],
+    ['src/app/a.ts', "import { b } from '../cli/b.ts';"],
+    ['src/app/a.ts', "import { b } from '../library/b.ts';"],
+    ['src/helpers/a.ts', ''],
+  ])('%s may not: %s', (path, line) => expect(importing(path, line)).toHaveLength(1));
+
+  test.each([
+    ['src/core/a.ts', "import { b } from './b.ts';"],
+    ['src/core/a.ts', "// import { b } from '../system/b.ts';"],
+    ['src/system/a.ts', "import { readFileSync } from 'node:fs';"],
+    ['src/runner/a.ts', "import type { Reporter } from '../view/reporter.ts';"],
+    ['src/cli/commands/a.ts', "import { b } from '../../app/b.ts';"],
+    ['src/main.ts', "import { b } from './cli/b.ts';"],
+  ])('%s may: %s', (path, line) => expect(importing(path, line)).toEqual([]));
+});
+
+test('a front end that reads a group by itself is a problem, and so is an exception that nothing needs', () => {
+  const told = (path: string, line: string) => rules.checkFrontEnds(tree({ [path]: `/** x */\n${line}\n` }));
+  expect(told('src/cli/a.ts', "import { loadGroup } from '../store/group-store.ts';")).toHaveLength(1);
+  expect(told('src/cli/commands/a.ts', "const b = await import('../../runner/run-group.ts');")).toHaveLength(1);
+  expect(told('src/cli/a.ts', "import { LocalHost } from '../worker/local-host.ts';")).toHaveLength(1);
+  expect(told('src/library/a.ts', "import type { GroupWriter } from '../store/group-writer.ts';")).toHaveLength(1);
+  expect(told('src/index.ts', "export * from './runner/facts.ts';")).toHaveLength(1);
+  expect(told('src/cli/a.ts', "import { submit } from '../app/submit.ts';")).toEqual([]);
+  expect(told('src/app/a.ts', "import { loadGroup } from '../store/group-store.ts';")).toEqual([]);
+  const ofFrontEnds = src.filter(({ path }) => path.startsWith('src/cli/')).flatMap((file) => importsOf(file));
+  const unused = rules.frontEndExceptions.filter(({ target }) => !ofFrontEnds.some((one) => target.test(one.target)));
+  expect(unused).toEqual([]);
+});
+
+describe('circles of imports', () => {
+  const files = (...lines: readonly (readonly [path: string, line: string])[]) =>
+    rules.checkCircles(tree(Object.fromEntries(lines.map(([path, line]) => [path, `/** x */\n${line}\n`]))));
+
+  test('two files, also for a type alone, and a file that imports itself', () => {
+    const there = ['src/core/a.ts', "import type { B } from './b.ts';"] as const;
+    const back = ['src/core/b.ts', "export { a } from './a.ts';"] as const;
+    expect(files(there, back)).toEqual([
+      expect.stringMatching(/^src\/core\/a.ts -> src\/core\/b.ts -> src\/core\/a.ts:/),
+    ]);
+    expect(files(['src/core/a.ts', "const a = await import('./a.ts');"])).toHaveLength(1);
+  });
+
+  test('three files in a loop are told once, beside one that only looks on', () => {
+    const loop = [
+      ['src/core/a.ts', "import { b } from './b.ts';"],
+      ['src/core/b.ts', "import { c } from '../system/c.ts';"],
+      ['src/system/c.ts', "import { a } from '../core/a.ts';"],
+      ['src/core/d.ts', "import { a } from './a.ts';"],
+    ] as const;
+    expect(files(...loop)).toHaveLength(1);
+  });
+
+  test('two ways to one file are no circle', () => {
+    const both = "import { b } from './b.ts';\nimport { c } from './c.ts';";
+    expect(files(['src/core/a.ts', both], ['src/core/b.ts', "import './c.ts';"], ['src/core/c.ts', ''])).toEqual([]);
+  });
+});
+
+describe('calls', () => {
+  const calling = (path: string, line: string) => rules.checkBannedCalls(tree({ [path]: line }));
+
+  test.each([
+    ['const at = Date.now();', 'world.clock.now()'],
+    ['const at = new Date();', 'world.clock.now()'],
+    ['setTimeout(done, 5);', 'world.clock.after()'],
+    ['await Bun.sleep(5);', 'world.clock.after()'],
+    ['const id = crypto.randomUUID();', 'world.random'],
+    ['const luck = Math.random();', 'world.random'],
+    ['await Bun.write(path, text);', 'world.files'],
+    ['Bun.spawn([program]);', 'world.processes'],
+    ['const home = process.env.HOME;', 'World'],
+    ['console.log(text);', 'a Reporter'],
+    ['Bun.serve({ port: 0 });', 'rehearsal/scripted-api.ts'],
+    [`const text = \`\${Date.now}\`;\nDate.now();`, 'world.clock.now()'],
+    ["const quote = /'/;\nDate.now();\nconst end = '';", 'world.clock.now()'],
+  ])('%j is banned', (line, instead) => {
+    const problems = calling('src/store/a.ts', line);
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toContain(`use ${instead}`);
+  });
+
+  test.each([
+    '// Date.now() would be wrong here.',
+    "const text = 'console.log(1)';",
+    'const at = new Date(atMs);',
+    'known.set(process.pid, process.identity);',
+    'process.onExit(done);',
+    '/* process.env\n process.argv */',
+  ])('%j is fine', (line) => expect(calling('src/store/a.ts', line)).toEqual([]));
+
+  test('exceptions hold for the calls they name', () => {
+    expect(calling('src/system/clock.ts', 'Date.now();')).toEqual([]);
+    expect(calling('src/cli/a.ts', 'process.stdout.write(text);')).toEqual([]);
+    expect(calling('src/cli/a.ts', 'Date.now();')).toHaveLength(1);
+    expect(rules.checkExceptions(tree({ 'src/main.ts': 'process.exit(1);' })).length).toBeGreaterThan(0);
+    expect(rules.checkExceptions([])).toHaveLength(rules.callExceptions.flatMap(({ calls }) => calls).length);
+  });
+});
+
+describe('sizes', () => {
+  const body = (lines: number, indent = '  ') => `${indent}step();\n`.repeat(lines);
+  const problems = (text: string) => rules.checkSizes(tree({ 'src/a.ts': text }));
+
+  test.each([
+    ['a function', `function long(): void {\n${body(69)}}\n`],
+    ['a function with its parameters in lines', `function long(\n  a: string,\n): void {\n${body(67)}}\n`],
+    [
+      'a function with a destructured parameter',
+      `function long({\n  a,\n}: {\n  a: string;\n}): void {\n${body(65)}}\n`,
+    ],
+    ['an arrow function', `const long = (a: string) => {\n${body(69)}};\n`],
+    ['a callback', `items.forEach((item) => {\n${body(69)}});\n`],
+    ['a method', `class A {\n  async #long<T>(a: T): Promise<void> {\n${body(69, '    ')}  }\n}\n`],
+    ['a test', `test('long', () => {\n${body(69)}});\n`],
+  ])('%s of 71 lines', (_, text) => {
+    expect(problems(text)).toHaveLength(1);
+    expect(problems(text)[0]).toContain('71 lines, split the function');
+    expect(problems(text.replace('  step();\n', ''))).toEqual([]);
+  });
+
+  test('describe is no function, nor is a class or an object', () => {
+    expect(problems(`describe('all', () => {\n${body(100)}});\n`)).toEqual([]);
+    expect(problems(`class A {\n${body(100)}}\n`)).toEqual([]);
+    expect(problems(`const table = {\n${body(100)}};\n`)).toEqual([]);
+  });
+
+  test('braces in strings and comments do not count', () => {
+    const short = "function short(): void {\n  // {\n  const a = '{';\n  const b = `{\n}`;\n}\n";
+    const text = `${short}\nfunction next(): void {\n}\n`;
+    expect(functionsOf(text).map(({ line, length }) => [line, length])).toEqual([
+      [1, 6],
+      [8, 2],
+    ]);
+  });
+
+  test('a file of 701 lines of code, a line of 121 characters', () => {
+    const reasons = '/**\n * Why.\n */\n\n// Because.\n';
+    expect(problems(reasons + 'a;\n'.repeat(701))).toEqual(['src/a.ts: 701 lines of code, split the file']);
+    expect(problems(reasons + 'a; // so\n'.repeat(700))).toEqual([]);
+    expect(problems('a'.repeat(121))).toEqual(['src/a.ts:1: 121 characters, split the line']);
+    expect(problems('a'.repeat(120))).toEqual([]);
+  });
+});
+
+describe('the other rules see a violation', () => {
+  test('dead files', () => {
+    const files = tree({
+      'src/main.ts': "import { a } from './a.ts';",
+      'src/a.ts': "const program = new URL('./spawned.ts', import.meta.url);",
+      'src/spawned.ts': '',
+      'src/dead.ts': "import './a.ts';",
+      'src/dead-too.ts': "import './dead.ts';",
+    });
+    expect(rules.checkDeadFiles(files).map((problem) => problem.split(':')[0])).toEqual([
+      'src/dead.ts',
+      'src/dead-too.ts',
+    ]);
+  });
+
+  test('heavy hooks', () => {
+    const files = tree({
+      'src/hook-main.ts': "import { a } from './a.ts';\nimport type { Z } from 'zod';",
+      'src/a.ts': "import { z } from 'zod';",
+    });
+    expect(rules.checkWeight(files)).toEqual(['src/a.ts: zod is too heavy for src/hook-main.ts']);
+  });
+
+  test('heavy runners', () => {
+    const files = tree({
+      'src/runner/run-group.ts': "import { a } from './a.ts';\nconst b = () => import('./b.ts');",
+      'src/runner/a.ts': "import { z } from 'zod';",
+      'src/runner/b.ts': "import { parse } from 'yaml';",
+    });
+    expect(rules.checkWeight(files)).toEqual(['src/runner/a.ts: zod is too heavy for src/runner/run-group.ts']);
+  });
+
+  test('missing headers', () => {
+    expect(rules.checkHeaders(tree({ 'src/a.ts': 'const a = 1;' }))).toHaveLength(1);
+    expect(rules.checkHeaders(tree({ 'src/a.ts': '#!/usr/bin/env bun\n/** A. */\n' }))).toEqual([]);
+  });
+
+  test('folders that say nothing, or twice', () => {
+    const said = '/** core/a/: things. */';
+    expect(rules.checkFolders(tree({ 'src/core/a/b.ts': said, 'src/main.ts': '' }))).toEqual([]);
+    expect(rules.checkFolders(tree({ 'src/core/a/b.ts': '/** Things. */' }))).toHaveLength(1);
+    expect(rules.checkFolders(tree({ 'src/core/a/b.ts': said, 'src/core/a/c.ts': said }))).toHaveLength(1);
+  });
+
+  test('a folder of 26 files, a module that is a quarter of src', () => {
+    const folder = (module: string, count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, nth) => [`src/${module}/${nth}.ts`, '']));
+    const modules = (a: number) => tree({ ...folder('a', a), ...folder('b', 12), ...folder('c', 12) });
+    const five = { ...folder('d', 5), ...folder('e', 5), ...folder('f', 5), ...folder('g', 5), ...folder('h', 5) };
+    expect(rules.checkModules(tree({ ...five, ...folder('i', 5) }))).toEqual([]);
+    expect(rules.checkModules(modules(8)).map((problem) => problem.slice(0, 5))).toEqual(['src/a', 'src/b', 'src/c']);
+    const drawer = Object.fromEntries(Array.from({ length: 26 }, (_, nth) => [`src/core/plan/${nth}.ts`, '']));
+    expect(rules.checkModules(tree(drawer))).toContainEqual(expect.stringMatching(/^src\/core\/plan: 26 files/));
+  });
+
+  test('undocumented members', () => {
+    const head = "export type EventBody =\n  /** One. */\n  | { readonly type: 'one' }\n";
+    const union = (second: string) => `${head}${second}  | {\n      readonly type: 'two';\n    };\n`;
+    const problems = (second: string) => rules.checkUnions(tree({ 'src/core/event.ts': union(second) }));
+    expect(problems('')).toEqual(["src/core/event.ts: EventBody: 'two' needs a doc line"]);
+    expect(problems('  /** Two. */\n')).toEqual([]);
+    expect(rules.checkUnions(tree({ 'src/core/failure.ts': '' }))).toHaveLength(2);
+  });
+
+  test('commands in texts', () => {
+    const program = "path: 'group resume'";
+    const problems = (line: string) => commandsInTexts(tree({ 'src/core/a.ts': line }), program);
+    expect(problems("const next = 'Go on with: group resume.';")).toHaveLength(1);
+    expect(problems('text.replaceAll(/\\bgroup resume\\b/g, line)')).toHaveLength(1);
+    expect(problems("advise('Go on with', ['group', 'resume', id])")).toEqual([]);
+    expect(problems("// As group resume does.\ncommand.description('As group resume.')")).toEqual([]);
+  });
+
+  test('leftovers', () => {
+    const words = [
+      ['TO', 'DO'],
+      ['FIX', 'ME'],
+      ['// a place', 'holder for'],
+      ['not imple', 'mented'],
+      ['@ts-ign', 'ore'],
+    ];
+    for (const [start, end] of words) {
+      expect(rules.checkLeftovers(tree({ 'src/a.ts': `// ${start}${end} later` }))).toHaveLength(1);
+    }
+  });
+
+  test('paths of one machine', () => {
+    for (const folder of ['work', 'root', 'Users/bob', 'home/bob', 'tmp']) {
+      expect(rules.checkMachinePaths(tree({ 'docs/a.md': `see ${['', folder, 'x'].join('/')}/y` }))).toHaveLength(1);
+    }
+    expect(rules.checkMachinePaths(tree({ 'docs/a.md': 'see ~/work/x and ./root/x' }))).toEqual([]);
+  });
+
+  test('switched off tests', () => {
+    for (const word of ['only', 'skip', 'todo']) {
+      expect(rules.checkTestSwitches(tree({ 'tests/a.test.ts': `test.${word}('x', () => {});` }))).toHaveLength(1);
+    }
+    expect(rules.checkTestSwitches(tree({ 'tests/a.test.ts': "test.skipIf(!there)('x', () => {});" }))).toEqual([]);
+  });
+});
+
+describe('reading', () => {
+  test('strings and comments are blanked, code and lines stay', () => {
+    const template = '`d $' + '{`e` + "}"} f`';
+    const text = `a(/* b\n */ "c", ${template}); // g\nh / i / j;`;
+    expect(blankOut(text)).toBe(`a(    \n       ,${' '.repeat(template.length + 1)});     \nh / i / j;`);
+    expect(blankComments(text)).toBe(`a(    \n    "c", ${template});     \nh / i / j;`);
+  });
+
+  test('imports of every form', () => {
+    const text = [
+      "import a from './a.ts';",
+      "import type { B } from '../b.ts';",
+      "import {\n  c,\n  type D,\n} from 'c';",
+      "import './e.ts';",
+      "export { f } from './f.ts';",
+      "const g = () => import('./g.ts');",
+    ].join('\n');
+    const found = importsOf({ path: 'src/x/y.ts', text });
+    expect(found.map(({ target }) => target)).toEqual([
+      'src/x/a.ts',
+      'src/b.ts',
+      'c',
+      'src/x/e.ts',
+      'src/x/f.ts',
+      'src/x/g.ts',
+    ]);
+    expect(found.map(({ typeOnly }) => typeOnly)).toEqual([false, true, false, false, false, false]);
+  });
+});

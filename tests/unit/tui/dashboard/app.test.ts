@@ -1,0 +1,82 @@
+/** Promises: the ink side draws the lines it is given as they are, and tells keys, held keys and pastes apart. */
+import { afterEach, expect, test } from 'bun:test';
+import type { Key } from 'ink';
+import { cleanup, render } from 'ink-testing-library';
+import type { ReactElement } from 'react';
+import { createApp, type Painted, pressesOf } from '../../../../src/tui/app.ts';
+import type { Press } from '../../../../src/tui/dashboard/keys.ts';
+import { until } from '../../../support/cli.ts';
+
+afterEach(cleanup);
+
+function show(first: Painted) {
+  let now = first;
+  const listeners = new Set<() => void>();
+  const presses: Press[] = [];
+  const app = createApp({
+    store: {
+      subscribe: (listener) => {
+        listeners.add(listener);
+        return () => listeners.delete(listener);
+      },
+      current: () => now,
+    },
+    onPress: (press) => presses.push(press),
+    onSuspendable: () => {},
+  });
+  const shown = render(app as ReactElement);
+  return {
+    shown,
+    presses,
+    set(painted: Painted) {
+      now = painted;
+      for (const listener of listeners) listener();
+    },
+  };
+}
+
+test('lines are drawn with their styles, and drawn again when they change', async () => {
+  const { shown, set } = show({ lines: ['\u001b[31mone\u001b[39m', '漢字 two'] });
+  expect(Bun.stripANSI(shown.lastFrame() ?? '')).toBe('one\n漢字 two');
+  set({ lines: ['one', 'three', 'four'] });
+  await until(() => Bun.stripANSI(shown.lastFrame() ?? '') === 'one\nthree\nfour');
+});
+
+const nothing: Key = {
+  upArrow: false,
+  downArrow: false,
+  leftArrow: false,
+  rightArrow: false,
+  pageDown: false,
+  pageUp: false,
+  home: false,
+  end: false,
+  return: false,
+  escape: false,
+  ctrl: false,
+  shift: false,
+  tab: false,
+  backspace: false,
+  delete: false,
+  meta: false,
+  super: false,
+  hyper: false,
+  capsLock: false,
+  numLock: false,
+};
+
+test.each([
+  ['', { downArrow: true }, [{ key: 'down' }]],
+  ['', { pageUp: true }, [{ key: 'page-up' }]],
+  ['\r', { return: true }, [{ key: 'enter' }]],
+  ['', { delete: true }, [{ key: 'erase' }]],
+  ['c', { ctrl: true }, [{ key: 'ctrl-c' }]],
+  ['x', { ctrl: true }, []],
+  ['p', { meta: true }, []],
+  ['j', {}, [{ text: 'j' }]],
+  ['jjjjjjjjjj', {}, Array.from({ length: 10 }, () => ({ text: 'j' }))],
+  ['sab', {}, [{ text: 's' }, { text: 'a' }, { text: 'b' }]],
+  ['a whole line\rq', {}, [{ text: 'a whole line' }, { key: 'enter' }, { text: 'q' }]],
+] as [string, Partial<Key>, Press[]][])('%j with %j', (input, key, presses) => {
+  expect(pressesOf(input, { ...nothing, ...key })).toEqual(presses);
+});

@@ -1,0 +1,69 @@
+/** Promises: on a wide terminal the details stand beside the list, each of their tabs says what it is called. */
+import { expect, test } from 'bun:test';
+import { plainRow, type Row } from '../../../../src/tui/dashboard/cells.ts';
+import { frame, isSelected, sessionId, textOf, type Wanted } from '../../../support/tui/dashboard/scene.ts';
+
+const beside = (wanted: Wanted = {}) => frame({ columns: 100, ...wanted, ui: { pane: 'auto', ...wanted.ui } });
+
+test('from 100 columns the details stand beside the list without being asked for, below that when they are', () => {
+  expect(beside().shape).toBe('beside');
+  expect(beside({ columns: 99 }).shape).toBe('none');
+  expect(beside({ columns: 99, ui: { pane: 'split' } }).shape).toBe('below');
+  expect(beside({ ui: { pane: 'none' } }).shape).toBe('none');
+  const text = textOf(beside({ ui: { selected: sessionId(2) } }));
+  expect(text).toMatch(/SESSION .*COST │ 002 api {2}running .*\$0\.42\n/);
+  expect(text).toContain('│ [now] · log · diff · prompt · cost · config');
+  // Below what a session does now its log goes on.
+  expect(text).toContain('│ > Bash npm test');
+});
+
+test('beside the details only the row of the list is shown in reverse, over the whole width of the list', () => {
+  for (const columns of [100, 160, 300]) {
+    const [row] = beside({ columns, ui: { selected: sessionId(9) } }).rows.filter(isSelected);
+    const cells = row?.cells ?? [];
+    const reversed = cells
+      .filter((cell) => cell.isSelected)
+      .map(({ text }) => text)
+      .join('');
+    expect(plainRow(row as Row)).toStartWith(`${reversed}│`);
+    expect(reversed).toContain('009 audit');
+  }
+});
+
+test('a diff is told in one line and shown below it', () => {
+  const diff = { summary: '1 file changed, +1 -1.', lines: ['\u001b[31m-old\u001b[39m', '\u001b[32m+new\u001b[39m'] };
+  const material = { sessionId: sessionId(2), log: [], attempts: [], diff };
+  const shown = beside({ view: { material }, ui: { selected: sessionId(2), tab: 'diff' } });
+  expect(textOf(shown)).toMatch(/│ 1 file changed, \+1 -1\.\n.*│ -old\n.*│ \+new\n/);
+  expect(shown.rows.flatMap(({ cells }) => cells)).toContainEqual(
+    expect.objectContaining({ text: '+new', tone: 'good' }),
+  );
+});
+
+test('the cost of a session is told by kind of token and by attempt', () => {
+  const text = textOf(beside({ ui: { selected: sessionId(6), tab: 'cost' } }));
+  for (const told of [/spent +\$0\.60, \$270\.00\/h/, /input +90k/, /output +400/, /1 start +failed \(no-result\)/]) {
+    expect(text).toMatch(told);
+  }
+});
+
+test('what stands at a place of the screen is what a click there means', () => {
+  const shown = beside({ ui: { selected: sessionId(2) } });
+  const lines = textOf(shown).split('\n');
+  const places = (text: string) => {
+    const y = lines.findIndex((line) => line.includes(text));
+    return shown.hit((lines[y] ?? '').indexOf(text), y);
+  };
+  expect(places('├ 003 web')).toEqual({ on: 'session', id: sessionId(3) });
+  expect(places('SESSION')).toEqual({ on: 'list' });
+  expect(places('prompt')).toEqual({ on: 'tab', tab: 'prompt' });
+  expect(places('[now]')).toEqual({ on: 'tab', tab: 'now' });
+  expect(places('> Bash npm test')).toEqual({ on: 'pane' });
+  expect(places('? help')).toBeNull();
+  expect([shown.hit(-1, -1), shown.hit(500, 3), shown.hit(3, 500)]).toEqual([null, null, null]);
+  const below = frame({ ui: { pane: 'split', selected: sessionId(2) } });
+  const y = textOf(below)
+    .split('\n')
+    .findIndex((line) => line.includes('· diff ·'));
+  expect(below.hit(textOf(below).split('\n')[y]?.indexOf('diff') ?? 0, y)).toEqual({ on: 'tab', tab: 'diff' });
+});

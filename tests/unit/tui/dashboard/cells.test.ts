@@ -1,0 +1,170 @@
+/** Promises: foreign text is one harmless line of known width; styles never change it; wrapping loses nothing. */
+import { expect, test } from 'bun:test';
+import {
+  type Cell,
+  cellsOf,
+  endOf,
+  foreign,
+  padded,
+  plainRow,
+  plainWidths,
+  rowOf,
+  wrapCells,
+} from '../../../../src/tui/dashboard/cells.ts';
+import { backgroundOf, backgroundOfNumbers, paintRow } from '../../../../src/tui/dashboard/paint.ts';
+import { colourStyle, type Tone } from '../../../../src/view/format.ts';
+import { fc } from '../../../support/property.ts';
+
+const nasty = fc.oneof(
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom(
+    '\u001b[31m',
+    '\u001b]52;c;AAAA\u0007',
+    '\u001b[2J',
+    '\u202e',
+    '\u200f',
+    '👨‍👩‍👧',
+    '🏳️‍🌈',
+    '漢字',
+    '🇩🇪',
+    'e\u0301',
+    '𗀀ൗ',
+  ),
+);
+const hostile = fc.array(nasty, { maxLength: 12 }).map((parts) => parts.join(''));
+/** Control characters, and what has no width of its own or turns the direction of writing. */
+const forbidden = /\p{Cc}|[\u200b-\u200f\u2028-\u202e\u2060-\u2069]|\ufe0f|\p{Emoji_Modifier}|[\u{e0000}-\u{e007f}]/u;
+
+test('foreign text fits and holds nothing that a terminal acts upon', () => {
+  fc.assert(
+    fc.property(hostile, fc.integer({ min: 0, max: 60 }), (text, columns) => {
+      const line = foreign(text, columns);
+      expect(Bun.stringWidth(line)).toBeLessThanOrEqual(columns);
+      expect(line).not.toMatch(forbidden);
+    }),
+  );
+});
+
+test('the width of a line is the sum of the widths of its characters', () => {
+  fc.assert(
+    fc.property(hostile, (text) => {
+      const line = foreign(text, 200);
+      // Marks of scripts that join are the exception: terminals differ there, and such text stands last in a row.
+      if (/[\p{Mc}\p{Mn}]|\p{Lo}/u.test(line)) return;
+      const sum = [...line].reduce((width, character) => width + Bun.stringWidth(character), 0);
+      expect(sum).toBe(Bun.stringWidth(line));
+    }),
+  );
+});
+
+test.each([
+  ['a family', '👨‍👩‍👧', '👨👩👧'],
+  ['a flag', '🇩🇪', 'DE'],
+  ['a warning sign', '⚠️', '⚠'],
+  ['a keycap', '1️⃣', '1'],
+  ['a skin tone', '👍🏽', '👍'],
+  ['an accent of its own', 'e\u0301', 'é'],
+  ['heaped marks', `a${'\u0334'.repeat(40)}`, 'a\u0334\u0334'],
+  ['marks of direction', 'a\u200f\u061cb', 'ab'],
+])('%s', (_, text, plain) => {
+  expect(plainWidths(text)).toBe(plain);
+});
+
+const tones = fc.constantFrom<(Tone | undefined)[]>(undefined, 'good', 'bad', 'warn', 'dim', 'strong', 'accent');
+const someCells: fc.Arbitrary<Cell[]> = fc.array(
+  fc
+    .record({ text: hostile.map((text) => foreign(text, 80)), tone: tones })
+    .map(({ text, tone }): Cell => (tone === undefined ? { text } : { text, tone })),
+  { maxLength: 6 },
+);
+
+test('a row is as wide as it is to be, and paint adds nothing but styles', () => {
+  fc.assert(
+    fc.property(someCells, fc.integer({ min: 1, max: 120 }), fc.boolean(), (cells, columns, isSelected) => {
+      const row = rowOf(cells, columns, isSelected);
+      expect(Bun.stringWidth(plainRow(row))).toBe(columns);
+      for (const paint of ['sixteen', 'plain', 'dark', 'light'] as const) {
+        expect(Bun.stripANSI(paintRow(row, paint))).toBe(plainRow(row));
+      }
+    }),
+  );
+});
+
+test('no background is painted, and without colours no colour', () => {
+  const all: Cell[] = (['good', 'bad', 'warn', 'dim', 'strong', 'accent'] as const).map((tone) => ({
+    text: 'x',
+    tone,
+  }));
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: finding escape codes is what this is for.
+  const codes = (line: string) => [...line.matchAll(/\u001b\[(\d+)m/g)].map(([, code]) => Number(code));
+  const coloured = codes(paintRow(rowOf(all, 10), 'sixteen'));
+  expect(coloured.filter((code) => code >= 40 && code !== 49)).toEqual([]);
+  expect(coloured).toContain(31);
+  expect(codes(paintRow(rowOf(all, 10), 'plain')).filter((code) => code >= 30)).toEqual([]);
+});
+
+test.each([
+  ['rgb:0000/0000/0000', 'dark'],
+  ['rgb:1e1e/1e1e/2e2e', 'dark'],
+  ['rgb:ffff/ffff/ffff', 'light'],
+  ['rgb:fd/f6/e3', 'light'],
+  ['rgba:ffff/ffff/ffff/8000', 'light'],
+  ['rgb:0/0/f', 'dark'],
+  ['red', null],
+  ['', null],
+] as const)('a background of %s is %s', (answer, background) => expect(backgroundOf(answer)).toBe(background));
+
+test.each([
+  ['15;0', 'dark'],
+  ['0;15', 'light'],
+  ['0;default;15', 'light'],
+  ['12;8', 'dark'],
+  ['0;7', 'light'],
+  ['default;default', null],
+  [undefined, null],
+] as const)('COLORFGBG=%s is %s', (value, background) => expect(backgroundOfNumbers(value)).toBe(background));
+
+test('with a background that is known, what is selected keeps its colours on one that sets it off', () => {
+  const cells: Cell[] = [{ text: 'ab', tone: 'bad' }, { text: 'c' }];
+  for (const [paint, ground] of [
+    ['dark', 238],
+    ['light', 252],
+  ] as const) {
+    const line = paintRow(rowOf(cells, 4, true), paint);
+    expect(line).toStartWith(`\u001b[48;5;${ground}m\u001b[38;5;`);
+    expect(line).toEndWith('c \u001b[49m');
+    expect(line.match(/48;5;/g)).toHaveLength(1);
+  }
+});
+
+test('wrapped lines fit and together say the same', () => {
+  fc.assert(
+    fc.property(someCells, fc.integer({ min: 2, max: 60 }), (cells, columns) => {
+      const lines = wrapCells(cells, columns);
+      for (const line of lines)
+        expect(Bun.stringWidth(line.map(({ text }) => text).join(''))).toBeLessThanOrEqual(columns);
+      const whole = (some: readonly Cell[]) => some.map(({ text }) => text).join('');
+      const said = (text: string) => text.replaceAll(/\s/g, '');
+      expect(said(lines.map(whole).join(''))).toBe(said(whole(cells)));
+      for (const line of lines.slice(1)) expect(whole(line)).toMatch(/^\S/);
+    }),
+  );
+});
+
+test('our own styles are read back', () => {
+  const line = `${colourStyle('accent', '>')} Bash ${colourStyle('bad', 'failed')}${colourStyle('dim', '.')}`;
+  expect(cellsOf(line)).toEqual([
+    { text: '>', tone: 'accent' },
+    { text: ' Bash ' },
+    { text: 'failed', tone: 'bad' },
+    { text: '.', tone: 'dim' },
+  ]);
+});
+
+test('padding cuts, fills and aligns by columns', () => {
+  expect(padded('漢字', 6)).toBe('漢字  ');
+  expect(padded('漢字', 6, 'right')).toBe('  漢字');
+  expect(padded('漢字漢字', 5)).toBe('漢字…');
+  expect(endOf('abc漢字', 4)).toBe('漢字');
+  expect(endOf('abc漢字', 3)).toBe('字');
+});

@@ -1,0 +1,443 @@
+/**
+ * Promises: at every size the screen is exactly as large as the terminal; what matters stands where it stood; only
+ * visible rows are made; filters, panes and questions show what they say.
+ */
+import { describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import type { EventBody } from '../../../../src/core/event.ts';
+import type { GroupConfig } from '../../../../src/core/group.ts';
+import type { SlotWait } from '../../../../src/core/plan/command-slot.ts';
+import type { SchedulingContext } from '../../../../src/core/plan/decision.ts';
+import { verdictsAtRest, verdictsOf } from '../../../../src/core/plan/verdicts.ts';
+import { plainRow } from '../../../../src/tui/dashboard/cells.ts';
+import { frameOf } from '../../../../src/tui/dashboard/frame.ts';
+import { unicodeGlyphs } from '../../../../src/tui/dashboard/glyphs.ts';
+import { paintRow } from '../../../../src/tui/dashboard/paint.ts';
+import { arrangements, firstUi, sortings, tabs, type Ui } from '../../../../src/tui/dashboard/ui.ts';
+import type { View } from '../../../../src/tui/dashboard/view.ts';
+import { formatClock } from '../../../../src/view/format.ts';
+import { expectGolden as expectGoldenIn } from '../../../support/golden.ts';
+import { fc } from '../../../support/property.ts';
+import {
+  fold,
+  frame,
+  isSelected,
+  sceneEvents,
+  sceneLimit,
+  sessionId,
+  startMs,
+  textOf,
+  type Wanted,
+} from '../../../support/tui/dashboard/scene.ts';
+import { whyNot } from '../../../support/verdicts.ts';
+import { attemptId, begin, creation, session, started, usage } from '../../../support/view/sample-run.ts';
+
+const expectGolden = (name: string, text: string) =>
+  expectGoldenIn(join(import.meta.dir, '../../../fixtures/tui/dashboard'), name, text);
+
+const turning = new RegExp(`[${unicodeGlyphs.turning.join('')}]`, 'g');
+
+/** Clock times depend on where the test runs, signs that turn on the time. */
+function timeless(text: string): string {
+  const [turned = ''] = unicodeGlyphs.turning;
+  return text.replaceAll(formatClock(sceneLimit), 'HH:MM:SS').replaceAll(turning, turned);
+}
+
+test('the smallest terminals still show sessions and what is typed', () => {
+  for (const rows of [2, 3, 4, 6]) expect(textOf(frame({ rows }))).toContain('001 schema');
+  expect(textOf(frame({ rows: 1, ui: { mode: { kind: 'filter' }, filter: 'web' } }))).toBe(' filter: web\n');
+});
+
+test('where another machine has to do with a group, each row says which', () => {
+  const moved = [
+    { type: 'session_moved', sessionId: sessionId(3), to: 'gpu1' },
+    { type: 'session_moved', sessionId: sessionId(6), to: 'a-machine-with-a-long-name' },
+  ] as const;
+  const { state } = fold([...sceneEvents, ...moved]);
+  for (const columns of [80, 120, 200]) {
+    const text = textOf(frame({ columns, view: { state } }));
+    expect(text).toMatch(/SESSION +PROJECT +HOST +TIME/);
+    expect(text).toMatch(/003 web +web +gpu1/);
+    expect(text).toMatch(/006 worker +worker +a-mach/);
+    expect(text).toMatch(/001 schema +database? +[0-9]/);
+    for (const line of text.split('\n')) expect(Bun.stringWidth(line)).toBeLessThanOrEqual(columns);
+  }
+  expect(textOf(frame({ columns: 60, view: { state } }))).not.toContain('HOST');
+  expect(textOf(frame({ columns: 120 }))).not.toContain('HOST');
+});
+
+test('a line for the fleet says what is wrong with it first, where the group has one', () => {
+  const fleet = { up: 2, lost: 0, refusing: 0, drained: 0, used: 3, slots: 12 };
+  const line = (more: object, columns = 80): string =>
+    textOf(frame({ columns, view: { fleet: { ...fleet, ...more } } })).split('\n')[2] ?? '';
+  expect(line({})).toMatch(/^ fleet: 2 up +3\/12 slots used$/);
+  expect(line({ up: 0, lost: 1, refusing: 2, drained: 3 })).toMatch(
+    /^ fleet: 0 up {2}1 lost {2}2 refusing {2}3 drained +3\/12/,
+  );
+  expect(line({ lost: 1, drained: 1 }, 40)).toMatch(/^ fleet: 2 up {2}1 lost {2}1 drained/);
+  expect(textOf(frame())).not.toContain('fleet');
+});
+
+describe('golden frames', () => {
+  test.each([60, 80, 120, 200])('%d columns', (columns) => {
+    expectGolden(`list-${columns}`, timeless(textOf(frame({ columns, rows: 20 }))));
+  });
+
+  test('ASCII', () => {
+    const text = timeless(textOf(frame({ ascii: true, rows: 20 }))).replace(/^ [-|/\\](?= {2})/m, ' |');
+    expect(text).toMatch(/^[\n -~]*$/);
+    expectGolden('list-80-ascii', text);
+  });
+
+  const worker = sessionId(6);
+  test.each([
+    ['pane-now', { ui: { pane: 'split', tab: 'now', selected: worker } }],
+    ['pane-log', { ui: { pane: 'full', tab: 'log', selected: worker } }],
+    ['pane-config', { ui: { pane: 'split', tab: 'config', selected: sessionId(2) } }],
+    ['problems', { ui: { onlyProblems: true } }],
+    ['help', { ui: { mode: { kind: 'help', top: 0 } } }],
+    ['say', { ui: { mode: { kind: 'say', sessionId: worker, text: 'Use the staging database.' } } }],
+    ['runner-gone', { view: { runner: 'none' } }],
+    ['fleet', { view: { fleet: { up: 2, lost: 1, refusing: 0, drained: 1, used: 5, slots: 12 } } }],
+  ] as [string, Wanted][])('%s', (name, wanted) => {
+    expectGolden(name, timeless(textOf(frame(wanted))));
+  });
+});
+
+const anyUi: fc.Arbitrary<Partial<Ui>> = fc.record({
+  selected: fc.constantFrom(null, ...Array.from({ length: 9 }, (_, index) => sessionId(index + 1)), 'gone'),
+  top: fc.nat(30),
+  filter: fc.constantFrom('', 'a', 'web', 'nothing like it', 'fail'),
+  onlyProblems: fc.boolean(),
+  pane: fc.constantFrom('auto', 'none', 'split', 'full'),
+  arrangement: fc.constantFrom(...arrangements),
+  sorting: fc.constantFrom(...sortings),
+  marked: fc.constantFrom([], [sessionId(1), 'gone']),
+  hasTimeline: fc.boolean(),
+  tab: fc.constantFrom(...tabs),
+  scroll: fc.constantFrom(0, 3, Number.MAX_SAFE_INTEGER),
+  mode: fc.constantFrom<Ui['mode']>(
+    { kind: 'browse' },
+    { kind: 'help', top: 3 },
+    { kind: 'filter' },
+    { kind: 'say', sessionId: sessionId(2), text: 'Bitte auf Deutsch: 漢字 👨‍👩‍👧 und mehr' },
+    { kind: 'ask-pause' },
+    { kind: 'ask-leave' },
+  ),
+});
+
+const anyNotice: fc.Arbitrary<Partial<View>> = fc.constantFrom(
+  {},
+  { notices: [{ text: 'Frozen.' }] },
+  { notices: [{ text: 'Frozen.' }, { text: `It was refused: ${'漢字 and more '.repeat(40)}`, tone: 'bad' }] },
+);
+
+test('whatever is chosen, every size is filled exactly', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 230 }),
+      fc.integer({ min: 1, max: 70 }),
+      anyUi,
+      anyNotice,
+      fc.boolean(),
+      (...wanted) => {
+        const [columns, rows, ui, view, isAscii] = wanted;
+        const shown = frame({ columns, rows, ui, view, ...(isAscii ? { ascii: true } : {}) });
+        expect(shown.rows).toHaveLength(rows);
+        for (const row of shown.rows) expect(Bun.stringWidth(plainRow(row))).toBe(columns);
+        if (shown.cursor !== undefined) {
+          expect(shown.cursor.x).toBeLessThan(columns);
+          expect(shown.cursor.y).toBe(rows - 1);
+        }
+      },
+    ),
+  );
+});
+
+test('the selected row is visible, and shown in reverse', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 8, max: 40 }), fc.integer({ min: 1, max: 9 }), fc.nat(20), (rows, number, top) => {
+      const { rows: shown } = frame({ rows, ui: { selected: sessionId(number), top } });
+      const reversed = shown.filter(isSelected);
+      expect(reversed.map((row) => plainRow(row).includes(`00${number} `))).toEqual([true]);
+    }),
+  );
+});
+
+test('U11: the selected row is in reverse over its whole width', () => {
+  for (const columns of [40, 80, 200]) {
+    const [row] = frame({ columns, rows: 20, ui: { selected: sessionId(9) } }).rows.filter(isSelected);
+    const painted = row === undefined ? '' : paintRow(row, 'sixteen');
+    expect(painted).toBe(`\u001b[7m${row === undefined ? '' : plainRow(row)}\u001b[27m`);
+    expect(Bun.stringWidth(painted)).toBe(columns);
+  }
+});
+
+test('U11: details take the rows they need, and enter says what it does', () => {
+  const at = (ui: Partial<Ui>) => frame({ rows: 40, columns: 90, ui: { selected: sessionId(9), ...ui } });
+  const short = at({ pane: 'split', tab: 'prompt' });
+  const state = large(60);
+  const seen = { live: new Map(), verdicts: verdictsAtRest(state) };
+  const view = { state, ...seen, nowMs: startMs, runner: 'elsewhere' } as const;
+  const terminal = { columns: 90, rows: 40, glyphs: unicodeGlyphs };
+  const many = frameOf(view, { ...firstUi, pane: 'split', tab: 'prompt' }, terminal);
+  expect(many.paneRows).toBe(1);
+  expect(frameOf(view, { ...firstUi, pane: 'split', tab: 'log' }, terminal).paneRows).toBeGreaterThan(15);
+  expect(textOf(at({}))).toContain('enter open');
+  expect(textOf(short)).toContain('enter close');
+  expect(textOf(short)).not.toContain('enter open');
+});
+
+function large(count: number) {
+  const ids = Array.from({ length: count }, (_, index) => sessionId(index + 1));
+  const sessions = ids.map((id, index) => session(id, { name: `part ${index + 1}` }));
+  const events: EventBody[] = [...creation({}, sessions), started, ...begin(ids[0] as string)];
+  return fold(events).state;
+}
+
+test('of a thousand sessions only the visible ones are looked at closely', () => {
+  const state = large(1000);
+  let looks = 0;
+  const counted = new Map(
+    [...state.sessions].map(([id, record]) => {
+      const { definition } = record;
+      const get = (): string => {
+        looks += 1;
+        return definition.prompt;
+      };
+      return [id, { ...record, definition: Object.defineProperty({ ...definition }, 'prompt', { get }) }];
+    }),
+  );
+  const view = {
+    state: { ...state, sessions: counted },
+    live: new Map(),
+    verdicts: verdictsAtRest(state),
+    nowMs: startMs,
+    runner: 'elsewhere',
+  } as const;
+  const terminal = { columns: 120, rows: 40, glyphs: unicodeGlyphs };
+  const ui = { ...firstUi, selected: sessionId(777), pane: 'split', tab: 'prompt' } as const;
+  const shown = frameOf(view, ui, terminal);
+  expect(textOf(shown)).toContain('777 part 777');
+  expect(looks).toBe(1);
+  expect(shown.listRows).toBeLessThan(40);
+  expect(textOf(shown)).toMatch(/\d+-\d+ of 1000/);
+});
+
+test('what holds a group up is said at the top', () => {
+  const heads = [
+    [{ type: 'group_pausing', reason: 'user', mode: 'drain' }, 'may finish first'],
+    [{ type: 'group_frozen', until: sceneLimit }, 'frozen: everything is halted'],
+    [{ type: 'group_paused', reason: 'budget', message: 'The budget is used up. Raise it.' }, 'budget: The budget is'],
+  ] as const;
+  for (const [event, text] of heads) {
+    const { state } = fold([...sceneEvents, event]);
+    expect(textOf(frame({ columns: 120, view: { state } }))).toContain(text);
+  }
+});
+
+test('a session that is held back looks so, whatever it waits for', () => {
+  const web = { sessionId: sessionId(3) };
+  const { state } = fold([...sceneEvents, { type: 'session_queued', ...web, queued: false }]);
+  const row = textOf(frame({ columns: 120, view: { state } }))
+    .split('\n')
+    .find((line) => line.includes('003 web'));
+  expect(row).toContain(unicodeGlyphs.paused);
+  expect(row).toContain('held back (p): waits for 002 api');
+  expect(whyNot(state, { preparingMax: 4 }).find(({ sessionId: id }) => id === sessionId(3))).toMatchObject({
+    reason: 'held',
+    message: 'It waits for api and is held back.',
+  });
+});
+
+test('a session at a limit that is held back looks other than one that goes on by itself', () => {
+  const api = { sessionId: sessionId(2) };
+  const atLimit = {
+    type: 'session_paused',
+    ...api,
+    attemptId: attemptId(sessionId(2)),
+    reason: 'limit',
+    message: 'A usage or rate limit was reached.',
+    usage: usage(0.1, 10, 10, 1000),
+  } as const;
+  const { state } = fold([...sceneEvents, atLimit, { type: 'session_queued', ...api, queued: false }]);
+  expect(textOf(frame({ columns: 120, view: { state } }))).toMatch(/002 api .* held back \(p\): limit\n/);
+});
+
+test('a session that is tried again after a while says so only where somebody will let it go on', () => {
+  const api = { sessionId: sessionId(2), attemptId: attemptId(sessionId(2)) };
+  const message = 'No answer.';
+  const inTrouble = { type: 'session_paused', ...api, reason: 'transient', message, usage: usage(0, 0, 0, 0) } as const;
+  const events = (...more: EventBody[]) => {
+    const { state } = fold([...sceneEvents, { type: 'limit_lifted' }]);
+    const retryAt = new Date(Date.parse(state.updatedAt) + 60_000).toISOString();
+    return fold([...sceneEvents, { type: 'limit_lifted' }, { ...inTrouble, retryAt }, ...more]).state;
+  };
+  const rowOf = (view: Partial<View>) => {
+    const text = textOf(frame({ columns: 120, view: { ...view, nowMs: Date.parse(events().updatedAt) } }));
+    return /002 api .*/.exec(text)?.[0];
+  };
+  expect(rowOf({ state: events() })).toContain('again in 59s: No answer.');
+  expect(rowOf({ state: events(), runner: 'none' })).toContain('transient: No answer.');
+  const pausing = { type: 'group_pausing', reason: 'user', mode: 'drain' } as const;
+  expect(rowOf({ state: events(pausing) })).toContain('transient: No answer.');
+});
+
+test('what was held back keeps its sign when the run is over', () => {
+  const held: EventBody = { type: 'session_queued', sessionId: sessionId(3), queued: false };
+  const { state } = fold([...sceneEvents, held, { type: 'group_paused', reason: 'user', message: 'Paused.' }]);
+  const text = textOf(frame({ columns: 120, view: { state, runner: 'none' } }));
+  expect(text).toMatch(new RegExp(`\\n ${unicodeGlyphs.paused} .*003 web .* held back until P: waits for 002 api\\n`));
+});
+
+test('what waits for a limit, a slot or the prompt cache says so', () => {
+  const ids = [1, 2, 3, 4].map(sessionId);
+  const [first = '', ...others] = ids;
+  const rowsOf = (config: Partial<GroupConfig>, circumstances: Partial<SchedulingContext>, ...more: EventBody[]) => {
+    const sessions = ids.map((id) => session(id));
+    const { state } = fold([
+      ...creation({ maxConcurrentSessions: 4, ...config }, sessions),
+      started,
+      ...begin(first),
+      ...more,
+    ]);
+    const verdicts = verdictsOf(state, { preparingMax: 9, nowMs: Date.parse(state.updatedAt), ...circumstances });
+    return [60, 80, 120].map((columns) => textOf(frame({ columns, view: { state, verdicts } })));
+  };
+  const times = others.length;
+  for (const text of rowsOf({}, { answered: new Set() })) {
+    expect(text.match(/waits for prompt cache\n/g)).toHaveLength(times);
+  }
+  for (const text of rowsOf({ maxConcurrentSessions: 1 }, {})) {
+    expect(text.match(/waits for a free slot\n/g)).toHaveLength(times);
+  }
+  const gate = { untilMs: Date.parse(sceneLimit), mayProbe: false };
+  const rows = rowsOf({}, { gate }, { type: 'limit_reached', resetsAt: sceneLimit });
+  for (const text of rows) expect(text.match(/ {2,}limit: goes on in 58m 25/g)).toHaveLength(times);
+});
+
+test('what was halted does not work on by itself when its runner is gone, and the pane says what helps', () => {
+  const rowAndWhy = (...more: EventBody[]) => {
+    const { state } = fold([...sceneEvents, ...more]);
+    const verdicts = verdictsOf(state, { preparingMax: 9, isAbandoned: true });
+    const ui = { selected: sessionId(2), pane: 'split' } as const;
+    const text = textOf(frame({ columns: 99, view: { state, runner: 'none', verdicts }, ui }));
+    return [/002 api .*\dk (\w.*)\n/.exec(text)?.[1], /\n why +(.*)\n/.exec(text)?.[1]];
+  };
+  const next = "The group's runner is gone; P lets it go on.";
+  expect(rowAndWhy({ type: 'group_frozen', until: sceneLimit })).toEqual([
+    'halted where it stood',
+    `Halted where it stood. ${next}`,
+  ]);
+  expect(rowAndWhy()).toEqual(['works on by itself, or has ended', `Works on by itself, or has ended. ${next}`]);
+});
+
+test('a rehearsal is marked as one at every usual width, and its sessions are still counted', () => {
+  const { state } = fold(
+    sceneEvents.map((event) =>
+      event.type === 'group_started' ? { ...event, run: { ...event.run, rehearsal: true } } : event,
+    ),
+  );
+  for (const columns of [60, 80, 120]) {
+    const [title = ''] = textOf(frame({ columns, view: { state } })).split('\n');
+    expect(title).toMatch(/ rehearsal .*\/9/);
+  }
+});
+
+test('what a key came to is told whole, above the keys; where there is no room, in their place', () => {
+  const command = 'claude-code-agent session pause 20260104-143022-auth/002-api';
+  const text = `Nobody runs the group. P lets it go on; for this session alone, in another terminal: ${command}`;
+  for (const columns of [70, 100, 200]) {
+    const lines = textOf(frame({ columns, view: { notices: [{ text }] } }))
+      .trimEnd()
+      .split('\n');
+    expect(lines.at(-1)).toContain('q quit');
+    expect(lines.join('')).toContain(command);
+    expect(lines).toHaveLength(24);
+  }
+  const small = textOf(frame({ rows: 6, view: { notices: [{ text }] } }))
+    .trimEnd()
+    .split('\n');
+  expect(small.at(-1)).toStartWith(' Nobody runs the group.');
+});
+
+test('the keys fit on a terminal of 80 columns', () => {
+  const last =
+    textOf(frame({ ui: { selected: sessionId(2) } }))
+      .trimEnd()
+      .split('\n')
+      .at(-1) ?? '';
+  for (const hint of ['enter open', 'p pause', 'f problems', '? help', 'q quit']) expect(last).toContain(hint);
+});
+
+test('a budget is shown as a bar with what is spent, reserved and free', () => {
+  const money = (columns: number) => textOf(frame({ columns })).split('\n')[1] ?? '';
+  expect(money(200)).toMatch(/^ \$2\.58 of \$10\.00 {2}█{10}░{30} 26%/);
+  const { state } = fold(
+    sceneEvents.map((body) =>
+      body.type === 'session_starting' && body.sessionId === sessionId(2)
+        ? { ...body, attempt: { ...body.attempt, reservedUsd: 2.42 } }
+        : body,
+    ),
+  );
+  const reserved = textOf(frame({ columns: 200, view: { state } })).split('\n')[1] ?? '';
+  expect(reserved).toMatch(/█{10}▒{8}░{22} 26% {2}\$2\.00 reserved/);
+});
+
+test('a session to which the API gives no answer says so in its row and in its pane', () => {
+  const api = sessionId(2);
+  const now = { lastText: 'Now the test.', usage: usage(0.42, 50_000, 2_000, 9_000) };
+  const shown = (errorStatus: number | null) => {
+    const live = new Map([[api, { ...now, retry: { attempt: 5, attemptsMax: 6, error: 'x', errorStatus } }]]);
+    return textOf(frame({ columns: 200, rows: 40, view: { live }, ui: { selected: api, pane: 'split', tab: 'now' } }));
+  };
+  expect(shown(503)).toContain('no answer (503), try 5 of 6');
+  expect(shown(503)).toContain('The API does not answer (503), claude tries again (5 of 6).');
+  expect(shown(null)).toContain('no answer, try 5 of 6');
+  expect(shown(429)).toContain('throttled, try 5 of 6');
+});
+
+/** The list alone, and the pane beside it as running text. */
+function listAndPane(wanted: Wanted): string {
+  const list = textOf(frame({ ...wanted, columns: 200, ui: { ...wanted.ui, pane: 'none' } }));
+  const wide = textOf(frame({ ...wanted, columns: 200, rows: 40, ui: { ...wanted.ui, pane: 'split', tab: 'now' } }));
+  const pane = wide.split('\n').map((line) => line.slice(line.lastIndexOf('│') + 1).trim());
+  return `${list}\n${pane.join(' ').replaceAll(/ +/g, ' ')}`;
+}
+
+test('a session to which calls were denied is marked, and its pane says which', () => {
+  const api = sessionId(2);
+  const now = { lastText: 'Now the test.', usage: usage(0.42, 50_000, 2_000, 9_000) };
+  const denied = { calls: 2, tools: ['Bash', 'Write'] };
+  const shown = (more: object) =>
+    listAndPane({ view: { live: new Map([[api, { ...now, ...more }]]) }, ui: { selected: api } });
+  expect(shown({ denied })).toContain('2 calls denied');
+  expect(shown({ denied })).toContain('2 tool calls were denied: Bash, Write.');
+  expect(shown({ denied, currentTool: 'Bash ls' })).not.toContain('2 calls denied');
+  expect(shown({})).not.toContain('denied');
+});
+
+test('while its set-up command runs, the row of a session says so and its pane where the output is', () => {
+  const { state } = fold([...creation({}, [session(sessionId(1))]), started, begin(sessionId(1))[0] as EventBody]);
+  const shown = (setupLog: string | null) =>
+    listAndPane({ view: { state, live: new Map(), setupLog: () => setupLog }, ui: { selected: sessionId(1) } });
+  expect(shown('/g/setup.log')).toContain('set-up command runs');
+  expect(shown('/g/setup.log')).toContain('Its set-up command runs; see /g/setup.log.');
+  expect(shown(null)).toContain('claude is starting');
+});
+
+test('S17: a session of which a command waits for a slot says so in its row, and its pane what has the slots', () => {
+  const audit = sessionId(9);
+  const slot: SlotWait = { command: 'accept', atOnce: 1, heldBy: [{ sessionId: sessionId(2), command: 'setup' }] };
+  const shown = (more: object) =>
+    listAndPane({
+      view: { live: new Map([[audit, { usage: usage(0, 0, 0, 0), ...more }]]), setupLog: () => '/g/setup.log' },
+      ui: { selected: audit },
+    });
+  expect(shown({ slot })).toContain('waits for a command slot (accept)');
+  expect(shown({ slot })).toContain(
+    'Its acceptance command waits for a command slot (1 at once); now running: the set-up command of api.',
+  );
+  expect(shown({ slot })).not.toContain('Its set-up command runs');
+  expect(shown({})).not.toContain('command slot');
+});

@@ -1,0 +1,336 @@
+/** Promises: each key does what the help says; what cannot be done now is said; typed text presses no keys. */
+import { expect, test } from 'bun:test';
+import type { EventBody } from '../../../../src/core/event.ts';
+import { verdictsAtRest } from '../../../../src/core/plan/verdicts.ts';
+import { helpEntries } from '../../../../src/tui/dashboard/help.ts';
+import { type KeyCommand, keyNames, type Press, press } from '../../../../src/tui/dashboard/keys.ts';
+import { listItems, sessionsOf } from '../../../../src/tui/dashboard/list.ts';
+import { firstUi, type Hit, settled, shapeOf, type Ui } from '../../../../src/tui/dashboard/ui.ts';
+import type { Runner } from '../../../../src/tui/dashboard/view.ts';
+import {
+  fold,
+  frame,
+  sceneEvents,
+  sceneLimit,
+  sessionId,
+  startMs,
+  textOf,
+} from '../../../support/tui/dashboard/scene.ts';
+import { attemptId, creation, session, started, usage } from '../../../support/view/sample-run.ts';
+
+const { state } = fold(sceneEvents);
+const text = (typed: string): Press => ({ text: typed });
+const named = (name: Extract<Press, { key: string }>['key']): Press => ({ key: name });
+
+interface At {
+  readonly ui?: Partial<Ui>;
+  readonly number?: number;
+  readonly runner?: Runner;
+  readonly state?: typeof state;
+  readonly columns?: number;
+}
+
+const now = { live: new Map(), nowMs: startMs, runner: 'elsewhere' } as const;
+const listedSessions = (shown: typeof state, ui: Ui) =>
+  sessionsOf(listItems({ ...now, state: shown, verdicts: verdictsAtRest(shown) }, ui));
+/** The screen holds nothing but these. */
+const hit = (x: number, y: number): Hit | null =>
+  x < 40
+    ? order[y] === undefined
+      ? { on: 'list' }
+      : { on: 'session', id: order[y] }
+    : y === 0
+      ? { on: 'tab', tab: 'cost' }
+      : { on: 'pane' };
+
+function pressed(keys: readonly Press[], at: At = {}) {
+  const { ui = {}, number = 1, runner = 'elsewhere', state: shown = state, columns = 80 } = at;
+  let shownUi: Ui = { ...firstUi, selected: sessionId(number), home: ui.selected ?? sessionId(number), ...ui };
+  const commands: KeyCommand[] = [];
+  for (const key of keys) {
+    const ids = listedSessions(shown, shownUi);
+    const index = Math.max(0, ids.indexOf(shownUi.selected ?? ''));
+    const shape = shapeOf(shownUi, columns);
+    const result = press(shownUi, key, { state: shown, ids, index, listRows: 5, paneRows: 4, shape, runner, hit });
+    const { index: _, ...next } = settled(result.ui, listedSessions(shown, result.ui), 5);
+    shownUi = next;
+    if (result.command !== undefined) commands.push(result.command);
+  }
+  return { ui: shownUi, commands };
+}
+
+const order = listedSessions(state, firstUi);
+const selectedAfter = (...keys: Press[]) => order.indexOf(pressed(keys).ui.selected ?? '');
+
+test('the selection moves and stays within the list', () => {
+  expect(selectedAfter(text('j'), named('down'))).toBe(2);
+  expect(selectedAfter(named('up'), text('k'))).toBe(0);
+  expect(selectedAfter(named('page-down'))).toBe(4);
+  expect(selectedAfter(text('G'), text('j'))).toBe(order.length - 1);
+  expect(selectedAfter(text('G'), text('g'))).toBe(0);
+  expect(selectedAfter(text('4'), text('.'))).toBe(4);
+  expect(selectedAfter(text('4'), text('.'), text(','))).toBe(0);
+  expect(pressed([text('j')], { ui: { filter: 'nothing' } }).ui.selected).toBe(sessionId(1));
+});
+
+test('enter opens and closes the pane; tabs go round; numbers name them', () => {
+  expect(pressed([named('enter')]).ui).toMatchObject({ pane: 'split', tab: 'now' });
+  expect(pressed([named('enter'), named('enter')]).ui.pane).toBe('none');
+  expect(pressed([named('enter'), named('tab'), named('right')]).ui.tab).toBe('diff');
+  expect(pressed([named('enter'), named('left')]).ui.tab).toBe('config');
+  expect(pressed([text('4')]).ui).toMatchObject({ pane: 'split', tab: 'prompt' });
+  expect(pressed([text('l')]).ui).toMatchObject({ pane: 'full', tab: 'log' });
+  expect(pressed([text('l'), text('q')])).toMatchObject({ ui: { pane: 'auto' }, commands: [] });
+  expect(pressed([text('3'), text('l'), named('escape')]).ui.pane).toBe('split');
+});
+
+test('the log scrolls from its end, the rest from its beginning', () => {
+  expect(pressed([text('l'), text('k'), text('k')]).ui.scroll).toBe(2);
+  expect(pressed([text('l'), text('k'), text('j'), text('j')]).ui.scroll).toBe(0);
+  expect(pressed([text('4'), named('page-down')]).ui.scroll).toBe(3);
+  expect(pressed([text('l'), text('g')]).ui.scroll).toBe(Number.MAX_SAFE_INTEGER);
+});
+
+test.each([
+  [2, 'p', { do: 'pause-session', sessionIds: [sessionId(2)] }],
+  [3, 'p', { do: 'pause-session', sessionIds: [sessionId(3)] }],
+  [6, 'r', { do: 'retry-session', sessionIds: [sessionId(6)] }],
+  [6, 'p', { do: 'tell', message: 'Session 006 worker is failed. Try it again with r.' }],
+  [1, 'p', { do: 'tell', message: 'Session 001 schema is completed. Its result stays as it is.' }],
+  [1, 's', { do: 'tell', message: 'Session 001 schema is completed. It has given its last answer.' }],
+  [2, 'r', { do: 'tell', message: 'Session 002 api is running. Only a failed session can be tried again.' }],
+] as [number, string, KeyCommand][])('session %d: %s', (number, key, command) => {
+  expect(pressed([text(key)], { number }).commands).toEqual([command]);
+});
+
+/** The scene after these events, with what the key p does to the session and what the last row says about it. */
+function toggled(number: number, ...events: EventBody[]) {
+  const { state: shown } = fold([...sceneEvents, ...events]);
+  const last = textOf(frame({ columns: 120, view: { state: shown }, ui: { selected: sessionId(number) } }));
+  const [command] = pressed([text('p')], { number, state: shown }).commands;
+  return { does: command?.do, says: /\bp (\w+)/.exec(last.trimEnd().split('\n').at(-1) ?? '')?.[1] };
+}
+
+const queued = (number: number, isQueued: boolean): EventBody => ({
+  type: 'session_queued',
+  sessionId: sessionId(number),
+  queued: isQueued,
+});
+const atLimit: EventBody = {
+  type: 'session_paused',
+  sessionId: sessionId(2),
+  attemptId: attemptId(sessionId(2)),
+  reason: 'limit',
+  message: 'A usage or rate limit was reached.',
+  usage: usage(0.1, 10, 10, 1000),
+};
+
+test('p does what the last row says: pause what runs, hold what would go on by itself, let go what is held', () => {
+  expect(toggled(2)).toEqual({ does: 'pause-session', says: 'pause' });
+  expect(toggled(2, atLimit)).toEqual({ does: 'pause-session', says: 'hold' });
+  expect(toggled(2, atLimit, queued(2, false))).toEqual({ does: 'resume-session', says: 'resume' });
+  expect(toggled(3)).toEqual({ does: 'pause-session', says: 'hold' });
+  expect(toggled(3, queued(3, false))).toEqual({ does: 'resume-session', says: 'start' });
+  expect(toggled(8)).toEqual({ does: 'resume-session', says: 'resume' });
+  expect(toggled(6, queued(6, true))).toEqual({ does: 'pause-session', says: 'hold' });
+  for (const number of [1, 6]) expect(toggled(number)).toEqual({ does: 'tell', says: undefined });
+});
+
+test('a message is typed, pasted, corrected and sent; nothing of it is a key', () => {
+  const keys = [
+    text('s'),
+    text('qPpr'),
+    named('erase'),
+    { text: ' two\r\nlines', isPasted: true } as const,
+    named('enter'),
+  ];
+  expect(pressed(keys, { number: 2 }).commands).toEqual([
+    { do: 'say', sessionId: sessionId(2), text: 'qPp two\nlines' },
+  ]);
+  expect(pressed([text('s'), text('x'), named('escape')], { number: 2 })).toMatchObject({
+    commands: [],
+    ui: { mode: { kind: 'browse' } },
+  });
+  expect(pressed([text('s'), text('  '), named('enter')], { number: 2 }).commands).toEqual([]);
+  const erased = pressed([text('s'), text('a👨‍👩‍👧'), named('erase'), named('enter')], { number: 2 });
+  expect(erased.commands).toMatchObject([{ text: 'a' }]);
+});
+
+test('a filter holds while it is typed, and escape ends it', () => {
+  expect(pressed([text('/'), text('web')]).ui).toMatchObject({ filter: 'web', mode: { kind: 'filter' } });
+  expect(pressed([text('/'), text('web'), named('enter')]).ui).toMatchObject({
+    filter: 'web',
+    mode: { kind: 'browse' },
+  });
+  expect(pressed([text('/'), text('web'), named('escape')]).ui.filter).toBe('');
+  expect(pressed([text('f')]).ui.onlyProblems).toBe(true);
+  expect(pressed([text('f'), named('escape')]).ui.onlyProblems).toBe(false);
+  expect(listedSessions(state, { ...firstUi, onlyProblems: true }).map((id) => Number(id.slice(0, 3)))).toEqual([
+    6, 7, 8,
+  ]);
+  expect(listedSessions(state, { ...firstUi, filter: 'BLOCKED' }).map((id) => Number(id.slice(0, 3)))).toEqual([7]);
+});
+
+test('U11: what is selected stays under a filter until the filter or the selection is changed', () => {
+  const fine = sessionId(1);
+  const after = (keys: Press[], ui: Partial<Ui>) => pressed(keys, { ui }).ui.selected;
+  // Its state has changed since it was selected.
+  const ui = { ...firstUi, onlyProblems: true, selected: fine };
+  expect(listedSessions(state, ui)).toContain(fine);
+  expect(listedSessions(state, { ...ui, selected: null })).not.toContain(fine);
+  expect(pressed([text('p')], { ui, number: 1 }).commands).not.toContainEqual(
+    expect.objectContaining({ sessionIds: [sessionId(6)] }),
+  );
+  // What the person types is about others.
+  expect(after([text('f')], { selected: fine })).toBe(sessionId(6));
+  expect(after([text('f')], { selected: sessionId(7) })).toBe(sessionId(7));
+  expect(after([text('/'), text('BLOCKED')], { selected: fine })).toBe(sessionId(7));
+  expect(after([text('/'), text('nothing like it')], { selected: fine })).toBeNull();
+  // Nobody went there: the one the person went to is back as soon as it is shown.
+  expect(after([text('f'), text('f')], { selected: fine })).toBe(fine);
+  expect(after([text('/'), text('BLOCKED'), named('escape')], { selected: fine })).toBe(fine);
+  expect(after([text('f'), named('down'), text('f')], { selected: fine })).toBe(sessionId(7));
+  expect(textOf(frame({ ui: { filter: 'nothing like it', selected: null } }))).toContain('Nothing matches.');
+});
+
+test('pausing the whole group is asked first; a frozen one goes on', () => {
+  expect(pressed([text('P')])).toMatchObject({ commands: [], ui: { mode: { kind: 'ask-pause' } } });
+  expect(pressed([text('P'), text('y')]).commands).toEqual([{ do: 'pause-group', mode: 'now' }]);
+  expect(pressed([text('P'), text('d')]).commands).toEqual([{ do: 'pause-group', mode: 'drain' }]);
+  expect(pressed([text('P'), text('n')])).toMatchObject({ commands: [], ui: { mode: { kind: 'browse' } } });
+  const frozen = fold([...sceneEvents, { type: 'group_frozen', until: sceneLimit }]).state;
+  expect(pressed([text('P')], { state: frozen }).commands).toEqual([{ do: 'resume-group' }]);
+});
+
+test('a paused or failed group goes on at once; one that nobody began or that lost its runner is asked about', () => {
+  const pausedState = fold([...sceneEvents, { type: 'group_paused', reason: 'user', message: '' }]).state;
+  expect(pressed([text('P')], { state: pausedState, runner: 'none' }).commands).toEqual([{ do: 'resume-group' }]);
+  const lost = { runner: 'none' } as const;
+  expect(pressed([text('P')], lost)).toMatchObject({ commands: [], ui: { mode: { kind: 'ask-go-on' } } });
+  expect(pressed([text('P'), text('y')], lost).commands).toEqual([{ do: 'resume-group' }]);
+  expect(pressed([text('P'), text('p')], lost).commands).toEqual([{ do: 'pause-group', mode: 'now' }]);
+  expect(pressed([text('P'), named('enter')], lost).commands).toEqual([]);
+  const created = { state: fold(creation({}, [session(sessionId(1))])).state, runner: 'none' } as const;
+  expect(pressed([text('P'), text('n'), text('P'), text('y')], created).commands).toEqual([{ do: 'resume-group' }]);
+  const done = fold([...creation({}, []), started, { type: 'group_completed' }]).state;
+  expect(pressed([text('P')], { state: done, runner: 'none' }).commands).toEqual([
+    { do: 'tell', message: 'The group is completed.' },
+  ]);
+});
+
+test('q leaves a watcher at once and asks the runner', () => {
+  expect(pressed([text('q')]).commands).toEqual([{ do: 'quit' }]);
+  const runner = 'here';
+  expect(pressed([text('q')], { runner })).toMatchObject({ commands: [], ui: { mode: { kind: 'ask-leave' } } });
+  expect(pressed([text('q'), text('l')], { runner }).commands).toEqual([{ do: 'leave' }]);
+  expect(pressed([text('q'), text('p')], { runner }).commands).toEqual([{ do: 'pause-group', mode: 'now' }]);
+  expect(pressed([text('q'), text('q')], { runner }).commands).toEqual([]);
+  expect(pressed([named('ctrl-c')], { runner }).commands).toEqual([{ do: 'interrupt' }]);
+});
+
+test('leaving is offered only where it undoes nothing that was asked for', () => {
+  const runner = 'here';
+  const held: EventBody[] = [
+    { type: 'group_frozen', until: sceneLimit },
+    { type: 'group_pausing', reason: 'user', mode: 'drain' },
+    { type: 'group_pausing', reason: 'user' },
+  ];
+  for (const event of held) {
+    const { state: shown } = fold([...sceneEvents, event]);
+    expect(pressed([text('q'), text('l')], { runner, state: shown }).commands).toEqual([]);
+    expect(pressed([text('q'), text('p')], { runner, state: shown }).commands).toMatchObject([{ do: 'pause-group' }]);
+    const asked = textOf(frame({ view: { state: shown, runner }, ui: { mode: { kind: 'ask-leave' } } }));
+    expect(asked).not.toContain('(l)');
+  }
+  const usual = textOf(frame({ view: { runner }, ui: { mode: { kind: 'ask-leave' } } }));
+  expect(usual).toContain('Leave the sessions running (l)');
+  expect(textOf(frame({ ui: { mode: { kind: 'ask-start' } } }))).toContain('Start the group for real');
+});
+
+test('a text that arrives at once, pasted by mistake, presses nothing', () => {
+  expect(pressed([text('rm -rf q'), { text: 'q', isPasted: true }])).toEqual({
+    ui: { ...firstUi, selected: sessionId(1), home: sessionId(1) },
+    commands: [],
+  });
+});
+
+const click = (x: number, y: number): Press => ({ mouse: 'click', x, y });
+const wheel = (mouse: 'wheel-up' | 'wheel-down', x: number): Press => ({ mouse, x, y: 2 });
+
+test('a click selects, the wheel moves through what is below it', () => {
+  expect(order.indexOf(pressed([click(3, 5)]).ui.selected ?? '')).toBe(5);
+  expect(order.indexOf(pressed([wheel('wheel-down', 3)]).ui.selected ?? '')).toBe(3);
+  expect(order.indexOf(pressed([wheel('wheel-down', 3), wheel('wheel-up', 3)]).ui.selected ?? '')).toBe(0);
+  const open = { ui: { pane: 'split', tab: 'prompt' } } as const;
+  expect(pressed([wheel('wheel-down', 50)], open).ui).toMatchObject({ scroll: 3, selected: sessionId(1) });
+  expect(pressed([click(50, 0)], open).ui.tab).toBe('cost');
+  expect(pressed([click(50, 3), click(3, 90)], open).ui).toMatchObject({ tab: 'prompt', selected: sessionId(1) });
+  // What is selected already is opened where no details are shown.
+  expect(pressed([click(3, 0)]).ui.pane).toBe('split');
+});
+
+test('the mouse answers no question, types nothing, and leafs through the help', () => {
+  for (const keys of [[text('P')], [text('/'), text('web')], [text('s'), text('x')]]) {
+    const before = pressed(keys, { number: 2 }).ui;
+    expect(pressed([...keys, click(3, 5), wheel('wheel-down', 3)], { number: 2 })).toEqual({
+      ui: before,
+      commands: [],
+    });
+  }
+  expect(pressed([text('?'), wheel('wheel-down', 3)]).ui.mode).toEqual({ kind: 'help', top: 3 });
+  expect(pressed([text('?'), click(3, 3)]).ui.mode).toEqual({ kind: 'browse' });
+});
+
+test('m gives the mouse to the terminal, and takes it back', () => {
+  expect(pressed([text('m'), text('m')]).commands).toEqual([
+    { do: 'mouse', isOn: false },
+    { do: 'mouse', isOn: true },
+  ]);
+});
+
+test('marks make one key act on several sessions', () => {
+  const space = text(' ');
+  const marks = (...keys: Press[]) => pressed(keys).ui.marked;
+  expect(marks(space, space)).toEqual(order.slice(0, 2));
+  expect(marks(space, named('up'), space)).toEqual([]);
+  expect(marks(text('*'))).toEqual(order);
+  expect(marks(text('*'), text('*'))).toEqual([]);
+  expect(marks(space, named('escape'))).toEqual([]);
+  const ui = (...numbers: number[]) => ({ ui: { marked: numbers.map(sessionId) } });
+  // Completed and failed ones have nothing that could be paused.
+  expect(pressed([text('p')], ui(1, 2, 3, 6)).commands).toEqual([
+    { do: 'pause-session', sessionIds: [sessionId(2), sessionId(3)] },
+  ]);
+  expect(pressed([text('p')], ui(1, 8)).commands).toEqual([{ do: 'resume-session', sessionIds: [sessionId(8)] }]);
+  expect(pressed([text('r')], ui(2, 6)).commands).toEqual([{ do: 'retry-session', sessionIds: [sessionId(6)] }]);
+  expect(pressed([text('p')], ui(1, 6)).commands).toEqual([
+    { do: 'tell', message: 'None of the 2 marked sessions can be paused or let go on.' },
+  ]);
+  // One that was removed meanwhile.
+  expect(pressed([text('p')], { number: 2, ui: { marked: ['gone'] } }).commands).toMatchObject([
+    { sessionIds: [sessionId(2)] },
+  ]);
+  const shown = textOf(frame({ ui: { marked: [sessionId(1), sessionId(3)] } }));
+  expect(shown).toContain('2 marked');
+  expect(shown).toMatch(/\n◆✓ {2}001 schema.*\n(.*\n)*◆○ {2}│ ├ 003 web/);
+});
+
+test('the help page names every key that does something, and no other', () => {
+  const characters = Array.from({ length: 0x7f - 0x20 }, (_, index) => String.fromCharCode(0x20 + index));
+  const presses = [
+    ...characters.map((one) => [one, text(one)] as const),
+    ...keyNames.map((one) => [one, named(one)] as const),
+  ];
+  const places: At[] = [1, 2, 6, 8].flatMap((number) =>
+    (['none', 'split', 'full'] as const).map((pane) => ({ number, ui: { pane, tab: 'log', scroll: 1, filter: ' ' } })),
+  );
+  const isHandled = (key: Press) =>
+    places.some((place) => {
+      const before = pressed([named('ctrl-u')], place).ui;
+      const { ui, commands } = pressed([key], place);
+      return commands.length > 0 || JSON.stringify(ui) !== JSON.stringify(before);
+    });
+  const handled = presses.filter(([, key]) => isHandled(key)).map(([name]) => name);
+  const told = helpEntries.flatMap(([keys]) => keys);
+  expect(handled.toSorted()).toEqual([...told, 'q', 'ctrl-c'].toSorted());
+});

@@ -1,0 +1,62 @@
+/** Promises: every session is listed once, after all it depends on; what hangs below a session follows it at once. */
+import { expect, test } from 'bun:test';
+import type { SessionId } from '../../../../src/core/group.ts';
+import { type Placed, placeSessions } from '../../../../src/tui/dashboard/order.ts';
+import { fc } from '../../../support/property.ts';
+import { fold, sessionId } from '../../../support/tui/dashboard/scene.ts';
+import { creation, session } from '../../../support/view/sample-run.ts';
+
+/** Session n depends on these earlier ones. */
+function placed(dependencies: readonly (readonly number[])[]): readonly Placed[] {
+  const sessions = dependencies.map((on, index) => session(sessionId(index + 1), { dependsOn: on.map(sessionId) }));
+  return placeSessions(fold(creation({}, sessions)).state);
+}
+
+const acyclic = fc
+  .integer({ min: 1, max: 25 })
+  .chain((count) =>
+    fc.tuple(
+      ...Array.from({ length: count }, (_, index) =>
+        fc.uniqueArray(fc.integer({ min: 1, max: Math.max(1, index) }), { maxLength: index === 0 ? 0 : 4 }),
+      ),
+    ),
+  );
+
+test('dependencies come first', () => {
+  fc.assert(
+    fc.property(acyclic, (dependencies) => {
+      const order = placed(dependencies).map(({ id }) => id);
+      expect(order.toSorted()).toEqual(dependencies.map((_, index) => sessionId(index + 1)).toSorted());
+      const at = (id: SessionId) => order.indexOf(id);
+      for (const [index, on] of dependencies.entries()) {
+        for (const one of on) expect(at(sessionId(one))).toBeLessThan(at(sessionId(index + 1)));
+      }
+    }),
+  );
+});
+
+test('a row is indented by at most one step more than the row above it', () => {
+  fc.assert(
+    fc.property(acyclic, (dependencies) => {
+      const rows = placed(dependencies);
+      for (const [index, { lanes }] of rows.entries()) {
+        expect(lanes.length).toBeLessThanOrEqual(index === 0 ? 0 : (rows[index - 1]?.lanes.length ?? 0) + 1);
+      }
+    }),
+  );
+});
+
+test('a diamond hangs its end below the later side', () => {
+  expect(placed([[], [1], [1], [2, 3]]).map(({ id, lanes }) => [id.slice(0, 3), lanes.join(' ')])).toEqual([
+    ['001', ''],
+    ['002', 'branch'],
+    ['003', 'last-branch'],
+    ['004', 'none last-branch'],
+  ]);
+});
+
+test('a chain of thousands stays within its lanes', () => {
+  const rows = placed(Array.from({ length: 3000 }, (_, index) => (index === 0 ? [] : [index])));
+  expect(rows).toHaveLength(3000);
+  expect(Math.max(...rows.map(({ lanes }) => lanes.length))).toBe(12);
+});

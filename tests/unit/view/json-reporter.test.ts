@@ -1,0 +1,224 @@
+/**
+ * Promises of `--output json`: a header, then public events only, each with at, type, groupId and seq; session_progress
+ * without seq, at most two a second per session; nothing of our own bookkeeping.
+ */
+
+import { describe, expect, test } from 'bun:test';
+import { type EventBody, publicEventTypes } from '../../../src/core/event.ts';
+import { verdictsOf } from '../../../src/core/plan/verdicts.ts';
+import type { LiveSession } from '../../../src/core/progress.ts';
+import { reduce } from '../../../src/core/reduce.ts';
+import { createJsonReporter, publicEvent, type ReporterClock } from '../../../src/view/json-reporter.ts';
+import { CoreLog } from '../../support/core-events.ts';
+import {
+  attemptId,
+  begin,
+  creation,
+  eventfulRun,
+  groupId,
+  ids,
+  play,
+  session,
+  started,
+  usage,
+} from '../../support/view/sample-run.ts';
+
+const stopped: ReporterClock = { now: () => 0, after: () => () => {} };
+
+function jsonInto(lines: string[], clock = stopped) {
+  return createJsonReporter({ write: (text) => lines.push(text), groupId, clock });
+}
+
+/** A clock that `pass` moves on. */
+function handClock() {
+  let nowMs = 1000;
+  const timers = new Map<() => void, number>();
+  return {
+    now: () => nowMs,
+    after(delayMs: number, action: () => void) {
+      timers.set(action, nowMs + delayMs);
+      return () => timers.delete(action);
+    },
+    pass(ms: number) {
+      nowMs += ms;
+      for (const [action, dueMs] of [...timers]) {
+        if (dueMs <= nowMs && timers.delete(action)) action();
+      }
+    },
+  };
+}
+
+test('one JSON object a line: the header, then the public events in order', () => {
+  const out: string[] = [];
+  const reporter = jsonInto(out);
+  play(reporter, eventfulRun);
+  const [header, ...events] = out.map((line) => JSON.parse(line));
+  expect(out.every((line) => line.endsWith('\n') && !line.slice(0, -1).includes('\n'))).toBe(true);
+  expect(header).toEqual({ type: 'header', version: 1, groupId });
+  expect(events.map((event) => event.type)).toEqual([
+    'group_started',
+    'session_started',
+    'session_started',
+    'session_completed',
+    'budget_warning',
+    'session_failed',
+    'group_failed',
+  ]);
+  for (const event of events) {
+    expect(publicEventTypes.has(event.type)).toBe(true);
+    expect(event).toMatchObject({ groupId, at: expect.any(String), seq: expect.any(Number) });
+  }
+  expect(events.map((event) => event.seq)).toEqual([5, 7, 10, 12, 13, 14, 15]);
+});
+
+test('a failure carries reason, sentence, next step and what it used', () => {
+  const out: string[] = [];
+  play(jsonInto(out), eventfulRun);
+  const failed = out.map((line) => JSON.parse(line)).find((event) => event.type === 'session_failed');
+  expect(failed).toEqual({
+    at: '2026-01-04T14:30:35.000Z',
+    type: 'session_failed',
+    groupId,
+    sessionId: ids.web,
+    seq: 14,
+    reason: 'no-result',
+    message: 'claude ended without a result.',
+    next: `Look at its log. Try again with: claude-code-agent session retry ${groupId}/web`,
+    cost: 0.6,
+    tokens: { input: 90_000, output: 400, cacheRead: 0, cacheCreation: 0 },
+    durationMs: 8000,
+    turns: 3,
+    totalCost: 0.6,
+    totalTokens: { input: 90_000, output: 400, cacheRead: 0, cacheCreation: 0 },
+    attempts: 1,
+  });
+});
+
+test('progress has no seq and is thinned to two a second per session', () => {
+  const out: string[] = [];
+  const clock = handClock();
+  const reporter = jsonInto(out, clock);
+  const sessions = [session(ids.api), session(ids.web)];
+  const state = play(reporter, [...creation({}, sessions), started, ...begin(ids.api), ...begin(ids.web)]);
+  out.length = 0;
+  const live = new Map([
+    [ids.api as string, { currentTool: 'Bash ls', usage: usage(0.1, 5, 6, 7) }],
+    [ids.web as string, { usage: usage(0, 0, 0, 0) }],
+  ]);
+  for (let times = 0; times < 20; times += 1) {
+    reporter.progress(ids.api, state, live);
+    clock.pass(50);
+  }
+  reporter.progress(ids.web, state, live);
+  const lines = out.map((line) => JSON.parse(line));
+  expect(lines.map((line) => line.sessionId)).toEqual([ids.api, ids.api, ids.api, ids.web]);
+  expect(lines[0]).toEqual({
+    at: '1970-01-01T00:00:01.000Z',
+    type: 'session_progress',
+    groupId,
+    sessionId: ids.api,
+    currentTool: 'Bash ls',
+    cost: 0.1,
+    attempts: 1,
+    tokens: { input: 5, output: 6, cacheRead: 0, cacheCreation: 0 },
+  });
+});
+
+describe('F13', () => {
+  const api: string = ids.api;
+
+  const paused = (usd: number) => {
+    const of = { sessionId: api, attemptId: attemptId(api), reason: 'user', message: 'x' } as const;
+    return { type: 'session_paused', ...of, usage: usage(usd, 5000, 1, 7) } as const;
+  };
+
+  /** A reporter that has told of a first state, and a way to tell it of further ones. */
+  function begun(events = begin(api)) {
+    const out: string[] = [];
+    const clock = handClock();
+    const reporter = jsonInto(out, clock);
+    const state = play(reporter, [...creation({}, [session(api)]), started, ...events]);
+    out.length = 0;
+    const show = (one: Partial<LiveSession>) =>
+      reporter.progress(api, state, new Map([[api, { usage: usage(0, 0, 0, 0), ...one }]]));
+    const lines = () => out.splice(0).map((line) => JSON.parse(line));
+    return { clock, reporter, state, show, lines };
+  }
+
+  test('F13: a tool that begins right after another line is told half a second later, and once', () => {
+    const { clock, show, lines } = begun();
+    show({ lastText: 'I wait.' });
+    clock.pass(10);
+    show({ currentTool: 'Bash true' });
+    show({ currentTool: 'Bash sleep 8' });
+    expect(lines()).toMatchObject([{ lastText: 'I wait.' }]);
+    clock.pass(489);
+    expect(lines()).toEqual([]);
+    clock.pass(1);
+    expect(lines()).toMatchObject([{ currentTool: 'Bash sleep 8', at: '1970-01-01T00:00:01.010Z' }]);
+    clock.pass(8000);
+    expect(lines()).toEqual([]);
+  });
+
+  test('F13: the last state stands before the end of the session, and nothing of it after that', () => {
+    const { clock, reporter, state, show, lines } = begun();
+    show({});
+    show({ currentTool: 'Bash sleep 8' });
+    const event = { ...paused(0), seq: state.lastSeq + 1, groupId, at: '2026-01-04T14:40:22.000Z' };
+    reporter.event(event, reduce(state, event), new Map());
+    clock.pass(8000);
+    expect(lines().map(({ type, currentTool }) => currentTool ?? type)).toEqual([
+      'session_progress',
+      'Bash sleep 8',
+      'session_paused',
+    ]);
+  });
+
+  test('F13: after a resume cost, tokens and attempts are of all attempts, to the sixth digit', () => {
+    const again = { type: 'session_queued', sessionId: api, queued: true } as const;
+    const { show, lines } = begun([...begin(api), paused(0.1), again, ...begin(api, 2)]);
+    show({ usage: usage(0.2, 2000, 2, 7) });
+    expect(lines()).toMatchObject([{ cost: 0.3, tokens: { input: 7000, output: 3 }, attempts: 2 }]);
+  });
+});
+
+test("S11: scripts know the notices about a session's own cap by the same names, and tell them by their scope", () => {
+  const out: string[] = [];
+  const own = { sessionId: ids.api, usage: 1, limit: 1 };
+  const notices: EventBody[] = [
+    { type: 'budget_warning', ...own },
+    { type: 'session_budget_warning', ...own },
+    { type: 'session_budget_exceeded', ...own, action: 'paused' },
+  ];
+  play(jsonInto(out), [...eventfulRun.slice(0, 10), ...notices.slice(0, 2)]);
+  const told = out.map((line) => JSON.parse(line)).filter(({ type }) => type.startsWith('budget_'));
+  expect(told).toMatchObject([
+    { type: 'budget_warning', scope: 'group', ...own },
+    { type: 'budget_warning', scope: 'session', ...own },
+  ]);
+  const [, , exceeded] = notices.map((body) => publicEvent({ seq: 1, at: '', groupId, ...body }, new CoreLog().state));
+  expect(exceeded).toMatchObject({ type: 'budget_exceeded', scope: 'session', action: 'paused', ...own });
+});
+
+test('why a session rests is said once, unless the end of its attempt has said it', () => {
+  const out: string[] = [];
+  const reporter = jsonInto(out);
+  const [first, second] = [ids.api, ids.docs];
+  const bodies: EventBody[] = [...creation({}, [session(first), session(second, { dependsOn: [first] })]), started];
+  let state = play(reporter, bodies);
+  const tell = () => reporter.resting?.([...state.sessions.keys()], state, verdictsOf(state, { preparingMax: 9 }));
+  out.length = 0;
+  tell();
+  tell();
+  const lines = () => out.splice(0).map((line) => JSON.parse(line));
+  expect(lines()).toMatchObject([
+    { type: 'session_progress', sessionId: first, status: 'pending', reason: 'slot', attempts: 0 },
+    { type: 'session_progress', sessionId: second, status: 'pending', reason: 'waiting', waitsFor: [first] },
+  ]);
+  const failure = { reason: 'no-result', message: 'Nothing.', next: '', usage: usage(1, 1, 1, 1) } as const;
+  const failed = { type: 'session_failed', sessionId: first, attemptId: attemptId(first), ...failure } as const;
+  state = play(reporter, [...bodies, ...begin(first), failed]);
+  lines();
+  tell();
+  expect(lines()).toMatchObject([{ sessionId: second, reason: 'blocked', on: [first] }]);
+});

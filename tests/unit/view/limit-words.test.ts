@@ -1,0 +1,68 @@
+/**
+ * Promises: no view calls it a usage limit when the server only throttles, nor the other way round; in sentences times
+ * have no milliseconds.
+ */
+import { expect, test } from 'bun:test';
+import { notify } from '../../../src/cli/notify.ts';
+import type { Output } from '../../../src/cli/output.ts';
+import type { EventBody } from '../../../src/core/event.ts';
+import { decide } from '../../../src/core/plan/schedule.ts';
+import { conditionText, noteText } from '../../../src/view/html/notes.ts';
+import { conditionOf } from '../../../src/view/wording.ts';
+import { CoreLog, sessionDefinition, sid } from '../../support/core-events.ts';
+import { fold, frame, sceneEvents, textOf } from '../../support/tui/dashboard/scene.ts';
+import { whyNot } from '../../support/verdicts.ts';
+
+const resetsAt = '2026-01-04T15:30:22.308Z';
+const throttled = { type: 'limit_reached', resetsAt, limitType: 'throttled' } as const;
+const limited = { type: 'limit_reached', resetsAt, limitType: 'five_hour' } as const;
+const capacity = { preparingMax: 9, nowMs: Date.parse('2026-01-04T14:30:22.000Z') };
+const gate = { untilMs: Date.parse(resetsAt), mayProbe: false };
+
+/** What every view says of the group that met this. */
+function told(body: EventBody): string[] {
+  const { state } = fold([...sceneEvents, { type: 'limit_lifted' }, body]);
+  const log = new CoreLog().addSession(sessionDefinition(1)).run().add(body);
+  const isThrottled = log.state.limitType === 'throttled';
+  const [why] = whyNot(log.state, { ...capacity, gate: { ...gate, isThrottled } });
+  let rung = '';
+  const write = (text: string): void => {
+    rung += text;
+  };
+  const event = { seq: 1, at: resetsAt, groupId: state.group.id, ...body };
+  notify({ isTerminal: true, write } as Output, {}, event, state);
+  return [
+    conditionOf(state, capacity.nowMs) ?? '',
+    conditionText(state) ?? '',
+    textOf(frame({ view: { state } })),
+    noteText(event, String),
+    rung,
+    why?.message ?? '',
+  ];
+}
+
+test('throttling is called by its name', () => {
+  for (const words of told(throttled)) {
+    expect(words).toMatch(/throttle/);
+    expect(words).not.toMatch(/(?<!no )usage limit/);
+  }
+});
+
+test('so is a usage limit, also the one that comes after throttling', () => {
+  for (const words of told(limited)) {
+    expect(words).toMatch(/usage limit/);
+    expect(words).not.toMatch(/throttle/);
+  }
+  const { state } = fold([...sceneEvents, throttled, { type: 'limit_reached', resetsAt }]);
+  expect(conditionText(state)).toStartWith('usage limit until');
+  expect(fold([...sceneEvents, throttled, { type: 'limit_lifted' }]).state).not.toHaveProperty('limitType');
+});
+
+test('a time in a sentence has no milliseconds', () => {
+  const log = new CoreLog({ onLimit: 'pause' }).addSession(sessionDefinition(1)).addSession(sessionDefinition(2));
+  log.run().start(sid(1)).pause(sid(1));
+  const [settled] = decide(log.state, { ...capacity, gate });
+  expect(settled).toMatchObject({ message: expect.stringContaining('it is lifted at 2026-01-04T15:30:22Z.') });
+  log.add({ type: 'group_frozen', until: resetsAt });
+  expect(whyNot(log.state, capacity)[1]?.message).toContain('at 2026-01-04T15:30:22Z it becomes a pause');
+});

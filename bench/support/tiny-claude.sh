@@ -36,4 +36,5 @@ while [ "$step" -le "${BENCH_STEPS:-1}" ]; do
 done
 money='"total_cost_usd":0.01,"modelUsage":{"claude-opus-4-8":{'$usage'}}'
 say '"type":"result","subtype":"success","is_error":false,"num_turns":4,"duration_ms":9,"result":"done",'"$money"
+say '"type":"system","subtype":"session_state_changed","state":"idle"'
 while IFS= read -r request; do :; done

@@ -96,8 +96,6 @@ export interface ResultMessage {
   readonly terminalReason?: string;
   readonly errors: readonly string[];
   readonly durationMs: number;
-  /** Who started the turn, when it was not a message of ours: `task-notification`. */
-  readonly origin?: string;
 }
 
 /** The turn was stopped from outside. */
@@ -151,6 +149,15 @@ export interface DeniedMessage extends Denial {
   readonly kind: 'denied';
 }
 
+/**
+ * claude is idle when it waits for input. It is busy from the start of a turn, and stays busy between the result of one
+ * turn and the turn that a finished workflow starts. It is idle while a Monitor runs.
+ */
+export interface StateMessage {
+  readonly kind: 'state';
+  readonly isIdle: boolean;
+}
+
 type Body =
   | InitMessage
   | AssistantMessage
@@ -160,6 +167,7 @@ type Body =
   | RateLimitMessage
   | HookMessage
   | DeniedMessage
+  | StateMessage
   | TaskMessage
   | { readonly kind: 'compact-boundary' }
   | ControlResponseMessage
@@ -260,6 +268,8 @@ function readSystem(value: JsonObject): Body {
       };
     case 'compact_boundary':
       return { kind: 'compact-boundary' };
+    case 'session_state_changed':
+      return { kind: 'state', isIdle: value.state === 'idle' };
     case 'permission_denied':
       return { kind: 'denied', ...denialOf(value) };
     default:
@@ -344,7 +354,6 @@ function readResult(value: JsonObject): ResultMessage {
     ...optional('structured', value.structured_output),
     ...optional('apiErrorStatus', number(value.api_error_status)),
     ...optional('terminalReason', text(value.terminal_reason)),
-    ...optional('origin', text(object(value.origin).kind)),
   };
 }
 

@@ -9,7 +9,7 @@ import type { ExitStatus } from '../system/world.ts';
 import { deniedOf } from './denials.ts';
 import type { ResultMessage } from './messages.ts';
 import { isUnknownModel } from './pricing.ts';
-import { type AttemptStream, isSuccess, unknownModels } from './stream.ts';
+import { type AttemptStream, isSuccess, isWorkPending, unknownModels } from './stream.ts';
 import { openSubjects } from './task-list.ts';
 import { clip, oneLine } from './text.ts';
 import { describeTrouble, describeUnanswered, saidBy, sentence, type Verdict } from './trouble.ts';
@@ -74,6 +74,8 @@ function judgeEnd(input: JudgeInput): Verdict {
   if (result === undefined) return judgeSilence(input);
   if (result.subtype !== 'success' || result.isError) return describeTrouble(stream, result);
   if (result.numTurns === 0) return notSent(result);
+  // A later runner finds a worker that died between its first answer and the answer to what its background work found.
+  if (input.exit.kind === 'unknown' && isWorkPending(stream)) return judgeSilence(input);
   return contradiction(input) ?? judgeSuccess(input, result);
 }
 
@@ -168,12 +170,12 @@ function judgeSilence(input: JudgeInput): Verdict {
     return { status: 'paused', reason: 'disk', message: 'The disk is full: what claude said as it ended is lost.' };
   }
   if (found === 'after-crash') {
-    const message = 'The worker ended without a result while no runner was watching.';
+    const message = 'The worker ended without a final result while no runner was watching.';
     return { status: 'paused', reason: 'interrupted', message };
   }
   if (exit.kind === 'unknown') {
     // Only the runner that started it is told how it ended; whoever took it over must not hold that against it.
-    const message = 'The worker that an earlier runner had started ended without a result.';
+    const message = 'The worker that an earlier runner had started ended without a final result.';
     return { status: 'paused', reason: 'interrupted', message };
   }
   const signal = exit.kind === 'signalled' ? exit.signal : signalOfCode(exit.code);

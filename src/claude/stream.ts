@@ -77,7 +77,7 @@ export interface AttemptStream extends AtWork {
   results: number;
   /** Sum of the turns that the results report. */
   turns: number;
-  /** The result that decides, see `foldResult`. */
+  /** The answer of the session, unless another turn follows. */
   lastResult?: ResultMessage;
   /** The newest answer that was handed in in the form of the output schema. */
   structured?: unknown;
@@ -134,7 +134,9 @@ export interface AttemptStream extends AtWork {
   compactions: number;
   /** claude confirmed an `interruptRequest`. */
   interruptAnswered: boolean;
-  /** A success of the main loop was printed before claude confirmed an interrupt. */
+  /** claude waits for input. A Monitor or a command may run in the background, and start a turn of its own. */
+  isIdle: boolean;
+  /** The last turn succeeded, with no task left, before claude confirmed an interrupt. */
   successBeforeAnswer: boolean;
   /**
    * The last messages, oldest first; claude prints one line per block, and others' lines and results of turns that were
@@ -191,6 +193,7 @@ export function emptyStream(prices: PriceTable = {}, earlier?: Earlier): Attempt
     hasOddFigures: false,
     compactions: 0,
     interruptAnswered: false,
+    isIdle: false,
     successBeforeAnswer: false,
     spoken: new Set(),
     messages: 0,
@@ -214,6 +217,8 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       if (m.model !== undefined) s.model = m.model;
       if (m.claudeVersion !== undefined) s.claudeVersion = m.claudeVersion;
       if (m.cwd !== undefined) s.cwd = m.cwd;
+      // The session goes on, so the success of an earlier turn is not its end.
+      if (!s.interruptAnswered) s.successBeforeAnswer = false;
       break;
     case 'assistant':
       foldAssistant(s, m);
@@ -240,6 +245,9 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       break;
     case 'background':
       foldBackground(s, m.taskIds);
+      break;
+    case 'state':
+      s.isIdle = m.isIdle;
       break;
     case 'compact-boundary':
       s.compactions += 1;
@@ -279,6 +287,11 @@ export function usageOf(s: AttemptStream, durationMs: number): Usage {
 /** The models whose price nobody knows, neither claude nor a table: they count as the dearest that is known. */
 export function unknownModels({ unpriced, prices }: AttemptStream): readonly string[] {
   return unpriced.filter((model) => isUnknownModel(model, prices));
+}
+
+/** Work goes on after the last result: a turn has begun, or a task runs in the background. */
+export function isWorkPending({ inTurn, openTasks }: AttemptStream): boolean {
+  return inTurn || openTasks.size > 0;
 }
 
 /** True for a result with which a session can be completed. */
@@ -373,19 +386,13 @@ function foldToolResults(s: AttemptStream, m: UserMessage): void {
   noteAsking(s, m.parentToolUseId ?? '');
 }
 
-/**
- * A finished background task starts a turn of its own, whose result has the origin `task-notification`. It counts for
- * the cost and, when it is a success, as the newer answer; its failure does not undo the success that the model
- * reported for the task we gave it.
- */
+/** A finished background task starts a turn of its own. The last result is the answer of the session. */
 function foldResult(s: AttemptStream, m: ResultMessage): void {
   s.results += 1;
   s.turns = Math.min(figureMax.count, s.turns + m.numTurns);
-  const followUp = m.origin === 'task-notification';
-  const keepsEarlier = followUp && !isSuccess(m) && s.lastResult !== undefined;
-  if (!keepsEarlier) s.lastResult = m;
+  s.lastResult = m;
   if (m.structured !== undefined) s.structured = m.structured;
-  if (isSuccess(m) && !s.interruptAnswered) s.successBeforeAnswer = true;
+  if (!s.interruptAnswered) s.successBeforeAnswer = isSuccess(m) && s.openTasks.size === 0;
   for (const denial of m.denials) noteDenial(s.denials, denial, targetOf(denial.input, s.cwd));
   foldTotal(s, m);
   noteTurnEnd(s);

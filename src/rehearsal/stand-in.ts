@@ -163,8 +163,11 @@ export class StandIn {
         const message = error instanceof Error ? error.message : String(error);
         return this.#print(this.#result('error_during_execution', { errors: [message] }));
       })
-      .finally(() => {
+      .finally(async () => {
         this.#turn = null;
+        if (this.#waiting.length === 0) {
+          await this.#print({ type: 'system', subtype: 'session_state_changed', state: 'idle' });
+        }
         this.#next();
       });
   }

@@ -100,9 +100,16 @@ export class Invocation {
     await this.#order({ do: 'print', text });
   }
 
-  /** Prints one stream-json line. */
+  /** Prints one stream-json line; after a result also `idle`, as the real one does where no turn follows. */
   async print(message: object): Promise<void> {
-    await this.printRaw(`${JSON.stringify({ session_id: this.claudeSessionId, ...message })}\n`);
+    const isResult = 'type' in message && message.type === 'result';
+    await this.printAll(isResult ? [message, idleLine] : [message]);
+  }
+
+  /** Prints these lines and no others, in one write. */
+  async printAll(messages: readonly object[]): Promise<void> {
+    const lines = messages.map((message) => JSON.stringify({ session_id: this.claudeSessionId, ...message }));
+    await this.printRaw(`${lines.join('\n')}\n`);
   }
 
   /** What claude prints first: a successful SessionStart hook and `init`. */
@@ -163,6 +170,8 @@ export class Invocation {
     this.#socket.write(`${JSON.stringify(command)}\n`);
   }
 }
+
+export const idleLine = { type: 'system', subtype: 'session_state_changed', state: 'idle' };
 
 /** A `result` line of claude; `fields` replace the defaults. */
 export function resultLine(costUsd: number, fields: Record<string, unknown> = {}): Record<string, unknown> {

@@ -86,6 +86,7 @@ models='"modelUsage":{"claude-opus-4-8":{'$models',"costUSD":'$usd'}}'
 note result $turns
 result='"type":"result","subtype":"success","is_error":false,"num_turns":'$turns',"duration_ms":9,"result":"done"'
 say "$result,\\"total_cost_usd\\":$usd,$models"
+say '"type":"system","subtype":"session_state_changed","state":"idle"'
 while IFS= read -r request; do :; done
 `;
 

@@ -89,6 +89,8 @@ function fixedVariables(input: WorkerEnvironmentInput, callersRetries: string | 
     CLAUDE_CODE_MAX_RETRIES: callersRetries ?? String(maxRetries),
     // A closed stdin kills background shells silently, and with them work that the model believes is under way.
     CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
+    // Further turns may follow a result line: after a Workflow, or for what a Monitor reports. Only `idle` is the end.
+    CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: '1',
     // A session that was promised work and forgot some of it is told of; without it newer models get no task list.
     CLAUDE_CODE_ENABLE_TODO_TOOLS: '1',
     ...(input.isAttended === true ? {} : { CLAUDE_CODE_EXIT_AFTER_STOP_DELAY: String(idleExitMs) }),

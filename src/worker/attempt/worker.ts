@@ -283,7 +283,7 @@ export class Worker {
     if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
     // At its cap claude ends the turn and not its sub-agents, which would ask on.
     if (message.kind === 'result' && isOverCap(message) && this.#isTaskLeft) this.#endTasks();
-    if (['result', 'task', 'background'].includes(message.kind)) this.#endWhenIdle();
+    if (message.kind === 'state') this.#endWhenIdle();
   }
 
   /** A tool's result is often followed by the last answer at once, and then there is nothing left to meter. */
@@ -336,9 +336,14 @@ export class Worker {
     this.#hosted.terminate();
   }
 
-  /** After the last result with no task open, claude would wait for more input: end it. That is not a stop. */
+  /**
+   * claude has answered and would wait for more input: end it. That is not a stop. A task that ends while claude is
+   * idle starts another turn some milliseconds later, so its end alone ends nothing. claude leaves by itself, with exit
+   * code 0, when it has been idle without a task for `CLAUDE_CODE_EXIT_AFTER_STOP_DELAY`.
+   */
   #endWhenIdle(): void {
-    if (this.#endedByUs || this.stream.results === 0 || this.stream.openTasks.size > 0) return;
+    const { isIdle, results, openTasks } = this.stream;
+    if (this.#endedByUs || !isIdle || results === 0 || openTasks.size > 0) return;
     if (this.#stop && !this.stream.interruptAnswered) return;
     if (!this.#stop && this.#said.isQueued && this.stream.lastResult && isSuccess(this.stream.lastResult)) {
       this.#endUnlessItGoesOn(this.stream.results);

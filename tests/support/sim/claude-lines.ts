@@ -136,6 +136,9 @@ export function resultLine(
   };
 }
 
+/** claude waits for input. */
+export const idleLine = { type: 'system', subtype: 'session_state_changed', state: 'idle' };
+
 /** A five-hour window is nearly used up. */
 export function nearLimitLine(resetsAtS: number): object {
   const info = { status: 'allowed_warning', resetsAt: resetsAtS, rateLimitType: 'five_hour', utilization: 0.95 };

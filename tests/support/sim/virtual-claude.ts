@@ -9,6 +9,7 @@ import {
   costStateLine,
   firstLines,
   firstUsd,
+  idleLine,
   initLine,
   type ModelCall,
   messageLine,
@@ -235,6 +236,7 @@ export class VirtualClaude {
       this.#book.toolSinceMs = null;
       if (isSuccess) this.#book.successEnds.push(end);
     });
+    this.#print(idleLine);
     this.#isIdle = true;
     if (kind === 'budget' || (kind !== 'success' && this.#luck.chance(0.5))) this.#exit(1);
     else this.#next(idleExitMs, 'has idled long enough', () => this.#exit(0));

@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test';
 import type { GroupEvent } from '../../../src/core/event.ts';
 import { markedProcesses } from '../../support/crash-rig.ts';
-import { resultLine } from '../../support/fake-claude-rig.ts';
+import { idleLine, resultLine } from '../../support/fake-claude-rig.ts';
 import type { GroupFixture, RunningGroup } from '../../support/group-fixture.ts';
 import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
 
@@ -68,5 +68,6 @@ test('F2: a structured result that is nested too deep for the log', async () => 
   const depth = 100_000;
   const line = JSON.stringify({ ...resultLine(0.25), structured_output: 'deep' });
   await fake.printRaw(`${line.replace('"deep"', `${'['.repeat(depth)}${']'.repeat(depth)}`)}\n`);
+  await fake.print(idleLine);
   await expectOthersGoOn(group, run, 0.25);
 });

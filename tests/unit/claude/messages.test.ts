@@ -100,7 +100,6 @@ describe('parseLine', () => {
       permission_denials: [{ tool_name: 'Bash', tool_use_id: 't1', tool_input: {} }],
       terminal_reason: 'completed',
       errors: ['e', 5],
-      origin: { kind: 'task-notification' },
     };
     expect(read(line)).toEqual({
       kind: 'result',
@@ -120,7 +119,6 @@ describe('parseLine', () => {
       result: 'API Error',
       apiErrorStatus: 529,
       terminalReason: 'completed',
-      origin: 'task-notification',
     });
     expect(read({ type: 'result', usage: { input_tokens: 5 } })).toMatchObject({
       isError: true,

@@ -142,7 +142,6 @@ describe('foldMessage', () => {
 });
 
 describe('results', () => {
-  const followUp = { origin: { kind: 'task-notification' } };
   const failing = { is_error: true, subtype: 'error_during_execution' };
 
   test('the last one decides, and turns are summed', () => {
@@ -151,12 +150,23 @@ describe('results', () => {
     expect(usageOf(s, 5)).toMatchObject({ costUsd: 0.02, turns: 4, durationMs: 5 });
   });
 
-  test('a failing follow-up of a background task does not undo the success before it', () => {
-    expect(fold(result(0.01), result(0.02, { ...followUp, ...failing })).lastResult).toMatchObject({ isError: false });
-    expect(fold(result(0.01), result(0.02, { ...followUp, ...failing })).costUsd).toBe(0.02);
-    expect(fold(result(0.01), result(0.02, { ...followUp, result: 'more' })).lastResult?.result).toBe('more');
-    expect(fold(result(0.01, { ...followUp, ...failing })).lastResult).toMatchObject({ isError: true });
-    expect(fold(result(0.01), result(0.02, failing)).lastResult).toMatchObject({ isError: true });
+  test('a success before a failing turn does not decide', () => {
+    const followUp = { origin: { kind: 'task-notification' } };
+    const s = fold(result(0.01), result(0.02, { ...followUp, ...failing }));
+    expect(s).toMatchObject({ lastResult: { isError: true }, costUsd: 0.02, successBeforeAnswer: false });
+  });
+
+  test('a success counts as finished work only while nothing goes on after it', () => {
+    const task = { type: 'system', subtype: 'task_started', task_id: 't' };
+    expect(fold(task, result(0)).successBeforeAnswer).toBe(false);
+    expect(fold(result(0), init).successBeforeAnswer).toBe(false);
+    expect(fold(result(0), interrupted, init).successBeforeAnswer).toBe(true);
+  });
+
+  test('claude is idle when it last said so', () => {
+    const state = (name: string) => ({ type: 'system', subtype: 'session_state_changed', state: name });
+    const idleAfter = (...names: readonly string[]) => fold(...names.map(state)).isIdle;
+    expect([idleAfter(), idleAfter('running', 'idle'), idleAfter('idle', 'running')]).toEqual([false, true, false]);
   });
 
   test('a success counts as finished work only before the answer to an interrupt', () => {

@@ -7,7 +7,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { submit } from '../../../src/app/submit.ts';
 import { noUsage } from '../../../src/core/group.ts';
 import { takeGroup } from '../../../src/store/group-writer.ts';
-import { type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+import { idleLine, type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
 
 let rig: Rig;
@@ -187,6 +187,29 @@ test('a worker that died without a result is interrupted and tried again as the 
   const events = group.events();
   expect(events.find((event) => event.type === 'session_paused')).toMatchObject({ reason: 'interrupted' });
   expect(group.state().sessions.get(group.id('one'))?.attempts).toBe(2);
+});
+
+test('a worker that died while its background work went on is tried again: its first words are no result', async () => {
+  group = makeGroup([{ name: 'one' }]);
+  const first = group.run(rig.env);
+  const fake = await rig.nextFor(group.claudeId('one'));
+  await fake.prompt();
+  await fake.init();
+  const task = { type: 'system', subtype: 'task_started', task_id: 'build', task_type: 'local_bash' };
+  await fake.printAll([task, resultLine(0.01, { result: 'I wait for the build.' }), idleLine]);
+  await first.event('session_identified');
+  first.signal('SIGHUP');
+  await first.result;
+  fake.die('SIGKILL');
+  await fake.ended;
+
+  const second = group.run(rig.env);
+  const again = await rig.nextFor(group.claudeId('one'));
+  await again.prompt();
+  await again.init();
+  await again.succeed(0.01, 'It is built.');
+  expect(await second.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(group.state().sessions.get(group.id('one'))).toMatchObject({ attempts: 2, state: { result: 'It is built.' } });
 });
 
 test('a worker that has printed nothing is ended and started again as the same attempt', async () => {

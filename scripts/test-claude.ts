@@ -10,9 +10,10 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { compareVersions, oldestClaude } from '../src/claude/launch/program-file.ts';
 import { type ContractRun, contractDocument, runContract } from './claude/contract.ts';
 import { breaks, summary, tableText, withTable } from './claude/table.ts';
-import { compareVersions, NotAvailable, oldestSupported, pinnedVersion, resolveVersion } from './claude/versions.ts';
+import { NotAvailable, pinnedVersion, resolveVersion } from './claude/versions.ts';
 
 const { values, positionals } = parseArgs({
   options: { write: { type: 'boolean', default: false }, 'warn-newer': { type: 'boolean', default: false } },
@@ -56,8 +57,8 @@ async function runAll(): Promise<ContractRun[]> {
 const runs = await runAll();
 if (runs.length > 0) console.log(`\n${tableText(runs)}\n`);
 for (const run of runs) {
-  if (compareVersions(run.version, oldestSupported) < 0) {
-    console.log(`claude ${run.version} is older than ${oldestSupported}, the oldest that has to work.`);
+  if (compareVersions(run.version, oldestClaude) < 0) {
+    console.log(`claude ${run.version} is older than ${oldestClaude}, the oldest supported version.`);
     continue;
   }
   const isNewer = compareVersions(run.version, pinned) > 0;

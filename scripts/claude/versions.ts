@@ -15,12 +15,11 @@ import {
 } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { oldestClaude } from '../../src/claude/launch/program-file.ts';
 
 export const root = resolve(import.meta.dir, '../..');
 const claudePackage = '@anthropic-ai/claude-code';
 
-/** The oldest version that must work. */
-export const oldestSupported = '2.1.197';
 /** So many versions stay among the caches, some 400 MB each; those that were used last. */
 const keptVersions = 4;
 
@@ -35,11 +34,11 @@ export function pinnedVersion(): string {
 
 /** The exact version that a word means: `oldest`, `pinned`, a version, or what the registry calls so, like `latest`. */
 export async function resolveVersion(word: string): Promise<string> {
-  if (word === 'oldest') return oldestSupported;
+  if (word === 'oldest') return oldestClaude;
   if (word === 'pinned') return pinnedVersion();
   if (/^\d+\.\d+\.\d+$/.test(word)) return word;
   if (!/^[a-z][a-z0-9-]*$/.test(word))
-    throw new NotAvailable(`${word} is no version of claude, like 2.1.260 or latest.`);
+    throw new NotAvailable(`${word} is no version of claude, like 2.1.331 or latest.`);
   const said = await npm(`claude ${word}`, ['view', `${claudePackage}@${word}`, 'version', '--json']);
   const version: unknown = said === '' ? undefined : JSON.parse(said);
   if (typeof version === 'string') return version;
@@ -143,11 +142,4 @@ async function npm(what: string, args: readonly string[], cwd: string = root): P
   if ((await child.exited) === 0) return stdout.trim();
   const complaint = /^npm (?:error|ERR!) (?!code |errno |syscall )(.+?)\.?$/m.exec(stderr)?.[1];
   throw new NotAvailable(`${what} cannot be had: npm says "${complaint ?? `exit code ${child.exitCode}`}".`);
-}
-
-/** Negative when `a` is older than `b`. */
-export function compareVersions(a: string, b: string): number {
-  const [left, right] = [a, b].map((version) => version.split('.').map(Number)) as [number[], number[]];
-  const differs = left.findIndex((part, index) => part !== right[index]);
-  return differs === -1 ? 0 : (left[differs] as number) - (right[differs] ?? 0);
 }

@@ -51,7 +51,7 @@ export function interruptRequest(id: string): string {
 }
 
 /**
- * The same before the first message: claude answers it before the model does. Since 2.1.278 its totals go on after
+ * The same before the first message: claude answers it before the model does. Its totals go on after
  * `--resume` with those of the conversation's last clean end, so they are told first and taken off all later ones.
  */
 export function baseRequest(): string {

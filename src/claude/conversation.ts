@@ -184,8 +184,8 @@ function isWhole(line: string): boolean {
 
 /**
  * What claude's totals began with in a process that was started at `startedAtMs` (ms since 1970) to go on with one of
- * these conversations: the newest that had begun by then. claude writes them down whenever it ends cleanly, since
- * 2.1.278; before that, and in a new conversation, they begin with nothing. Null when no conversation is left to tell.
+ * these conversations: the newest that had begun by then. claude writes them down whenever it ends cleanly;
+ * in a new conversation they begin with nothing. Null when no conversation is left to tell.
  */
 export function totalsBefore(
   world: World,
@@ -203,7 +203,7 @@ export function totalsBefore(
 
 /**
  * claude's totals when it ended in good order, for an attempt that began at `startedAtMs` (ms since 1970): asked to by
- * a signal it prints none, but writes them down. Null when it was killed before that, or is older than 2.1.278.
+ * a signal it prints none, but writes them down. Null when it was killed before that.
  */
 export function totalsAtEnd(
   world: World,

@@ -93,8 +93,8 @@ export function emptySpending(base: Claim = noClaim): Spending {
 }
 
 /**
- * A new conversation began in the same process, and claude names `totalUsd`: since some version before 2.1.331 its
- * totals then begin with nothing again. A total that is no lower than before goes on with those.
+ * A new conversation began in the same process, and claude names `totalUsd`: its totals
+ * then begin with nothing again. A total that is no lower than before goes on with those.
  */
 export function spendAnew(s: Spending, totalUsd: number): Spending {
   if (totalUsd > s.base.costUsd + s.claimed.costUsd - sameUsd) return s;

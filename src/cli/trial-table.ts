@@ -26,9 +26,7 @@ export async function tryNow(context: Context, root: string, isJson: boolean): P
 }
 
 function describe({ stdout }: Context, { verdict, what, weight, claim }: TrialRow): string[] {
-  const isAbsent = verdict === 'broken' && claim.weight === 'ability';
-  const [word, tone]: readonly [string, Tone] = isAbsent ? ['absent', 'warn'] : [verdict, tones[verdict]];
-  const lead = `${stdout.style(tone, word)}${' '.repeat(9 - word.length)}${padColumns(weight, 9)}`;
+  const lead = `${stdout.style(tones[verdict], verdict)}${' '.repeat(9 - verdict.length)}${padColumns(weight, 9)}`;
   const first = `${lead}${padColumns(claim.id, 17)}${claim.promise}`;
   if (verdict === 'holds') return [first];
   const because = what === '' ? '' : ` (${safeLine(what, 300)})`;

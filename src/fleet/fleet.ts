@@ -2,9 +2,7 @@
  * The machines of a fleet for one run of one group: wishes for slots, the slots that were granted, and the attempts
  * that are there. Nothing here decides; whoever does is told whenever something has changed.
  */
-import type { Abilities } from '../claude/abilities.ts';
 import { takesPart } from '../context/handover/projects.ts';
-import { defined } from '../core/defined.ts';
 import type { Place } from '../core/event.ts';
 import { assert } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
@@ -150,12 +148,6 @@ export class Fleet {
   /** The session's attempt has been decided for that slot, so it is nobody else's from now on. */
   take(sessionId: SessionId): void {
     this.#offers.delete(sessionId);
-  }
-
-  /** What the claude of that machine can do; empty when nothing is known. */
-  abilitiesOf({ token }: Place): Abilities {
-    const { forwardsSubagents, limitsUntrusted, limitsMemory } = this.#abilities.get(token) ?? {};
-    return defined({ forwardsSubagents, untrusted: limitsUntrusted, toolMemory: limitsMemory });
   }
 
   // Attempts.

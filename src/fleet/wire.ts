@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { hostNamePattern, labelPattern } from '../core/values.ts';
 
 /** Both ends say it; a machine with another one is offered nothing. */
-export const wireVersion = 3;
+export const wireVersion = 4;
 
 const bytes = z.string().base64();
 const count = z.number().int().nonnegative();
@@ -195,9 +195,6 @@ export const abilities = z.object({
   /** Of this package. */
   version: name,
   claudeVersion: name,
-  forwardsSubagents: z.boolean(),
-  limitsUntrusted: z.boolean(),
-  limitsMemory: z.boolean(),
   logins: z.array(name),
   /** Another one as soon as its login is, or its agent was started anew; tells nothing of it. Absent = not known. */
   loginKey: name.optional(),

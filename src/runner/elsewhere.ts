@@ -1,5 +1,4 @@
 /** The part of a run that is on other machines: its attempts there, what was lost, and what comes late. */
-import type { Abilities } from '../claude/abilities.ts';
 import { adviceText } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
 import { type GroupEvent, type Place, thisMachine } from '../core/event.ts';
@@ -90,10 +89,6 @@ export class Elsewhere {
   /** For people; undefined where the group works on this machine only. */
   get standing(): FleetStanding | undefined {
     return this.#options.state().group.config.where === 'local' ? undefined : this.#fleet?.standing;
-  }
-
-  abilitiesOf(place: Place): Abilities {
-    return this.#fleet?.abilitiesOf(place) ?? {};
   }
 
   /** The attempt in its place; `isRecalled`: an earlier runner has begun it. */

@@ -378,9 +378,8 @@ export class GroupRunner {
       this.#elsewhere.noteWorkspace(attempt.id, workspace);
       this.enqueue({ kind: 'isolated', sessionId, attemptId: attempt.id, workspace, notes });
     };
-    const { place } = attempt;
-    const elsewhere = place === undefined ? {} : { elsewhere: this.#elsewhere.abilitiesOf(place) };
-    void worker.begin((onStop) => this.#preparer.prepare({ state, record, attempt, isolated, onStop, ...elsewhere }));
+    const isElsewhere = attempt.place !== undefined;
+    void worker.begin((onStop) => this.#preparer.prepare({ state, record, attempt, isolated, onStop, isElsewhere }));
   }
 
   /** Attempts that an earlier runner logged as running: follow, start again, or read what they left. */

@@ -117,7 +117,7 @@ export class Invocation {
     const hook = { type: 'system', hook_id: 'h', hook_name: 'SessionStart:startup', hook_event: 'SessionStart' };
     await this.print({ ...hook, subtype: 'hook_started' });
     await this.print({ ...hook, subtype: 'hook_response', stdout: '', exit_code: 0, outcome: 'success' });
-    const version = '2.1.197';
+    const version = '2.1.332';
     await this.print({ type: 'system', subtype: 'init', cwd: this.hello.cwd, model, claude_code_version: version });
   }
 
@@ -212,7 +212,7 @@ export async function startRig(): Promise<Rig> {
   const flags = '--no-env-file --config=/dev/null --no-install';
   // Asked at each run whose claude is a script; a shell answers with a tenth of what a start of Bun takes.
   const asked = `case $1 in
---version) exec echo '2.1.197 (Fake Claude)' ;;
+--version) exec echo '2.1.332 (Fake Claude)' ;;
 auth)
   [ -n "$FAKE_CLAUDE_LOGGED_OUT" ] || exec echo '{"loggedIn":true,"authMethod":"api_key"}'
   echo '{"loggedIn":false,"authMethod":"none"}'

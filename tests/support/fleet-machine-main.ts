@@ -1,7 +1,6 @@
 /** The agent (`agent`) or the guard (`guard`) of a machine, as processes of their own: mode, data root. */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { abilitiesIn } from '../../src/claude/abilities.ts';
 import { findClaude } from '../../src/claude/launch/program.ts';
 import { versionOf } from '../../src/claude/launch/program-file.ts';
 import { fail, ok, type Result } from '../../src/core/failure.ts';
@@ -31,10 +30,8 @@ const saidPath = join(root, 'claude.json');
 /** As it says itself, once for each file; `claude.json` in the root says otherwise. */
 async function untried(): Promise<Result<ChosenProgram>> {
   if (existsSync(saidPath)) {
-    const { refusal, can } = JSON.parse(readFileSync(saidPath, 'utf8'));
-    const said = await asked;
+    const { refusal } = JSON.parse(readFileSync(saidPath, 'utf8'));
     if (refusal !== undefined) return fail('claude-unproven', refusal, '');
-    return said.ok ? ok({ ...said.value, can }) : said;
   }
   return asked;
 }
@@ -44,10 +41,7 @@ async function ask(): Promise<Result<ChosenProgram>> {
   if (!found.ok) return found;
   const { program } = found.value;
   const version = await versionOf(world, program, process.env);
-  if (!version.ok) return version;
-  const env = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', DISABLE_AUTOUPDATER: '1' };
-  const help = await world.processes.run({ program, args: ['--help'], cwd: '/', env, timeoutMs: 20_000 });
-  return ok({ program, version: version.value, can: help.ok ? abilitiesIn(help.value.stdout) : {} });
+  return version.ok ? ok({ program, version: version.value }) : version;
 }
 
 const asked = mode === 'guard' ? fail('usage', '', '') : ask();

@@ -2,10 +2,8 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Abilities } from '../../src/claude/abilities.ts';
-import { findClaude } from '../../src/claude/launch/program.ts';
+import { defined } from '../../src/core/defined.ts';
 import type { GroupEvent } from '../../src/core/event.ts';
-import { ok } from '../../src/core/failure.ts';
 import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from '../../src/core/group.ts';
 import { makeGroupId, makeSessionId, sessionUuid } from '../../src/core/id.ts';
 import type { GroupState } from '../../src/core/state.ts';
@@ -57,8 +55,6 @@ export interface GroupFixture {
 export interface RunWish {
   readonly overrides?: Partial<GroupConfig>;
   readonly retryFailed?: boolean;
-  /** What the claude of the run is known to be able to. */
-  readonly can?: Abilities;
   /** Which claude is started; absent = the one of the environment, untried. */
   readonly claude?: ClaudeGate;
   /** Called for every event, after it was logged. */
@@ -99,12 +95,6 @@ export interface FixtureOptions {
   readonly root?: string;
   /** Gets the fixture's folder before the sessions are defined; projects are to be in `projects/`. */
   readonly beforeSessions?: (folder: string) => void;
-}
-
-/** Lets the claude of the environment through, with these abilities. */
-function gateWith(world: World, env: Readonly<Record<string, string>>, can: Abilities): ClaudeGate {
-  const found = findClaude(world, env, { packageRoot });
-  return { choose: async () => (found.ok ? ok({ program: found.value.program, can }) : found) };
 }
 
 /** Numbers the sessions in the order given; every session has a project folder of its own unless told otherwise. */
@@ -190,7 +180,6 @@ function startRun(
   const matches = (event: GroupEvent, type: string, sessionId: string | undefined) =>
     event.type === type && (sessionId === undefined || ('sessionId' in event && event.sessionId === sessionId));
   const callerEnv = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...env };
-  const gate = wish.claude ?? (wish.can && gateWith(world, callerEnv, wish.can));
   const result = runGroup(world, {
     root,
     groupId,
@@ -198,7 +187,7 @@ function startRun(
     packageRoot,
     overrides: wish.overrides ?? {},
     retryFailed: wish.retryFailed ?? false,
-    ...(gate === undefined ? {} : { claude: gate }),
+    ...defined({ claude: wish.claude }),
     reporter: {
       event: (event) => {
         seen.push(event);

@@ -20,7 +20,7 @@ const logOf = (folder: string): string => join(folder, 'steps.log');
 /** `log`, `locks`, `steps` and `seconds` are set before it. */
 const body = `case $1 in
 auth) echo '{"loggedIn":true,"authMethod":"api_key"}'; exit 0 ;;
---version) echo '2.1.197 (Stepping Claude)'; exit 0 ;;
+--version) echo '2.1.332 (Stepping Claude)'; exit 0 ;;
 --help) echo 'no options'; exit 0 ;;
 esac
 while [ $# -gt 0 ]; do
@@ -53,7 +53,7 @@ fi
 note begin $done $asked
 hook='"type":"system","hook_id":"h","hook_name":"SessionStart:startup","hook_event":"SessionStart"'
 say "$hook,\\"subtype\\":\\"hook_response\\",\\"outcome\\":\\"success\\""
-say '"type":"system","subtype":"init","model":"claude-opus-4-8","claude_code_version":"2.1.197","cwd":"/p","tools":[]'
+say '"type":"system","subtype":"init","model":"claude-opus-4-8","claude_code_version":"2.1.332","cwd":"/p","tools":[]'
 keep '"type":"user","message":{"role":"user","content":"go on"}'
 turns=0
 none='"cache_read_input_tokens":0,"cache_creation_input_tokens":0'

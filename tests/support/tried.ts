@@ -1,6 +1,6 @@
 /** Claudes of tests are remembered as tried, so that a run begins at once; what a trial does has tests of its own. */
 
-import { type Claim, claims, holds, type Seen, untried } from '../../src/app/claude-check/claims.ts';
+import { claims, holds, type Seen } from '../../src/app/claude-check/claims.ts';
 import { launchDigest } from '../../src/app/claude-check/launch.ts';
 import { rememberTried } from '../../src/app/claude-check/remembered.ts';
 import { programFile } from '../../src/claude/launch/program-file.ts';
@@ -11,14 +11,12 @@ const world = createRealWorld();
 const versions = new Map<string, string>();
 
 /**
- * Writes into the data root that this program has kept every promise, but for `others`. What single options need is not
- * known: they would be given to whichever claude the tests run with.
+ * Writes into the data root that this program has kept every promise, but for `others`.
  */
 export function noteTried(root: string, program: string, ...others: readonly Seen[]): void {
   const file = programFile(world, program);
   if (file === null) return;
-  const usual = ({ id, weight }: Claim) => (weight === 'ability' ? untried(id, '') : holds(id));
-  const seen = claims.map((claim) => others.find(({ id }) => id === claim.id) ?? usual(claim));
+  const seen = claims.map(({ id }) => others.find((other) => other.id === id) ?? holds(id));
   const at = new Date(world.clock.now()).toISOString();
   rememberTried(world, root, { file, version: versionFor(program), launch: launchDigest(), at, durationMs: 1, seen });
 }

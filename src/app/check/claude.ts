@@ -65,14 +65,11 @@ export async function rememberedTrial({ world, env, packageRoot }: Place, root: 
   }
   const { version, at } = tried;
   const login = chooseLogin(env).kind;
-  // An ability that is absent breaks no promise.
-  const promises = rowsOf(tried, login).filter(({ claim }) => claim.weight !== 'ability');
+  const promises = rowsOf(tried, login);
   const held = promises.filter(({ verdict }) => verdict === 'holds').length;
-  const lacks = rowsOf(tried, login).filter(({ claim, verdict }) => claim.weight === 'ability' && verdict === 'broken');
-  const absent = lacks.length === 0 ? '' : `; it has no ${lacks.map(({ id }) => id).join(', ')}`;
-  const message = `claude ${version}: ${held} of ${promises.length} promises held on ${at.slice(0, 10)}${absent}`;
+  const message = `claude ${version}: ${held} of ${promises.length} promises held on ${at.slice(0, 10)}`;
   const judged = judgeTrial(tried, login, undefined);
-  const wrong = rowsOf(tried, login).filter((row) => row.verdict !== 'holds' && row.weight !== 'ability');
+  const wrong = promises.filter((row) => row.verdict !== 'holds' && row.weight !== 'none');
   if (wrong.length === 0) return [fine(check, message)];
   const names = wrong.map(({ id, verdict }) => `${id} ${verdict === 'broken' ? 'is broken' : 'was not seen'}`);
   const next = see('doctor', '--claude');

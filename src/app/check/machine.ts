@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import { type ClaudeProgram, findClaude } from '../../claude/launch/program.ts';
-import { versionOf } from '../../claude/launch/program-file.ts';
+import { checkSupported, versionOf } from '../../claude/launch/program-file.ts';
 import { adviceText, advise } from '../../core/advice.ts';
 import type { Failure, Result } from '../../core/failure.ts';
 import { programName } from '../../core/program-name.ts';
@@ -54,7 +54,7 @@ function containmentText(containment: Containment): string {
 export function limitText(limits: ReadonlySet<LimitKind>): string {
   const memory = limits.has('memory')
     ? 'memory: of all of a session (--memory), and of its commands by claude'
-    : 'memory: of its commands only, by claude (--memory)';
+    : 'memory: of its commands only, by claude where it can make a control group (--memory)';
   const processes = limits.has('processes')
     ? 'processes: at most as many as --max-processes says'
     : 'processes: none (--max-processes is refused); start with "systemd-run --user --scope -p Delegate=yes ' +
@@ -77,8 +77,10 @@ async function checkClaude(place: Place, claude: Result<ClaudeProgram>): Promise
   if (!claude.ok) return failed('claude', claude);
   const { program, origin } = claude.value;
   const version = await versionOf(place.world, program, place.env);
-  if (version.ok) return fine('claude', `${version.value} (Claude Code) (${program}, from ${origin})`);
-  return failed('claude', version);
+  if (!version.ok) return failed('claude', version);
+  const supported = checkSupported(version.value);
+  if (!supported.ok) return failed('claude', supported);
+  return fine('claude', `${version.value} (Claude Code) (${program}, from ${origin})`);
 }
 
 /** A file that is not there is in order. */

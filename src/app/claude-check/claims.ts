@@ -6,9 +6,9 @@ import type { Login } from '../../claude/launch/login.ts';
 
 /**
  * `money`: somebody else may pay or read along, or the wrong amount is counted. `safety`: our hold on a worker. Both
- * keep a run from starting. `context`: what a session knows. `ability`: what an option can do.
+ * keep a run from starting. `context`: what a session knows. `none`: a login that this user does not use.
  */
-export type Weight = 'money' | 'safety' | 'context' | 'ability';
+export type Weight = 'money' | 'safety' | 'context' | 'none';
 
 export interface Claim {
   readonly id: ClaimId;
@@ -35,10 +35,7 @@ export type ClaimId =
   | 'resume'
   | 'compaction'
   | 'compaction-kept'
-  | 'fork'
-  | 'untrusted'
-  | 'memory'
-  | 'subagents';
+  | 'fork';
 
 const rows: readonly (readonly [ClaimId, Weight, promise: string, meaning: string])[] = [
   ['login-key', 'money', 'uses an API key as a worker is given it', 'Sessions with an API key do not run.'],
@@ -107,19 +104,6 @@ const rows: readonly (readonly [ClaimId, Weight, promise: string, meaning: strin
     'A project’s settings can make long sessions end in an error.',
   ],
   ['fork', 'context', 'runs the SessionStart hook of a fork', 'A forked session does not know its task and its state.'],
-  [
-    'untrusted',
-    'ability',
-    'can run a project as untrusted, without its hooks',
-    'The option --untrusted has no effect.',
-  ],
-  [
-    'memory',
-    'ability',
-    'kills a command that takes more memory than its session may have',
-    'The option --memory has no effect on this machine.',
-  ],
-  ['subagents', 'ability', 'can tell what sub-agents say', 'What sub-agents say is not shown while they work.'],
 ];
 
 export const claims: readonly Claim[] = rows.map(([id, weight, promise, meaning]) => ({
@@ -145,7 +129,7 @@ export function claimOfLogin(kind: Login['kind']): ClaimId | undefined {
 
 /** How much a claim weighs for a user with this login: another login that does not work harms nobody. */
 export function weightFor({ id, weight }: Claim, login: Login['kind']): Weight {
-  return id.startsWith('login-') && id !== claimOfLogin(login) ? 'ability' : weight;
+  return id.startsWith('login-') && id !== claimOfLogin(login) ? 'none' : weight;
 }
 
 export const holds = (id: ClaimId): Seen => ({ id, verdict: 'holds', what: '' });

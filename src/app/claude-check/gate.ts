@@ -7,6 +7,7 @@ import { attemptMark } from '../../claude/launch/attempt-mark.ts';
 import { chooseLogin } from '../../claude/launch/login.ts';
 import { findClaude } from '../../claude/launch/program.ts';
 import {
+  checkSupported,
   isSameFile,
   isWholeProgram,
   type ProgramFile,
@@ -169,6 +170,8 @@ export class TrialGate {
       const candidate = await this.#candidate(folder);
       if (!candidate.ok) return candidate;
       const { version, file } = candidate.value;
+      const supported = checkSupported(version);
+      if (!supported.ok) return supported;
       const known = this.#known(candidate.value);
       const tried = known ? ok(known) : await this.#tryIt(candidate.value);
       const now = programFile(this.#world, file.path);
@@ -189,6 +192,8 @@ export class TrialGate {
   async again(): Promise<Result<{ readonly program: string; readonly tried: Tried }>> {
     const candidate = await this.#candidate(anywhere);
     if (!candidate.ok) return candidate;
+    const supported = checkSupported(candidate.value.version);
+    if (!supported.ok) return supported;
     const tried = await this.#tryIt(candidate.value, 'in any case');
     return tried.ok ? ok({ program: candidate.value.program, tried: tried.value }) : tried;
   }
@@ -235,7 +240,7 @@ export class TrialGate {
         const same = await this.#isSameElsewhere(candidate);
         if (!same.ok) return same;
         say(`claude ${candidate.version} is new here: trying it at no cost (a few seconds) ...`);
-        return await this.#run(candidate, folder, when !== undefined);
+        return await this.#run(candidate, folder);
       } finally {
         lock.release();
       }
@@ -254,7 +259,7 @@ export class TrialGate {
     return fail('claude-missing', message, 'Set CLAUDE_CODE_AGENT_CLAUDE to the path of the version itself.');
   }
 
-  async #run(candidate: Candidate, folder: string, isAskedFor: boolean): Promise<Result<Tried>> {
+  async #run(candidate: Candidate, folder: string): Promise<Result<Tried>> {
     const world = this.#world;
     const { root, caller, say, stop } = this.#options;
     const { program, file, version, byName } = candidate;
@@ -267,7 +272,7 @@ export class TrialGate {
     world.files.writeAtomic(note, own);
     // Most runs find everything remembered.
     const trial = this.#options.trial ?? (await import('./trial.ts')).tryClaude;
-    const seen = await trial(world, { folder: own, program, caller, stop, isAskedFor });
+    const seen = await trial(world, { folder: own, program, caller, stop });
     world.files.remove(note);
     if (stop.aborted) return fail('usage', 'The trial was interrupted.', '');
     if (!seen.ok) return seen;

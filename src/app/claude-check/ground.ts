@@ -26,7 +26,6 @@ const keptNames = ['PATH', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TERM', 'TZ', 'IS_SANDB
 
 const madeUp = { key: 'made-up-key', token: 'made-up-token', access: 'made-up-access' };
 const hourMs = 3_600_000;
-const helpMs = 20_000;
 
 export type LoginKind = 'key' | 'token' | 'store';
 
@@ -54,8 +53,6 @@ export interface AttemptOptions {
   readonly settings?: JsonObject;
   readonly deny?: readonly string[];
   readonly reservedUsd?: number;
-  readonly untrusted?: true;
-  readonly memoryBytes?: number;
 }
 
 export interface Session {
@@ -217,16 +214,8 @@ export class Ground {
     return { claudeSessionId, project, paths };
   }
 
-  /** What `--help` prints. */
-  async help(): Promise<string> {
-    const env = { PATH: this.#options.caller.PATH ?? '', HOME: this.#home };
-    const run = { program: this.#options.program, args: ['--help'], cwd: this.folder, env, timeoutMs: helpMs };
-    const ran = await this.world.processes.run(run);
-    return ran.ok ? ran.value.stdout : '';
-  }
-
   #environment(name: string, attemptId: string, paths: SessionPaths, options: AttemptOptions): Environment {
-    const { login, untrusted, memoryBytes } = options;
+    const { login } = options;
     const caller: Record<string, string> = { HOME: this.#home, ANTHROPIC_BASE_URL: `${this.#api.url}/${name}` };
     for (const kept of [...keptNames, ...loaderVariables]) {
       const value = this.#options.caller[kept];
@@ -237,8 +226,7 @@ export class Ground {
     if (login === 'token') caller.CLAUDE_CODE_OAUTH_TOKEN = madeUp.token;
     else if (login !== 'store') caller.ANTHROPIC_API_KEY = madeUp.key;
     const { config: configDir, tmp: tmpDir } = paths;
-    const own = { caller, attemptId, configDir, tmpDir, login: chooseLogin(caller) };
-    return this.launch.environment({ ...own, untrusted, memoryBytes });
+    return this.launch.environment({ caller, attemptId, configDir, tmpDir, login: chooseLogin(caller) });
   }
 
   /** Settings of the project; parts for which a session would be refused are left out, for they are never met. */

@@ -32,8 +32,7 @@ export function judgeTrial(
     return one === undefined || one.verdict === 'holds' ? [] : [{ claim, one, weight: weightFor(claim, login) }];
   });
   const grave = wrong.filter(({ weight }) => isGrave(weight));
-  // What nobody asked for is no news.
-  const told = wrong.filter(({ weight, one }) => weight !== 'ability' && one.verdict === 'broken');
+  const told = wrong.filter(({ weight, one }) => weight !== 'none' && one.verdict === 'broken');
   const warnings = told.map(({ claim, one }) => `claude ${version}: ${sentence(claim, one)}`);
   if (grave.length === 0) return ok(warnings);
   if (accepted === version)

@@ -3,7 +3,6 @@
  * without it, or when it cannot be read, everything is tried again.
  */
 import { join } from 'node:path';
-import type { Abilities } from '../../claude/abilities.ts';
 import {
   isSameFile,
   isWholeProgram,
@@ -11,12 +10,11 @@ import {
   programFile,
   versionOf,
 } from '../../claude/launch/program-file.ts';
-import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import { fields, isFlag, isInstant, isNumber, isText, listOf, oneOf, optional, parseJson } from '../../store/shape.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { World } from '../../system/world.ts';
-import type { ClaimId, Seen } from './claims.ts';
+import type { Seen } from './claims.ts';
 import { launchDigest } from './launch.ts';
 
 /** One trial and what it has shown. */
@@ -81,19 +79,6 @@ export function rememberTried(world: World, root: string, tried: Tried): Result<
 export function recall(known: readonly Tried[], file: ProgramFile): Tried | undefined {
   const launch = launchDigest();
   return known.find((tried) => isSameFile(tried.file, file) && tried.launch === launch);
-}
-
-/** What options of this claude can do, as far as its trial has shown it. */
-export function abilitiesOf(tried: Pick<Tried, 'seen'>): Abilities {
-  const [untrusted, toolMemory] = [hasShown(tried, 'untrusted'), hasShown(tried, 'memory')];
-  const forwardsSubagents = hasShown(tried, 'subagents');
-  return defined({ untrusted, toolMemory, forwardsSubagents });
-}
-
-/** Whether a trial has shown that a promise holds; undefined when nothing was seen of it. */
-export function hasShown({ seen }: Pick<Tried, 'seen'>, id: ClaimId): boolean | undefined {
-  const verdict = seen.find((one) => one.id === id)?.verdict;
-  return verdict === undefined || verdict === 'untried' ? undefined : verdict === 'holds';
 }
 
 /**

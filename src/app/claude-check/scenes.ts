@@ -3,7 +3,6 @@
  * scene ends early when it can see nothing more; what it did not see is untried.
  */
 import { join } from 'node:path';
-import { abilitiesIn } from '../../claude/abilities.ts';
 import { answersInterrupt, interruptRequest, usageRequest } from '../../claude/control.ts';
 import { conversationExists } from '../../claude/conversation.ts';
 import { attemptMark } from '../../claude/launch/attempt-mark.ts';
@@ -15,7 +14,7 @@ import { noTokens, type Tokens } from '../../core/group.ts';
 import type { RehearsalScript, Step } from '../../rehearsal/script.ts';
 import { broken, type ClaimId, holds, type Seen, seenIf, untried } from './claims.ts';
 import type { Ground, LoginKind, TrialAttempt } from './ground.ts';
-import { compactionAttacks, payerAttacks, stolenWord, together, touching } from './hostile.ts';
+import { compactionAttacks, payerAttacks, stolenWord, together } from './hostile.ts';
 
 /** Generous: a machine under load may take long to start a process. */
 const startMs = 20_000;
@@ -28,8 +27,6 @@ const dearInput = 100_000;
 /** Above the threshold of the window that `compactionSettings` sets. */
 const fullInput = 70_000;
 const compactionSettings = { autoCompactWindow: 100_000 };
-
-const memoryBytes = 100_000_000;
 
 const task = 'Follow the script of this trial.';
 const bash = (command: string, usage?: Step['usage']): Step => ({
@@ -58,8 +55,6 @@ const scripts: Readonly<Record<string, readonly Step[]>> = {
   budget: [spend(dearInput), spend(dearInput), spend(dearInput), done],
   compact,
   'compact-unharmed': compact,
-  // `tail` keeps the last line, and here that is all of it.
-  memory: [bash(`head -c ${4 * memoryBytes} /dev/zero | tail > /dev/null; echo "\${PIPESTATUS[1]}" > code.txt`), done],
 };
 
 export const trialScript: RehearsalScript = {
@@ -72,10 +67,6 @@ export const trialScript: RehearsalScript = {
 
 export interface Scene {
   readonly claims: readonly ClaimId[];
-  /** That it cannot be done is no trouble, and not tried twice. */
-  readonly isAbility?: true;
-  /** It may touch what runs on this machine, so it is played only when somebody asked for a trial. */
-  readonly isIntrusive?: true;
   /** Seen may leave out claims of the scene: those are untried. */
   readonly play: (ground: Ground) => Promise<Seen[]>;
 }
@@ -94,10 +85,6 @@ export const scenes: readonly Scene[] = [
     play: (ground: Ground) => playLogin(ground, login),
   })),
   { claims: ['budget'], play: playBudget },
-  { claims: ['untrusted'], isAbility: true, play: playUntrusted },
-  { claims: ['subagents'], isAbility: true, play: playHelp },
-  // All commands of limited sessions share one limit, that of the one that came last.
-  { claims: ['memory'], isAbility: true, isIntrusive: true, play: playMemory },
 ];
 
 const isInit = (m: ClaudeMessage): m is InitMessage & ClaudeMessage => m.kind === 'init';
@@ -295,30 +282,4 @@ async function compaction(ground: Ground, name: string, project: JsonObject): Pr
   if (after === undefined) return 'the session did not go on after the compaction';
   if (contextLost || !JSON.stringify(after.body).includes(hookWord)) return 'the hook did not bring the state back';
   return 'fine';
-}
-
-async function playUntrusted(ground: Ground): Promise<Seen[]> {
-  const ran = join(ground.folder, 'ran-hook');
-  const hooks = { SessionStart: [{ hooks: [{ type: 'command', command: touching(ran) }] }] };
-  const { probe } = ground.start('untrusted', { project: { hooks }, untrusted: true });
-  probe.open(task);
-  const result = await probe.until(isResult, startMs);
-  await probe.end();
-  if (result === null) return [untried('untrusted', probe.describe())];
-  return [seenIf('untrusted', [ground.world.files.info(ran) !== null && 'a hook of the project ran'])];
-}
-
-async function playHelp(ground: Ground): Promise<Seen[]> {
-  const isAble = abilitiesIn(await ground.help()).forwardsSubagents === true;
-  return [seenIf('subagents', [!isAble && 'it has no such option'])];
-}
-
-async function playMemory(ground: Ground): Promise<Seen[]> {
-  const { probe, project } = ground.start('memory', { memoryBytes });
-  probe.open(task);
-  await probe.until(isResult, startMs);
-  await probe.end();
-  const code = ground.world.files.readText(join(project, 'code.txt'))?.trim();
-  if (code === undefined) return [untried('memory', 'no command ran')];
-  return [seenIf('memory', [code !== '137' && 'a command that took four times as much was not killed'])];
 }

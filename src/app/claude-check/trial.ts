@@ -18,8 +18,6 @@ export interface TrialOptions {
   readonly program: string;
   readonly caller: Readonly<Record<string, string | undefined>>;
   readonly launch?: Launch;
-  /** Somebody asked for it; scenes that may touch what else runs here are played as well. */
-  readonly isAskedFor?: boolean;
   /** Ends it at once. */
   readonly stop: AbortSignal;
 }
@@ -42,10 +40,9 @@ export async function tryClaude(world: World, given: TrialOptions): Promise<Resu
 }
 
 async function tryTwice(world: World, options: TrialOptions): Promise<Result<readonly Seen[]>> {
-  const chosen = scenes.filter(({ isIntrusive }) => options.isAskedFor === true || !isIntrusive);
-  const all = await play(world, options, chosen, atOnce);
+  const all = await play(world, options, scenes, atOnce);
   if (!all.ok) return all;
-  const wrong = chosen.filter((scene) => !scene.isAbility && isWrong(scene, all.value));
+  const wrong = scenes.filter((scene) => isWrong(scene, all.value));
   const again = wrong.length === 0 ? ok<Played>(new Map()) : await play(world, options, wrong, 1);
   if (!again.ok) return again;
   const played = new Map([...all.value, ...[...again.value].map(([scene, seen]) => joined(scene, seen, all.value))]);
@@ -67,10 +64,7 @@ function isWrong(scene: Scene, played: Played): boolean {
 
 function summary(id: ClaimId, scene: Scene, played: Played): Seen {
   const seen = played.get(scene)?.find((one) => one.id === id);
-  return (
-    seen ??
-    untried(id, scene.isIntrusive ? 'it is tried only when a trial is asked for' : 'something else was wrong before')
-  );
+  return seen ?? untried(id, 'something else was wrong before');
 }
 
 /** Several scenes may say something about one claim. One that could say nothing takes nothing from the others. */

@@ -8,7 +8,6 @@ import { environmentWith } from '../../fleet/agent/login.ts';
 import { readHost } from '../../fleet/fleet-files.ts';
 import { fleetPaths } from '../../fleet/fleet-paths.ts';
 import { type GateOptions, TrialGate } from '../claude-check/gate.ts';
-import { abilitiesOf } from '../claude-check/remembered.ts';
 import type { Place } from '../place.ts';
 
 /** What could not be seen may be seen later; a trial takes a while, and nobody waits for it. */
@@ -64,8 +63,8 @@ export function hostClaude(place: Place, root: string, trial?: GateOptions['tria
         refused = { file, accepted, atMs: world.clock.now(), answer: admitted };
       return admitted;
     }
-    const { program, version, tried } = admitted.value;
-    return ok({ program, version, can: tried === null ? {} : abilitiesOf(tried) });
+    const { program, version } = admitted.value;
+    return ok({ program, version });
   };
   const close = (): Promise<void> => {
     interruption.abort();

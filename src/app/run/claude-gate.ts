@@ -1,5 +1,7 @@
 /** The claude that a run is to use: looked at, and tried when it is new here, before anything is started. */
 
+import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
+import { checkSupported, versionOf } from '../../claude/launch/program-file.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { SessionDefinition, SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -11,12 +13,11 @@ import { safeLine } from '../../view/terminal-text.ts';
 import type { ClaudeGate } from '../../worker/attempt/attempt-setup.ts';
 import { TrialGate } from '../claude-check/gate.ts';
 import { checkAccepted } from '../claude-check/judge.ts';
-import { abilitiesOf } from '../claude-check/remembered.ts';
 import { draftState, type NewGroup } from '../create/new-group.ts';
 import type { Place } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
 import { onSignal } from '../signals.ts';
-import { checkAsked, checkFirstProjects, checkGit, checkLimitable, sayRefusedProjects } from './run-check.ts';
+import { checkFirstProjects, checkGit, checkLimitable, sayRefusedProjects } from './run-check.ts';
 import type { RunOptions } from './run-options.ts';
 
 const columnsMax = 600;
@@ -78,7 +79,16 @@ export async function checkNewRehearsed(place: Place, group: NewGroup): Promise<
 
 async function checkMachine(place: Place, state: GroupState, ids: readonly SessionId[]): Promise<Result<undefined>> {
   const limitable = checkLimitable(place, definitionsOf(state, ids));
-  return limitable.ok ? checkGit(place, state, ids) : limitable;
+  if (!limitable.ok) return limitable;
+  const { world, env, packageRoot } = place;
+  const claude = findClaude(world, env, { packageRoot, ...forRehearsal });
+  // Only a claude that is too old stops a rehearsal here; a missing one stops each session with its own message.
+  if (claude.ok && claude.value.origin !== 'stand-in') {
+    const version = await versionOf(world, claude.value.program, env);
+    const supported = version.ok ? checkSupported(version.value) : ok(undefined);
+    if (!supported.ok) return supported;
+  }
+  return checkGit(place, state, ids);
 }
 
 /** The sessions that the run is to start sooner or later; null when it has nothing to do, or may not begin. */
@@ -151,9 +161,7 @@ function newGate({ world, notes, env, packageRoot }: Place, root: string, isQuie
   const open: OpenGate = {
     choose: async (accepted, project) => {
       const admitted = await gate.admit(accepted, project);
-      if (!admitted.ok) return admitted;
-      const { program, tried } = admitted.value;
-      return ok({ program, ...(tried === null ? {} : { can: abilitiesOf(tried) }) });
+      return admitted.ok ? ok({ program: admitted.value.program }) : admitted;
     },
     hush: () => {
       hushed = true;
@@ -178,14 +186,11 @@ function newGate({ world, notes, env, packageRoot }: Place, root: string, isQuie
     if (!limitable.ok) return limitable;
     const unsubscribe = onSignal(world.clock, () => interruption.abort());
     try {
-      for (const [project, own = []] of Map.groupBy(sessions, ({ projectPath }) => projectPath)) {
+      for (const project of new Set(sessions.map(({ projectPath }) => projectPath))) {
         const admitted = await gate.admit(accepted, project);
         if (stop.aborted) return ok('interrupted');
         // That there is none the run says of each session that it wanted to start.
         if (!admitted.ok) return admitted.failure.reason === 'claude-unproven' ? admitted : ok(open);
-        const { tried } = admitted.value;
-        const able = checkAsked(own, tried === null ? {} : abilitiesOf(tried));
-        if (!able.ok) return able;
       }
       return ok(open);
     } finally {

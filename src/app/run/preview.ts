@@ -1,12 +1,12 @@
 /** `group plan` and `--dry-run`: everything a run would do and need, gathered without starting or writing anything. */
 
-import { type Abilities, checkAbilities } from '../../claude/abilities.ts';
 import { chooseLogin } from '../../claude/launch/login.ts';
 import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
+import { checkSupported, versionOf } from '../../claude/launch/program-file.ts';
 import { list, object } from '../../claude/lenient.ts';
 import { adviceText, see } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
-import { describeFailure, type Result } from '../../core/failure.ts';
+import { describeFailure, ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { HostsSaid } from '../../core/plan/decision.ts';
 import { lacksOf } from '../../core/plan/elsewhere.ts';
@@ -27,7 +27,7 @@ import {
 } from '../../worker/prepare/generated-config.ts';
 import { checkClaudeLogin } from '../check/machine.ts';
 import { checkAccepted, judgeTrial } from '../claude-check/judge.ts';
-import { abilitiesOf, type Tried, trialOf } from '../claude-check/remembered.ts';
+import { trialOf } from '../claude-check/remembered.ts';
 import type { Place } from '../place.ts';
 import { readSamples } from '../watch/history.ts';
 import { standingOf } from '../watch/live-view.ts';
@@ -171,19 +171,14 @@ async function missingFor(
   note(claude);
   if (!claude.ok || rehearsal) return missing;
   const tried = await trialOf(world, root, claude.value.program, env);
+  const version = tried === undefined ? await versionOf(world, claude.value.program, env) : ok(tried.version);
+  if (version.ok) note(checkSupported(version.value));
   if (tried !== undefined) {
     note(checkAccepted(tried.version, acceptClaude));
     note(judgeTrial(tried, chooseLogin(env).kind, state.group.config.acceptClaude));
   }
-  for (const id of preview.waves.flat())
-    note(checkAbilities((state.sessions.get(id) as SessionRecord).definition, foreseen(tried)), id);
   const { level, message, next } = await checkClaudeLogin(place, claude.value);
   if (level === 'broken') missing.push({ message, next });
   else if (level === 'warning') place.notes.line(safeLine(`${message} ${next}`, sentenceColumnsMax));
   return missing;
-}
-
-/** What is new here the run tries first, all but what only `doctor --claude` tries. */
-function foreseen(tried: Tried | undefined): Abilities {
-  return tried === undefined ? { untrusted: true } : abilitiesOf(tried);
 }

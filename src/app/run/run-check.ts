@@ -1,6 +1,5 @@
 /** What sessions would fail of when they are started, told before anything is. */
 import { join } from 'node:path';
-import { type Abilities, checkAbilities } from '../../claude/abilities.ts';
 import { workerEnvironment } from '../../claude/launch/environment.ts';
 import { chooseLogin } from '../../claude/launch/login.ts';
 import {
@@ -81,27 +80,15 @@ async function committedSettings({ world, env }: Place, projectPath: string): Pr
   return [{ path, settings: parseSettings(Buffer.from(asked.value.stdout)) }];
 }
 
-/** Whether claude can do what these sessions ask for. Fails with `usage` and the first for which it cannot. */
-export function checkAsked(sessions: readonly SessionDefinition[], can: Abilities): Result<void> {
-  return checkEach(sessions, (session) => checkAbilities(session, can));
-}
-
 /** Whether this machine can limit these sessions as they ask. Fails with `usage` and the first for which it cannot. */
 export function checkLimitable(
   { world }: Pick<Place, 'world'>,
   sessions: readonly SessionDefinition[],
 ): Result<undefined> {
-  return checkEach(sessions, (session) => checkLimits(session, world.processes));
-}
-
-function checkEach(
-  sessions: readonly SessionDefinition[],
-  check: (session: SessionDefinition) => Result<void>,
-): Result<undefined> {
   for (const session of sessions) {
-    const able = check(session);
-    if (able.ok) continue;
-    const { message, next } = able.failure;
+    const limitable = checkLimits(session, world.processes);
+    if (limitable.ok) continue;
+    const { message, next } = limitable.failure;
     return fail('usage', `Session ${sessionLabel(session.id, session.name)}: ${message}`, next);
   }
   return ok(undefined);

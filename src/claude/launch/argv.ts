@@ -26,14 +26,9 @@ export interface WorkerArgsInput {
   readonly addedFolders?: readonly string[];
   /** US dollars this attempt may spend; absent = no cap. */
   readonly reservedUsd?: number;
-  /** Print what sub-agents say; programs that do not know the option end with an error. */
-  readonly forwardsSubagents?: boolean;
   /** Read no settings, instructions or MCP servers of the project. */
   readonly rehearsal: boolean;
 }
-
-/** Without it the stream has only the tool calls of sub-agents. */
-export const forwardOption = '--forward-subagent-text';
 
 /** Below this claude would be given "0.0000", with which it crashes. */
 const leastUsd = 0.001;
@@ -55,7 +50,8 @@ export function workerArgs(input: WorkerArgsInput): string[] {
     ...(reservedUsd === undefined
       ? []
       : ['--max-budget-usd', (Math.max(leastUsd, reservedUsd) + inclusive).toFixed(6)]),
-    ...(input.forwardsSubagents === true ? [forwardOption] : []),
+    // Without it the stream has only the tool calls of sub-agents.
+    '--forward-subagent-text',
   ];
 }
 

@@ -1,6 +1,6 @@
 /**
  * Where claude looks for the settings of one person beside the project's own folder: in the main checkout of its
- * repository, whichever folder or worktree of that the session works in. 2.1.197 did not yet, 2.1.260 does.
+ * repository, whichever folder or worktree of that the session works in.
  */
 import { dirname, join, resolve } from 'node:path';
 import type { World } from '../../system/world.ts';

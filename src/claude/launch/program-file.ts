@@ -22,6 +22,9 @@ const wholeProgramBytes = 1 << 20;
 /** It needs a tenth of a second; a machine under load may need many times that. */
 const versionTimeoutMs = 20_000;
 
+/** The oldest claude that has every option and variable we use; `CLAUDE_CODE_IGNORE_PERSISTED_TRUST` came last. */
+export const oldestClaude = '2.1.308';
+
 /** Null when nothing, or no file, is there. */
 export function programFile(world: World, program: string): ProgramFile | null {
   try {
@@ -45,6 +48,20 @@ export function isSameFile(a: ProgramFile, b: ProgramFile): boolean {
 /** Whether the file is the whole program, so that the same file is the same version. */
 export function isWholeProgram({ size }: ProgramFile): boolean {
   return size >= wholeProgramBytes;
+}
+
+/** Refuses a claude that is older than the oldest supported one. Fails with `claude-unproven`. */
+export function checkSupported(version: string): Result<void> {
+  if (compareVersions(version, oldestClaude) >= 0) return ok(undefined);
+  const message = `claude ${version} is too old; this program needs ${oldestClaude} or newer.`;
+  return fail('claude-unproven', message, 'Update it with: npm install -g @anthropic-ai/claude-code@latest');
+}
+
+/** Negative when `a` is older than `b`; `2.1.9-beta` counts as 2.1.9. */
+export function compareVersions(a: string, b: string): number {
+  const [left = [], right = []] = [a, b].map((version) => version.split('.').map((part) => Number.parseInt(part, 10)));
+  const index = left.findIndex((part, at) => part !== right[at]);
+  return index === -1 ? 0 : (left[index] ?? 0) - (right[index] ?? 0);
 }
 
 /**

@@ -9,7 +9,7 @@ export type Environment = Readonly<Record<string, string>>;
 /**
  * Tells claude that whoever started it has chosen the provider: settings files, whatever their source, then cannot
  * change provider, endpoint, credentials or proxy, and a refused key is reported at once instead of being retried.
- * Since 2.1.198 claude then reads no stored login any more, so it goes with a key, a token or a provider only.
+ * claude then reads no stored login, so it goes with a key, a token or a provider only.
  */
 export const managedSwitch = 'CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST';
 
@@ -121,7 +121,7 @@ export const restatedVariables: readonly string[] = [
 
 /**
  * Without one of the first two nothing of a session goes to whoever collects telemetry, wherever the others lead; the
- * last two send it on a way of their own. Seen with 2.1.197 and 2.1.260: prompts, answers and whole requests.
+ * last two send it on a way of their own. Seen: prompts, answers and whole requests.
  */
 export const telemetrySwitches: readonly string[] = [
   'CLAUDE_CODE_ENABLE_TELEMETRY',

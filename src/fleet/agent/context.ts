@@ -2,7 +2,6 @@
  * fleet/agent/: the end of a machine that works for others: it takes wishes, does orders and tells of them. This file:
  * what all parts of it need.
  */
-import type { Abilities } from '../../claude/abilities.ts';
 import type { HookProgram } from '../../claude/launch/settings.ts';
 import type { Result } from '../../core/failure.ts';
 import type { Git } from '../../git/git.ts';
@@ -16,7 +15,6 @@ export interface ChosenProgram {
   /** Absolute path. */
   readonly program: string;
   readonly version: string;
-  readonly can: Abilities;
 }
 
 export interface AgentContext {

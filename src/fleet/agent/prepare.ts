@@ -1,6 +1,5 @@
 /** From an order to what is to be started: files, worktree, set-up, login and program, all on this machine. */
 import { dirname, join } from 'node:path';
-import { checkAbilities } from '../../claude/abilities.ts';
 import { commandEnvironment } from '../../claude/launch/environment.ts';
 import { inCleanEnvironment, telemetryOf, withHooksHere, workerSettings } from '../../claude/launch/settings.ts';
 import type { JsonObject } from '../../claude/lenient.ts';
@@ -68,8 +67,6 @@ async function prepare(
     ...(order.untrusted ? { untrusted: true as const } : {}),
     ...defined({ maxProcesses, memoryBytes }),
   };
-  const able = checkAbilities(wanted, claude.value.can);
-  if (!able.ok) return able;
   const limitable = checkLimits(wanted, world.processes);
   if (!limitable.ok) return limitable;
   const env = environmentFor(world.files, {

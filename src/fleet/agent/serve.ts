@@ -128,19 +128,13 @@ async function abilitiesOf(
 ): Promise<AgentAbilities> {
   const { root, version, claude, callerEnv: agentEnv } = options;
   const chosen = await claude();
-  const { can } = chosen.ok ? chosen.value : nothing;
   const claudeVersion = chosen.ok ? chosen.value.version : await options.claudeVersion();
   const abilities = {
     wire: wireVersion,
     version,
     claudeVersion,
-    forwardsSubagents: can.forwardsSubagents === true,
-    limitsUntrusted: can.untrusted === true,
-    limitsMemory: can.toolMemory === true,
     logins: loginNames(world.files, root),
     loginKey: loginKey(world.files, { root, agentEnv, ownLogin: login }, salt),
   };
   return { abilities, ...(chosen.ok ? {} : { refusal: chosen.failure.message }) };
 }
-
-const nothing: Pick<ChosenProgram, 'can'> = { can: {} };

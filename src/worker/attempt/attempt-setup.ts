@@ -3,7 +3,6 @@
  * generated config dir, the prompt. Done anew for every attempt, because any of it may have changed since the last.
  */
 import { join } from 'node:path';
-import { type Abilities, checkAbilities } from '../../claude/abilities.ts';
 import { conversationExists, removeEmptyConversation } from '../../claude/conversation.ts';
 import { attendedArgs, workerArgs } from '../../claude/launch/argv.ts';
 import { prepareConfigDir } from '../../claude/launch/config-dir.ts';
@@ -63,8 +62,6 @@ export interface PreparerOptions {
 export interface ChosenClaude {
   /** Path. */
   readonly program: string;
-  /** What a trial has shown that it can do; absent = nothing is known. */
-  readonly can?: Abilities;
 }
 
 /** Lets through a claude whose promises were seen to hold. */
@@ -87,8 +84,8 @@ export interface AttemptPreparer {
 }
 
 export type PrepareInput = Pick<WorkplaceInput, 'state' | 'record' | 'attempt' | 'isolated' | 'onStop'> & {
-  /** It is made on another machine, whose claude can do this; that one has a program and a login of its own. */
-  readonly elsewhere?: Abilities;
+  /** The attempt runs on another host, which has a program and a login of its own. */
+  readonly isElsewhere?: boolean;
 };
 
 /** A preparer for one run: the program is looked for and the login checked once, before the first start. */
@@ -103,16 +100,13 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
   return {
     forCommands: { env: commandEnv, git },
     prepare: async (input) => {
-      const { record, state, elsewhere } = input;
-      const chosen =
-        elsewhere === undefined
-          ? await claude.choose(state.group.config.acceptClaude, record.definition.projectPath)
-          : ok({ program: 'claude', can: elsewhere });
+      const { record, state, isElsewhere = false } = input;
+      const chosen = isElsewhere
+        ? ok({ program: 'claude' })
+        : await claude.choose(state.group.config.acceptClaude, record.definition.projectPath);
       if (!chosen.ok) return chosen;
-      const { program, can = {} } = chosen.value;
-      const able = checkAbilities(wantedOf(options, record), can);
-      if (!able.ok) return able;
-      const limitable = elsewhere === undefined ? checkLimits(record.definition, world.processes) : ok(undefined);
+      const { program } = chosen.value;
+      const limitable = isElsewhere ? ok(undefined) : checkLimits(record.definition, world.processes);
       if (!limitable.ok) return limitable;
       const paths = sessionPaths(options.paths, record.definition.id);
       try {
@@ -125,7 +119,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
           ...input,
           paths,
           env: commandEnv,
-          isElsewhere: elsewhere !== undefined,
+          isElsewhere,
         });
         if (!found.ok) return found;
         const { folder, loss } = found.value;
@@ -133,12 +127,12 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         if (!settings.ok) return settings;
         // The key of a rehearsal is ours, asking takes as long as starting a session, and who pays for what is done
         // elsewhere is known there.
-        const asks = options.rehearsalUrl === undefined && claude.isLoggedIn !== true && elsewhere === undefined;
+        const asks = options.rehearsalUrl === undefined && claude.isLoggedIn !== true && !isElsewhere;
         if (asks) login ??= askLogin(world, options, { program, env, folder });
         const known = asks ? (login as Promise<Result<unknown>>) : Promise.resolve(ok(null));
         const systems = contextOf(record.definition);
         const place = { folder, ...defined({ loss }) };
-        const subject: Subject = { ...input, ...place, systems, paths, program, can, env, templates, isNew };
+        const subject: Subject = { ...input, ...place, systems, paths, program, env, templates, isNew };
         const launch = prepareFiles(world, options, subject);
         // What was written by now is the session's own; its project is told of it when it can be started.
         const loggedIn = await known;
@@ -212,7 +206,7 @@ function environment(
   world: World,
   options: PreparerOptions,
   paths: SessionPaths,
-  { record, attempt, elsewhere }: PrepareInput,
+  { record, attempt, isElsewhere = false }: PrepareInput,
 ): Environment {
   const home = homeOfRehearsal(options);
   if (options.rehearsalUrl !== undefined) {
@@ -222,7 +216,7 @@ function environment(
   }
   world.files.makeFolder(paths.tmp);
   // What is elsewhere has the environment of its machine.
-  const caller = elsewhere === undefined ? options.callerEnv : {};
+  const caller = isElsewhere ? {} : options.callerEnv;
   const env = workerEnvironment({
     caller,
     attemptId: attempt.id,
@@ -240,7 +234,6 @@ function environment(
 interface Subject extends PrepareInput, Workplace {
   readonly paths: SessionPaths;
   readonly program: string;
-  readonly can: Abilities;
   readonly env: Environment;
   readonly templates: TemplateStore;
   readonly systems: readonly ContextName[];
@@ -250,7 +243,7 @@ interface Subject extends PrepareInput, Workplace {
 
 /** Writes config dir and prompt, and puts the command line together. */
 function prepareFiles(world: World, options: PreparerOptions, subject: Subject): Result<Launch> {
-  const { state, record, attempt, paths, program, can, env, folder, loss, templates, systems, isNew } = subject;
+  const { state, record, attempt, paths, program, env, folder, loss, templates, systems, isNew } = subject;
   // Wherever it works is the project, as far as the session is concerned.
   const definition = { ...record.definition, projectPath: folder };
   const generated = generatedConfig(world, templates, state.group, definition);
@@ -261,7 +254,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const claudeSessionId = conversationId(record);
   const filled = fillPrompt(definition, state, paths.inputs);
   if (!isNew || filled.files.length > 0) writeInputs(world, paths, filled.files);
-  const hooks = ownHooks(options.packageRoot, systems, subject.elsewhere !== undefined);
+  const hooks = ownHooks(options.packageRoot, systems, subject.isElsewhere === true);
   const own = ownInstructions(state, { ...record, definition }, filled.prompt, base);
   const config = prepareConfigDir(world, {
     paths,
@@ -311,7 +304,6 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     ...(mcp === null ? {} : { mcpConfigFile: paths.mcpConfig }),
     ...(filled.files.length === 0 ? {} : { addedFolders: [paths.inputs] }),
     ...defined({ reservedUsd: attempt.reservedUsd }),
-    ...(can.forwardsSubagents ? { forwardsSubagents: true } : {}),
     rehearsal: options.rehearsalUrl !== undefined,
   });
   return ok({ spawn: { program, args, cwd: folder, env, ...heldBy(world, options, subject) }, prompt });
@@ -326,8 +318,8 @@ function checkOwnSettings(world: World, base: JsonObject, { env, folder }: Subje
 }
 
 /** It is told to build on what others do, and nobody is there to let it look. Elsewhere those folders are not. */
-function readsOf({ dependencies }: InstructionsInput, { folder, elsewhere }: Subject): string[] {
-  if (elsewhere !== undefined) return [];
+function readsOf({ dependencies }: InstructionsInput, { folder, isElsewhere }: Subject): string[] {
+  if (isElsewhere === true) return [];
   const others = new Set(dependencies.map(({ projectPath, worktree }) => worktree?.folder ?? projectPath));
   others.delete(folder);
   return [...others].flatMap(readRules);

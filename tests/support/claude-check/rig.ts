@@ -1,9 +1,8 @@
-/** Trials for tests: of the pinned claude, of one that breaks a promise, and of releases that the registry serves. */
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+/** Trials for tests: of the pinned claude, and of one that breaks a promise. */
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { claims, type Seen } from '../../../src/app/claude-check/claims.ts';
-import type { Launch } from '../../../src/app/claude-check/launch.ts';
+import type { Seen } from '../../../src/app/claude-check/claims.ts';
 import { tryClaude } from '../../../src/app/claude-check/trial.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { claudeBinary } from '../claude/rig.ts';
@@ -27,10 +26,10 @@ export function removeFolders(): void {
 }
 
 /** What a trial sees of the program. */
-export async function seenOf(program: string, launch?: Launch): Promise<readonly Seen[]> {
+export async function seenOf(program: string): Promise<readonly Seen[]> {
   const folder = join(newFolder(), 'trial');
   const stop = new AbortController().signal;
-  const seen = await tryClaude(world, { folder, program, caller, stop, ...(launch === undefined ? {} : { launch }) });
+  const seen = await tryClaude(world, { folder, program, caller, stop });
   if (!seen.ok) throw new Error(seen.failure.message);
   expectNothingLeft(folder);
   return seen.value;
@@ -40,10 +39,9 @@ function expectNothingLeft(folder: string): void {
   if (existsSync(folder)) throw new Error(`${folder} is left`);
 }
 
-/** Ids of what does not hold, without what this version need not be able to do. */
+/** Ids of the claims that do not hold. */
 export function wrongIn(seen: readonly Seen[]): string[] {
-  const abilities = claims.filter(({ weight }) => weight === 'ability').map(({ id }) => id);
-  return seen.filter(({ id, verdict }) => verdict !== 'holds' && !abilities.includes(id)).map(({ id }) => id);
+  return seen.filter(({ verdict }) => verdict !== 'holds').map(({ id }) => id);
 }
 
 /** Path of a program that is the pinned claude but for one promise, see broken-claude.ts. */
@@ -58,18 +56,4 @@ export function breakClaude(what: string, folder = newFolder()): string {
   );
   chmodSync(program, 0o755);
   return program;
-}
-
-/** Path of the native program of a release for this machine; null when the registry does not serve it. */
-export function releasedClaude(version: string): string | null {
-  const arch = process.arch === 'arm64' ? 'arm64' : 'x64';
-  const folder = join(newFolder(), version);
-  mkdirSync(folder);
-  const name = `@anthropic-ai/claude-code-${process.platform}-${arch}@${version}`;
-  const packed = Bun.spawnSync(['npm', 'pack', '--silent', name], { cwd: folder });
-  const archive = packed.stdout.toString().trim();
-  if (packed.exitCode !== 0 || archive === '') return null;
-  Bun.spawnSync(['tar', 'xzf', archive, '--strip-components=1'], { cwd: folder });
-  rmSync(join(folder, archive));
-  return join(folder, 'claude');
 }

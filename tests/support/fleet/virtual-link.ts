@@ -14,7 +14,6 @@ import {
 
 export const abilities: HostAbilities = {
   ...{ wire: wireVersion, version: '1', claudeVersion: '2' },
-  ...{ forwardsSubagents: true, limitsUntrusted: false, limitsMemory: true },
   logins: [],
 };
 

@@ -36,7 +36,7 @@ export function firstLines(title: string): object[] {
 }
 
 export function initLine(cwd: string): object {
-  return { type: 'system', subtype: 'init', cwd, model, tools: ['Bash'], claude_code_version: '2.1.197' };
+  return { type: 'system', subtype: 'init', cwd, model, tools: ['Bash'], claude_code_version: '2.1.332' };
 }
 
 /** As printed when it begins, or with what it has become as claude keeps it. */

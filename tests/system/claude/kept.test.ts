@@ -113,13 +113,10 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     await claude.exited;
     const { stream, costUsd, heldUsd = 0 } = brokenOff(claude, session, startedAtMs);
     const servedUsd = rig.api.served.total.costUsd;
-    // Programs before 2.1.278 write none.
     const writesTotals = conversation(session).includes('"type":"cost-state"');
-    expect(stream.isToldAtEnd).toBe(writesTotals);
-    if (signal === 'SIGKILL') expect(writesTotals).toBe(false);
+    expect([stream.isToldAtEnd, writesTotals]).toEqual(Array(2).fill(signal === 'SIGTERM'));
     if (stream.isToldAtEnd) expect(costUsd).toBeCloseTo(servedUsd, 9);
-    // Older ones let the sub-agent ask on while they end at a SIGTERM.
-    else if (signal === 'SIGKILL') expect(costUsd).toBeGreaterThanOrEqual(servedUsd - 1e-9);
+    else expect(costUsd).toBeGreaterThanOrEqual(servedUsd - 1e-9);
     expect(costUsd - heldUsd).toBeLessThanOrEqual(servedUsd + 1e-9);
   });
 

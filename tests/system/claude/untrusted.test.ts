@@ -1,7 +1,6 @@
 /**
  * Promises: in an untrusted session a project's hooks do not run and its variables do not reach the tools, while its
- * instructions and deny rules stay and our own hook runs; no project can undo it. A claude that cannot do that does
- * none of it; then sessions that ask for it are refused (tests/unit/runner/abilities.test.ts).
+ * instructions and deny rules stay and our own hook runs; no project can undo it.
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
@@ -54,13 +53,9 @@ test.skipIf(claudeBinary === undefined)('a trusted project has its hooks and var
   expect(await harm(false)).toEqual({ ...kept, hookRan: true, variable: true });
 });
 
-test.if(claudeBinary !== undefined)(
-  'an untrusted one has neither, whatever it says, or claude cannot do it',
-  async () => {
-    const plain = await harm(true);
-    const undone = await harm(true, { CLAUDE_CODE_IGNORE_PERSISTED_TRUST: '' });
-    expect(undone).toEqual(plain);
-    const isAble = !plain.hookRan;
-    expect(plain).toEqual({ ...kept, hookRan: !isAble, variable: !isAble });
-  },
-);
+test.if(claudeBinary !== undefined)('an untrusted one has neither, whatever it says', async () => {
+  const plain = await harm(true);
+  const undone = await harm(true, { CLAUDE_CODE_IGNORE_PERSISTED_TRUST: '' });
+  expect(undone).toEqual(plain);
+  expect(plain).toEqual({ ...kept, hookRan: false, variable: false });
+});

@@ -42,9 +42,9 @@ test('a claude that endangers safety starts nothing, and says what to do', async
   const refused = await user.run('group', 'run', group, '--output', 'json');
   expect(refused).toMatchObject({ code: 2, stdout: '' });
   expect(refused.stderr).toContain('A session can do what was forbidden (a forbidden command ran).');
-  expect(refused.stderr).toContain('--accept-claude 2.1.197');
+  expect(refused.stderr).toContain('--accept-claude 2.1.332');
   expect(await user.json('group', 'show', group)).toMatchObject({ status: 'created' });
-  expect((await user.run('group', 'run', group, '--accept-claude', '2.1.198')).code).toBe(2);
+  expect((await user.run('group', 'run', group, '--accept-claude', '2.1.333')).code).toBe(2);
   expect(rig.invocations).toEqual([]);
 
   const workflow = join(user.folder, 'w.yaml');
@@ -58,7 +58,7 @@ test('a claude that endangers safety starts nothing, and says what to do', async
 test('the very version can be accepted, which is remembered, and what is wrong is still said', async () => {
   noteTried(user.data, rig.program, forbidden, forked);
   const group = await user.group('one', { a: [], b: ['--depends-on', 'a'] });
-  const run = user.start('group', 'run', group, '--output', 'json', '--accept-claude', '2.1.197');
+  const run = user.start('group', 'run', group, '--output', 'json', '--accept-claude', '2.1.332');
   const fake = await user.begun(group, 'a');
   await fake.succeed();
   const second = await user.begun(group, 'b');
@@ -69,7 +69,7 @@ test('the very version can be accepted, which is remembered, and what is wrong i
   for (const line of stdout.trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow();
   expect(stderr).toContain('A session can do what was forbidden');
   expect(stderr).toContain('A forked session does not know its task and its state (no text).');
-  expect(await user.ok('group', 'show', group)).toContain('uses claude 2.1.197 whatever its trial says');
+  expect(await user.ok('group', 'show', group)).toContain('uses claude 2.1.332 whatever its trial says');
   const next = user.start('group', 'run', group, '--output', 'quiet');
   await (await user.begun(group, 'b')).succeed();
   expect(await next.finished).toMatchObject({ code: 0, stderr: '' });
@@ -82,31 +82,31 @@ test('what only touches what a session knows is said, and the run goes on', asyn
   await (await user.begun(group, 'a')).succeed();
   const { code, stderr } = await run.finished;
   expect(code).toBe(0);
-  expect(stderr).toContain('claude 2.1.197: A forked session does not know its task and its state (no text).');
+  expect(stderr).toContain('claude 2.1.332: A forked session does not know its task and its state (no text).');
 });
 
 test('a claude that is replaced under a run is tried before the next session, and pauses the group', async () => {
   const program = join(user.folder, 'claude');
   const install = (version: string): void => {
-    const text = readFileSync(rig.program, 'utf8').replace('2.1.197', version);
+    const text = readFileSync(rig.program, 'utf8').replace('2.1.332', version);
     writeFileSync(`${program}.new`, text, { mode: 0o755 });
     renameSync(`${program}.new`, program);
   };
-  install('2.1.197');
+  install('2.1.332');
   user.env.CLAUDE_CODE_AGENT_CLAUDE = program;
   noteTried(user.data, program);
   const group = await user.group('one', { a: [], b: ['--depends-on', 'a'] });
   const run = user.start('group', 'run', group, '--output', 'text');
   const first = await user.begun(group, 'a');
-  install('2.1.198');
+  install('2.1.333');
   await first.succeed();
   const { code, stdout, stderr } = await run.finished;
-  expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining('claude 2.1.198 is new here') });
+  expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining('claude 2.1.333 is new here') });
   expect(stderr).not.toContain('replaced');
-  const told = stdout.split('\n').filter((line) => line.includes('claude 2.1.197, which was in use, was replaced or'));
+  const told = stdout.split('\n').filter((line) => line.includes('claude 2.1.332, which was in use, was replaced or'));
   // At the end, with what to do.
   expect(stdout).toContain('failed (claude-unproven)');
-  expect(told).toEqual([expect.stringContaining('--accept-claude 2.1.198')]);
+  expect(told).toEqual([expect.stringContaining('--accept-claude 2.1.333')]);
   const shown = await user.ok('group', 'show', group);
   // As it is typed it is refused until another claude is there.
   for (const text of [stdout, shown]) expect(text).toMatch(/Next, with another version of claude: .* group resume/);
@@ -118,7 +118,7 @@ test('a claude that is replaced under a run is tried before the next session, an
   ]);
   expect((await user.run('group', 'resume', group)).code).toBe(2);
 
-  const next = user.start('group', 'resume', group, '--output', 'quiet', '--accept-claude', '2.1.198');
+  const next = user.start('group', 'resume', group, '--output', 'quiet', '--accept-claude', '2.1.333');
   await (await user.begun(group, 'b')).succeed();
   expect((await next.finished).code).toBe(0);
 });
@@ -130,8 +130,6 @@ test('doctor shows what was remembered, and what has not been tried', async () =
     return checks.find((one) => one.check === 'trial');
   };
   expect(await check()).toMatchObject({ level: 'ok', message: expect.stringContaining('16 of 16 promises held') });
-  noteTried(user.data, rig.program, broken('memory', 'it lived on'));
-  expect(await check()).toMatchObject({ level: 'ok', message: expect.stringContaining('; it has no memory') });
   noteTried(user.data, rig.program, forked);
   expect(await check()).toMatchObject({ level: 'warning', message: expect.stringContaining('fork is broken') });
   noteTried(user.data, rig.program, forbidden);

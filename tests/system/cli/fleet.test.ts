@@ -167,8 +167,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
 
     async function says(name: string, more: Partial<HostEntry> = {}, silentMs = 0): Promise<void> {
       const seenAt = unwrap(await redis.nowMs()) - silentMs;
-      const can = { forwardsSubagents: true, limitsUntrusted: false, limitsMemory: false, logins: ['team-a'] };
-      const abilities = { wire: wireVersion, version: '1.2.3', claudeVersion: '2.1.0', ...can };
+      const abilities = { wire: wireVersion, version: '1.2.3', claudeVersion: '2.1.331', logins: ['team-a'] };
       const state = { since: seenAt - 60_000, seenAt, isDrained: false, isGuarded: true, leaseMs: 8_000 };
       const has = {
         labels: ['gpu'],
@@ -202,10 +201,10 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       expect(table).toMatch(/^gpu1 +ready +1 +3 +0\.5 +team-a +1\.2\.3 +2\.1\.0 +8s +1m +gpu$/m);
       expect(table).toMatch(/^old +lost /m);
       expect(table).toMatch(/^open +unguarded +4 +0 /m);
-      await says('untold', { refusal: 'claude 2.1.0 was tried.' });
+      await says('untold', { refusal: 'claude 2.1.331 was tried.' });
       const listed = await user.run('host', 'list');
       expect(listed.stdout).toMatch(/^untold +refusing /m);
-      expect(listed.stderr).toBe('untold: claude 2.1.0 was tried.\n');
+      expect(listed.stderr).toBe('untold: claude 2.1.331 was tried.\n');
       const { hosts } = await user.json<{ hosts: Record<string, unknown>[] }>('host', 'list');
       expect(hosts[0]).toMatchObject({ name: 'gpu1', state: 'ready', slots: 4, used: 1, free: 3, labels: ['gpu'] });
     });
@@ -213,8 +212,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     test('that were stolen make no terminal obey them, no shell run anything, and hide no other', async () => {
       await says('gpu1');
       const evil = '\u001b[2J\u001b]0;owned\u0007\u009b1m\n::error::\u202e; touch owned';
-      const can = { forwardsSubagents: true, limitsUntrusted: false, limitsMemory: false, logins: [evil] };
-      const abilities = { wire: wireVersion, version: evil, claudeVersion: evil, ...can };
+      const abilities = { wire: wireVersion, version: evil, claudeVersion: evil, logins: [evil] };
       const checks = { git: { version: evil, trouble: evil }, logins: [{ name: evil, trouble: evil }] };
       await says('gpu2', { abilities, checks, login: evil, refusal: evil });
       await says('gpu3', { since: 9_000_000_000_000_000 });
@@ -351,7 +349,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       ['stuffed', { freeDiskBytes: 400_000_000, isFull: true }, 0, 'on its disk, so nothing is sent there'],
       ['fast', { ownClockAt: 4_000_000_000_000 }, 0, 'ahead of that of Redis'],
       ['no-login', { login: 'team-b' }, 0, 'its login team-b is not there any more'],
-      ['refusing', { refusal: 'claude 2.1.0 was tried.' }, 0, 'nothing is sent there. claude 2.1.0 was tried.'],
+      ['refusing', { refusal: 'claude 2.1.331 was tried.' }, 0, 'nothing is sent there. claude 2.1.331 was tried.'],
       [
         'no-git',
         { checks: { git: { trouble: 'Too old.' }, logins: [] } },
@@ -377,7 +375,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     });
 
     test('that speak another language, or have no claude or login, are told by doctor', async () => {
-      const entry = { forwardsSubagents: true, limitsUntrusted: false, limitsMemory: false, logins: [] };
+      const entry = { logins: [] };
       await says('a', { abilities: { wire: wireVersion + 1, version: '9.0.0', claudeVersion: '', ...entry } });
       const { code, stdout } = await user.run('doctor', '--hosts');
       expect(code).toBe(1);
@@ -398,9 +396,8 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   async function claudeHere(): Promise<HostEntry['abilities']> {
     mkdirSync(join(user.folder, 'bin'));
     const claude = join(user.folder, 'bin', 'claude');
-    writeFileSync(claude, '#!/bin/sh\necho "2.1.0 (Claude Code)"\n', { mode: 0o755 });
+    writeFileSync(claude, '#!/bin/sh\necho "2.1.331 (Claude Code)"\n', { mode: 0o755 });
     user.env.CLAUDE_CODE_AGENT_CLAUDE = claude;
-    const can = { forwardsSubagents: true, limitsUntrusted: false, limitsMemory: false, logins: ['team-a'] };
-    return { wire: wireVersion, version: '1.2.3', claudeVersion: '2.1.0', ...can };
+    return { wire: wireVersion, version: '1.2.3', claudeVersion: '2.1.331', logins: ['team-a'] };
   }
 });

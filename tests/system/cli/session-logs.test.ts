@@ -75,12 +75,12 @@ test('--follow goes on over attempts and ends with the session', async () => {
   const lines = withoutTimes(shown.stdout).split('\n');
   expect(lines.filter((line) => !line.startsWith('   '))).toEqual([
     '== attempt 1 started  TIME',
-    '-- claude 2.1.197 claude-opus-4-8',
+    '-- claude 2.1.332 claude-opus-4-8',
     'before the pause',
     expect.stringMatching(/^== attempt 1 failed \(signalled\): /),
     '',
     '== attempt 2 tried again after: failed (signalled)  TIME',
-    '-- claude 2.1.197 claude-opus-4-8',
+    '-- claude 2.1.332 claude-opus-4-8',
     'after it',
     '-- done: 1 turn, TIME',
     '== attempt 2 completed: $0.25, 1.0k in, 200 out, TIME',

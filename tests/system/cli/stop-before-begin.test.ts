@@ -26,7 +26,7 @@ afterEach(() => user.remove());
 async function starting(group: string, ...words: string[]): Promise<Started> {
   const program = join(user.folder, 'silent-claude');
   const begun = join(user.folder, 'begun');
-  const version = '[ "$1" = --version ] && exec echo \'2.1.198 (Fake Claude)\'';
+  const version = '[ "$1" = --version ] && exec echo \'2.1.333 (Fake Claude)\'';
   writeFileSync(program, `#!/bin/sh\n${version}\n: > '${begun}'\nexec sleep 60\n`, { mode: 0o755 });
   user.env.CLAUDE_CODE_AGENT_CLAUDE = program;
   const run = user.start('group', ...(words.length === 0 ? ['run', group, '--output', 'quiet'] : words));

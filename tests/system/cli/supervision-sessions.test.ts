@@ -5,11 +5,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
 import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { untried } from '../../../src/app/claude-check/claims.ts';
 import { lives, Night, obeyInterrupt } from '../../support/cli/night.ts';
 import { until } from '../../support/cli.ts';
 import { type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
-import { noteTried } from '../../support/tried.ts';
 
 let rig: Rig;
 let user: Night;
@@ -284,23 +282,18 @@ test('limits of a session and of the machine are kept and shown', async () => {
   expect(changed).toMatchObject({ config: { onLimit: 'wait', minFreeMemoryBytes: 0 } });
 }, 60_000);
 
-test('an untrusted project and a memory limit are shown, and not run with a claude that nobody tried', async () => {
-  noteTried(user.data, rig.program, untried('untrusted', 'nobody tried'), untried('memory', 'nobody tried'));
+test('an untrusted project and a memory limit are shown', async () => {
   const group = await user.group('auth', { api: ['--untrusted', '--memory', '2000'] });
   const trust = 'its hooks do not run, and of its variables only harmless ones count';
   const memory = '2,000 MB for its commands and those of others that run at once';
   const shown = await user.ok('session', 'show', 'auth/api');
   expect(shown).toContain(`Untrusted: ${trust}\nMemory: ${memory}\n`);
   const { stdout: plan, code } = await user.run('group', 'plan', group);
-  expect(code).toBe(1);
+  expect(code).toBe(0);
   expect(plan).toContain(`Untrusted projects\n  ${trust}: 001 api\n\nMemory\n  ${memory}: 001 api\n`);
   const agents = join(user.project('api'), 'AGENTS.md');
   writeFileSync(agents, 'Use tabs.');
   const config = await user.ok('session', 'show', 'auth/api', '--config');
   expect(config).toContain('untrusted project');
   expect(config).toContain(`Instructions of the project\n  ${agents}  (there is no CLAUDE.md; `);
-  const why = 'It is not known whether the claude in use can keep the hooks and variables of an untrusted project from';
-  expect(plan).toContain(why);
-  const refused = await user.run('group', 'run', group, '--output', 'quiet');
-  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining(why)]);
 }, 60_000);

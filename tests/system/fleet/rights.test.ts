@@ -166,8 +166,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   }
 
   function entryOf(name: string, nowMs: number): Parameters<typeof registerHost>[1] {
-    const can = { forwardsSubagents: true, limitsUntrusted: false, limitsMemory: false, logins: ['team-a'] };
-    const abilities = { wire: 1, version: '1.2.3', claudeVersion: '2.1.0', ...can };
+    const abilities = { wire: 1, version: '1.2.3', claudeVersion: '2.1.331', logins: ['team-a'] };
     const state = { since: nowMs, seenAt: nowMs, isDrained: false, isGuarded: true, leaseMs: 8_000 };
     return { name, labels: [], slots: 1, used: 0, abilities, ...state };
   }

@@ -16,10 +16,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { broken, claims, holds, type Seen, untried } from '../../../src/app/claude-check/claims.ts';
+import { broken, claims, holds, type Seen } from '../../../src/app/claude-check/claims.ts';
 import { type GateOptions, TrialGate } from '../../../src/app/claude-check/gate.ts';
 import { launchDigest } from '../../../src/app/claude-check/launch.ts';
-import { abilitiesOf, hasShown, readTried, rememberTried, trialOf } from '../../../src/app/claude-check/remembered.ts';
+import { readTried, rememberTried, trialOf } from '../../../src/app/claude-check/remembered.ts';
 import { attemptMark } from '../../../src/claude/launch/attempt-mark.ts';
 import { fail, ok, type Result } from '../../../src/core/failure.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
@@ -130,17 +130,11 @@ test('a new claude is tried and said so, and a second run asks nothing', async (
 
 test('what is remembered is found by a link as well, and says what was shown', async () => {
   const place = new Place();
-  place.seen = ok(without(broken('untrusted', 'x'), untried('memory', 'y')));
+  place.seen = ok(without(broken('fork', 'x')));
   await place.gate().admit(undefined);
   const caller = { PATH: '/usr/bin:/bin' };
   const tried = await trialOf(world, place.root, join(place.bin, 'claude'), caller);
-  if (tried === undefined) throw new Error('nothing is remembered');
-  expect([hasShown(tried, 'fork'), hasShown(tried, 'untrusted'), hasShown(tried, 'memory')]).toEqual([
-    true,
-    false,
-    undefined,
-  ]);
-  expect(abilitiesOf(tried)).toEqual({ untrusted: false, forwardsSubagents: true });
+  expect(tried?.seen).toEqual(without(broken('fork', 'x')));
   expect(await trialOf(world, place.root, '/nowhere/claude', caller)).toBeUndefined();
 });
 
@@ -229,6 +223,22 @@ test('runs that begin together try it once', async () => {
   const admitted = await Promise.all(gates.map((gate) => gate.admit(undefined)));
   expect(admitted.map((one) => one.ok)).toEqual([true, true, true]);
   expect(place.trials.length).toBe(1);
+});
+
+test('a claude that is too old is refused, whatever is accepted, and is not tried', async () => {
+  const place = new Place();
+  place.install('2.1.307');
+  const refused = fail(
+    'claude-unproven',
+    'claude 2.1.307 is too old; this program needs 2.1.308 or newer.',
+    'Update it with: npm install -g @anthropic-ai/claude-code@latest',
+  );
+  expect(await place.gate().admit(undefined)).toEqual(refused);
+  expect(await place.gate().admit('2.1.307')).toEqual(refused);
+  expect(await place.gate().again()).toEqual(refused);
+  expect(place.trials).toEqual([]);
+  place.install('2.1.308');
+  expect(await place.gate().admit(undefined)).toMatchObject({ ok: true });
 });
 
 test('what was refused stays refused without another trial, until it is tried on purpose', async () => {

@@ -214,7 +214,7 @@ describe('checkProjectSettings', () => {
       if (ran.exitCode !== 0) throw new Error(ran.stderr.toString());
     };
 
-    // claude 2.1.260 and later read them, whichever folder or worktree the session works in.
+    // claude reads them, whichever folder or worktree the session works in.
     test('refuses what the main checkout says to one person, in its folders and worktrees', () => {
       write('repo/sub/deep/file', '');
       git('init', '--quiet');

@@ -16,7 +16,7 @@ describe('parseLine', () => {
       subtype: 'init',
       session_id: 's1',
       model: 'claude-opus-4-8[1m]',
-      claude_code_version: '2.1.197',
+      claude_code_version: '2.1.332',
       cwd: '/p',
       tools: ['Bash', 7, 'Read'],
     };
@@ -25,7 +25,7 @@ describe('parseLine', () => {
       sessionId: 's1',
       tools: ['Bash', 'Read'],
       model: 'claude-opus-4-8[1m]',
-      claudeVersion: '2.1.197',
+      claudeVersion: '2.1.332',
       cwd: '/p',
       claudeSessionId: 's1',
     });

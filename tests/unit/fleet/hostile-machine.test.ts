@@ -52,9 +52,8 @@ describe('what is no message', () => {
 
   test('a machine that lists itself under such a name, or with such labels', () => {
     const abilities = { wire: 1, version: '1', claudeVersion: '2', logins: [] };
-    const can = { forwardsSubagents: true, limitsUntrusted: true, limitsMemory: true };
     const times = { leaseMs: 1, since: 1, seenAt: 1, isDrained: false, isGuarded: true };
-    const entry = { name: 'one', labels: ['gpu'], slots: 1, used: 0, abilities: { ...abilities, ...can }, ...times };
+    const entry = { name: 'one', labels: ['gpu'], slots: 1, used: 0, abilities, ...times };
     expect(hostEntry.safeParse(entry).success).toBe(true);
     expect(hostEntry.safeParse({ ...entry, name: 'one\n' }).success).toBe(false);
     expect(hostEntry.safeParse({ ...entry, labels: ['a+host=two'] }).success).toBe(false);
@@ -62,9 +61,8 @@ describe('what is no message', () => {
 
   test('a moment that is no date, and names longer than any', () => {
     const abilities = { wire: 1, version: '1', claudeVersion: '2', logins: [] };
-    const can = { forwardsSubagents: true, limitsUntrusted: true, limitsMemory: true };
     const times = { leaseMs: 1, since: 1, seenAt: 1, isDrained: false, isGuarded: true };
-    const entry = { name: 'one', labels: ['gpu'], slots: 1, used: 0, abilities: { ...abilities, ...can }, ...times };
+    const entry = { name: 'one', labels: ['gpu'], slots: 1, used: 0, abilities, ...times };
     expect(hostEntry.safeParse({ ...entry, since: 8.64e15 }).success).toBe(true);
     const [late, long] = [8.64e15 + 1, 'x'.repeat(1_000)];
     for (const bad of [{ since: late }, { seenAt: late }, { ownClockAt: late }, { login: long }])

@@ -15,7 +15,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { cacheFolder, compareVersions, pinnedVersion } from '../../../scripts/claude/versions.ts';
+import { cacheFolder, pinnedVersion } from '../../../scripts/claude/versions.ts';
+import { compareVersions, oldestClaude } from '../../../src/claude/launch/program-file.ts';
 import { packageRoot } from '../../support/cli.ts';
 
 let folder: string;
@@ -80,12 +81,12 @@ const programOf = (version: string) =>
 
 test('a version is installed once, among the caches of the user', async () => {
   npm();
-  const first = await programOf('2.1.260');
-  expect(first.text).toStartWith(join(folder, 'cache', 'claude-code-agent', 'claude', '2.1.260'));
-  expect(await programOf('2.1.260')).toEqual(first);
+  const first = await programOf('2.1.331');
+  expect(first.text).toStartWith(join(folder, 'cache', 'claude-code-agent', 'claude', '2.1.331'));
+  expect(await programOf('2.1.331')).toEqual(first);
   expect(calls().filter((line) => line.startsWith('install'))).toHaveLength(1);
-  expect(Bun.spawnSync([first.text.trim()]).stdout.toString()).toBe('2.1.260 (Claude Code)\n');
-  expect(cached()).toEqual(['2.1.260']);
+  expect(Bun.spawnSync([first.text.trim()]).stdout.toString()).toBe('2.1.331 (Claude Code)\n');
+  expect(cached()).toEqual(['2.1.331']);
 });
 
 test('the pinned version is the one that is installed here', async () => {
@@ -102,10 +103,10 @@ test('four versions stay, those that were used last', async () => {
 
 test('a program that is not what was asked for is not kept', async () => {
   npm({ says: '2.1.1' });
-  const { code, text } = await tryVersions('2.1.260');
+  const { code, text } = await tryVersions('2.1.331');
   expect({ code, text }).toEqual({
     code: 2,
-    text: 'claude 2.1.260: trying ...\nWhat the registry gives as claude 2.1.260 says that it is 2.1.1.\n',
+    text: 'claude 2.1.331: trying ...\nWhat the registry gives as claude 2.1.331 says that it is 2.1.1.\n',
   });
   expect(cached()).toEqual([]);
 });
@@ -143,7 +144,7 @@ test('the newest is not tried again where it is the pinned one', async () => {
 
 test('a word that is no version is one sentence', async () => {
   npm({ newest: 'exit 0' });
-  expect(await tryVersions('2.1')).toEqual({ code: 2, text: '2.1 is no version of claude, like 2.1.260 or latest.\n' });
+  expect(await tryVersions('2.1')).toEqual({ code: 2, text: '2.1 is no version of claude, like 2.1.331 or latest.\n' });
   expect(await tryVersions('nightly')).toEqual({
     code: 2,
     text: 'The registry has no version of claude that it calls nightly.\n',
@@ -151,9 +152,9 @@ test('a word that is no version is one sentence', async () => {
 });
 
 test('versions are ordered by their numbers', () => {
-  expect(['2.1.330', '2.1.9', '2.2.0', '2.1.197'].toSorted(compareVersions)).toEqual([
+  expect(['2.1.330', '2.1.9', '2.2.0', oldestClaude].toSorted(compareVersions)).toEqual([
     '2.1.9',
-    '2.1.197',
+    oldestClaude,
     '2.1.330',
     '2.2.0',
   ]);

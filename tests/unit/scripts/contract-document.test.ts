@@ -65,12 +65,10 @@ test('a run tries the real program in every file that is named', () => {
   expect(files).not.toContain('tests/unit/claude/launch.test.ts');
 });
 
-test('the table of the last run names the oldest and the pinned version, and breaks nothing', () => {
+test('the table of the last run names the pinned version, and breaks nothing', () => {
   const table = readTable(tableIn(document));
   const { devDependencies } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8'));
-  expect(table.map(({ version }) => version)).toEqual(
-    expect.arrayContaining(['2.1.197', devDependencies['@anthropic-ai/claude-code']]),
-  );
+  expect(table.map(({ version }) => version)).toContain(devDependencies['@anthropic-ai/claude-code']);
   for (const { verdicts } of table) {
     expect(verdicts.has(claimKey('tests/system/claude/payer.test.ts', 'another key'))).toBe(true);
     expect([...verdicts].filter(([, verdict]) => verdict === 'broken')).toEqual([]);

@@ -128,7 +128,7 @@ export function frame({ columns = 80, rows = 24, ui, view, ascii }: Wanted = {})
   const material = {
     sessionId: selected,
     log: [
-      { lead: '', text: '\u001b[2m-- claude 2.1.197 opus\u001b[22m' },
+      { lead: '', text: '\u001b[2m-- claude 2.1.332 opus\u001b[22m' },
       { lead: '• ', text: 'I read the files, and what I found is long enough that it needs more than one row here.' },
       { lead: '\u001b[36m> \u001b[39m', text: 'Bash npm test' },
     ],

@@ -1,6 +1,6 @@
 /**
- * Promises: a session that asks for a protection starts only with a claude that was seen to give it, and is given it
- * then. What the protection does is in tests/system/claude/untrusted.test.ts.
+ * Promises: a session gets the protections and limits it asks for, and is not started where a limit cannot be set. What
+ * claude does with them is tested in tests/system/claude/untrusted.test.ts and tests/system/claude/memory.test.ts.
  */
 
 import { expect, test } from 'bun:test';
@@ -10,29 +10,10 @@ import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
 
 withRig();
 
-const asked = [
-  ['untrusted', { untrusted: true as const }],
-  ['toolMemory', { memoryBytes: 500_000_000 }],
-] as const;
-
-test.each(asked)(
-  'what asks for %s is not started where nobody tried it, nor where it has no effect',
-  async (name, fields) => {
-    for (const can of [{}, { [name]: false }]) {
-      const group = make([{ name: 'a', fields }]);
-      const run = group.run(rig.env, { can });
-      expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
-      const failed = group.events().find(({ type }) => type === 'session_failed');
-      expect(failed).toMatchObject({ reason: 'spawn-failed', usage: { costUsd: 0 } });
-      expect(group.events().map(({ type }) => type)).not.toContain('session_started');
-    }
-  },
-);
-
-test('what claude is able to is given to those who ask for it, and no project takes it back', async () => {
+test('a session that asks for a protection is given it, and no project takes it back', async () => {
   const fields = { untrusted: true, memoryBytes: 500_000_000 } as const;
   const group = make([{ name: 'a', fields }, { name: 'b' }]);
-  const run = group.run(rig.env, { can: { untrusted: true, toolMemory: true, forwardsSubagents: true } });
+  const run = group.run(rig.env);
   const given: unknown[] = [];
   for (const name of ['a', 'b']) {
     const fake = await begin(group, name);
@@ -83,7 +64,7 @@ test('limits are set for all of a session, claude included, and its warnings say
   const sketches = [{ name: 'a', fields: both }, { name: 'b', fields: { ...both, retries: 0 } }, { name: 'c' }];
   const group = make(sketches, { maxConcurrentSessions: 1 });
   const given = limiting(group.world, ['memory', 'processes']);
-  const run = group.run(rig.env, { can: { toolMemory: true } });
+  const run = group.run(rig.env);
   const first = await begin(group, 'a');
   expect(first.hello.env.CLAUDE_CODE_TOOL_MEMORY_LIMIT).toBe('500000000');
   await first.succeed();
@@ -107,7 +88,7 @@ test('limits are set for all of a session, claude included, and its warnings say
 test('where memory cannot be limited for all of a session, claude limits its commands', async () => {
   const group = make([{ name: 'a', fields: { memoryBytes: 500_000_000 } }]);
   const given = limiting(group.world, []);
-  const run = group.run(rig.env, { can: { toolMemory: true } });
+  const run = group.run(rig.env);
   await (await begin(group, 'a')).succeed();
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
   expect(given).toEqual([undefined]);

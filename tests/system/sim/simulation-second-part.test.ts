@@ -1,7 +1,7 @@
 /** Promises: what simulation.test.ts promises, for all seeds of the first part and for others. */
 import { expect, test } from 'bun:test';
 import { cellName } from '../../support/sim/coverage.ts';
-import { firstPart, longPart, runPart } from '../../support/sim/seed-run.ts';
+import { firstPart, longPart, runPart, runSeeds } from '../../support/sim/seed-run.ts';
 
 test.each([
   ['first', firstPart],
@@ -16,3 +16,10 @@ test.each([
   },
   600_000,
 );
+
+const seedCount = Number(process.env.TEST_SEEDS ?? 1_000);
+
+test(`every promise holds for ${seedCount} seeds of their own (TEST_SEEDS=N tries more)`, () => {
+  const { broken } = runSeeds(2_000_000, seedCount);
+  if (broken !== null) throw new Error(broken);
+}, 3_600_000);

@@ -1,26 +1,22 @@
 /**
- * Promises: whatever is done to a group at whatever moment, DESIGN §1 holds. The real runner, store and core run over a
- * virtual machine; every seed is a story of crashes, faults, commands and moody claudes, the same each time it is told.
- * Not promised: anything about the real system calls behind the World; tests/world and tests/crash are for that.
+ * Promises: whatever is done to a group at whatever moment, our promises hold. The real runner, store and core run over
+ * a virtual machine; every seed is a story of crashes, faults, commands and slow claudes, the same in each run. Not
+ * promised: anything about the real system calls behind the World; tests/system/crash is for that.
  */
 
 import { expect, test } from 'bun:test';
 import { isLongRun } from '../../support/long.ts';
 import { Coverage, cellName } from '../../support/sim/coverage.ts';
 import { scenarioNamed, scenarioOf, withPowerCuts, withTakeOvers } from '../../support/sim/scenario-of-seed.ts';
-import { mostSeedsPerPart, plainPart, runPart, runSeeds } from '../../support/sim/seed-run.ts';
-import { seededFor } from '../../support/sim/seeded.ts';
+import { plainPart, runPart } from '../../support/sim/seed-run.ts';
 import { tell } from '../../support/sim/shrink.ts';
 import { simulate } from '../../support/sim/simulation.ts';
 
-/** How much more is tried with TEST_LONG=1: forty times all seeds of a part, none left out. */
-const longParts = 40;
 const minutes = 60_000;
 
 /** Replayed instead of everything else. */
 const { SIM_SEED: seedAsked } = process.env;
 const usually = test.skipIf(seedAsked !== undefined);
-const inLongRun = test.if(seedAsked === undefined);
 
 if (seedAsked !== undefined) {
   test('the seed that was asked for', () => {
@@ -89,18 +85,4 @@ usually(
     expect(coverage.counts.get('left after a visit')).toBeGreaterThan(30);
   },
   10 * minutes,
-);
-
-inLongRun(
-  'every promise holds for seeds that nobody has tried',
-  () => {
-    const luck = seededFor(Math.floor(performance.timeOrigin), 'long run');
-    for (let part = 1; part <= longParts; part += 1) {
-      const first = luck.int(1_000_000, 2_000_000_000);
-      console.log(`part ${part} of ${longParts}: ${mostSeedsPerPart} seeds from ${first}`);
-      const { broken } = runSeeds(first, mostSeedsPerPart);
-      if (broken !== null) throw new Error(broken);
-    }
-  },
-  longParts * 10 * minutes,
 );

@@ -96,6 +96,13 @@ export function formatMoment(at: string, nowMs: number): string {
   return isToday ? formatClock(at) : formatDate(at);
 }
 
+/** `2026-01-04 14:30:22 UTC`, the same on every machine; the text itself when it is no time. */
+export function formatUtc(at: string): string {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return at;
+  return `${date.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+}
+
 function pad2(value: number): string {
   return String(value).padStart(2, '0');
 }

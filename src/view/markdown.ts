@@ -6,12 +6,10 @@
 import { adviceText, type MarkUp } from '../core/advice.ts';
 import { failureAdvice } from '../core/plan/advice.ts';
 import type { GroupState } from '../core/state.ts';
-import { formatCount, formatDuration, formatMoney, formatTokens, inputTokens, plural } from './format.ts';
+import { formatCount, formatDuration, formatMoney, formatTokens, formatUtc, inputTokens, plural } from './format.ts';
 import { mermaidGraph } from './graph.ts';
-import type { ReportModel, ReportSession } from './html/model.ts';
-import { shownStatus } from './html/overview.ts';
-import { formatUtc } from './html/times.ts';
-import { cleanText } from './picture/markup.ts';
+import { cleanText } from './html/markup.ts';
+import { type ReportModel, type ReportSession, shownStatus } from './html/model.ts';
 import { nextAdvice } from './summary.ts';
 import { safeLine } from './terminal-text.ts';
 

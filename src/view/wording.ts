@@ -21,7 +21,6 @@ export function sessionTitle(id: SessionId, name: string | undefined): string {
   return safeLine(titleInFull(id, name), labelColumnsMax);
 }
 
-/** The title of a session of this group; of one that was removed meanwhile only the number is known. */
 /** The machine of its last attempt, or of the next one; empty when no other machine ever had to do with it. */
 export function machineName({ host }: Pick<SessionRecord, 'host'>): string {
   if (host === undefined) return '';
@@ -33,6 +32,7 @@ export function lostHosts({ lost = [] }: Pick<SessionRecord, 'lost'>): string[] 
   return [...new Set(lost.flatMap(({ attempt }) => attempt.place?.host ?? []))];
 }
 
+/** The title of a session of this group; of one that was removed meanwhile only the number is known. */
 export function titleOf(state: GroupState, id: SessionId): string {
   return sessionTitle(id, state.sessions.get(id)?.definition.name);
 }
@@ -68,15 +68,22 @@ export function withAdvice(message: string, advice: Advice | undefined): string 
 export const estimateNote =
   'estimated: a lower bound, until claude says what it charged; what is held, or was booked, counts in full';
 
-/** What is special about a running group, in words: frozen, being paused, held by a limit; null = nothing. */
-export function conditionOf(state: GroupState, nowMs: number): string | null {
+/**
+ * What is special about a running group, in words: frozen, being paused, held by a limit; null = nothing.
+ * `formatTime` = how times are written; absent = as a person at this place and moment reads them.
+ */
+export function conditionOf(
+  state: GroupState,
+  nowMs: number,
+  formatTime = (at: string): string => formatMoment(at, nowMs),
+): string | null {
   if (state.status !== 'running') return null;
-  if (state.frozenUntil !== undefined) return `frozen until ${formatMoment(state.frozenUntil, nowMs)}`;
+  if (state.frozenUntil !== undefined) return `frozen until ${formatTime(state.frozenUntil)}`;
   if (state.pausing !== undefined) {
     return state.draining ? 'pausing: running sessions finish first' : `pausing: ${state.pausing}`;
   }
   if (state.limitResetsAt === undefined) return null;
-  return `${limitName(state)} until ${formatMoment(state.limitResetsAt, nowMs)}`;
+  return `${limitName(state)} until ${formatTime(state.limitResetsAt)}`;
 }
 
 /** What holds a group that has `limitResetsAt`, in two words at most. */

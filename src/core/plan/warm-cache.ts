@@ -22,7 +22,7 @@ export const keptMs = 5 * 60_000;
  * three seconds after its start, the server begins to answer some seconds later, and what was written can be read from
  * then on, even if claude prints nothing before the end of a long thought.
  */
-export const warmUpMs = 15_000;
+const warmUpMs = 15_000;
 /** With fewer sessions the time is worth more than what one of them could read instead of writing it. */
 export const similarMin = 3;
 
@@ -96,12 +96,6 @@ export function warmUps(state: GroupState, { answered, nowMs = 0 }: Answers): Wa
       if (asksTheModel(record)) kindOf(record).leader ??= record.definition.id;
     },
   };
-}
-
-/** Sessions of its kind that run, for those who have nothing but the log. */
-export function begunLike(state: GroupState, id: SessionId): number {
-  const record = state.sessions.get(id);
-  return record === undefined ? 0 : begunOf(state, cacheKind(state.group, record.definition)).length;
 }
 
 interface Kind {

@@ -3,6 +3,7 @@
  * by the HTML page and the Markdown. Foreign text is whole and raw here; whoever shows it makes it harmless.
  */
 import { adviceText } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
 import type { AttemptKind, GroupEvent, Warning } from '../../core/event.ts';
 import { addTokens, addUsage, noUsage, type SessionId, type Tokens, type Usage, type Work } from '../../core/group.ts';
 import { sessionNumber } from '../../core/id.ts';
@@ -13,12 +14,10 @@ import type { GroupState } from '../../core/state.ts';
 import type { GroupStatus, SessionStatus } from '../../core/status.ts';
 import type { Verdicts } from '../../core/verdict.ts';
 import { budgetReport, type ModelBudget } from '../budget.ts';
+import { formatUtc } from '../format.ts';
 import { nextSteps } from '../summary.ts';
-import { machineName, sessionTitle, troubleWith } from '../wording.ts';
-import { type AttemptHistory, type History, historyOf, type SessionHistory } from './history.ts';
-import { conditionText, noteText } from './notes.ts';
-import { type Span, subtract, union } from './spans.ts';
-import type { WaitReason } from './waits.ts';
+import { conditionOf, machineName, sessionTitle, titleOf, troubleWith } from '../wording.ts';
+import { type AttemptHistory, groupHistory, noteText, type SessionHistory } from './history.ts';
 
 /** Times are ISO 8601 in UTC, amounts US dollars, durations milliseconds. */
 export interface ReportModel {
@@ -49,7 +48,6 @@ export interface ReportModel {
   readonly next: readonly string[];
   readonly sessions: readonly ReportSession[];
   readonly models: readonly ModelBudget[];
-  readonly spending: readonly ReportSpending[];
   /** Absent while the group was never started. */
   readonly timeline?: ReportTimeline;
   readonly notes: readonly ReportNote[];
@@ -97,7 +95,6 @@ export interface ReportSession {
   readonly startedAt?: string;
   readonly endedAt?: string;
   readonly attempts: readonly ReportAttempt[];
-  readonly waits: readonly ReportWait[];
   readonly prompt: string;
   readonly result?: string;
   readonly structured?: unknown;
@@ -132,33 +129,7 @@ export interface ReportAttempt {
   readonly turns: number;
 }
 
-export interface ReportWait {
-  readonly from: string;
-  readonly to: string;
-  readonly reason: WaitReason;
-}
-
-/** What was added to the spending: by the attempt that ended `at` then, or by a running one so far, while it worked. */
-export interface ReportSpending {
-  readonly from: string;
-  readonly at: string;
-  readonly sessionId: SessionId;
-  readonly costUsd: number;
-  readonly tokens: Tokens;
-  /** US dollars by model. */
-  readonly models: Readonly<Record<string, number>>;
-}
-
 export interface ReportTimeline {
-  readonly from: string;
-  readonly to: string;
-  /** Nothing ran and no run was going on: of no interest, however long it was. */
-  readonly idle: readonly ReportSpan[];
-  /** Everything was halted where it stood. */
-  readonly frozen: readonly ReportSpan[];
-}
-
-export interface ReportSpan {
   readonly from: string;
   readonly to: string;
 }
@@ -192,14 +163,13 @@ export function reportModel(
   { live = new Map(), hasRunner = false, verdicts = verdictsAtRest(state) }: ReportContext = {},
 ): ReportModel {
   const interrupted = state.status === 'running' && !hasRunner;
-  const history = historyOf(events, interrupted ? Date.parse(state.updatedAt) : nowMs);
+  const history = groupHistory(events, interrupted ? Date.parse(state.updatedAt) : nowMs);
   const { group } = state;
   const { spentUsd, estimated, limitUsd, reservedUsd, leftUsd, onBudgetExceeded, removedUsd, models } = budgetReport(
     state,
     live,
   );
-  const sessions = reportSessions(state, history, live, verdicts);
-  const titled = (id: SessionId): string => sessionTitle(id, state.sessions.get(id)?.definition.name);
+  const sessions = reportSessions(state, history.sessions, live, verdicts);
   let tokens = state.usage.tokens;
   for (const usage of live.values()) tokens = addTokens(tokens, usage.tokens);
   return {
@@ -208,23 +178,28 @@ export function reportModel(
     name: group.name,
     description: group.description,
     status: state.status,
-    ...optional({ reason: state.reason, message: state.message, condition: conditionText(state) }),
+    ...defined({
+      reason: state.reason,
+      message: state.message,
+      condition: conditionOf(state, nowMs, formatUtc) ?? undefined,
+    }),
     ...(interrupted ? { interrupted } : {}),
     ...(state.run?.rehearsal ? { rehearsal: true as const } : {}),
     createdAt: group.createdAt,
     asOf: iso(history.to),
-    elapsedMs: history.runs.reduce((sum, { from, to }) => sum + to - from, 0),
+    elapsedMs: history.elapsedMs,
     counts: { ...state.counts },
     blocked: sessions.filter(({ status, blockedBy }) => status === 'pending' && blockedBy !== undefined).length,
-    cost: { spentUsd, reservedUsd, onBudgetExceeded, removedUsd, ...optional({ estimated, limitUsd, leftUsd }) },
+    cost: { spentUsd, reservedUsd, onBudgetExceeded, removedUsd, ...defined({ estimated, limitUsd, leftUsd }) },
     tokens,
     attempts: sessions.reduce((sum, { attempts }) => sum + attempts.length, 0),
     next: nextSteps(state, hasRunner),
     sessions,
     models,
-    spending: reportSpending(history, live),
-    ...(history.from === undefined ? {} : { timeline: reportTimeline(history, history.from) }),
-    notes: history.notes.map(({ at, event }) => ({ at: iso(at), type: event.type, text: noteText(event, titled) })),
+    ...(history.from === undefined ? {} : { timeline: { from: iso(history.from), to: iso(history.to) } }),
+    notes: history.notes.map(({ at, event }) => {
+      return { at: iso(at), type: event.type, text: noteText(event, (id) => titleOf(state, id)) ?? event.type };
+    }),
   };
 }
 
@@ -235,49 +210,15 @@ function iso(atMs: number): string {
   return new Date(Math.min(atMs, lastMs)).toISOString();
 }
 
-/** The members that are there. */
-function optional<T extends Readonly<Record<string, unknown>>>(members: T): { [K in keyof T]?: NonNullable<T[K]> } {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: NonNullable<T[K]>;
-  };
-}
-
-function spansOf(spans: readonly Span[]): ReportSpan[] {
-  return spans.map(({ from, to }) => ({ from: iso(from), to: iso(to) }));
-}
-
-function reportTimeline(history: History, from: number): ReportTimeline {
-  const busy = [...history.sessions.values()].flatMap(({ attempts }) =>
-    attempts.map(({ startedAt, endedAt }) => ({ from: startedAt, to: endedAt ?? history.to })),
-  );
-  const idle = subtract(history.gaps, union(busy));
-  return { from: iso(from), to: iso(history.to), idle: spansOf(idle), frozen: spansOf(history.frozen) };
-}
-
-function reportSpending(history: History, live: ReadonlyMap<SessionId, Usage>): ReportSpending[] {
-  const now = [...live].map(([sessionId, usage]) => {
-    const attempt = history.sessions.get(sessionId)?.attempts.at(-1);
-    return { from: attempt?.workingAt ?? attempt?.startedAt ?? history.to, at: history.to, sessionId, usage };
-  });
-  return [...history.spendings, ...now].map(({ from, at, sessionId, usage: { costUsd, tokens, models } }) => ({
-    from: iso(Math.min(from, at)),
-    at: iso(at),
-    sessionId,
-    costUsd,
-    tokens,
-    models: Object.fromEntries(Object.entries(models).map(([model, usage]) => [model, usage.costUsd])),
-  }));
-}
-
 function reportSessions(
   state: GroupState,
-  history: History,
+  history: ReadonlyMap<SessionId, SessionHistory>,
   live: ReadonlyMap<SessionId, Usage>,
   verdicts: Verdicts,
 ): ReportSession[] {
   return [...state.sessions.values()].map((record): ReportSession => {
     const { id } = record.definition;
-    const told = history.sessions.get(id) ?? { attempts: [] };
+    const told = history.get(id) ?? { attempts: [] };
     const now = live.get(id) ?? noUsage;
     const usage = addUsage(record.usage, now);
     const why = verdicts(record);
@@ -288,18 +229,13 @@ function reportSessions(
     return {
       ...definitionOf(record),
       status: record.state.status,
-      ...optional({ phase, reason: why?.reason, message, next, blockedBy: culprits }),
+      ...defined({ phase, reason: why?.reason, message, next, blockedBy: culprits }),
       costUsd: usage.costUsd,
-      ...optional({ estimated: usage.estimated, startedAt: record.startedAt, endedAt: record.endedAt }),
+      ...defined({ estimated: usage.estimated, startedAt: record.startedAt, endedAt: record.endedAt }),
       tokens: usage.tokens,
       durationMs: usage.durationMs,
       turns: usage.turns,
       attempts: told.attempts.map((attempt) => reportAttempt(attempt, attempt.endedAt === undefined ? now : noUsage)),
-      waits: (history.waits.get(id) ?? []).map(({ from, to, kind }) => ({
-        from: iso(from),
-        to: iso(to),
-        reason: kind,
-      })),
       ...outcomeOf(record, told),
       warnings: [...record.warnings],
     };
@@ -311,7 +247,7 @@ function definitionOf({ definition, model, host }: SessionRecord) {
   return {
     id,
     title: sessionTitle(id, name),
-    ...optional({ name, model: model ?? definition.model, limitUsd: maxBudgetUsd }),
+    ...defined({ name, model: model ?? definition.model, limitUsd: maxBudgetUsd }),
     description,
     projectPath,
     ...(host === undefined ? {} : { host: machineName({ host }) }),
@@ -325,20 +261,20 @@ function outcomeOf(record: SessionRecord, { branch }: SessionHistory) {
   const { result, structured, work } = state.status === 'completed' ? state : { ...record.finished, work: undefined };
   const branchRemoved = record.workspace === undefined && branch !== undefined ? (true as const) : undefined;
   const left = { work, branch: record.workspace?.branch ?? branch, branchRemoved, mergedInto };
-  return optional({ result, structured, ...left, rejection });
+  return defined({ result, structured, ...left, rejection });
 }
 
 function reportAttempt(attempt: AttemptHistory, now: Usage): ReportAttempt {
   const { number, kind, startedAt, workingAt, acceptingAt, endedAt, outcome, reason, message, next, model } = attempt;
-  const usage = attempt.spending?.usage ?? now;
+  const usage = attempt.usage ?? now;
   const time = (at: number | undefined): string | undefined => (at === undefined ? undefined : iso(at));
   return {
     number,
     kind,
     startedAt: iso(startedAt),
-    ...optional({ workingAt: time(workingAt), acceptingAt: time(acceptingAt), endedAt: time(endedAt) }),
+    ...defined({ workingAt: time(workingAt), acceptingAt: time(acceptingAt), endedAt: time(endedAt) }),
     outcome,
-    ...optional({ reason, message, next, model, estimated: usage.estimated }),
+    ...defined({ reason, message, next, model, estimated: usage.estimated }),
     costUsd: usage.costUsd,
     tokens: usage.tokens,
     turns: usage.turns,
@@ -348,4 +284,22 @@ function reportAttempt(attempt: AttemptHistory, now: Usage): ReportAttempt {
 /** For links and file names of the page: the session's number is short and unique in its group. */
 export function anchorOf(id: SessionId): string {
   return `session-${sessionNumber(id)}`;
+}
+
+/** A group whose runner is gone is not running, whatever its log says. */
+export function shownStatus({ interrupted, status }: ReportModel): string {
+  return interrupted ? 'interrupted' : status;
+}
+
+export function isFine({ status, warnings }: ReportSession): boolean {
+  return status === 'completed' && warnings.length === 0;
+}
+
+/** At most `max` sessions, in the order of their numbers: those with a problem, then the most expensive. */
+export function notableSessions(sessions: readonly ReportSession[], max: number): readonly ReportSession[] {
+  if (sessions.length <= max) return sessions;
+  const weight = (session: ReportSession): number => (isFine(session) ? 1 : 0);
+  const chosen = [...sessions].sort((a, b) => weight(a) - weight(b) || b.costUsd - a.costUsd).slice(0, max);
+  const ids = new Set(chosen.map(({ id }) => id));
+  return sessions.filter(({ id }) => ids.has(id));
 }

@@ -1,37 +1,44 @@
 /** The sessions of a report page: a table of all, then a card for each with its result, its attempts and its texts. */
 
 import { commandText } from '../../core/advice.ts';
-import type { SessionId } from '../../core/group.ts';
-import { formatCount, formatDuration, formatMoney, inputTokens, plural } from '../format.ts';
-import { type Child, el, type Markup, round } from '../picture/markup.ts';
+import type { GroupState } from '../../core/state.ts';
+import { formatCount, formatDuration, formatMoney, formatUtc, inputTokens, plural } from '../format.ts';
 import { safeLine } from '../terminal-text.ts';
-import { anchorOf, type ReportAttempt, type ReportModel, type ReportSession } from './model.ts';
-import { listTitlesOf, projectName } from './names.ts';
-import { foreign, numberCell, pill, table } from './parts.ts';
-import { Room, textBytesEach } from './text-room.ts';
-import { formatUtc, timeMs } from './times.ts';
+import { listTitles, projectName } from '../wording.ts';
+import { type Child, cutText, el, escapeText, foreign, type Markup, numberCell, pill, table } from './markup.ts';
+import {
+  anchorOf,
+  isFine,
+  notableSessions,
+  type ReportAttempt,
+  type ReportModel,
+  type ReportSession,
+} from './model.ts';
 
 /** Sessions with a card of their own; the table has all. */
 const cardsMax = 1000;
 const attemptsMax = 8;
 const warningsMax = 5;
+/** Bytes of all texts on a page, and of those of one session: the page stays small. */
+const pageBytes = 380_000;
+const sessionBytes = { min: 400, max: 16_000 };
+/** Even where there is no room left, this much of a text is shown. */
+const leastBytes = 80;
 
-export function sessionsOf(model: ReportModel): Markup {
-  const { sessions } = model;
-  if (sessions.length === 0) return el('section', { id: 'sessions' }, el('h2', {}, 'Sessions'), el('p', {}, 'None.'));
-  const shown = cardsOf(sessions);
-  const bytes = textBytesEach(shown);
-  const some = `Cards for ${shown.length} of ${sessions.length} sessions: those with a problem, then the dearest.`;
-  const titles = new Map(sessions.map(({ id, title }) => [id, title]));
-  const problem = sessions.some((session) => !isFine(session));
+export function sessionsOf(state: GroupState, { sessions, groupId }: ReportModel): Markup {
+  const shown = notableSessions(sessions, cardsMax);
+  const share = Math.floor(pageBytes / Math.max(1, shown.length));
+  const bytes = Math.max(sessionBytes.min, Math.min(sessionBytes.max, share));
+  const count = `${shown.length} of ${sessions.length} sessions`;
+  const some = `Cards for ${count}: those with a problem, then the most expensive.`;
   return el(
     'section',
     { id: 'sessions' },
     el('h2', {}, 'Sessions'),
-    problem && sessions.length > 3 ? filter() : null,
-    sessionTable(model, titles),
+    sessions.length > 3 && !sessions.every(isFine) ? filter() : null,
+    sessions.length === 0 ? el('p', {}, 'None.') : sessionTable(state, sessions),
     shown.length < sessions.length ? el('p', { class: 'dim' }, some) : null,
-    shown.map((session) => cardOf(session, titles, model.groupId, new Room(bytes))),
+    shown.map((session) => cardOf(session, state, groupId, new Room(bytes))),
   );
 }
 
@@ -40,36 +47,20 @@ function filter(): Markup {
   return el('label', { class: 'filter' }, box, ' Only sessions with a problem or a warning');
 }
 
-function isFine({ status, warnings }: ReportSession): boolean {
-  return status === 'completed' && warnings.length === 0;
-}
-
-function cardsOf(sessions: readonly ReportSession[]): readonly ReportSession[] {
-  if (sessions.length <= cardsMax) return sessions;
-  const weight = (session: ReportSession): number => (isFine(session) ? 1 : 0);
-  const chosen = [...sessions].sort((a, b) => weight(a) - weight(b) || b.costUsd - a.costUsd).slice(0, cardsMax);
-  const ids = new Set(chosen.map(({ id }) => id));
-  return sessions.filter(({ id }) => ids.has(id));
-}
-
 const heads = [
   { title: 'Session' },
   { title: 'Project' },
   { title: 'Status' },
   { title: 'After' },
-  ...['Attempts', 'Time', 'Cost', '', 'In', 'Out'].map((title) => ({ title, isNumber: true as const })),
+  ...['Attempts', 'Time', 'Cost', 'In', 'Out'].map((title) => ({ title, isNumber: true })),
   { title: 'Changes' },
 ];
 
-type Titles = ReadonlyMap<SessionId, string>;
-
-function sessionTable({ sessions }: ReportModel, titles: Titles): Markup {
+function sessionTable(state: GroupState, sessions: readonly ReportSession[]): Markup {
   const isFleet = sessions.some(({ host }) => host !== undefined);
-  const dearest = sessions.reduce((max, { costUsd }) => Math.max(max, costUsd), 0);
   const rows = sessions.map((session) => {
     const { id, title, status, reason, blockedBy, attempts, costUsd, estimated, tokens } = session;
     const tried = attempts.length > 0;
-    const after = listTitlesOf(session.dependsOn, titles, 3);
     return el(
       'tr',
       { class: isFine(session) ? 'fine' : undefined },
@@ -77,11 +68,10 @@ function sessionTable({ sessions }: ReportModel, titles: Titles): Markup {
       el('td', { class: 'words' }, foreign(projectName(session.projectPath))),
       isFleet ? el('td', { class: 'words' }, foreign(session.host ?? 'here')) : null,
       el('td', {}, pill(blockedBy === undefined ? status : 'blocked', blockedBy === undefined ? reason : undefined)),
-      el('td', { class: 'words' }, foreign(after)),
+      el('td', { class: 'words' }, foreign(listTitles(state, session.dependsOn))),
       numberCell(tried ? attempts.length : ''),
       numberCell(tried ? formatDuration(session.durationMs) : ''),
       numberCell(tried ? formatMoney(costUsd, estimated) : ''),
-      el('td', {}, tried && dearest > 0 ? shareBar(costUsd / dearest) : null),
       numberCell(tried ? formatCount(inputTokens(tokens)) : ''),
       numberCell(tried ? formatCount(tokens.output) : ''),
       el('td', {}, changesText(session)),
@@ -90,18 +80,12 @@ function sessionTable({ sessions }: ReportModel, titles: Titles): Markup {
   return table(isFleet ? heads.toSpliced(2, 0, { title: 'Host' }) : heads, rows);
 }
 
-/** How dear a session was beside the dearest. */
-function shareBar(share: number): Markup {
-  const bar = el('rect', { class: 'f-1', width: round(Math.max(0.5, 70 * share)), height: 8 });
-  return el('svg', { width: 70, height: 8, viewBox: '0 0 70 8', 'aria-hidden': 'true' }, bar);
-}
-
 function changesText({ work }: ReportSession): string {
   if (work === undefined) return '';
   return `+${work.insertions} −${work.deletions} in ${plural(work.files, 'file')}`;
 }
 
-function cardOf(session: ReportSession, titles: Titles, groupId: string, room: Room): Markup {
+function cardOf(session: ReportSession, state: GroupState, groupId: string, room: Room): Markup {
   const { id, title, status, reason, blockedBy, description, message, next, warnings } = session;
   const shownStatus = blockedBy === undefined ? status : 'blocked';
   const whole = `All of it: ${commandText(['session', 'logs', `${groupId}/${id}`])}`;
@@ -113,7 +97,7 @@ function cardOf(session: ReportSession, titles: Titles, groupId: string, room: R
     { id: anchorOf(id), class: isFine(session) ? `s-${shownStatus} fine` : `s-${shownStatus}` },
     el('h3', {}, foreign(title), ' ', pill(shownStatus, blockedBy === undefined ? reason : undefined)),
     description === '' ? null : el('p', {}, room.line(description, 600)),
-    el('p', { class: 'dim' }, factsOf(session, titles)),
+    el('p', { class: 'dim' }, factsOf(session, state)),
     status === 'completed' || message === undefined ? null : el('p', {}, room.line(message, 1200)),
     next === undefined || next === '' ? null : el('p', { class: 'cure' }, room.line(next, 600)),
     warnings.slice(0, warningsMax).map((warning) => el('p', {}, `Warning: `, room.line(warning.message, 400))),
@@ -126,11 +110,11 @@ function cardOf(session: ReportSession, titles: Titles, groupId: string, room: R
 }
 
 /** What is known of it in figures and names, in one line. */
-function factsOf(session: ReportSession, titles: Titles): Child[] {
+function factsOf(session: ReportSession, state: GroupState): Child[] {
   const { projectPath, attempts, costUsd, estimated, limitUsd, tokens, durationMs, turns, model, work } = session;
   const facts: Child[] = [foreign(projectPath, 300)];
   if (session.dependsOn.length > 0) {
-    facts.push(['after ', foreign(listTitlesOf(session.dependsOn, titles, 8))]);
+    facts.push(['after ', foreign(listTitles(state, session.dependsOn))]);
   }
   if (attempts.length > 0) {
     const cap = limitUsd === undefined ? '' : ` of ${formatMoney(limitUsd)}`;
@@ -157,13 +141,10 @@ function firstLine(text: string): string {
 }
 
 function resultOf({ result, structured }: ReportSession, room: Room, whole: string): Child {
-  const text =
-    result === undefined
-      ? null
-      : details('Result', firstLine(result), room.block(result, room.share(0.6, 5000), whole));
+  const text = result === undefined ? null : details('Result', firstLine(result), room.block(result, 5000, whole));
   if (structured === undefined) return text;
   const json = JSON.stringify(structured, null, 2);
-  return [text, details('Structured result', '', room.block(json, room.share(0.5, 3000), whole))];
+  return [text, details('Structured result', '', room.block(json, 3000, whole))];
 }
 
 function rejectionOf({ rejection, status }: ReportSession, room: Room): Child {
@@ -184,18 +165,18 @@ function attemptsOf({ attempts }: ReportSession, room: Room): Child {
 }
 
 const attemptHeads = [
-  { title: '#', isNumber: true as const },
+  { title: '#', isNumber: true },
   { title: 'Begun as' },
   { title: 'At' },
-  { title: 'Lasted', isNumber: true as const },
+  { title: 'Lasted', isNumber: true },
   { title: 'Ended' },
-  { title: 'Cost', isNumber: true as const },
+  { title: 'Cost', isNumber: true },
   { title: 'Why' },
 ];
 
 function attemptRow(attempt: ReportAttempt, room: Room): Markup {
   const { number, kind, startedAt, endedAt, outcome, reason, message, costUsd, estimated } = attempt;
-  const lasted = endedAt === undefined ? '' : formatDuration(timeMs(endedAt) - timeMs(startedAt));
+  const lasted = endedAt === undefined ? '' : formatDuration(Date.parse(endedAt) - Date.parse(startedAt));
   return el(
     'tr',
     {},
@@ -207,4 +188,28 @@ function attemptRow(attempt: ReportAttempt, room: Room): Markup {
     numberCell(formatMoney(costUsd, estimated)),
     el('td', { class: 'long' }, message === undefined ? null : room.line(message, 300)),
   );
+}
+
+/** What may still be shown of one session's texts, in bytes of UTF-8. */
+class Room {
+  #left: number;
+
+  constructor(bytes: number) {
+    this.#left = bytes;
+  }
+
+  /** A text of several lines, its end cut off when it is too long; `whole` tells how to get all of it. */
+  block(text: string, maxBytes: number, whole: string): Child {
+    const { text: shown, cutFrom } = cutText(text, Math.max(leastBytes, Math.min(maxBytes, this.#left)));
+    this.#left -= Buffer.byteLength(escapeText(shown));
+    const note = `Cut: ${shown.length} of ${cutFrom} characters are shown. ${whole}`;
+    return [el('pre', { dir: 'auto' }, shown), cutFrom === undefined ? null : el('p', { class: 'dim' }, note)];
+  }
+
+  /** A text within a sentence. */
+  line(text: string, maxBytes: number): Markup {
+    const bytes = Math.max(leastBytes, Math.min(maxBytes, this.#left));
+    this.#left -= Math.min(bytes, text.length);
+    return foreign(text, bytes);
+  }
 }

@@ -83,7 +83,7 @@ describe.skipIf(chromiumProgram === null)('the report in Chromium', () => {
       '[...document.querySelectorAll("#timeline .legend li")].map((li) => li.textContent)',
     );
     expect(kinds).toEqual(
-      expect.arrayContaining(['at work, failed', 'held by a limit', 'paused', 'waited before another try']),
+      expect.arrayContaining(['preparing', 'working, completed', 'working, failed', 'working, then interrupted']),
     );
   });
 

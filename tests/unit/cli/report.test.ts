@@ -86,9 +86,6 @@ describe('group report', () => {
     const statuses = model.sessions.map(({ status }) => status).join(' ');
     expect(statuses).toBe('completed completed completed failed completed pending');
     expect(model.sessions[3]).toMatchObject({ reason: 'not-accepted', rejection: { message: expect.any(String) } });
-    expect(new Set(model.sessions.flatMap(({ waits }) => waits.map(({ reason }) => reason)))).toEqual(
-      new Set(['dependency', 'limit', 'paused', 'backoff', 'slot', 'blocked']),
-    );
   });
 
   test('two forms at once, and a group that is not there', async () => {

@@ -3,11 +3,11 @@
  * nothing, says the same again, stays small, and tells of every session, failure and cure.
  */
 import { describe, expect, test } from 'bun:test';
-import { noUsage, roundUsd, type Usage } from '../../../src/core/group.ts';
+import { noUsage, type Usage } from '../../../src/core/group.ts';
 import { foldEvents } from '../../../src/core/reduce.ts';
+import { graphPicture } from '../../../src/view/html/graph-picture.ts';
 import { reportModel } from '../../../src/view/html/model.ts';
 import { pageStart, reportPage } from '../../../src/view/html/page.ts';
-import { graphPicture } from '../../../src/view/picture/graph-picture.ts';
 import { attemptId, CoreLog, sessionDefinition, sid, usage } from '../../support/core-events.ts';
 import { isLongRun } from '../../support/long.ts';
 import { fc, numRunsOf } from '../../support/property.ts';
@@ -43,7 +43,7 @@ describe('any group', () => {
   test('makes a well-formed picture of its own', () => {
     fc.assert(
       fc.property(randomLogs, ({ state }) => {
-        const reading = readMarkup(graphPicture(state, { isFile: true }).picture.text);
+        const reading = readMarkup(graphPicture(state, { isFile: true })?.picture.text ?? '');
         expect(reading.elements[0]?.attributes.get('xmlns')).toBe('http://www.w3.org/2000/svg');
         expect(referencesIn(reading)).toEqual([]);
       }),
@@ -56,15 +56,11 @@ describe('any group', () => {
       fc.property(randomLogs, ({ events, state }) => {
         const model = reportModel(state, events, nowMs);
         expect(JSON.parse(JSON.stringify(model))).toEqual(JSON.parse(JSON.stringify(structuredClone(model))));
-        const spent = model.spending.reduce((sum, { costUsd }) => roundUsd(sum + costUsd), 0);
-        expect(spent).toBeCloseTo(state.usage.costUsd, 6);
+        const spent = model.sessions.reduce((sum, { costUsd }) => sum + costUsd, model.cost.removedUsd);
+        expect(spent).toBeCloseTo(model.cost.spentUsd, 5);
         for (const session of model.sessions) {
           expect(session.attempts.length).toBe(state.sessions.get(session.id)?.attempts ?? -1);
-          const stretches = [
-            ...session.waits.map(({ from, to }) => [from, to]),
-            ...session.attempts.map(({ startedAt, endedAt = model.asOf }) => [startedAt, endedAt]),
-          ].sort(([a = ''], [b = '']) => (a < b ? -1 : a > b ? 1 : 0));
-          for (const [from = '', to = ''] of stretches) expect(from <= to).toBe(true);
+          for (const { startedAt, endedAt = model.asOf } of session.attempts) expect(startedAt <= endedAt).toBe(true);
         }
       }),
       { numRuns: numRunsOf(200) },
@@ -147,9 +143,9 @@ describe('what is told', () => {
     const boxes = elements
       .flatMap(({ attributes }) => attributes.get('class') ?? [])
       .filter((name) => /^node s-/.test(name));
-    // Three boxes, then three colours of the legend.
+    // Three boxes in the order of dependencies, then three colours of the legend.
     expect(boxes).toEqual([
-      ...['node s-failed', 'node s-blocked', 'node s-completed'],
+      ...['node s-completed', 'node s-failed', 'node s-blocked'],
       ...['node s-blocked', 'node s-completed', 'node s-failed'],
     ]);
   });
@@ -204,21 +200,20 @@ describe('size', () => {
     expect(Buffer.byteLength(page)).toBeLessThan(1_000_000);
   });
 
-  test('3,000 sessions are all in the table, and what is left out is said', () => {
+  test('2,000 sessions are all in the table, and what is left out is said', () => {
     const log = new CoreLog();
-    for (let number = 1; number <= 3_000; number += 1) {
+    for (let number = 1; number <= 2_000; number += 1) {
       log.addSession(
         sessionDefinition(number, number > 100 ? [number - 100, number - 99] : [], { name: `part-${number}` }),
       );
     }
     log.run();
-    // At each event it is judged anew who waits for whom: what is dear here are the events.
     const started = isLongRun ? 400 : 40;
     for (let number = 1; number <= started; number += 1) log.start(sid(number)).complete(sid(number), used);
     const { text, elements } = readMarkup(pageOf(log));
-    expect(elements.filter(({ name }) => name === 'tr').length).toBeGreaterThan(3_000);
-    expect(text).toContain('3000 sessions, too many or too entangled to draw one by one');
-    expect(text).toContain('300 of 3000 sessions');
-    expect(text).toContain('Cards for 1000 of 3000 sessions');
+    expect(elements.filter(({ name }) => name === 'tr').length).toBeGreaterThan(2_000);
+    expect(text).toContain('2000 sessions: the graph is too large to be drawn.');
+    expect(text).toContain('300 of 2000 sessions');
+    expect(text).toContain('Cards for 1000 of 2000 sessions');
   });
 });

@@ -7,7 +7,7 @@ import { notify } from '../../../src/cli/notify.ts';
 import type { Output } from '../../../src/cli/output.ts';
 import type { EventBody } from '../../../src/core/event.ts';
 import { decide } from '../../../src/core/plan/schedule.ts';
-import { conditionText, noteText } from '../../../src/view/html/notes.ts';
+import { noteText } from '../../../src/view/html/history.ts';
 import { conditionOf } from '../../../src/view/wording.ts';
 import { CoreLog, sessionDefinition, sid } from '../../support/core-events.ts';
 import { fold, frame, sceneEvents, textOf } from '../../support/tui/dashboard/scene.ts';
@@ -33,9 +33,8 @@ function told(body: EventBody): string[] {
   notify({ isTerminal: true, write } as Output, {}, event, state);
   return [
     conditionOf(state, capacity.nowMs) ?? '',
-    conditionText(state) ?? '',
     textOf(frame({ view: { state } })),
-    noteText(event, String),
+    noteText(event, String) ?? '',
     rung,
     why?.message ?? '',
   ];
@@ -54,7 +53,7 @@ test('so is a usage limit, also the one that comes after throttling', () => {
     expect(words).not.toMatch(/throttle/);
   }
   const { state } = fold([...sceneEvents, throttled, { type: 'limit_reached', resetsAt }]);
-  expect(conditionText(state)).toStartWith('usage limit until');
+  expect(conditionOf(state, capacity.nowMs)).toStartWith('usage limit until');
   expect(fold([...sceneEvents, throttled, { type: 'limit_lifted' }]).state).not.toHaveProperty('limitType');
 });
 

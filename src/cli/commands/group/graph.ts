@@ -1,7 +1,8 @@
 /** `group graph`: who waits for whom. */
 import { type Command, Option } from '@commander-js/extra-typings';
 import { loadReferredGroup } from '../../../app/resolve.ts';
-import { ok } from '../../../core/failure.ts';
+import { advise } from '../../../core/advice.ts';
+import { fail, ok } from '../../../core/failure.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { dotGraph, graphNodes, mermaidGraph, textGraph } from '../../../view/graph.ts';
 import { safeJson } from '../../../view/terminal-text.ts';
@@ -35,14 +36,20 @@ async function print(context: Context, reference: string, format: Format, json: 
   if (json) stdout.line(safeJson(graphNodes(state), 2));
   else if (format === 'mermaid') stdout.line(mermaidGraph(state).join('\n'));
   else if (format === 'dot') stdout.line(dotGraph(state).join('\n'));
-  else if (format === 'svg') stdout.line(await svgGraph(state));
+  else if (format === 'svg') return await printPicture(context, state);
   else stdout.line(textGraph(state, stdout.style).join('\n'));
   return ok(exitCode.done);
 }
 
 /** A picture in a file of its own, coloured by status. */
-async function svgGraph(state: GroupState): Promise<string> {
+async function printPicture(context: Context, state: GroupState): Promise<Work> {
   // Loaded only now: the layout of graphs is large.
-  const { graphPicture } = await import('../../../view/picture/graph-picture.ts');
-  return graphPicture(state, { isFile: true }).picture.text;
+  const { graphPicture } = await import('../../../view/html/graph-picture.ts');
+  const drawn = graphPicture(state, { isFile: true });
+  if (drawn === null) {
+    const next = advise('Print it for Graphviz with', ['group', 'graph', state.group.id, '--format', 'dot']);
+    return fail('usage', 'The graph is too large to be drawn.', next);
+  }
+  context.stdout.line(drawn.picture.text);
+  return ok(exitCode.done);
 }

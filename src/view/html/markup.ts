@@ -2,7 +2,7 @@
  * HTML and SVG as values: an element is made from a name, attributes and children, and every text that goes in is
  * cleaned and escaped on the way. Nothing foreign can become markup, because there is no way to say it as markup.
  */
-import { safeText } from '../terminal-text.ts';
+import { safeLine, safeText } from '../terminal-text.ts';
 
 /** Finished markup; only `el` and its like make it. */
 export class Markup {
@@ -99,4 +99,31 @@ export function cutText(text: string, maxBytes: number): Cut {
 /** A number for an attribute: no more digits than can be seen. */
 export function round(value: number): number {
   return Math.round(value * 10) / 10;
+}
+
+/** A status in its colour, with the reason where there is one. */
+export function pill(status: string, reason?: string): Markup {
+  const text = reason === undefined || reason === status ? status : `${status}: ${safeLine(reason, 80)}`;
+  return el('span', { class: `pill s-${status}` }, text);
+}
+
+/** A short foreign text in the middle of others: marks for the direction of writing end where it ends. */
+export function foreign(text: string, maxBytes = 2000): Markup {
+  const { text: shown, cutFrom } = cutText(text, maxBytes);
+  return el('bdi', {}, cutFrom === undefined ? shown : `${shown}…`);
+}
+
+export interface HeadCell {
+  readonly title: string;
+  readonly isNumber?: boolean;
+}
+
+/** A table in a frame of its own, which scrolls sideways where the page is narrow. */
+export function table(heads: readonly HeadCell[], rows: readonly Child[]): Markup {
+  const head = heads.map(({ title, isNumber }) => el('th', { scope: 'col', class: isNumber ? 'n' : undefined }, title));
+  return el('div', { class: 'wide' }, el('table', {}, el('thead', {}, el('tr', {}, head)), el('tbody', {}, rows)));
+}
+
+export function numberCell(text: Child): Markup {
+  return el('td', { class: 'n' }, text);
 }

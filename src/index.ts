@@ -3,7 +3,6 @@ export type { GroupEvent } from './core/event.ts';
 export type { SessionConfig } from './core/group.ts';
 export type { GroupProgress, SessionProgress } from './core/progress.ts';
 export type { GroupStatus, SessionStatus } from './core/status.ts';
-export { SessionGroupError } from './library/error.ts';
 export { type GroupSurroundings, SessionGroup } from './library/session-group.ts';
 export {
   type RunnerOptions,
@@ -21,3 +20,4 @@ export type {
   PauseResult,
   SessionGroupConfig,
 } from './library/types.ts';
+export { SessionGroupError } from './library/types.ts';

@@ -1,7 +1,7 @@
 /** `session show --config`: what a session really gets, each part with the layer that it comes from. */
 import { basename } from 'node:path';
 import { instructions } from '../claude/launch/instructions.ts';
-import { projectInstructions, sharedName } from '../claude/launch/project-instructions.ts';
+import { projectInstructions, sharedName } from '../claude/launch/project-settings.ts';
 import { overriddenPaths } from '../claude/launch/settings.ts';
 import { isSecret } from '../claude/launch/variables.ts';
 import { type JsonObject, object } from '../claude/lenient.ts';

@@ -1,11 +1,13 @@
 /** Who holds a group: a runner, or a command that changes it and is gone soon. */
-
 import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
 import { livingRunner } from '../store/living-runner.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
+import { formatDuration } from '../view/format.ts';
+import { safeLine } from '../view/terminal-text.ts';
+import type { Place } from './place.ts';
 
 /** Run ids that begin so belong to short commands: they answer no requests and are gone soon. */
 export const shortRunPrefix = 'command-';
@@ -45,4 +47,38 @@ export function isRunWithoutLock(
 /** A runner runs the group, with its lock or without; no state = what its log says is not known yet. */
 export function isRun(world: World, paths: Pick<GroupPaths, 'lock'>, state: GroupState | null): boolean {
   return liveRunner(world, { paths }) !== null || (state !== null && livingRunner(world, state) !== null);
+}
+
+// A quiet line on the terminal while something takes long: what is done, and for how many seconds.
+
+/** What takes less than this is not worth a line. */
+const quietMs = 1_000;
+const everyMs = 1_000;
+const columnsMax = 200;
+
+/**
+ * Does the work, and shows on standard error what is being done once it takes longer than a second; without a terminal
+ * nothing. The work may say how far it has come. What is written meanwhile stands above the line.
+ */
+export async function whileBusy<T>(
+  { notes, world }: Pick<Place, 'notes' | 'world'>,
+  what: string,
+  work: (say: (what: string) => void) => Promise<T>,
+): Promise<T> {
+  let text = what;
+  let shownMs = quietMs;
+  const show = (): void => {
+    notes.passing(`${safeLine(text, columnsMax)} (${formatDuration(shownMs)})`);
+    shownMs += everyMs;
+    cancel = world.clock.after(everyMs, show);
+  };
+  let cancel = world.clock.after(quietMs, show);
+  try {
+    return await work((now) => {
+      text = now;
+    });
+  } finally {
+    cancel();
+    notes.passing(null);
+  }
 }

@@ -1,20 +1,24 @@
 /** Pausing a whole group, whoever runs it: what `group pause`, `stop --all` and the dashboard share. */
-
 import { defined } from '../core/defined.ts';
-import type { GroupEvent } from '../core/event.ts';
-import { describeFailure, type Failure, ok, type Result } from '../core/failure.ts';
+import type { GroupEvent, ProcessIdentity } from '../core/event.ts';
+import { describeFailure, errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupState } from '../core/state.ts';
+import { isGone, listGroups, loadGroup, noSuchGroup } from '../store/group-store.ts';
+import { groupPaths } from '../store/paths.ts';
 import type { PauseRequestMode } from '../store/requests.ts';
-import type { World } from '../system/world.ts';
+import { delay } from '../system/clock.ts';
+import { errorCode } from '../system/system-error.ts';
+import type { Lock, World } from '../system/world.ts';
 import { safeLine } from '../view/terminal-text.ts';
 import type { PauseOutcome } from './command/pause-outcome.ts';
 import type { Tell } from './command/way.ts';
 import { readUserConfig } from './config/user-config.ts';
+import { createRunHooks } from './event-commands.ts';
+import { hiddenDamagedWorker, stopDamagedGroup } from './leftovers.ts';
 import { liveRunner } from './live-runner.ts';
+import { tryPath } from './path-argument.ts';
 import type { Place } from './place.ts';
 import { type GroupReference, isHeld } from './resolve.ts';
-import { createRunHooks } from './run-hooks.ts';
-import { hasEnded, stopUnreadableGroup } from './stop-groups.ts';
 import { submit } from './submit.ts';
 
 const sentenceColumnsMax = 1_000;
@@ -75,4 +79,115 @@ async function endUnlogged(world: World, group: GroupReference, failure: Failure
 
 function trouble(failure: Failure): string {
   return safeLine(describeFailure(failure), sentenceColumnsMax);
+}
+
+// What `stop --all` has to stop: the groups that are running, and those of which nobody can tell.
+
+/** For a claude that hears no interrupt and has to be ended. */
+const endPatienceMs = 60_000;
+const endLookMs = 50;
+
+/** A group of which nobody can tell whether it is running, and why. */
+export interface UnreadableGroup {
+  readonly group: GroupReference;
+  readonly failure: Failure;
+}
+
+export interface RunningGroups {
+  readonly running: readonly GroupReference[];
+  readonly unreadable: readonly UnreadableGroup[];
+}
+
+/** By their logs: what meta.json says may be older than the death of a runner. */
+export function runningGroups(place: Place): Result<RunningGroups> {
+  const root = place.root();
+  if (!root.ok) return root;
+  const { world } = place;
+  const running: GroupReference[] = [];
+  const unreadable: UnreadableGroup[] = [];
+  for (const listing of listGroups(world, root.value)) {
+    if (listing.problem === undefined && listing.meta?.status === 'archived') continue;
+    const group = { root: root.value, groupId: listing.id, paths: groupPaths(root.value, listing.id) };
+    const state = loadGroup(world, root.value, listing.id);
+    const isRunning = state.ok
+      ? tryPath(() => state.value.status === 'running' || liveRunner(world, group) !== null)
+      : null;
+    // Deleted since it was listed.
+    if (!state.ok && state.failure.reason === 'not-found') continue;
+    if (!state.ok) unreadable.push({ group, failure: state.failure });
+    else if (isRunning?.ok === false) unreadable.push({ group, failure: unreadableLock(group, isRunning.trouble) });
+    else if (isRunning?.value) running.push(group);
+  }
+  return ok({ running, unreadable });
+}
+
+function unreadableLock({ paths }: GroupReference, trouble: string): Failure {
+  const message = `The lock file ${paths.lock} ${trouble}.`;
+  return fail('corrupt-file', message, 'Check the permissions of file and folder.').failure;
+}
+
+export type StoppedUnreadable =
+  /** It has a runner, which hears a signal of this machine. */
+  | { readonly kind: 'runner'; readonly pid: number; readonly isTold: boolean }
+  /** Another command holds it; nothing was stopped. */
+  | { readonly kind: 'held' }
+  /** What runs of it cannot be seen from here. */
+  | { readonly kind: 'hidden'; readonly failure: Failure }
+  /** So many processes were ended; -1 when some could not be. `runner`: the pid of the one that had started them. */
+  | { readonly kind: 'ended'; readonly processes: number; readonly runner?: number }
+  /** The system refused it. */
+  | { readonly kind: 'failed'; readonly text: string };
+
+/** Its log cannot tell what runs of it, but its runner hears a signal, and what a dead one left can be found. */
+export async function stopUnreadableGroup(
+  world: World,
+  { groupId, paths }: GroupReference,
+): Promise<StoppedUnreadable> {
+  try {
+    const runner = liveRunner(world, { paths }) === null ? undefined : world.locks.holder(paths.lock)?.identity;
+    const lock = lockUnlessDead(world, paths.lock);
+    const isHere = runner?.host === world.machine.host;
+    if (runner !== undefined && (lock === null || !isHere)) {
+      const isTold = isHere && world.processes.signal(runner, 'SIGTERM');
+      return { kind: 'runner', pid: runner.pid, isTold };
+    }
+    if (lock === null) return { kind: 'held' };
+    try {
+      // It can write down nothing of a pause, and what it leaves behind would go on.
+      const isEnded = runner === undefined || (await hasEnded(world, runner));
+      const hidden = hiddenDamagedWorker(world, groupId, paths);
+      if (hidden) return { kind: 'hidden', failure: hidden.failure };
+      const processes = await stopDamagedGroup(world, paths);
+      return { kind: 'ended', processes: isEnded ? processes : -1, ...defined({ runner: runner?.pid }) };
+    } finally {
+      // Whoever takes it next is told the same as we were.
+      if (lock?.wasReleased) lock.release();
+      else lock?.abandon();
+    }
+  } catch (error) {
+    return { kind: 'failed', text: errorText(error) };
+  }
+}
+
+/** Null when somebody else holds it; undefined on a disk that became read-only or has died: nobody can take it. */
+function lockUnlessDead({ locks, machine, random }: World, path: string): Lock | null | undefined {
+  try {
+    return locks.tryLock(path, { identity: machine.self, runId: random.uuid() });
+  } catch (error) {
+    if (!['EROFS', 'EIO'].includes(errorCode(error))) throw error;
+    return undefined;
+  }
+}
+
+/** True when a runner has ended that nobody can ask for anything, and that hears a signal all the same. */
+export async function hasEnded({ processes, clock }: World, runner: ProcessIdentity): Promise<boolean> {
+  processes.signal(runner, 'SIGTERM');
+  const deadline = clock.now() + endPatienceMs;
+  while (processes.isAlive(runner) && clock.now() < deadline) await delay(clock, endLookMs);
+  return !processes.isAlive(runner);
+}
+
+/** What is said of a group that was deleted meanwhile; null when it is there. */
+export function goneGroup(world: World, { groupId, paths }: GroupReference): Failure | null {
+  return isGone(world, paths) ? noSuchGroup(groupId).failure : null;
 }

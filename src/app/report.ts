@@ -6,8 +6,7 @@ import type { ReportModel } from '../view/html/model.ts';
 import { isRun } from './live-runner.ts';
 import type { GroupReference } from './resolve.ts';
 import { attemptUsages } from './watch/attempt-usage.ts';
-import { historyOf } from './watch/group-view.ts';
-import { readProgress } from './watch/live-view.ts';
+import { historyOf, readProgress } from './watch/live-view.ts';
 
 export interface LoadedReport {
   readonly state: GroupState;

@@ -1,7 +1,7 @@
 /**
  * Text that came from claude or from a model, made fit for a terminal, a file name or one sentence.
  */
-import { unsafeCharacters } from '../core/text/unsafe-text.ts';
+import { unsafeCharacters } from '../core/text.ts';
 
 /** Colour and cursor sequences, as one unit, so that their letters do not stay behind when ESC is taken out. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.

@@ -5,7 +5,7 @@ import { defined } from '../core/defined.ts';
 import type { PauseReason } from '../core/event.ts';
 import type { SessionFailureReason } from '../core/failure.ts';
 import { throttled } from '../core/state.ts';
-import { momentText } from '../core/text/moment.ts';
+import { momentText } from '../core/text.ts';
 import { isAborted, type ResultMessage } from './messages.ts';
 import type { AttemptStream } from './stream.ts';
 import { oneLine } from './text.ts';

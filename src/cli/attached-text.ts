@@ -6,7 +6,7 @@ import { raiseAdvice, resumeSessionCommand, sessionReference } from '../core/pla
 import { isBudgetExhausted } from '../core/plan/budget.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
-import { formatMoney } from '../core/text/money.ts';
+import { formatMoney } from '../core/text.ts';
 import { titleOf } from '../view/wording.ts';
 
 export function mayspendText(reservedUsd: number | undefined): string {

@@ -1,7 +1,7 @@
 /** What every command gets: the world, the environment, the data root and the two output streams. */
 
-import { findDataRoot } from '../app/data-root.ts';
 import type { Place } from '../app/place.ts';
+import { findDataRoot } from '../app/place.ts';
 import { adviceText } from '../core/advice.ts';
 import { errorText, type Failure, fail, type Result } from '../core/failure.ts';
 import { programName } from '../core/program-name.ts';
@@ -10,8 +10,14 @@ import { createRealWorld } from '../system/real-world.ts';
 import type { World } from '../system/world.ts';
 import { safeLine } from '../view/terminal-text.ts';
 import { type ExitCode, exitCode, exitCodeFor } from './exit-code.ts';
-import { createOutput, type Output, type OutputStream } from './output.ts';
-import { standardError, standardInputIsTerminal, standardOutput } from './standard-streams.ts';
+import {
+  createOutput,
+  type Output,
+  type OutputStream,
+  standardError,
+  standardInputIsTerminal,
+  standardOutput,
+} from './output.ts';
 
 /** Each sentence is cut by itself, so that what was wrong can never crowd out what to do. */
 const sentenceColumnsMax = 1000;

@@ -1,6 +1,6 @@
 /** The warning that another FABER run is in progress in this work tree, and the question what to do. */
 
-import type { Conflict } from '../app/faber/begin.ts';
+import type { Conflict } from '../app/faber/start-run.ts';
 import { commandText } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { plainNamePattern } from '../core/values.ts';

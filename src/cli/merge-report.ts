@@ -1,12 +1,14 @@
 /** What a merge did, or would do, for people and as JSON. */
-
 import type { MergeReport } from '../app/delivery/merge.ts';
 import { type MergeItem, titleOfItem } from '../app/delivery/merge-items.ts';
 import { leftOutLines, placeName } from '../app/delivery/plan.ts';
+import { type GroupReference, loadWithRunner } from '../app/resolve.ts';
 import { defined } from '../core/defined.ts';
+import { ok, type Result } from '../core/failure.ts';
 import { shortCommit } from '../git/worktrees/scratch.ts';
 import { plural } from '../view/format.ts';
 import { safeJson, safeLine } from '../view/terminal-text.ts';
+import { confirmed } from './confirm.ts';
 import type { Context } from './context.ts';
 
 const lineColumns = 1000;
@@ -102,4 +104,40 @@ function pieceLine(item: MergeItem): string {
 
 function keptLines({ cleanUp, mergePlan: { titles } }: MergeReport): string[] {
   return cleanUp.kept.map(({ sessionId, why }) => `Kept the worktree of ${titles.get(sessionId) ?? sessionId}: ${why}`);
+}
+
+// Work that no model has done is handed over only by somebody who knows it.
+
+interface HandOver {
+  /** As in the question: Merge. */
+  readonly what: string;
+  readonly dryRun: boolean;
+  readonly partial: boolean;
+  /** Nobody is to be asked. */
+  readonly yes: boolean;
+}
+
+/** Asks on a terminal; a script, which is not asked, is told. False = the user said no. */
+export async function mayHandOver(
+  context: Context,
+  group: GroupReference,
+  { what, yes, ...options }: HandOver,
+): Promise<Result<boolean>> {
+  if (yes || !isRehearsedWork(context, group, options)) return ok(true);
+  const fact = `Group ${group.groupId} is a rehearsal: a script said what to do, no model.`;
+  const canAsk = context.stdinIsTerminal && context.stdout.isTerminal;
+  if (!canAsk) context.stderr.line(fact);
+  return confirmed(context, `${fact} ${what} it all the same?`, !canAsk);
+}
+
+/** Nobody is asked about what will be refused anyway. */
+function isRehearsedWork(
+  { world }: Context,
+  group: GroupReference,
+  { dryRun, partial }: Pick<HandOver, 'dryRun' | 'partial'>,
+): boolean {
+  const loaded = loadWithRunner(world, group);
+  if (dryRun || !loaded.ok || loaded.value.state.run?.rehearsal === undefined) return false;
+  const records = [...loaded.value.state.sessions.values()];
+  return partial || records.every(({ state }) => state.status === 'completed');
 }

@@ -2,6 +2,8 @@
  * The two output streams. Writing never blocks the program and never fails: when the reader of a pipe goes away
  * (`| head -1`) or the disk is full, what follows is dropped, and whoever cares is told once.
  */
+
+import { isRegularFile, mayBeTerminal } from '../system/terminal.ts';
 import { colourStyle, plainStyle, type Style } from '../view/format.ts';
 import { fitColumns } from '../view/terminal-text.ts';
 import { endsInLineBegin, withoutCommands } from '../view/workflow-commands.ts';
@@ -150,4 +152,37 @@ function withPassingLine(send: (data: string | Uint8Array) => void, columns: (()
 /** See https://no-color.org: any value but the empty one turns colours off. */
 function showsColour(env: Env): boolean {
   return (env.NO_COLOR ?? '') === '' && env.TERM !== 'dumb';
+}
+
+// * The standard streams of this process. What stands behind `process.stdout` takes as long to load as a short
+// command takes to run, so it is used for terminals alone.
+
+export function standardInputIsTerminal(): boolean {
+  return mayBeTerminal(0) && process.stdin.isTTY === true;
+}
+
+export function standardOutput(): OutputStream {
+  return mayBeTerminal(1) ? process.stdout : plainStream(Bun.stdout.writer(), isRegularFile(1));
+}
+
+export function standardError(): OutputStream {
+  return mayBeTerminal(2) ? process.stderr : plainStream(Bun.stderr.writer(), isRegularFile(2));
+}
+
+/** What goes wrong is told to whoever wrote. */
+function plainStream(sink: Bun.FileSink, isFile: boolean): OutputStream {
+  return {
+    isFile,
+    on: () => {},
+    write(data, done) {
+      try {
+        // Either of the two is a promise when the system does not take all at once, and fails when it never will.
+        const [taken, flushed] = [sink.write(data), sink.flush()];
+        if (typeof taken === 'number' && typeof flushed === 'number') queueMicrotask(done);
+        else Promise.all([taken, flushed]).then(() => done(), done);
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+  };
 }

@@ -6,9 +6,8 @@ import { ok } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
-import { textPlan } from '../view/plan.ts';
+import { isolationWhy, textPlan } from '../view/plan.ts';
 import { safeJson, safeText } from '../view/terminal-text.ts';
-import { isolationWhy } from '../view/work-plan.ts';
 import type { Context, Work } from './context.ts';
 import { exitCode } from './exit-code.ts';
 

@@ -1,10 +1,16 @@
 /** What `group pr` did, for people and as JSON; and what it would do, as commands for a shell. */
 import { join, relative } from 'node:path';
-import { createArgs, editArgs } from '../app/delivery/gh.ts';
 import { mergeMessage, scratchPlace } from '../app/delivery/merge-sandbox.ts';
 import { leftOutLines } from '../app/delivery/plan.ts';
-import { proposalSection, proposalTitle } from '../app/delivery/proposal-text.ts';
-import { bodyFileOf, type Destination, type ProposalReport } from '../app/delivery/pull-request.ts';
+import {
+  bodyFileOf,
+  createArgs,
+  type Destination,
+  editArgs,
+  type ProposalReport,
+  proposalSection,
+  proposalTitle,
+} from '../app/delivery/pull-request.ts';
 import { shellWord } from '../app/path-argument.ts';
 import type { LoadedGroup } from '../app/resolve.ts';
 import { defined } from '../core/defined.ts';

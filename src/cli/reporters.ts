@@ -56,6 +56,6 @@ export async function createReporter(context: Context, group: GroupReference, ki
       return createJsonReporter({ write, groupId: group.groupId, clock: world.clock });
     }
     case 'quiet':
-      return (await import('../view/quiet-reporter.ts')).createQuietReporter(write);
+      return (await import('../view/reporter.ts')).createQuietReporter(write);
   }
 }

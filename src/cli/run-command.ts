@@ -1,17 +1,25 @@
 /** What `group run` and `group resume` share: the options, and the way from the command line to the runner. */
-
 import type { Command } from '@commander-js/extra-typings';
-import { type GroupReference, loadWithRunner, resolveGroup } from '../app/resolve.ts';
+import { liveRunner, whileBusy } from '../app/live-runner.ts';
+import { whileWaiting } from '../app/request.ts';
+import { type GroupReference, type LoadedSession, loadWithRunner, resolveGroup } from '../app/resolve.ts';
 import type { OpenGate } from '../app/run/claude-gate.ts';
+import { startDetached } from '../app/run/detach.ts';
 import { type RunHere, type RunWays, runHere } from '../app/run/run-here.ts';
 import type { RunConfig } from '../app/run/run-options.ts';
+import { checkStartable } from '../app/run/run-options.ts';
 import { onSignal } from '../app/signals.ts';
+import { type CommandOf, submit } from '../app/submit.ts';
 import { commandText } from '../core/advice.ts';
 import { ok, type Result } from '../core/failure.ts';
-import { runCommand } from '../core/plan/advice.ts';
-import type { Context, Work } from './context.ts';
-import type { RunTerminal } from './dashboard/run-terminal.ts';
-import { exitCode, exitCodeForStatus } from './exit-code.ts';
+import type { SessionId } from '../core/group.ts';
+import { runCommand, sessionReference } from '../core/plan/advice.ts';
+import { type GroupState, isRehearsal } from '../core/state.ts';
+import { safeJson, safeLine } from '../view/terminal-text.ts';
+import { titleOf } from '../view/wording.ts';
+import { besideDocument, type Context, type Work } from './context.ts';
+import type { RunTerminal } from './dashboard/run-dashboard.ts';
+import { exitCode, exitCodeForStatus, knownExitCode } from './exit-code.ts';
 import { notify } from './notify.ts';
 import { type RunCommandOptions, runCommandOptions, withRunOptions } from './options/run-options.ts';
 import type { PlanOptions } from './plan-report.ts';
@@ -49,7 +57,7 @@ async function run(
   if (options.dryRun) return dryRun(context, group.value, options);
   const done = (await before?.(context, group.value, options.config)) ?? null;
   if (done !== null) return done;
-  if (options.detach) return (await import('./detached.ts')).runDetached(context, group.value, options);
+  if (options.detach) return runDetached(context, group.value, options);
   const result = await runInTerminal(context, group.value, options);
   return result.ok ? concludeRun(context, group.value, result.value) : result;
 }
@@ -104,7 +112,6 @@ export async function runInTerminal(
   if (!ran.ok || ran.value.kind !== 'left' || display?.isHandedOver !== true) return ran;
   // Its options are on record and hold for the runner that takes over.
   const { rehearse } = options;
-  const { runDetached } = await import('./detached.ts');
   const further: RunCommandOptions = { config: {}, output: undefined, rehearse, retryFailed: false };
   return ok({ kind: 'handed-over', work: await runDetached(context, group, further) });
 }
@@ -151,4 +158,92 @@ async function openRunDisplay(context: Context, group: GroupReference, output: O
   const reporter = await createReporter(context, group, output);
   const listen: RunTerminal['onSignal'] = (handler) => onSignal(context.world.clock, handler);
   return { reporter, onSignal: listen, isScreen: false, isHandedOver: false, close: async () => {} };
+}
+
+// `--detach`: what is said about a runner of its own, and the exit code when it refused.
+
+const sentenceColumnsMax = 1_000;
+
+/** Starts a runner of its own for the group; the exit code is that of its refusal when it does not begin to run. */
+export async function runDetached(context: Context, group: GroupReference, options: RunCommandOptions): Promise<Work> {
+  const { stdout, stderr } = context;
+  const { groupId } = group;
+  const started = await whileBusy(context, 'Starting the runner', () => startDetached(context, group, options));
+  if (!started.ok) return started;
+  if (started.value.kind === 'refused') {
+    for (const line of started.value.said) stderr.line(line);
+    return ok(knownExitCode(started.value.code));
+  }
+  const { pid, log } = started.value;
+  if (options.output === 'json') stdout.line(safeJson({ groupId, pid, log }));
+  else stdout.line(groupId);
+  if (options.output !== 'json' && options.output !== 'quiet') sayHowToGoOn(context, groupId, pid, log);
+  if (options.notify) stderr.line('A detached run has no terminal to notify; an onEvent command is told of events.');
+  return ok(exitCode.done);
+}
+
+function sayHowToGoOn({ stderr }: Context, groupId: string, pid: number, log: string): void {
+  stderr.line(`It runs on its own (pid ${pid}), whatever becomes of this terminal.`);
+  stderr.line(`Watch it: ${commandText(['group', 'watch', groupId])}`);
+  stderr.line(`Pause it: ${commandText(['group', 'pause', groupId])}`);
+  stderr.line(`Its log:  ${safeLine(log, sentenceColumnsMax)}`);
+}
+
+// `session resume` and `session retry` of a group that nobody runs: the command becomes the runner for one
+// session.
+
+/** `rehearse` is the script given by the user; a group that was begun as a rehearsal goes on as one in any case. */
+interface How {
+  readonly rehearse?: string | true | undefined;
+  readonly json?: true | undefined;
+}
+
+/** A live runner is asked to start it when there is a slot; without one this process runs it to its end. */
+export async function startSession(
+  context: Context,
+  session: LoadedSession,
+  command: CommandOf<'resume-session' | 'retry-session'>,
+  how: How,
+): Promise<Work> {
+  const { state, sessionId, record } = session;
+  const startable = liveRunner(context.world, session) === null ? checkStartable(session) : ok(undefined);
+  if (!startable.ok) return startable;
+  const granted = await whileWaiting(context, session, submit(context, session, command));
+  if (!granted.ok) return granted;
+  if (granted.value.by === 'log') return runSession(context, session, how);
+  if (how.json) return printSession(context, session);
+  const follow = commandText(['session', 'logs', sessionReference(state, record), '--follow']);
+  const what = command.kind === 'retry-session' ? 'is tried again' : 'goes on';
+  context.stdout.line(`Session ${titleOf(state, sessionId)} ${what} as soon as there is a slot. Follow it: ${follow}`);
+  return ok(exitCode.done);
+}
+
+/** Runs the group with this session alone. The exit code tells about the session: 0 completed, 1 failed, 3 paused. */
+export async function runSession(context: Context, session: LoadedSession, { rehearse, json }: How): Promise<Work> {
+  const { sessionId, state } = session;
+  const options = { config: {}, output: json ? 'quiet' : 'text', retryFailed: false, only: [sessionId] } as const;
+  const ran = await runInTerminal(json ? besideDocument(context) : context, session, {
+    ...options,
+    rehearse: rehearse ?? (isRehearsal(state) || undefined),
+  });
+  if (!ran.ok) return ran;
+  if (ran.value.kind !== 'settled') return concludeRun(context, session, ran.value);
+  if (json) printSession(context, session);
+  return ok(codeOf(ran.value.state, sessionId));
+}
+
+/** The document of commands that change a session: how it stands by now. */
+export function printSession(context: Context, session: GroupReference & { readonly sessionId: SessionId }): Work {
+  const { groupId, sessionId } = session;
+  const loaded = loadWithRunner(context.world, session);
+  if (!loaded.ok) return loaded;
+  const status = loaded.value.state.sessions.get(sessionId)?.state.status;
+  context.stdout.line(safeJson({ group: groupId, session: sessionId, status }, 2));
+  return ok(exitCode.done);
+}
+
+function codeOf(state: GroupState, sessionId: SessionId) {
+  const status = state.sessions.get(sessionId)?.state.status;
+  if (status === 'completed') return exitCode.done;
+  return status === 'failed' ? exitCode.failed : exitCode.paused;
 }

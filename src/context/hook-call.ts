@@ -2,7 +2,7 @@
  * What every context system shares: what one call of a hook knows, what it answers, and how text of a project is made
  * harmless and kept within what claude hands on.
  */
-import { unsafeCharacters } from '../core/text/unsafe-text.ts';
+import { unsafeCharacters } from '../core/text.ts';
 import type { Files } from '../system/world.ts';
 import type { ResumeNote } from './hook-input.ts';
 

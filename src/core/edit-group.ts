@@ -15,7 +15,7 @@ import {
 } from './group.ts';
 import { moneyProblem } from './session-values.ts';
 import type { GroupState } from './state.ts';
-import { formatMoney } from './text/money.ts';
+import { formatMoney } from './text.ts';
 import { commandProblem, concurrentMax, isWhole, lineProblem, thresholdMax, wordPattern, wordRule } from './values.ts';
 
 export function descriptionOf({ group }: Pick<GroupState, 'group'>): GroupDescription {

@@ -2,7 +2,7 @@
 import { type Advice, see } from './advice.ts';
 import { fail, ok, type Result } from './failure.ts';
 import type { GroupId, SessionId } from './group.ts';
-import { joiners, unsafeCharacters, widthless } from './text/unsafe-text.ts';
+import { joiners, unsafeCharacters, widthless } from './text.ts';
 
 const slugPattern = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 const slugLengthMax = 64;

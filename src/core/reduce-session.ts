@@ -10,8 +10,8 @@ import {
   type Usage,
   type Workspace,
 } from './group.ts';
+import { noteSaid, noteTight } from './plan/budget.ts';
 import { isPlaceEvent, noteLost, notePlace, settleCost } from './plan/lost-attempts.ts';
-import { noteSaid, noteTight } from './plan/own-budget.ts';
 import { noteMoney } from './plan/settle.ts';
 import { reduceTakeOver } from './plan/take-over.ts';
 import { cacheKind, isAnswered } from './plan/warm-cache.ts';

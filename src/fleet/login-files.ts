@@ -6,8 +6,7 @@ import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { plainNamePattern } from '../core/values.ts';
 import type { Files } from '../system/world.ts';
-import { readPrivateText } from './fleet-files.ts';
-import { fleetPaths } from './fleet-paths.ts';
+import { fleetPaths, readPrivateText } from './fleet-files.ts';
 
 const suffix = '.env';
 

@@ -1,17 +1,22 @@
 /** All that another machine needs to start an attempt which was prepared here as if it were to run here. */
 import { basename, join, relative } from 'node:path';
+import { isObject } from '../claude/lenient.ts';
 import { takesPart } from '../context/handover/projects.ts';
 import { defined } from '../core/defined.ts';
+import type { Place } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
-import { defaultCommandTimeoutMs } from '../core/group.ts';
+import { defaultCommandTimeoutMs, type SessionDefinition, type Workspace } from '../core/group.ts';
+import type { Git } from '../git/git.ts';
 import { namedByProject } from '../git/include.ts';
+import type { SessionPaths } from '../store/paths.ts';
 import { ownCommand } from '../system/own-program.ts';
 import type { Files, SpawnOptions } from '../system/world.ts';
-import { type Places, takeOut } from './agent/lay-out.ts';
+import type { AttemptSubject } from '../worker/host.ts';
+import { filesIn, isOwn, type Places, takeOut, textOf } from './agent/lay-out.ts';
 import { ignoredResumeFiles, sentResumeFiles } from './agent/resume-files.ts';
-import { packSession } from './pack.ts';
-import type { RemoteSubject } from './remote-subject.ts';
-import { type Order, projectSlug } from './wire.ts';
+import type { BlobStore } from './engine.ts';
+import type { WorkShipper } from './ship-work.ts';
+import { type Order, type Parcel, type ParcelFile, projectSlug, type SlotCommand, slugPlaceholder } from './wire.ts';
 
 /** Fails with `worktree-failed`, and as `BlobStore` does. */
 export async function makeOrder(subject: RemoteSubject, spawn: SpawnOptions): Promise<Result<Order>> {
@@ -64,4 +69,94 @@ export function placesHere(files: Files, subject: Pick<RemoteSubject, 'paths' | 
     bun: ownCommand('main').program,
     slug: projectSlug(files.realPath(cwd) ?? join(folder, basename(cwd))),
   };
+}
+
+// What an attempt on another machine is about, and how it is spoken to.
+
+export interface RemoteSubject extends AttemptSubject {
+  readonly groupId: string;
+  readonly place: Place;
+  /** Of the session, from 1. */
+  readonly number: number;
+  /** Bytes of the transcript before it. */
+  readonly offset: number;
+  readonly definition: SessionDefinition;
+  /** It is waited for, however long its machine is lost. */
+  readonly waits: boolean;
+  /** Undefined while it has no worktree. */
+  readonly workspace: () => Workspace | undefined;
+  readonly packageRoot: string;
+  readonly git: Git;
+  readonly blobs: BlobStore;
+  readonly shipper: WorkShipper;
+}
+
+/** Says something about one slot. */
+export interface Sender {
+  say(command: SlotCommand): void;
+  /** The machine has heard what an earlier runner said, up to this number. */
+  goOnFrom(lastN: number): void;
+  /** Asks the machine what it has of the group. */
+  hello(): void;
+  later(ms: number, action: () => void): void;
+}
+
+// The folder of a session as a parcel for another machine, with what differs between machines taken out.
+
+const conversations = 'claude-config/projects/';
+const claudeState = 'claude-config/.claude.json';
+const ofLogin: ReadonlySet<string> = new Set(['customApiKeyResponses', 'primaryApiKey', 'oauthAccount']);
+
+/** Of no use elsewhere: what tells of this machine's folders, what claude has put aside, and what people read here. */
+const leftHere: ReadonlySet<string> = new Set([
+  'claude-config/backups',
+  ...['worktree', 'handover.json', 'handover-copies.json', 'before.txt', 'accept-before.txt'],
+  ...['setup.log', 'accept.log'],
+]);
+
+/** Nothing that is read through a link. `included`: paths, from the top of the worktree, of files that go along. */
+export function packSession(
+  files: Files,
+  { folder }: Pick<SessionPaths, 'folder'>,
+  places: Places,
+  included: readonly string[],
+): Parcel {
+  const session = filesIn(files, folder, isLeft).map((path) => packFile(files, folder, path, places));
+  const ignored = included.map((path) => {
+    const bytes = bytesOf(files, join(folder, 'worktree', path));
+    return { path: `worktree/${path}`, mode: 0o600, isText: false, data: bytes.toString('base64') };
+  });
+  return { files: [...session, ...ignored] };
+}
+
+function packFile(files: Files, folder: string, path: string, places: Places): ParcelFile {
+  const bytes = bytesOf(files, join(folder, path));
+  // A conversation stays as it is to the byte: the model has read it like that.
+  const text = path.startsWith(conversations) ? null : textOf(bytes);
+  const sent = path === claudeState ? withoutLogin(text ?? '') : text;
+  const data = sent === null ? bytes : Buffer.from(takeOut(sent, places));
+  const own = `${conversations}${places.slug}/`;
+  const to = path.startsWith(own) ? `${conversations}${slugPlaceholder}/${path.slice(own.length)}` : path;
+  return { path: to, mode: 0o600, isText: text !== null, data: data.toString('base64') };
+}
+
+/** What claude notes of keys that a person has let it use, and of who is logged in. It stays. */
+function withoutLogin(text: string): string {
+  try {
+    const state: unknown = JSON.parse(text);
+    if (!isObject(state)) return '{}';
+    const kept = Object.entries(state).filter(([name]) => !ofLogin.has(name));
+    return JSON.stringify(Object.fromEntries(kept), null, 2);
+  } catch {
+    return '{}';
+  }
+}
+
+function bytesOf(files: Files, path: string): Buffer {
+  return Buffer.from(files.readBytes(path, 0, files.info(path)?.size ?? 0));
+}
+
+function isLeft(path: string): boolean {
+  const begins = ['transcript.late-', 'conversations.late-', `${claudeState}.`];
+  return leftHere.has(path) || begins.some((begin) => path.startsWith(begin)) || isOwn(path);
 }

@@ -1,7 +1,7 @@
 /** Which machines there are: each says so itself as often as it renews its leases, and stays until it is forgotten. */
 import { ok, type Result } from '../core/failure.ts';
 import type { FleetEngine } from './engine.ts';
-import { drainedKey, hostsKey, refusedLoginsKey, toHostStream } from './keys.ts';
+import { drainedKey, hostsKey, refusedLoginsKey, toHostStream } from './engine.ts';
 import type { FleetRedis } from './redis.ts';
 import { type HostAbilities, type HostEntry, hostEntry, type RefusedLogin, refusedLogin } from './wire.ts';
 

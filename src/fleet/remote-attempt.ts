@@ -12,8 +12,8 @@ import { nameTranscript } from '../worker/session-files.ts';
 import type { CommandEnd } from '../worker/shell-command.ts';
 import { keepPrinted, type Mirror } from './mirror.ts';
 import { NewsInOrder } from './news-in-order.ts';
+import type { RemoteSubject, Sender } from './order.ts';
 import { makeOrder } from './order.ts';
-import type { RemoteSubject, Sender } from './remote-subject.ts';
 import type { AttemptNews, ToGroup } from './wire.ts';
 
 type Here = Pick<Extract<ToGroup, { kind: 'here' }>['attempts'][number], 'lastN' | 'acknowledged' | 'process'>;

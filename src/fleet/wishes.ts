@@ -5,8 +5,8 @@
 import type { SessionId } from '../core/group.ts';
 import type { Needs, Wish } from '../core/plan/decision.ts';
 import type { WishPlace } from './engine.ts';
+import { hostLabel, labelSetOf } from './engine.ts';
 import type { FleetLink } from './engine-link.ts';
-import { hostLabel, labelSetOf } from './keys.ts';
 import { type RegisteredHost, takesNew } from './registry.ts';
 
 /** Others wait no longer for one that nobody grants, and it no longer for one machine alone. */

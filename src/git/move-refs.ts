@@ -3,14 +3,16 @@
  * its checkouts follow. After a crash the same is done again, forwards or, when one of them has been moved by somebody
  * else, backwards.
  */
+
+import { dirname, join, resolve } from 'node:path';
 import { describeFailure, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import type { MergeJournal, Move } from '../store/merge-journal.ts';
-import { type Follow, followBranch } from './follow.ts';
+import { systemFailure } from '../store/system-failure.ts';
 import type { Git } from './git.ts';
-import { askOwn, isAncestor, refusal } from './run-git.ts';
-import { tipOf } from './target.ts';
-import { repositoryDir } from './worktrees/scratch.ts';
+import { askOwn, isAncestor, longTimeoutMs, type OwnCall, refusal, runOwn } from './run-git.ts';
+import { type ChangedPath, changedPaths, tipOf } from './target.ts';
+import { listed, repositoryDir } from './worktrees/scratch.ts';
 
 /** What the reflog says of the moves. */
 export interface Wording {
@@ -149,4 +151,194 @@ async function follow(git: Git, move: Move, way: Pick<Follow, 'from' | 'to' | 'i
 
 function nameOf({ repository, into }: Move): string {
   return `branch ${quoted(into)} of ${repositoryDir(repository)}`;
+}
+
+// * Lets a checkout follow its branch after that has moved: index and files become those of the new commit, and
+// what the user has changed elsewhere stays. Also where an earlier git was cut off in the middle of it.
+
+/** The system takes only so much in one command line. */
+const pathsAtOnce = 200;
+const long = { timeoutMs: longTimeoutMs };
+const heldOrForbidden = /\.lock': |Permission denied|Read-only file system|No space left|Out of diskspace/;
+
+export interface Follow {
+  /** Root of a worktree that had the branch checked out. */
+  readonly checkout: string;
+  /** Without `refs/heads/`. */
+  readonly branch: string;
+  /** Full ids of the commits. */
+  readonly from: string;
+  readonly to: string;
+  /** It had begun to go from `to` to `from`, which may have been cut off: files can be ahead of the index. */
+  readonly isReturn?: boolean;
+}
+
+/**
+ * Nothing happens when the checkout is gone, is on another branch meanwhile or is there already. Returns sentences
+ * about files that stayed as they were. Fails with `worktree-failed` or `write-failed`; tried again, it goes on.
+ */
+export async function followBranch(git: Git, repository: string, step: Follow): Promise<Result<string[]>> {
+  const { checkout, branch, from, to } = step;
+  if (git.world.files.info(checkout)?.kind !== 'folder') return ok([]);
+  const head = await askOwn(git, checkout, ['symbolic-ref', '--quiet', 'HEAD']);
+  if (!head.ok) return head;
+  if (head.value.stdout.trim() !== `refs/heads/${branch}`) return ok([]);
+  const changed = await changedPaths(git, repository, from, to);
+  if (!changed.ok) return changed;
+  const staged = await names(git, checkout, ['diff-index', '--cached', '--name-only', '-z', '--no-renames', to, '--']);
+  if (!staged.ok) return staged;
+  // Git writes the files first and the index last, and so do we: an index that is there has everything with it.
+  if (!changed.value.some(({ path }) => staged.value.has(path))) {
+    return step.isReturn === true ? mend(git, step, changed.value, []) : ok([]);
+  }
+  const args = ['read-tree', '-m', '-u', from, to];
+  const read = await askOwn(git, checkout, args, long);
+  if (!read.ok) return read;
+  if (read.value.exitCode === 0) return ok([]);
+  if (heldOrForbidden.test(read.value.stderr)) return refusal(args, read.value);
+  return mend(
+    git,
+    step,
+    changed.value,
+    changed.value.map(({ path }) => path),
+  );
+}
+
+/**
+ * Some files are old, some are new, one may be torn, and some may have been changed since. A file that is as in one of
+ * the two commits, or was on its way from one to the other, is brought to the new one; any other is the user's and
+ * stays. Of the index `stale` are not there yet; they come last, and until then an index of our own says how things
+ * are.
+ */
+async function mend(
+  git: Git,
+  step: Follow,
+  changed: readonly ChangedPath[],
+  stale: readonly string[],
+): Promise<Result<string[]>> {
+  const { files } = git.world;
+  const found = await runOwn(git, step.checkout, ['rev-parse', '--git-path', `index-${git.world.random.uuid()}`]);
+  if (!found.ok) return found;
+  const index = resolve(step.checkout, found.value.trimEnd());
+  try {
+    const mended = await mendFiles(git, step, changed, { ...long, variables: { GIT_INDEX_FILE: index } });
+    if (!mended.ok) return mended;
+    const reset = await inPortions(git, step.checkout, ['reset', '--quiet', step.to], stale);
+    return reset.ok ? mended : reset;
+  } finally {
+    for (const path of [index, `${index}.lock`]) files.remove(path);
+  }
+}
+
+async function mendFiles(
+  git: Git,
+  step: Follow,
+  changed: readonly ChangedPath[],
+  call: OwnCall,
+): Promise<Result<string[]>> {
+  const { checkout, from, to } = step;
+  const paths = changed.map(({ path }) => path);
+  const unlikeOld = await differing(git, checkout, from, paths, call);
+  if (!unlikeOld.ok) return unlikeOld;
+  const unlikeNew = await differing(git, checkout, to, paths, call);
+  if (!unlikeNew.ok) return unlikeNew;
+  const sparse = await names(git, checkout, ['ls-files', '-t', '-z', '--full-name']);
+  if (!sparse.ok) return sparse;
+  const kept: string[] = [];
+  const bring: string[] = [];
+  for (const { path, before, after } of changed) {
+    // Left out of the checkout by the user.
+    if (sparse.value.has(`S ${path}`)) continue;
+    const isThere = git.world.files.entryKind(join(checkout, path)) !== null;
+    if (after ? isThere && !unlikeNew.value.has(path) : !isThere) continue;
+    // Git removes a file before it writes it anew.
+    const isOld = isThere ? before && !unlikeOld.value.has(path) : true;
+    if (!isOld && !(await isTorn(git, step, { path, before, after }))) kept.push(path);
+    else if (after) bring.push(path);
+    else {
+      const removed = removeFile(git, checkout, path);
+      if (!removed.ok) return removed;
+    }
+  }
+  const brought = await inPortions(git, checkout, ['checkout', '--quiet'], bring, call);
+  if (!brought.ok) return brought;
+  if (kept.length === 0) return ok([]);
+  return ok([`In ${checkout} these files were changed meanwhile and stay as they are: ${listed(kept)}; see git diff.`]);
+}
+
+/** More is not compared. */
+const tornBytesMax = 64 * 1024 * 1024;
+
+/** The file holds no more than the beginning of what it is, or was, to become: the disk was full, or git was killed. */
+async function isTorn(
+  git: Git,
+  { checkout, from, to }: Follow,
+  { path, before, after }: ChangedPath,
+): Promise<boolean> {
+  const { files } = git.world;
+  const file = join(checkout, path);
+  const info = files.info(file);
+  if (files.entryKind(file) !== 'file' || info === null || info.size > tornBytesMax) return false;
+  const there = Buffer.from(files.readBytes(file, 0, info.size)).toString('latin1');
+  for (const commit of [...(before ? [from] : []), ...(after ? [to] : [])]) {
+    const blob = await runOwn(git, checkout, ['cat-file', 'blob', `${commit}:${path}`], {
+      ...long,
+      encoding: 'latin1',
+    });
+    if (blob.ok && blob.value.length > there.length && blob.value.startsWith(there)) return true;
+  }
+  return false;
+}
+
+/** Which files are not as in the commit. The call's index has the commit's entries for these paths afterwards. */
+async function differing(
+  git: Git,
+  checkout: string,
+  commit: string,
+  paths: readonly string[],
+  call: OwnCall,
+): Promise<Result<ReadonlySet<string>>> {
+  const reset = await inPortions(git, checkout, ['reset', '--quiet', commit], paths, call);
+  if (!reset.ok) return reset;
+  const options = ['--name-only', '-z', '--no-ext-diff', '--no-renames', '--ignore-submodules=dirty'];
+  return names(git, checkout, ['diff', ...options], call);
+}
+
+async function inPortions(
+  git: Git,
+  checkout: string,
+  command: readonly string[],
+  paths: readonly string[],
+  call: OwnCall = long,
+): Promise<Result<void>> {
+  for (let at = 0; at < paths.length; at += pathsAtOnce) {
+    const portion = paths.slice(at, at + pathsAtOnce);
+    const done = await runOwn(git, checkout, ['--literal-pathspecs', ...command, '--', ...portion], call);
+    if (!done.ok) return done;
+  }
+  return ok(undefined);
+}
+
+async function names(
+  git: Git,
+  checkout: string,
+  args: readonly string[],
+  call: OwnCall = long,
+): Promise<Result<ReadonlySet<string>>> {
+  const printed = await runOwn(git, checkout, args, call);
+  return printed.ok ? ok(new Set(printed.value.split('\0').filter((name) => name !== ''))) : printed;
+}
+
+/** With the folders that are empty then, as git does it. */
+function removeFile({ world: { files } }: Git, checkout: string, path: string): Result<void> {
+  try {
+    files.remove(join(checkout, path));
+    for (let above = dirname(path); above !== '.'; above = dirname(above)) {
+      if (files.list(join(checkout, above)).length > 0) break;
+      files.remove(join(checkout, above));
+    }
+    return ok(undefined);
+  } catch (error) {
+    return { ok: false, failure: systemFailure(`${checkout}, ${quoted(path)}`, error) };
+  }
 }

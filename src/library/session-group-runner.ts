@@ -6,16 +6,15 @@ import { loadWithRunner } from '../app/resolve.ts';
 import { type RunWays, runHere } from '../app/run/run-here.ts';
 import type { RunConfig } from '../app/run/run-options.ts';
 import { submit } from '../app/submit.ts';
-import { progressOf } from '../app/watch/group-view.ts';
+import { progressOf } from '../app/watch/live-view.ts';
 import { configProblem } from '../core/config-values.ts';
 import { defined } from '../core/defined.ts';
 import type { GroupEvent } from '../core/event.ts';
 import { fail, ok } from '../core/failure.ts';
-import { unwrap } from './error.ts';
 import { EventQueue } from './event-queue.ts';
-import { placeOf } from './places.ts';
 import type { SessionGroup } from './session-group.ts';
 import type { BudgetConfig, ConcurrencyConfig, GroupResult } from './types.ts';
+import { placeOf, unwrap } from './types.ts';
 
 export interface RunnerOptions {
   /**

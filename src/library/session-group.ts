@@ -3,16 +3,16 @@ import { createNewGroup } from '../app/create/new-group.ts';
 import { addSession } from '../app/create/new-session.ts';
 import { readWorkflow } from '../app/create/workflow-group.ts';
 import { sessionMeta } from '../app/groups.ts';
-import { createPlace } from '../app/own-place.ts';
 import { pauseAndTell } from '../app/pause-group.ts';
 import type { Place } from '../app/place.ts';
+import { createPlace } from '../app/place.ts';
 import { archiveGroup } from '../app/removal/archive-group.ts';
 import { deleteGroup } from '../app/removal/delete-group.ts';
 import { removeSession } from '../app/removal/remove-session.ts';
 import { findSessionOf, type GroupReference, type LoadedGroup, loadWithRunner, resolveGroup } from '../app/resolve.ts';
 import { submit } from '../app/submit.ts';
 import { followGroup } from '../app/watch/follow-group.ts';
-import { progressOf } from '../app/watch/group-view.ts';
+import { progressOf } from '../app/watch/live-view.ts';
 import { configProblem } from '../core/config-values.ts';
 import { defined } from '../core/defined.ts';
 import type { GroupEvent } from '../core/event.ts';
@@ -22,10 +22,9 @@ import { checkSlug } from '../core/id.ts';
 import type { GroupProgress } from '../core/progress.ts';
 import type { GroupStatus } from '../core/status.ts';
 import { lineProblem } from '../core/values.ts';
-import { SessionGroupError, unwrap } from './error.ts';
 import { EventQueue } from './event-queue.ts';
-import { keepPlace, placeOf } from './places.ts';
 import type { GroupSession, NewGroupSession, NewSessionGroup, PauseResult } from './types.ts';
+import { keepPlace, placeOf, SessionGroupError, unwrap } from './types.ts';
 
 /** Where groups lie and what their sessions get; absent parts are those of this process. */
 export interface GroupSurroundings {

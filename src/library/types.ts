@@ -4,6 +4,10 @@
  */
 import type { PauseOutcome } from '../app/command/pause-outcome.ts';
 import type { SessionMeta } from '../app/groups.ts';
+import type { Place } from '../app/place.ts';
+import type { GroupReference } from '../app/resolve.ts';
+import { adviceText, type CommandLine } from '../core/advice.ts';
+import type { Failure, FailureReason, Result } from '../core/failure.ts';
 import type { GroupConfig, IsolationMode, SessionConfig, SessionDefinition } from '../core/group.ts';
 import type { GroupProgress } from '../core/progress.ts';
 
@@ -86,4 +90,48 @@ export interface GroupResult {
   readonly message?: string;
   readonly sessions: readonly GroupSession[];
   readonly progress: GroupProgress;
+}
+
+// What could not be done, as an exception: the library's callers expect one where commands print a sentence.
+
+export class SessionGroupError extends Error {
+  override readonly name = 'SessionGroupError';
+  /** The code that commands show as well, such as `busy`, `usage` or `not-found`. */
+  readonly reason: FailureReason;
+  /** What can be done about it; may be empty. */
+  readonly next: string;
+  /** The commands among it: their words, without the name of the program. */
+  readonly commands: readonly CommandLine[];
+
+  constructor(failure: Failure) {
+    super(failure.message);
+    this.reason = failure.reason;
+    this.next = adviceText(failure.next);
+    this.commands = failure.next.commands;
+  }
+}
+
+/** The value; throws a SessionGroupError where there is none. */
+export function unwrap<T>(result: Result<T>): T {
+  if (result.ok) return result.value;
+  throw new SessionGroupError(result.failure);
+}
+
+// What stands behind the groups that the library has handed out, out of sight of its callers.
+
+interface Behind {
+  readonly place: Place;
+  readonly reference: GroupReference;
+}
+
+const places = new WeakMap<object, Behind>();
+
+export function keepPlace(group: object, behind: Behind): void {
+  places.set(group, behind);
+}
+
+export function placeOf(group: object): Behind {
+  const found = places.get(group);
+  if (found === undefined) throw new TypeError('This is no SessionGroup.');
+  return found;
 }

@@ -17,9 +17,8 @@ import {
   requestProblems,
   toolUseId,
 } from './conversation.ts';
-import { errorResponse, errorTypeOf, messageResponse, type ReplyContent } from './reply.ts';
+import { errorResponse, errorTypeOf, messageResponse, type ReplyContent, withStructuredAnswer } from './reply.ts';
 import { fillIn, type RehearsalScript, type Step, stepsFor, toolCalls } from './script.ts';
-import { withStructuredAnswer } from './structured.ts';
 
 export interface CapturedRequest {
   /** 1 for the first request the server got. */

@@ -10,8 +10,8 @@ import { defined } from '../core/defined.ts';
 import { addTokens, noTokens, type Tokens } from '../core/group.ts';
 import type { World } from '../system/world.ts';
 import { type Block, blocksOf, type Message } from './conversation.ts';
+import { structuredTool } from './reply.ts';
 import { callTool, type ToolPlace } from './stand-in-tools.ts';
-import { structuredTool } from './structured.ts';
 
 /** The version it gives itself, for those who read transcripts. */
 export const standInVersion = 'stand-in';

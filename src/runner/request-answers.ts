@@ -16,7 +16,7 @@ import { goesOnAfter, type SessionRecord } from '../core/session-state.ts';
 import { moneyProblem } from '../core/session-values.ts';
 import type { GroupState } from '../core/state.ts';
 import { nextGroupStatus } from '../core/status.ts';
-import { formatMoney } from '../core/text/money.ts';
+import { formatMoney } from '../core/text.ts';
 import { promptProblem } from '../core/values.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { isLogTrouble } from '../store/log-lost.ts';

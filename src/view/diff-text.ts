@@ -1,5 +1,5 @@
 /** A difference as git prints it, for people: coloured by its marks, with nothing in it that a terminal would obey. */
-import { unsafeCharacters, widthless } from '../core/text/unsafe-text.ts';
+import { unsafeCharacters, widthless } from '../core/text.ts';
 import type { Style, Tone } from './format.ts';
 
 /**

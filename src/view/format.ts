@@ -2,7 +2,7 @@
 
 import { styleText } from 'node:util';
 import type { Tokens } from '../core/group.ts';
-import { formatMoney } from '../core/text/money.ts';
+import { formatMoney } from '../core/text.ts';
 
 /** What a piece of text stands for; the theme decides on the colour. */
 export type Tone = 'good' | 'bad' | 'warn' | 'dim' | 'strong' | 'accent';

@@ -7,6 +7,7 @@ import type { SessionId } from '../core/group.ts';
 import type { FleetStanding, LiveSession } from '../core/progress.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Verdicts } from '../core/verdict.ts';
+import { formatDuration, formatMoney, plural } from './format.ts';
 
 /** What running sessions are doing now, by session id. */
 export type LiveView = ReadonlyMap<SessionId, LiveSession>;
@@ -26,4 +27,22 @@ export interface Reporter {
   warning?(message: string, state: GroupState): void;
   /** Once, after the last event. `atMs` is ms since 1970. */
   summarize(state: GroupState, live: LiveView, atMs: number): void;
+}
+
+// For `--output quiet`: nothing but one closing line.
+
+export function createQuietReporter(write: (text: string) => void): Reporter {
+  const ignore = (): void => {};
+  return {
+    event: ignore,
+    progress: ignore,
+    waiting: ignore,
+    summarize(state: GroupState, _live: LiveView, atMs: number) {
+      const { counts, sessions, usage } = state;
+      const elapsed = state.elapsedBeforeMs + (state.runStartedAt ? atMs - Date.parse(state.runStartedAt) : 0);
+      const done = `${counts.completed} of ${plural(sessions.size, 'session')} completed`;
+      const money = formatMoney(usage.costUsd, usage.estimated);
+      write(`${state.group.id} ${state.status}: ${done}, ${money}, ${formatDuration(elapsed)}\n`);
+    },
+  };
 }

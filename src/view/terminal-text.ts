@@ -2,7 +2,7 @@
  * Text that a model, a file or a user wrote, made harmless for a terminal: no escape sequence and no control character
  * survives, so nothing in a transcript can move the cursor, change colours or retitle the window.
  */
-import { unsafeCharacters } from '../core/text/unsafe-text.ts';
+import { unsafeCharacters } from '../core/text.ts';
 
 const unsafe = unsafeCharacters();
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a sequence without its end hides what follows it.

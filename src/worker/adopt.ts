@@ -3,7 +3,7 @@
  * a living process, bytes in the transcript, a mark in some environment.
  */
 import { interruptGraceMs } from '../claude/control.ts';
-import { hasItsTask } from '../claude/first-words.ts';
+import { hasItsTask } from '../claude/conversation.ts';
 import { attemptMark } from '../claude/launch/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { Attempt } from '../core/session-state.ts';

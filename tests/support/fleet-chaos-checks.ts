@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { forgetGroupElsewhere } from '../../src/app/fleet/forget-group.ts';
 import { sessionUuid } from '../../src/core/id.ts';
-import { fleetPaths } from '../../src/fleet/fleet-paths.ts';
+import { fleetPaths } from '../../src/fleet/fleet-files.ts';
 import { until } from './cli.ts';
 import { type ChaosResult, describe, keysLeft, runChaos, stepsOfEach, storyOf, type Trouble } from './fleet-chaos.ts';
 import { leftOf } from './fleet-scale.ts';

@@ -7,11 +7,9 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileS
 import { join } from 'node:path';
 import { attemptMark } from '../../src/claude/launch/environment.ts';
 import type { GroupId, SessionId } from '../../src/core/group.ts';
-import { type HostConfig, writeHost } from '../../src/fleet/fleet-files.ts';
-import { fleetPaths } from '../../src/fleet/fleet-paths.ts';
-import { toGroupStream, toHostStream } from '../../src/fleet/keys.ts';
-import { Leases } from '../../src/fleet/leases.ts';
-import { FleetRedis } from '../../src/fleet/redis.ts';
+import { toGroupStream, toHostStream } from '../../src/fleet/engine.ts';
+import { fleetPaths, type HostConfig, writeHost } from '../../src/fleet/fleet-files.ts';
+import { FleetRedis, Leases } from '../../src/fleet/redis.ts';
 import { newFleetKeys, Signer } from '../../src/fleet/seal.ts';
 import {
   type AttemptNews,

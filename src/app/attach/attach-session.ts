@@ -34,8 +34,7 @@ import type { Place } from '../place.ts';
 import { whileWaiting } from '../request.ts';
 import type { LoadedSession } from '../resolve.ts';
 import { gateForGroup } from '../run/claude-gate.ts';
-import { rehearsalOf } from '../run/run-here.ts';
-import { canBeTaken } from '../run/starting.ts';
+import { canBeTaken, rehearsalOf } from '../run/run-here.ts';
 import { onSignal } from '../signals.ts';
 import { submit } from '../submit.ts';
 

@@ -7,9 +7,9 @@ import { ok, type Result } from '../../core/failure.ts';
 import { hostsNow, isLost } from '../../fleet/registry.ts';
 import { wireVersion } from '../../fleet/wire.ts';
 import { formatAge, formatDuration, plural } from '../../view/format.ts';
+import { checkRedis } from '../fleet/host-checks.ts';
 import type { FleetHost } from '../fleet/hosts.ts';
 import { knownFleet, withRedis } from '../fleet/init.ts';
-import { checkRedis } from '../fleet/redis-check.ts';
 import type { Place } from '../place.ts';
 import { type Finding, finding, fine } from './finding.ts';
 

@@ -11,9 +11,9 @@ import { systemFailure } from '../../store/system-failure.ts';
 import { isBundled, isCompiled, ownCommand } from '../../system/own-program.ts';
 import type { Containment, LimitKind, World } from '../../system/world.ts';
 import { readUserConfig } from '../config/user-config.ts';
-import { askLogin } from '../login-check.ts';
 import { shellWord } from '../path-argument.ts';
 import type { Place } from '../place.ts';
+import { askLogin } from './claude.ts';
 import { type Finding, finding, fine } from './finding.ts';
 
 const timeoutMs = 20_000;

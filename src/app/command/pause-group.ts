@@ -9,7 +9,7 @@ import type { PauseRequestMode } from '../../store/requests.ts';
 import type { World } from '../../system/world.ts';
 import { foreignWorker, stopRehearsal } from '../leftovers.ts';
 import type { GroupReference } from '../resolve.ts';
-import { awaitRelease, awaitState } from '../watch/await-state.ts';
+import { awaitRelease, awaitState } from '../watch/follow-group.ts';
 import type { PauseOutcome } from './pause-outcome.ts';
 import type { Tell, Way } from './way.ts';
 

@@ -7,7 +7,7 @@ import { stopSession } from '../../runner/stop-group.ts';
 import type { World } from '../../system/world.ts';
 import { foreignWorker } from '../leftovers.ts';
 import type { GroupReference } from '../resolve.ts';
-import { awaitState } from '../watch/await-state.ts';
+import { awaitState } from '../watch/follow-group.ts';
 import { meaningOf } from './record.ts';
 import type { Way } from './way.ts';
 

@@ -2,7 +2,6 @@
  * Brings a merge to its end: after its branches have begun to move, by the command that moves them or, when that was
  * killed, by the next one on the group.
  */
-
 import type { MergedRepository } from '../../core/event.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
@@ -26,8 +25,8 @@ import { changeGroup } from '../change-group.ts';
 import { liveRunner } from '../live-runner.ts';
 import type { Place } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
-import { clearScratches, markedGit, waitForGitExit } from './merge-sandbox.ts';
-import { placeName, say } from './plan.ts';
+import { clearScratches, MergeSandbox, markedGit, waitForGitExit } from './merge-sandbox.ts';
+import { type MergePlan, type MergeSelection, placeName, planMerge, say } from './plan.ts';
 
 /** Whoever has the lock: a writer, or somebody who holds a group whose log cannot be read. */
 export type Holder = GroupWriter | { readonly paths: GroupPaths; readonly groupId: GroupId };
@@ -164,4 +163,29 @@ export async function endMerge(
   } catch (error) {
     return { ok: false, failure: systemFailure(paths.folder, error) };
   }
+}
+
+// How every hand-over begins, whether its work is merged here or proposed elsewhere.
+
+export interface Beginning {
+  readonly bench: MergeSandbox;
+  readonly mergePlan: MergePlan;
+  /** Of this hand-over alone: in its journal and in the environment of what it starts. */
+  readonly mark: string;
+}
+
+/** Ends what an earlier hand-over left, unless this one only looks, and plans. Fails as both of them do. */
+export async function beginMerge(
+  place: Place,
+  writer: GroupWriter,
+  options: MergeSelection & { readonly dryRun: boolean },
+): Promise<Result<Beginning>> {
+  if (!options.dryRun) {
+    const finished = await finishMerge(place, writer);
+    if (!finished.ok) return finished;
+  }
+  const mark = place.world.random.uuid();
+  const bench = new MergeSandbox(place, writer.paths, writer.state, mark);
+  const mergePlan = await planMerge(bench.git, writer.state, options);
+  return mergePlan.ok ? ok({ bench, mergePlan: mergePlan.value, mark }) : mergePlan;
 }

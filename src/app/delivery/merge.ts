@@ -10,8 +10,7 @@ import { checkRoom, checkRoomBefore, checkTarget, readTarget, type Target } from
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { type MergeJournal, type Move, writeMergeJournal } from '../../store/merge-journal.ts';
 import type { Place } from '../place.ts';
-import { beginMerge } from './begin.ts';
-import { endMerge, settleMerge } from './finish.ts';
+import { beginMerge, endMerge, settleMerge } from './finish.ts';
 import { type MergeSandbox, scratchPlace, type Task } from './merge-sandbox.ts';
 import { checkCheckouts, type MergePlan, type MergeSelection, placeName, type RepositoryPlan } from './plan.ts';
 import { type CleanUp, cleanUpSessions } from './worktree-cleanup.ts';

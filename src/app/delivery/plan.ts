@@ -1,5 +1,4 @@
 /** What a hand-over is about: which sessions' work goes into which branch of which repository, in which order. */
-
 import { dirname } from 'node:path';
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -11,11 +10,12 @@ import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import type { Git } from '../../git/git.ts';
-import type { Target } from '../../git/target.ts';
+import { readTarget, type Target, tipOf } from '../../git/target.ts';
 import { listed, repositoryDir } from '../../git/worktrees/scratch.ts';
 import type { GroupPaths } from '../../store/paths.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { sessionTitle, titleOf } from '../../view/wording.ts';
+import { shellWord } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import {
   holding,
@@ -26,7 +26,6 @@ import {
   mergeItemSince,
   titleOfItem,
 } from './merge-items.ts';
-import { mergedElsewhere } from './merged-elsewhere.ts';
 
 export interface RepositoryPlan {
   readonly repository: string;
@@ -203,4 +202,58 @@ export function leftOutLines({ leftOut, repositories }: MergePlan): string[] {
     ...leftOut.map(({ title, why }) => `Left out: ${title} ${why}.`),
     ...rests.map((item) => `Only its commits: ${titleOfItem(item)} ${holding(item.uncommitted)}.`),
   ];
+}
+
+// Work that was merged into one branch and is wished for in another one, now that its own branches are gone.
+
+const titlesShown = 5;
+
+/**
+ * Says where the work is and how it gets into the branch `into`. A commit that was recorded with a session is no
+ * substitute: corrections on its branch would be lost. Always fails, with `usage` or git's reason.
+ */
+export async function mergedElsewhere(
+  git: Git,
+  records: readonly SessionRecord[],
+  into: string,
+): Promise<Result<never>> {
+  const places = new Map<string, SessionRecord[]>();
+  for (const record of records) {
+    const repository = record.workspace?.repository ?? record.definition.repository ?? '';
+    const key = `${repository}\0${record.mergedInto}`;
+    places.set(key, [...(places.get(key) ?? []), record]);
+  }
+  const commands: string[] = [];
+  const where: string[] = [];
+  for (const [key, found] of places) {
+    const [repository = '', mergedInto = ''] = key.split('\0');
+    const place = repositoryDir(repository);
+    where.push(`${quoted(mergedInto)} of ${place}`);
+    const target = await readTarget(git, repository, into);
+    if (!target.ok) return target;
+    const sources = await whatToMerge(git, repository, mergedInto, found);
+    if (!sources.ok) return sources;
+    const checkout = target.value.checkouts[0];
+    const folder = shellWord(checkout ?? place);
+    if (checkout === undefined) commands.push(`git -C ${folder} checkout ${shellWord(into)}`);
+    for (const source of sources.value) commands.push(`git -C ${folder} merge ${shellWord(source)}`);
+  }
+  const titles = records.map((record) => titleOfItem({ record }));
+  const more = titles.length > titlesShown ? ` and ${titles.length - titlesShown} more` : '';
+  const who = `${titles.slice(0, titlesShown).join(', ')}${more}`;
+  const message = `${who}: merged into ${where.join(' and ')} before, and not in ${listed([into])}.`;
+  return fail('usage', message, `Merge it from there: ${commands.join(' && ')}`);
+}
+
+/** The branch that has the work; when that is gone as well, the commits themselves. */
+async function whatToMerge(
+  git: Git,
+  repository: string,
+  mergedInto: string,
+  records: readonly SessionRecord[],
+): Promise<Result<readonly string[]>> {
+  const tip = await tipOf(git, repository, mergedInto);
+  if (!tip.ok) return tip;
+  if (tip.value !== null) return ok([mergedInto]);
+  return ok(records.flatMap(({ state }) => (state.status === 'completed' ? (state.work?.commit ?? []) : [])));
 }

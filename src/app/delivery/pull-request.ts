@@ -3,21 +3,25 @@
  * of its own, and a pull request is made or brought up to date. No local branch moves.
  */
 import { join } from 'node:path';
+import { repositoryVariables } from '../../claude/launch/variables.ts';
 import { defined } from '../../core/defined.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
+import type { GroupState } from '../../core/state.ts';
+import { foreignText } from '../../core/text.ts';
 import { fetchBranch, pushHead, type Remote, remoteOf, remoteTip } from '../../git/push.ts';
 import { readTarget, type Target } from '../../git/target.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { type MergeJournal, writeMergeJournal } from '../../store/merge-journal.ts';
 import { type Proposal, readProposals, writeProposals } from '../../store/pull-requests.ts';
 import { systemFailure } from '../../store/system-failure.ts';
+import type { RunOutput } from '../../system/world.ts';
+import { plural } from '../../view/format.ts';
+import { safeLine, safeText } from '../../view/terminal-text.ts';
 import type { Place } from '../place.ts';
-import { beginMerge } from './begin.ts';
-import { endMerge } from './finish.ts';
-import { checkGh, createArgs, editArgs, findRequest, text } from './gh.ts';
+import { beginMerge, endMerge } from './finish.ts';
+import { type MergeItem, titleOfItem } from './merge-items.ts';
 import { type Integrated, type MergeSandbox, scratchPlace, type Task } from './merge-sandbox.ts';
 import { checkCheckouts, type MergePlan, type MergeSelection, placeName, type RepositoryPlan, say } from './plan.ts';
-import { proposalSection, proposalTitle, type Related, withSection } from './proposal-text.ts';
 
 /** So many groups of the same slug push into one remote repository. */
 const namesMax = 50;
@@ -330,4 +334,160 @@ async function withBody<T>(
       notes.line(describeFailure(systemFailure(file, error)));
     }
   }
+}
+
+// The GitHub command line, as the user has installed it and logged in.
+
+const timeoutMs = 2 * 60_000;
+
+/** Nobody can answer a question, and its output is read by us. */
+const quiet = { GH_PROMPT_DISABLED: '1', GH_NO_UPDATE_NOTIFIER: '1', NO_COLOR: '1', GH_PAGER: 'cat' };
+
+export interface FoundRequest {
+  readonly url: string;
+  readonly body: string;
+}
+
+/** How gh is told which repository is meant; without a slug it finds out by the folder. */
+function repositoryArgs(slug: string | undefined): string[] {
+  return slug === undefined ? [] : ['--repo', slug];
+}
+
+export interface NewRequest {
+  readonly slug?: string;
+  readonly base: string;
+  readonly head: string;
+  readonly title: string;
+  readonly bodyFile: string;
+  readonly draft: boolean;
+}
+
+export function createArgs({ slug, base, head, title, bodyFile, draft }: NewRequest): string[] {
+  return [
+    ...['pr', 'create', ...repositoryArgs(slug), `--base=${base}`, `--head=${head}`],
+    ...[`--title=${title}`, '--body-file', bodyFile, ...(draft ? ['--draft'] : [])],
+  ];
+}
+
+export function editArgs(url: string, bodyFile: string): string[] {
+  return ['pr', 'edit', url, '--body-file', bodyFile];
+}
+
+/** Fails with `spawn-failed` when gh is not there and `not-logged-in` when it has no login. */
+export async function checkGh(place: Place, cwd: string, slug: string | undefined): Promise<Result<void>> {
+  const host = slug?.split('/')[0];
+  const asked = await run(place, cwd, ['auth', 'status', ...(host === undefined ? [] : ['--hostname', host])]);
+  if (!asked.ok) return asked;
+  if (asked.value.exitCode === 0) return ok(undefined);
+  const where = host === undefined ? '' : ` --hostname ${host}`;
+  return fail('not-logged-in', 'The program gh is not logged in.', `Log in with "gh auth login${where}".`);
+}
+
+/** The open request for a branch; null when there is none. */
+export async function findRequest(
+  place: Place,
+  cwd: string,
+  slug: string | undefined,
+  head: string,
+): Promise<Result<FoundRequest | null>> {
+  const args = ['pr', 'list', ...repositoryArgs(slug), '--head', head, '--state', 'open', '--json', 'url,body'];
+  const printed = await text(place, cwd, args);
+  if (!printed.ok) return printed;
+  try {
+    const [first] = JSON.parse(printed.value) as { url?: unknown; body?: unknown }[];
+    if (first === undefined) return ok(null);
+    if (typeof first.url === 'string') return ok({ url: first.url, body: foreignText(first.body ?? '') });
+  } catch {}
+  return fail('claude-error', 'The program gh printed something else than a list.', 'Update gh, then try again.');
+}
+
+/** What gh printed on standard output. Fails with `spawn-failed` and gh's reason. */
+export async function text(place: Place, cwd: string, args: readonly string[]): Promise<Result<string>> {
+  const asked = await run(place, cwd, args);
+  if (!asked.ok) return asked;
+  const { exitCode, stdout, stderr } = asked.value;
+  if (exitCode === 0) return ok(stdout);
+  const reason = safeLine(stderr.trim().split('\n').at(-1) ?? '', 400) || `exit ${exitCode}`;
+  const message = `gh ${args.slice(0, 2).join(' ')} failed: ${reason.replace(/\.+$/, '')}.`;
+  return fail('spawn-failed', message, 'Correct that, then run the command again: it goes on where it stopped.');
+}
+
+async function run(place: Place, cwd: string, args: readonly string[]): Promise<Result<RunOutput>> {
+  const kept = Object.entries(place.env).flatMap(([name, value]) =>
+    value === undefined || repositoryVariables.has(name) ? [] : [[name, value] as const],
+  );
+  const env = { ...Object.fromEntries(kept), ...quiet };
+  const ran = await place.world.processes.run({ program: 'gh', args, cwd, env, timeoutMs });
+  if (ran.ok || ran.failure.reason !== 'not-found') return ran;
+  return fail('spawn-failed', 'The program gh was not found.', 'Install it from https://cli.github.com.');
+}
+
+// What a pull request says: whose work it holds, what each session answered, and which requests belong together.
+
+/** GitHub takes 65,536 characters. */
+const bodyMax = 60_000;
+const answerMax = 6_000;
+const titleMax = 200;
+
+/** Whatever people write around it stays when it is written anew. */
+const begin = '<!-- claude-code-agent: begin -->';
+const end = '<!-- claude-code-agent: end -->';
+
+export interface Related {
+  readonly repository: string;
+  readonly url: string;
+}
+
+export function proposalTitle({ group }: GroupState): string {
+  return safeLine(group.name, titleMax) || group.slug;
+}
+
+/** The part of the text that is ours. */
+export function proposalSection(
+  { group }: GroupState,
+  items: readonly MergeItem[],
+  related: readonly Related[],
+): string {
+  const head = [
+    ...(group.description === '' ? [] : [plain(group.description), '']),
+    ...(related.length === 0 ? [] : ['Belongs together with:', ...related.map(relatedLine), '']),
+  ];
+  const perPiece = Math.min(answerMax, Math.floor(bodyMax / Math.max(1, items.length)) - 400);
+  const body = items.flatMap((item) => [...pieceText(item, Math.max(0, perPiece)), '']);
+  return `${[begin, ...head, ...body].join('\n').slice(0, bodyMax)}\n${end}`;
+}
+
+function relatedLine({ repository, url }: Related): string {
+  return `- ${url} (${safeLine(placeName(repository).split('/').at(-1) ?? '', 80)})`;
+}
+
+function pieceText(item: MergeItem, answerLimit: number): string[] {
+  const { record, work } = item;
+  const { description } = record.definition;
+  const what = description === '' ? '' : `: ${safeLine(description, 120)}`;
+  const answer = record.state.status === 'completed' ? plain(record.state.result).trim() : '';
+  const shown = answer.length > answerLimit ? `${answer.slice(0, answerLimit).trimEnd()} …` : answer;
+  const quoted = shown.split('\n').map((line) => (line === '' ? '>' : `> ${line}`));
+  return [
+    `### ${titleOfItem(item)}${what}`,
+    '',
+    `${plural(work.files, 'file')} changed, +${work.insertions} -${work.deletions}`,
+    ...(shown === '' ? [] : ['', ...quoted]),
+  ];
+}
+
+/** A model wrote it: it must not end our part, call people, or close issues by a word. */
+function plain(text: string): string {
+  return safeText(text)
+    .replaceAll('<!--', '&lt;!--')
+    .replace(/(^|[^\w`])@(?=[A-Za-z0-9])/g, '$1@\u200b')
+    .replace(/\b(close[sd]?|fix(?:e[sd])?|resolve[sd]?)(:?\s+)(?=(?:[\w./-]*#|https?:)\S*\d)/gi, '$1\u200b$2');
+}
+
+/** A text that holds our part already gets the new one in its place; any other keeps what it says in front of it. */
+export function withSection(text: string, section: string): string {
+  const from = text.indexOf(begin);
+  const to = text.indexOf(end);
+  if (from >= 0 && to > from) return `${text.slice(0, from)}${section}${text.slice(to + end.length)}`;
+  return text.trim() === '' ? section : `${text.trimEnd()}\n\n${section}`;
 }

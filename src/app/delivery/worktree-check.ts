@@ -35,13 +35,13 @@ import { lookAt, shellWord, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
 import { finishMerge } from './finish.ts';
-import { recoveryHint } from './recovery-hint.ts';
 import {
   cleanUpSessions,
   type Leftover,
   leftoverOf,
   leftoversOf,
   ownBranches,
+  recoveryHint,
   removeLeftover,
   whyKept,
 } from './worktree-cleanup.ts';

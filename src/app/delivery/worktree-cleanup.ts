@@ -2,17 +2,17 @@
  * Worktrees and branches of sessions go when nobody needs them any more: after a hand-over, with an archived, deleted
  * or removed session. What is in no other branch stays, unless the user says that it is to go.
  */
-
-import { dirname } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { forgetSessionWorktree } from '../../context/faber/worktrees.ts';
-import { advise, type CommandLine } from '../../core/advice.ts';
+import { advise, type CommandLine, commandText } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
-import type { SessionId, Workspace } from '../../core/group.ts';
+import type { GroupId, SessionId, Workspace } from '../../core/group.ts';
 import { isSessionId } from '../../core/id.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
+import type { Git } from '../../git/git.ts';
 import { findRepository } from '../../git/repository.ts';
 import {
   type Doomed,
@@ -23,17 +23,19 @@ import {
   standingOf,
 } from '../../git/worktrees/discard.ts';
 import { rescue } from '../../git/worktrees/rescue.ts';
-import { readIntent, type WorkspaceIntent } from '../../git/worktrees/workspace-intent.ts';
+import { repositoryDir } from '../../git/worktrees/scratch.ts';
+import { readIntent, type WorkspaceIntent } from '../../git/worktrees/workspace-make.ts';
+import { listGroups, loadGroup } from '../../store/group-store.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
-import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
+import { type GroupPaths, groupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
+import type { World } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
 import { sessionTitle } from '../../view/wording.ts';
-import { whileBusy } from '../busy.ts';
+import { carryBack, copiesOf, freshFiles, type HandoverCopies } from '../../worker/prepare/handover.ts';
+import { whileBusy } from '../live-runner.ts';
 import { briefPath, shellWord, strayIn, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
-import { freshHandover, keepHandover } from './handover-cleanup.ts';
-import { namedElsewhere } from './named-branches.ts';
 
 const namesShownMax = 3;
 
@@ -417,4 +419,112 @@ async function removeWorktree(
   }
   if (standing.stashes > 0) notes.push(`Stashes of ${doomed.branch} stay in ${where}.`);
   return ok(notes);
+}
+
+// What a session wrote into the resume files of its worktree, when the worktree is to go.
+
+/** Brings it into the project. Fails with `illegal-transition` when that is impossible, and it would be lost. */
+export async function keepHandover(
+  git: Git,
+  record: SessionRecord | undefined,
+  paths: SessionPaths,
+): Promise<Result<void>> {
+  const copies = copiesIn(git, record, paths);
+  const [trouble] = copies === null ? [] : (await carryBack(git, copies)).troubles;
+  if (trouble === undefined) return ok(undefined);
+  const message = `What the session wrote for the next one cannot be kept: ${trouble}`;
+  return fail('illegal-transition', message, `See the files in ${paths.worktree}; what is to go can be removed there.`);
+}
+
+/** Files of projects that the session began, by paths from the top of the worktree. */
+export function freshHandover(git: Git, record: SessionRecord | undefined, paths: SessionPaths): readonly string[] {
+  const copies = copiesIn(git, record, paths);
+  return copies === null ? [] : freshFiles(git, copies);
+}
+
+/** Null when the worktree is gone, or was never known. The data root may have been moved since it was made. */
+function copiesIn(
+  { world: { files } }: Git,
+  record: SessionRecord | undefined,
+  paths: SessionPaths,
+): HandoverCopies | null {
+  const path = files.realPath(paths.worktree);
+  if (record?.workspace === undefined || path === null) return null;
+  const { workspace } = record;
+  const folder = join(path, relative(workspace.path, workspace.folder));
+  if (files.info(folder)?.kind !== 'folder') return null;
+  return copiesOf(record, paths, { path, folder, base: workspace.base });
+}
+
+// Branches on which sessions of other groups build: they stay, whatever becomes of the group that made them.
+
+/**
+ * The group, another one than that of the folder `own`, that builds on the branch; null when there is none. With
+ * `orOwned` also one that made it counts, for whoever only has it from there.
+ */
+export function namedElsewhere(
+  { world }: Pick<Place, 'world'>,
+  own: GroupPaths,
+  { repository, branch }: Pick<Workspace, 'repository' | 'branch'>,
+  { orOwned }: { readonly orOwned: boolean },
+): GroupId | null {
+  const root = dirname(dirname(own.folder));
+  const others = listGroups(world, root).filter(({ id }) => id !== basename(own.folder));
+  const found = others.find(({ id, meta }) => {
+    // What of a damaged group can be read at all tells of its branches.
+    if (meta === undefined) return mentions(world, groupPaths(root, id), branch);
+    const named = meta.inheritedBranches ?? [];
+    if (named.some((one) => one.branch === branch && one.repository === repository)) return true;
+    return orOwned && isOwner(world, root, id, branch, repository);
+  });
+  return found?.id ?? null;
+}
+
+/** Names of branches hold the slug of the group that made them, so few groups are looked at. */
+function isOwner(world: World, root: string, id: string, branch: string, repository: string): boolean {
+  if (!branch.startsWith(`cca/${id.slice(16)}/`)) return false;
+  const state = loadGroup(world, root, id);
+  if (!state.ok) return mentions(world, groupPaths(root, id), branch);
+  return [...state.value.sessions.values()].some(
+    ({ workspace }) => workspace?.branch === branch && workspace.repository === repository,
+  );
+}
+
+function mentions({ files }: World, { events }: GroupPaths, branch: string): boolean {
+  try {
+    return (files.readText(events) ?? '').includes(JSON.stringify(branch));
+  } catch {
+    // What cannot be read may name it.
+    return true;
+  }
+}
+
+// How unmerged work that a session left gets to where it is wanted; only commands that will not be refused.
+
+/** The beginning of a sentence, without a dot. */
+export function recoveryHint(state: GroupState, leftover: Leftover): string {
+  const { doomed, standing } = leftover;
+  if (standing === null) return `Put the repository ${briefPath(repositoryDir(doomed.repository))} back where it was`;
+  if (!standing.ok) return 'Make git work there again';
+  const { isThere, isReadable, uncommitted, loose, unmerged, stashes, submodules } = standing.value;
+  if (isThere && !isReadable) return `Save what you need from ${briefPath(doomed.path)}`;
+  if (uncommitted.length > 0) {
+    const merge = mergeCommand(state, leftover);
+    return `Commit it on its branch in ${briefPath(doomed.path)}, then merge that with "${merge}"`;
+  }
+  if (loose > 0) return `Put it on a branch of your own with "git -C ${shellWord(doomed.path)} branch <name>"`;
+  if (unmerged > 0) return `Merge it with "${mergeCommand(state, leftover)}"`;
+  if (submodules) return 'Push what you need from its submodules';
+  if (stashes > 0) return `Take what you need from "git -C ${shellWord(repositoryDir(doomed.repository))} stash list"`;
+  return 'Settle that';
+}
+
+/** Only completed sessions of groups that are not put away are handed over. */
+function mergeCommand({ group, status, sessions }: GroupState, { doomed, record }: Leftover): string {
+  const isOpen = nextGroupStatus(status, 'group_merged') !== null;
+  if (isOpen && record?.state.status === 'completed' && record.isolated === true) {
+    const isPartial = [...sessions.values()].some(({ state }) => state.status !== 'completed');
+    return commandText(['group', 'merge', group.id, ...(isPartial ? ['--partial'] : [])]);
+  }
+  return `git -C ${shellWord(repositoryDir(doomed.repository))} merge ${shellWord(doomed.branch ?? '<its branch>')}`;
 }

@@ -1,15 +1,26 @@
 /** Begins a run in a work tree: this one, or a new one beside it. */
-import { basename, join } from 'node:path';
-import { type FaberProject, runsPath } from '../../context/faber/project.ts';
-import { beginSession, newState, stamp } from '../../context/faber/state.ts';
-import { createState } from '../../context/faber/state-file.ts';
+import { basename, dirname, join } from 'node:path';
+import { updateExclusively } from '../../context/exclusive-update.ts';
+import { primeContext } from '../../context/faber/prime.ts';
+import {
+  activeRunPath,
+  type FaberProject,
+  makeFolderInProject,
+  readActiveRun,
+  runsPath,
+} from '../../context/faber/project.ts';
+import { shippedFaber } from '../../context/faber/shipped.ts';
+import { beginSession, inProgress, newState, stamp } from '../../context/faber/state.ts';
+import { createState, loadState } from '../../context/faber/state-file.ts';
 import type { WorkflowConfig } from '../../context/faber/workflow-config.ts';
 import { trackWorktree, untrackWorktree } from '../../context/faber/worktrees.ts';
-import { ok, type Result } from '../../core/failure.ts';
+import { harmless } from '../../context/hook-call.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { foreignText } from '../../core/text.ts';
 import { removeWorktree } from '../../git/worktrees/worktree.ts';
+import { safeLine } from '../../view/terminal-text.ts';
 import { tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
-import { activate, activeNow } from './begin.ts';
 import { whoAsks } from './here.ts';
 import { makeWorktree, repositoryOf } from './worktrees.ts';
 
@@ -78,4 +89,101 @@ export async function startBeside(place: Place, project: FaberProject, run: NewR
     await removeWorktree(place, main.top, there.top);
   }
   return begun.ok ? ok(there) : begun;
+}
+
+// How a run becomes the active one of its work tree, with the warning when another run is in progress there.
+
+/** The run that is in the way of another one; null when the work tree is free. */
+export interface Conflict {
+  readonly runId: string;
+  readonly workId: string | undefined;
+  /** It cannot be told whether it is in progress. */
+  readonly trouble?: string;
+}
+
+/** Fails with `corrupt-file` when `.active-run-id` cannot be used. */
+export function conflictWith(place: Place, project: FaberProject, newRunId: string): Result<Conflict | null> {
+  const active = readActiveRun(place.world.files, project);
+  if (active.kind === 'unusable') {
+    return fail('corrupt-file', `${activeRunPath} ${active.trouble}.`, 'Look at it, then remove it.');
+  }
+  if (active.kind === 'none' || active.runId === newRunId) return ok(null);
+  const state = loadState(place.world.files, project, active.runId);
+  const { runId } = active;
+  if (state.ok) {
+    if (state.value.status !== inProgress) return ok(null);
+    return ok({ runId, workId: foreignText(state.value.work_id ?? '') || undefined });
+  }
+  // Without a state there is no run that could go on.
+  if (state.failure.reason === 'not-found') return ok(null);
+  return ok({ runId, workId: undefined, trouble: state.failure.message });
+}
+
+/**
+ * Makes the run active, unless `.active-run-id` names another one by now than it did when the user decided. Fails with
+ * `busy` then, and with `write-failed`.
+ */
+export function activate(place: Place, project: FaberProject, runId: string, decidedOn: string | null): Result<void> {
+  const { files, clock } = place.world;
+  const made = makeFolderInProject(files, project, dirname(activeRunPath));
+  if (!made.ok) return made;
+  const path = join(project.root, activeRunPath);
+  const written = updateExclusively(files, {
+    path: files.realPath(path) ?? path,
+    nowMs: clock.now(),
+    bytesMax: 4096,
+    change: (before) => {
+      const now = new TextDecoder().decode(before ?? new Uint8Array(0)).trim();
+      if (now !== (decidedOn ?? '') && now !== runId) {
+        return fail('busy', `The run ${now} was made active meanwhile.`, 'Run the command again.');
+      }
+      return ok(new TextEncoder().encode(`${runId}\n`));
+    },
+  });
+  return written.ok ? ok(undefined) : written;
+}
+
+/** What `.active-run-id` says now; null when nothing usable. */
+export function activeNow(place: Place, project: FaberProject): string | null {
+  const active = readActiveRun(place.world.files, project);
+  return active.kind === 'run' ? active.runId : null;
+}
+
+// What a workflow wants done before a phase begins: done for the session of claude that begins it, or told to it.
+
+/** claude's Bash tool hands on 30,000 characters of what a command prints. */
+export const bashCharactersMax = 25_000;
+
+/** `/prime-context`, under whatever name of a plugin. */
+const primes = /^\/(?:[\w-]+:)?prime-context\s*$/;
+
+/** A person at a terminal has no conversation to load anything into: their session does it at its start. */
+export function beginPhase(
+  place: Place,
+  project: FaberProject,
+  { runId, phase, config }: { readonly runId: string; readonly phase: string; readonly config: WorkflowConfig },
+): void {
+  const who = whoAsks(place, project);
+  if (who.sessionId === undefined) return;
+  const { notes } = place;
+  for (const { id, prompt } of config.preSteps.filter((step) => step.phase === phase)) {
+    if (!primes.test(prompt)) {
+      notes.line(safeLine(`Before the phase ${phase} (${id}): ${prompt}`, 4_000));
+      continue;
+    }
+    const primed = primeContext(place.world.files, {
+      project,
+      runId,
+      who,
+      trigger: 'manual',
+      force: false,
+      dryRun: false,
+      isCompacted: false,
+      shipped: shippedFaber,
+      charactersMax: bashCharactersMax,
+    });
+    // Not on stdout, which scripts read: claude gets both.
+    if (primed.ok) notes.line(harmless(primed.value.text));
+    else notes.line(safeLine(`WARNING: The context could not be loaded (${id}): ${primed.failure.message}`, 600));
+  }
 }

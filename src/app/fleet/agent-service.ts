@@ -4,7 +4,7 @@
  */
 import { isAbsolute, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { fleetPaths } from '../../fleet/fleet-paths.ts';
+import { fleetPaths } from '../../fleet/fleet-files.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { delay } from '../../system/clock.ts';
 import { launcherIn, ownCommand } from '../../system/own-program.ts';

@@ -1,8 +1,8 @@
 /** A group is deleted: the machines of the fleet end what still works of it, and keep nothing of it. */
 import { ok, type Result } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
+import { toHostStream } from '../../fleet/engine.ts';
 import { readFleet } from '../../fleet/fleet-files.ts';
-import { toHostStream } from '../../fleet/keys.ts';
 import { listHosts } from '../../fleet/registry.ts';
 import { Signer } from '../../fleet/seal.ts';
 import type { ToHost } from '../../fleet/wire.ts';

@@ -1,16 +1,16 @@
 /** What a machine that works for others says of its git and logins to `doctor --hosts`: each is tried, at no cost. */
 import { join } from 'node:path';
 import { defined } from '../../core/defined.ts';
-import { ok, type Result } from '../../core/failure.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
 import type { ChosenProgram } from '../../fleet/agent/context.ts';
 import { environmentWith } from '../../fleet/agent/login.ts';
-import { readHost } from '../../fleet/fleet-files.ts';
-import { fleetPaths } from '../../fleet/fleet-paths.ts';
+import { fleetPaths, readHost } from '../../fleet/fleet-files.ts';
 import { loginNames } from '../../fleet/login-files.ts';
+import type { RedisHealth } from '../../fleet/redis.ts';
 import type { HostChecks } from '../../fleet/wire.ts';
 import { runOwn } from '../../git/run-git.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-import { askLogin } from '../login-check.ts';
+import { askLogin } from '../check/claude.ts';
 import type { Place } from '../place.ts';
 
 export async function checkOwnHost(
@@ -75,4 +75,37 @@ async function tryLogins(
     logins.push({ ...defined({ name }), ...trouble });
   }
   return logins;
+}
+
+// Whether a Redis is what a fleet needs: it forgets nothing, not when it is full and not when it is started anew.
+
+/** BullMQ asks for it. */
+const oldest = [6, 2] as const;
+
+/** Fails with `usage` and the cure. */
+export function checkRedis({ version, isAppendOnly, evictionPolicy }: RedisHealth): Result<void> {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major < oldest[0] || (major === oldest[0] && minor < oldest[1])) {
+    const next = `Install Redis ${oldest.join('.')} or later, or Valkey.`;
+    return fail('usage', `Redis ${version} is too old for a fleet.`, next);
+  }
+  if (evictionPolicy !== 'noeviction') {
+    const message = `This Redis would forget slots in use when it is full (maxmemory-policy ${evictionPolicy}).`;
+    const next =
+      'Set "maxmemory-policy noeviction" in redis.conf, or now: redis-cli CONFIG SET maxmemory-policy noeviction';
+    return fail('usage', message, next);
+  }
+  if (isAppendOnly) return ok(undefined);
+  const message = 'Started anew, this Redis would not know which slots are in use (appendonly no).';
+  const next = 'Set "appendonly yes" in redis.conf, or now: redis-cli CONFIG SET appendonly yes';
+  return fail('usage', message, next);
+}
+
+/**
+ * What whoever runs Redis types once, for a user that can reach nothing but what belongs to the fleet: no other keys,
+ * no other connections, and nothing of the server but what INFO says.
+ */
+export function aclLine(user: string, password: string): string {
+  const commands = '+@all -@admin -@dangerous +info +client|setname';
+  return `ACL SETUSER ${user} on >${password} resetkeys ~cca:* resetchannels &cca:* ${commands}`;
 }

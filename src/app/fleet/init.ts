@@ -5,15 +5,14 @@
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { FleetAddress } from '../../fleet/engine.ts';
-import { type FleetConfig, readFleet, ticketOf, writeFleet } from '../../fleet/fleet-files.ts';
-import { fleetPaths } from '../../fleet/fleet-paths.ts';
+import { type FleetConfig, fleetPaths, readFleet, ticketOf, writeFleet } from '../../fleet/fleet-files.ts';
 import { joinLine } from '../../fleet/join-line.ts';
 import { checkAddress, FleetRedis, type RedisHealth, withoutPassword } from '../../fleet/redis.ts';
 import { newFleetKeys } from '../../fleet/seal.ts';
 import type { World } from '../../system/world.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
-import { aclLine, checkRedis } from './redis-check.ts';
+import { aclLine, checkRedis } from './host-checks.ts';
 
 export interface FleetOptions {
   readonly redis: string;

@@ -1,7 +1,15 @@
 /** `host serve`: the agent of this machine, or its guard, until it is told to end. */
-import type { Result } from '../../core/failure.ts';
+
+import { findClaude } from '../../claude/launch/program.ts';
+import { isSameFile, type ProgramFile, programFile } from '../../claude/launch/program-file.ts';
+import { defined } from '../../core/defined.ts';
+import { ok, type Result } from '../../core/failure.ts';
+import type { ChosenProgram } from '../../fleet/agent/context.ts';
+import { environmentWith } from '../../fleet/agent/login.ts';
+import { fleetPaths, readHost } from '../../fleet/fleet-files.ts';
 import { startAside } from '../../system/aside.ts';
 import { ownCommand } from '../../system/own-program.ts';
+import { type GateOptions, TrialGate } from '../claude-check/gate.ts';
 import type { Place } from '../place.ts';
 import { onSignal } from '../signals.ts';
 
@@ -33,7 +41,6 @@ export async function serveFleet(
       return await serveGuard(world, { root, tell, ...told });
     }
     const { serveHost } = await import('../../fleet/agent/serve.ts');
-    const { hostClaude } = await import('./host-claude.ts');
     if (acceptClaude !== undefined) {
       const { acceptClaude: accept } = await import('./join.ts');
       const accepted = await accept(place, root, acceptClaude);
@@ -61,4 +68,73 @@ export async function serveFleet(
     unsubscribe();
     await closeClaude();
   }
+}
+
+// The claude of a machine that works for others: tried as a run here would do it, and looked at again and again.
+
+/** What could not be seen may be seen later; a trial takes a while, and nobody waits for it. */
+const againMs = 5 * 60_000;
+
+export interface HostClaude {
+  /** Fails with `claude-missing`, and with `claude-unproven` when money or safety would be endangered with it. */
+  choose(): Promise<Result<ChosenProgram>>;
+  /** Of the one that is there, whether it may be used or not; empty when there is none. */
+  version(): Promise<string>;
+  /** Ends a trial that is under way. */
+  close(): Promise<void>;
+}
+
+interface Refused {
+  readonly file: ProgramFile;
+  readonly accepted: string | undefined;
+  readonly atMs: number;
+  readonly answer: Result<never>;
+}
+
+/** What trials have shown lies beside the rest of the machine's work for others, and goes with it. */
+export function hostClaude(place: Place, root: string, trial?: GateOptions['trial']): HostClaude {
+  const { world, env, packageRoot, notes } = place;
+  const interruption = new AbortController();
+  const host = readHost(world.files, root);
+  const paying = environmentWith(world.files, root, env, host.ok ? host.value?.login : undefined);
+  // Of a login that cannot be read each session hears by itself.
+  const caller = paying.ok ? paying.value : env;
+  const gate = new TrialGate(world, {
+    ...{ root: fleetPaths(root).folder, caller, packageRoot, stop: interruption.signal },
+    say: (line) => notes.line(line),
+    ...defined({ trial }),
+  });
+  let refused: Refused | null = null;
+  // It may be accepted while the agent runs.
+  const acceptedNow = (): string | undefined => {
+    const now = readHost(world.files, root);
+    return now.ok ? now.value?.acceptClaude : undefined;
+  };
+  const choose = async (): Promise<Result<ChosenProgram>> => {
+    const found = findClaude(world, caller, { packageRoot });
+    if (!found.ok) return found;
+    const file = programFile(world, found.value.program);
+    const accepted = acceptedNow();
+    const isKnown =
+      refused !== null && refused.accepted === accepted && file !== null && isSameFile(refused.file, file);
+    if (refused !== null && isKnown && Math.abs(world.clock.now() - refused.atMs) < againMs) return refused.answer;
+    const admitted = await gate.admit(accepted);
+    refused = null;
+    if (!admitted.ok) {
+      if (file !== null && admitted.failure.reason === 'claude-unproven')
+        refused = { file, accepted, atMs: world.clock.now(), answer: admitted };
+      return admitted;
+    }
+    const { program, version } = admitted.value;
+    return ok({ program, version });
+  };
+  const close = (): Promise<void> => {
+    interruption.abort();
+    return gate.idle();
+  };
+  const version = async (): Promise<string> => {
+    const there = await gate.version();
+    return there.ok ? there.value : '';
+  };
+  return { choose, version, close };
 }

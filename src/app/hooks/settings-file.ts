@@ -2,8 +2,8 @@
  * app/hooks/: our hooks in settings of a person's own. This file: the settings file that a person named: read
  * strictly, changed with a backup and as a whole, or not at all.
  */
-
 import { dirname, join, resolve } from 'node:path';
+import { applyEdits, modify } from 'jsonc-parser';
 import { readBackCheck } from '../../claude/launch/settings.ts';
 import { updateExclusively } from '../../context/exclusive-update.ts';
 import { uninstallHooks } from '../../context/install.ts';
@@ -14,7 +14,6 @@ import { systemFailure } from '../../store/system-failure.ts';
 import type { FileAccess } from '../../system/world.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
-import { withMember } from './json-member.ts';
 
 export interface SettingsPlace {
   readonly project?: string | undefined;
@@ -176,4 +175,20 @@ function keep(
   files.writeBytes(fresh, bytes, { durable: true, access: 'project', like: path });
   files.rename(fresh, copy);
   return ok(copy);
+}
+
+// Changes one member of a JSON object in its text, so that the rest keeps its numbers, its order and its layout.
+
+/**
+ * The text of the object with the member set to `value`, or without it when that is undefined. `text` must be a valid
+ * JSON object in which no key stands twice.
+ */
+export function withMember(text: string, key: string, value: unknown): string {
+  const eol = text.includes('\r\n') ? '\r\n' : '\n';
+  const indent = /\n([ \t]+)"/.exec(text)?.[1] ?? '  ';
+  const isOneLine = !text.trim().includes('\n') && text.includes('"');
+  const layout = { eol, insertSpaces: !indent.startsWith('\t'), tabSize: indent.length };
+  const changed = applyEdits(text, modify(text, [key], value, isOneLine ? {} : { formattingOptions: layout }));
+  // As it was before something was put in.
+  return value === undefined ? changed.replace(/^(\s*)\{\s+\}/, '$1{}') : changed;
 }

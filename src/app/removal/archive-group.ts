@@ -9,8 +9,14 @@ import type { GroupState } from '../../core/state.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { plural } from '../../view/format.ts';
 import { finishMerge } from '../delivery/finish.ts';
-import { recoveryHint } from '../delivery/recovery-hint.ts';
-import { type CleanUp, cleanUpSessions, type Leftover, leftoversOf, whyKept } from '../delivery/worktree-cleanup.ts';
+import {
+  type CleanUp,
+  cleanUpSessions,
+  type Leftover,
+  leftoversOf,
+  recoveryHint,
+  whyKept,
+} from '../delivery/worktree-cleanup.ts';
 import type { Place } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
 import { submit } from '../submit.ts';

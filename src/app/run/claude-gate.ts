@@ -146,7 +146,7 @@ export async function gateForNewGroup(
   const first = group.sessions.find(({ dependsOn }) => dependsOn.length === 0);
   const chosen = await gate.open.choose(acceptClaude, first?.projectPath ?? place.cwd);
   if (!chosen.ok) return chosen;
-  const asked = await (await import('../login-check.ts')).askLogin(place, chosen.value.program, first);
+  const asked = await (await import('../check/claude.ts')).askLogin(place, chosen.value.program, first);
   return asked.ok ? ok({ ...gate.open, isLoggedIn: true }) : asked;
 }
 

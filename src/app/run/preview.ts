@@ -30,8 +30,7 @@ import { checkAccepted, judgeTrial } from '../claude-check/judge.ts';
 import { trialOf } from '../claude-check/remembered.ts';
 import type { Place } from '../place.ts';
 import { readSamples } from '../watch/history.ts';
-import { standingOf } from '../watch/live-view.ts';
-import { presentUsage } from '../watch/present-group.ts';
+import { presentUsage, standingOf } from '../watch/live-view.ts';
 import { resumeCostSentence } from '../watch/resume-cost.ts';
 import { checkGit, projectCheck } from './run-check.ts';
 

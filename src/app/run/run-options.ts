@@ -1,5 +1,13 @@
 /** app/run/: running a group from here, or in a process of its own. This file: how it is to be run. */
+
+import { advise } from '../../core/advice.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupConfig, SessionId } from '../../core/group.ts';
+import { resumeCommand } from '../../core/plan/advice.ts';
+import type { Reporter } from '../../view/reporter.ts';
+import { listTitles } from '../../view/wording.ts';
+import type { RunnerSignal } from '../../worker/facts.ts';
+import type { LoadedSession } from '../resolve.ts';
 
 /** Settings of a group that a run may change; they hold for later runs until given again. */
 export type RunConfig = Partial<
@@ -15,4 +23,27 @@ export interface RunOptions {
   readonly only?: readonly SessionId[];
   /** Nothing is said of trials and projects before it begins. */
   readonly isQuiet?: boolean;
+}
+
+// What shows a run while it runs, and is asked by whom it is stopped.
+
+export interface RunDisplay {
+  readonly reporter: Reporter;
+  /** Signals of this process, and those that keys stand for. */
+  onSignal(handler: (signal: RunnerSignal) => void): () => void;
+  /** It has the whole terminal, and nothing else may write there. */
+  readonly isScreen: boolean;
+  /** Whatever it holds is given back. */
+  close(): Promise<void>;
+}
+
+// Whether a session that shall run alone could start now.
+
+/** Fails when the session cannot start because others it depends on are not completed. */
+export function checkStartable({ state, record }: LoadedSession): Result<void> {
+  if (!state.group.config.respectDependencies) return ok(undefined);
+  const unmet = record.definition.dependsOn.filter((id) => state.sessions.get(id)?.state.status !== 'completed');
+  if (unmet.length === 0) return ok(undefined);
+  const next = advise('Let the group go on with', resumeCommand(state));
+  return fail('usage', `It waits for ${listTitles(state, unmet)}, which must complete first.`, next);
 }

@@ -15,7 +15,7 @@ import type { PackNote, PackOrigin } from '../../template/pack/pack-note.ts';
 import { powersOf } from '../../template/pack/pack-powers.ts';
 import { packsFolder, templatePlaces, userTemplates } from '../../template/places.ts';
 import { safeLine } from '../../view/terminal-text.ts';
-import { whileBusy } from '../busy.ts';
+import { whileBusy } from '../live-runner.ts';
 import { briefPath, lookAt } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 

@@ -3,21 +3,46 @@
  * outside its runner: the log's state, and what the runner last wrote down.
  */
 
-import { noTokens, roundUsd, type SessionId, type Tokens, type Usage } from '../../core/group.ts';
+import type { GroupEvent } from '../../core/event.ts';
+import { ok, type Result } from '../../core/failure.ts';
+import {
+  addUsage,
+  noTokens,
+  roundUsd,
+  type SessionDefinition,
+  type SessionId,
+  type Tokens,
+  type Usage,
+} from '../../core/group.ts';
+import { isOutOfSight } from '../../core/out-of-sight.ts';
 import { isSlotCommand, type SlotUse, type SlotWait } from '../../core/plan/command-slot.ts';
 import { loggedContext, seenByRunner } from '../../core/plan/decision.ts';
 import { aboutToStart, verdictsAtRest, verdictsOf } from '../../core/plan/verdicts.ts';
-import type { ApiRetry, Denied, FleetStanding, LiveSession, SessionProgress } from '../../core/progress.ts';
-import type { SessionRecord } from '../../core/session-state.ts';
+import {
+  type ApiRetry,
+  type Denied,
+  type FleetStanding,
+  type GroupProgress,
+  groupProgress,
+  type LiveSession,
+  type SessionProgress,
+} from '../../core/progress.ts';
+import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
-import { foreignText } from '../../core/text/foreign-value.ts';
+import { foreignText } from '../../core/text.ts';
 import type { Verdict, Verdicts } from '../../core/verdict.ts';
+import { readLog } from '../../store/event-log.ts';
+import { foldLog } from '../../store/fold.ts';
+import { type GroupMeta, groupMeta, type SessionSummary } from '../../store/meta.ts';
+import { type GroupPaths, groupPaths, sessionPaths } from '../../store/paths.ts';
 import { isObject, parseJson } from '../../store/shape.ts';
 import type { World } from '../../system/world.ts';
 import type { LiveView } from '../../view/reporter.ts';
+import { conditionOf } from '../../view/wording.ts';
 import { isRun } from '../live-runner.ts';
 import { tryPath } from '../path-argument.ts';
-import type { LoadedGroup } from '../resolve.ts';
+import type { Place } from '../place.ts';
+import { type GroupReference, type LoadedGroup, loadWithRunner } from '../resolve.ts';
 import { attemptUsages } from './attempt-usage.ts';
 
 /** What running sessions do, and why the others do not run. */
@@ -178,4 +203,106 @@ function tokensSince(now: Partial<Tokens> | undefined, before: Tokens): Tokens {
 
 function amount(value: unknown): number {
   return typeof value === 'number' && Number.isFinite(value) ? value : 0;
+}
+
+// What is known of a worker, or a person, whose runner is gone.
+
+/** `elsewhere`: where it was started, and cannot be seen from here. */
+export function leftWorker(
+  { processes, machine }: World,
+  { process, place }: Pick<Attempt, 'process' | 'place'>,
+): 'alive' | 'ended' | { readonly elsewhere: string } {
+  if (place !== undefined) return { elsewhere: `on the machine ${place.host} of the fleet` };
+  if (process === undefined) return 'ended';
+  if (processes.isAlive(process)) return 'alive';
+  if (process.host !== machine.self.host) return { elsewhere: `on the machine ${process.host}` };
+  const isHidden = isOutOfSight(process, machine.self);
+  return isHidden ? { elsewhere: 'in another container (pid namespace) of this machine' } : 'ended';
+}
+
+// How a group stands, and what happened to it until now.
+
+/** How the group stands at this moment, also while a runner of another process runs it. */
+export function progressOf(
+  world: World,
+  group: Pick<LoadedGroup, 'paths' | 'state' | 'hadRunner'>,
+  { live, atMs, verdicts } = standingOf(world, group),
+): GroupProgress {
+  return groupProgress(group.state, live, atMs, verdicts);
+}
+
+export interface GroupHistory {
+  readonly events: readonly GroupEvent[];
+  readonly state: GroupState;
+}
+
+/** Everything that happened to the group, and what it came to. Fails as reading its log does. */
+export function historyOf(world: World, { groupId, paths }: GroupReference): Result<GroupHistory> {
+  const events = readLog(world, paths.events);
+  if (!events.ok) return events;
+  const state = foldLog(paths.events, groupId, events.value);
+  return state.ok ? ok({ events: events.value, state: state.value }) : state;
+}
+
+// A group of a list as it stands now, also while it runs.
+
+export interface PresentGroup {
+  readonly meta: GroupMeta;
+  /** For people: `interrupted` when its runner is gone, with what is special about a running one. */
+  readonly status: string;
+}
+
+/** Snapshots come a moment later than the log and know nothing of what running sessions have spent. */
+export function presentGroup({ world }: Pick<Place, 'world'>, root: string, meta: GroupMeta): PresentGroup {
+  if (meta.status !== 'running') return { meta, status: meta.status };
+  const loaded = loadWithRunner(world, { root, groupId: meta.id, paths: groupPaths(root, meta.id) });
+  if (!loaded.ok) return { meta, status: meta.status };
+  const { state } = loaded.value;
+  const { live, isInterrupted } = standingOf(world, loaded.value);
+  const condition = conditionOf(state, world.clock.now());
+  const running = condition === null ? state.status : `${state.status} (${condition})`;
+  return {
+    meta: presentMeta(state, live),
+    status: isInterrupted ? 'interrupted' : running,
+  };
+}
+
+type LiveUsages = ReadonlyMap<SessionId, Pick<LiveSession, 'usage'>>;
+
+/** What the group has used, running sessions included. */
+export function presentUsage(state: GroupState, live: LiveUsages): Usage {
+  return [...live.values()].reduce((sum, now) => addUsage(sum, now.usage), state.usage);
+}
+
+/** The snapshot with what running sessions have spent by now. */
+export function presentMeta(state: GroupState, live: LiveUsages): GroupMeta {
+  const meta = groupMeta(state);
+  const usage = presentUsage(state, live);
+  const sessions = meta.sessions.map((session): SessionSummary => {
+    const now = live.get(session.id)?.usage;
+    const record = state.sessions.get(session.id);
+    if (now === undefined || record === undefined) return session;
+    const { costUsd, estimated } = addUsage(record.usage, now);
+    return { ...session, cost: costUsd, ...(estimated ? { estimated: true } : {}) };
+  });
+  const { costUsd, estimated, tokens } = usage;
+  return { ...meta, cost: costUsd, ...(estimated ? { estimated: true } : {}), tokens, sessions };
+}
+
+// * The logs of a session's own commands, and whether its set-up runs: the event log tells only of what is ready,
+// the files tell what is not.
+
+/** The log of the set-up command that runs for this session, of a group that has a runner; null = none does. */
+export function runningSetup({ files }: World, paths: GroupPaths, record: SessionRecord): string | null {
+  const { definition, state, workspace } = record;
+  if (definition.setup === undefined || state.status !== 'running' || workspace === undefined) return null;
+  const { process, accepting } = state.attempt;
+  if (process !== undefined || accepting !== undefined) return null;
+  const { setupLog, setupDone } = sessionPaths(paths, definition.id);
+  return files.info(setupLog) !== null && files.info(setupDone) === null ? setupLog : null;
+}
+
+/** The log of the session's acceptance command; undefined = it has none. */
+export function acceptanceLog(paths: GroupPaths, { id, accept }: SessionDefinition): string | undefined {
+  return accept === undefined ? undefined : sessionPaths(paths, id).acceptLog;
 }

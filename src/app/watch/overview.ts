@@ -9,7 +9,7 @@ import { readTextFile } from '../../template/text-file.ts';
 import { placesHere } from '../create/named-template.ts';
 import { tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
-import { presentGroup } from './present-group.ts';
+import { presentGroup } from './live-view.ts';
 
 export interface HomeGroup {
   readonly id: GroupId;

@@ -11,7 +11,7 @@ import { noTokens } from '../../core/group.ts';
 import { keptMs } from '../../core/plan/warm-cache.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
-import { foreignText } from '../../core/text/foreign-value.ts';
+import { foreignText } from '../../core/text.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import { isObject, parseJson } from '../../store/shape.ts';
 import type { World } from '../../system/world.ts';

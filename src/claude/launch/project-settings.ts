@@ -1,14 +1,12 @@
 /**
  * Looks at a project's own claude settings for what our settings cannot undo.
  */
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { World } from '../../system/world.ts';
 import { isObject, type JsonObject, list, object } from '../lenient.ts';
-import { checkoutRoots } from './checkout-roots.ts';
 import { unprotectedTelemetry, unprotectedVariables } from './settings.ts';
-import type { Environment } from './variables.ts';
-import { isOn } from './variables.ts';
+import { type Environment, isOn } from './variables.ts';
 
 /**
  * Refuses a project whose settings would lead a worker with this environment to another payer or reader, keep its
@@ -165,5 +163,63 @@ export function parseSettings(bytes: Uint8Array): JsonObject {
     return isObject(value) ? value : {};
   } catch {
     return {};
+  }
+}
+
+// * Where claude looks for the settings of one person beside the project's own folder: in the main checkout of its
+// repository, whichever folder or worktree of that the session works in.
+
+/** Of a `.git` that is a file, and of the file it names; what is longer is none. */
+const pointerBytes = 8_192;
+
+/**
+ * The folders that may count as the root of the repository that `folder` is in: that of its checkout and, where that is
+ * a worktree, that of the main one. None outside of a repository. Read from files, because git itself would first do
+ * what the repository tells it to.
+ */
+export function checkoutRoots(world: World, folder: string): string[] {
+  for (let at = world.files.realPath(folder) ?? folder; ; at = dirname(at)) {
+    const kind = world.files.entryKind(join(at, '.git'));
+    if (kind !== null) return kind === 'file' ? [at, ...mainRoots(world, at)] : [at];
+    if (dirname(at) === at) return [];
+  }
+}
+
+function mainRoots(world: World, root: string): string[] {
+  const named = /^gitdir: *(.+?)\s*$/.exec(pointer(world, join(root, '.git')))?.[1];
+  if (named === undefined) return [];
+  const gitDir = resolve(root, named);
+  const common = resolve(gitDir, pointer(world, join(gitDir, 'commondir')).trim());
+  // A bare repository is its own root.
+  return [dirname(common), common];
+}
+
+function pointer(world: World, path: string): string {
+  if (world.files.info(path)?.kind !== 'file') return '';
+  return new TextDecoder().decode(world.files.readBytes(path, 0, pointerBytes));
+}
+
+// * Which instructions of a project claude reads, besides those that we give it.
+
+const ownNames = ['CLAUDE.md', join('.claude', 'CLAUDE.md'), 'CLAUDE.local.md'];
+/** Newer programs read it where the project and the folders above have none of the others. */
+export const sharedName = 'AGENTS.md';
+
+/** Absolute paths, those of the outermost folder first: claude looks from the project up to the root. */
+export function projectInstructions(world: World, projectPath: string): string[] {
+  const folders = [projectPath];
+  for (let folder = projectPath; dirname(folder) !== folder; folder = dirname(folder)) folders.unshift(dirname(folder));
+  const existing = (names: readonly string[]) =>
+    folders.flatMap((folder) => names.map((name) => join(folder, name))).filter((path) => isFile(world, path));
+  const own = existing(ownNames);
+  return own.length > 0 ? own : existing([sharedName]);
+}
+
+/** Folders above a project may be closed to us, and then to claude as well. */
+function isFile(world: World, path: string): boolean {
+  try {
+    return world.files.info(path)?.kind === 'file';
+  } catch {
+    return false;
   }
 }

@@ -1,10 +1,10 @@
 /** `doctor`: is this machine ready, and was anything left behind? Each trouble comes with its cure. */
 import type { Command } from '@commander-js/extra-typings';
-import { whileBusy } from '../../app/busy.ts';
 import type { Finding, FindingLevel } from '../../app/check/finding.ts';
 import { checkGroups } from '../../app/check/groups.ts';
 import { checkMachine } from '../../app/check/machine.ts';
 import { checkWorktrees } from '../../app/delivery/worktree-check.ts';
+import { whileBusy } from '../../app/live-runner.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { padColumns, type Tone } from '../../view/format.ts';
 import { safeJson, safeLine } from '../../view/terminal-text.ts';

@@ -14,7 +14,6 @@ import { findTemplate } from '../../template/places.ts';
 import { readTextFile } from '../../template/text-file.ts';
 import { plural } from '../../view/format.ts';
 import { safeJson, safeLine } from '../../view/terminal-text.ts';
-import { ask, type Checked } from '../ask.ts';
 import { confirmed } from '../confirm.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
@@ -298,4 +297,30 @@ async function offerRehearsal(context: Context, file: string, shown: string, { y
   const next = from === undefined ? '--rehearse     at no cost; then the same without --rehearse' : '--dry-run';
   context.stdout.line(`Next: ${run} ${next}`);
   return ok(exitCode.done);
+}
+
+// Questions with a text for an answer, on a terminal.
+
+export type Checked<T> = { readonly value: T } | { readonly problem: string };
+
+/**
+ * The answer, `usual` when nothing but Enter was pressed; asked again while `check` finds a problem. Null when the
+ * terminal's input has ended: the person wants no more.
+ */
+export async function ask<T>(
+  context: Context,
+  question: string,
+  usual: string,
+  check: (answer: string) => Checked<T>,
+): Promise<{ readonly value: T } | null> {
+  for (;;) {
+    // The question goes out through the system's own call, after what was said before.
+    await context.stdout.flush();
+    await context.stderr.flush();
+    const typed = prompt(question, usual);
+    if (typed === null) return null;
+    const checked = check(typed.trim());
+    if ('value' in checked) return checked;
+    context.stderr.line(checked.problem);
+  }
 }

@@ -69,7 +69,7 @@ export async function runWorkflow(
   const { id } = created.value.group;
   context.stderr.line(`Created group ${id}`);
   const taken = referenceTo(root.value, id);
-  if (options.detach) return (await import('../detached.ts')).runDetached(context, taken, options);
+  if (options.detach) return (await import('../run-command.ts')).runDetached(context, taken, options);
   const result = await runInTerminal(context, taken, options, claude.value);
   return result.ok ? concludeRun(context, taken, result.value) : result;
 }

@@ -2,16 +2,16 @@
 
 import type { Command } from '@commander-js/extra-typings';
 import { endedStartText, type PauseOutcome } from '../../app/command/pause-outcome.ts';
-import { pauseAndTell } from '../../app/pause-group.ts';
-import { whileWaiting } from '../../app/request.ts';
-import { type GroupReference, loadWithRunner } from '../../app/resolve.ts';
 import {
   goneGroup,
+  pauseAndTell,
   type RunningGroups,
   runningGroups,
   stopUnreadableGroup,
   type UnreadableGroup,
-} from '../../app/stop-groups.ts';
+} from '../../app/pause-group.ts';
+import { whileWaiting } from '../../app/request.ts';
+import { type GroupReference, loadWithRunner } from '../../app/resolve.ts';
 import { advise, commandText } from '../../core/advice.ts';
 import { describeFailure, errorText, fail, ok } from '../../core/failure.ts';
 import { safeJson, safeLine } from '../../view/terminal-text.ts';

@@ -3,13 +3,20 @@
  * frames, turns keys into what they ask for.
  */
 
+import { diffOf } from '../../app/delivery/work-diff.ts';
 import { sessionPaths } from '../../app/groups.ts';
 import type { GroupReference } from '../../app/resolve.ts';
 import type { RunnerSignal } from '../../app/signals.ts';
-import { runningSetup } from '../../app/watch/set-up.ts';
+import { samplesByGroup, samplesOf } from '../../app/watch/history.ts';
+import { runningSetup } from '../../app/watch/live-view.ts';
+import { commandText } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
-import type { SessionId } from '../../core/group.ts';
+import { describeFailure, errorText } from '../../core/failure.ts';
+import type { GroupId, SessionId } from '../../core/group.ts';
+import { historyOf, type Sample } from '../../core/plan/forecast.ts';
+import { remainingMs } from '../../core/plan/remaining.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
 import type { World } from '../../system/world.ts';
 import type { Painted } from '../../tui/app.ts';
 import { type Frame, frameOf } from '../../tui/dashboard/frame.ts';
@@ -17,17 +24,17 @@ import { type KeyCommand, type Press, press } from '../../tui/dashboard/keys.ts'
 import { type Paint, paintRow } from '../../tui/dashboard/paint.ts';
 import { type Pace, paceOf } from '../../tui/dashboard/timeline.ts';
 import { firstUi, shapeOf, type Ui } from '../../tui/dashboard/ui.ts';
-import type { Material, Notice } from '../../tui/dashboard/view.ts';
+import { type Diff, type Material, type Notice, reasoned } from '../../tui/dashboard/view.ts';
+import { diffLines } from '../../view/diff-text.ts';
+import { colourStyle, plural } from '../../view/format.ts';
+import { titleOf } from '../../view/wording.ts';
 import type { Context } from '../context.ts';
+import { statWords } from '../work-diff-text.ts';
 import { asking, type GroupCommand, grant } from './ask-group.ts';
 import { Away } from './away.ts';
-import { DiffView } from './diff-view.ts';
-import { Forecaster } from './forecaster.ts';
 import { type LogTail, tailLog } from './log-tail.ts';
-import type { Look } from './look.ts';
-import type { OpenScreen, Screen } from './screen.ts';
+import type { Look, OpenScreen, Screen } from './screen.ts';
 import type { Source } from './source.ts';
-import { Toasts } from './toasts.ts';
 
 /** However much happens, this much time lies between two frames, milliseconds; keys are answered at once. */
 const frameMs = 300;
@@ -306,4 +313,178 @@ export function hears(dashboard: Pick<Dashboard, 'isAway' | 'recall'>, signal: R
   if (dashboard.isAway && signal === 'SIGINT') return false;
   dashboard.recall();
   return true;
+}
+
+// When the run will be over, by what sessions of the same kind took in earlier groups and in this one.
+
+/** Between two groups whose log is read, milliseconds: whoever presses a key meanwhile is answered. */
+const restMs = 50;
+/** A forecast of minutes is not made anew with every frame. */
+const keptMs = 5_000;
+
+export class Forecaster {
+  readonly #world: World;
+  readonly #samples: Sample[] = [];
+  #cancel = (): void => {};
+  #last: { readonly atMs: number; readonly remainingMs: number | null } | undefined;
+
+  /** Begins to read what earlier groups took. */
+  constructor(world: World, root: string, own: GroupId) {
+    this.#world = world;
+    const groups = samplesByGroup(world, root, own);
+    const readOne = (): void => {
+      const { value, done } = groups.next();
+      if (done) return;
+      this.#samples.push(...value);
+      this.#cancel = world.clock.after(restMs, readOne);
+    };
+    this.#cancel = world.clock.after(restMs, readOne);
+  }
+
+  /** Milliseconds; null when there is no telling. */
+  remaining(state: GroupState): number | null {
+    const nowMs = this.#world.clock.now();
+    if (this.#last === undefined || Math.abs(nowMs - this.#last.atMs) >= keptMs) {
+      const history = historyOf([...this.#samples, ...samplesOf(state)]);
+      this.#last = { atMs: nowMs, remainingMs: remainingMs(state, history, nowMs) };
+    }
+    return this.#last.remainingMs;
+  }
+
+  close(): void {
+    this.#cancel();
+  }
+}
+
+// What is said for a while: what keys came to, and sessions that fail while somebody watches.
+
+const shownMs = 8_000;
+/** More at once are told by their number. */
+const toldOneByOneMax = 2;
+
+interface Toast {
+  readonly notice: Notice;
+  cancel(): void;
+}
+
+export class Toasts {
+  readonly #world: World;
+  readonly #onChange: () => void;
+  /** By what they are about: the next one about the same takes its place. */
+  readonly #shown = new Map<string, Toast>();
+  #failed: ReadonlySet<SessionId>;
+
+  /** What has failed before is no news. */
+  constructor(world: World, { failed }: GroupState, onChange: () => void) {
+    this.#world = world;
+    this.#failed = new Set(failed);
+    this.#onChange = onChange;
+  }
+
+  put(about: string, notice: Notice): void {
+    this.#shown.get(about)?.cancel();
+    this.#shown.delete(about);
+    // Not by the time of day, which may be set back.
+    const cancel = this.#world.clock.after(shownMs, () => {
+      this.#shown.delete(about);
+      this.#onChange();
+    });
+    this.#shown.set(about, { notice, cancel });
+  }
+
+  /** All that are to be seen now, the newest last; tells of what has failed since it was asked last. */
+  of(state: GroupState): readonly Notice[] {
+    const fresh = [...state.failed].filter((id) => !this.#failed.has(id));
+    this.#failed = new Set(state.failed);
+    if (fresh.length > toldOneByOneMax)
+      this.put('failed', { text: `${plural(fresh.length, 'session')} failed.`, tone: 'bad' });
+    else for (const id of fresh) this.put(id, failureOf(state, id));
+    return [...this.#shown.values()].map(({ notice }) => notice);
+  }
+
+  close(): void {
+    for (const { cancel } of this.#shown.values()) cancel();
+    this.#shown.clear();
+  }
+}
+
+function failureOf(state: GroupState, id: SessionId): Notice {
+  const session = state.sessions.get(id)?.state;
+  const why = session?.status === 'failed' ? ` ${reasoned(session.failure.reason, session.failure.message)}` : '';
+  return { text: `${titleOf(state, id)} failed.${why}`, tone: 'bad' };
+}
+
+// What the selected session changed so far, asked of git while its tab is open: never twice at once, nor too
+// often.
+
+/** What is being worked on is looked at again after this time, milliseconds. */
+const staleMs = 3_000;
+/** A large difference is for `group diff`. */
+const charactersMax = 256 * 1024;
+
+interface Around {
+  readonly context: Context;
+  readonly group: GroupReference;
+  readonly source: Source;
+}
+
+interface Looked {
+  readonly sessionId: SessionId;
+  readonly atMs: number;
+  /** Of the session's last event then. */
+  readonly seq: number;
+  readonly diff: Diff;
+}
+
+export class DiffView {
+  readonly #around: Around;
+  readonly #onChange: () => void;
+  #last: Looked | undefined;
+  #isLooking = false;
+
+  constructor(around: Around, onChange: () => void) {
+    this.#around = around;
+    this.#onChange = onChange;
+  }
+
+  /** As it was seen last; undefined before that. Looks again where it may be out of date. */
+  of(sessionId: SessionId): Diff | undefined {
+    const known = this.#last?.sessionId === sessionId ? this.#last : undefined;
+    if (!this.#isLooking && this.#isStale(known, sessionId)) this.#look(sessionId);
+    return known?.diff;
+  }
+
+  #isStale(known: Looked | undefined, sessionId: SessionId): boolean {
+    if (known === undefined) return true;
+    const { context, source } = this.#around;
+    const isRunning = source.state.sessions.get(sessionId)?.state.status === 'running';
+    if (!isRunning && known.seq === source.state.lastSeq) return false;
+    return Math.abs(context.world.clock.now() - known.atMs) >= staleMs;
+  }
+
+  #look(sessionId: SessionId): void {
+    this.#isLooking = true;
+    const seq = this.#around.source.state.lastSeq;
+    const keep = (diff: Diff): void => {
+      this.#isLooking = false;
+      this.#last = { sessionId, atMs: this.#around.context.world.clock.now(), seq, diff };
+      this.#onChange();
+    };
+    this.#read(sessionId).then(keep, (error) => keep({ lines: [], summary: errorText(error) }));
+  }
+
+  async #read(sessionId: SessionId): Promise<Diff> {
+    const { context, group, source } = this.#around;
+    const { state, runner, notes } = source;
+    const record = state.sessions.get(sessionId);
+    if (record === undefined) return { lines: [], summary: 'The session was removed.' };
+    const session = { ...group, state, hadRunner: runner !== 'none', sessionId, record };
+    const diff = await diffOf(context, session, notes.workspaces.get(sessionId), {});
+    if (!diff.ok) return { lines: [], summary: describeFailure(diff.failure) };
+    const { text = '', gone } = diff.value;
+    const isCut = text.length > charactersMax;
+    const shown = text === '' ? [] : diffLines(text.slice(0, charactersMax), colourStyle);
+    const rest = isCut ? ` The rest is shown by: ${commandText(['group', 'diff', group.groupId])}` : '';
+    return { lines: shown, summary: [`${statWords(diff.value)}.`, gone ?? '', rest].join(' ').trim() };
+  }
 }

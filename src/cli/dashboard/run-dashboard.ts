@@ -1,19 +1,16 @@
 /** The dashboard inside the process that runs the group; loaded only where there is a terminal to show it on. */
-
 import { isRequestPending } from '../../app/request.ts';
 import type { GroupReference } from '../../app/resolve.ts';
-import type { RunnerSignal } from '../../app/signals.ts';
-import { onSignal } from '../../app/signals.ts';
-import { historyOf } from '../../app/watch/group-view.ts';
+import type { RunDisplay } from '../../app/run/run-options.ts';
+import { onSignal, type RunnerSignal } from '../../app/signals.ts';
+import { historyOf } from '../../app/watch/live-view.ts';
 import { errorText } from '../../core/failure.ts';
 import type { Reporter } from '../../view/reporter.ts';
 import { withLocalTimes } from '../../view/wording.ts';
 import type { Context } from '../context.ts';
 import { createReporter } from '../reporters.ts';
 import { Dashboard, hears } from './dashboard.ts';
-import { lookOf } from './look.ts';
-import type { RunTerminal } from './run-terminal.ts';
-import { loadScreen, type OpenScreen } from './screen.ts';
+import { loadScreen, lookOf, type OpenScreen } from './screen.ts';
 import { RunnerSource } from './source.ts';
 
 export async function openRunDashboard(context: Context, group: GroupReference): Promise<RunTerminal> {
@@ -146,4 +143,11 @@ class DashboardDisplay implements RunTerminal {
     if (this.#dashboard === undefined) say();
     else this.#dashboard.close().then(say, say);
   }
+}
+
+// What `group run` shows while it runs: lines, or the dashboard inside the running process.
+
+export interface RunTerminal extends RunDisplay {
+  /** The user wants the run to go on without this terminal. */
+  readonly isHandedOver: boolean;
 }

@@ -15,7 +15,7 @@ import type { FleetStanding } from '../../core/progress.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { Verdicts } from '../../core/verdict.ts';
 import type { World } from '../../system/world.ts';
-import { type AttemptNotes, noteAttempt } from '../../tui/dashboard/attempts.ts';
+import { type AttemptNotes, noteAttempt } from '../../tui/dashboard/timeline.ts';
 import type { Runner } from '../../tui/dashboard/view.ts';
 import type { LiveView, Reporter } from '../../view/reporter.ts';
 import { GroupMarks } from '../../view/transcript/transcript-marks.ts';

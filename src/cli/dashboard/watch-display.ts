@@ -9,8 +9,7 @@ import { nextSteps, totalsLine } from '../../view/summary.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode, exitCodeForStatus } from '../exit-code.ts';
 import { Dashboard, hears } from './dashboard.ts';
-import { lookOf } from './look.ts';
-import { loadScreen } from './screen.ts';
+import { loadScreen, lookOf } from './screen.ts';
 import { FileSource, type Source } from './source.ts';
 
 const signalMs = 2_000;

@@ -13,8 +13,7 @@ import type { Notice } from '../../tui/dashboard/view.ts';
 import { type HomeFrame, homeFrame } from '../../tui/home/frame.ts';
 import { firstHomeUi, type HomeCommand, type HomeUi, pressHome } from '../../tui/home/keys.ts';
 import type { Context } from '../context.ts';
-import { type Look, lookOf } from '../dashboard/look.ts';
-import { loadScreen, type OpenScreen, type Screen } from '../dashboard/screen.ts';
+import { type Look, loadScreen, lookOf, type OpenScreen, type Screen } from '../dashboard/screen.ts';
 
 /** Ages and costs go on without any key, milliseconds. */
 const tickMs = 1_000;

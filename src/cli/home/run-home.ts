@@ -1,8 +1,9 @@
 /** From the home screen to the dashboards of groups and back, until the person leaves. */
-import { whileBusy } from '../../app/busy.ts';
+
 import { createNewGroup } from '../../app/create/new-group.ts';
 import { readWorkflow } from '../../app/create/workflow-group.ts';
 import { referenceTo } from '../../app/groups.ts';
+import { whileBusy } from '../../app/live-runner.ts';
 import { loadReferredGroup } from '../../app/resolve.ts';
 import { startDetached } from '../../app/run/detach.ts';
 import { endOf } from '../../app/signals.ts';

@@ -2,11 +2,19 @@
  * cli/transcript/: a transcript as a person reads it. This file: from the lines that claude printed to lines for a
  * terminal.
  */
+
+import { type GroupPaths, sessionPaths } from '../../app/groups.ts';
 import { TranscriptReader } from '../../claude/transcript-entries.ts';
+import type { SessionId } from '../../core/group.ts';
+import { ByteLineSplitter } from '../../core/line-splitter.ts';
 import type { TranscriptEntry } from '../../core/transcript.ts';
-import type { Style } from '../../view/format.ts';
+import type { World } from '../../system/world.ts';
+import { plainStyle, type Style } from '../../view/format.ts';
+import { safeJson, spelledControls } from '../../view/terminal-text.ts';
 import { EntryLines } from '../../view/transcript/entry-lines.ts';
-import type { Line } from '../../view/transcript/line.ts';
+import { type Line, wholeLine, wrapLine } from '../../view/transcript/line.ts';
+import { MarkTeller, type TranscriptMark } from '../../view/transcript/transcript-marks.ts';
+import type { Output } from '../output.ts';
 
 /** Turns stream-json lines into lines for people; to be given all lines of a transcript in order. */
 export class TranscriptRenderer {
@@ -27,5 +35,203 @@ export class TranscriptRenderer {
   show(entry: TranscriptEntry): Line[] {
     if (entry.kind === 'attempt-began') this.#reader.restart();
     return this.#lines.linesOf(entry);
+  }
+}
+
+// The forms in which a transcript is printed: byte for byte, for people, and as JSON.
+
+/** What becomes of the lines of a transcript and of the attempts between them. Nothing is written before `flush`. */
+export interface TranscriptSink {
+  entry(entry: TranscriptEntry): void;
+  /** A line without its line end. */
+  line(line: Uint8Array): void;
+  /** Half a line whose worker is gone; the next attempt begins on a line of its own. */
+  torn(line: Uint8Array): void;
+  /** Where it is there, it gets the bytes as they come, and `line` is not called. */
+  readonly chunk?: (bytes: Uint8Array) => void;
+  flush(): void;
+  /** Nothing follows. */
+  end(): void;
+}
+
+/** The lines as they are, those that match where a pattern is given. */
+export function rawSink(stdout: Output, grep: RegExp | undefined): TranscriptSink {
+  const decoder = new TextDecoder();
+  let held: Uint8Array[] = [];
+  let isTorn = false;
+  const isShown = stdout.isTerminal || stdout.isWorkflowLog;
+  const print = (line: Uint8Array, end: string): void => {
+    const needsText = grep !== undefined || isShown;
+    const text = needsText ? decoder.decode(line) : '';
+    if (grep !== undefined && !grep.test(text)) return;
+    // JSON spells most control characters itself; what a hostile or damaged line holds must not reach a terminal.
+    held.push(Buffer.from(isTorn ? '\n' : ''));
+    held.push(isShown ? Buffer.from(spelledControls(text)) : line, Buffer.from(end));
+    isTorn = end === '';
+  };
+  return {
+    entry: () => {},
+    line: (line) => print(line, '\n'),
+    torn: (line) => print(line, isShown ? '\n' : ''),
+    ...(grep === undefined && !isShown ? { chunk: (bytes: Uint8Array) => held.push(bytes) } : {}),
+    flush() {
+      const bytes = Buffer.concat(held);
+      if (isShown) stdout.write(bytes.toString());
+      else stdout.bytes(bytes);
+      held = [];
+    },
+    end: () => {},
+  };
+}
+
+/** Lines for people, broken where a terminal is too narrow for them. */
+export function readableSink(stdout: Output, grep: RegExp | undefined): TranscriptSink {
+  const decoder = new TextDecoder();
+  const renderer = new TranscriptRenderer(stdout.style, true);
+  let held: string[] = [];
+  const print = (line: Line): void => {
+    const whole = wholeLine(line);
+    // Colours are ours and not part of what is looked for.
+    if (grep !== undefined && !grep.test(Bun.stripANSI(whole))) return;
+    held.push(...(stdout.isTerminal ? wrapLine(line, stdout.columns) : [whole]));
+  };
+  const show = (entry: TranscriptEntry): void => {
+    for (const line of renderer.show(entry)) print(line);
+  };
+  const read = (line: Uint8Array): void => {
+    for (const entry of renderer.read(decoder.decode(line))) show(entry);
+  };
+  return {
+    entry: show,
+    line: read,
+    torn: (line) => {
+      for (const entry of renderer.read(decoder.decode(line))) show(asTorn(entry));
+    },
+    flush() {
+      if (held.length > 0) stdout.write(`${held.join('\n')}\n`);
+      held = [];
+    },
+    end: () => {},
+  };
+}
+
+/** One JSON document with the entries, those of which a line matches where a pattern is given. */
+export function jsonSink(
+  stdout: Output,
+  grep: RegExp | undefined,
+  session: { readonly groupId: string; readonly sessionId: SessionId },
+): TranscriptSink {
+  const decoder = new TextDecoder();
+  const renderer = new TranscriptRenderer(plainStyle, true);
+  const { groupId, sessionId } = session;
+  let held = `{"groupId":${safeJson(groupId)},"sessionId":${safeJson(sessionId)},"entries":[`;
+  let separator = '\n';
+  const print = (entry: TranscriptEntry): void => {
+    const lines = renderer.show(entry).map(wholeLine);
+    if (grep !== undefined && !lines.some((line) => grep.test(line))) return;
+    held += `${separator}${safeJson(entry)}`;
+    separator = ',\n';
+  };
+  const read = (line: Uint8Array): void => {
+    for (const entry of renderer.read(decoder.decode(line))) print(entry);
+  };
+  return {
+    entry: print,
+    line: read,
+    torn: (line) => {
+      for (const entry of renderer.read(decoder.decode(line))) print(asTorn(entry));
+    },
+    flush() {
+      stdout.write(held);
+      held = '';
+    },
+    end() {
+      held += '\n]}\n';
+    },
+  };
+}
+
+/** A worker that is killed in the middle of a line has not printed nonsense. */
+function asTorn(entry: TranscriptEntry): TranscriptEntry {
+  return entry.kind === 'unreadable' ? { ...entry, torn: true } : entry;
+}
+
+// * Prints the transcript of a session, from its beginning and as it grows, in parts: however large the file is,
+// no more than a part of it and its longest line are in memory.
+
+const chunkBytes = 1024 * 1024;
+
+export interface PrinterTarget {
+  readonly stdout: Output;
+  readonly sink: TranscriptSink;
+  /** In the order in which they were logged; it may grow. */
+  readonly marks: readonly TranscriptMark[];
+}
+
+export class TranscriptPrinter {
+  readonly #world: World;
+  readonly #path: string;
+  readonly #to: PrinterTarget;
+  readonly #splitter = new ByteLineSplitter();
+  #position = 0;
+  readonly #teller: MarkTeller;
+
+  constructor(world: World, session: { readonly paths: GroupPaths; readonly sessionId: SessionId }, to: PrinterTarget) {
+    this.#world = world;
+    this.#path = sessionPaths(session.paths, session.sessionId).transcript;
+    this.#to = to;
+    this.#teller = new MarkTeller(to.marks, (entry) => this.#tell(entry));
+  }
+
+  /** Nothing was printed, not even that it was started. */
+  get isEmpty(): boolean {
+    return this.#position === 0 && !this.#teller.hasToldAny;
+  }
+
+  /** Bytes of the transcript now. */
+  get size(): number {
+    return this.#world.files.info(this.#path)?.size ?? 0;
+  }
+
+  /**
+   * Prints what was added since, up to byte `limit`. To be given a size that the transcript had before the log was
+   * read: then every attempt that it holds has its mark.
+   */
+  async printTo(limit: number): Promise<void> {
+    const { stdout, sink } = this.#to;
+    while (!stdout.isClosed) {
+      this.#teller.reach(this.#position);
+      const room = Math.min(limit, this.#teller.nextOffset ?? limit) - this.#position;
+      const chunk = this.#world.files.readBytes(this.#path, this.#position, Math.max(0, Math.min(chunkBytes, room)));
+      if (chunk.length === 0) break;
+      this.#position += chunk.length;
+      if (sink.chunk !== undefined) sink.chunk(chunk);
+      else for (const line of this.#splitter.push(chunk)) sink.line(line);
+      sink.flush();
+      // A reader that is slower than the disk must not make us keep the whole transcript.
+      await stdout.flush();
+    }
+    // What an attempt printed last may have come since; its end is told behind it.
+    if (this.#position >= this.size) this.#teller.tellEnd();
+    sink.flush();
+  }
+
+  /** Ends the output. `isGrowing`: the worker is in the middle of a line, which is then left out. */
+  finish(isGrowing: boolean): void {
+    if (!isGrowing) this.#tellTorn();
+    this.#teller.tellEnd();
+    this.#to.sink.end();
+    this.#to.sink.flush();
+  }
+
+  #tell(entry: TranscriptEntry): void {
+    // Nobody is left who could finish the line.
+    if (entry.kind === 'attempt-ended') this.#tellTorn();
+    this.#to.sink.entry(entry);
+  }
+
+  #tellTorn(): void {
+    const rest = this.#splitter.rest();
+    if (rest !== null) this.#to.sink.torn(rest);
   }
 }

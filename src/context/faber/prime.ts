@@ -1,7 +1,7 @@
 /** Brings a run's critical artifacts into a session: the algorithm behind `faber prime-context` and the hook. */
 import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
-import { foreignText } from '../../core/text/foreign-value.ts';
+import { foreignText } from '../../core/text.ts';
 import { type ContextFiles, fitted } from '../hook-call.ts';
 import {
   type Content,

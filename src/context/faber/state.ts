@@ -3,7 +3,7 @@
  * field that is not named here stays as it is, and a field of an unexpected form counts as missing.
  */
 import { defined } from '../../core/defined.ts';
-import { foreignText } from '../../core/text/foreign-value.ts';
+import { foreignText } from '../../core/text.ts';
 import { isObject, type JsonObject, listOf, objectOf, textOf } from './json-text.ts';
 
 /** Who asks for something, and when. */

@@ -7,7 +7,7 @@ import { unreachable } from '../failure.ts';
 import { exchanged, roundUsd, type Usage } from '../group.ts';
 import { type Attempt, attemptOf, IllegalEvent, type LostAttempt, type SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import { noteTight } from './own-budget.ts';
+import { noteTight } from './budget.ts';
 import { noteMoney } from './settle.ts';
 
 export type PlaceEvent = Extract<GroupEvent, { type: 'session_moved' | 'session_host_lost' | 'session_booked' }>;

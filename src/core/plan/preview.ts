@@ -7,7 +7,7 @@ import { defined } from '../defined.ts';
 import { roundUsd, type SessionDefinition, type SessionId } from '../group.ts';
 import { ownBudgetLeft, type SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import { formatMoney } from '../text/money.ts';
+import { formatMoney } from '../text.ts';
 import type { Forecast, History, Kind, Spread } from './forecast.ts';
 import { planOf } from './plan.ts';
 import { asksTheModel, cacheKind, similarMin } from './warm-cache.ts';

@@ -8,7 +8,7 @@ import type { AttemptKind, StopReason } from '../event.ts';
 import { defaultRetries, type SessionId } from '../group.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import { momentText } from '../text/moment.ts';
+import { momentText } from '../text.ts';
 import type { Verdict } from '../verdict.ts';
 import { groupAdvice, resumeCommand } from './advice.ts';
 import {

@@ -9,9 +9,8 @@ import { sessionTitle } from '../id.ts';
 import { IllegalEvent, queue, type SessionRecord, type TakeOver } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 import type { Verdict } from '../verdict.ts';
-import { type BudgetGrant, grantFor } from './budget.ts';
+import { type BudgetGrant, grantFor, noteTight } from './budget.ts';
 import type { Hold } from './decision.ts';
-import { noteTight } from './own-budget.ts';
 import { planOf } from './plan.ts';
 import { noteMoney } from './settle.ts';
 

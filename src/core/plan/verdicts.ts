@@ -4,7 +4,7 @@ import type { SessionId } from '../group.ts';
 import { sessionLabel } from '../id.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import { momentText } from '../text/moment.ts';
+import { momentText } from '../text.ts';
 import type { Verdict, Verdicts } from '../verdict.ts';
 import {
   failureAdvice,

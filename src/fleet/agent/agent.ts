@@ -2,34 +2,35 @@
  * The agent of a machine: takes wishes for its free slots, does what signed orders say, tells of it, and renews its
  * leases. It may be killed at any moment: what it needs to go on lies on the disk, and the guard watches meanwhile.
  */
+
+import { join } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { errorText, fail, publicFailure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
-import { isGroupId } from '../../core/id.ts';
-import type { World } from '../../system/world.ts';
-import type { Entry, Lease, SlotLeases } from '../engine.ts';
-import { hostLabel, toGroupStream, toHostStream } from '../keys.ts';
-import { registerHost } from '../registry.ts';
+import { isGroupId, isSessionId } from '../../core/id.ts';
+import { groupPaths, groupsFolder } from '../../store/paths.ts';
+import type { Files, World } from '../../system/world.ts';
+import type { Entry, FleetEngine, Lease, SlotLeases } from '../engine.ts';
+import { hostLabel, toGroupStream, toHostStream } from '../engine.ts';
+import type { FleetPaths } from '../fleet-files.ts';
+import { isDrained, isLoginRefused, registerHost } from '../registry.ts';
 import { Verifier } from '../seal.ts';
 import {
   type HostAbilities,
   type HostChecks,
+  type HostEntry,
   packed,
   type SlotCommand,
   type ToGroup,
   type ToHost,
+  toHost,
   wireVersion,
 } from '../wire.ts';
 import { OrderedAttempt } from './attempt.ts';
-import { believed } from './believed.ts';
-import { burdenOf, isFull } from './burden.ts';
 import type { AgentContext } from './context.ts';
 import { Fence } from './guard.ts';
-import { readLeases, writeLeases } from './lease-file.ts';
-import { SaidOfHost } from './said-of-host.ts';
+import { readLeases, uptimeMs, writeLeases } from './lease-file.ts';
 import { Slot, type SlotRecord } from './slot.ts';
-import { removeGroup, sweep } from './sweep.ts';
-import { uptimeMs } from './uptime.ts';
 
 const takeMs = 1_000;
 /** Renewals in the time of one lease. */
@@ -471,3 +472,113 @@ export class Agent {
 }
 
 const noSlot = fail('other-host', 'The machine has given the slot back before the order came.', '').failure;
+
+// What a machine takes for the word of a runner.
+
+/** `bytes` as they were unsealed, null = they could not be. A text is the end of a sentence that says why not. */
+export function believed(bytes: Uint8Array | null, stream: string, verifier: Verifier): ToHost | string {
+  if (bytes === null) return 'it is not sealed with the key of the fleet';
+  const text = verifier.verify(stream, bytes);
+  if (text === null) return 'no runner that this machine accepts has signed it';
+  const message = toHost.safeParse(jsonOf(text));
+  return message.success ? message.data : 'this version does not understand it';
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+// How busy and how full this machine is.
+
+/** As for a session that starts where its group runs. */
+const diskBytesMin = 500_000_000;
+
+/** It would take one wish after another, and could start none of them. */
+export function isFull(files: Files, { folder }: FleetPaths): boolean {
+  return files.freeBytes(folder) < diskBytesMin;
+}
+
+/** What it tells of that. */
+export function burdenOf(files: Files, paths: FleetPaths): Pick<HostEntry, 'isFull' | 'freeDiskBytes' | 'load'> {
+  const load = Number.parseFloat(files.readText('/proc/loadavg') ?? '');
+  return {
+    ...(isFull(files, paths) ? { isFull: true } : {}),
+    freeDiskBytes: files.freeBytes(paths.folder),
+    ...(Number.isFinite(load) ? { load } : {}),
+  };
+}
+
+// What people and runners have said of this machine: that it is drained, or that its login was refused.
+
+export class SaidOfHost {
+  readonly #engine: FleetEngine;
+  readonly #name: string;
+  #isDrained = false;
+  #isLoginRefused = false;
+  #isInDoubt = false;
+
+  constructor(engine: FleetEngine, name: string) {
+    this.#engine = engine;
+    this.#name = name;
+  }
+
+  get isDrained(): boolean {
+    return this.#isDrained;
+  }
+
+  get takesNew(): boolean {
+    return !this.#isDrained && !this.#isLoginRefused;
+  }
+
+  /** Something may have been said just now: it is asked for before anything new is taken. */
+  doubt(): void {
+    this.#isInDoubt = true;
+  }
+
+  async askInDoubt(abilities: HostAbilities | undefined): Promise<void> {
+    if (this.#isInDoubt) await this.ask(abilities);
+  }
+
+  /** `abilities`: as they are now. Without an answer it is as it was, but for a login. */
+  async ask(abilities: HostAbilities | undefined): Promise<void> {
+    this.#isInDoubt = false;
+    const drained = await isDrained(this.#engine, this.#name);
+    if (drained.ok) this.#isDrained = drained.value;
+    this.#isLoginRefused = await isLoginRefused(this.#engine, this.#name, abilities);
+  }
+}
+
+// What sessions of others left on this machine, removed when none of them came back for long.
+
+const keptMs = 14 * 24 * 60 * 60_000;
+
+/** `inUse`: folders of sessions that hold a slot. Their worktrees are kept so long for a next attempt. */
+export function sweep({ files, clock }: World, fleet: FleetPaths, inUse: ReadonlySet<string>): void {
+  for (const groupId of files.list(groupsFolder(fleet.work))) {
+    if (!isGroupId(groupId)) continue;
+    const group = groupPaths(fleet.work, groupId as GroupId);
+    const isKept = (folder: string): boolean => {
+      const orderedAtMs = files.info(join(folder, 'order.json'))?.mtimeMs ?? 0;
+      return inUse.has(folder) || Math.abs(clock.now() - orderedAtMs) < keptMs;
+    };
+    const folders = files
+      .list(group.sessions)
+      .filter(isSessionId)
+      .map((name) => `${group.sessions}/${name}`);
+    const kept = folders.filter(isKept);
+    for (const folder of folders) if (!kept.includes(folder)) files.remove(folder);
+    if (kept.length === 0) removeGroup(files, fleet, groupId as GroupId);
+  }
+}
+
+/** All that is here of it, whether it is in use or not. */
+export function removeGroup(files: Files, fleet: FleetPaths, groupId: GroupId): void {
+  for (const name of files.list(fleet.repositories)) {
+    if (name.endsWith(`-${groupId}`)) files.remove(join(fleet.repositories, name));
+  }
+  files.remove(groupPaths(fleet.work, groupId).folder);
+}

@@ -18,12 +18,11 @@ import type { AttemptNews, SlotCommand } from '../wire.ts';
 import { snapshotWork } from './checkpoint.ts';
 import type { AgentContext } from './context.ts';
 import { fencedNote } from './guard.ts';
-import { isOver } from './lease-file.ts';
+import { isOver, uptimeMs } from './lease-file.ts';
 import { chunkBytes, Outbox } from './outbox.ts';
 import { type AttemptWork, prepareAttempt, recallWork } from './prepare.ts';
 import { ignoredResumeFiles } from './resume-files.ts';
 import type { Slot } from './slot.ts';
-import { uptimeMs } from './uptime.ts';
 
 /** Between two checkpoints; a large repository takes its time for one. */
 const checkpointGapMs = 10_000;

@@ -10,8 +10,7 @@ import { isSame, type Snapshot, snapshotOf } from '../../git/worktrees/snapshot.
 import type { FileInfo, Files } from '../../system/world.ts';
 import { fitsBlob } from '../redis.ts';
 import { type Parcel, type ParcelFile, slugPlaceholder } from '../wire.ts';
-import { type Places, takeOut } from './lay-out.ts';
-import { filesIn, isOwn, textOf } from './own-files.ts';
+import { filesIn, isOwn, type Places, takeOut, textOf } from './lay-out.ts';
 import { inWorktree } from './resume-files.ts';
 
 /** Bytes that a byte becomes on its way. */

@@ -8,8 +8,7 @@ import type { Git } from '../../git/git.ts';
 import type { World } from '../../system/world.ts';
 import type { LocalHost } from '../../worker/local-host.ts';
 import type { FleetEngine } from '../engine.ts';
-import type { HostConfig } from '../fleet-files.ts';
-import type { FleetPaths } from '../fleet-paths.ts';
+import type { FleetPaths, HostConfig } from '../fleet-files.ts';
 
 export interface ChosenProgram {
   /** Absolute path. */

@@ -9,9 +9,8 @@ import { isGroupId, isSessionId } from '../../core/id.ts';
 import { groupPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import { LocalHost } from '../../worker/local-host.ts';
-import { type FleetPaths, fleetPaths } from '../fleet-paths.ts';
-import { type AttemptLease, isOver, noteGuard, readLeases } from './lease-file.ts';
-import { uptimeMs } from './uptime.ts';
+import { type FleetPaths, fleetPaths } from '../fleet-files.ts';
+import { type AttemptLease, isOver, noteGuard, readLeases, uptimeMs } from './lease-file.ts';
 
 const lookMs = 500;
 const againMs = 2_000;

@@ -1,8 +1,7 @@
 /** What agent and guard tell each other by files: which attempts may run until when, and that somebody watches. */
 import { fields, isNumber, isText, listOf } from '../../store/shape.ts';
-import type { World } from '../../system/world.ts';
-import type { FleetPaths } from '../fleet-paths.ts';
-import { uptimeMs } from './uptime.ts';
+import type { Files, World } from '../../system/world.ts';
+import type { FleetPaths } from '../fleet-files.ts';
 
 export interface AttemptLease {
   readonly attemptId: string;
@@ -69,4 +68,13 @@ function readJson(text: string | null): unknown {
   } catch {
     return null;
   }
+}
+
+// Time since the machine was started. It goes on while the machine sleeps, and nobody sets it.
+
+/** Milliseconds. Throws where the system does not tell: a machine of a fleet runs Linux. */
+export function uptimeMs(files: Pick<Files, 'readText'>): number {
+  const seconds = Number(files.readText('/proc/uptime')?.split(' ')[0]);
+  if (!Number.isFinite(seconds)) throw new Error('The system does not tell in /proc/uptime since when it runs');
+  return Math.round(seconds * 1_000);
 }

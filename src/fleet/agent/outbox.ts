@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Result } from '../../core/failure.ts';
 import type { AppendFile, World } from '../../system/world.ts';
 import type { FleetEngine } from '../engine.ts';
-import { toGroupStream } from '../keys.ts';
+import { toGroupStream } from '../engine.ts';
 import { blobOf, fitsBlob } from '../redis.ts';
 import { type AttemptNews, type Blob, packed, type ToGroup } from '../wire.ts';
 

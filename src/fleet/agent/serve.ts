@@ -5,17 +5,15 @@ import { ownCommand } from '../../system/own-program.ts';
 import type { World } from '../../system/world.ts';
 import { LocalHost } from '../../worker/local-host.ts';
 import type { FleetEngine, OpenEngine } from '../engine.ts';
-import { type HostConfig, readHost } from '../fleet-files.ts';
-import { fleetPaths } from '../fleet-paths.ts';
+import { fleetPaths, type HostConfig, readHost } from '../fleet-files.ts';
 import { loginNames } from '../login-files.ts';
 import { FleetRedis } from '../redis.ts';
 import { listHosts } from '../registry.ts';
 import { type HostChecks, wireVersion } from '../wire.ts';
 import { Agent, type AgentAbilities } from './agent.ts';
 import type { AgentContext, ChosenProgram } from './context.ts';
-import { isGuarded } from './lease-file.ts';
+import { isGuarded, uptimeMs } from './lease-file.ts';
 import { loginKey } from './login.ts';
-import { uptimeMs } from './uptime.ts';
 
 export interface ServeOptions {
   /** The data root. */

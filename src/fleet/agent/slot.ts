@@ -9,7 +9,7 @@ import type { GroupId, SessionId } from '../../core/group.ts';
 import { isGroupId, isSessionId } from '../../core/id.ts';
 import { groupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
-import type { FleetPaths } from '../fleet-paths.ts';
+import type { FleetPaths } from '../fleet-files.ts';
 import { order, processIdentity } from '../wire.ts';
 
 const record = z.object({

@@ -12,7 +12,7 @@ import type { SessionPaths } from '../../store/paths.ts';
 import { fields, isFlag, isText, parseJson } from '../../store/shape.ts';
 import type { World } from '../../system/world.ts';
 import type { FleetEngine } from '../engine.ts';
-import type { FleetPaths } from '../fleet-paths.ts';
+import type { FleetPaths } from '../fleet-files.ts';
 import type { Blob, Order, ShippedWork } from '../wire.ts';
 
 export interface RemoteWorktree {

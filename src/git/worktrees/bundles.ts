@@ -2,8 +2,7 @@
 import { join } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../git.ts';
-import { askOwn, longTimeoutMs, refusal, runOwn } from '../run-git.ts';
-import { together } from '../together.ts';
+import { askOwn, longTimeoutMs, refusal, runOwn, together } from '../run-git.ts';
 
 const long = { timeoutMs: longTimeoutMs };
 

@@ -1,8 +1,13 @@
 /** Makes the worktree of a session step by step, and takes back what a step that failed or a crash left of it. */
 import { join, relative } from 'node:path';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { World } from '../../system/world.ts';
+import type { Remade, Workspace } from '../../core/group.ts';
+import { fields, isText, listOf, oneOf, optional, parseJson } from '../../store/shape.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+import type { Files, World } from '../../system/world.ts';
 import type { Git } from '../git.ts';
+import { syncDisks } from '../leftover-files.ts';
 import { isOurFile } from '../our-files.ts';
 import { findRepository } from '../repository.ts';
 import {
@@ -15,17 +20,7 @@ import {
   refusal,
   runOwn,
 } from '../run-git.ts';
-import { syncDisks } from '../sync-disks.ts';
-import { addFolder, dropBlankBranch, forgetFolder, registrationOf } from './registration.ts';
 import { repositoryDir } from './scratch.ts';
-import {
-  type MadeWorkspace,
-  remadeNow,
-  type WorkspaceIntent,
-  type WorkspacePlan,
-  workspaceOf,
-  writeIntent,
-} from './workspace-intent.ts';
 
 /** Names are taken only by people and by other groups of the same slug; far fewer than this. */
 const namesMax = 1000;
@@ -370,4 +365,184 @@ function worktreeNotes({ world: { files } }: Git, path: string): string[] {
   if (names.length === 0) return [];
   const which = names.length === 1 ? `The submodule ${nameFiles(names)} is` : `The submodules ${nameFiles(names)} are`;
   return [`${which} empty in the worktree; a set-up command can fill it: git submodule update --init`];
+}
+
+// The folder of a worktree and what the repository knows of it: added, found, forgotten without losing a commit.
+
+/** Checks the existing branch out in a new folder at the absolute path. Fails with `worktree-failed`. */
+export async function addFolder(git: Git, cwd: string, path: string, branch: string): Promise<Result<void>> {
+  const args = ['worktree', 'add', '--quiet', '--', path, branch];
+  const added = await askOwn(git, cwd, args, { timeoutMs: longTimeoutMs });
+  if (!added.ok) return added;
+  if (added.value.exitCode === 0) return ok(undefined);
+  if (!/missing but already registered/.test(added.value.stderr)) return refusal(args, added.value);
+  // A worktree of that path was there once.
+  const entry = await registrationOf(git, cwd, path);
+  if (!entry.ok) return entry;
+  const gone = await forgetFolder(git, cwd, path, branch, entry.value);
+  if (!gone.ok) return gone;
+  const again = await runOwn(git, cwd, args, { timeoutMs: longTimeoutMs });
+  return again.ok ? ok(undefined) : again;
+}
+
+/** A branch that a power cut left as a file of nothing, as git before 2.36 lets it: it is in the way. */
+export function dropBlankBranch({ world }: Git, { repository, branch }: { repository: string; branch: string }): void {
+  const path = join(repository, 'refs', 'heads', branch);
+  const info = world.files.entryKind(path) === 'file' ? world.files.info(path) : null;
+  if (info?.size === 0) world.files.remove(path);
+}
+
+export interface Registration {
+  /** Full id of the commit that is checked out in it. */
+  readonly head?: string;
+  /** Without `refs/heads/`; absent when a commit is checked out by itself. */
+  readonly branch?: string;
+  /** Somebody locked it; the reason, which may be empty. */
+  readonly lock?: string;
+}
+
+/** What the repository knows of a worktree at the real path; null when it knows nothing. */
+export async function registrationOf(git: Git, cwd: string, path: string): Promise<Result<Registration | null>> {
+  const listed = await runOwn(git, cwd, ['worktree', 'list', '--porcelain', '-z']);
+  if (!listed.ok) return listed;
+  const entries = listed.value.split('\0\0').map((entry) => entry.split('\0'));
+  const fields = entries.find((entry) => entry.includes(`worktree ${path}`));
+  if (fields === undefined) return ok(null);
+  const after = (start: string): string | undefined =>
+    fields.find((field) => field.startsWith(start))?.slice(start.length);
+  const head = after('HEAD ');
+  const branch = after('branch refs/heads/');
+  const lock = fields.includes('locked') ? '' : after('locked ');
+  return ok({
+    ...(head === undefined || /^0+$/.test(head) ? {} : { head }),
+    ...defined({ branch }),
+    // So git itself locks what it is making; it stays when that git was killed.
+    ...(lock === undefined || lock === 'initializing' ? {} : { lock }),
+  });
+}
+
+/**
+ * Makes the repository forget this one worktree (`git worktree prune` would also forget those of the user's on a disk
+ * that is away) and removes its folder. A commit that was checked out in it and is on no branch gets one of a name that
+ * begins with `branch`. Fails with `worktree-failed`.
+ */
+export async function forgetFolder(
+  git: Git,
+  cwd: string,
+  path: string,
+  branch: string,
+  entry: Registration | null,
+): Promise<Result<void>> {
+  if (entry === null) return ok(undefined);
+  const kept = entry.head === undefined ? ok(undefined) : await keepAside(git, cwd, branch, entry.head);
+  if (!kept.ok) return kept;
+  const gone = await runOwn(git, cwd, ['worktree', 'remove', '--force', '--force', '--', path]);
+  if (gone.ok) return ok(undefined);
+  // A git that was told to end takes back by itself what it was making, maybe just now.
+  const left = await registrationOf(git, cwd, path);
+  return left.ok && left.value === null ? ok(undefined) : gone;
+}
+
+async function keepAside(git: Git, cwd: string, branch: string, head: string): Promise<Result<void>> {
+  const there = await commitOf(git, cwd, head);
+  if (!there.ok) return there;
+  if (there.value === null) return ok(undefined);
+  const counted = await runOwn(git, cwd, ['rev-list', '--count', head, '--not', '--branches', '--tags', '--remotes']);
+  if (!counted.ok) return counted;
+  if (counted.value.trim() === '0') return ok(undefined);
+  const name = `refs/heads/${branch}-${head.slice(0, 12)}`;
+  const kept = await runOwn(git, cwd, ['update-ref', '-m', 'branch: kept by claude-code-agent', name, head]);
+  return kept.ok ? ok(undefined) : kept;
+}
+
+// * What a worktree is to be, and the file that says which one a session has or is about to get: by it what a
+// crash left is put right.
+
+export interface WorkspacePlan {
+  /** Absolute real path of the project, a folder in a worktree of the repository. */
+  readonly projectPath: string;
+  /** As in SessionDefinition. */
+  readonly repository: string;
+  /** Where the worktree is to be; its parent folder exists. */
+  readonly path: string;
+  /** The wanted name, without `refs/heads/`. */
+  readonly branch: string;
+  /** JSON file that says what is being made, written before anything is. */
+  readonly intentFile: string;
+  /** Where a session without parents begins; absent = what is checked out in the project. */
+  readonly base?: string;
+  /** Commits to begin from: the first is checked out, the others are merged. */
+  readonly parents: readonly string[];
+  /** The session has worked in one before, so a new one is none that it knows. */
+  readonly isKnown?: boolean;
+}
+
+export interface MadeWorkspace {
+  readonly workspace: Workspace;
+  /** Sentences for people. */
+  readonly notes: readonly string[];
+  /** True when this call made the folder: ignored files and what set-up makes are not in it yet. */
+  readonly isNew: boolean;
+}
+
+const states = ['making', 'made', 'restoring'] as const;
+
+export interface WorkspaceIntent {
+  /**
+   * `making`: nobody has worked in it yet, so what is there of it can go. `restoring`: the branch holds work, the
+   * folder is being filled from it again.
+   */
+  readonly state: (typeof states)[number];
+  readonly repository: string;
+  readonly path: string;
+  readonly folder: string;
+  readonly branch: string;
+  /** Full id of the commit the branch begins from. */
+  readonly base: string;
+  readonly target?: string;
+  /** As in the plan. */
+  readonly parents: readonly string[];
+  /** As in Workspace: kept here as well, because a crash may come before anybody was told. */
+  readonly remade?: Remade;
+}
+
+const isIntent = fields({
+  state: oneOf(states),
+  repository: isText,
+  path: isText,
+  folder: isText,
+  branch: isText,
+  base: isText,
+  target: optional(isText),
+  parents: listOf(isText),
+  remade: optional(fields({ at: isText, from: oneOf(['branch', 'base'] as const) })),
+});
+
+const bytesMax = 1024 * 1024;
+
+/** Null when there is none, or none that can be understood. */
+export function readIntent(files: Files, path: string): WorkspaceIntent | null {
+  if (files.info(path)?.kind !== 'file') return null;
+  const value = parseJson(new TextDecoder().decode(files.readBytes(path, 0, bytesMax)));
+  return isIntent(value) ? (value as WorkspaceIntent) : null;
+}
+
+/** Durable when it returns. Fails with `write-failed`. */
+export function writeIntent(files: Files, path: string, intent: WorkspaceIntent): Result<void> {
+  try {
+    files.writeAtomic(path, `${JSON.stringify({ version: 1, ...intent }, null, 2)}\n`, { durable: true });
+    return ok(undefined);
+  } catch (error) {
+    return { ok: false, failure: systemFailure(path, error) };
+  }
+}
+
+export function workspaceOf(intent: WorkspaceIntent): Workspace {
+  const { path, folder, repository, branch, base, target, remade } = intent;
+  const optionalFields = defined({ target, remade });
+  return { path, folder, repository, branch, base, ...optionalFields };
+}
+
+export function remadeNow({ world }: Git, from: Remade['from']): Remade {
+  return { at: new Date(world.clock.now()).toISOString(), from };
 }

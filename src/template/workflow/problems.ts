@@ -1,6 +1,6 @@
 /** What is wrong with a workflow file: collected once each, however many sessions of a matrix meet it. */
 import { quoted } from '../../core/id.ts';
-import { joiners, unsafeCharacters, widthless } from '../../core/text/unsafe-text.ts';
+import { joiners, unsafeCharacters, widthless } from '../../core/text.ts';
 import type { Problem, YamlPath, YamlText } from '../../store/yaml-text.ts';
 import { nearest } from '../nearest.ts';
 

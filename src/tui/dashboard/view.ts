@@ -7,8 +7,8 @@ import type { Verdicts } from '../../core/verdict.ts';
 import { formatDuration, formatMoment, type Tone } from '../../view/format.ts';
 import type { LiveView } from '../../view/reporter.ts';
 import type { Line } from '../../view/transcript/line.ts';
-import type { AttemptNote, AttemptNotes } from './attempts.ts';
 import type { Glyphs } from './glyphs.ts';
+import type { AttemptNote, AttemptNotes } from './timeline.ts';
 import { type Pace, type Span, spanOf } from './timeline.ts';
 
 /** Who runs the group, as far as it can be seen from here. */

@@ -144,7 +144,7 @@ export class Acceptance {
     const { definition } = record;
     const { carryBack, copiesOf } = await import('../prepare/handover.ts');
     const { commitWork } = await import('../../git/commit.ts');
-    const { syncDisks } = await import('../../git/sync-disks.ts');
+    const { syncDisks } = await import('../../git/leftover-files.ts');
     const { commitMessage } = await import('./commit-message.ts');
     const { settled, fresh, troubles, homeless } = await carryBack(git, copiesOf(record, paths, workspace));
     for (const message of [...troubles, ...homeless]) this.#warnings.push({ code: 'workspace', message });
@@ -167,7 +167,7 @@ export class Acceptance {
     const { git, record, paths } = this.#options;
     const before = record.definition.expectChanges ? this.#world.files.readText(paths.before) : null;
     if (before === null) return;
-    const { fingerprint } = await import('../../git/fingerprint.ts');
+    const { fingerprint } = await import('../../git/leftover-files.ts');
     const now = await fingerprint(git, record.definition.projectPath);
     if (now.ok && now.value === before) this.#warnings.push(noChanges);
   }

@@ -61,7 +61,7 @@ export function createWorkplaces(world: World, git: Git, slots: CommandSlots): W
 async function noteBefore(world: World, git: Git, { record, paths }: WorkplaceInput): Promise<void> {
   const { expectChanges, repository, projectPath } = record.definition;
   if (!expectChanges || repository === undefined || world.files.info(paths.before) !== null) return;
-  const { fingerprint } = await import('../../git/fingerprint.ts');
+  const { fingerprint } = await import('../../git/leftover-files.ts');
   const before = await fingerprint(git, projectPath);
   // Nobody can say then whether anything changed, which is no reason not to work.
   if (before.ok) world.files.writeAtomic(paths.before, before.value);

@@ -1,8 +1,8 @@
 /** The engine and the machines of a fleet, made up: what they are told is noted, what they say is said by the test. */
 import { ok } from '../../../src/core/failure.ts';
 import type { WishPlace } from '../../../src/fleet/engine.ts';
+import { labelsOf } from '../../../src/fleet/engine.ts';
 import type { FleetLink } from '../../../src/fleet/engine-link.ts';
-import { labelsOf } from '../../../src/fleet/keys.ts';
 import type { RegisteredHost } from '../../../src/fleet/registry.ts';
 import {
   type HostAbilities,

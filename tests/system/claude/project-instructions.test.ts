@@ -5,7 +5,7 @@
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import { userMessage } from '../../../src/claude/control.ts';
-import { projectInstructions } from '../../../src/claude/launch/project-instructions.ts';
+import { projectInstructions } from '../../../src/claude/launch/project-settings.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from '../../support/claude/rig.ts';
 import { sampled } from '../../support/long.ts';

@@ -1,6 +1,6 @@
 /** Promise: each key of the help page does what it says there, pressed in a real terminal; so does the mouse. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
-import { helpEntries } from '../../../src/tui/dashboard/help.ts';
+import { helpEntries } from '../../../src/tui/dashboard/frame.ts';
 import { launcher } from '../../support/cli/user.ts';
 import { type CockpitGroup, makeCockpitGroup } from '../../support/cockpit-group.ts';
 import { key, type TerminalWish, TestTerminal } from '../../support/terminal.ts';

@@ -17,7 +17,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import { startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { claudeBinary } from '../../support/claude-binary.ts';

@@ -15,8 +15,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { EventCommands } from '../../../src/app/event-commands.ts';
-import { createRunHooks } from '../../../src/app/run-hooks.ts';
+import { createRunHooks, EventCommands } from '../../../src/app/event-commands.ts';
 import type { Context } from '../../../src/cli/context.ts';
 import { notify } from '../../../src/cli/notify.ts';
 import type { Output } from '../../../src/cli/output.ts';

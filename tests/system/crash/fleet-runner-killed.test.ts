@@ -5,7 +5,7 @@
  */
 import { afterEach, expect, test } from 'bun:test';
 import { readdirSync } from 'node:fs';
-import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import type { RehearsalScript } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { modelOfKnownPrice } from '../../support/claude/rig.ts';

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { unitText } from '../../../src/app/fleet/agent-service.ts';
-import { aclLine } from '../../../src/app/fleet/redis-check.ts';
+import { aclLine } from '../../../src/app/fleet/host-checks.ts';
 import { parseJoinLine } from '../../../src/fleet/join-line.ts';
 import { User } from '../../support/cli/user.ts';
 import { packageRoot } from '../../support/cli.ts';

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import { drainHost, listHosts, type RegisteredHost, registerHost, resumeHost } from '../../../src/fleet/registry.ts';
 import { newFleetKeys, Signer } from '../../../src/fleet/seal.ts';
 import { type Parcel, wireVersion } from '../../../src/fleet/wire.ts';

@@ -1,7 +1,6 @@
 /** Promises: a wish is granted once, held by its token alone, and never done again by BullMQ itself. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { Leases } from '../../../src/fleet/leases.ts';
-import { FleetRedis } from '../../../src/fleet/redis.ts';
+import { FleetRedis, Leases } from '../../../src/fleet/redis.ts';
 import { newFleetKeys } from '../../../src/fleet/seal.ts';
 import type { Wish } from '../../../src/fleet/wire.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';

@@ -2,9 +2,8 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isOver, readLeases, writeLeases } from '../../../src/fleet/agent/lease-file.ts';
-import { uptimeMs } from '../../../src/fleet/agent/uptime.ts';
-import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import { isOver, readLeases, uptimeMs, writeLeases } from '../../../src/fleet/agent/lease-file.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import { FleetRig, isAlive, world } from '../../support/fleet-rig.ts';
 import { hasRedis } from '../../support/redis-server.ts';
 import { until, unwrap } from '../../support/system/rig.ts';

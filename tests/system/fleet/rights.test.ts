@@ -4,11 +4,10 @@
  * Not covered: what such a thief can destroy, which is all of the fleet's keys.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { aclLine } from '../../../src/app/fleet/redis-check.ts';
+import { aclLine } from '../../../src/app/fleet/host-checks.ts';
 import type { Result } from '../../../src/core/failure.ts';
-import { toHostStream } from '../../../src/fleet/keys.ts';
-import { Leases } from '../../../src/fleet/leases.ts';
-import { FleetRedis } from '../../../src/fleet/redis.ts';
+import { toHostStream } from '../../../src/fleet/engine.ts';
+import { FleetRedis, Leases } from '../../../src/fleet/redis.ts';
 import { drainHost, forgetHost, listHosts, registerHost, resumeHost } from '../../../src/fleet/registry.ts';
 import { newFleetKeys } from '../../../src/fleet/seal.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readProgress } from '../../../src/app/watch/live-view.ts';
-import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import { listHosts, resumeHost, takesNew } from '../../../src/fleet/registry.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { until } from '../../support/cli.ts';

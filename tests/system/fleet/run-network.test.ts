@@ -5,9 +5,8 @@
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { attemptMark } from '../../../src/claude/launch/environment.ts';
-import { readLeases } from '../../../src/fleet/agent/lease-file.ts';
-import { uptimeMs } from '../../../src/fleet/agent/uptime.ts';
-import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import { readLeases, uptimeMs } from '../../../src/fleet/agent/lease-file.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { expectServed } from '../../support/books.ts';

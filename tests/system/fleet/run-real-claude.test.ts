@@ -8,7 +8,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { roundUsd } from '../../../src/core/group.ts';
 import type { GroupProgress } from '../../../src/core/progress.ts';
-import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import { blocksOf, type Message } from '../../../src/rehearsal/conversation.ts';
 import type { RehearsalScript } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Attempt } from '../../../src/core/session-state.ts';
-import { Leases } from '../../../src/fleet/leases.ts';
+import { Leases } from '../../../src/fleet/redis.ts';
 import { drainHost } from '../../../src/fleet/registry.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { packageRoot } from '../../support/cli.ts';

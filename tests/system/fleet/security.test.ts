@@ -6,11 +6,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readHost } from '../../../src/fleet/fleet-files.ts';
-import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
-import { toGroupStream, toHostStream } from '../../../src/fleet/keys.ts';
-import { Leases } from '../../../src/fleet/leases.ts';
-import { FleetRedis } from '../../../src/fleet/redis.ts';
+import { toGroupStream, toHostStream } from '../../../src/fleet/engine.ts';
+import { fleetPaths, readHost } from '../../../src/fleet/fleet-files.ts';
+import { FleetRedis, Leases } from '../../../src/fleet/redis.ts';
 import { newFleetKeys, Signer } from '../../../src/fleet/seal.ts';
 import { order, wireVersion } from '../../../src/fleet/wire.ts';
 import { sid } from '../../support/core-events.ts';

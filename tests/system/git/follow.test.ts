@@ -16,8 +16,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { followBranch } from '../../../src/git/follow.ts';
 import type { Git } from '../../../src/git/git.ts';
+import { followBranch } from '../../../src/git/move-refs.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import type { World } from '../../../src/system/world.ts';
 import { git, Repository } from '../../support/git/repository.ts';

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { runningSetup } from '../../../src/app/watch/set-up.ts';
+import { runningSetup } from '../../../src/app/watch/live-view.ts';
 import type { SessionRecord } from '../../../src/core/session-state.ts';
 import { until } from '../../support/cli.ts';
 import { removeGroup } from '../../support/crash-rig.ts';

@@ -1,6 +1,6 @@
 /** F5. Promises: of a worker whose runner is gone nobody says that it has ended who cannot see it. */
 import { expect, test } from 'bun:test';
-import { leftWorker } from '../../../src/app/watch/left-worker.ts';
+import { leftWorker } from '../../../src/app/watch/live-view.ts';
 import type { Attempt } from '../../../src/core/session-state.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 

@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test';
 import type { WriteStream } from 'node:tty';
 import { Terminal } from '@xterm/headless';
-import { whileBusy } from '../../../src/app/busy.ts';
+import { whileBusy } from '../../../src/app/live-runner.ts';
 import { createOutput } from '../../../src/cli/output.ts';
 import type { World } from '../../../src/system/world.ts';
 

@@ -1,9 +1,8 @@
 /** Promises: what the dashboard says of a key is gone after a while, also when nothing else happens, or is replaced. */
 import { expect, test } from 'bun:test';
 import type { Context } from '../../../src/cli/context.ts';
-import { Dashboard } from '../../../src/cli/dashboard/dashboard.ts';
+import { Dashboard, Toasts } from '../../../src/cli/dashboard/dashboard.ts';
 import { Notes, type Source } from '../../../src/cli/dashboard/source.ts';
-import { Toasts } from '../../../src/cli/dashboard/toasts.ts';
 import type { EventBody } from '../../../src/core/event.ts';
 import { verdictsAtRest } from '../../../src/core/plan/verdicts.ts';
 import { groupPaths } from '../../../src/store/paths.ts';

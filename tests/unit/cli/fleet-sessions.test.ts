@@ -126,8 +126,8 @@ test('all that shows a group tells on which machines its sessions work, and what
 
 test('what host forget books for a machine is spent, and marked as an estimate', async () => {
   await storeWork();
-  const { bookHeld, heldBy } = await import('../../../src/app/fleet/held-money.ts');
-  const { createPlace } = await import('../../../src/app/own-place.ts');
+  const { bookHeld, heldBy } = await import('../../../src/app/fleet/forget-host.ts');
+  const { createPlace } = await import('../../../src/app/place.ts');
   const place = createPlace({ env: user.env, cwd: () => user.folder, note: () => {} });
   expect(heldBy(place, user.data, 'gpu1')).toEqual([]);
   const [held] = heldBy(place, user.data, 'gpu2');

@@ -1,7 +1,7 @@
 /** Promises: our part of a pull request's text replaces itself and nothing else, and what a model wrote stays text. */
 import { expect, test } from 'bun:test';
 import type { MergeItem } from '../../../src/app/delivery/merge-items.ts';
-import { proposalSection, proposalTitle, withSection } from '../../../src/app/delivery/proposal-text.ts';
+import { proposalSection, proposalTitle, withSection } from '../../../src/app/delivery/pull-request.ts';
 import type { GroupState } from '../../../src/core/state.ts';
 import { CoreLog, sessionDefinition, sid } from '../../support/core-events.ts';
 import { fc } from '../../support/property.ts';

@@ -3,7 +3,7 @@
  * second time changes nothing.
  */
 import { describe, expect, test } from 'bun:test';
-import { withMember } from '../../../src/app/hooks/json-member.ts';
+import { withMember } from '../../../src/app/hooks/settings-file.ts';
 import { readBackCheck } from '../../../src/claude/launch/settings.ts';
 import { installedHooks, installHooks, uninstallHooks } from '../../../src/context/install.ts';
 import { contextNames } from '../../../src/core/group.ts';

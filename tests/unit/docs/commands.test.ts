@@ -6,7 +6,7 @@
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { helpEntries } from '../../../src/tui/dashboard/help.ts';
+import { helpEntries } from '../../../src/tui/dashboard/frame.ts';
 import { packageRoot } from '../../support/cli.ts';
 import { documents } from '../../support/docs/document.ts';
 import { parseCommand } from '../../support/parse-command.ts';

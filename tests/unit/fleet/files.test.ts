@@ -10,6 +10,7 @@ import { adviceText, shellWord } from '../../../src/core/advice.ts';
 import type { Result } from '../../../src/core/failure.ts';
 import {
   type FleetConfig,
+  fleetPaths,
   type HostConfig,
   readAdded,
   readFleet,
@@ -19,7 +20,6 @@ import {
   writeFleet,
   writeHost,
 } from '../../../src/fleet/fleet-files.ts';
-import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
 import { joinLine, parseJoinLine } from '../../../src/fleet/join-line.ts';
 import { loginNames, loginText, readLogin } from '../../../src/fleet/login-files.ts';
 import { newFleetKeys } from '../../../src/fleet/seal.ts';

@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GroupId } from '../../../src/core/group.ts';
 import { environmentFor, loginKey } from '../../../src/fleet/agent/login.ts';
-import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import type { Order } from '../../../src/fleet/wire.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';

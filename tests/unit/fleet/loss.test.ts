@@ -3,7 +3,7 @@
  * what was seen of it, or, where that cannot be believed, a whole lease later.
  */
 import { expect, test } from 'bun:test';
-import { LossClock } from '../../../src/fleet/loss.ts';
+import { LossClock } from '../../../src/fleet/fleet.ts';
 import { fc } from '../../support/core-check.ts';
 
 const leaseMs = 60_000;

@@ -4,7 +4,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { answerFirstRun } from '../../../src/claude/launch/first-run.ts';
 import type { Places } from '../../../src/fleet/agent/lay-out.ts';
-import { packSession } from '../../../src/fleet/pack.ts';
+import { packSession } from '../../../src/fleet/order.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { makeTempFolder } from '../../support/system/rig.ts';
 

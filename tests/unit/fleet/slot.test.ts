@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Slot, type SlotRecord } from '../../../src/fleet/agent/slot.ts';
-import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { groupId, sid } from '../../support/core-events.ts';
 import { makeTempFolder } from '../../support/system/rig.ts';

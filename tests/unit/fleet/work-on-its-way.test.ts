@@ -10,7 +10,7 @@ import { fail, ok } from '../../../src/core/failure.ts';
 import type { SessionId } from '../../../src/core/group.ts';
 import { layOutWork } from '../../../src/fleet/agent/worktree.ts';
 import type { BlobStore } from '../../../src/fleet/engine.ts';
-import { fleetPaths } from '../../../src/fleet/fleet-paths.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import { Mirror } from '../../../src/fleet/mirror.ts';
 import type { FleetRedis } from '../../../src/fleet/redis.ts';
 import { workRefs } from '../../../src/fleet/ship-work.ts';

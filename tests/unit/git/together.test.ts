@@ -6,8 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Git } from '../../../src/git/git.ts';
-import { identityOptions } from '../../../src/git/run-git.ts';
-import { together } from '../../../src/git/together.ts';
+import { identityOptions, together } from '../../../src/git/run-git.ts';
 import {
   checkWhole,
   keepingRef,

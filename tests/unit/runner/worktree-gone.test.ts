@@ -7,7 +7,7 @@ import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SessionDefinition } from '../../../src/core/group.ts';
 import { makeWorkspace } from '../../../src/git/worktrees/workspace.ts';
-import { readIntent } from '../../../src/git/worktrees/workspace-intent.ts';
+import { readIntent } from '../../../src/git/worktrees/workspace-make.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { type Invocation, resultLine } from '../../support/fake-claude-rig.ts';
 import { git, Repository } from '../../support/git/repository.ts';

@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test';
 import type { LiveSession } from '../../../src/core/progress.ts';
 import { colourStyle, plainStyle, type Style } from '../../../src/view/format.ts';
-import { createQuietReporter } from '../../../src/view/quiet-reporter.ts';
+import { createQuietReporter } from '../../../src/view/reporter.ts';
 import { createTextReporter } from '../../../src/view/text-reporter.ts';
 import {
   attemptId,

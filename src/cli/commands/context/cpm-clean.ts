@@ -1,7 +1,12 @@
 /** `cpm clean`: removes progress files of sessions that were given up. */
 import type { Command } from '@commander-js/extra-typings';
-import { chooseProgress, removalTrouble, removeProgress } from '../../../app/cpm/clean.ts';
-import { type ListedProgress, loadProgress } from '../../../app/cpm/progress-files.ts';
+import {
+  chooseProgress,
+  type ListedProgress,
+  loadProgress,
+  removalTrouble,
+  removeProgress,
+} from '../../../app/cpm/progress-files.ts';
 import { progressFolder } from '../../../context/cpm/state.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { plural } from '../../../view/format.ts';

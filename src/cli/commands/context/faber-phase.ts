@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { type Artifact, recordPhase } from '../../../app/faber/finish-phase.ts';
 import { noRunHere, ofWorkItem, projectHere, runHere, soundConfig } from '../../../app/faber/here.ts';
-import { beginPhase } from '../../../app/faber/pre-steps.ts';
+import { beginPhase } from '../../../app/faber/start-run.ts';
 import { tidyWorktrees } from '../../../app/faber/worktrees.ts';
 import { nextPhase, phasesCompleted } from '../../../context/faber/state.ts';
 import { workflowName } from '../../../context/faber/workflow-config.ts';

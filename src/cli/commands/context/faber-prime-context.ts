@@ -9,7 +9,7 @@ import {
   soundConfig,
   whoAsks,
 } from '../../../app/faber/here.ts';
-import { bashCharactersMax } from '../../../app/faber/pre-steps.ts';
+import { bashCharactersMax } from '../../../app/faber/start-run.ts';
 import { type Primed, primeContext } from '../../../context/faber/prime.ts';
 import { shippedFaber } from '../../../context/faber/shipped.ts';
 import { inProgress, isCompactionDue } from '../../../context/faber/state.ts';

@@ -2,9 +2,8 @@
 
 import { basename } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
-import { activate, activeNow, conflictWith } from '../../../app/faber/begin.ts';
 import { projectHere, runNamed, soundConfig, warnOfIgnored, whoAsks } from '../../../app/faber/here.ts';
-import { beginPhase } from '../../../app/faber/pre-steps.ts';
+import { activate, activeNow, beginPhase, conflictWith } from '../../../app/faber/start-run.ts';
 import { tidyWorktrees } from '../../../app/faber/worktrees.ts';
 import { runLines } from '../../../context/faber/prime.ts';
 import { beginSession, inProgress, isoTime, nextPhase } from '../../../context/faber/state.ts';
@@ -12,7 +11,7 @@ import { loadState, updateState } from '../../../context/faber/state-file.ts';
 import { workflowName } from '../../../context/faber/workflow-config.ts';
 import { advise } from '../../../core/advice.ts';
 import { fail, ok } from '../../../core/failure.ts';
-import { foreignText } from '../../../core/text/foreign-value.ts';
+import { foreignText } from '../../../core/text.ts';
 import { safeJson } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';

@@ -1,10 +1,16 @@
 /** `faber start`: begins a run for a work item and makes it the active one of this work tree, or of a new one. */
 import { basename } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
-import { activeNow, conflictWith } from '../../../app/faber/begin.ts';
 import { projectHere, soundConfig, warnOfIgnored } from '../../../app/faber/here.ts';
-import { beginPhase } from '../../../app/faber/pre-steps.ts';
-import { type NewRun, newRun, startBeside, startHere } from '../../../app/faber/start-run.ts';
+import {
+  activeNow,
+  beginPhase,
+  conflictWith,
+  type NewRun,
+  newRun,
+  startBeside,
+  startHere,
+} from '../../../app/faber/start-run.ts';
 import { tidyWorktrees } from '../../../app/faber/worktrees.ts';
 import type { FaberProject } from '../../../context/faber/project.ts';
 import { fail, ok } from '../../../core/failure.ts';

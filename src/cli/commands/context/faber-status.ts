@@ -15,7 +15,7 @@ import { currentSession, isSessionOpen, nextPhase, partOf, phasesCompleted } fro
 import { loadState } from '../../../context/faber/state-file.ts';
 import { workflowName } from '../../../context/faber/workflow-config.ts';
 import { ok } from '../../../core/failure.ts';
-import { foreignText } from '../../../core/text/foreign-value.ts';
+import { foreignText } from '../../../core/text.ts';
 import { formatTable } from '../../../view/format.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';

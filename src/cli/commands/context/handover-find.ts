@@ -1,7 +1,7 @@
 /** `handover find`: the project that a session worked on; its id alone on stdout. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { handoverRoot } from '../../../app/handover/root.ts';
+import { handoverRoot } from '../../../app/handover/init-project.ts';
 import { findBySession } from '../../../context/handover/find.ts';
 import { findProjects } from '../../../context/handover/projects.ts';
 import { sessionIdPattern } from '../../../context/handover/resume-file.ts';

@@ -2,8 +2,7 @@
 
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
-import { initProject } from '../../../app/handover/init-project.ts';
-import { handoverRoot } from '../../../app/handover/root.ts';
+import { handoverRoot, initProject } from '../../../app/handover/init-project.ts';
 import { handoverConfig, planningFolder, resumeFileName } from '../../../context/handover/projects.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';

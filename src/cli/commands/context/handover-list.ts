@@ -1,7 +1,7 @@
 /** `handover list`: the projects of a folder, the one that was updated last first. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { handoverRoot } from '../../../app/handover/root.ts';
+import { handoverRoot } from '../../../app/handover/init-project.ts';
 import { findProjects, type HandoverProject } from '../../../context/handover/projects.ts';
 import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';

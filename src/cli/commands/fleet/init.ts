@@ -3,8 +3,8 @@
  * alone on stdout.
  */
 import type { Command } from '@commander-js/extra-typings';
-import { whileBusy } from '../../../app/busy.ts';
 import { type FleetOptions, type MadeFleet, makeFleet } from '../../../app/fleet/init.ts';
+import { whileBusy } from '../../../app/live-runner.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { formatDuration } from '../../../view/format.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';

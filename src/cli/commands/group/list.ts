@@ -2,7 +2,7 @@
 
 import { type Command, Option } from '@commander-js/extra-typings';
 import { type GroupListing, listGroups } from '../../../app/groups.ts';
-import { presentGroup } from '../../../app/watch/present-group.ts';
+import { presentGroup } from '../../../app/watch/live-view.ts';
 import { commandText } from '../../../core/advice.ts';
 import { describeFailure, type Failure, ok, publicFailure } from '../../../core/failure.ts';
 import { activeGroupStatuses, groupStatuses } from '../../../core/status.ts';

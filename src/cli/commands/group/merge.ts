@@ -8,8 +8,7 @@ import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { showMerge } from '../../merge-report.ts';
-import { mayHandOver } from '../../rehearsed-work.ts';
+import { mayHandOver, showMerge } from '../../merge-report.ts';
 
 const example = `
 Everything is merged in scratch worktrees first, and each session's acceptance command is run there. Only if all of

@@ -1,8 +1,8 @@
 /** `group pause`: stops all sessions of a group so that they can be resumed. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { whileBusy } from '../../../app/busy.ts';
 import { endedStartText, type PauseMode, type PauseOutcome } from '../../../app/command/pause-outcome.ts';
+import { whileBusy } from '../../../app/live-runner.ts';
 import { pauseAndTell } from '../../../app/pause-group.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import { type GroupReference, loadWithRunner, resolveGroup } from '../../../app/resolve.ts';

@@ -8,8 +8,8 @@ import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
+import { mayHandOver } from '../../merge-report.ts';
 import { showCommands, showProposal } from '../../proposal-report.ts';
-import { mayHandOver } from '../../rehearsed-work.ts';
 
 const example = `
 The work is merged and accepted in a scratch worktree, as group merge does it, and pushed to the branch cca/<slug>. No

@@ -4,9 +4,7 @@
  */
 import type { Command } from '@commander-js/extra-typings';
 import { type LoadedGroup, loadReferredGroup } from '../../../app/resolve.ts';
-import { progressOf } from '../../../app/watch/group-view.ts';
-import { type Standing, standingOf } from '../../../app/watch/live-view.ts';
-import { presentMeta } from '../../../app/watch/present-group.ts';
+import { presentMeta, progressOf, type Standing, standingOf } from '../../../app/watch/live-view.ts';
 import { resumeCostSentence } from '../../../app/watch/resume-cost.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';

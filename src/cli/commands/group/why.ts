@@ -2,9 +2,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { haltedRunner, haltedSentence } from '../../../app/live-runner.ts';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../app/resolve.ts';
-import { leftWorker } from '../../../app/watch/left-worker.ts';
-import { type Standing, standingOf } from '../../../app/watch/live-view.ts';
-import { acceptanceLog, runningSetup } from '../../../app/watch/set-up.ts';
+import { acceptanceLog, leftWorker, runningSetup, type Standing, standingOf } from '../../../app/watch/live-view.ts';
 import { advise } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok, type Result } from '../../../core/failure.ts';

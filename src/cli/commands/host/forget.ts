@@ -1,8 +1,15 @@
 /** `host forget`: takes a machine out of the fleet, here or on the machine itself, and books what it may have spent. */
 import type { Command } from '@commander-js/extra-typings';
-import { whileBusy } from '../../../app/busy.ts';
-import { leaveFleet, lookAtHost, type ToForget, takeOut } from '../../../app/fleet/forget-host.ts';
-import { bookHeld, type HeldGroup, heldBy } from '../../../app/fleet/held-money.ts';
+import {
+  bookHeld,
+  type HeldGroup,
+  heldBy,
+  leaveFleet,
+  lookAtHost,
+  type ToForget,
+  takeOut,
+} from '../../../app/fleet/forget-host.ts';
+import { whileBusy } from '../../../app/live-runner.ts';
 import { ok } from '../../../core/failure.ts';
 import { formatMoney, plural } from '../../../view/format.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';

@@ -3,9 +3,9 @@
  * a join line from now on.
  */
 import type { Command } from '@commander-js/extra-typings';
-import { whileBusy } from '../../../app/busy.ts';
 import type { Started } from '../../../app/fleet/agent-service.ts';
 import { type Joined, joinAndServe, joinFleet } from '../../../app/fleet/join.ts';
+import { whileBusy } from '../../../app/live-runner.ts';
 import { ok, type Result } from '../../../core/failure.ts';
 import { plural } from '../../../view/format.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';

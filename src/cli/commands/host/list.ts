@@ -1,7 +1,7 @@
 /** `host list`: the machines of the fleet, and how they stand. */
 import type { Command } from '@commander-js/extra-typings';
-import { whileBusy } from '../../../app/busy.ts';
 import { type FleetHost, isLost, listHosts } from '../../../app/fleet/hosts.ts';
+import { whileBusy } from '../../../app/live-runner.ts';
 import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
 import { type Cell, formatAge, formatDuration, formatTable } from '../../../view/format.ts';

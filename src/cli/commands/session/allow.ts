@@ -13,7 +13,7 @@ import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import { titleOf } from '../../../view/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { startSession } from '../../run-session.ts';
+import { startSession } from '../../run-command.ts';
 
 const example = `
 Example:

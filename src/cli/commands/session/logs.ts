@@ -15,8 +15,13 @@ import { titleOf } from '../../../view/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { parsePattern } from '../../options/option-values.ts';
-import { TranscriptPrinter } from '../../transcript/transcript-printer.ts';
-import { jsonSink, rawSink, readableSink, type TranscriptSink } from '../../transcript/transcript-sinks.ts';
+import {
+  jsonSink,
+  rawSink,
+  readableSink,
+  TranscriptPrinter,
+  type TranscriptSink,
+} from '../../transcript/transcript.ts';
 
 const description = `Prints the transcript of a session for reading: what claude and you said, its
 tool calls and what came of them, its edits, and where each attempt begins and

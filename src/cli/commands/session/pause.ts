@@ -13,7 +13,7 @@ import { safeLine } from '../../../view/terminal-text.ts';
 import { titleOf } from '../../../view/wording.ts';
 import { besideDocument, type Context, type Work } from '../../context.ts';
 import { type ExitCode, exitCode } from '../../exit-code.ts';
-import { printSession } from '../../run-session.ts';
+import { printSession } from '../../run-command.ts';
 
 const example = `
 Example:

@@ -6,7 +6,7 @@ import { loadReferredSession } from '../../../app/resolve.ts';
 import { defined } from '../../../core/defined.ts';
 import type { Context, Work } from '../../context.ts';
 import { parseMoney } from '../../options/option-values.ts';
-import { runSession, startSession } from '../../run-session.ts';
+import { runSession, startSession } from '../../run-command.ts';
 
 const example = `
 Example:

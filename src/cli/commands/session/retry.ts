@@ -6,7 +6,7 @@ import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
 import type { Context, Work } from '../../context.ts';
 import { readText } from '../../options/prompt-source.ts';
-import { startSession } from '../../run-session.ts';
+import { startSession } from '../../run-command.ts';
 
 const example = `
 Example:

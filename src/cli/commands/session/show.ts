@@ -4,9 +4,8 @@ import type { Command } from '@commander-js/extra-typings';
 import { configLines, configView } from '../../../app/config-view.ts';
 import { sessionMeta, sessionPaths } from '../../../app/groups.ts';
 import { type LoadedSession, loadReferredSession } from '../../../app/resolve.ts';
-import { type Standing, standingOf } from '../../../app/watch/live-view.ts';
+import { runningSetup, type Standing, standingOf } from '../../../app/watch/live-view.ts';
 import { resumeCost, resumeCostText, resumeNoteText } from '../../../app/watch/resume-cost.ts';
-import { runningSetup } from '../../../app/watch/set-up.ts';
 import { ok } from '../../../core/failure.ts';
 import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } from '../../../core/group.ts';
 import { slotSentence } from '../../../core/plan/command-slot.ts';
@@ -16,6 +15,16 @@ import type { GroupState } from '../../../core/state.ts';
 import type { Verdict } from '../../../core/verdict.ts';
 import { diffStatText } from '../../../template/fill-references.ts';
 import { formatDate, formatDuration, formatMoney, formatTokens, type Style } from '../../../view/format.ts';
+import {
+  acceptText,
+  isolationWhy,
+  machineText,
+  memoryText,
+  placeText,
+  processesText,
+  setupText,
+  trustText,
+} from '../../../view/plan.ts';
 import { safeJson, safeLine, safeText } from '../../../view/terminal-text.ts';
 import {
   goesOnAt,
@@ -29,16 +38,6 @@ import {
   withAdvice,
   withLocalTimes,
 } from '../../../view/wording.ts';
-import {
-  acceptText,
-  isolationWhy,
-  machineText,
-  memoryText,
-  placeText,
-  processesText,
-  setupText,
-  trustText,
-} from '../../../view/work-plan.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 

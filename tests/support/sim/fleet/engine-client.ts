@@ -4,7 +4,7 @@
  */
 import { fail, ok, type Result } from '../../../../src/core/failure.ts';
 import type { Entry, FleetEngine, Lease, SlotLeases } from '../../../../src/fleet/engine.ts';
-import { labelSetOf } from '../../../../src/fleet/keys.ts';
+import { labelSetOf } from '../../../../src/fleet/engine.ts';
 import { blobOf, isBlob } from '../../../../src/fleet/redis.ts';
 import { Seal } from '../../../../src/fleet/seal.ts';
 import type { Blob } from '../../../../src/fleet/wire.ts';

@@ -1,6 +1,6 @@
 /** What holds among several machines, checked from outside: by their processes, the engine and the log of the group. */
 import type { GroupState } from '../../../../src/core/state.ts';
-import { hostsKey } from '../../../../src/fleet/keys.ts';
+import { hostsKey } from '../../../../src/fleet/engine.ts';
 import type { ClaudeBook } from '../books.ts';
 import { LogWatch } from '../log-watch.ts';
 import { dearestMessageUsd } from '../scenario.ts';

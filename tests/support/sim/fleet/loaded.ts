@@ -1,6 +1,6 @@
 /** What the program loads only when it is needed: here it has to be there, for nothing real is waited for. */
 import '../../../../src/git/commit.ts';
-import '../../../../src/git/sync-disks.ts';
+import '../../../../src/git/leftover-files.ts';
 import '../../../../src/git/leftover-files.ts';
 import '../../../../src/worker/attempt/commit-message.ts';
 import '../../../../src/runner/open-fleet.ts';

@@ -3,7 +3,7 @@
  * asked is in engine-client.ts. When the engine is started anew it may have forgotten the last moments.
  */
 import type { Lease, TakenWish } from '../../../../src/fleet/engine.ts';
-import { labelsOf } from '../../../../src/fleet/keys.ts';
+import { labelsOf } from '../../../../src/fleet/engine.ts';
 import { type Wish, wish as wishShape } from '../../../../src/fleet/wire.ts';
 import type { Seeded } from '../seeded.ts';
 import type { Timeline } from '../virtual-clock.ts';

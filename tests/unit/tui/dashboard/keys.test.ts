@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test';
 import type { EventBody } from '../../../../src/core/event.ts';
 import { verdictsAtRest } from '../../../../src/core/plan/verdicts.ts';
-import { helpEntries } from '../../../../src/tui/dashboard/help.ts';
+import { helpEntries } from '../../../../src/tui/dashboard/frame.ts';
 import { type KeyCommand, keyNames, type Press, press } from '../../../../src/tui/dashboard/keys.ts';
 import { listItems, sessionsOf } from '../../../../src/tui/dashboard/list.ts';
 import { firstUi, type Hit, settled, shapeOf, type Ui } from '../../../../src/tui/dashboard/ui.ts';

@@ -1,7 +1,7 @@
 /** Promises: what is spent an hour, a sparkline and the bars of attempts follow from the attempts alone. */
 import { expect, test } from 'bun:test';
-import type { AttemptNote, AttemptNotes } from '../../../../src/tui/dashboard/attempts.ts';
 import { asciiGlyphs, unicodeGlyphs } from '../../../../src/tui/dashboard/glyphs.ts';
+import type { AttemptNote, AttemptNotes } from '../../../../src/tui/dashboard/timeline.ts';
 import { paceOf, spanOf, sparkline, timelineCells } from '../../../../src/tui/dashboard/timeline.ts';
 import { fc } from '../../../support/property.ts';
 import { frame, isSelected, sceneLive, sessionId, startMs, textOf } from '../../../support/tui/dashboard/scene.ts';

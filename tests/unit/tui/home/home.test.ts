@@ -7,9 +7,9 @@ import type { HomeGroup, HomeWorkflow } from '../../../../src/app/watch/overview
 import { type Row, widthOf } from '../../../../src/tui/dashboard/cells.ts';
 import { asciiGlyphs, unicodeGlyphs } from '../../../../src/tui/dashboard/glyphs.ts';
 import type { Press } from '../../../../src/tui/dashboard/keys.ts';
+import type { HomeView } from '../../../../src/tui/home/frame.ts';
 import { homeFrame } from '../../../../src/tui/home/frame.ts';
 import { firstHomeUi, type HomeUi, pressHome } from '../../../../src/tui/home/keys.ts';
-import type { HomeView } from '../../../../src/tui/home/view.ts';
 
 const nowMs = Date.parse('2026-03-01T12:00:00.000Z');
 

@@ -21,6 +21,19 @@ export function rulesFor({ tool, input, message = '' }: DeniedCall): string[] {
   return rules.every((rule) => permissionRules(rule)?.length === 1) ? [...new Set(rules)] : [];
 }
 
+/**
+ * Rules that let a session run a command line of the user's, `accept` or `setup`: each of its commands exactly as it
+ * stands there. claude matches the commands of a line one by one, without redirections of output. A command with `*`
+ * gets no rule, because claude takes that for any text; nor does one that reads its input, such as `sh`, because the
+ * rule would let any input through.
+ */
+export function rulesForOwnCommand(line: string): string[] {
+  const whole = [{ command: line.trim(), readsInput: false }];
+  const commands = (simpleCommands(line) ?? whole).filter(({ readsInput }) => !readsInput);
+  const rules = commands.filter(needsRule).map(({ command }) => `Bash(${command})`);
+  return [...new Set(rules)].filter((rule) => !rule.includes('*') && permissionRules(rule)?.length === 1);
+}
+
 /** Lets a session read all that lies in the folder; no rule for a name in which a rule would see a pattern. */
 export function readRules(folder: string): string[] {
   return /^\/[^*?[\]\\!{}()\p{Cc}]+$/u.test(folder) ? [`Read(/${folder}/**)`] : [];
@@ -64,7 +77,11 @@ function hostOf(url: string): string | null {
 function commandRules(line: string): string[] {
   const parts = simpleCommands(line);
   if (parts === null) return [line.trim()];
-  return parts.filter((part) => !/^(?:cd|pwd|true|exit)\b/.test(part)).map(commandRule);
+  return parts.filter(needsRule).map(({ command }) => commandRule(command));
+}
+
+function needsRule({ command }: SimpleCommand): boolean {
+  return !/^(?:cd|pwd|true|exit)\b/.test(command);
 }
 
 /** The first word of their commands names a task; what follows is its options. */
@@ -91,10 +108,17 @@ const shellWords = /^(?:for|while|until|if|case|select|function|!|\[\[|then|do|e
 /** Where output goes to is asked about by itself, within the project it needs no rule. */
 const redirection = /^\d*(?:>>?|<|&>>?)(?:&\d|\s*[^\s;|&]+)?/;
 
+interface SimpleCommand {
+  readonly command: string;
+  /** From a file, or from the command before it. */
+  readonly readsInput: boolean;
+}
+
 /** The commands of a line without what joins them and where their output goes; null when that cannot be told. */
-function simpleCommands(line: string): string[] | null {
-  const parts: string[] = [];
+function simpleCommands(line: string): SimpleCommand[] | null {
+  const parts: SimpleCommand[] = [];
   let part = '';
+  let readsInput = false;
   for (let rest = line; rest !== ''; ) {
     const quoted = /^(?:'[^']*'|"(?:[^"\\$`]|\\[\s\S])*"|\\[\s\S])/.exec(rest)?.[0];
     if (quoted !== undefined) {
@@ -110,12 +134,14 @@ function simpleCommands(line: string): string[] | null {
     if (/^["'\\]/.test(rest) || nesting.test(rest)) return null;
     const directed = part === '' || /\s$/.test(part) || /^[<>&]/.test(rest) ? redirection.exec(rest)?.[0] : undefined;
     const operator = directed === undefined ? operators.exec(rest)?.[0] : undefined;
+    if (directed?.startsWith('<')) readsInput = true;
     if (operator !== undefined) {
-      parts.push(part.trim());
+      parts.push({ command: part.trim(), readsInput });
       part = '';
+      readsInput = operator === '|' || operator === '|&';
     } else if (directed === undefined) part += rest[0];
     rest = rest.slice((directed ?? operator ?? rest[0] ?? ' ').length);
   }
-  const commands = [...parts, part.trim()].filter((command) => command !== '');
-  return commands.some((command) => shellWords.test(command)) ? null : commands;
+  const commands = [...parts, { command: part.trim(), readsInput }].filter(({ command }) => command !== '');
+  return commands.some(({ command }) => shellWords.test(command)) ? null : commands;
 }

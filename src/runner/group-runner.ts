@@ -27,6 +27,7 @@ import { workerOptions } from '../worker/attempt/worker-options.ts';
 import type { Fact, RunnerSignal, WorkerFact } from '../worker/facts.ts';
 import type { Host, HostedAttempt } from '../worker/host.ts';
 import { LocalHost } from '../worker/local-host.ts';
+import { branchWarnings } from '../worker/prepare/workplaces.ts';
 import { leftEvents, TakeOverWatch } from './attach/watch.ts';
 import { decisionEvents, runningAttempt } from './decision-events.ts';
 import { Elsewhere, type OpenFleet } from './elsewhere.ts';
@@ -360,7 +361,10 @@ export class GroupRunner {
     const options = workerOptions(this.#world, paths, state, record, runningAttempt(this.#writer.state, sessionId));
     const startedAtMs = options.startedAtMs + idleMs;
     const emit = this.enqueue;
-    const worker = new Worker(this.#world, hosted, { ...options, emit, startedAtMs, expectHook: true });
+    const { git } = this.#preparer.forCommands;
+    const warnings = () => branchWarnings(git, record, options.paths);
+    const more = { emit, startedAtMs, expectHook: true, branchWarnings: warnings };
+    const worker = new Worker(this.#world, hosted, { ...options, ...more });
     this.#workers.set(sessionId, { worker, startedAtMs });
     return worker;
   }

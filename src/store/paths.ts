@@ -64,6 +64,8 @@ export interface SessionPaths {
   readonly setupDone: string;
   /** What the project looked like before the session, for one that has no worktree. */
   readonly before: string;
+  /** The branches and worktrees of its repository before the session. */
+  readonly branchesBefore: string;
   /** While the acceptance command runs: its attempt, and the new files that were there before it. */
   readonly beforeAccept: string;
 }
@@ -155,6 +157,7 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId): SessionPa
     handoverCopies: at('handover-copies.json'),
     setupDone: at('setup.done'),
     before: at('before.txt'),
+    branchesBefore: at('branches-before.txt'),
     beforeAccept: at('accept-before.txt'),
     subreaper: group.subreaper,
   };

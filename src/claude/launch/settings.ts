@@ -44,6 +44,24 @@ const controlVariables = [
   memoryVariable,
 ];
 
+/**
+ * Tools that promise a later turn. claude would have to be alive then, but a session ends when it is idle, so the
+ * promise is never kept. A denied tool is not offered to the model.
+ */
+const laterTools = ['ScheduleWakeup', 'CronCreate', 'CronDelete', 'CronList'];
+
+/**
+ * What makes a worktree of its own. For a session in a worktree that would be in the user's checkout, with work on a
+ * branch that no merge of ours looks at. Agents that a project defines with `isolation: worktree` and those of a
+ * Workflow are not covered; what they leave is named at the end of the session.
+ */
+const worktreeTools = ['EnterWorktree', 'ExitWorktree', 'Agent(isolation:worktree)'];
+
+/** Permission rules for what a session must not be offered. */
+export function toolsNotOffered(isInWorktree: boolean): readonly string[] {
+  return isInWorktree ? [...laterTools, ...worktreeTools] : laterTools;
+}
+
 /** Settings that name programs for credentials or headers. An empty text beats a project's, null does not. */
 const helperSettings = [
   'apiKeyHelper',

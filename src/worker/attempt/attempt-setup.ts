@@ -14,11 +14,11 @@ import { checkLogin, chooseLogin } from '../../claude/launch/login.ts';
 import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
 import { checkProjectSettings, checkSettings, modelOfSettings } from '../../claude/launch/project-settings.ts';
 import { type ResumePromptInput, repeatPrompt, resumePrompt } from '../../claude/launch/resume-prompt.ts';
-import { telemetryOf } from '../../claude/launch/settings.ts';
+import { telemetryOf, toolsNotOffered } from '../../claude/launch/settings.ts';
 import type { Environment } from '../../claude/launch/variables.ts';
 import type { JsonObject } from '../../claude/lenient.ts';
 import { contextLostCode, cutOffCode } from '../../claude/outcome.ts';
-import { readRules } from '../../claude/permission-rules.ts';
+import { readRules, rulesForOwnCommand } from '../../claude/permission-rules.ts';
 import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { ContextName, SessionDefinition } from '../../core/group.ts';
@@ -265,7 +265,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
       shared: [...claudeMd.map(({ text }) => text), ...contextInstructions(systems, claudeSessionId)],
       rules: contextRules(systems),
     },
-    settings: { base, hooks, allow: [...ownPermissions(systems), ...readsOf(own, subject)] },
+    settings: { base, hooks, ...ownRules(own, subject) },
     files,
     mcp,
   });
@@ -315,6 +315,17 @@ function checkOwnSettings(world: World, base: JsonObject, { env, folder }: Subje
   const telemetry = telemetryOf(base);
   if (!harmless.ok || Object.keys(telemetry).length === 0) return harmless;
   return checkProjectSettings(world, folder, { ...env, ...telemetry });
+}
+
+function ownRules(own: InstructionsInput, subject: Subject): { readonly allow: string[]; readonly deny: string[] } {
+  const { definition, isolated } = subject.record;
+  const allow = [...ownPermissions(subject.systems), ...readsOf(own, subject), ...ownCommandsOf(definition)];
+  return { allow, deny: [...toolsNotOffered(isolated === true)] };
+}
+
+/** The commands that will judge the work, or that set the folder up, are the ones the model wants to run as well. */
+function ownCommandsOf({ accept, setup }: SessionDefinition): string[] {
+  return [accept, setup].flatMap((command) => (command === undefined ? [] : rulesForOwnCommand(command)));
 }
 
 /** It is told to build on what others do, and nobody is there to let it look. Elsewhere those folders are not. */

@@ -13,6 +13,7 @@ import { type Claim, type Earlier, noClaim } from '../../claude/spending.ts';
 import type { AttemptStream } from '../../claude/stream.ts';
 import type { BrokenOff } from '../../claude/unseen-cost.ts';
 import { defined } from '../../core/defined.ts';
+import type { Warning } from '../../core/event.ts';
 import type { PriceTable, SessionId } from '../../core/group.ts';
 import { type Attempt, conversationId, type SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -41,6 +42,8 @@ export interface WorkerOptions extends Omit<BrokenOff, 'stream'> {
   readonly isDiskFull: () => boolean;
   /** claude's totals, where it has ended in good order since this attempt began. */
   readonly totalsAtEnd: (stream: AttemptStream) => Claim | null;
+  /** What appeared in the session's repository and is not ours. */
+  readonly branchWarnings?: () => Promise<readonly Warning[]>;
   /** What earlier runners said to this attempt, besides its prompt. */
   readonly told: readonly string[];
   /** Contract: only enqueues. */

@@ -434,11 +434,13 @@ export class Worker {
       isCutOff: await patiently(this.#world, () => this.#options.isCutOff(this.stream)),
       stderrTail: lastStderrLine,
     };
-    const outcome = judge({
+    const judged = judge({
       ...{ stream: this.stream, exit, found, expectHook, expectStructured, ...seen },
       ...(this.#stop ? { stop: { ...this.#stop, successBeforeAnswer: this.stream.successBeforeAnswer } } : {}),
       endedByUs: this.#endedByUs,
     });
+    const appeared = (await this.#options.branchWarnings?.()) ?? [];
+    const outcome = { ...judged, warnings: [...judged.warnings, ...appeared] };
     return withLimitsHit(leftover ? withLeftovers(outcome) : outcome, limitsHit);
   }
 

@@ -4,11 +4,16 @@
  * user's command.
  */
 
+import { join } from 'node:path';
 import { attemptMark } from '../../claude/launch/attempt-mark.ts';
+import type { Warning } from '../../core/event.ts';
 import type { Failure } from '../../core/failure.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
 import type { Base } from '../../core/state.ts';
+import type { Inventory } from '../../git/appeared.ts';
 import type { Git } from '../../git/git.ts';
+import type { SessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import type { CommandSlots } from '../attempt/command-slots.ts';
 import { stoppedWaiting, type Workplace, type WorkplaceInput } from './workplace.ts';
@@ -27,6 +32,7 @@ export function createWorkplaces(world: World, git: Git, slots: CommandSlots): W
   return {
     placeFor: async (input) => {
       const { projectPath, repository } = input.record.definition;
+      if (input.isElsewhere !== true) await noteBranchesBefore(git, input);
       if (input.record.isolated !== true) {
         if (world.files.info(projectPath)?.kind !== 'folder') return projectMissing(projectPath);
         await noteBefore(world, git, input);
@@ -65,6 +71,27 @@ async function noteBefore(world: World, git: Git, { record, paths }: WorkplaceIn
   const before = await fingerprint(git, projectPath);
   // Nobody can say then whether anything changed, which is no reason not to work.
   if (before.ok) world.files.writeAtomic(paths.before, before.value);
+}
+
+async function noteBranchesBefore(git: Git, { record, paths }: WorkplaceInput): Promise<void> {
+  const inventory = branchInventory(record, paths);
+  if (inventory !== null) await (await import('../../git/appeared.ts')).noteBranches(git, inventory);
+}
+
+/** A warning when the repository has new branches or worktrees that are not ours, at the end of an attempt. */
+export async function branchWarnings(git: Git, record: SessionRecord, paths: SessionPaths): Promise<Warning[]> {
+  const inventory = branchInventory(record, paths);
+  if (inventory === null) return [];
+  const message = await (await import('../../git/appeared.ts')).appearedBranches(git, inventory);
+  return message === null ? [] : [{ code: 'workspace', message }];
+}
+
+function branchInventory({ definition }: SessionRecord, paths: SessionPaths): Inventory | null {
+  const { repository } = definition;
+  if (repository === undefined) return null;
+  // <data root>/session-groups/<group>/sessions/<session>
+  const ownFolder = join(paths.folder, '..', '..', '..', '..');
+  return { repository, file: paths.branchesBefore, ownFolder };
 }
 
 function projectMissing(projectPath: string): { readonly ok: false; readonly failure: Failure } {

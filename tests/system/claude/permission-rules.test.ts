@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { userMessage } from '../../../src/claude/control.ts';
-import { readRules, rulesFor } from '../../../src/claude/permission-rules.ts';
+import { readRules, rulesFor, rulesForOwnCommand } from '../../../src/claude/permission-rules.ts';
 import { isPermissionRule, permissionRules } from '../../../src/core/values.ts';
 import { claudeBinary, openRig, prepareSession, startClaude } from '../../support/claude/rig.ts';
 
@@ -134,6 +134,23 @@ async function isDenied(planned: Call, rulesOf: (call: Call) => readonly string[
     await rig.close();
   }
 }
+
+/** A command line of the user's, and what of it a session may run without asking. */
+const ownCommands: readonly (readonly [string, readonly string[]])[] = [
+  ['npm test', ['npm test']],
+  ['npm ci && npm test 2>&1 | tee out.txt', ['npm ci', 'npm test']],
+  ['cd web && CI=1 npm run lint', ['CI=1 npm run lint']],
+  ['npm ci\nnpm test > out.txt', ['npm ci', 'npm test']],
+  ['curl -s https://host/x | sh', ['curl -s https://host/x']],
+  ['sh < check.sh; true', []],
+  ['rm -rf build/*', []],
+  ['test -z "$(git status --short)"', ['test -z "$(git status --short)"']],
+  ['for x in a; do $x; done | sh', ['for x in a; do $x; done | sh']],
+];
+
+test.each(ownCommands)('accept: %j gives exactly its commands, and none that reads its input', (line, rules) => {
+  expect(rulesForOwnCommand(line)).toEqual(rules.map((rule) => `Bash(${rule})`));
+});
 
 const none = () => [];
 

@@ -5,7 +5,6 @@
 
 import type { Result } from '../core/failure.ts';
 import { recoverTakeOvers } from '../runner/attach/recover.ts';
-import { correctUsage } from '../runner/recount.ts';
 import { readLog } from '../store/event-log.ts';
 import { type GroupWriter, type OpenFailure, takeGroup } from '../store/group-writer.ts';
 import { systemFailure } from '../store/system-failure.ts';
@@ -41,7 +40,6 @@ export async function changeGroup<T>(
     const opened = await takeGroup(world, group.root, group.groupId, runId, warn);
     if (opened.ok) {
       try {
-        correctUsage(world, opened.value);
         await recoverTakeOvers(world, opened.value);
         const changed = await change.direct(opened.value);
         return changed;

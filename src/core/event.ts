@@ -34,11 +34,6 @@ export interface RunInfo {
   readonly rehearsal?: true;
   /** Absolute path of the rehearsal's script, with which it goes on; absent = the default one. */
   readonly script?: string;
-  /**
-   * Its attempts ask first what claude's totals begin with. Runs of versions before 0.2 took all of a total for the
-   * cost of the attempt, and so counted resumed conversations twice with claude 2.1.278 and newer.
-   */
-  readonly asksBase?: true;
 }
 
 /** Why an attempt is made; it decides whether the conversation is continued. */
@@ -300,14 +295,14 @@ export type EventBody =
       readonly silentMs: number;
     })
   /** Once: the share `warningThreshold` of the budget is used. Amounts in US dollars. */
-  | (SessionFact & { readonly type: 'budget_warning'; readonly usage: number; readonly limit: number })
+  | { readonly type: 'budget_warning'; readonly usage: number; readonly limit: number }
   /** The budget does not allow a further start (or, with `continued`, would not have). */
-  | (SessionFact & {
+  | {
       readonly type: 'budget_exceeded';
       readonly action: 'stopped' | 'paused' | 'continued';
       readonly usage: number;
       readonly limit: number;
-    })
+    }
   /** Once: the share `warningThreshold` of the session's own cap is used. */
   | (SessionFact & { readonly type: 'session_budget_warning'; readonly usage: number; readonly limit: number })
   /** Its own cap does not let the session go on; the group does. `stopped`: as a failure of the group. */
@@ -333,16 +328,6 @@ export type EventBody =
   | { readonly type: 'group_completed' }
   /** The run is over and cannot go on without a retry. `message` is a full sentence. */
   | { readonly type: 'group_failed'; readonly reason: string; readonly message: string }
-  /**
-   * What ended attempts cost is counted again after such runs: of the group, and of the sessions for which it is
-   * another sum now. Of those in `unsure` nothing is left that tells; their figure is rather too high.
-   */
-  | {
-      readonly type: 'usage_corrected';
-      readonly usage: Usage;
-      readonly sessions: readonly { readonly sessionId: SessionId; readonly usage: Usage }[];
-      readonly unsure: readonly SessionId[];
-    }
   /**
    * A person said what is to become of the money that is held for a session (Usage.heldUsd): it is spent, or it is free
    * again. `usage` is that of all its ended attempts from now on, without anything held.

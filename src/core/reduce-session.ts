@@ -19,7 +19,6 @@ import {
   type Answer,
   type Attempt,
   attemptOf,
-  doubt,
   goesOnAfter,
   IllegalEvent,
   ownBudgetLeft,
@@ -185,8 +184,6 @@ function applySessionEvent(
     case 'session_cleaned':
       clean(record);
       return;
-    case 'budget_warning':
-    case 'budget_exceeded':
     case 'session_budget_warning':
     case 'session_budget_exceeded':
       noteSaid(state, record, event.type);
@@ -218,7 +215,6 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   record.state = { status: 'running', attempt };
   record.isolated ??= intent.isolated === true;
   record.queued = false;
-  if (number > 1 && state.run?.asksBase !== true) doubt(record);
   delete record.notBeforeMs;
   delete record.told;
   record.startedAt ??= at;

@@ -8,7 +8,7 @@ import { defined } from './defined.ts';
 import type { GroupEvent, MergedRepository } from './event.ts';
 import { noteMoney } from './plan/settle.ts';
 import { reduceSession, type SessionEvent } from './reduce-session.ts';
-import { doubledCost, IllegalEvent, queue, settleDoubt } from './session-state.ts';
+import { IllegalEvent, queue } from './session-state.ts';
 import { type GroupState, initialState } from './state.ts';
 import { nextGroupStatus } from './status.ts';
 
@@ -87,8 +87,11 @@ function reduceGroup(state: GroupState, event: GroupEvent): void {
     case 'group_completed':
       endRun(state, event.at);
       return;
-    case 'usage_corrected':
-      correctUsage(state, event);
+    case 'budget_warning':
+      state.budgetWarned = true;
+      return;
+    case 'budget_exceeded':
+      state.budgetExceeded = true;
       return;
     case 'group_merged':
       noteMerged(state, event.merged);
@@ -99,25 +102,6 @@ function reduceGroup(state: GroupState, event: GroupEvent): void {
     default:
       throw new IllegalEvent(`${event.type} in the middle of a log`);
   }
-}
-
-function correctUsage(state: GroupState, event: Extract<GroupEvent, { type: 'usage_corrected' }>): void {
-  state.isCorrected = true;
-  for (const record of state.sessions.values()) settleDoubt(record);
-  for (const { sessionId, usage } of event.sessions) {
-    const record = state.sessions.get(sessionId);
-    if (record !== undefined) record.usage = usage;
-  }
-  for (const id of event.unsure) {
-    const record = state.sessions.get(id);
-    if (record === undefined) continue;
-    record.usage = { ...record.usage, estimated: true };
-    record.warnings.push({ code: 'estimated-cost', message: `${doubledCost}.` });
-  }
-  state.usage = event.usage;
-  // What was said of the wrong sum is said again when the right one comes so far.
-  state.budgetWarned = false;
-  state.budgetExceeded = false;
 }
 
 /** Sessions that were removed since are no matter any more. */

@@ -113,8 +113,6 @@ export interface SessionRecord {
   lost?: readonly LostAttempt[];
   /** Machine of the last attempt, or of the next one when it is going to be another. */
   host?: string;
-  /** That sum may hold the cost of a resumed conversation twice, see RunInfo. */
-  doubtful?: true;
   /** Every id claude used for this session, oldest first. */
   claudeSessionIds: string[];
   /** The model claude said it uses; passed again on every later attempt. */
@@ -154,28 +152,6 @@ export class IllegalEvent extends Error {}
 export function attemptOf(record: SessionRecord, attemptId: string): Attempt {
   if (record.state.status === 'running' && record.state.attempt.id === attemptId) return record.state.attempt;
   throw new IllegalEvent(`session ${record.definition.id} has no running attempt ${attemptId}`);
-}
-
-/** A sentence without its end. */
-export const doubledCost = 'An earlier version may have counted twice what this session had cost before it was resumed';
-
-/** Until that was looked at. */
-export const doubtWarning: Warning = {
-  code: 'estimated-cost',
-  message: `${doubledCost}; that is put right when the group is next run or changed.`,
-};
-
-/** An attempt that goes on is counted by a version that may take what was spent before for its cost. */
-export function doubt(record: SessionRecord): void {
-  record.doubtful = true;
-  if (record.usage.costUsd > 0 && !record.warnings.includes(doubtWarning)) record.warnings.push(doubtWarning);
-}
-
-/** What could be told was put right. */
-export function settleDoubt(record: SessionRecord): void {
-  if (!record.doubtful) return;
-  delete record.doubtful;
-  record.warnings = record.warnings.filter((warning) => warning !== doubtWarning);
 }
 
 /** claude's id of its conversation: the one that it named last, or that its first attempt is given. */

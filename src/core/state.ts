@@ -45,8 +45,6 @@ export interface GroupState {
   readonly failed: Set<SessionId>;
   /** Sum over ended attempts of all sessions, removed ones included: money stays spent. */
   usage: Usage;
-  /** What versions before 0.2 counted is counted again. */
-  isCorrected?: true;
   /** Sum of the caps of running attempts, US dollars. */
   reservedUsd: number;
   /** When a worker that the model had answered last ended, by kind of session (warm-cache.ts); ms since 1970. */

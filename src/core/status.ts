@@ -58,7 +58,6 @@ const running: Partial<Record<EventType, GroupStatus>> = {
   session_message: 'running',
   session_stalled: 'running',
   request_answered: 'running',
-  usage_corrected: 'running',
   session_cost_settled: 'running',
   group_paused: 'paused',
   group_completed: 'completed',
@@ -76,7 +75,6 @@ const groupTable: GroupTable = {
     session_message: 'created',
     session_inherited: 'created',
     rehearsal_chosen: 'created',
-    usage_corrected: 'created',
     group_started: 'running',
   },
   running,
@@ -93,7 +91,6 @@ const groupTable: GroupTable = {
     session_detached: 'paused',
     group_resumed: 'running',
     group_merged: 'paused',
-    usage_corrected: 'paused',
     session_cost_settled: 'paused',
     session_booked: 'paused',
     session_cleaned: 'paused',
@@ -106,7 +103,6 @@ const groupTable: GroupTable = {
     // It completed before anybody could speak with it.
     session_detached: 'completed',
     group_merged: 'completed',
-    usage_corrected: 'completed',
     session_cost_settled: 'completed',
     session_booked: 'completed',
     session_cleaned: 'completed',
@@ -125,7 +121,6 @@ const groupTable: GroupTable = {
     session_detached: 'failed',
     group_resumed: 'running',
     group_merged: 'failed',
-    usage_corrected: 'failed',
     session_cost_settled: 'failed',
     session_booked: 'failed',
     session_cleaned: 'failed',
@@ -133,7 +128,6 @@ const groupTable: GroupTable = {
   },
   archived: {
     session_cleaned: 'archived',
-    usage_corrected: 'archived',
     session_cost_settled: 'archived',
     session_booked: 'archived',
   },
@@ -148,9 +142,6 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_starting: 'running',
     session_inherited: 'completed',
     session_changed: 'pending',
-    // A session may be named as the one that the budget does not let start.
-    budget_warning: 'pending',
-    budget_exceeded: 'pending',
   },
   running: {
     // Said again for the same attempt when a crash came before the worker did anything.
@@ -174,8 +165,6 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_completed: 'completed',
     session_failed: 'failed',
     session_paused: 'paused',
-    budget_warning: 'running',
-    budget_exceeded: 'running',
     session_budget_warning: 'running',
   },
   paused: {
@@ -191,8 +180,6 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_attached: 'paused',
     session_detached: 'paused',
     session_warning: 'paused',
-    budget_warning: 'paused',
-    budget_exceeded: 'paused',
     session_budget_warning: 'paused',
     session_budget_exceeded: 'paused',
   },
@@ -202,8 +189,6 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_booked: 'completed',
     session_detached: 'completed',
     session_warning: 'completed',
-    budget_warning: 'completed',
-    budget_exceeded: 'completed',
   },
   failed: {
     session_cleaned: 'failed',
@@ -218,8 +203,6 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_attached: 'failed',
     session_detached: 'failed',
     session_warning: 'failed',
-    budget_warning: 'failed',
-    budget_exceeded: 'failed',
     session_budget_warning: 'failed',
   },
 };

@@ -10,7 +10,6 @@ import type { GroupState } from '../core/state.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
 import { closeHalfLine } from '../worker/attempt/half-line.ts';
-import { lastSpender } from './last-spender.ts';
 
 /** The events of all decisions, in their order; none for a wait. */
 export function decisionEvents(
@@ -32,11 +31,11 @@ export function decisionEvents(
         return [];
       case 'warn-budget': {
         const { usage, limit } = decision;
-        return [{ type: 'budget_warning', sessionId: lastSpender(state), usage, limit }];
+        return [{ type: 'budget_warning', usage, limit }];
       }
       case 'exceed-budget': {
         const { usage, limit, action } = decision;
-        return [{ type: 'budget_exceeded', sessionId: lastSpender(state), action, usage, limit }];
+        return [{ type: 'budget_exceeded', action, usage, limit }];
       }
       case 'warn-own-budget': {
         const { sessionId, usage, limit } = decision;

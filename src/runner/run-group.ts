@@ -26,7 +26,6 @@ import { GroupRunner } from './group-runner.ts';
 import { gateKey, type LimitGate, openLimitGate, rehearsalGateKey } from './limit-gate.ts';
 import { preloadModules, restMs } from './on-demand.ts';
 import type { LinkFleet } from './open-fleet.ts';
-import { correctUsage } from './recount.ts';
 import { type StartOptions, startEvents } from './run-start.ts';
 import { sightOf } from './sight.ts';
 
@@ -102,7 +101,6 @@ async function runOpened(
   const run: RunInfo = {
     id: runId,
     runner: identityOnly(world.machine.self),
-    asksBase: true,
     ...(options.rehearsal ? { rehearsal: true as const } : {}),
     ...defined({ script: options.rehearsal?.scriptFile }),
   };
@@ -116,7 +114,6 @@ async function runOpened(
   const { events, booked } = await startOrBook(world, writer, start, fleet.value, options.reporter);
   if (!events.ok) return { kind: 'refused', failure: events.failure, booked };
   if (events.value.length === 0) return { kind: 'already-completed', state: writer.state, booked };
-  const corrected = correctUsage(world, writer);
   const rehearsalUrl = await options.rehearsal?.start(writer.paths);
   if (rehearsalUrl && !rehearsalUrl.ok) return { kind: 'refused', failure: rehearsalUrl.failure };
 
@@ -148,7 +145,6 @@ async function runOpened(
   const unsubscribe = options.onSignal((signal) => runner.enqueue({ kind: 'signal', signal }));
   const cancelLoading = world.clock.after(restMs, () => void preloadModules());
   try {
-    for (const event of corrected) options.reporter.event(event, writer.state, runner.live);
     runner.record(events.value);
     const end = await runner.run();
     options.reporter.summarize(writer.state, runner.live, world.clock.now());

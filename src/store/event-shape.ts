@@ -136,7 +136,6 @@ const aRun = fields({
   runner: aProcess,
   rehearsal: optional(isFlag),
   script: optional(isText),
-  asksBase: optional(isFlag),
 });
 
 const someTokens = fields({ input: isNumber, output: isNumber, cacheRead: isNumber, cacheCreation: isNumber });
@@ -258,10 +257,10 @@ const shapes: Readonly<Record<EventType, Check>> = {
   session_queued: fields({ ...ofSession, queued: isFlag, prompt: optional(isText) }),
   session_message: fields({ ...ofSession, text: isText, offset: optional(isNumber) }),
   session_stalled: fields({ ...ofAttempt, step: oneOf(['notice', 'interrupt']), silentMs: isNumber }),
-  budget_warning: fields({ ...ofSession, usage: isNumber, limit: isNumber }),
+  budget_warning: fields({ usage: isNumber, limit: isNumber }),
   session_budget_warning: fields({ ...ofSession, usage: isNumber, limit: isNumber }),
   session_budget_exceeded: fields({ ...ofSession, action: isText, usage: isNumber, limit: isNumber }),
-  budget_exceeded: fields({ ...ofSession, action: isText, usage: isNumber, limit: isNumber }),
+  budget_exceeded: fields({ action: isText, usage: isNumber, limit: isNumber }),
   group_pausing: fields({ reason: isText, mode: optional(oneOf(['now', 'drain'])) }),
   group_frozen: fields({ until: isInstant }),
   group_thawed: nothingMore,
@@ -270,11 +269,6 @@ const shapes: Readonly<Record<EventType, Check>> = {
   group_paused: anExplanation,
   group_completed: nothingMore,
   group_failed: anExplanation,
-  usage_corrected: fields({
-    usage: someUsage,
-    sessions: listOf(fields({ sessionId: aSessionId, usage: someUsage })),
-    unsure: listOf(aSessionId),
-  }),
   session_cost_settled: fields({ ...ofSession, usage: someUsage }),
   group_merged: fields({ merged: listOf(aMerge) }),
   session_cleaned: fields(ofSession),

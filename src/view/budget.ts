@@ -13,7 +13,7 @@ import {
   type Usage,
 } from '../core/group.ts';
 import { settleCommands } from '../core/plan/advice.ts';
-import { doubtWarning, type SessionRecord } from '../core/session-state.ts';
+import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type Cell, type Column, formatCount, formatMoney, formatTable, type Style } from './format.ts';
 import { safeLine } from './terminal-text.ts';
@@ -35,8 +35,6 @@ export interface SessionBudget extends Spent {
   readonly reservedUsd: number;
   /** The session's own cap. */
   readonly limitUsd?: number;
-  /** An earlier version may have counted too much. */
-  readonly doubtful?: true;
   /** Machines that were lost while it worked there, and have not told since what that has cost. */
   readonly lostHosts?: readonly string[];
 }
@@ -116,7 +114,6 @@ function sessionBudget(record: SessionRecord, now: Usage): SessionBudget {
     reservedUsd: roundUsd(heldBy(record, now)),
     ...defined({ limitUsd: maxBudgetUsd }),
     ...(record.lost === undefined ? {} : { lostHosts: lostHosts(record) }),
-    ...(record.warnings.includes(doubtWarning) ? { doubtful: true as const } : {}),
   };
 }
 
@@ -169,9 +166,6 @@ export function budgetLines(report: BudgetReport, style: Style): string[] {
   if (report.sessions.length > 0) lines.push('', ...formatTable(sessionColumns, sessionRows(report), style));
   if (report.models.length > 0) lines.push('', ...formatTable(modelColumns, modelRows(report), style));
   if (report.estimated) lines.push('', `~ ${estimateNote}`);
-  for (const { id, name, doubtful } of report.sessions) {
-    if (doubtful) lines.push('', `${sessionTitle(id, name)}: ${doubtWarning.message}`);
-  }
   return lines;
 }
 

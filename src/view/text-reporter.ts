@@ -50,7 +50,7 @@ export function createTextReporter(options: TextReporterOptions): Reporter {
     event(event, state) {
       const text = describeEvent(event, state, style);
       if (text === null) return;
-      const about = 'sessionId' in event && event.sessionId !== undefined && !isAboutGroup(event);
+      const about = 'sessionId' in event && event.sessionId !== undefined;
       if (about) {
         toolShown.delete(event.sessionId as SessionId);
         deniedShown.delete(event.sessionId as SessionId);
@@ -99,11 +99,6 @@ function labelWidth(): (state: GroupState) => number {
     }
     return width;
   };
-}
-
-/** Money events name the session that caused them, but concern the group. */
-function isAboutGroup(event: GroupEvent): boolean {
-  return event.type === 'budget_warning' || event.type === 'budget_exceeded';
 }
 
 /** What the line says after time and label; null for events that only matter to ourselves. */
@@ -208,7 +203,6 @@ type GroupLevelEvent = Extract<
       | 'group_paused'
       | 'group_completed'
       | 'group_failed'
-      | 'usage_corrected'
       | 'group_merged'
       | 'group_archived'
       | 'group_changed'
@@ -249,8 +243,6 @@ function describeGroupEvent(event: GroupLevelEvent, style: Style): string | null
       return style('good', 'completed');
     case 'group_failed':
       return `${style('bad', `failed (${sentence(event.reason)})`)}${trailing(event.message)}`;
-    case 'usage_corrected':
-      return describeCorrection(event, style);
     case 'group_merged':
       return style('good', event.merged.map(describeMerge).join('; '));
     case 'group_archived':
@@ -267,14 +259,6 @@ function describeGroupEvent(event: GroupLevelEvent, style: Style): string | null
 /** The session that needs somebody has said why. */
 function unsaid({ reason, message }: Extract<GroupEvent, { type: 'group_paused' }>): string {
   return reason === 'needs-person' ? '' : message;
-}
-
-function describeCorrection(event: Extract<GroupEvent, { type: 'usage_corrected' }>, style: Style): string | null {
-  const { sessions, unsure, usage } = event;
-  if (sessions.length === 0 && unsure.length === 0) return null;
-  const counted = `${plural(sessions.length, 'resumed session')} counted again: ${formatMoney(usage.costUsd)} in all`;
-  const left = unsure.length === 0 ? '' : `; ${plural(unsure.length, 'session')} may have been counted twice`;
-  return style('warn', `an earlier version counted cost twice: ${counted}${left}`);
 }
 
 function machine(host: string): string {

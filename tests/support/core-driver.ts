@@ -167,9 +167,8 @@ export class CoreDriver {
       return;
     }
     this.notices.push(decision);
-    const sessionId = this.readyFromScratch()[0] ?? (this.sessions[0] as SessionDefinition).id;
     if (decision.do === 'warn-budget') {
-      this.log.add({ type: 'budget_warning', sessionId, usage: decision.usage, limit: decision.limit });
+      this.log.add({ type: 'budget_warning', usage: decision.usage, limit: decision.limit });
     } else if (decision.do === 'warn-own-budget') {
       const { do: _, ...fields } = decision;
       this.log.add({ type: 'session_budget_warning', ...fields });
@@ -178,7 +177,7 @@ export class CoreDriver {
       this.log.add({ type: 'session_budget_exceeded', ...fields });
     } else if (decision.do === 'exceed-budget') {
       const { action, usage, limit } = decision;
-      this.log.add({ type: 'budget_exceeded', sessionId, action, usage, limit });
+      this.log.add({ type: 'budget_exceeded', action, usage, limit });
     }
   }
 

@@ -140,10 +140,7 @@ export function eventfulEvents(): GroupEvent[] {
   const denied = { code: 'denied-tools', message: '2 tools were denied: Bash(rm -rf), WebFetch.' } as const;
   story.add({ type: 'session_warning', sessionId: idOf('web'), warning: denied });
   story.complete('web', 0.8, 4, 'The shop shows refunds.');
-  story
-    .add({ type: 'budget_warning', sessionId: idOf('web'), usage: 8.1, limit: 10 })
-    .start('docs')
-    .pass(7);
+  story.add({ type: 'budget_warning', usage: 8.1, limit: 10 }).start('docs').pass(7);
   story.complete('docs', 0.6, 7, 'Docs are written.');
   const message = '1 session failed and 1 blocked by it. See: group show. Then: group run --retry-failed.';
   return story.add({ type: 'group_failed', reason: 'sessions-failed', message }).events;

@@ -24,7 +24,7 @@ export const storyBodies: readonly EventBody[] = [
   { type: 'session_identified', ...first, claudeSessionId: 'claude-1', model: 'some-model' },
   { type: 'session_warning', sessionId: sid(1), warning: { code: 'denied-tools', message: 'Bash(rm) – denied' } },
   { type: 'session_completed', ...first, result: 'Done \ud800 {"a":"\n"}', usage: usage(0.25, 2_500) },
-  { type: 'budget_warning', sessionId: sid(1), usage: 0.25, limit: 0.3 },
+  { type: 'budget_warning', usage: 0.25, limit: 0.3 },
   {
     type: 'session_starting',
     sessionId: sid(2),

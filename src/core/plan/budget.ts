@@ -142,8 +142,6 @@ export function noteTight(state: GroupState, { definition: { id, maxBudgetUsd },
 }
 
 export function noteSaid(state: GroupState, record: SessionRecord, type: GroupEvent['type']): void {
-  if (type === 'budget_warning') state.budgetWarned = true;
-  else if (type === 'budget_exceeded') state.budgetExceeded = true;
-  else record.budgetSaid = type === 'session_budget_warning' ? 'warned' : 'exceeded';
+  record.budgetSaid = type === 'session_budget_warning' ? 'warned' : 'exceeded';
   if (record.budgetSaid === 'exceeded') state.tight.delete(record.definition.id);
 }

@@ -155,7 +155,6 @@ class Story {
     const [waiting, going] = [this.with('pending', 'paused', 'failed'), this.with('running')];
     if (kind < 3 && waiting.length > 0) return this.start(dice.pick(waiting));
     if (kind < 8 && going.length > 0) return this.goOn(dice.pick(going));
-    const sessionId = [...state.sessions.keys()][0];
     const money = { usage: dice.below(9), limit: dice.below(9) };
     const run = { id: 'next', runner: processIdentity };
     const general: (() => unknown)[] = [
@@ -165,12 +164,10 @@ class Story {
       () => this.add({ type: 'group_thawed' }),
       () => this.add({ type: 'group_pausing', reason: 'user', ...(dice.below(2) ? { mode: 'drain' as const } : {}) }),
       () => this.add({ type: 'group_resumed', run, retry: [] }),
-      () => sessionId && this.add({ type: 'budget_warning', sessionId, ...money }),
+      () => this.add({ type: 'budget_warning', ...money }),
       () =>
-        sessionId &&
         this.add({
           type: 'budget_exceeded',
-          sessionId,
           action: dice.pick(['stopped', 'paused', 'continued']),
           ...money,
         }),

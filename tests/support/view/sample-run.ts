@@ -98,7 +98,7 @@ export const eventfulRun: readonly EventBody[] = [
     result: 'Done.',
     usage: usage(0.25, 12_000, 2500, 65_000),
   },
-  { type: 'budget_warning', sessionId: ids.api, usage: 0.85, limit: 1 },
+  { type: 'budget_warning', usage: 0.85, limit: 1 },
   {
     type: 'session_failed',
     sessionId: ids.web,

@@ -76,7 +76,7 @@ async function storeWork(isAtWork = false): Promise<void> {
   const lost = { sessionId: web, attemptId: 'attempt-gpu2' };
   const usage = { ...noUsage, costUsd: 1, heldUsd: 0.75 };
   const bodies: EventBody[] = [
-    { type: 'group_started', run: { id: 'a-run', runner: world.machine.self, asksBase: true } },
+    { type: 'group_started', run: { id: 'a-run', runner: world.machine.self } },
     { type: 'session_moved', sessionId: api, to: 'gpu1' } as EventBody,
     starting(api, 'gpu1'),
     {

@@ -40,7 +40,7 @@ beforeEach(async () => {
     writer.value.state.group.id,
   );
   const bodies: EventBody[] = [
-    { type: 'group_started', run: { id: 'a-run', runner: world.machine.self, asksBase: true } },
+    { type: 'group_started', run: { id: 'a-run', runner: world.machine.self } },
     { type: 'session_starting', sessionId, attempt },
     ...warnings.map((warning): EventBody => ({ type: 'session_warning', sessionId, warning })),
     { type: 'session_paused', sessionId, ...ended },

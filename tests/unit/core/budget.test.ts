@@ -131,8 +131,8 @@ describe('notices', () => {
   test('each comes once; a changed budget may be exceeded again', () => {
     const log = new CoreLog({ maxBudgetUsd: 1, onBudgetExceeded: 'warn' }).addSession(sessionDefinition(1)).run();
     log.start(sid(1)).pause(sid(1), usage(1.5));
-    log.add({ type: 'budget_warning', sessionId: sid(1), usage: 1.5, limit: 1 });
-    log.add({ type: 'budget_exceeded', sessionId: sid(1), action: 'continued', usage: 1.5, limit: 1 });
+    log.add({ type: 'budget_warning', usage: 1.5, limit: 1 });
+    log.add({ type: 'budget_exceeded', action: 'continued', usage: 1.5, limit: 1 });
     expect(judgeBudget(log.state).notices).toEqual([]);
     log.add({ type: 'group_changed', config: { ...log.state.group.config, maxBudgetUsd: 1.2 } });
     expect(judgeBudget(log.state).notices.map((notice) => notice.do)).toEqual(['exceed-budget']);

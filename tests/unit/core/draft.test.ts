@@ -39,7 +39,7 @@ function sessionBodies(number: number, attempt: number): EventBody[] {
     { type: 'session_completed', ...of, result: '', usage: noUsage },
     { type: 'session_failed', ...of, reason: 'no-result', next: '', ...text },
     { type: 'session_paused', ...of, reason: 'interrupted', ...text },
-    { type: 'budget_warning', sessionId, usage: 1, limit: 1 },
+    { type: 'session_budget_warning', sessionId, usage: 1, limit: 1 },
   ];
 }
 

@@ -259,7 +259,7 @@ describe('the group', () => {
 
   test('a new run forgets the failures, the reason and the exceeded budget of the last one', () => {
     const log = twoSessions().start(a).fail(a, noUsage, 'not-logged-in');
-    log.add({ type: 'budget_exceeded', sessionId: a, action: 'paused', usage: 1, limit: 1 });
+    log.add({ type: 'budget_exceeded', action: 'paused', usage: 1, limit: 1 });
     log.add({ type: 'group_paused', reason: 'budget', message: 'Dry.' });
     expect(log.state).toMatchObject({ failed: new Set([a]), budgetExceeded: true, reason: 'budget' });
     log.run();

@@ -68,7 +68,6 @@ const groupMoves: Record<EventType, Partial<Record<GroupStatus, GroupStatus>>> =
   session_accepting: stays('running'),
   session_cleaned: stays('paused', 'completed', 'failed', 'archived'),
   group_merged: stays('paused', 'completed', 'failed'),
-  usage_corrected: stays('created', 'running', 'paused', 'completed', 'failed', 'archived'),
   session_cost_settled: stays('running', 'paused', 'completed', 'failed', 'archived'),
   session_completed: stays('running'),
   session_failed: stays('running'),
@@ -108,8 +107,6 @@ const sessionMoves: Partial<Record<EventType, Partial<Record<SessionStatus, Sess
   session_message: stays('pending', 'running', 'paused', 'failed'),
   session_stalled: { running: 'running' },
   session_warning: stays('running', 'paused', 'completed', 'failed'),
-  budget_warning: stays(...sessionStatuses),
-  budget_exceeded: stays(...sessionStatuses),
   session_budget_warning: stays('running', 'paused', 'failed'),
   session_budget_exceeded: stays('paused'),
 };
@@ -238,9 +235,11 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
     case 'session_stalled':
       return { type, ...of, step: 'notice', silentMs: 1000 };
     case 'budget_warning':
+      return { type, usage: 1, limit: 2 };
     case 'session_budget_warning':
       return { type, sessionId, usage: 1, limit: 2 };
     case 'budget_exceeded':
+      return { type, action: 'stopped', usage: 2, limit: 2 };
     case 'session_budget_exceeded':
       return { type, sessionId, action: 'stopped', usage: 2, limit: 2 };
     case 'request_answered':
@@ -282,7 +281,6 @@ type Plain = Extract<
   EventBody,
   {
     type:
-      | 'usage_corrected'
       | 'group_redefined'
       | 'group_archived'
       | 'group_completed'
@@ -294,14 +292,13 @@ type Plain = Extract<
 
 /** Of a group, with little to say. */
 function plainEventOf(type: Plain['type']): Plain {
-  if (type === 'usage_corrected') return { type, usage: noUsage, sessions: [], unsure: [] };
   return type === 'group_redefined' ? { type, group: { name: 'Other', description: '' }, changed: ['name'] } : { type };
 }
 
 /** The session's status after the event as the expectations above say; null when it is illegal. */
 function expectedSession(type: EventType, session: SessionStatus): SessionStatus | 'gone' | null {
   if (type === 'session_removed') return session === 'running' ? null : 'gone';
-  if (type === 'session_added' || !type.match(/^(session|budget)_/)) return session;
+  if (type === 'session_added' || !type.match(/^session_/)) return session;
   return sessionMoves[type]?.[session] ?? null;
 }
 

@@ -35,7 +35,7 @@ beforeEach(() => {
   clock = new SteppedClock();
   [asked, late, links, told] = [[], new Map(), 0, []];
   writer = unwrap(openGroupWriter(group.world, group.root, group.groupId, 'a-test'));
-  writer.record([{ type: 'group_started', run: { id: 'run', runner: group.world.machine.self, asksBase: true } }]);
+  writer.record([{ type: 'group_started', run: { id: 'run', runner: group.world.machine.self } }]);
 });
 afterEach(() => {
   writer.close();

@@ -186,14 +186,14 @@ test("S11: scripts know the notices about a session's own cap by the same names,
   const out: string[] = [];
   const own = { sessionId: ids.api, usage: 1, limit: 1 };
   const notices: EventBody[] = [
-    { type: 'budget_warning', ...own },
+    { type: 'budget_warning', usage: 1, limit: 1 },
     { type: 'session_budget_warning', ...own },
     { type: 'session_budget_exceeded', ...own, action: 'paused' },
   ];
   play(jsonInto(out), [...eventfulRun.slice(0, 10), ...notices.slice(0, 2)]);
   const told = out.map((line) => JSON.parse(line)).filter(({ type }) => type.startsWith('budget_'));
   expect(told).toMatchObject([
-    { type: 'budget_warning', scope: 'group', ...own },
+    { type: 'budget_warning', scope: 'group', usage: 1, limit: 1 },
     { type: 'budget_warning', scope: 'session', ...own },
   ]);
   const [, , exceeded] = notices.map((body) => publicEvent({ seq: 1, at: '', groupId, ...body }, new CoreLog().state));

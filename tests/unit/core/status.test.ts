@@ -234,12 +234,8 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
       return { type, sessionId, text: 'Also this.' };
     case 'session_stalled':
       return { type, ...of, step: 'notice', silentMs: 1000 };
-    case 'budget_warning':
-      return { type, usage: 1, limit: 2 };
     case 'session_budget_warning':
       return { type, sessionId, usage: 1, limit: 2 };
-    case 'budget_exceeded':
-      return { type, action: 'stopped', usage: 2, limit: 2 };
     case 'session_budget_exceeded':
       return { type, sessionId, action: 'stopped', usage: 2, limit: 2 };
     case 'request_answered':
@@ -281,6 +277,8 @@ type Plain = Extract<
   EventBody,
   {
     type:
+      | 'budget_warning'
+      | 'budget_exceeded'
       | 'group_redefined'
       | 'group_archived'
       | 'group_completed'
@@ -292,6 +290,8 @@ type Plain = Extract<
 
 /** Of a group, with little to say. */
 function plainEventOf(type: Plain['type']): Plain {
+  if (type === 'budget_warning') return { type, usage: 1, limit: 2 };
+  if (type === 'budget_exceeded') return { type, action: 'stopped', usage: 2, limit: 2 };
   return type === 'group_redefined' ? { type, group: { name: 'Other', description: '' }, changed: ['name'] } : { type };
 }
 

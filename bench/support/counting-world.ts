@@ -64,7 +64,6 @@ function countedAppend(file: AppendFile, world: CountingWorld): AppendFile {
       named = true;
       file.sync();
     },
-    own: () => file.own(),
     close: () => file.close(),
   };
 }

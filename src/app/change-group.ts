@@ -6,11 +6,10 @@
 import type { Result } from '../core/failure.ts';
 import { recoverTakeOvers } from '../runner/attach/recover.ts';
 import { readLog } from '../store/event-log.ts';
-import { type GroupWriter, type OpenFailure, takeGroup } from '../store/group-writer.ts';
+import { type GroupWriter, type OpenFailure, openGroupWriter } from '../store/group-writer.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import { delay } from '../system/clock.ts';
 import type { World } from '../system/world.ts';
-import { safeLine } from '../view/terminal-text.ts';
 import { liveRunner, shortRunPrefix } from './live-runner.ts';
 import type { Place } from './place.ts';
 import type { GroupReference } from './resolve.ts';
@@ -18,7 +17,6 @@ import type { GroupReference } from './resolve.ts';
 /** Many commands at once queue up behind each other; each takes a few milliseconds. */
 const patienceMs = 20_000;
 const pollMs = 15;
-const noteColumnsMax = 600;
 
 export interface Change<T> {
   /** Acts with the lock held. The lock is released afterwards, whatever happens. */
@@ -27,17 +25,15 @@ export interface Change<T> {
   readonly viaRunner?: (runId: string) => Promise<Result<T, OpenFailure> | 'runner-gone'>;
 }
 
-/** Says on `notes` when others have written into the log. */
 export async function changeGroup<T>(
-  { world, notes }: Pick<Place, 'world' | 'notes'>,
+  { world }: Pick<Place, 'world'>,
   group: GroupReference,
   change: Change<T>,
 ): Promise<Result<T, OpenFailure>> {
-  const warn = (message: string): void => notes.line(`warning: ${safeLine(message, noteColumnsMax)}`);
   let deadline = world.clock.now() + patienceMs;
   for (;;) {
     const runId = `${shortRunPrefix}${world.random.uuid()}`;
-    const opened = await takeGroup(world, group.root, group.groupId, runId, warn);
+    const opened = openGroupWriter(world, group.root, group.groupId, runId);
     if (opened.ok) {
       try {
         await recoverTakeOvers(world, opened.value);

@@ -12,9 +12,7 @@ import { sightOf } from '../runner/sight.ts';
 import { machineOf } from '../runner/stop-group.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
-import { isRegularFile } from '../store/regular-file.ts';
 import { delay } from '../system/clock.ts';
-import { errorCode } from '../system/system-error.ts';
 import type { World } from '../system/world.ts';
 import { readNote } from '../worker/noted-processes.ts';
 import { gatherFromAll, reap } from '../worker/reap.ts';
@@ -65,12 +63,11 @@ export function hiddenDamagedWorker(world: World, id: GroupId, paths: GroupPaths
   return world.files.list(paths.sessions).filter(isSessionId).some(listens) ? refuseHidden(id) : null;
 }
 
-/** Empty on a disk that has died: what runs is then found by what it was started with. */
+/** Empty for a log that cannot be read at all: what runs is then found by what it was started with. */
 function logText({ files }: World, { events }: GroupPaths): string {
   try {
-    return (isRegularFile(files, events) ? files.readText(events) : null) ?? '';
-  } catch (error) {
-    if (errorCode(error) !== 'EIO') throw error;
+    return files.readText(events) ?? '';
+  } catch {
     return '';
   }
 }

@@ -1,8 +1,6 @@
 /** Who holds a group: a runner, or a command that changes it and is gone soon. */
 import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
-import type { GroupState } from '../core/state.ts';
-import { livingRunner } from '../store/living-runner.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
 import { formatDuration } from '../view/format.ts';
@@ -35,18 +33,9 @@ export function haltedSentence(
   };
 }
 
-/** Its lock file was removed, and the runner that the log names lives on this machine all the same. */
-export function isRunWithoutLock(
-  world: World,
-  { paths, state }: { readonly paths: Pick<GroupPaths, 'lock'>; readonly state: GroupState },
-): boolean {
-  // A short command may hold the lock that it found free.
-  return livingRunner(world, state) !== null && liveRunner(world, { paths }) === null;
-}
-
-/** A runner runs the group, with its lock or without; no state = what its log says is not known yet. */
-export function isRun(world: World, paths: Pick<GroupPaths, 'lock'>, state: GroupState | null): boolean {
-  return liveRunner(world, { paths }) !== null || (state !== null && livingRunner(world, state) !== null);
+/** A runner runs the group. */
+export function isRun(world: World, paths: Pick<GroupPaths, 'lock'>): boolean {
+  return liveRunner(world, { paths }) !== null;
 }
 
 // A quiet line on the terminal while something takes long: what is done, and for how many seconds.

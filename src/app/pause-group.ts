@@ -7,8 +7,7 @@ import { isGone, listGroups, loadGroup, noSuchGroup } from '../store/group-store
 import { groupPaths } from '../store/paths.ts';
 import type { PauseRequestMode } from '../store/requests.ts';
 import { delay } from '../system/clock.ts';
-import { errorCode } from '../system/system-error.ts';
-import type { Lock, World } from '../system/world.ts';
+import type { World } from '../system/world.ts';
 import { safeLine } from '../view/terminal-text.ts';
 import type { PauseOutcome } from './command/pause-outcome.ts';
 import type { Tell } from './command/way.ts';
@@ -41,7 +40,7 @@ export async function pauseAndTell(
   let paused = await ask();
   const survivor = paused.ok || mode !== 'now' ? undefined : paused.failure.survivor;
   const runId = survivor === undefined || !isHeld(place.world, group) ? null : liveRunner(place.world, group);
-  if (survivor !== undefined && survivor !== 'somebody' && (await hasEnded(place.world, survivor))) {
+  if (survivor !== undefined && (await hasEnded(place.world, survivor))) {
     paused = await ask(runId ?? undefined);
     if (paused.ok && paused.value.kind === 'unchanged') {
       paused = ok({ kind: 'settled', status: paused.value.status, had: 'runner' });
@@ -145,7 +144,7 @@ export async function stopUnreadableGroup(
 ): Promise<StoppedUnreadable> {
   try {
     const runner = liveRunner(world, { paths }) === null ? undefined : world.locks.holder(paths.lock)?.identity;
-    const lock = lockUnlessDead(world, paths.lock);
+    const lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId: world.random.uuid() });
     const isHere = runner?.host === world.machine.host;
     if (runner !== undefined && (lock === null || !isHere)) {
       const isTold = isHere && world.processes.signal(runner, 'SIGTERM');
@@ -160,22 +159,10 @@ export async function stopUnreadableGroup(
       const processes = await stopDamagedGroup(world, paths);
       return { kind: 'ended', processes: isEnded ? processes : -1, ...defined({ runner: runner?.pid }) };
     } finally {
-      // Whoever takes it next is told the same as we were.
-      if (lock?.wasReleased) lock.release();
-      else lock?.abandon();
+      lock.release();
     }
   } catch (error) {
     return { kind: 'failed', text: errorText(error) };
-  }
-}
-
-/** Null when somebody else holds it; undefined on a disk that became read-only or has died: nobody can take it. */
-function lockUnlessDead({ locks, machine, random }: World, path: string): Lock | null | undefined {
-  try {
-    return locks.tryLock(path, { identity: machine.self, runId: random.uuid() });
-  } catch (error) {
-    if (!['EROFS', 'EIO'].includes(errorCode(error))) throw error;
-    return undefined;
   }
 }
 

@@ -20,7 +20,7 @@ export async function loadReport(world: World, group: GroupReference): Promise<R
   const { events, state } = history.value;
   const { reportModel } = await import('../view/html/model.ts');
   const { paths } = group;
-  const hasRunner = isRun(world, paths, state);
+  const hasRunner = isRun(world, paths);
   const live = attemptUsages(world, paths, state, hasRunner);
   const told = hasRunner ? { verdicts: readProgress(world, paths.progress, state).verdicts } : {};
   return ok({

@@ -106,7 +106,6 @@ export interface Warning {
     | 'workspace'
     | 'malformed-lines'
     | 'odd-figures'
-    | 'foreign-bytes'
     | 'leftover-processes'
     | 'limit-reached'
     | 'estimated-cost'

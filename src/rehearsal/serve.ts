@@ -7,7 +7,6 @@ import { defined } from '../core/defined.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { addTokens, noTokens, type Tokens } from '../core/group.ts';
-import { isRegularFile } from '../store/regular-file.ts';
 import type { AppendFile, World } from '../system/world.ts';
 import { defaultScript, parseScript, type RehearsalScript, scriptKey } from './script.ts';
 import { type CapturedRequest, type ScriptedApi, type Served, startScriptedApi } from './scripted-api.ts';
@@ -142,7 +141,7 @@ function startOnOldPort(world: World, groupDir: string, options: ApiOptions): Sc
 
 /** Nothing where a session has put something else in its place. */
 function textOf({ files }: World, path: string): string {
-  return (isRegularFile(files, path) ? files.readText(path) : null) ?? '';
+  return files.readText(path) ?? '';
 }
 
 function readServer(world: World, groupDir: string): RehearsalServer | null {

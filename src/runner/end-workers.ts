@@ -5,8 +5,7 @@
 import type { SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
-import { LogLost, refusalAt } from '../store/log-lost.ts';
-import type { World } from '../system/world.ts';
+import { LogLost } from '../store/log-lost.ts';
 import type { Worker } from '../worker/attempt/worker.ts';
 import type { HostedAttempt } from '../worker/host.ts';
 import { runningAttempt } from './decision-events.ts';
@@ -14,21 +13,6 @@ import { runningAttempt } from './decision-events.ts';
 /** Throws LogLost when nothing can be recorded any more, also when there is nothing to record just now. */
 export function assertLog({ lost }: GroupWriter): void {
   if (lost !== null) throw lost;
-}
-
-/** A disk may refuse once and take the next. */
-const refusedMs = 2_000;
-
-/** Looks, time and again, whether the disk of the log takes anything: otherwise nothing is heard of claude, either. */
-export class RefusalWatch {
-  #refusedMs = 0;
-
-  /** `passedMs` since the last look. Throws LogLost when it has refused for 2 s. */
-  look(world: World, { paths }: GroupWriter, passedMs: number): void {
-    const refusal = refusalAt(world, paths.events);
-    this.#refusedMs = refusal === null ? 0 : this.#refusedMs + passedMs;
-    if (refusal !== null && this.#refusedMs >= refusedMs) throw refusal;
-  }
 }
 
 /**

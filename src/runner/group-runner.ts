@@ -10,9 +10,8 @@ import type { Decision } from '../core/plan/decision.ts';
 import type { LiveSession } from '../core/progress.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
-import { refusalAt } from '../store/log-lost.ts';
+import { LogLost } from '../store/log-lost.ts';
 import { sessionPaths } from '../store/paths.ts';
-import { makeRequestsFolder } from '../store/requests.ts';
 import { MemoryTidier } from '../system/memory-tidier.ts';
 import type { World } from '../system/world.ts';
 import type { Reporter } from '../view/reporter.ts';
@@ -31,7 +30,7 @@ import { branchWarnings } from '../worker/prepare/workplaces.ts';
 import { leftEvents, TakeOverWatch } from './attach/watch.ts';
 import { decisionEvents, runningAttempt } from './decision-events.ts';
 import { Elsewhere, type OpenFleet } from './elsewhere.ts';
-import { assertLog, endWorkers, RefusalWatch } from './end-workers.ts';
+import { assertLog, endWorkers } from './end-workers.ts';
 import { eventsOf, neverBegun, notStarted } from './fact-events.ts';
 import { haltWorkers, isFreezeOver } from './freeze.ts';
 import { LiveBoard } from './live-board.ts';
@@ -71,7 +70,6 @@ export class GroupRunner {
   /** Attempts whose silence was noticed. */
   readonly #noticed = new Set<string>();
   readonly #tidier = new MemoryTidier();
-  readonly #refusals = new RefusalWatch();
   #inbox: Fact[] = [];
   #wake: (() => void) | null = null;
   #unwatch = () => {};
@@ -162,10 +160,9 @@ export class GroupRunner {
         await this.#nextFact();
       }
     } catch (error) {
-      const lost = this.#writer.lost ?? refusalAt(this.#world, this.#writer.paths.events);
-      if (lost === null) throw error;
+      if (!(error instanceof LogLost)) throw error;
       this.#acceptances.leave();
-      throw await endWorkers(this.#writer.state, this.#workers, this.#hosted, lost);
+      throw await endWorkers(this.#writer.state, this.#workers, this.#hosted, error);
     } finally {
       this.#unwatch();
       this.#cancelTick();
@@ -188,7 +185,7 @@ export class GroupRunner {
 
   #watchRequests(): void {
     const { requests } = this.#writer.paths;
-    makeRequestsFolder(this.#world, this.#writer.paths);
+    this.#world.files.makeFolder(requests);
     this.#unwatch = this.#world.files.watch(requests, () => this.enqueue({ kind: 'wake' }));
     this.enqueue({ kind: 'wake' });
     const tick = () => {
@@ -264,7 +261,6 @@ export class GroupRunner {
   /** Time passed: look for sessions that take too long, and for a freeze that is over. */
   #onTick(): void {
     assertLog(this.#writer);
-    this.#refusals.look(this.#world, this.#writer, tickMs);
     this.#takeOvers.look();
     const { state } = this.#writer;
     for (const message of this.#elsewhere.newLacks()) this.#reporter.warning?.(message, state);

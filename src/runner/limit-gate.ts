@@ -9,7 +9,6 @@ import { defined } from '../core/defined.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
 import { isOutOfSight } from '../core/out-of-sight.ts';
-import { isRegularFile } from '../store/regular-file.ts';
 import { fields, isNumber, isText, optional, parseJson } from '../store/shape.ts';
 import { errorCode, isTableFull } from '../system/system-error.ts';
 import type { World } from '../system/world.ts';
@@ -272,7 +271,7 @@ const isGateFile = fields({
 
 /** Written as a whole, so what is none is damage; a limit that still holds closes the gate again. */
 function readGate({ files, clock }: World, path: string): GateFile | null {
-  const file = isRegularFile(files, path) ? parseJson(files.readText(path) ?? '') : undefined;
+  const file = parseJson(files.readText(path) ?? '');
   if (!isGateFile(file)) return null;
   const { untilMs, nearUntilMs = 0 } = file as GateFile;
   const farthestMs = clock.now() + lastsMsMax;

@@ -11,7 +11,7 @@ import type { GroupConfig, GroupId, SessionId } from '../core/group.ts';
 import { chainOf } from '../core/plan/plan.ts';
 import type { GroupState } from '../core/state.ts';
 import type { OpenEngine } from '../fleet/engine.ts';
-import { type GroupWriter, type OpenFailure, takeGroup } from '../store/group-writer.ts';
+import { type GroupWriter, type OpenFailure, openGroupWriter } from '../store/group-writer.ts';
 import { LogLost } from '../store/log-lost.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import { systemFailure } from '../store/system-failure.ts';
@@ -59,8 +59,6 @@ export interface RunGroupOptions {
   readonly openEngine?: OpenEngine;
   /** The group's lock, taken for this run before it could begin; given away with this. */
   readonly taken?: { readonly runId: string; readonly lock: Lock };
-  /** Is told in a sentence of what concerns no session. */
-  readonly warn?: (message: string) => void;
   /** Subscribes to the signals of this process; the returned function ends it. */
   onSignal(handler: (signal: RunnerSignal) => void): () => void;
 }
@@ -75,9 +73,9 @@ export type RunResult =
 
 /** Runs a group until it is settled. Fails with `busy` when another live runner holds it. */
 export async function runGroup(world: World, options: RunGroupOptions): Promise<RunResult> {
-  const { root, groupId, warn, taken } = options;
+  const { root, groupId, taken } = options;
   const runId = taken?.runId ?? world.random.uuid();
-  const opened = await takeGroup(world, root, groupId, runId, warn, taken?.lock);
+  const opened = openGroupWriter(world, root, groupId, runId, taken?.lock);
   if (!opened.ok) return { kind: 'refused', failure: opened.failure };
   const writer = opened.value;
   try {

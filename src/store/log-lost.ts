@@ -1,8 +1,6 @@
-/** What ends a writer whose log is no longer there: nothing can be recorded any more, and so nothing may be done. */
+/** Ends a writer whose log takes nothing any more: the log was removed, or its disk is read-only. */
 import type { Failure } from '../core/failure.ts';
 import { errorCode } from '../system/system-error.ts';
-import type { World } from '../system/world.ts';
-import { writeFailure } from '../system/write-failure.ts';
 
 export class LogLost extends Error {
   readonly failure: Failure;
@@ -10,19 +8,6 @@ export class LogLost extends Error {
   constructor(failure: Failure) {
     super(failure.message);
     this.failure = failure;
-  }
-}
-
-/** What a disk says that takes nothing any more: it has become read-only after an error, or does not answer. */
-const refusals: ReadonlySet<string> = new Set(['EROFS', 'EIO']);
-
-/** Why nothing more could be written at `path`; null when it could, also where nobody can tell just now. */
-export function refusalAt({ files }: Pick<World, 'files'>, path: string): LogLost | null {
-  try {
-    files.openAppend(path).close();
-    return null;
-  } catch (error) {
-    return refusals.has(errorCode(error)) ? new LogLost(writeFailure(path, error)) : null;
   }
 }
 

@@ -7,7 +7,6 @@ import type { MergedRepository } from '../core/event.ts';
 import { errorText, fail, ok, type Result } from '../core/failure.ts';
 import type { World } from '../system/world.ts';
 import type { GroupPaths } from './paths.ts';
-import { isRegularFile } from './regular-file.ts';
 import { type Check, fields, isText, listOf, oneOf, parseJson } from './shape.ts';
 import { systemFailure } from './system-failure.ts';
 
@@ -75,12 +74,12 @@ export function readMergeJournal(world: World, paths: GroupPaths): Result<MergeJ
   const path = journalPath(paths);
   let text: string | null;
   try {
-    text = isRegularFile(world.files, path) ? world.files.readText(path) : null;
-    if (text === null && world.files.entryKind(path) === null) return ok(null);
+    text = world.files.readText(path);
   } catch (error) {
     return fail('corrupt-file', `Cannot read ${path}: ${errorText(error)}.`, 'Check its permissions.');
   }
-  const value = parseJson(text ?? '');
+  if (text === null) return ok(null);
+  const value = parseJson(text);
   if (aJournal(value)) return ok(value as MergeJournal);
   return fail(
     'corrupt-file',

@@ -3,7 +3,7 @@
  * runner logs the answer before it removes the file, so a sender is never left in doubt.
  */
 
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { advise } from '../core/advice.ts';
 import type { SessionChanges } from '../core/edit.ts';
 import type { GroupChanges } from '../core/edit-group.ts';
@@ -11,12 +11,10 @@ import type { Conversed, GroupEvent, ProcessIdentity } from '../core/event.ts';
 import { type Failure, fail } from '../core/failure.ts';
 import type { GroupId, SessionDefinition, SessionId, Usage } from '../core/group.ts';
 import { isSessionId } from '../core/id.ts';
-import { isTableFull } from '../system/system-error.ts';
 import type { Files, World } from '../system/world.ts';
 import { followLog, readLog } from './event-log.ts';
 import { aProcess, configFields, conversedFields, descriptionFields, sessionFields } from './event-shape.ts';
 import type { GroupPaths } from './paths.ts';
-import { isRegularFile } from './regular-file.ts';
 import {
   type Check,
   fields,
@@ -164,23 +162,9 @@ function isEnvelope(value: unknown): value is Envelope {
   return anEnvelope(value);
 }
 
-/** A session may have put a link or a file in its place: that is removed, never what it leads to. */
-export function makeRequestsFolder({ files }: World, { requests }: GroupPaths): void {
-  const kind = files.entryKind(requests);
-  if (kind !== null && kind !== 'folder') files.remove(requests);
-  if (!files.makeFolder(requests)) regain(files, requests);
-}
-
-/** A session may have taken our own rights from it. */
-function regain(files: Files, folder: string): void {
-  try {
-    files.makePrivate(folder);
-  } catch {}
-}
-
 /** Leaves a request for the runner. Throws the system's error when it cannot be written. */
 export function sendRequest(world: World, paths: GroupPaths, request: Request): void {
-  makeRequestsFolder(world, paths);
+  world.files.makeFolder(paths.requests);
   world.files.writeAtomic(requestPath(paths, request.id), `${JSON.stringify(request)}\n`);
 }
 
@@ -225,10 +209,7 @@ export function hasRequests(world: World, paths: GroupPaths): boolean {
   return sentRequests(world, paths).length > 0;
 }
 
-/**
- * What lies there as a request, whoever it is from. All else is somebody else's and left alone: between two looks a
- * session may have put a link in the place of the folder.
- */
+/** What lies there as a request. All else is left alone. */
 function sentRequests(world: World, paths: GroupPaths): { readonly path: string; readonly envelope: Envelope }[] {
   return requestFiles(world, paths).flatMap((path) => {
     const envelope = parseJson(readQuietly(world, path) ?? '');
@@ -237,23 +218,16 @@ function sentRequests(world: World, paths: GroupPaths): { readonly path: string;
 }
 
 function requestFiles({ files }: World, { requests }: GroupPaths): string[] {
-  if (files.entryKind(requests) !== 'folder') return [];
-  return (
-    listQuietly(files, requests)
-      // Others are temporary files of a sender that is just writing.
-      .filter((name) => !name.startsWith('.') && name.endsWith('.json'))
-      .map((name) => join(requests, name))
-      // Opening a FIFO would wait for a writer that may never come.
-      .filter((path) => isRegularFile(files, path))
-  );
+  // Others are temporary files of a sender that is just writing.
+  const names = listQuietly(files, requests).filter((name) => !name.startsWith('.') && name.endsWith('.json'));
+  return names.map((name) => join(requests, name));
 }
 
-/** Nothing is lost while the table of open files is full, or we have no right: it is found at the next look. */
+/** Nothing is lost while the table of open files is full: it is found at the next look. */
 function listQuietly(files: Files, folder: string): string[] {
   try {
     return files.list(folder);
-  } catch (error) {
-    if (!isTableFull(error)) regain(files, folder);
+  } catch {
     return [];
   }
 }
@@ -282,12 +256,7 @@ export function otherVersion(groupId: GroupId): Failure {
 
 /** To be called after the answer was logged, not before: a file that is gone without an answer counts as dropped. */
 export function removeRequest({ files }: World, path: string): void {
-  try {
-    files.remove(path);
-  } catch {
-    regain(files, dirname(path));
-    files.remove(path);
-  }
+  files.remove(path);
 }
 
 /** It names a run that is over, so nobody would answer it even if the disk kept it. */

@@ -10,7 +10,6 @@ import type { World } from '../system/world.ts';
 import { delay } from './delayed.ts';
 import { groupMeta, renderMeta, sessionMeta } from './meta.ts';
 import { type GroupPaths, sessionPaths } from './paths.ts';
-import { isRegularFile } from './regular-file.ts';
 import { systemFailure } from './system-failure.ts';
 
 const shortestDelayMs = 250;
@@ -48,17 +47,15 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
   let problem: Failure | null = null;
   const flush = (most = Number.POSITIVE_INFINITY): void => {
     later.cancel();
-    // A deleted group must not come back as an empty shell.
-    if (!group || !isRegularFile(world.files, paths.events)) return;
+    if (!group) return;
     try {
-      // A session may have put a link in place of its folder, or of the folder of all.
-      const areOurs = world.files.entryKind(paths.sessions) !== 'link';
+      // A deleted group must not come back as an empty shell.
+      if (world.files.info(paths.events) === null) return;
       for (const id of [...changed, ...unseen.values().take(most)]) {
         const record = state.sessions.get(id);
-        const { folder, meta } = sessionPaths(paths, id);
-        const isOurs = areOurs && world.files.entryKind(folder) !== 'link';
-        if (isOurs && record === undefined) files.remove(meta);
-        if (isOurs && record !== undefined) files.write(meta, renderMeta(sessionMeta(record)));
+        const { meta } = sessionPaths(paths, id);
+        if (record === undefined) files.remove(meta);
+        else files.write(meta, renderMeta(sessionMeta(record)));
         changed.delete(id);
         unseen.delete(id);
       }

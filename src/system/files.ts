@@ -23,7 +23,6 @@ import {
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { lockExclusive, tryFlock } from './libc.ts';
 import { createPrivate, createShared, makePrivateFolder, openPrivate, syncFolder, writeFully } from './private-file.ts';
 import { openRegular, readRegularText } from './regular-text.ts';
 import { errorCode, isMissing, unlessMissing } from './system-error.ts';
@@ -272,10 +271,6 @@ class OpenFile implements AppendFile {
     // The file may be new: without its name in the folder its bytes would be lost all the same.
     if (!this.#named) syncFolder(dirname(this.#path));
     this.#named = true;
-  }
-
-  own(): boolean {
-    return tryFlock(this.#fd, lockExclusive, this.#path);
   }
 
   close(): void {

@@ -21,10 +21,7 @@ export function createRealWorld(): World {
     files: { ...createFiles(), watch: watchPath },
     processes,
     fifos: createFifos(),
-    locks: createLocks(
-      (holder) => processes.isAlive(holder.identity),
-      (pid) => processes.identify(pid),
-    ),
+    locks: createLocks((holder) => processes.isAlive(holder.identity)),
     random: { uuid: () => crypto.randomUUID(), fraction: () => Math.random() },
     machine: {
       host: self.host,

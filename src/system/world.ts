@@ -115,8 +115,6 @@ export interface AppendFile {
   appendBytes(bytes: Uint8Array): void;
   /** Makes everything appended so far survive a power cut. */
   sync(): void;
-  /** Keeps out who asks for the same, until it is closed or its process ends; false when somebody else has it. */
-  own(): boolean;
   close(): void;
 }
 
@@ -269,17 +267,13 @@ export interface LockHolder {
 }
 
 export interface Lock {
-  /** Whoever held it last let go of it by itself, and the file is the one it held. */
-  readonly wasReleased: boolean;
   release(): void;
-  /** Lets go without saying so: for whoever takes it next it was not released. */
-  abandon(): void;
 }
 
 export interface Locks {
   /** Takes the lock file if nobody living holds it; null when somebody does. The holder is written into the file. */
   tryLock(path: string, holder: LockHolder): Lock | null;
-  /** Who holds the lock now; null when nobody does. Of a disk that opens no file any more the processes tell it. */
+  /** The holder of the lock; null when it is free. */
   holder(path: string): LockHolder | null;
 }
 

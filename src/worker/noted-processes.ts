@@ -5,7 +5,6 @@
  */
 import type { ProcessIdentity } from '../core/event.ts';
 import { aProcess } from '../store/event-shape.ts';
-import { isRegularFile } from '../store/regular-file.ts';
 import { fields, isText, listOf, parseJson } from '../store/shape.ts';
 import type { World } from '../system/world.ts';
 import type { AttemptSubject } from './host.ts';
@@ -53,7 +52,7 @@ export function notedProcesses(world: World, { attemptId, paths }: Whose): reado
 export function readNote({ files }: World, path: string): Note | null {
   try {
     // Its worker could put a FIFO there, which nobody writes to.
-    const note = parseJson(isRegularFile(files, path) ? (files.readText(path) ?? '') : '');
+    const note = parseJson(files.readText(path) ?? '');
     return isNote(note) ? (note as Note) : null;
   } catch {
     return null;

@@ -143,7 +143,6 @@ function watchedAppend(file: AppendFile, path: string, moments: Moments): Append
       file.sync();
       for (const type of pending) moments.reach(`after log ${type}`);
     },
-    own: () => file.own(),
     close: () => file.close(),
   };
 }

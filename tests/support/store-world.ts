@@ -141,7 +141,6 @@ function faultyAppend(file: AppendFile, path: string, attempt: Attempt): AppendF
         () => file.appendBytes(bytes.subarray(0, bytes.length / 2)),
       ),
     sync: () => attempt('sync', path, () => file.sync()),
-    own: () => file.own(),
     close: () => file.close(),
   };
 }

@@ -16,7 +16,7 @@ import { type GroupPaths, groupPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
 import { damagedLeftovers } from '../leftovers.ts';
-import { haltedRunner, haltedSentence, isRunWithoutLock, liveRunner } from '../live-runner.ts';
+import { haltedRunner, haltedSentence, liveRunner } from '../live-runner.ts';
 import { shellWord, strayIn, tryPath } from '../path-argument.ts';
 import { type Finding, finding, fine } from './finding.ts';
 
@@ -57,20 +57,13 @@ function checkGroup(world: World, root: string, id: GroupId): { findings: Findin
   if (!state.ok) {
     findings.push(unreadable(id, state.failure), ...(strayed.length > 0 ? [] : checkDamaged(world, id, paths)));
   } else if (state.value.status === 'running' && liveRunner(world, { paths }) === null) {
-    findings.push(interrupted(world, { paths, state: state.value }));
+    findings.push(interrupted(state.value));
   }
   return { findings, ended: log.ok ? endedAttempts(log.value) : [] };
 }
 
-/** A runner without its lock can be seen all the same, where it runs on this machine. */
-function interrupted(world: World, group: { readonly paths: GroupPaths; readonly state: GroupState }): Finding {
-  const { state } = group;
+function interrupted(state: GroupState): Finding {
   const { id } = state.group;
-  if (isRunWithoutLock(world, group)) {
-    const message = `${id} is run by process ${state.run?.runner.pid}, although its lock file was removed.`;
-    const next = advise('Wait until it has ended, or stop it with', ['group', 'pause', id]);
-    return finding('lock', 'broken', message, next);
-  }
   return finding(
     'group',
     'warning',

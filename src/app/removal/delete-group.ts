@@ -9,14 +9,12 @@ import { anyTakenProblem } from '../../runner/attach/answers.ts';
 import { stopGroup } from '../../runner/stop-group.ts';
 import { deleteGroup as deleteGroupFolder } from '../../store/group-store.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
-import { isRegularFile } from '../../store/regular-file.ts';
 import type { World } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
 import { changeGroup } from '../change-group.ts';
 import { finishMerge } from '../delivery/finish.ts';
 import { leftoversOf, type Release, releaseWorktrees } from '../delivery/worktree-cleanup.ts';
 import { hiddenDamagedWorker, hiddenWorker, stopDamagedGroup, stopRehearsal } from '../leftovers.ts';
-import { leadsBack, strayIn } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import { type GroupReference, isHeld } from '../resolve.ts';
 
@@ -37,16 +35,6 @@ export async function deleteGroup(
     },
   });
   return deleted.ok || !isDamage(deleted.failure) ? deleted : deleteDamaged(place, group, release);
-}
-
-/**
- * What is no file can be locked by nobody, and stands in the way; a runner that lives is known by the log. Below a link
- * that leads back to itself nobody can even look.
- */
-export function clearTheWay({ files }: World, { paths: { folder, lock, sessions } }: GroupReference): void {
-  if (strayIn(files, folder) !== null) return;
-  if (files.entryKind(lock) !== null && !isRegularFile(files, lock)) files.remove(lock);
-  if (strayIn(files, sessions) === leadsBack) files.remove(sessions);
 }
 
 /** Nobody is asked about what will be refused anyway. What counts is the lock, which is taken later. */

@@ -6,11 +6,9 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupState } from '../../core/state.ts';
 import { type Rehearsal, type RunGroupOptions, type RunResult, runGroup } from '../../runner/run-group.ts';
 import { loadGroup } from '../../store/group-store.ts';
-import { giveBack } from '../../store/group-writer.ts';
 import { hasMergeJournal } from '../../store/merge-journal.ts';
 import { isPauseAsked } from '../../store/requests.ts';
 import type { Lock, World } from '../../system/world.ts';
-import { safeLine } from '../../view/terminal-text.ts';
 import { waitForShortCommands } from '../change-group.ts';
 import { readUserConfig, type UserSettings } from '../config/user-config.ts';
 import { createRunHooks } from '../event-commands.ts';
@@ -23,7 +21,6 @@ import type { RunDisplay, RunOptions } from './run-options.ts';
 
 /** A group can be taken by one short command after the other; more often than this is no accident. */
 const takeTriesMax = 20;
-const warningColumnsMax = 600;
 
 /** How a run that began here ended. */
 export type RunHere =
@@ -101,7 +98,6 @@ async function runHeld(
   if (display.isScreen) claude?.hush();
   const hookOptions = { isRehearsal: options.rehearse !== undefined, ...(ways.ring ? { ring: ways.ring } : {}) };
   const hooks = createRunHooks(place, group, hookOptions, ofUser.onEvent);
-  const warnings: string[] = [];
   let result: RunResult;
   try {
     hold?.begin();
@@ -115,14 +111,13 @@ async function runHeld(
       retryFailed: options.retryFailed,
       ...defined({ only: options.only, rehearsal, claude }),
       ...(hold === null ? {} : { taken: hold }),
-      warn: (message) => warnings.push(`warning: ${safeLine(message, warningColumnsMax)}`),
       onSignal: display.onSignal,
     });
   } finally {
     await claude?.close();
     await display.close();
   }
-  for (const warning of [...warnings, ...(await hooks.finish(result.kind === 'left'))]) place.notes.line(warning);
+  for (const warning of await hooks.finish(result.kind === 'left')) place.notes.line(warning);
   return ok(result);
 }
 
@@ -169,13 +164,7 @@ async function runWhenFree(place: Place, group: GroupReference, options: RunGrou
     const { taken, ...untaken } = options;
     const result = await runGroup(place.world, tries === 1 ? options : untaken);
     const isBusy = result.kind === 'refused' && result.failure.reason === 'busy';
-    if (
-      !isBusy ||
-      result.failure.survivor !== undefined ||
-      tries === takeTriesMax ||
-      liveRunner(place.world, group) !== null
-    )
-      return result;
+    if (!isBusy || tries === takeTriesMax || liveRunner(place.world, group) !== null) return result;
     await waitForShortCommands(place.world, group);
   }
 }
@@ -218,7 +207,7 @@ export async function holdGroup(world: World, group: GroupReference): Promise<Ho
     begin: () => cancel(),
     end() {
       cancel();
-      giveBack(lock);
+      lock.release();
     },
   };
 }
@@ -226,7 +215,7 @@ export async function holdGroup(world: World, group: GroupReference): Promise<Ho
 /** Whether this command could become the runner. */
 export async function canBeTaken(world: World, group: GroupReference): Promise<boolean> {
   const lock = await takeLock(world, group, `${shortRunPrefix}${world.random.uuid()}`);
-  if (lock !== null) giveBack(lock);
+  lock?.release();
   return lock !== null;
 }
 

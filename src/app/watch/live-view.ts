@@ -66,7 +66,7 @@ export function standingOf(world: World, group: Pick<LoadedGroup, 'paths' | 'sta
   const nowMs = world.clock.now();
   if (state.status !== 'running') return { ...withoutRunner(state), isInterrupted: false, atMs: nowMs };
   // Asked again, because one may have begun meanwhile.
-  if (hadRunner || isRun(world, paths, state)) {
+  if (hadRunner || isRun(world, paths)) {
     return { ...readProgress(world, paths.progress, state), isInterrupted: false, atMs: nowMs };
   }
   return {

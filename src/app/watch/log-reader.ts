@@ -4,7 +4,6 @@ import { reduce } from '../../core/reduce.ts';
 import { IllegalEvent } from '../../core/session-state.ts';
 import { type GroupState, initialState } from '../../core/state.ts';
 import { type LogPosition, logStart, scanLog } from '../../store/log-lines.ts';
-import { isRegularFile } from '../../store/regular-file.ts';
 import type { World } from '../../system/world.ts';
 
 export class LogReader {
@@ -34,8 +33,7 @@ export class LogReader {
    * events are read anew.
    */
   read(): readonly GroupEvent[] {
-    const info =
-      this.#isBroken || !isRegularFile(this.#world.files, this.#path) ? null : this.#world.files.info(this.#path);
+    const info = this.#isBroken ? null : this.#world.files.info(this.#path);
     // Of a log that was once read nothing takes the first events back.
     if (info === null || (info.size === 0 && this.#state !== null)) {
       this.#isBroken = true;

@@ -75,7 +75,7 @@ export class FileSource implements Source {
     this.#group = group;
     this.#events = events;
     this.#usages = new AttemptUsages(world, group.paths);
-    this.#runner = runnerOf(world, group, group.state);
+    this.#runner = runnerOf(world, group);
     const onEvent = (event: GroupEvent): void => {
       this.notes.take(event);
       this.#changed();
@@ -119,7 +119,7 @@ export class FileSource implements Source {
 
   #look(): void {
     // Asked before the log is read: what a runner logged before it ended is then read for certain.
-    const runner = runnerOf(this.#world, this.#group, this.state);
+    const runner = runnerOf(this.#world, this.#group);
     if (runner === 'none' && this.#runner !== 'none') this.#follower.catchUp();
     if (runner !== this.#runner) this.#changed();
     this.#runner = runner;
@@ -175,8 +175,8 @@ interface FileLook {
   readonly mtimeMs: number;
 }
 
-function runnerOf(world: World, { paths }: Pick<LoadedGroup, 'paths'>, state: GroupState): Runner {
-  return isRun(world, paths, state) ? 'elsewhere' : 'none';
+function runnerOf(world: World, { paths }: Pick<LoadedGroup, 'paths'>): Runner {
+  return isRun(world, paths) ? 'elsewhere' : 'none';
 }
 
 /** Is told what happens by the runner of this process; `past` are the events before this run. */

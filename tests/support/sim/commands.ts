@@ -116,7 +116,7 @@ export class Commands {
   delete(): void {
     const { machine, group, onDeleted, command } = this.#parts;
     command((world, runner) =>
-      changeGroup<unknown>({ world, notes }, group, {
+      changeGroup<unknown>({ world }, group, {
         direct: async (writer) => {
           const taken = anyTakenProblem(writer.state);
           if (taken !== null) return taken;

@@ -35,7 +35,7 @@ export interface PlantedBug {
   /** Where it shows, so that it is not looked for where it cannot be found: stories aimed at this decision. */
   readonly near?: DecisionKind | 'endless' | 'power-cut';
 }
-const heldByAll: Lock = { wasReleased: true, release: () => {}, abandon: () => {} };
+const heldByAll: Lock = { release: () => {} };
 
 export const plantedBugs: readonly PlantedBug[] = [
   {

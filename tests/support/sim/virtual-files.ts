@@ -180,8 +180,6 @@ export class VirtualFiles implements Files {
         file.durableSize = file.size;
         folder.sync();
       },
-      // Nobody takes a lock file away here, so nobody else ever has it.
-      own: () => true,
       close() {},
     };
   }

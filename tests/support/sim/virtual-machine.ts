@@ -67,8 +67,6 @@ export class VirtualMachine {
   readonly guests: GuestBook[] = [];
   /** What was written before may seem to be written later. */
   wasClockSetBack = false;
-  /** Lock files whose last holder let go of them by itself. */
-  readonly released = new Set<string>();
   readonly locks = new Map<string, { readonly owner: VirtualProcess; readonly holder: LockHolder }>();
   readonly coverage = new Coverage();
   readonly log: LogWatch;
@@ -289,7 +287,6 @@ export class VirtualMachine {
       this.closeFifo(join(dirname(transcript), 'stdin.fifo'), process);
     this.table.bootId = `boot-${Number(this.table.bootId.slice(5)) + 1}`;
     this.locks.clear();
-    this.released.clear();
     this.disk.root.losePower(this.luck);
     for (const book of this.claudes) {
       const node = this.disk.file(book.transcript);

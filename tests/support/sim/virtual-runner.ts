@@ -208,7 +208,6 @@ export class VirtualRunner {
         },
         appendBytes: (bytes) => void (this.#lives() && file.appendBytes(bytes)),
         sync: () => void (this.#lives() && file.sync()),
-        own: () => file.own(),
         close: () => file.close(),
       };
     }
@@ -234,7 +233,6 @@ export class VirtualRunner {
         this.#unsaved.push(...this.#batch);
         this.#pass('after-fsync', this.#batch);
       },
-      own: () => file.own(),
       close: () => file.close(),
     };
   }
@@ -363,14 +361,12 @@ export class VirtualRunner {
   }
 
   #locks(): Locks {
-    const { locks, released } = this.machine;
+    const { locks } = this.machine;
     return {
       tryLock: (path, holder) => {
         if (!this.#lives() || locks.has(path)) return null;
         locks.set(path, { owner: this.process, holder });
-        const wasReleased = released.delete(path);
-        const abandon = () => locks.get(path)?.owner === this.process && locks.delete(path);
-        return { wasReleased, abandon, release: () => void (abandon() && released.add(path)) };
+        return { release: () => void (locks.get(path)?.owner === this.process && locks.delete(path)) };
       },
       holder: (path) => locks.get(path)?.holder ?? null,
     };
@@ -384,7 +380,6 @@ const deadFile: AppendFile = {
   append: () => {},
   appendBytes: () => {},
   sync: () => {},
-  own: () => true,
   close: () => {},
 };
 

@@ -202,7 +202,7 @@ test('what a living process is deleting is left to it, and cleared away when it 
   await user.ok('group', 'create', 'good');
   expect(await findings()).toMatchObject([{ check: 'groups', level: 'ok' }]);
   expect(existsSync(path)).toBe(true);
-  lock?.abandon();
+  lock?.release();
   expect(await findings()).toMatchObject([{ check: 'group', level: 'warning' }]);
   await user.ok('group', 'create', 'more');
   expect(await findings()).toMatchObject([{ check: 'groups', level: 'ok' }]);

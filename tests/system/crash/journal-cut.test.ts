@@ -75,7 +75,6 @@ function journalOnly(world: World): World {
           append: (text) => file.append(text),
           appendBytes: (bytes) => file.appendBytes(bytes),
           sync: () => {},
-          own: () => file.own(),
           close: () => file.close(),
         };
       },

@@ -43,7 +43,7 @@ function watched(done: string[]): World {
           done.push('sync');
           file.sync();
         };
-        return { ...file, append, sync, own: () => file.own(), close: () => file.close() };
+        return { ...file, append, sync, close: () => file.close() };
       },
     },
   };

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { submit } from '../../../src/app/submit.ts';
 import { noUsage } from '../../../src/core/group.ts';
-import { takeGroup } from '../../../src/store/group-writer.ts';
+import { openGroupWriter } from '../../../src/store/group-writer.ts';
 import { idleLine, type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
 
@@ -143,7 +143,7 @@ test('one that was just being started when a person took it over is theirs, and 
   const begun = lines.findIndex((line) => line.includes('session_starting'));
   writeFileSync(paths.events, `${lines.slice(0, begun + 1).join('\n')}\n`);
   const [sessionId, attachmentId] = [group.id('one'), 'visit'];
-  const writer = await takeGroup(world, root, groupId, 'asked');
+  const writer = openGroupWriter(world, root, groupId, 'asked');
   if (!writer.ok) throw new Error(writer.failure.message);
   const { attempt } = JSON.parse(lines[begun] ?? '');
   writer.value.record([

@@ -3,28 +3,12 @@
  * refused with its line and nothing is changed; a failed append leaves nothing that a later one is glued to.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import {
-  appendFileSync,
-  closeSync,
-  copyFileSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  truncateSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { copyFileSync, lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GroupEvent } from '../../../src/core/event.ts';
 import { ok } from '../../../src/core/failure.ts';
 import { createLog, readForWriting, readLog } from '../../../src/store/event-log.ts';
 import { eventLines, headerLine } from '../../../src/store/log-lines.ts';
-import { makeFifo } from '../../../src/system/libc.ts';
 import type { World } from '../../../src/system/world.ts';
 import { CoreLog, groupId } from '../../support/core-events.ts';
 import { isLongRun } from '../../support/long.ts';
@@ -101,19 +85,14 @@ describe('a log cut at any byte', () => {
 describe('a log that is taken away from its writer', () => {
   test.each([
     ['removed', () => rmSync(path)],
-    ['removed', () => rmSync(folder.path, { recursive: true })],
-    ['replaced or cut off', () => writeFileSync(path, '')],
-    ['replaced or cut off', () => truncateSync(path, whole.length - 1)],
-    ['replaced or cut off', () => rmSync(path, { recursive: true }) ?? mkdirSync(path)],
-    ['replaced or cut off', () => rmSync(path) ?? symlinkSync('events.jsonl', path)],
-    ['replaced or cut off', () => rmSync(path) ?? symlinkSync('nowhere', path)],
-    ['replaced or cut off', () => renameSync(path, `${path}.old`) ?? copyFileSync(`${path}.old`, path)],
-  ])('is noticed when it is %s, and nothing is written', (what, takeAway) => {
+    ['removed with its folder', () => rmSync(folder.path, { recursive: true })],
+    ['replaced', () => renameSync(path, `${path}.old`) ?? copyFileSync(`${path}.old`, path)],
+  ])('is noticed when it is %s, and nothing is written', (_, takeAway) => {
     writeFileSync(path, whole);
     const { log } = unwrap(openLog(world, path));
     expect(log.lost).toBeNull();
     takeAway();
-    const message = `The event log ${path} was ${what} while it was being written.`;
+    const message = `The event log ${path} was removed or replaced while it was being written.`;
     expect(log.lost).toMatchObject({ failure: { reason: 'gone', message } });
     const size = () => lstatSync(path, { throwIfNoEntry: false })?.size;
     const before = size();
@@ -131,97 +110,6 @@ describe('a log that is taken away from its writer', () => {
     };
     expect(log.lost).toBeNull();
     log.close();
-  });
-});
-
-describe('F8: bytes of others in a log that is written', () => {
-  const foreign = (): string => readFileSync(`${path}.foreign`, 'utf8');
-
-  test.each([
-    ['rubbish', 'rubbish\n'],
-    ['half a line', '{"seq":'],
-    ['bytes that are no text', Buffer.from([0xff, 0x00, 0x0a])],
-    ['the line of a good event', `${JSON.stringify({ ...extra, at: '2026-01-04T14:30:22.000Z' })}\n`],
-    ['two megabytes', 'x'.repeat(2 * 1024 * 1024)],
-  ])('%s: are moved aside before the next line is written', (_, bytes) => {
-    writeFileSync(path, whole);
-    const { log } = unwrap(openLog(world, path));
-    appendFileSync(path, bytes);
-    log.append([extra]);
-    expect([log.takeForeign(), log.takeForeign()]).toEqual([Buffer.byteLength(bytes), 0]);
-    log.close();
-    expect(readFileSync(path).subarray(0, whole.length)).toEqual(whole);
-    expect(unwrap(readLog(world, path)).at(-1)).toEqual(extra);
-    const kept = Buffer.from(bytes)
-      .subarray(0, 1024 * 1024)
-      .toString();
-    expect(foreign().startsWith(kept)).toBe(true);
-  });
-
-  test('are moved aside when they come while the line is written', () => {
-    writeFileSync(path, whole);
-    const files = { ...world.files };
-    files.openAppend = (name) => {
-      const file = world.files.openAppend(name);
-      const { append } = file;
-      let times = 0;
-      file.append = (text) => {
-        times += 1;
-        if (times === 1 && name === path) appendFileSync(path, 'rubbish\n');
-        append.call(file, text);
-      };
-      return file;
-    };
-    const { log } = unwrap(openLog({ ...world, files }, path));
-    log.append([extra]);
-    expect(log.takeForeign()).toBe(8);
-    log.close();
-    expect(unwrap(readLog(world, path)).at(-1)).toEqual(extra);
-  });
-
-  test('are moved aside at the end, and a place that is taken by a FIFO is passed over', () => {
-    writeFileSync(path, whole);
-    const { log } = unwrap(openLog(world, path));
-    makeFifo(`${path}.foreign`, 0o600);
-    appendFileSync(path, 'rubbish\n');
-    log.close();
-    expect(readFileSync(path)).toEqual(whole);
-  });
-
-  test('a log whose last line was overwritten takes nothing more', () => {
-    writeFileSync(path, whole);
-    const { log } = unwrap(openLog(world, path));
-    log.append([extra]);
-    const fd = openSync(path, 'r+');
-    writeSync(fd, 'rubbish', whole.length + 3);
-    closeSync(fd);
-    expect(() => log.append([{ ...extra, seq: extra.seq + 1 }])).toThrow('was overwritten while it was being written');
-    log.close();
-  });
-});
-
-describe('F8: bytes of others in a log that nobody writes', () => {
-  const others = '{"seq":99,"type":"foreign"}\nmore\n';
-
-  test.each([
-    ['whole lines go aside, and half a line behind them is a torn end', `${others}{"seq":`, others],
-    ['a torn end to which whole lines were glued goes aside with them', `{"seq":${others}`, `{"seq":${others}`],
-    ['a torn end alone is cut', '{"seq":', null],
-  ])('%s', (_, bytes, aside) => {
-    writeFileSync(path, Buffer.concat([whole, Buffer.from(bytes)]));
-    const { log } = unwrap(openLog(world, path));
-    expect(log.takeForeign()).toBe(aside?.length ?? 0);
-    log.append([extra]);
-    expect(log.close()).toBe(0);
-    expect(unwrap(readLog(world, path))).toEqual([...events, extra]);
-    expect(existsSync(`${path}.foreign`) ? readFileSync(`${path}.foreign`, 'utf8') : null).toBe(aside && `${aside}\n`);
-  });
-
-  test('go aside as well when nothing is written', () => {
-    writeFileSync(path, Buffer.concat([whole, Buffer.from(others)]));
-    expect(unwrap(openLog(world, path)).log.close()).toBe(others.length);
-    expect(readFileSync(path)).toEqual(whole);
-    expect(readFileSync(`${path}.foreign`, 'utf8')).toBe(`${others}\n`);
   });
 });
 

@@ -3,7 +3,7 @@
  * are written seldom, completely on demand, and healed from the log when a group is opened.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { groupProgress } from '../../../src/core/progress.ts';
 import { createGroup, deleteGroup, loadGroup } from '../../../src/store/group-store.ts';
@@ -11,7 +11,6 @@ import { type GroupWriter, openGroupWriter } from '../../../src/store/group-writ
 import { groupMeta, renderMeta, sessionMeta } from '../../../src/store/meta.ts';
 import { type GroupPaths, groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { snapshotDelayMs } from '../../../src/store/snapshots.ts';
-import { makeFifo } from '../../../src/system/libc.ts';
 import { groupDefinition, groupId, sessionDefinition, sid } from '../../support/core-events.ts';
 import { faultyFiles, modesBelow, steppedWorld, temporaryFolder, unwrap } from '../../support/store-world.ts';
 import { storyBodies } from '../../support/stored-group.ts';
@@ -78,20 +77,6 @@ describe('the lock', () => {
     expect(openGroupWriter(world, root, groupId, 'run')).toMatchObject({ failure: { reason: 'corrupt-file' } });
     expect(world.locks.holder(paths.lock)).toBeNull();
     expect(readFileSync(paths.events, 'utf8')).toBe('nonsense\n');
-  });
-
-  test.each([
-    ['a folder', (path: string) => mkdirSync(path)],
-    ['a link that leads to no file', (path: string) => symlinkSync('nowhere', path)],
-    ['a link that leads to no file', (path: string) => symlinkSync('/dev/null', path)],
-    ['a FIFO', (path: string) => makeFifo(path, 0o600)],
-  ])('names a lock file that is %s, and waits for nobody', (what, place) => {
-    place(paths.lock);
-    const message = `The lock file ${paths.lock} is ${what}.`;
-    expect(openGroupWriter(world, root, groupId, 'run')).toMatchObject({
-      failure: { reason: 'write-failed', message, next: { sentence: expect.stringContaining('move it away') } },
-    });
-    expect(world.locks.holder(paths.lock)).toBeNull();
   });
 
   test.each(['20260102-030405-none', '../x'])('is not made for %p, which is no group', (id) => {

@@ -3,13 +3,12 @@
  * told, events that were taken back are corrected by a fresh start, and damage or deletion ends it with a sentence.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { appendFileSync, mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { appendFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GroupEvent } from '../../../src/core/event.ts';
 import type { Failure } from '../../../src/core/failure.ts';
 import { followLog } from '../../../src/store/event-log.ts';
 import { eventLines, headerLine } from '../../../src/store/log-lines.ts';
-import { makeFifo } from '../../../src/system/libc.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { CoreLog, groupId } from '../../support/core-events.ts';
 import { type SteppedWorld, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
@@ -144,19 +143,4 @@ test('with real clock and watch: an append is told without being asked', async (
   end = followLog(createRealWorld(), path, arrived.resolve, (failure) => arrived.reject(new Error(failure.message)));
   appendFileSync(path, eventLines(events.slice(0, 2)));
   expect(await arrived.promise).toEqual(events.slice(0, 2));
-});
-
-test.each([
-  ['a link that leads to no file', () => symlinkSync('events.jsonl', path)],
-  ['a FIFO', () => makeFifo(path, 0o600)],
-  ['a folder', () => mkdirSync(path)],
-])('a log that becomes %s is told as that, once', (what, replace) => {
-  writeFileSync(path, header + eventLines(events));
-  follow();
-  world.clock.step(0);
-  rmSync(path);
-  replace();
-  world.clock.step(5_000);
-  expect(problems).toMatchObject([{ reason: 'corrupt-file', message: `The event log ${path} is ${what}.` }]);
-  expect(told).toEqual([...events]);
 });

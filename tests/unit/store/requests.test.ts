@@ -3,7 +3,7 @@
  * learns the answer or that nobody will give one.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createGroup, deleteGroup } from '../../../src/store/group-store.ts';
 import { type GroupWriter, openGroupWriter } from '../../../src/store/group-writer.ts';
@@ -17,7 +17,7 @@ import {
   takeRequests,
 } from '../../../src/store/requests.ts';
 import { groupDefinition, groupId, processIdentity, sessionDefinition, sid } from '../../support/core-events.ts';
-import { modesBelow, steppedWorld, Trouble, temporaryFolder, unwrap } from '../../support/store-world.ts';
+import { modesBelow, steppedWorld, temporaryFolder, unwrap } from '../../support/store-world.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 let world: ReturnType<typeof steppedWorld>;
@@ -61,65 +61,6 @@ describe('takeRequests', () => {
     expect(readdirSync(paths.requests)).toEqual([]);
   });
 
-  test('F6: a link in place of their folder is not followed, and whatever is there keeps nobody from asking', () => {
-    const outside = join(paths.folder, 'outside');
-    mkdirSync(outside);
-    writeFileSync(join(outside, 'package.json'), '{}');
-    for (const put of [
-      () => symlinkSync(outside, paths.requests),
-      () => symlinkSync('nowhere', paths.requests),
-      () => writeFileSync(paths.requests, ''),
-    ]) {
-      rmSync(paths.requests, { recursive: true });
-      put();
-      expect(take()).toEqual({ ids: [], refused: [] });
-      sendRequest(world, paths, request('a'));
-      expect(take()).toEqual({ ids: ['a'], refused: [] });
-      expect(readdirSync(outside)).toEqual(['package.json']);
-    }
-  });
-
-  test.each(['entryKind', 'list', 'info', 'readText'] as const)(
-    'F6: a link that takes the place of their folder at the look %s costs nobody a file',
-    (look) => {
-      const outside = join(paths.folder, 'outside');
-      mkdirSync(outside);
-      const names = ['a.json', 'mine.json', `${'0'.repeat(8)}-0000-4000-8000-${'0'.repeat(12)}.json`];
-      for (const name of names) writeFileSync(join(outside, name), '{}');
-      sendRequest(world, paths, request('a', 0, 'earlier'));
-      const real = world.files[look] as (path: string) => never;
-      const swap = (): void => {
-        rmSync(paths.requests, { recursive: true });
-        symlinkSync(outside, paths.requests);
-      };
-      Object.assign(world.files, {
-        [look]: (path: string) => {
-          world.files[look] = real as never;
-          const found = look === 'entryKind' ? real(path) : undefined;
-          swap();
-          return found ?? real(path);
-        },
-      });
-      expect(take()).toEqual({ ids: [], refused: [] });
-      expect(readdirSync(outside).sort()).toEqual(names.toSorted());
-    },
-  );
-
-  test('F6: a folder that is away for a moment is none, whatever comes into its place', () => {
-    const outside = join(paths.folder, 'outside');
-    mkdirSync(outside);
-    writeFileSync(join(outside, 'package.json'), '{}');
-    rmSync(paths.requests, { recursive: true });
-    const { entryKind } = world.files;
-    world.files.entryKind = (path) => {
-      const kind = entryKind(path);
-      if (kind === null) symlinkSync(outside, path);
-      return kind;
-    };
-    expect(take()).toEqual({ ids: [], refused: [] });
-    expect(readdirSync(outside)).toEqual(['package.json']);
-  });
-
   test('drops requests to other runs in silence', () => {
     sendRequest(world, paths, request('old', 0, 'earlier'));
     expect(take()).toEqual({ ids: [], refused: [] });
@@ -150,30 +91,6 @@ describe('takeRequests', () => {
     expect(hasRequests(world, paths)).toBe(true);
     removeRequest(world, join(paths.requests, 'good.json'));
     expect(hasRequests(world, paths)).toBe(false);
-  });
-
-  test('passes over what is no regular file or cannot be read, and opens none of it', () => {
-    const place = (name: string) => join(paths.requests, `${name}.json`);
-    mkdirSync(place('folder'));
-    // Opened, it would wait for a writer for ever.
-    expect(Bun.spawnSync(['mkfifo', place('fifo')]).exitCode).toBe(0);
-    symlinkSync('nowhere', place('dangling'));
-    symlinkSync('circle.json', place('circle'));
-    symlinkSync('/dev/zero', place('device'));
-    const socket = Bun.listen({ unix: place('socket'), socket: { data() {} } });
-    writeFileSync(place('unreadable'), '{}');
-    const { readText } = world.files;
-    world.files.readText = (path) => {
-      if (path === place('unreadable')) throw new Trouble('EACCES');
-      return readText(path);
-    };
-    sendRequest(world, paths, request('good'));
-    try {
-      expect(take()).toEqual({ ids: ['good'], refused: [] });
-      expect(readdirSync(paths.requests)).toHaveLength(8);
-    } finally {
-      socket.stop();
-    }
   });
 });
 

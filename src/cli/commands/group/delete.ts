@@ -1,9 +1,8 @@
 /** `group delete`: removes a group with all its files, after its last worker has ended. */
 import type { Command } from '@commander-js/extra-typings';
-import { isRunWithoutLock } from '../../../app/live-runner.ts';
 import { whatStays, withinGroup } from '../../../app/one-group.ts';
 import { pauseAndTell } from '../../../app/pause-group.ts';
-import { clearTheWay, deleteGroup, refuseWhileRunning } from '../../../app/removal/delete-group.ts';
+import { deleteGroup, refuseWhileRunning } from '../../../app/removal/delete-group.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import { type GroupReference, isHeld, loadWithRunner, resolveGroupToDestroy } from '../../../app/resolve.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
@@ -82,7 +81,6 @@ async function remove(
   { yes, force: forced }: DeleteOptions,
 ): Promise<Result<boolean>> {
   const force = forced === true;
-  if (force) clearTheWay(context.world, group);
   const free = await (force ? pauseFirst(context, group) : refuseWhileRunning(context, group));
   if (!free.ok) return free;
   const sure = await confirmed(context, question(context, group), force || yes === true);
@@ -98,9 +96,7 @@ const patienceMs = 10_000;
 
 /** Whoever insists has a live runner stop its sessions as a pause does, so that it ends and gives up the lock. */
 async function pauseFirst(context: Context, group: GroupReference): Promise<Result<void>> {
-  const loaded = loadWithRunner(context.world, group);
-  const isRun = isHeld(context.world, group) || (loaded.ok && isRunWithoutLock(context.world, loaded.value));
-  if (!isRun) return ok(undefined);
+  if (!isHeld(context.world, group)) return ok(undefined);
   context.stderr.line(`Pausing ${group.groupId}, which is running ...`);
   const paused = await whileWaiting(context, group, pauseAndTell(context, group, 'now'), {
     afterMs: patienceMs,

@@ -82,10 +82,8 @@ function follow(context: Context, group: GroupReference, reporter: Reporter, pro
   );
   const look = (): void => {
     if (isOver) return;
-    // Who runs it without its lock is told by the log.
-    if (follower.state === null) follower.catchUp();
     // Asked before the log is read: what a runner logged before it ended is then read for certain.
-    const hasRunner = isRun(world, group.paths, follower.state);
+    const hasRunner = isRun(world, group.paths);
     if (!hasRunner) follower.catchUp();
     const { state } = follower;
     if (state === null || isOver) return;

@@ -10,7 +10,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { compareVersions, oldestClaude } from '../src/claude/launch/program-file.ts';
+import { compareVersions, oldestClaude } from '../src/claude/launch/program.ts';
 import { type ContractRun, contractDocument, runContract } from './claude/contract.ts';
 import { breaks, summary, tableText, withTable } from './claude/table.ts';
 import { NotAvailable, pinnedVersion, resolveVersion } from './claude/versions.ts';

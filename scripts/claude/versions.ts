@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { oldestClaude } from '../../src/claude/launch/program-file.ts';
+import { oldestClaude } from '../../src/claude/launch/program.ts';
 
 export const root = resolve(import.meta.dir, '../..');
 const claudePackage = '@anthropic-ai/claude-code';

@@ -43,7 +43,7 @@ export const listed: readonly Entry[] = [
   {
     path: 'group plan',
     summary: 'show what a run would do and may cost',
-    load: () => import('./commands/group/plan.ts'),
+    load: async () => ({ define: (await import('./commands/group/run.ts')).definePlan }),
   },
   { path: 'group run', summary: 'run a group, or go on with it', load: () => import('./commands/group/run.ts') },
   {
@@ -269,7 +269,7 @@ export const listed: readonly Entry[] = [
   {
     path: 'fleet join-line',
     summary: 'print the line with which a machine joins',
-    load: () => import('./commands/fleet/join-line.ts'),
+    load: async () => ({ define: (await import('./commands/fleet/init.ts')).defineJoinLine }),
   },
   {
     path: 'host join',
@@ -290,7 +290,7 @@ export const listed: readonly Entry[] = [
   {
     path: 'host resume',
     summary: 'let a machine take sessions again',
-    load: () => import('./commands/host/resume.ts'),
+    load: async () => ({ define: (await import('./commands/host/drain.ts')).defineResume }),
   },
   {
     path: 'host forget',
@@ -317,7 +317,11 @@ export const listed: readonly Entry[] = [
     summary: 'create the group of a workflow and run it',
     load: () => import('./commands/run.ts'),
   },
-  { path: 'rm', summary: 'delete groups', load: () => import('./commands/rm.ts') },
+  {
+    path: 'rm',
+    summary: 'delete groups',
+    load: async () => ({ define: (await import('./commands/group/delete.ts')).defineRemove }),
+  },
   { path: 'stop', summary: 'pause every group on this machine', load: () => import('./commands/stop.ts') },
   {
     path: 'config',

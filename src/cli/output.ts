@@ -6,7 +6,7 @@
 import { isRegularFile, mayBeTerminal } from '../system/terminal.ts';
 import { colourStyle, plainStyle, type Style } from '../view/format.ts';
 import { fitColumns } from '../view/terminal-text.ts';
-import { endsInLineBegin, withoutCommands } from '../view/workflow-commands.ts';
+import { endsInLineBegin, withoutCommands } from '../view/text-reporter.ts';
 
 export interface Output {
   /** Appends text. What is already harmless for terminals is up to the caller. */

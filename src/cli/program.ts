@@ -1,14 +1,12 @@
 /** cli/: what a user types, and what it does. This file: the tree of the commands that entries.ts lists. */
-
 import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings';
 import { programName } from '../core/program-name.ts';
+import { safeLine } from '../view/terminal-text.ts';
 import { type Context, finishOutput, sayException } from './context.ts';
 import { type CommandModule, type Entry, listed } from './entries.ts';
 import { type ExitCode, exitCode } from './exit-code.ts';
-import { example, families } from './families.ts';
-import { chooseOutput } from './reporters.ts';
+import { chooseOutput } from './options/run-options.ts';
 import { defineShortForm, shortForms } from './short-forms.ts';
-import { explainUsage, type Named } from './usage-error.ts';
 
 const entries: readonly Entry[] = [
   ...listed,
@@ -81,7 +79,7 @@ function newProgram(context: Context, version: string) {
 async function takePipedScript(context: Context, command: CommandUnknownOpts): Promise<void> {
   const isShort = shortForms.some(({ word }) => word === command.name()) && command.parent?.parent === null;
   if (isShort || command.getOptionValue('rehearse') !== '-') return;
-  const { readPipedYaml } = await import('./options/standard-input.ts');
+  const { readPipedYaml } = await import('./options/prompt-source.ts');
   const text = await readPipedYaml(context, 'The rehearsal script');
   const { keepScript } = await import('../app/rehearsal-process.ts');
   const kept = text.ok ? keepScript(context, text.value) : text;
@@ -151,4 +149,115 @@ function isCommand(program: { readonly commands: readonly Named[] }, words: read
   if (program.commands.length === 0 || word.startsWith('-')) return true;
   const next = program.commands.find((command) => command.name() === word);
   return next !== undefined && isCommand(next, words.slice(1));
+}
+
+// The families of commands, with what their help says besides the list of their commands.
+
+interface Family {
+  readonly summary: string;
+  /** What its commands do not say. */
+  readonly note?: string;
+  readonly example: string;
+}
+
+export const families: Readonly<Record<string, Family>> = {
+  group: {
+    summary: 'create, run, watch and tidy up session groups',
+    example: `  $ ${programName} group create auth-refactor --max-budget-usd 10
+  $ ${programName} group run auth-refactor`,
+  },
+  session: {
+    summary: 'add, read and remove the sessions of a group',
+    example: `  $ ${programName} session add auth-refactor --project ./api --prompt "Add a login endpoint" --name api
+  $ ${programName} session add auth-refactor --project ./web --prompt "Add a login page" --depends-on api
+  $ ${programName} session logs auth-refactor/api`,
+  },
+  template: {
+    summary: 'find, check, try out and share templates of prompts, configs and workflows',
+    example: `  $ ${programName} template list
+  $ ${programName} template render code-review --var file_path=src/main.ts
+  $ ${programName} template init .claude-code-agent/templates`,
+  },
+  fleet: {
+    summary: 'let several machines work on the sessions of groups',
+    example: `  $ ${programName} fleet init --redis redis://127.0.0.1:6379
+  $ ${programName} host add gpu1 --ssh me@gpu1 --slots 8 --label gpu --login team-a`,
+  },
+  host: {
+    summary: 'add, look at and take out the machines of a fleet',
+    example: `  $ ${programName} host add gpu1 --ssh me@gpu1 --slots 8 --label gpu --login team-a
+  $ ${programName} host list
+  $ ${programName} host forget gpu1`,
+  },
+  faber: {
+    summary: 'carry a FABER run through its phases, sessions and machines',
+    example: `  $ ${programName} faber start --work-id 258
+  $ ${programName} faber phase frame
+  $ ${programName} faber status`,
+  },
+  cpm: {
+    summary: 'look at and tidy up the progress files of a project',
+    example: `  $ ${programName} cpm list --project ./api
+  $ ${programName} cpm clean --project ./api`,
+  },
+  hook: {
+    summary: 'put the context hooks into your own settings, or take them out',
+    note: `
+What a hook runs. It reads claude's JSON on standard input and always ends with 0:
+  ${programName} hook <task|cpm|faber|handover|all> <session-start|pre-compact|session-end>
+                         [--source <source>]
+`,
+    example: `  $ ${programName} hook install --project ./api
+  $ ${programName} hook status --project ./api`,
+  },
+  handover: {
+    summary: 'projects that a later session takes up where the last one stopped',
+    example: `  $ ${programName} handover init 02-projects/28-parser
+  $ ${programName} handover list`,
+  },
+};
+
+export const example = `
+Example:
+  $ ${programName} group create auth-refactor --max-budget-usd 10
+  $ ${programName} session add auth-refactor --project ./api --prompt "Add a login endpoint" --name api
+  $ ${programName} session add auth-refactor --project ./web --prompt "Add a login page" --depends-on api
+  $ ${programName} group run auth-refactor`;
+
+// What commander says of a mistyped command line, in our words.
+
+/** A long quoted value, up to the last quote that can end it. */
+const longValue = /'(.{80}).*'(?= is invalid|$)/s;
+
+/** One sentence, with the place where more is said. */
+export function explainUsage(
+  error: CommanderError,
+  program: { commands: readonly Named[] },
+  argv: readonly string[],
+): string {
+  // Commander repeats the value; a long one would crowd out what is wrong with it.
+  const brief = error.message.replace(longValue, (_, head: string) => `'${head}…'`);
+  const text = safeLine(brief.replace(/^error: /, '').replace(/^command-argument value/, 'the value'), 600);
+  const suggestion = /\s*\((Did you mean [^)]*\?)\)$/.exec(text);
+  const said = suggestion === null ? text : text.slice(0, suggestion.index);
+  const sentence = `${said[0]?.toUpperCase() ?? ''}${said.slice(1)}${/[.?!]$/.test(said) ? '' : '.'}`;
+  const hint = suggestion === null ? '' : ` ${suggestion[1]}`;
+  return `${programName}: ${sentence}${hint} See: ${commandPath(program, argv)} --help`;
+}
+
+export interface Named {
+  name(): string;
+  readonly commands: readonly Named[];
+}
+
+function commandPath(program: { commands: readonly Named[] }, argv: readonly string[]): string {
+  let path = programName;
+  let commands = program.commands;
+  for (const word of argv) {
+    const next = commands.find((command) => command.name() === word);
+    if (next === undefined) break;
+    path += ` ${word}`;
+    commands = next.commands;
+  }
+  return path;
 }

@@ -1,29 +1,40 @@
 /** What `group run` and `group resume` share: the options, and the way from the command line to the runner. */
 import type { Command } from '@commander-js/extra-typings';
+import { awaitedEvents } from '../app/event-commands.ts';
 import { liveRunner, whileBusy } from '../app/live-runner.ts';
 import { whileWaiting } from '../app/request.ts';
 import { type GroupReference, type LoadedSession, loadWithRunner, resolveGroup } from '../app/resolve.ts';
 import type { OpenGate } from '../app/run/claude-gate.ts';
 import { startDetached } from '../app/run/detach.ts';
+import { type PreviewOptions, type PreviewTemplates, previewRun, type RunPreview } from '../app/run/preview.ts';
 import { type RunHere, type RunWays, runHere } from '../app/run/run-here.ts';
-import type { RunConfig } from '../app/run/run-options.ts';
-import { checkStartable } from '../app/run/run-options.ts';
+import { checkStartable, type RunConfig } from '../app/run/run-options.ts';
 import { onSignal } from '../app/signals.ts';
 import { type CommandOf, submit } from '../app/submit.ts';
+import { object } from '../claude/lenient.ts';
 import { commandText } from '../core/advice.ts';
+import type { GroupEvent } from '../core/event.ts';
 import { ok, type Result } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import { runCommand, sessionReference } from '../core/plan/advice.ts';
-import { type GroupState, isRehearsal } from '../core/state.ts';
-import { safeJson, safeLine } from '../view/terminal-text.ts';
+import type { SessionRecord } from '../core/session-state.ts';
+import { type GroupState, isRehearsal, isThrottled } from '../core/state.ts';
+import { formatDate } from '../view/format.ts';
+import { isolationWhy, textPlan } from '../view/plan.ts';
+import { safeJson, safeLine, safeText } from '../view/terminal-text.ts';
 import { titleOf } from '../view/wording.ts';
 import { besideDocument, type Context, type Work } from './context.ts';
 import type { RunTerminal } from './dashboard/run-dashboard.ts';
 import { exitCode, exitCodeForStatus, knownExitCode } from './exit-code.ts';
-import { notify } from './notify.ts';
-import { type RunCommandOptions, runCommandOptions, withRunOptions } from './options/run-options.ts';
-import type { PlanOptions } from './plan-report.ts';
-import { chooseOutput, createReporter, type OutputKind } from './reporters.ts';
+import {
+  chooseOutput,
+  createReporter,
+  type OutputKind,
+  type RunCommandOptions,
+  runCommandOptions,
+  withRunOptions,
+} from './options/run-options.ts';
+import type { Output } from './output.ts';
 
 export interface RunCommandTexts {
   readonly description: string;
@@ -74,7 +85,6 @@ async function dryRun(context: Context, group: GroupReference, options: RunComma
   if (!loaded.ok) return loaded;
   const { state } = loaded.value;
   state.group = { ...state.group, config: { ...state.group.config, ...options.config } };
-  const { showPreview } = await import('./plan-report.ts');
   return showPreview(context, group.root, state, 'frozen', planOptions(options));
 }
 
@@ -246,4 +256,111 @@ function codeOf(state: GroupState, sessionId: SessionId) {
   const status = state.sessions.get(sessionId)?.state.status;
   if (status === 'completed') return exitCode.done;
   return status === 'failed' ? exitCode.failed : exitCode.paused;
+}
+
+// `--notify`: rings the terminal, and tells it what happened, when something happens that a user may wait for.
+
+const columnsMax = 120;
+
+/**
+ * A bell, and OSC 9, which many terminals show as a notification of the desktop. Nothing for other events, and nothing
+ * when `stdout` is no terminal: such bytes must not get into a file.
+ */
+export function notify(
+  stdout: Output,
+  env: { readonly TERM?: string | undefined },
+  event: GroupEvent,
+  state: GroupState,
+): void {
+  if (!stdout.isTerminal || !awaitedEvents.has(event.type)) return;
+  const text = safeLine(notificationText(event, state), columnsMax);
+  stdout.write(env.TERM === 'dumb' ? '\u0007' : `\u0007\u001b]9;${text}\u0007`);
+}
+
+function notificationText(event: GroupEvent, { group }: GroupState): string {
+  const name = safeLine(group.name, 60);
+  switch (event.type) {
+    case 'group_completed':
+      return `${name} is completed`;
+    case 'group_failed':
+      return `${name} failed: ${event.reason}`;
+    case 'group_paused':
+      return `${name} is paused: ${event.reason}`;
+    case 'limit_reached':
+      return isThrottled(event)
+        ? `${name} is throttled by the server until ${formatDate(event.resetsAt)}`
+        : `${name} waits for a usage limit until ${formatDate(event.resetsAt)}`;
+    default:
+      return name;
+  }
+}
+
+// `group plan` and `--dry-run`: what a run would do and need, for people and as a document.
+
+export interface PlanOptions extends PreviewOptions {
+  readonly json: boolean;
+  /** Show what will be sent. */
+  readonly prompts: boolean;
+}
+
+/** Prints the preview. The exit code is 1 when something is missing without which sessions would fail. */
+export async function showPreview(
+  context: Context,
+  root: string,
+  state: GroupState,
+  templates: PreviewTemplates,
+  options: PlanOptions,
+): Promise<Work> {
+  const shown = await previewRun(context, root, state, templates, options);
+  if (options.json) context.stdout.line(safeJson(jsonPlan(state, shown), 2));
+  else {
+    const details = (id: SessionId) => (options.prompts ? promptLines(state, id) : []);
+    const lines = textPlan(state, shown.preview, { ...shown, details }, context.stdout.style);
+    for (const line of lines) context.stdout.line(line);
+  }
+  return ok(shown.missing.length === 0 ? exitCode.done : exitCode.failed);
+}
+
+function promptLines(state: GroupState, id: SessionId): string[] {
+  const { prompt } = (state.sessions.get(id) as SessionRecord).definition;
+  return safeText(prompt)
+    .split('\n')
+    .map((line) => `    ${line}`);
+}
+
+function jsonPlan(state: GroupState, { preview, spentUsd, missing, configs, modes, warnings }: RunPreview): object {
+  const waveOf = new Map(preview.waves.flatMap((wave, index) => wave.map((id) => [id, index + 1] as const)));
+  const { config, ...group } = state.group;
+  return {
+    group,
+    config,
+    waves: preview.waves,
+    criticalPath: preview.criticalPath,
+    warmUps: preview.warmUps,
+    sessions: [...waveOf].map(([id, wave]) => {
+      const { definition } = state.sessions.get(id) as SessionRecord;
+      const config = configs.get(id);
+      const settings = config?.ok ? config.value.settings : {};
+      const permissions = { mode: modes.get(id), ...object(settings.permissions) };
+      return {
+        ...definition,
+        wave,
+        permissions,
+        isolation: isolationWhy(state, id),
+        forecast: preview.forecasts.get(id) ?? null,
+      };
+    }),
+    budget: {
+      maxBudgetUsd: config.maxBudgetUsd ?? null,
+      spentUsd,
+      warnings: preview.budgetWarnings,
+    },
+    forecast: {
+      costUsd: preview.costUsd,
+      criticalMs: preview.criticalMs,
+      withoutHistory: preview.withoutHistory,
+    },
+    missing,
+    warnings,
+  };
 }

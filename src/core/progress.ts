@@ -4,13 +4,12 @@ import { adviceText } from './advice.ts';
 import { defined } from './defined.ts';
 import { addUsage, noUsage, type SessionId, type Tokens, type Usage } from './group.ts';
 import { type SlotWait, slotReason, slotSentence } from './plan/command-slot.ts';
-import { loggedContext } from './plan/decision.ts';
+import { endingText, loggedContext, type Verdict, type Verdicts } from './plan/decision.ts';
 import { planOf } from './plan/plan.ts';
 import { unmetOf, verdictsOf } from './plan/verdicts.ts';
 import type { Attempt, SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
 import type { SessionStatus } from './status.ts';
-import { endingText, type Verdict, type Verdicts } from './verdict.ts';
 
 /** claude asked the API in vain, and asks again after a while. */
 export interface ApiRetry {

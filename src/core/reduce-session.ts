@@ -11,9 +11,8 @@ import {
   type Workspace,
 } from './group.ts';
 import { noteSaid, noteTight } from './plan/budget.ts';
-import { isPlaceEvent, noteLost, notePlace, settleCost } from './plan/lost-attempts.ts';
 import { noteMoney } from './plan/settle.ts';
-import { reduceTakeOver } from './plan/take-over.ts';
+import { isPlaceEvent, noteLost, notePlace, reduceTakeOver, settleCost } from './plan/take-over.ts';
 import { cacheKind, isAnswered } from './plan/warm-cache.ts';
 import {
   type Answer,

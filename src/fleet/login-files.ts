@@ -2,11 +2,21 @@
  * Logins that a machine holds by name, each a private file of lines `NAME=value`. An order names one; the login itself
  * never leaves the machine, and no message shows anything of it.
  */
+
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { fail, ok, type Result } from '../core/failure.ts';
+import { workerEnvironment } from '../claude/launch/environment.ts';
+import { chooseLogin, loginIdentity } from '../claude/launch/login.ts';
+import { loginVariables, managedVariables, proxyVariables, restatedVariables } from '../claude/launch/variables.ts';
+import { advise } from '../core/advice.ts';
+import { defined } from '../core/defined.ts';
+import { errorText, fail, ok, type Result } from '../core/failure.ts';
+import { quoted } from '../core/id.ts';
 import { plainNamePattern } from '../core/values.ts';
+import type { SessionPaths } from '../store/paths.ts';
 import type { Files } from '../system/world.ts';
 import { fleetPaths, readPrivateText } from './fleet-files.ts';
+import type { Order } from './wire.ts';
 
 const suffix = '.env';
 
@@ -56,4 +66,92 @@ export function loginText(variables: Readonly<Record<string, string>>): string {
   return Object.entries(variables)
     .map(([name, value]) => `${name}=${value}\n`)
     .join('');
+}
+
+// The environment of a session of somebody else: this machine's, with the login that the order names.
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const ofMachine: ReadonlySet<string> = new Set([
+  ...proxyVariables,
+  ...['ALL_PROXY', 'all_proxy', 'NODE_EXTRA_CA_CERTS', 'CLAUDE_CODE_CERT_STORE'],
+]);
+
+/** Decide who pays: with a login of its own nothing of the agent's may be left beside it. */
+const ofLogins: ReadonlySet<string> = new Set(
+  [...loginVariables, ...managedVariables, ...restatedVariables, 'CLAUDE_CONFIG_DIR', 'CLAUDE_SECURESTORAGE_CONFIG_DIR']
+    // How this machine reaches the world.
+    .filter((name) => !ofMachine.has(name)),
+);
+
+export interface EnvironmentInput {
+  readonly root: string;
+  readonly agentEnv: Environment;
+  /** The login of orders that name none; absent = the agent's own. */
+  readonly ownLogin: string | undefined;
+  readonly order: Order;
+  readonly paths: SessionPaths;
+  /** Folder of programs that sessions call, put behind all others. */
+  readonly programs: string;
+}
+
+/** Fails with `not-logged-in` when this machine has no such login, or one that others may read. */
+export function environmentFor(files: Files, input: EnvironmentInput): Result<Readonly<Record<string, string>>> {
+  const { root, agentEnv, ownLogin, order, paths, programs } = input;
+  const caller = environmentWith(files, root, agentEnv, order.login ?? ownLogin);
+  if (!caller.ok) return caller;
+  const env = workerEnvironment({
+    caller: caller.value,
+    attemptId: order.attemptId,
+    configDir: paths.config,
+    tmpDir: paths.tmp,
+    login: chooseLogin(caller.value),
+    ...(order.untrusted ? { untrusted: true } : {}),
+    ...defined({ memoryBytes: order.memoryBytes }),
+  });
+  return ok({ ...env, PATH: `${env.PATH ?? '/usr/bin:/bin'}:${programs}` });
+}
+
+/** The agent's environment, with the named login instead of its own. Fails as `environmentFor`. */
+export function environmentWith(
+  files: Files,
+  root: string,
+  env: Environment,
+  name: string | undefined,
+): Result<Environment> {
+  if (name === undefined) return ok(env);
+  const login = readLogin(files, root, name);
+  if (!login.ok) return { ok: false, failure: { ...login.failure, reason: 'not-logged-in' } };
+  if (login.value === undefined) {
+    const next = advise('Name one that it has', ['host', 'list']);
+    return fail('not-logged-in', `The machine has no login ${quoted(name)}.`, next);
+  }
+  return ok({ ...Object.fromEntries(Object.entries(env).filter(([key]) => !ofLogins.has(key))), ...login.value });
+}
+
+/** Names the login of orders that name none, by all that may be changed to make it work; `salt` hides what that is. */
+export function loginKey(
+  files: Files,
+  { root, agentEnv, ownLogin }: Pick<EnvironmentInput, 'root' | 'agentEnv' | 'ownLogin'>,
+  salt: string,
+): string {
+  const caller = environmentWith(files, root, agentEnv, ownLogin);
+  const what = caller.ok ? [loginIdentity(caller.value), ownStore(files, caller.value)] : [caller.failure.message];
+  return createHash('sha256')
+    .update([salt, ...what].join('\0'))
+    .digest('hex')
+    .slice(0, 32);
+}
+
+/** What `claude auth login` has kept. */
+function ownStore(files: Files, caller: Environment): string {
+  const { storeDir } = chooseLogin(caller);
+  if (storeDir === undefined) return '';
+  const folder = storeDir === '' ? join(caller.HOME ?? '/', '.claude') : storeDir;
+  try {
+    return files.readText(join(folder, '.credentials.json')) ?? '';
+  } catch (error) {
+    // The machine joins all the same: whether claude can log in is found out by a session.
+    return errorText(error);
+  }
 }

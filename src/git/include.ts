@@ -4,7 +4,7 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import type { Workspace } from '../core/group.ts';
 import type { World } from '../system/world.ts';
 import type { Git } from './git.ts';
-import { findRepository } from './repository.ts';
+import { findRepository } from './git.ts';
 import { longTimeoutMs, nameFiles, runOwn } from './run-git.ts';
 
 const listName = '.worktreeinclude';

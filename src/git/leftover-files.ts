@@ -5,9 +5,9 @@
 import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Git } from './git.ts';
-import { exceptOurs, isOurFile } from './our-files.ts';
-import { findRepository } from './repository.ts';
+import { findRepository } from './git.ts';
 import { askOwn, longTimeoutMs, runOwn, together } from './run-git.ts';
+import { exceptOurs, isOurFile } from './stage.ts';
 
 /**
  * Files and links that are neither tracked nor ignored, by paths from the top; none in repositories within it, and none

@@ -6,8 +6,7 @@ import { join } from 'node:path';
 import { type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import type { World } from '../system/world.ts';
-import { askGit, type Git, type GitAnswer, reasonIn } from './git.ts';
-import { findRepository, gitDirOf } from './repository.ts';
+import { askGit, findRepository, type Git, type GitAnswer, gitDirOf, reasonIn } from './git.ts';
 
 /** A large repository takes its time to be checked out, merged or compared. */
 export const longTimeoutMs = 10 * 60_000;

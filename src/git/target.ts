@@ -6,8 +6,8 @@ import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import type { Git } from './git.ts';
-import { isCheckoutState } from './our-files.ts';
 import { askOwn, refusal, runOwn } from './run-git.ts';
+import { isCheckoutState } from './stage.ts';
 import { listed, repositoryDir } from './worktrees/scratch.ts';
 import { listWorktrees } from './worktrees/worktree.ts';
 

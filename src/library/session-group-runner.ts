@@ -11,8 +11,8 @@ import { configProblem } from '../core/config-values.ts';
 import { defined } from '../core/defined.ts';
 import type { GroupEvent } from '../core/event.ts';
 import { fail, ok } from '../core/failure.ts';
-import { EventQueue } from './event-queue.ts';
 import type { SessionGroup } from './session-group.ts';
+import { EventQueue } from './session-group.ts';
 import type { BudgetConfig, ConcurrencyConfig, GroupResult } from './types.ts';
 import { placeOf, unwrap } from './types.ts';
 

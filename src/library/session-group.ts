@@ -4,11 +4,9 @@ import { addSession } from '../app/create/new-session.ts';
 import { readWorkflow } from '../app/create/workflow-group.ts';
 import { sessionMeta } from '../app/groups.ts';
 import { pauseAndTell } from '../app/pause-group.ts';
-import type { Place } from '../app/place.ts';
-import { createPlace } from '../app/place.ts';
-import { archiveGroup } from '../app/removal/archive-group.ts';
+import { createPlace, type Place } from '../app/place.ts';
+import { archiveGroup, removeSession } from '../app/removal/archive-group.ts';
 import { deleteGroup } from '../app/removal/delete-group.ts';
-import { removeSession } from '../app/removal/remove-session.ts';
 import { findSessionOf, type GroupReference, type LoadedGroup, loadWithRunner, resolveGroup } from '../app/resolve.ts';
 import { submit } from '../app/submit.ts';
 import { followGroup } from '../app/watch/follow-group.ts';
@@ -22,9 +20,16 @@ import { checkSlug } from '../core/id.ts';
 import type { GroupProgress } from '../core/progress.ts';
 import type { GroupStatus } from '../core/status.ts';
 import { lineProblem } from '../core/values.ts';
-import { EventQueue } from './event-queue.ts';
-import type { GroupSession, NewGroupSession, NewSessionGroup, PauseResult } from './types.ts';
-import { keepPlace, placeOf, SessionGroupError, unwrap } from './types.ts';
+import {
+  type GroupSession,
+  keepPlace,
+  type NewGroupSession,
+  type NewSessionGroup,
+  type PauseResult,
+  placeOf,
+  SessionGroupError,
+  unwrap,
+} from './types.ts';
 
 /** Where groups lie and what their sessions get; absent parts are those of this process. */
 export interface GroupSurroundings {
@@ -252,4 +257,51 @@ function textOf(what: string, text: string): Result<string> {
 
 function present<T>(value: T | undefined): Result<T> {
   return value === undefined ? fail('gone', 'The session is gone.', '') : ok(value);
+}
+
+// Events in the order in which they happen, for one reader who takes them when it is ready.
+
+export class EventQueue<T> implements AsyncIterableIterator<T> {
+  readonly #onReturn: () => void;
+  #waiting: T[] = [];
+  #reader: (() => void) | null = null;
+  #isEnded = false;
+
+  /** `onReturn` is called when the reader wants no more. */
+  constructor(onReturn: () => void = () => {}) {
+    this.#onReturn = onReturn;
+  }
+
+  push(event: T): void {
+    if (this.#isEnded) return;
+    this.#waiting.push(event);
+    this.#reader?.();
+  }
+
+  end(): void {
+    this.#isEnded = true;
+    this.#reader?.();
+  }
+
+  async next(): Promise<IteratorResult<T>> {
+    while (this.#waiting.length === 0 && !this.#isEnded) {
+      await new Promise<void>((resolve) => {
+        this.#reader = resolve;
+      });
+      this.#reader = null;
+    }
+    const [event] = this.#waiting.splice(0, 1);
+    return event === undefined ? { done: true, value: undefined } : { done: false, value: event };
+  }
+
+  async return(): Promise<IteratorResult<T>> {
+    this.#waiting = [];
+    this.end();
+    this.#onReturn();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
 }

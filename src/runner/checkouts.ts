@@ -10,9 +10,9 @@ import type { Decision, OtherGroups } from '../core/plan/decision.ts';
 import { checkoutsInUse } from '../core/plan/isolation.ts';
 import type { GroupState } from '../core/state.ts';
 import { loadGroup } from '../store/group-store.ts';
-import { groupPaths } from '../store/paths.ts';
+import { type GroupPaths, groupPaths, sessionPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
-import { sightOf } from './sight.ts';
+import type { Sight } from './run-start.ts';
 
 interface Claim {
   readonly groupId: GroupId;
@@ -154,4 +154,17 @@ function quietly<T>(action: () => T): T | undefined {
   } catch {
     return undefined;
   }
+}
+
+// Whether what another runner started still lives, as far as it can be told from here.
+
+export function sightOf({ fifos, processes }: World, paths: GroupPaths): Sight {
+  return {
+    lives: (process) => processes.isAlive(process),
+    listens(sessionId) {
+      const reader = fifos.openWriter(sessionPaths(paths, sessionId).fifo);
+      reader?.close();
+      return reader !== null;
+    },
+  };
 }

@@ -1,5 +1,4 @@
 /** What decisions become in the log, before anything is done about them. */
-
 import { defined } from '../core/defined.ts';
 import { type EventBody, thisMachine } from '../core/event.ts';
 import { unreachable } from '../core/failure.ts';
@@ -7,9 +6,13 @@ import type { SessionId } from '../core/group.ts';
 import type { Decision, Start } from '../core/plan/decision.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
+import type { GroupWriter } from '../store/group-writer.ts';
+import { LogLost } from '../store/log-lost.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
 import { closeHalfLine } from '../worker/attempt/half-line.ts';
+import type { Worker } from '../worker/attempt/worker.ts';
+import type { HostedAttempt } from '../worker/host.ts';
 
 /** The events of all decisions, in their order; none for a wait. */
 export function decisionEvents(
@@ -83,4 +86,31 @@ export function runningAttempt(state: GroupState, sessionId: SessionId): Attempt
   const session = state.sessions.get(sessionId)?.state;
   if (session?.status !== 'running') throw new Error(`Internal error: session ${sessionId} is not running`);
   return session.attempt;
+}
+
+// * Ends at once all that runs of a group whose log is gone, or takes nothing any more: nobody could say
+// afterwards what became of it.
+
+/** Throws LogLost when nothing can be recorded any more, also when there is nothing to record just now. */
+export function assertLog({ lost }: GroupWriter): void {
+  if (lost !== null) throw lost;
+}
+
+/**
+ * Resolves when no process of a running attempt is left, to what is to be said of it. The workers report nothing any
+ * more.
+ */
+export async function endWorkers(
+  state: GroupState,
+  workers: ReadonlyMap<SessionId, { readonly worker: Worker }>,
+  hosted: (sessionId: SessionId, attemptId: string) => HostedAttempt,
+  { failure }: LogLost,
+): Promise<LogLost> {
+  const endings = [...state.running].map((sessionId) => {
+    const ended = workers.get(sessionId)?.worker ?? hosted(sessionId, runningAttempt(state, sessionId).id);
+    return ended.endNow();
+  });
+  const isAllGone = (await Promise.all(endings)).every(Boolean);
+  const rest = isAllGone ? 'Its workers were ended.' : 'Some of its workers could not be ended.';
+  return new LogLost({ ...failure, message: `${failure.message} ${rest}` });
 }

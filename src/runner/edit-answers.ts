@@ -17,7 +17,7 @@ import { makeSessionId, sessionNumber, sessionUuid } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import { sessionProblem } from '../core/session-values.ts';
 import type { GroupState } from '../core/state.ts';
-import { findRepository } from '../git/repository.ts';
+import { findRepository } from '../git/git.ts';
 import type { GroupEdit, RequestBody } from '../store/requests.ts';
 import type { World } from '../system/world.ts';
 

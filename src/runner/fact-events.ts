@@ -3,7 +3,7 @@ import { defined } from '../core/defined.ts';
 import type { EventBody, PauseReason, Warning } from '../core/event.ts';
 import type { SessionFailureReason } from '../core/failure.ts';
 import { defaultAcceptRetries, defaultRetries, noUsage, type SessionId, type Usage } from '../core/group.ts';
-import { heldOf } from '../core/plan/lost-attempts.ts';
+import { heldOf } from '../core/plan/take-over.ts';
 import { isAnswered } from '../core/plan/warm-cache.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';

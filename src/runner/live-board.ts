@@ -1,9 +1,9 @@
 /** What sessions do right now, and why they do not run: shown to reporters and noted for others, never logged. */
 import type { SessionId } from '../core/group.ts';
+import type { Verdict, Verdicts } from '../core/plan/decision.ts';
 import { planOf } from '../core/plan/plan.ts';
 import { type FleetStanding, type GroupProgress, groupProgress, type LiveSession } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
-import type { Verdict, Verdicts } from '../core/verdict.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import type { World } from '../system/world.ts';
 import type { Reporter } from '../view/reporter.ts';

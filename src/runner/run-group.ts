@@ -21,13 +21,12 @@ import { type ClaudeGate, createPreparer } from '../worker/attempt/attempt-setup
 import { CommandSlots } from '../worker/attempt/command-slots.ts';
 import type { RunnerSignal } from '../worker/facts.ts';
 import { recoverTakeOvers } from './attach/recover.ts';
-import { Checkouts } from './checkouts.ts';
+import { Checkouts, sightOf } from './checkouts.ts';
 import { GroupRunner } from './group-runner.ts';
 import { gateKey, type LimitGate, openLimitGate, rehearsalGateKey } from './limit-gate.ts';
 import { preloadModules, restMs } from './on-demand.ts';
 import type { LinkFleet } from './open-fleet.ts';
 import { type StartOptions, startEvents } from './run-start.ts';
-import { sightOf } from './sight.ts';
 
 /** The scripted API of a rehearsal; injected, because the runner knows nothing of scripts. */
 export interface Rehearsal {

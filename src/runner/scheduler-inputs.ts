@@ -3,6 +3,7 @@
 import { defined } from '../core/defined.ts';
 import type { EventBody } from '../core/event.ts';
 import type { SessionId, SessionSet } from '../core/group.ts';
+import type { Verdict, Verdicts } from '../core/plan/decision.ts';
 import {
   type Decision,
   type FleetView,
@@ -17,12 +18,11 @@ import { verdictsOf } from '../core/plan/verdicts.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { throttled } from '../core/state.ts';
-import type { Verdict, Verdicts } from '../core/verdict.ts';
 import type { World } from '../system/world.ts';
 import type { CommandSlots } from '../worker/attempt/command-slots.ts';
 import type { Worker } from '../worker/attempt/worker.ts';
+import { type Room, watchRoom } from '../worker/attempt/worker-options.ts';
 import type { Fact } from '../worker/facts.ts';
-import { type Room, watchRoom } from '../worker/room.ts';
 import type { Checkouts } from './checkouts.ts';
 import { isInOutage } from './fact-events.ts';
 import type { GateReading, LimitGate } from './limit-gate.ts';

@@ -6,10 +6,10 @@ import { type GroupEvent, publicEventTypes } from '../core/event.ts';
 import type { GroupId, SessionId, Usage } from '../core/group.ts';
 import { eventAdvice } from '../core/plan/advice.ts';
 import { slotReason, slotSentence } from '../core/plan/command-slot.ts';
+import type { Verdict } from '../core/plan/decision.ts';
 import { type LiveSession, sessionFigures, verdictFields } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
-import type { Verdict } from '../core/verdict.ts';
 import type { Reporter } from './reporter.ts';
 import { safeJson } from './terminal-text.ts';
 

@@ -4,9 +4,9 @@
  */
 import type { GroupEvent } from '../core/event.ts';
 import type { SessionId } from '../core/group.ts';
+import type { Verdicts } from '../core/plan/decision.ts';
 import type { FleetStanding, LiveSession } from '../core/progress.ts';
 import type { GroupState } from '../core/state.ts';
-import type { Verdicts } from '../core/verdict.ts';
 import { formatDuration, formatMoney, plural } from './format.ts';
 
 /** What running sessions are doing now, by session id. */

@@ -11,10 +11,10 @@ import {
   sessionReference,
   settleCommands,
 } from '../core/plan/advice.ts';
+import type { Verdicts } from '../core/plan/decision.ts';
 import { verdictsAtRest } from '../core/plan/verdicts.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import { type GroupState, isRehearsal } from '../core/state.ts';
-import type { Verdicts } from '../core/verdict.ts';
 import {
   type Cell,
   type Column,

@@ -6,11 +6,11 @@ import { allDependentsOf } from '../core/graph.ts';
 import type { SessionId } from '../core/group.ts';
 import { sessionTitle as titleInFull } from '../core/id.ts';
 import { failureAdvice } from '../core/plan/advice.ts';
+import type { Verdict } from '../core/plan/decision.ts';
 import { planOf } from '../core/plan/plan.ts';
 import type { ApiRetry } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import { type GroupState, isThrottled } from '../core/state.ts';
-import type { Verdict } from '../core/verdict.ts';
 import { formatDuration, formatMoment, type Tone } from './format.ts';
 import { safeLine } from './terminal-text.ts';
 

@@ -83,7 +83,7 @@ function partsOf(inside: string): string[] {
 /** Where the name of a command may stand in a text of the sources: what it is for. */
 const named: Readonly<Record<string, RegExp>> = {
   'src/cli/entries.ts': /path: '/,
-  'src/cli/families.ts': /\$ \$\{programName\}/,
+  'src/cli/program.ts': /\$ \$\{programName\}/,
   'src/template/workflow/schema.ts': /\.describe\(/,
   // What scripts have always found in `group show --json`; `why` stands beside it.
   'src/core/progress.ts': /Try again with: group run --retry-failed\./,

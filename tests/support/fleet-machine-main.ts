@@ -1,8 +1,7 @@
 /** The agent (`agent`) or the guard (`guard`) of a machine, as processes of their own: mode, data root. */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { findClaude } from '../../src/claude/launch/program.ts';
-import { versionOf } from '../../src/claude/launch/program-file.ts';
+import { findClaude, versionOf } from '../../src/claude/launch/program.ts';
 import { fail, ok, type Result } from '../../src/core/failure.ts';
 import type { ChosenProgram } from '../../src/fleet/agent/context.ts';
 import { serveGuard } from '../../src/fleet/agent/guard.ts';

@@ -3,7 +3,7 @@
 import { claims, holds, type Seen } from '../../src/app/claude-check/claims.ts';
 import { launchDigest } from '../../src/app/claude-check/launch.ts';
 import { rememberTried } from '../../src/app/claude-check/remembered.ts';
-import { programFile } from '../../src/claude/launch/program-file.ts';
+import { programFile } from '../../src/claude/launch/program.ts';
 import { createRealWorld } from '../../src/system/real-world.ts';
 
 const world = createRealWorld();

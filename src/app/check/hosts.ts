@@ -1,7 +1,6 @@
 /** `doctor --hosts`: the Redis of the fleet and each of its machines. */
 
-import { findClaude } from '../../claude/launch/program.ts';
-import { versionOf } from '../../claude/launch/program-file.ts';
+import { findClaude, versionOf } from '../../claude/launch/program.ts';
 import { advise, see } from '../../core/advice.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import { hostsNow, isLost } from '../../fleet/registry.ts';

@@ -1,8 +1,7 @@
 /** `doctor`: what this machine needs to run groups at all. */
 
 import { join } from 'node:path';
-import { type ClaudeProgram, findClaude } from '../../claude/launch/program.ts';
-import { checkSupported, versionOf } from '../../claude/launch/program-file.ts';
+import { type ClaudeProgram, checkSupported, findClaude, versionOf } from '../../claude/launch/program.ts';
 import { adviceText, advise } from '../../core/advice.ts';
 import type { Failure, Result } from '../../core/failure.ts';
 import { programName } from '../../core/program-name.ts';

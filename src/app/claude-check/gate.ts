@@ -5,15 +5,15 @@
 import { basename, isAbsolute, join } from 'node:path';
 import { attemptMark } from '../../claude/launch/attempt-mark.ts';
 import { chooseLogin } from '../../claude/launch/login.ts';
-import { findClaude } from '../../claude/launch/program.ts';
 import {
   checkSupported,
+  findClaude,
   isSameFile,
   isWholeProgram,
   type ProgramFile,
   programFile,
   versionOf,
-} from '../../claude/launch/program-file.ts';
+} from '../../claude/launch/program.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { delay } from '../../system/clock.ts';

@@ -3,13 +3,7 @@
  * without it, or when it cannot be read, everything is tried again.
  */
 import { join } from 'node:path';
-import {
-  isSameFile,
-  isWholeProgram,
-  type ProgramFile,
-  programFile,
-  versionOf,
-} from '../../claude/launch/program-file.ts';
+import { isSameFile, isWholeProgram, type ProgramFile, programFile, versionOf } from '../../claude/launch/program.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import { fields, isFlag, isInstant, isNumber, isText, listOf, oneOf, optional, parseJson } from '../../store/shape.ts';
 import { systemFailure } from '../../store/system-failure.ts';

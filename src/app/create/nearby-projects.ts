@@ -1,6 +1,6 @@
 /** What `init` finds by itself: git repositories in and below a folder, and the command that checks each. */
 import { join } from 'node:path';
-import { findRepository } from '../../git/repository.ts';
+import { findRepository } from '../../git/git.ts';
 import type { World } from '../../system/world.ts';
 import { readTextFile } from '../../template/text-file.ts';
 import { projectFileFor } from '../../template/workflow/project-file.ts';

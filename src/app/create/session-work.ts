@@ -2,7 +2,7 @@
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionDefinition } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
-import { findRepository } from '../../git/repository.ts';
+import { findRepository } from '../../git/git.ts';
 import { problemsFailure } from '../../store/yaml-text.ts';
 import type { World } from '../../system/world.ts';
 import { type ProjectFile, projectFileFor } from '../../template/workflow/project-file.ts';

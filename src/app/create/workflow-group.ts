@@ -6,7 +6,7 @@ import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { defaultGroupConfig, type SessionDefinition, type SessionId } from '../../core/group.ts';
 import { makeSessionId, quoted } from '../../core/id.ts';
-import { findRepository } from '../../git/repository.ts';
+import { findRepository } from '../../git/git.ts';
 import { problemsFailure, yamlBytesMax } from '../../store/yaml-text.ts';
 import type { ConfigTemplate } from '../../template/config-template.ts';
 import { findTemplate } from '../../template/places.ts';

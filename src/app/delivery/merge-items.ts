@@ -7,7 +7,7 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionId, Work, Workspace } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Git } from '../../git/git.ts';
-import { findRepository } from '../../git/repository.ts';
+import { findRepository } from '../../git/git.ts';
 import { isAncestor, nameFiles } from '../../git/run-git.ts';
 import { uncommittedIn } from '../../git/stage.ts';
 import { tipOf } from '../../git/target.ts';

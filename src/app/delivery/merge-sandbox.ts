@@ -8,8 +8,8 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import { defaultCommandTimeoutMs, type SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { Git } from '../../git/git.ts';
+import { gitDirOf } from '../../git/git.ts';
 import { copyIncluded } from '../../git/include.ts';
-import { gitDirOf } from '../../git/repository.ts';
 import { isAncestor, nameFiles } from '../../git/run-git.ts';
 import { tipOf } from '../../git/target.ts';
 import {

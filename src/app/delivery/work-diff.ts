@@ -8,7 +8,7 @@ import { runCommand } from '../../core/plan/advice.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { SessionStatus } from '../../core/status.ts';
 import { type DiffStat, diffStat, diffText, worktreeStat } from '../../git/diff.ts';
-import { findRepository } from '../../git/repository.ts';
+import { findRepository } from '../../git/git.ts';
 import { commitOf } from '../../git/run-git.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import { readLog } from '../../store/event-log.ts';

@@ -12,7 +12,7 @@ import { runCommand } from '../../core/plan/advice.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
-import { findRepository } from '../../git/repository.ts';
+import { findRepository } from '../../git/git.ts';
 import {
   discard,
   forgetWorktree,
@@ -30,9 +30,9 @@ import type { World } from '../../system/world.ts';
 import { titleOf } from '../../view/wording.ts';
 import { changeGroup } from '../change-group.ts';
 import { type Finding, finding, fine } from '../check/finding.ts';
-import { withinGroup } from '../one-group.ts';
 import { lookAt, shellWord, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
+import { withinGroup } from '../removal/prune-groups.ts';
 import type { GroupReference } from '../resolve.ts';
 import { finishMerge } from './finish.ts';
 import {

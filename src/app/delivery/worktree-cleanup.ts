@@ -13,16 +13,16 @@ import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import type { Git } from '../../git/git.ts';
-import { findRepository } from '../../git/repository.ts';
+import { findRepository } from '../../git/git.ts';
 import {
   type Doomed,
   discard,
   discardFolder,
   halfRemoved,
+  rescue,
   type Standing,
   standingOf,
 } from '../../git/worktrees/discard.ts';
-import { rescue } from '../../git/worktrees/rescue.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import { readIntent, type WorkspaceIntent } from '../../git/worktrees/workspace-make.ts';
 import { listGroups, loadGroup } from '../../store/group-store.ts';

@@ -1,6 +1,5 @@
 /** `host join`: this machine works for a fleet from now on. */
-import { findClaude } from '../../claude/launch/program.ts';
-import { versionOf } from '../../claude/launch/program-file.ts';
+import { findClaude, versionOf } from '../../claude/launch/program.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { hostNamePattern, hostNameRule, labelPattern, labelRule, slotsMax } from '../../core/values.ts';

@@ -1,12 +1,11 @@
 /** `host serve`: the agent of this machine, or its guard, until it is told to end. */
 
-import { findClaude } from '../../claude/launch/program.ts';
-import { isSameFile, type ProgramFile, programFile } from '../../claude/launch/program-file.ts';
+import { findClaude, isSameFile, type ProgramFile, programFile } from '../../claude/launch/program.ts';
 import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { ChosenProgram } from '../../fleet/agent/context.ts';
-import { environmentWith } from '../../fleet/agent/login.ts';
 import { fleetPaths, readHost } from '../../fleet/fleet-files.ts';
+import { environmentWith } from '../../fleet/login-files.ts';
 import { startAside } from '../../system/aside.ts';
 import { ownCommand } from '../../system/own-program.ts';
 import { type GateOptions, TrialGate } from '../claude-check/gate.ts';

@@ -1,12 +1,11 @@
 /** The claude that a run is to use: looked at, and tried when it is new here, before anything is started. */
 
-import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
-import { checkSupported, versionOf } from '../../claude/launch/program-file.ts';
+import { checkSupported, findClaude, forRehearsal, versionOf } from '../../claude/launch/program.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { SessionDefinition, SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
+import { sightOf } from '../../runner/checkouts.ts';
 import { startEvents } from '../../runner/run-start.ts';
-import { sightOf } from '../../runner/sight.ts';
 import { loadGroup } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
 import { safeLine } from '../../view/terminal-text.ts';

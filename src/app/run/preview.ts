@@ -1,8 +1,7 @@
 /** `group plan` and `--dry-run`: everything a run would do and need, gathered without starting or writing anything. */
 
 import { chooseLogin } from '../../claude/launch/login.ts';
-import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
-import { checkSupported, versionOf } from '../../claude/launch/program-file.ts';
+import { checkSupported, findClaude, forRehearsal, versionOf } from '../../claude/launch/program.ts';
 import { list, object } from '../../claude/lenient.ts';
 import { adviceText, see } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
@@ -29,8 +28,7 @@ import { checkClaudeLogin } from '../check/machine.ts';
 import { checkAccepted, judgeTrial } from '../claude-check/judge.ts';
 import { trialOf } from '../claude-check/remembered.ts';
 import type { Place } from '../place.ts';
-import { readSamples } from '../watch/history.ts';
-import { presentUsage, standingOf } from '../watch/live-view.ts';
+import { presentUsage, readSamples, standingOf } from '../watch/live-view.ts';
 import { resumeCostSentence } from '../watch/resume-cost.ts';
 import { checkGit, projectCheck } from './run-check.ts';
 

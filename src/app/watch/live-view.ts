@@ -2,11 +2,11 @@
  * app/watch/: what can be known of groups without changing them. This file: what a group is doing now, seen from
  * outside its runner: the log's state, and what the runner last wrote down.
  */
-
 import type { GroupEvent } from '../../core/event.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import {
   addUsage,
+  type GroupId,
   noTokens,
   roundUsd,
   type SessionDefinition,
@@ -16,7 +16,10 @@ import {
 } from '../../core/group.ts';
 import { isOutOfSight } from '../../core/out-of-sight.ts';
 import { isSlotCommand, type SlotUse, type SlotWait } from '../../core/plan/command-slot.ts';
+import type { Verdict, Verdicts } from '../../core/plan/decision.ts';
 import { loggedContext, seenByRunner } from '../../core/plan/decision.ts';
+import type { Sample } from '../../core/plan/forecast.ts';
+import { kindOf } from '../../core/plan/preview.ts';
 import { aboutToStart, verdictsAtRest, verdictsOf } from '../../core/plan/verdicts.ts';
 import {
   type ApiRetry,
@@ -30,9 +33,9 @@ import {
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { foreignText } from '../../core/text.ts';
-import type { Verdict, Verdicts } from '../../core/verdict.ts';
 import { readLog } from '../../store/event-log.ts';
 import { foldLog } from '../../store/fold.ts';
+import { listGroups, loadGroup } from '../../store/group-store.ts';
 import { type GroupMeta, groupMeta, type SessionSummary } from '../../store/meta.ts';
 import { type GroupPaths, groupPaths, sessionPaths } from '../../store/paths.ts';
 import { isObject, parseJson } from '../../store/shape.ts';
@@ -305,4 +308,45 @@ export function runningSetup({ files }: World, paths: GroupPaths, record: Sessio
 /** The log of the session's acceptance command; undefined = it has none. */
 export function acceptanceLog(paths: GroupPaths, { id, accept }: SessionDefinition): string | undefined {
   return accept === undefined ? undefined : sessionPaths(paths, id).acceptLog;
+}
+
+// What earlier groups of this user did cost: the base of every forecast.
+
+/** Groups that are read, the newest first; older ones say little about today's prices and models. */
+const groupsMax = 50;
+const samplesMax = 5_000;
+
+/**
+ * The completed sessions of the newest groups, and of the group that was read already. Play money of rehearsals does
+ * not count; what is damaged is skipped.
+ */
+export function readSamples(world: World, root: string, own: GroupState): Sample[] {
+  const samples = [...samplesByGroup(world, root, own.group.id)].flat();
+  return own.run?.rehearsal ? samples : [...samples, ...samplesOf(own)];
+}
+
+/** The same without the group `except`, one group after the other for whoever has something else to do meanwhile. */
+export function* samplesByGroup(world: World, root: string, except: GroupId): Generator<readonly Sample[]> {
+  let read = 0;
+  let taken = 0;
+  for (const listing of listGroups(world, root)) {
+    if (read === groupsMax || taken >= samplesMax) return;
+    if (listing.id === except || !('meta' in listing)) continue;
+    if (!listing.meta.sessions.some(({ status }) => status === 'completed')) continue;
+    read += 1;
+    const state = loadGroup(world, root, listing.id);
+    if (!state.ok || state.value.run?.rehearsal) continue;
+    const samples = samplesOf(state.value);
+    taken += samples.length;
+    yield samples;
+  }
+}
+
+/** The completed sessions of a group. */
+export function samplesOf(state: GroupState): Sample[] {
+  return [...state.sessions.values()].flatMap(({ definition, usage, state: session, inherited }) =>
+    session.status === 'completed' && inherited === undefined
+      ? [{ ...kindOf(definition, state), costUsd: usage.costUsd, durationMs: usage.durationMs }]
+      : [],
+  );
 }

@@ -6,7 +6,7 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import type { World } from '../../system/world.ts';
 import { isObject } from '../lenient.ts';
 import { oneLine } from '../text.ts';
-import { versionOf } from './program-file.ts';
+import { versionOf } from './program.ts';
 import type { Environment } from './variables.ts';
 import { isOn, type loginVariables, providerSwitches } from './variables.ts';
 

@@ -9,9 +9,8 @@ import { ok } from '../../core/failure.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { collect } from '../options/option-values.ts';
-import { type RunCommandOptions, runCommandOptions, withRunOptions } from '../options/run-options.ts';
+import { chooseOutput, type RunCommandOptions, runCommandOptions, withRunOptions } from '../options/run-options.ts';
 import { readNamedWorkflow } from '../options/workflow-argument.ts';
-import { chooseOutput } from '../reporters.ts';
 import { concludeRun, planOptions, runInTerminal } from '../run-command.ts';
 
 const description = `Creates the group that a workflow describes and runs it.
@@ -79,6 +78,6 @@ async function dryRun(context: Context, root: string, group: NewGroup, options: 
   const config = { ...definition.config, ...options.config };
   const state = draftState(context, { ...group, definition: { ...definition, config } });
   if (!state.ok) return state;
-  const { showPreview } = await import('../plan-report.ts');
+  const { showPreview } = await import('../run-command.ts');
   return showPreview(context, root, state.value, unfrozen(group), planOptions(options));
 }

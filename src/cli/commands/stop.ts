@@ -17,7 +17,7 @@ import { describeFailure, errorText, fail, ok } from '../../core/failure.ts';
 import { safeJson, safeLine } from '../../view/terminal-text.ts';
 import { besideDocument, type Context, type Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { resumeText } from '../go-on.ts';
+import { resumeText } from './group/pause.ts';
 
 const example = `
 Example:

@@ -7,8 +7,7 @@ import { diffOf } from '../../app/delivery/work-diff.ts';
 import { sessionPaths } from '../../app/groups.ts';
 import type { GroupReference } from '../../app/resolve.ts';
 import type { RunnerSignal } from '../../app/signals.ts';
-import { samplesByGroup, samplesOf } from '../../app/watch/history.ts';
-import { runningSetup } from '../../app/watch/live-view.ts';
+import { runningSetup, samplesByGroup, samplesOf } from '../../app/watch/live-view.ts';
 import { commandText } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { describeFailure, errorText } from '../../core/failure.ts';
@@ -32,9 +31,9 @@ import type { Context } from '../context.ts';
 import { statWords } from '../work-diff-text.ts';
 import { asking, type GroupCommand, grant } from './ask-group.ts';
 import { Away } from './away.ts';
-import { type LogTail, tailLog } from './log-tail.ts';
 import type { Look, OpenScreen, Screen } from './screen.ts';
 import type { Source } from './source.ts';
+import { type LogTail, tailLog } from './source.ts';
 
 /** However much happens, this much time lies between two frames, milliseconds; keys are answered at once. */
 const frameMs = 300;

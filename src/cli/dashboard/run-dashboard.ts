@@ -8,7 +8,7 @@ import { errorText } from '../../core/failure.ts';
 import type { Reporter } from '../../view/reporter.ts';
 import { withLocalTimes } from '../../view/wording.ts';
 import type { Context } from '../context.ts';
-import { createReporter } from '../reporters.ts';
+import { createReporter } from '../options/run-options.ts';
 import { Dashboard, hears } from './dashboard.ts';
 import { loadScreen, lookOf, type OpenScreen } from './screen.ts';
 import { RunnerSource } from './source.ts';

@@ -8,7 +8,7 @@ import type { SessionConfig } from '../../core/group.ts';
 import { findObjectFault } from '../../store/json-places.ts';
 import { readTextFile } from '../../template/text-file.ts';
 import type { Context } from '../context.ts';
-import { readStandardInput, standardInput } from './standard-input.ts';
+import { readStandardInput, standardInput } from './prompt-source.ts';
 
 const overrideBytesMax = 1024 * 1024;
 

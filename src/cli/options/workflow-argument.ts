@@ -3,7 +3,7 @@ import type { NewGroup } from '../../app/create/new-group.ts';
 import { readPipedWorkflow, readWorkflow } from '../../app/create/workflow-group.ts';
 import type { Result } from '../../core/failure.ts';
 import type { Context } from '../context.ts';
-import { readPipedYaml, standardInput } from './standard-input.ts';
+import { readPipedYaml, standardInput } from './prompt-source.ts';
 
 /** `pairs` are the values of `--var`, `alsoKnown` names among them that are for others. */
 export async function readNamedWorkflow(

@@ -12,7 +12,7 @@ import type { World } from '../../system/world.ts';
 import { plainStyle, type Style } from '../../view/format.ts';
 import { safeJson, spelledControls } from '../../view/terminal-text.ts';
 import { EntryLines } from '../../view/transcript/entry-lines.ts';
-import { type Line, wholeLine, wrapLine } from '../../view/transcript/line.ts';
+import { type Line, wholeLine, wrapLine } from '../../view/transcript/markdown.ts';
 import { MarkTeller, type TranscriptMark } from '../../view/transcript/transcript-marks.ts';
 import type { Output } from '../output.ts';
 

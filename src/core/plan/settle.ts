@@ -6,9 +6,9 @@ import { sessionLabel } from '../id.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 import { formatMoney, momentText } from '../text.ts';
-import { endingText, type Verdict } from '../verdict.ts';
 import { grantFor, isBudgetExhausted } from './budget.ts';
 import type { Decision } from './decision.ts';
+import { endingText, type Verdict } from './decision.ts';
 import { allBlockers, isHeldBack, type Plan } from './plan.ts';
 
 type Settle = Extract<Decision, { do: 'settle' }>;

@@ -5,7 +5,6 @@ import { sessionLabel } from '../id.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 import { momentText } from '../text.ts';
-import type { Verdict, Verdicts } from '../verdict.ts';
 import {
   failureAdvice,
   groupAdvice,
@@ -15,6 +14,7 @@ import {
   runCommand,
 } from './advice.ts';
 import { isBudgetExhausted } from './budget.ts';
+import type { Verdict, Verdicts } from './decision.ts';
 import { type Hold, loggedContext, type SchedulingContext } from './decision.ts';
 import { allBlockers, isHeldBack, isReady, type Plan, planOf } from './plan.ts';
 import { isDelayed, judge } from './schedule.ts';

@@ -15,13 +15,12 @@ import type { LocalAttempt } from '../../worker/local-attempt.ts';
 import { reap } from '../../worker/reap.ts';
 import { type RunningCommand, runShellCommand } from '../../worker/shell-command.ts';
 import type { AttemptNews, SlotCommand } from '../wire.ts';
-import { snapshotWork } from './checkpoint.ts';
+import { ignoredResumeFiles, snapshotWork } from './checkpoint.ts';
 import type { AgentContext } from './context.ts';
 import { fencedNote } from './guard.ts';
 import { isOver, uptimeMs } from './lease-file.ts';
 import { chunkBytes, Outbox } from './outbox.ts';
 import { type AttemptWork, prepareAttempt, recallWork } from './prepare.ts';
-import { ignoredResumeFiles } from './resume-files.ts';
 import type { Slot } from './slot.ts';
 
 /** Between two checkpoints; a large repository takes its time for one. */

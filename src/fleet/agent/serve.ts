@@ -6,14 +6,13 @@ import type { World } from '../../system/world.ts';
 import { LocalHost } from '../../worker/local-host.ts';
 import type { FleetEngine, OpenEngine } from '../engine.ts';
 import { fleetPaths, type HostConfig, readHost } from '../fleet-files.ts';
-import { loginNames } from '../login-files.ts';
+import { loginKey, loginNames } from '../login-files.ts';
 import { FleetRedis } from '../redis.ts';
 import { listHosts } from '../registry.ts';
 import { type HostChecks, wireVersion } from '../wire.ts';
 import { Agent, type AgentAbilities } from './agent.ts';
 import type { AgentContext, ChosenProgram } from './context.ts';
 import { isGuarded, uptimeMs } from './lease-file.ts';
-import { loginKey } from './login.ts';
 
 export interface ServeOptions {
   /** The data root. */

@@ -7,7 +7,7 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Workspace } from '../../core/group.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Git } from '../git.ts';
-import { gitDirOf } from '../repository.ts';
+import { gitDirOf } from '../git.ts';
 import { askOwn, currentBranch, longTimeoutMs, runOwn } from '../run-git.ts';
 import { setRefs } from './bundles.ts';
 

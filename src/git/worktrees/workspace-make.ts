@@ -7,9 +7,8 @@ import { fields, isText, listOf, oneOf, optional, parseJson } from '../../store/
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Files, World } from '../../system/world.ts';
 import type { Git } from '../git.ts';
+import { findRepository } from '../git.ts';
 import { syncDisks } from '../leftover-files.ts';
-import { isOurFile } from '../our-files.ts';
-import { findRepository } from '../repository.ts';
 import {
   askOwn,
   commitOf,
@@ -20,6 +19,7 @@ import {
   refusal,
   runOwn,
 } from '../run-git.ts';
+import { isOurFile } from '../stage.ts';
 import { repositoryDir } from './scratch.ts';
 
 /** Names are taken only by people and by other groups of the same slug; far fewer than this. */

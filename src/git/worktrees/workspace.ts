@@ -8,7 +8,7 @@ import type { SessionId } from '../../core/group.ts';
 import { sessionNumber } from '../../core/id.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Git } from '../git.ts';
-import { findRepository } from '../repository.ts';
+import { findRepository } from '../git.ts';
 import { askOwn, commitOf, isAncestor, longTimeoutMs, refusal, runOwn } from '../run-git.ts';
 import { repositoryDir } from './scratch.ts';
 import {

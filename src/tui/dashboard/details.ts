@@ -1,11 +1,11 @@
 /** What the tabs of the details pane say: what a session does and why, its log, changes, task, cost and settings. */
 import type { SessionDefinition } from '../../core/group.ts';
 import { slotSentence } from '../../core/plan/command-slot.ts';
+import type { Verdict } from '../../core/plan/decision.ts';
 import { planOf } from '../../core/plan/plan.ts';
 import { unmetOf } from '../../core/plan/verdicts.ts';
 import { deniedSentence } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
-import type { Verdict } from '../../core/verdict.ts';
 import {
   colourStyle,
   formatClock,
@@ -18,7 +18,7 @@ import {
   type Tone,
 } from '../../view/format.ts';
 import { safeText } from '../../view/terminal-text.ts';
-import type { Line } from '../../view/transcript/line.ts';
+import type { Line } from '../../view/transcript/markdown.ts';
 import { markdownLines } from '../../view/transcript/markdown.ts';
 import {
   listTitles,

@@ -1,9 +1,9 @@
 /** The rows of the list: which sessions are shown, in which order, and the headings between them. */
 import type { SessionId } from '../../core/group.ts';
+import type { Verdicts } from '../../core/plan/decision.ts';
 import { planOf } from '../../core/plan/plan.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
-import type { Verdicts } from '../../core/verdict.ts';
 import { projectName, titleOf } from '../../view/wording.ts';
 import { plainWidths } from './cells.ts';
 import { type Lane, type Placed, placeSessions } from './order.ts';

@@ -3,11 +3,11 @@
  * that a terminal which measures it differently shifts nothing.
  */
 import { addUsage, type Usage } from '../../core/group.ts';
+import type { Verdict } from '../../core/plan/decision.ts';
 import { isHeldBack } from '../../core/plan/plan.ts';
 import type { ApiRetry } from '../../core/progress.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
-import type { Verdict } from '../../core/verdict.ts';
 import {
   fitMoney,
   formatClock,

@@ -1,12 +1,12 @@
 /** What the dashboard shows, and the facts about single sessions that more than one part of it needs. */
 import type { SessionId } from '../../core/group.ts';
+import type { Verdicts } from '../../core/plan/decision.ts';
 import type { FleetStanding } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import { type GroupState, isThrottled } from '../../core/state.ts';
-import type { Verdicts } from '../../core/verdict.ts';
 import { formatDuration, formatMoment, type Tone } from '../../view/format.ts';
 import type { LiveView } from '../../view/reporter.ts';
-import type { Line } from '../../view/transcript/line.ts';
+import type { Line } from '../../view/transcript/markdown.ts';
 import type { Glyphs } from './glyphs.ts';
 import type { AttemptNote, AttemptNotes } from './timeline.ts';
 import { type Pace, type Span, spanOf } from './timeline.ts';

@@ -3,7 +3,7 @@ import { Graph, layout } from '@dagrejs/dagre';
 import { allBlockers, planOf } from '../../core/plan/plan.ts';
 import type { GroupState } from '../../core/state.ts';
 import { plural } from '../format.ts';
-import { type GraphNode, graphNodes } from '../graph.ts';
+import { type GraphNode, graphNodes } from '../markdown.ts';
 import { safeLine } from '../terminal-text.ts';
 import { type Child, el, type Markup, round, styleElement } from './markup.ts';
 import { pictureStyle } from './style.ts';

@@ -17,7 +17,7 @@ import {
   type Tone,
 } from '../format.ts';
 import { fitColumns, safeLine, safeText } from '../terminal-text.ts';
-import type { Line } from './line.ts';
+import type { Line } from './markdown.ts';
 import { expandTabs, markdownLines } from './markdown.ts';
 
 type EntryOf<K extends TranscriptEntry['kind']> = Extract<TranscriptEntry, { kind: K }>;

@@ -4,10 +4,17 @@
  * the same class serves a worker that we started and one that an earlier runner left behind. It is stopped by an
  * interrupt, SIGTERM, SIGKILL.
  */
-
 import { basename, dirname } from 'node:path';
-import { interruptGraceMs, interruptRequest, openingLines, usageRequest } from '../../claude/control.ts';
-import { parseLine } from '../../claude/messages.ts';
+import {
+  interruptGraceMs,
+  interruptRequest,
+  openingLines,
+  readWithdrawal,
+  usageRequest,
+  userMessage,
+  withdrawal,
+} from '../../claude/control.ts';
+import { type ClaudeMessage, parseLine } from '../../claude/messages.ts';
 import { judge, type Outcome } from '../../claude/outcome.ts';
 import {
   type AttemptStream,
@@ -26,7 +33,6 @@ import { delay } from '../../system/clock.ts';
 import type { World } from '../../system/world.ts';
 import type { WorkerNews } from '../facts.ts';
 import type { AttemptEnd, HostedAttempt } from '../host.ts';
-import { MessageQueue } from '../message-queue.ts';
 import { assertRefusal, patiently } from '../reap.ts';
 import type { Preparation } from './launch.ts';
 import {
@@ -43,7 +49,6 @@ import {
   withLimitsHit,
 } from './outcomes.ts';
 import { TranscriptFollower } from './transcript-follower.ts';
-import { WorkerMetrics } from './worker-metrics.ts';
 import type { WorkerOptions } from './worker-options.ts';
 
 /** Within this a queued message begins its turn after the last one ended; measured: some milliseconds. */
@@ -479,5 +484,134 @@ export class Worker {
     for (const cancel of this.#timers.splice(0)) cancel();
     this.#follower?.close();
     this.#hosted.leave();
+  }
+}
+
+// * What a user said to a worker while it worked. claude merges it into the turn that runs, but only after a tool
+// has ended or as a turn of its own; until then it lies in claude's queue. An interrupt does not empty that queue,
+// so what lies there is taken back first; what claude has not read goes to the next attempt.
+
+interface Said {
+  readonly text: string;
+  where: 'here' | 'queued' | 'read';
+}
+
+export class MessageQueue {
+  readonly #attemptId: string;
+  readonly #said: Said[];
+  /** A tool has ended since the model spoke last, and claude hands over its queue with the tool's result. */
+  #handsOver: Said[] = [];
+
+  /** `told`: what earlier runners said to this attempt. Nobody knows how much of it was read. */
+  constructor(attemptId: string, told: readonly string[]) {
+    this.#attemptId = attemptId;
+    this.#said = told.map((text) => ({ text, where: 'queued' }));
+  }
+
+  add(text: string): void {
+    this.#said.push({ text, where: 'here' });
+  }
+
+  /** The prompt was put together from the log, which may have held some of it already. */
+  omit(prompt: string): void {
+    for (const said of this.#said) if (said.where === 'here' && prompt.includes(said.text)) said.where = 'read';
+  }
+
+  /** Lines for claude's input that say what was not said yet; from now on that counts as queued. */
+  take(): string[] {
+    return this.#each('here', (said, index) => {
+      said.where = 'queued';
+      return userMessage(said.text, this.#attemptId, index);
+    });
+  }
+
+  /** Lines for claude's input that take back what may lie in its queue. */
+  withdrawals(): string[] {
+    return this.#each('queued', (_, index) => withdrawal(this.#attemptId, index));
+  }
+
+  /** Takes in what claude printed, just now. */
+  heard(message: ClaudeMessage, line: string): void {
+    if (message.kind === 'user' && message.parentToolUseId === undefined && message.toolResults.length > 0) {
+      this.#handsOver = this.#said.filter(({ where }) => where === 'queued');
+    }
+    if (message.kind === 'assistant' && message.parentToolUseId === undefined) {
+      for (const said of this.#handsOver.splice(0)) if (said.where === 'queued') said.where = 'read';
+    }
+    const answer = message.kind === 'control-response' ? readWithdrawal(message.requestId, line) : null;
+    const said = answer === null ? undefined : this.#said[answer.index];
+    if (said !== undefined) said.where = answer?.withdrawn ? 'here' : 'read';
+  }
+
+  /** Something may lie in claude's queue, and would begin a turn of its own. */
+  get isQueued(): boolean {
+    return this.#said.some(({ where }) => where === 'queued');
+  }
+
+  /** claude rests and its queue is empty. */
+  settle(): void {
+    for (const said of this.#said) if (said.where === 'queued') said.where = 'read';
+  }
+
+  /** What the next attempt must be told. */
+  get unread(): string[] {
+    return this.#said.flatMap(({ text, where }) => (where === 'read' ? [] : [text]));
+  }
+
+  #each(where: Said['where'], line: (said: Said, index: number) => string): string[] {
+    return this.#said.flatMap((said, index) => (said.where === where ? [line(said, index)] : []));
+  }
+}
+
+// What the runner wants to know of a worker besides its stream: how long it runs, is silent, and what it did last.
+
+/** More than anybody reads in one look. */
+const recentToolsMax = 20;
+
+export class WorkerMetrics {
+  /** Milliseconds since it was begun, or since this runner took it over. */
+  ageMs = 0;
+  /** Milliseconds without a line of its own and without a running tool. */
+  silentMs = 0;
+  /** Before there is a process. */
+  isPreparing = false;
+  /** Milliseconds since the model answered; Infinity = not since this runner has this worker. */
+  unservedMs = Number.POSITIVE_INFINITY;
+  /** After this the model answered once more, ms since 1970. What was read late may have been said much earlier. */
+  answeredAtMs = Number.NEGATIVE_INFINITY;
+  #lastToolId: string | undefined;
+  readonly #recentTools: string[] = [];
+
+  /** A line was taken into the stream; it was written after `writtenAfterMs`, or before this runner had the worker. */
+  line(message: ClaudeMessage, stream: AttemptStream, writtenAfterMs: number | undefined): void {
+    // Answers to our own questions are no progress of the session.
+    if (message.kind !== 'control-response') this.silentMs = 0;
+    if (message.kind === 'assistant' && message.error === undefined && message.model !== '<synthetic>') {
+      this.answeredAtMs = writtenAfterMs ?? Number.NEGATIVE_INFINITY;
+      // What is read of a time before this runner tells nothing about now.
+      if (writtenAfterMs !== undefined) this.unservedMs = 0;
+    }
+    const { currentTool, currentToolId } = stream;
+    if (currentTool === undefined || currentToolId === this.#lastToolId) return;
+    this.#lastToolId = currentToolId;
+    this.#recentTools.push(currentTool);
+    if (this.#recentTools.length > recentToolsMax) this.#recentTools.shift();
+  }
+
+  /**
+   * Counts time for timeouts and stalls; `ms` of it passed. Counted by ticks of a timer and not by the clock, so that
+   * neither a jump of the clock nor a machine that slept makes a session look old.
+   */
+  tick(ms: number, { openTools, openTasks }: AttemptStream): void {
+    this.ageMs += ms;
+    this.unservedMs += ms;
+    // What prepares a session has time limits of its own: a set-up command may be silent for longer than claude may.
+    const works = this.isPreparing || openTools.size > 0 || openTasks.size > 0;
+    this.silentMs = works ? 0 : this.silentMs + ms;
+  }
+
+  /** Tool calls begun since this was asked last. */
+  takeRecentTools(): string[] {
+    return this.#recentTools.splice(0);
   }
 }

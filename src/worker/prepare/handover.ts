@@ -10,7 +10,7 @@ import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
 import { sessionLabel } from '../../core/id.ts';
 import { conversationId, type SessionRecord } from '../../core/session-state.ts';
 import type { Git } from '../../git/git.ts';
-import { findRepository } from '../../git/repository.ts';
+import { findRepository } from '../../git/git.ts';
 import { askOwn } from '../../git/run-git.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { fields, isText, parseJson, valuesOf } from '../../store/shape.ts';

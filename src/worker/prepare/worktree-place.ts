@@ -2,26 +2,29 @@
  * The worktree of a session: made before its first attempt, filled with what the project names, set up by the user's
  * command. Apart from workplace.ts, because a run without worktrees need not wait for what git takes.
  */
+
+import type { Loss } from '../../claude/launch/resume-prompt.ts';
 import { isFaberRunning } from '../../context/faber/is-running.ts';
 import { noteSessionWorktree } from '../../context/faber/worktrees.ts';
 import { defined } from '../../core/defined.ts';
-import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
-import { defaultCommandTimeoutMs, type Workspace } from '../../core/group.ts';
+import { describeFailure, type Failure, fail, ok, type Result } from '../../core/failure.ts';
+import { defaultCommandTimeoutMs, type SessionDefinition, type Workspace } from '../../core/group.ts';
+import { quoted, sessionLabel } from '../../core/id.ts';
 import { baseSessionsOf } from '../../core/plan/isolation.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Base } from '../../core/state.ts';
 import type { Git } from '../../git/git.ts';
+import { findRepository } from '../../git/git.ts';
 import { copyIncluded } from '../../git/include.ts';
-import { findRepository } from '../../git/repository.ts';
-import { commitOf } from '../../git/run-git.ts';
+import { commitOf, isAncestor, runOwn } from '../../git/run-git.ts';
+import { isOurFile } from '../../git/stage.ts';
 import { branchName, makeWorkspace } from '../../git/worktrees/workspace.ts';
+import { changedFiles } from '../../git/worktrees/worktree.ts';
 import type { World } from '../../system/world.ts';
 import type { CommandSlots } from '../attempt/command-slots.ts';
 import { commandFailure, runShellCommand } from '../shell-command.ts';
-import { baseCommitsOf, withCure } from './base-commits.ts';
 import { contextOf } from './session-context.ts';
 import { stoppedWaiting, type Workplace, type WorkplaceInput } from './workplace.ts';
-import { describeLoss, lossOf } from './worktree-loss.ts';
 
 interface Made {
   readonly workspace: Workspace;
@@ -132,4 +135,96 @@ export async function setUp(
   }
   world.files.writeAtomic(paths.setupDone, round, { durable: true });
   return ok(place);
+}
+
+// The work of others with which a session's branch begins, as it is now in their branches or in their checkout.
+
+export interface Grounds {
+  /** Full ids, what the session's branch begins with. */
+  readonly commits: readonly string[];
+  /** Some of it began in another checkout, which may lack what is checked out in this one. */
+  readonly isForeign: boolean;
+}
+
+/** The work on which the session builds. Fails with `worktree-failed` when some of it is in no commit. */
+export async function baseCommitsOf(
+  git: Git,
+  baseCommits: readonly SessionRecord[],
+  checkout: string,
+): Promise<Result<Grounds>> {
+  const commits: string[] = [];
+  let isForeign = false;
+  for (const { definition, state: session, workspace } of baseCommits) {
+    const recorded = session.status === 'completed' ? session.work?.commit : undefined;
+    const commit =
+      recorded === undefined
+        ? await commitInPlace(git, definition)
+        : await newestOf(git, definition, recorded, workspace);
+    if (!commit.ok) return commit;
+    commits.push(commit.value);
+    isForeign ||= (workspace?.checkout ?? checkout) !== checkout;
+  }
+  return ok({ commits, isForeign });
+}
+
+/** What a person has added to the branch since counts: a conflict is resolved there. */
+async function newestOf(
+  git: Git,
+  { projectPath }: SessionDefinition,
+  recorded: string,
+  workspace: Workspace | undefined,
+): Promise<Result<string>> {
+  if (workspace === undefined) return ok(recorded);
+  const tip = await commitOf(git, projectPath, `refs/heads/${workspace.branch}`);
+  if (!tip.ok) return tip;
+  if (tip.value === null) return ok(recorded);
+  const goesOn = await isAncestor(git, projectPath, recorded, tip.value);
+  return goesOn.ok ? ok(goesOn.value ? tip.value : recorded) : goesOn;
+}
+
+/** The work of a session without a worktree is what is checked out, once nothing of it is uncommitted. */
+async function commitInPlace(git: Git, { id, name, projectPath }: SessionDefinition): Promise<Result<string>> {
+  const changed = await changedFiles(git, projectPath);
+  if (!changed.ok) return changed;
+  const who = sessionLabel(id, name);
+  const next = `Commit it in ${projectPath} and retry the session, or add it anew with --isolate none.`;
+  if (changed.value.some((path) => !isOurFile(path))) {
+    return fail('worktree-failed', `${who} worked in ${projectPath} itself and left work uncommitted there.`, next);
+  }
+  const head = await commitOf(git, projectPath, 'HEAD');
+  if (!head.ok) return head;
+  return head.value === null ? fail('worktree-failed', `${projectPath} has no commit yet.`, next) : ok(head.value);
+}
+
+/** A conflict can be resolved where both sides are: in the worktree of the session that was completed last. */
+export function withCure(failure: Failure, baseCommits: readonly SessionRecord[]): Result<never> {
+  const [last, ...others] = baseCommits.flatMap(({ workspace }) => workspace ?? []).reverse();
+  if (failure.reason !== 'merge-conflict' || last === undefined || others.length === 0) return { ok: false, failure };
+  const branches = others.map(({ branch }) => branch).join(' ');
+  const command = `git -C ${quoted(last.path)} merge ${branches}`;
+  return fail(failure.reason, failure.message, `Resolve it there with \`${command}\` and commit the result.`);
+}
+
+// What a session lost with its worktree, as far as git can tell: said to people, and to claude in resume-
+// prompt.ts.
+
+/** `record` is as it was when the worktree was made again. */
+export async function lossOf(git: Git, record: SessionRecord, workspace: Workspace): Promise<Loss> {
+  const { path, branch, base, remade } = workspace;
+  const hasBegun = record.claudeSessionIds.length > 0;
+  if (!hasBegun || (record.committed === true && remade?.from === 'branch')) return { branch, kept: 'all' };
+  const counted = await runOwn(git, path, ['rev-list', '--count', `${base}..refs/heads/${branch}`]);
+  // Unknown is not nothing: what then is said holds either way.
+  const commits = counted.ok ? Number.parseInt(counted.value, 10) : null;
+  return { branch, kept: commits === 0 ? 'nothing' : 'commits' };
+}
+
+/** A warning on the session. */
+export function describeLoss({ branch, kept }: Loss): string {
+  const what = {
+    all: 'nothing of its work is lost',
+    commits: 'its commits are there, what was in no commit is lost, and claude is told so',
+    nothing: 'that holds no commit of the session, so what it had changed is lost, and claude is told so',
+  };
+  return `The worktree of the session was gone; it was made again from the branch ${branch}: ${what[kept]}.`;
 }

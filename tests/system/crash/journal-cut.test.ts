@@ -7,8 +7,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test
 import { cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { decide } from '../../../src/core/plan/schedule.ts';
+import { sightOf } from '../../../src/runner/checkouts.ts';
 import { startEvents } from '../../../src/runner/run-start.ts';
-import { sightOf } from '../../../src/runner/sight.ts';
 import { loadGroup } from '../../../src/store/group-store.ts';
 import { openGroupWriter } from '../../../src/store/group-writer.ts';
 import type { World } from '../../../src/system/world.ts';

@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import type { Workspace } from '../../../src/core/group.ts';
 import { commitWork } from '../../../src/git/commit.ts';
-import { exceptOurs, isOurFile } from '../../../src/git/our-files.ts';
+import { exceptOurs, isOurFile } from '../../../src/git/stage.ts';
 import { makeWorkspace } from '../../../src/git/worktrees/workspace.ts';
 import { git, Repository, type Tree, writeTree } from '../../support/git/repository.ts';
 import { failure, made, value, WorkspaceRig } from '../../support/git/workspace-rig.ts';

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { adviceText } from '../../../src/core/advice.ts';
-import { findRepository } from '../../../src/git/repository.ts';
+import { findRepository } from '../../../src/git/git.ts';
 import { branchName, makeWorkspace } from '../../../src/git/worktrees/workspace.ts';
 import { git, Repository } from '../../support/git/repository.ts';
 import { failure, made, value, WorkspaceRig } from '../../support/git/workspace-rig.ts';

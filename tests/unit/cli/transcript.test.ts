@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test';
 import { TranscriptRenderer } from '../../../src/cli/transcript/transcript.ts';
 import { noUsage } from '../../../src/core/group.ts';
 import { colourStyle, plainStyle } from '../../../src/view/format.ts';
-import { wholeLine } from '../../../src/view/transcript/line.ts';
+import { wholeLine } from '../../../src/view/transcript/markdown.ts';
 
 /** All that one line of the transcript gives. */
 const render = (renderer: TranscriptRenderer, line: string): string[] =>

@@ -15,8 +15,8 @@ import {
 } from '../../../src/core/group.ts';
 import type { FleetView, SchedulingContext } from '../../../src/core/plan/decision.ts';
 import { isolationOf } from '../../../src/core/plan/isolation.ts';
-import { heldOf } from '../../../src/core/plan/lost-attempts.ts';
 import { decide } from '../../../src/core/plan/schedule.ts';
+import { heldOf } from '../../../src/core/plan/take-over.ts';
 import { verdictsOf } from '../../../src/core/plan/verdicts.ts';
 import { foldEvents } from '../../../src/core/reduce.ts';
 import type { SessionRecord } from '../../../src/core/session-state.ts';

@@ -5,8 +5,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { EventBody, EventType } from '../../../src/core/event.ts';
 import { defaultGroupConfig, noUsage } from '../../../src/core/group.ts';
-import type { PlaceEvent } from '../../../src/core/plan/lost-attempts.ts';
-import type { TakeOverEvent } from '../../../src/core/plan/take-over.ts';
+import type { PlaceEvent, TakeOverEvent } from '../../../src/core/plan/take-over.ts';
 import { foldEvents, reduce } from '../../../src/core/reduce.ts';
 import { IllegalEvent } from '../../../src/core/session-state.ts';
 import {

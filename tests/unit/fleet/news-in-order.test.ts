@@ -1,6 +1,6 @@
 /** Promises: news are taken in by their numbers, each once, whatever order they come in and however often. */
 import { expect, test } from 'bun:test';
-import { NewsInOrder } from '../../../src/fleet/news-in-order.ts';
+import { NewsInOrder } from '../../../src/fleet/late.ts';
 import type { AttemptNews } from '../../../src/fleet/wire.ts';
 import { fc } from '../../support/core-check.ts';
 

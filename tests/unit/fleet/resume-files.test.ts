@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { comeBack, ignoredResumeFiles, sentResumeFiles, takeSent } from '../../../src/fleet/agent/resume-files.ts';
+import { comeBack, ignoredResumeFiles, sentResumeFiles, takeSent } from '../../../src/fleet/agent/checkpoint.ts';
 import type { ParcelFile } from '../../../src/fleet/wire.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { Repository } from '../../support/git/repository.ts';

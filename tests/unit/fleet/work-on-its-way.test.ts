@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { fail, ok } from '../../../src/core/failure.ts';
 import type { SessionId } from '../../../src/core/group.ts';
-import { layOutWork } from '../../../src/fleet/agent/worktree.ts';
+import { layOutWork } from '../../../src/fleet/agent/prepare.ts';
 import type { BlobStore } from '../../../src/fleet/engine.ts';
 import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import { Mirror } from '../../../src/fleet/mirror.ts';

@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test';
 import { defaultGroupConfig } from '../../../src/core/group.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { systemError } from '../../../src/system/system-error.ts';
-import { watchRoom } from '../../../src/worker/room.ts';
+import { watchRoom } from '../../../src/worker/attempt/worker-options.ts';
 
 const worker = 120 * 1024 ** 2;
 const config = { ...defaultGroupConfig, minFreeMemoryBytes: 1_000 };

@@ -16,7 +16,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { cacheFolder, pinnedVersion } from '../../../scripts/claude/versions.ts';
-import { compareVersions, oldestClaude } from '../../../src/claude/launch/program-file.ts';
+import { compareVersions, oldestClaude } from '../../../src/claude/launch/program.ts';
 import { packageRoot } from '../../support/cli.ts';
 
 let folder: string;

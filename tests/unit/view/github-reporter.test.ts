@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
 import { plainStyle } from '../../../src/view/format.ts';
-import { createGithubReporter, escapeData, escapeProperty } from '../../../src/view/github-reporter.ts';
+import { createGithubReporter, escapeData, escapeProperty } from '../../../src/view/text-reporter.ts';
 import { fc } from '../../support/property.ts';
 import {
   attemptId,

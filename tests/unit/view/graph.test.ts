@@ -1,7 +1,7 @@
 /** Promises: graphs are drawn in dependency order, and no name or path can break out of Mermaid or DOT. */
 import { expect, test } from 'bun:test';
 import { plainStyle } from '../../../src/view/format.ts';
-import { dotGraph, mermaidGraph, textGraph } from '../../../src/view/graph.ts';
+import { dotGraph, mermaidGraph, textGraph } from '../../../src/view/markdown.ts';
 import type { Reporter } from '../../../src/view/reporter.ts';
 import { creation, ids, play, session } from '../../support/view/sample-run.ts';
 

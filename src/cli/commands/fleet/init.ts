@@ -3,7 +3,7 @@
  * alone on stdout.
  */
 import type { Command } from '@commander-js/extra-typings';
-import { type FleetOptions, type MadeFleet, makeFleet } from '../../../app/fleet/init.ts';
+import { type FleetOptions, joinLineOf, type MadeFleet, makeFleet } from '../../../app/fleet/init.ts';
 import { whileBusy } from '../../../app/live-runner.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { formatDuration } from '../../../view/format.ts';
@@ -77,4 +77,28 @@ function notes({ isNew, changed, redis, version, leaseMs, acl, file }: MadeFleet
     ...(acl.length > 0 ? users : []),
     'With this line a machine joins; whoever has it can read what goes through Redis:',
   ];
+}
+
+// `fleet join-line`: the line with which a machine joins, alone on stdout.
+
+const joinLineExample = `
+Example:
+  $ claude-code-agent fleet join-line
+  $ claude-code-agent fleet join-line | ssh gpu1 claude-code-agent host join - --label gpu`;
+
+export function defineJoinLine(command: Command, context: Context): void {
+  command
+    .description('Prints the line with which a machine joins the fleet. It holds keys and a password.')
+    .option('--json', 'one JSON document: {"joinLine"}')
+    .addHelpText('after', joinLineExample)
+    .action(({ json }) => context.run(() => print(context, json === true)));
+}
+
+function print(context: Context, json: boolean): Work {
+  const root = context.root();
+  if (!root.ok) return root;
+  const line = joinLineOf(context, root.value);
+  if (!line.ok) return line;
+  context.stdout.line(json ? safeJson({ joinLine: line.value }, 2) : line.value);
+  return ok(exitCode.done);
 }

@@ -1,8 +1,8 @@
 /** `group delete`: removes a group with all its files, after its last worker has ended. */
 import type { Command } from '@commander-js/extra-typings';
-import { whatStays, withinGroup } from '../../../app/one-group.ts';
 import { pauseAndTell } from '../../../app/pause-group.ts';
 import { deleteGroup, refuseWhileRunning } from '../../../app/removal/delete-group.ts';
+import { whatStays, withinGroup } from '../../../app/removal/prune-groups.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import { type GroupReference, isHeld, loadWithRunner, resolveGroupToDestroy } from '../../../app/resolve.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
@@ -121,4 +121,24 @@ function question(context: Context, group: GroupReference): string {
     return `Delete the ${what} ${groupId} with all its files?`;
   }
   return `Delete group ${groupId} with ${plural(loaded.value.state.sessions.size, 'session')} and all transcripts?`;
+}
+
+// `rm`: `group delete` for several groups at once.
+
+const removeExample = `
+Example:
+  $ claude-code-agent rm auth-refactor
+  $ claude-code-agent rm @ @1 --yes        the group created last, and the one before it`;
+
+export function defineRemove(command: Command, context: Context): void {
+  command
+    .description('Deletes groups as group delete does, one after the other; none while one of them is not known.')
+    .argument('<group...>', 'id, unique prefix or slug; of several groups of one slug the id')
+    .option('-y, --yes', 'answer every question with yes')
+    .option('--force', 'do not ask; pause them and commit what is in no commit on its branch first')
+    .option('--json', 'one JSON document: {"groups": ids of those that were deleted}')
+    .addHelpText('after', removeExample)
+    .action((references, given) =>
+      context.run(() => deleteGroups(context, references, given, (groups) => ({ groups }))),
+    );
 }

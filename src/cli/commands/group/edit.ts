@@ -13,7 +13,7 @@ import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { type ConfigOptions, configOf, withGroupOptions } from '../../options/group-options.ts';
 import { collect } from '../../options/option-values.ts';
-import { readPipedYaml, standardInput } from '../../options/standard-input.ts';
+import { readPipedYaml, standardInput } from '../../options/prompt-source.ts';
 
 const example = `
 Example:

@@ -4,7 +4,7 @@ import { loadReferredGroup } from '../../../app/resolve.ts';
 import { advise } from '../../../core/advice.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import type { GroupState } from '../../../core/state.ts';
-import { dotGraph, graphNodes, mermaidGraph, textGraph } from '../../../view/graph.ts';
+import { dotGraph, graphNodes, mermaidGraph, textGraph } from '../../../view/markdown.ts';
 import { safeJson } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';

@@ -1,5 +1,4 @@
 /** `group pause`: stops all sessions of a group so that they can be resumed. */
-
 import type { Command } from '@commander-js/extra-typings';
 import { endedStartText, type PauseMode, type PauseOutcome } from '../../../app/command/pause-outcome.ts';
 import { whileBusy } from '../../../app/live-runner.ts';
@@ -9,12 +8,13 @@ import { type GroupReference, loadWithRunner, resolveGroup } from '../../../app/
 import { advise, commandText, see } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { GroupId } from '../../../core/group.ts';
+import { resumeCommand } from '../../../core/plan/advice.ts';
 import type { GroupStatus } from '../../../core/status.ts';
+import type { World } from '../../../system/world.ts';
 import { formatClock } from '../../../view/format.ts';
 import { safeJson } from '../../../view/terminal-text.ts';
 import { besideDocument, type Context, type Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { resumeText } from '../../go-on.ts';
 import { concludeRun, runInTerminal } from '../../run-command.ts';
 
 const example = `
@@ -121,4 +121,11 @@ function nothingToPause(groupId: GroupId, status: GroupStatus): Result<never> {
   }
   const next = see('group', 'show', groupId);
   return fail('usage', `Group ${groupId} is ${status}; there is nothing to pause.`, next);
+}
+
+// How a paused group goes on, for commands that did not read it.
+
+export function resumeText(world: World, group: GroupReference): string {
+  const loaded = loadWithRunner(world, group);
+  return commandText(loaded.ok ? resumeCommand(loaded.value.state) : ['group', 'resume', group.groupId]);
 }

@@ -1,7 +1,6 @@
 /** `group prune`: deletes groups that nobody needs any more, by age, status and size. */
 import { type Command, Option } from '@commander-js/extra-typings';
 import { referenceTo } from '../../../app/groups.ts';
-import { whatStays, withinGroup } from '../../../app/one-group.ts';
 import {
   type Doomed,
   megabytes,
@@ -9,6 +8,8 @@ import {
   type PrunePlan,
   planPrune,
   pruneGroup,
+  whatStays,
+  withinGroup,
 } from '../../../app/removal/prune-groups.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import { describeFailure, fail, ok } from '../../../core/failure.ts';

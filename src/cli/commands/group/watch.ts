@@ -15,7 +15,7 @@ import type { LiveView, Reporter } from '../../../view/reporter.ts';
 import type { Context, Work } from '../../context.ts';
 import { watchOnScreen } from '../../dashboard/watch-display.ts';
 import { exitCode, exitCodeForStatus } from '../../exit-code.ts';
-import { chooseOutput, createReporter } from '../../reporters.ts';
+import { chooseOutput, createReporter } from '../../options/run-options.ts';
 
 const example = `
 Example:

@@ -35,3 +35,18 @@ export async function drain(context: Context, name: string, isDrained: boolean, 
   context.stdout.line(json ? safeJson({ host: name, draining: isDrained }, 2) : said);
   return ok(exitCode.done);
 }
+
+// `host resume`: a machine that was drained, or whose login was refused, takes sessions again.
+
+const resumeExample = `
+Example:
+  $ claude-code-agent host resume gpu1`;
+
+export function defineResume(command: Command, context: Context): void {
+  command
+    .description('Lets a machine that was drained, or whose login was refused, take sessions again.')
+    .argument('<name>', 'of the machine')
+    .option('--json', 'one JSON document: {"host", "draining"}')
+    .addHelpText('after', resumeExample)
+    .action((name, { json }) => context.run(() => drain(context, name, false, json === true)));
+}

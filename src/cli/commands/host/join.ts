@@ -13,7 +13,7 @@ import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { options } from '../../options/group-options.ts';
 import { collect, parseSlots } from '../../options/option-values.ts';
-import { readStandardInput, standardInput } from '../../options/standard-input.ts';
+import { readStandardInput, standardInput } from '../../options/prompt-source.ts';
 import { serve } from './serve.ts';
 
 const lineBytesMax = 100_000;

@@ -1,7 +1,7 @@
 /** `session remove`: takes a session that is not running out of its group, with its files. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { removeSession } from '../../../app/removal/remove-session.ts';
+import { removeSession } from '../../../app/removal/archive-group.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import { loadReferredSession, resolveGroupToDestroy } from '../../../app/resolve.ts';
 import { checkCommand } from '../../../app/submit.ts';

@@ -9,10 +9,10 @@ import { resumeCost, resumeCostText, resumeNoteText } from '../../../app/watch/r
 import { ok } from '../../../core/failure.ts';
 import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } from '../../../core/group.ts';
 import { slotSentence } from '../../../core/plan/command-slot.ts';
+import type { Verdict } from '../../../core/plan/decision.ts';
 import { type Denied, deniedSentence } from '../../../core/progress.ts';
 import type { SessionRecord } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
-import type { Verdict } from '../../../core/verdict.ts';
 import { diffStatText } from '../../../template/fill-references.ts';
 import { formatDate, formatDuration, formatMoney, formatTokens, type Style } from '../../../view/format.ts';
 import {

@@ -9,7 +9,7 @@ import { plural } from '../../../view/format.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { readPipedYaml, standardInput } from '../../options/standard-input.ts';
+import { readPipedYaml, standardInput } from '../../options/prompt-source.ts';
 
 const example = `
 Example:

@@ -1,8 +1,7 @@
 /** Promises: Markdown reads well without a browser, columns stand below each other, and no text controls a terminal. */
 import { expect, test } from 'bun:test';
 import { colourStyle, plainStyle } from '../../../../src/view/format.ts';
-import { type Line, wholeLine, wrapLine } from '../../../../src/view/transcript/line.ts';
-import { markdownLines, plainWords } from '../../../../src/view/transcript/markdown.ts';
+import { type Line, markdownLines, plainWords, wholeLine, wrapLine } from '../../../../src/view/transcript/markdown.ts';
 import { fc } from '../../../support/property.ts';
 
 const plain = (text: string): string[] => markdownLines(text, plainStyle).map(wholeLine);

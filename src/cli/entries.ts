@@ -175,7 +175,7 @@ export const listed: readonly Entry[] = [
   },
   {
     path: 'template add',
-    summary: 'copy a pack of templates from a git repository or a folder',
+    summary: 'fetch a pack of templates from a git repository',
     load: () => import('./commands/template/add.ts'),
   },
   {

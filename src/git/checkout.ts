@@ -45,11 +45,19 @@ export async function checkOut(git: Git, input: CheckoutInput): Promise<Result<C
   return withNext(filled.failure, undefined);
 }
 
-/** The commit that is checked out in the folder, null when that is not known. */
-export async function commitIn(git: Git, folder: string): Promise<string | null> {
-  const args = ['rev-parse', '--verify', '--quiet', 'HEAD^{commit}'];
-  const found = await runGit(git, { cwd: folder, timeoutMs: localTimeoutMs, args });
-  return found.ok ? found.value.trim() : null;
+export interface TreeEntry {
+  /** Below the top of the repository. */
+  readonly path: string;
+  readonly isLink: boolean;
+}
+
+/** The files of a commit. */
+export async function filesAt(git: Git, folder: string, commit: string): Promise<Result<readonly TreeEntry[]>> {
+  const args = ['ls-tree', '-r', '-z', '--full-tree', commit];
+  const listed = await runGit(git, { cwd: folder, timeoutMs: localTimeoutMs, args });
+  if (!listed.ok) return listed;
+  const lines = listed.value.split('\0').filter((line) => line !== '');
+  return ok(lines.map((line) => ({ path: line.slice(line.indexOf('\t') + 1), isLink: line.startsWith('120000') })));
 }
 
 function withNext(failure: Failure, ref: string | undefined): Result<never> {

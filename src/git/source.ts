@@ -100,6 +100,14 @@ export function nameOfSource(source: string): string {
   return last.replace(/\.git$/i, '');
 }
 
+const withRef = /^([a-z][\w+.-]*:\/\/[^/]*\/.+|(?:[^/:@]+@)?[^/:@]+:(?!\/\/).+)@([^@/:]+)$/i;
+
+/** Cuts the ref off `URL@REF`; paths on this machine stay whole. */
+export function splitRef(address: string): { readonly repository: string; readonly ref?: string } {
+  const [, repository, ref] = withRef.exec(address) ?? [];
+  return repository === undefined || ref === undefined ? { repository: address } : { repository, ref };
+}
+
 /** Letters, digits and what names of branches and tags are made of; nothing that git gives a meaning of its own. */
 const plainRef = /^[A-Za-z0-9_][A-Za-z0-9_./+#@=-]*$/;
 const refMax = 200;

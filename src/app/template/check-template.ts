@@ -4,7 +4,7 @@ import { readBackCheck } from '../../claude/launch/settings.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import { type Problem, yamlBytesMax } from '../../store/yaml-text.ts';
 import { exampleValue, loadConfigTemplate, renderConfigTemplate } from '../../template/config-template.ts';
-import type { TemplatePlace } from '../../template/places.ts';
+import type { FoundTemplate, TemplatePlace } from '../../template/places.ts';
 import { isProgramName, loadPromptTemplate } from '../../template/prompt-template.ts';
 import { isTemplateFolder, lookThrough } from '../../template/template-folder.ts';
 import { readTextFile, textOf } from '../../template/text-file.ts';
@@ -30,10 +30,26 @@ export function checkTemplates(place: Place, path: string): Result<Checked> {
   }
   const kind = kindOfPath(place, path);
   if (!kind.ok) return kind;
-  const within = kind.value === 'config' && isTemplateFolder(place.world, path) ? lookThrough(place.world, path) : null;
-  const templates: readonly Checkable[] = within?.templates ?? [{ kind: kind.value, path }];
-  const problems = [...(within?.problems ?? []), ...templates.flatMap((template) => problemsOf(place, template))];
-  return ok({ isFolder: within !== null, templates, problems });
+  if (kind.value === 'config' && isTemplateFolder(place.world, path)) {
+    const { templates, strays, problems } = checkFolder(place, path);
+    return ok({ isFolder: true, templates, problems: [...strays, ...problems] });
+  }
+  const template = { kind: kind.value, path };
+  return ok({ isFolder: false, templates: [template], problems: problemsOf(place, template) });
+}
+
+interface CheckedFolder {
+  readonly templates: readonly FoundTemplate[];
+  /** Files that cannot be found as templates, each as a problem. */
+  readonly strays: readonly Problem[];
+  /** Of the templates. */
+  readonly problems: readonly Problem[];
+}
+
+/** The templates in a folder with `prompts`, `configs` or `workflows`. */
+export function checkFolder(place: Place, folder: string): CheckedFolder {
+  const { templates, problems: strays } = lookThrough(place.world, folder);
+  return { templates, strays, problems: templates.flatMap((template) => problemsOf(place, template)) };
 }
 
 function problemsOf(place: Place, { kind, path }: Checkable): readonly Problem[] {

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { User } from '../../support/cli/user.ts';
+import { Repository } from '../../support/git/repository.ts';
 
 let user: User;
 beforeEach(() => {
@@ -48,6 +49,7 @@ test('templates, hooks, progress files and handover projects', async () => {
   const folder = join(user.folder, 'made');
   const { files } = await user.json<{ files: string[] }>('template', 'init', folder);
   for (const file of files) expect(existsSync(join(folder, file))).toBe(true);
+  new Repository(folder).commit({});
   expect(await user.json('template', 'add', folder, '--name', 'team')).toMatchObject({ source: folder });
   expect(await user.run('template', 'remove', 'team')).toMatchObject({ code: 2, stdout: '' });
   expect(await user.json('template', 'remove', 'team', '-y')).toEqual({ pack: 'team' });

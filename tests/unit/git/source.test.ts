@@ -5,7 +5,7 @@
 
 import { expect, test } from 'bun:test';
 import { describeFailure } from '../../../src/core/failure.ts';
-import { nameOfSource, parseRef, parseRepository } from '../../../src/git/source.ts';
+import { nameOfSource, parseRef, parseRepository, splitRef } from '../../../src/git/source.ts';
 import { fc } from '../../support/property.ts';
 
 test.each([
@@ -66,6 +66,28 @@ test('a password is cut off and handed over by itself', () => {
     ok: true,
     value: { url: 'ssh://git@git.example.org/x' },
   });
+});
+
+test.each([
+  ['https://git.example.org/team/t.git@v2', 'https://git.example.org/team/t.git', 'v2'],
+  ['ssh://git@git.example.org/t@main', 'ssh://git@git.example.org/t', 'main'],
+  ['git@git.example.org:team/t.git@v1.2', 'git@git.example.org:team/t.git', 'v1.2'],
+  ['git.example.org:/srv/t@x', 'git.example.org:/srv/t', 'x'],
+  ['file:///srv/t@v1', 'file:///srv/t', 'v1'],
+])('%s names a ref', (address, repository, ref) => {
+  expect(splitRef(address)).toEqual({ repository, ref });
+});
+
+test.each([
+  'https://me@git.example.org/t',
+  'https://me:secret@git.example.org/t',
+  'https://me:secret@git.example.org',
+  'ssh://git@git.example.org:22/t',
+  'git@git.example.org:team/t.git',
+  '../team@2',
+  './a@b',
+])('%s names no ref', (address) => {
+  expect(splitRef(address)).toEqual({ repository: address });
 });
 
 test.each(['main', 'v1.2', 'feature/x', 'refs/tags/v1', 'a'.repeat(40), '_x', 'release-2.0+1'])(

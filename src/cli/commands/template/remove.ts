@@ -1,9 +1,8 @@
 /** `template remove`: takes an installed pack away. */
 import type { Command } from '@commander-js/extra-typings';
-import { packsOf } from '../../../app/template/pack-fetch.ts';
+import { packsOf } from '../../../app/template/packs.ts';
 import { ok } from '../../../core/failure.ts';
-import { findPack, handEdits, type InstalledPack, removePack, withPacks } from '../../../template/pack/pack.ts';
-import { plural } from '../../../view/format.ts';
+import { findPack, type InstalledPack, removePack, withPacks } from '../../../template/pack.ts';
 import { safeJson } from '../../../view/terminal-text.ts';
 import { confirmed } from '../../confirm.ts';
 import type { Context, Work } from '../../context.ts';
@@ -38,7 +37,7 @@ async function remove(context: Context, name: string, { yes, force, json }: Give
   if (!packs.ok) return packs;
   const asked = await withPacks(context.world, packs.value, () => {
     const found = findPack(context.world, packs.value, name);
-    return found.ok ? ok(question(context, found.value)) : found;
+    return found.ok ? ok(question(found.value)) : found;
   });
   if (!asked.ok) return asked;
   const sure = await confirmed(context, asked.value, yes === true || force === true);
@@ -59,10 +58,7 @@ async function remove(context: Context, name: string, { yes, force, json }: Give
   return ok(exitCode.done);
 }
 
-function question(context: Context, pack: InstalledPack): string {
-  const edits = handEdits(context.world, pack);
-  if (pack.note === null || edits === null) return `Remove the folder ${pack.folder}, whose source is not known?`;
-  const from = `${plural(pack.note.files.length, 'file')} from ${pack.note.source}`;
-  const changed = edits.length === 0 ? '' : `, ${edits.length} of them changed by hand`;
-  return `Remove pack ${pack.name} (${from}${changed})?`;
+function question({ name, folder, note }: InstalledPack): string {
+  if (note === null) return `Remove the folder ${folder}, whose source is not known?`;
+  return `Remove pack ${name} from ${note.source}?`;
 }

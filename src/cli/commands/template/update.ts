@@ -1,15 +1,14 @@
-/** `template update`: fetches installed packs again and says what changed. */
-
+/** `template update`: fetches installed packs again and prints which commits changed. */
 import type { Command } from '@commander-js/extra-typings';
-import { shortCommit } from '../../../app/template/pack-fetch.ts';
-import { type HowToUpdate, type UpdatedPack, updatePacks } from '../../../app/template/update-packs.ts';
+import { type UpdatedPack, updatePacks } from '../../../app/template/packs.ts';
 import { advise, commandText } from '../../../core/advice.ts';
 import { describeFailure, fail, ok, publicFailure } from '../../../core/failure.ts';
-import type { PackNote } from '../../../template/pack/pack-note.ts';
+import type { PackNote } from '../../../template/pack.ts';
 import { plural } from '../../../view/format.ts';
-import { safeJson, safeLine } from '../../../view/terminal-text.ts';
+import { safeJson } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
+import { printPowers } from './add.ts';
 
 const example = `
 Example:
@@ -18,31 +17,29 @@ Example:
 
 export function define(command: Command, context: Context): void {
   command
-    .description('Fetches a template pack again from where it came from, or all packs, and says what changed.')
+    .description('Fetches a template pack again from where it came from, or all packs. Changes made by hand are lost.')
     .argument('[name]', 'name of the pack; all of them when it is left out')
     .option('--ref <ref>', 'from now on this branch, tag or full commit id')
-    .option('--force', 'also when files of the pack were changed by hand: these changes are lost')
     .option('--json', 'one JSON document: an array with one object per pack')
     .addHelpText('after', example)
     .action((name, given) => context.run(() => update(context, name, given)));
 }
 
-interface Given extends HowToUpdate {
+interface Given {
+  readonly ref?: string | undefined;
   readonly json?: true | undefined;
 }
 
-async function update(context: Context, name: string | undefined, given: Given): Promise<Work> {
-  if (name === undefined && given.ref !== undefined) {
-    return fail(
-      'usage',
-      '--ref is meant for one pack.',
-      advise('Name the pack', ['template', 'update', 'NAME', '--ref', 'REF']),
-    );
+async function update(context: Context, name: string | undefined, { ref, json }: Given): Promise<Work> {
+  if (name === undefined && ref !== undefined) {
+    const next = advise('Name the pack', ['template', 'update', 'NAME', '--ref', 'REF']);
+    return fail('usage', '--ref is meant for one pack.', next);
   }
-  const outcomes = await updatePacks(context, name, given);
+  const outcomes = await updatePacks(context, name, ref);
   if (!outcomes.ok) return outcomes;
-  if (given.json === true) context.stdout.line(safeJson(outcomes.value.map(plain), 2));
+  if (json === true) context.stdout.line(safeJson(outcomes.value.map(plain), 2));
   else show(context, outcomes.value);
+  for (const outcome of outcomes.value) if (outcome.status === 'updated') printPowers(context, outcome.powers);
   return verdict(outcomes.value);
 }
 
@@ -50,35 +47,25 @@ function show(context: Context, outcomes: readonly UpdatedPack[]): void {
   if (outcomes.length === 0) {
     context.stderr.line(`There are no template packs. Add one with: ${commandText(['template', 'add', 'SOURCE'])}`);
   }
-  for (const outcome of outcomes) for (const line of describe(outcome)) context.stdout.line(line);
-}
-
-function describe(outcome: UpdatedPack): string[] {
-  switch (outcome.status) {
-    case 'failed':
-      // Told on stderr.
-      return [];
-    case 'unchanged':
-      return [`${outcome.name}: up to date${at(outcome.note)}`];
-    case 'updated': {
-      const { name, from, note, changes } = outcome;
-      const before = from.commit === note.commit ? '' : ` ${shortCommit(from.commit)} ->`;
-      const amount = changes.length === 0 ? 'no template changed' : `${plural(changes.length, 'file')} changed`;
-      const head = `${name}: updated,${before} ${shortCommit(note.commit)}`.trimEnd().replace(/,$/, '');
-      return [`${head}, ${amount}`, ...changes.map(({ kind, path }) => `  ${kind.padEnd(7)} ${safeLine(path, 400)}`)];
+  for (const outcome of outcomes) {
+    const { name, status } = outcome;
+    // The verdict prints failures on stderr.
+    if (status === 'unchanged') context.stdout.line(`${name}: up to date (${commitOf(outcome.note)})`);
+    if (status === 'updated') {
+      context.stdout.line(`${name}: updated, ${commitOf(outcome.from)} -> ${commitOf(outcome.note)}`);
     }
   }
 }
 
-function at({ ref, commit }: PackNote): string {
-  return commit === undefined ? '' : ` (${ref === undefined ? '' : `${ref} `}${shortCommit(commit)})`;
+function commitOf({ ref, commit }: PackNote): string {
+  return `${ref === undefined ? '' : `${ref} `}${commit.slice(0, 10)}`;
 }
 
 function plain(outcome: UpdatedPack): object {
   if (outcome.status === 'failed') return { ...outcome, problem: publicFailure(outcome.problem) };
   if (outcome.status !== 'updated') return outcome;
-  const { name, status, from, note, changes } = outcome;
-  return { name, status, from: { ref: from.ref, commit: from.commit, digest: from.digest }, note, changes };
+  const { name, status, from, note, templates } = outcome;
+  return { name, status, from: { ref: from.ref, commit: from.commit }, note, templates };
 }
 
 function verdict(outcomes: readonly UpdatedPack[]): Work {

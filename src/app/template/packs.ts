@@ -1,0 +1,257 @@
+/** app/template/: templates and packs as commands change and check them. This file: adds and updates packs from git. */
+import { join, resolve } from 'node:path';
+import { advise } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
+import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
+import { checkOut, filesAt } from '../../git/checkout.ts';
+import { syncDisks } from '../../git/leftover-files.ts';
+import { type Login, nameOfSource, parseRef, parseRepository, splitRef } from '../../git/source.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+import { type Problem, problemsFailure } from '../../store/yaml-text.ts';
+import {
+  findPack,
+  type InstalledPack,
+  listPacks,
+  makeFetchFolder,
+  type PackNote,
+  placePack,
+  powersOf,
+  withPacks,
+  writeNote,
+} from '../../template/pack.ts';
+import { isTemplateName, packsFolder, userTemplates } from '../../template/places.ts';
+import { whileBusy } from '../live-runner.ts';
+import { briefPath, lookAt } from '../path-argument.ts';
+import type { Place } from '../place.ts';
+import { checkFolder } from './check-template.ts';
+
+interface PackSource {
+  /** What is stored and shown: a URL without a password, or an absolute path. */
+  readonly source: string;
+  readonly ref?: string;
+  readonly login?: Login;
+}
+
+export interface FetchedPack {
+  readonly note: PackNote;
+  /** `prompts/fix`, `configs/strict`. */
+  readonly templates: readonly string[];
+  /** What it can start, see `powersOf`. */
+  readonly powers: readonly string[];
+  /** Files among the templates that are none, each as a problem. */
+  readonly strays: readonly Problem[];
+}
+
+export interface AddedPack extends FetchedPack {
+  /** The URL held a password. It is not stored. */
+  readonly hadPassword: boolean;
+}
+
+export type UpdatedPack = { readonly name: string } & (
+  | { readonly status: 'unchanged'; readonly note: PackNote }
+  | ({ readonly status: 'updated'; readonly from: PackNote } & FetchedPack)
+  | { readonly status: 'failed'; readonly problem: Failure }
+);
+
+/** Where a pack may lie in a repository; the folder that is meant for nothing else comes first. */
+const packRoots = ['.claude-code-agent/templates', 'templates', '.'];
+
+/** Folder of the user's template packs. Fails with `usage` when the environment names none. */
+export function packsOf(place: Place): Result<string> {
+  const templates = userTemplates(place.env);
+  return templates.ok ? ok(packsFolder(templates.value)) : templates;
+}
+
+/** Fails with `usage`, `not-found`, `duplicate`, `busy` or git's reason; then nothing was changed. */
+export async function addPack(
+  place: Place,
+  address: string,
+  { ref, name: givenName }: { readonly ref?: string | undefined; readonly name?: string | undefined },
+): Promise<Result<AddedPack>> {
+  const packs = packsOf(place);
+  if (!packs.ok) return packs;
+  const source = packSource(place, address, ref);
+  if (!source.ok) return source;
+  const name = packName(source.value, givenName);
+  if (!name.ok) return name;
+  const add = async (): Promise<Result<AddedPack>> => {
+    const free = checkFree(place, packs.value, name.value, source.value);
+    if (!free.ok) return free;
+    const added = await install(place, packs.value, name.value, source.value);
+    return added.ok ? ok({ ...added.value, hadPassword: source.value.login !== undefined }) : added;
+  };
+  return withPacks(place.world, packs.value, add, { make: true });
+}
+
+/** The named pack, or all. Each has an outcome of its own; fails as a whole when the packs cannot be listed. */
+export async function updatePacks(
+  place: Place,
+  name: string | undefined,
+  ref: string | undefined,
+): Promise<Result<UpdatedPack[]>> {
+  const packs = packsOf(place);
+  if (!packs.ok) return packs;
+  return withPacks<UpdatedPack[]>(place.world, packs.value, async () => {
+    const one = name === undefined ? undefined : findPack(place.world, packs.value, name);
+    if (one?.ok === false) return one;
+    const done: UpdatedPack[] = [];
+    for (const pack of one === undefined ? listPacks(place.world, packs.value) : [one.value]) {
+      const updated = await tryUpdate(place, packs.value, pack, ref);
+      done.push(updated.ok ? updated.value : { name: pack.name, status: 'failed', problem: updated.failure });
+    }
+    return ok(done);
+  });
+}
+
+async function tryUpdate(
+  place: Place,
+  packs: string,
+  { name, note, folder }: InstalledPack,
+  ref: string | undefined,
+): Promise<Result<UpdatedPack>> {
+  if (note === null) {
+    const next = advise('Add it again from its source', ['template', 'remove', name], ['template', 'add', 'SOURCE']);
+    return fail('corrupt-file', 'Its pack.json is missing or cannot be read, so its source is not known.', next);
+  }
+  try {
+    const source = packSource(place, note.source, ref ?? note.ref);
+    if (!source.ok) return source;
+    const installed = await install(place, packs, name, source.value, note);
+    if (!installed.ok) return installed;
+    const isSame = note.commit === installed.value.note.commit && note.ref === installed.value.note.ref;
+    if (isSame) return ok({ name, status: 'unchanged', note });
+    return ok({ name, status: 'updated', from: note, ...installed.value });
+  } catch (error) {
+    // The other packs are updated all the same.
+    return { ok: false, failure: systemFailure(folder, error) };
+  }
+}
+
+/** What an address and a ref mean, seen from where the user is. Fails with `usage` or `not-found`. */
+function packSource(place: Place, address: string, givenRef: string | undefined): Result<PackSource> {
+  const typed = splitRef(address);
+  const repository = parseRepository(typed.repository);
+  if (!repository.ok) return repository;
+  const ref = givenRef ?? typed.ref;
+  const wanted = ref === undefined ? ok(undefined) : parseRef(ref);
+  if (!wanted.ok) return wanted;
+  const more = defined({ ref: wanted.value });
+  if (repository.value !== null) {
+    const { url, login } = repository.value;
+    return ok({ source: url, ...more, ...defined({ login }) });
+  }
+  const path = resolve(place.cwd, address);
+  const found = lookAt(place.world.files, path);
+  const next = 'Give the URL of a git repository, or the path of one on this machine.';
+  if (!found.ok) return fail('not-found', `${briefPath(path)} ${found.trouble}.`, next);
+  const { files } = place.world;
+  const isRepository = files.info(join(path, '.git')) !== null || files.info(join(path, 'HEAD')) !== null;
+  if (found.value === 'folder' && isRepository) return ok({ source: path, ...more });
+  const use = 'Commit it to one, or name the folder in CLAUDE_CODE_AGENT_TEMPLATES to use it as it is.';
+  return fail('usage', `${briefPath(path)} is no git repository.`, use);
+}
+
+function packName({ source }: PackSource, given: string | undefined): Result<string> {
+  const name = given ?? nameOfSource(source);
+  if (isTemplateName(name)) return ok(name);
+  const rule = 'a letter or digit, then letters, digits, "-", "_" or ".", 64 at most';
+  const what =
+    given === undefined ? 'The source gives the pack no name that can be used' : 'That is no name for a pack';
+  return fail('usage', `${what}: ${JSON.stringify(name.slice(0, 100))}.`, `Give one with --name: ${rule}.`);
+}
+
+function checkFree({ world }: Place, packs: string, name: string, { source, ref }: PackSource): Result<void> {
+  // Some systems do not distinguish capitals in file names.
+  const other = listPacks(world, packs).find((pack) => pack.name.toLowerCase() === name.toLowerCase());
+  if (other === undefined) return ok(undefined);
+  if (other.note?.source !== source) {
+    const from = other.note === null ? '' : ` from ${other.note.source}`;
+    const remove = ['template', 'remove', other.name];
+    const next = advise('Give this one another name with --name, or remove that one with', remove);
+    return fail('duplicate', `There is a template pack ${other.name}${from} already.`, next);
+  }
+  const more = ref === undefined || ref === other.note.ref ? [] : ['--ref', ref];
+  const next = advise('Use', ['template', 'update', other.name, ...more]);
+  return fail('duplicate', `The template pack ${other.name} is installed from there already.`, next);
+}
+
+/**
+ * Fetches a pack at one commit, checks it and puts it in place. Only inside `withPacks`. Links and templates with a
+ * problem are refused; then, as when git fails, nothing was changed.
+ */
+async function install(
+  place: Place,
+  packs: string,
+  name: string,
+  { source, ref, login }: PackSource,
+  before?: PackNote,
+): Promise<Result<FetchedPack>> {
+  const { world, env } = place;
+  const git = { world, env };
+  const folder = makeFetchFolder(world, packs);
+  try {
+    const input = { repository: source, folder, ...defined({ ref, login }) };
+    const checkedOut = await whileBusy(place, `Fetching ${source}`, () => checkOut(git, input));
+    if (!checkedOut.ok) return checkedOut;
+    const { commit } = checkedOut.value;
+    const addedAt = before?.addedAt ?? new Date(world.clock.now()).toISOString();
+    const note: PackNote = { version: 1, name, source, ...defined({ ref }), commit, addedAt };
+    if (before !== undefined && before.commit === commit && before.ref === ref)
+      return ok({ note, templates: [], powers: [], strays: [] });
+    const tree = await filesAt(git, folder, commit);
+    if (!tree.ok) return tree;
+    const checked = checkPack(place, folder, tree.value);
+    if (!checked.ok) return checked;
+    const { root, paths, ...found } = checked.value;
+    const powers = powersOf(world, root, paths);
+    world.files.remove(join(folder, '.git'));
+    writeNote(world, root, note);
+    world.files.makePrivate(folder);
+    await syncDisks(git, folder, folder);
+    placePack(world, packs, name, root);
+    return ok({ note, powers, ...found });
+  } finally {
+    world.files.remove(folder);
+  }
+}
+
+interface CheckedPack extends Pick<FetchedPack, 'templates' | 'strays'> {
+  /** The folder with the templates. */
+  readonly root: string;
+  /** Of its files, below it. */
+  readonly paths: readonly string[];
+}
+
+function checkPack(
+  place: Place,
+  folder: string,
+  tree: readonly { readonly path: string; readonly isLink: boolean }[],
+): Result<CheckedPack> {
+  const isTemplate = /^(?:prompts\/[^/]+\.md|configs\/[^/]+(?:\/.*)?|workflows\/[^/]+\.ya?ml)$/;
+  const below = (root: string) =>
+    tree.flatMap((entry) => {
+      const path = root === '.' ? entry.path : entry.path.slice(root.length + 1);
+      const isBelow = root === '.' || entry.path.startsWith(`${root}/`);
+      return isBelow && (isTemplate.test(path) || entry.isLink) ? [{ ...entry, path }] : [];
+    });
+  const found = packRoots.find((root) => below(root).length > 0);
+  if (found === undefined) {
+    const message = 'There are no templates: no prompts/<name>.md, configs/<name>/ or workflows/<name>.yaml.';
+    return fail('usage', message, 'A pack has them at its top, in templates/ or in .claude-code-agent/templates/.');
+  }
+  const shown = ({ file, ...problem }: Problem): Problem => {
+    return { ...problem, file: file.startsWith(`${folder}/`) ? file.slice(folder.length + 1) : file };
+  };
+  const root = join(folder, found);
+  const entries = below(found);
+  // Nothing is read through a link: its target is not part of the pack.
+  const links = entries.filter(({ isLink }) => isLink);
+  if (links.length > 0) {
+    const problems = links.map(({ path }) => ({ file: join(root, path), line: 1, column: 1, message: 'is a symlink' }));
+    return problemsFailure('The pack', problems.map(shown));
+  }
+  const { templates, problems, strays } = checkFolder(place, root);
+  if (problems.length > 0) return problemsFailure('The pack', problems.map(shown));
+  const names = templates.map(({ path }) => path.slice(root.length + 1).replace(/\.(?:md|ya?ml)$/, ''));
+  return ok({ root, paths: entries.map(({ path }) => path), templates: names.sort(), strays: strays.map(shown) });
+}

@@ -1,0 +1,196 @@
+/**
+ * Installed template packs: one folder each below the user's templates, with a pack.json that says where it came from.
+ * A pack appears, changes and goes as a whole: it is fetched and checked under another name and then renamed. What a
+ * crash leaves is put right by the next command.
+ */
+import { join } from 'node:path';
+import { advise } from '../core/advice.ts';
+import { fail, ok, type Result } from '../core/failure.ts';
+import { isObject, parseJson } from '../store/shape.ts';
+import { systemFailure } from '../store/system-failure.ts';
+import { readYaml } from '../store/yaml-text.ts';
+import type { World } from '../system/world.ts';
+import { isTemplateName } from './places.ts';
+import { readTextFile } from './text-file.ts';
+
+export interface PackNote {
+  readonly version: 1;
+  readonly name: string;
+  /** URL without a password, or absolute path of a repository. */
+  readonly source: string;
+  /** The branch, tag or commit that was requested; absent = the default branch. */
+  readonly ref?: string;
+  /** Full id of the commit whose files these are. */
+  readonly commit: string;
+  /** ISO 8601, UTC. */
+  readonly addedAt: string;
+}
+
+/** A folder below the packs. */
+export interface InstalledPack {
+  readonly name: string;
+  readonly folder: string;
+  /** Null when pack.json is missing or cannot be read. */
+  readonly note: PackNote | null;
+}
+
+const noteFile = 'pack.json';
+const noteBytesMax = 64 * 1024;
+const lockFile = '.lock';
+/** Beginnings of names that no pack can have. */
+const replaced = '.old-';
+const fetched = '.fetch-';
+
+/** Sorted by name; throws the system's error. */
+export function listPacks(world: World, packs: string): InstalledPack[] {
+  return world.files
+    .list(packs)
+    .filter((name) => isTemplateName(name) && world.files.entryKind(join(packs, name)) === 'folder')
+    .map((name) => ({ name, folder: join(packs, name), note: readNote(world, join(packs, name)) }));
+}
+
+function readNote(world: World, folder: string): PackNote | null {
+  const read = readTextFile(world, join(folder, noteFile), noteBytesMax);
+  const note = read.ok ? parseJson(read.text) : null;
+  return isObject(note) && typeof note.source === 'string' ? (note as unknown as PackNote) : null;
+}
+
+export function writeNote(world: World, folder: string, note: PackNote): void {
+  world.files.writeAtomic(join(folder, noteFile), `${JSON.stringify(note, null, 2)}\n`, { durable: true });
+}
+
+/** Fails with `not-found`; throws the system's error. */
+export function findPack(world: World, packs: string, name: string): Result<InstalledPack> {
+  const installed = listPacks(world, packs);
+  const found = installed.find((pack) => pack.name === name);
+  if (found !== undefined) return ok(found);
+  const names = installed.map((pack) => pack.name).join(', ');
+  const add = advise('There are none yet; add one with', ['template', 'add', 'SOURCE']);
+  const next = names === '' ? add : `Installed are: ${names}.`;
+  return fail('not-found', `There is no template pack ${JSON.stringify(name.slice(0, 100))}.`, next);
+}
+
+/**
+ * Runs `action` while no other command changes packs, after leftovers of a crash were put right. The folder is made
+ * only when `make` is given. Fails with `busy` while another process holds the packs, and with `write-failed`.
+ */
+export async function withPacks<T>(
+  world: World,
+  packs: string,
+  action: () => Result<T> | Promise<Result<T>>,
+  options: { readonly make?: true } = {},
+): Promise<Result<T>> {
+  try {
+    if (options.make === true) world.files.makeFolder(packs);
+    else if (world.files.info(packs) === null) return await action();
+    const holder = { identity: world.machine.self, runId: world.random.uuid() };
+    const lock = world.locks.tryLock(join(packs, lockFile), holder);
+    if (lock === null) {
+      return fail('busy', 'Another command is changing the template packs.', 'Try again when it has ended.');
+    }
+    try {
+      mendPacks(world, packs);
+      return await action();
+    } finally {
+      lock.release();
+    }
+  } catch (error) {
+    return { ok: false, failure: systemFailure(packs, error) };
+  }
+}
+
+/** Finishes or takes back what a crash interrupted; only for the holder of the lock. */
+function mendPacks(world: World, packs: string): void {
+  for (const name of world.files.list(packs)) {
+    const path = join(packs, name);
+    const pack = name.slice(replaced.length);
+    if (name.startsWith(replaced) && isTemplateName(pack) && world.files.entryKind(join(packs, pack)) === null) {
+      world.files.rename(path, join(packs, pack));
+    } else if (name.startsWith(replaced) || name.startsWith(fetched)) {
+      world.files.remove(path);
+    }
+  }
+}
+
+/** A new empty folder that the next `withPacks` removes after a crash. */
+export function makeFetchFolder(world: World, packs: string): string {
+  const folder = join(packs, `${fetched}${world.random.uuid()}`);
+  world.files.makeFolder(folder);
+  return folder;
+}
+
+/**
+ * Renames `folder` to the pack's own, in place of the one that is there. Only inside `withPacks`. When the system's
+ * error is thrown, everything is as it was.
+ */
+export function placePack(world: World, packs: string, name: string, folder: string): void {
+  const place = join(packs, name);
+  const aside = join(packs, replaced + name);
+  const isNew = world.files.entryKind(place) === null;
+  // A rename cannot replace a folder that is not empty, so the old one steps aside first.
+  if (!isNew) world.files.rename(place, aside);
+  try {
+    world.files.rename(folder, place);
+  } catch (error) {
+    if (!isNew) world.files.rename(aside, place);
+    throw error;
+  }
+  world.files.syncFolder(packs);
+  world.files.remove(aside);
+}
+
+/** Removes the pack in one step. Only inside `withPacks`; throws the system's error. */
+export function removePack(world: World, packs: string, name: string): void {
+  const aside = join(packs, `${fetched}${name}`);
+  world.files.rename(join(packs, name), aside);
+  world.files.remove(aside);
+}
+
+/** Settings that name programs, or variables that steer the programs a session starts. */
+const powerfulSettings = [
+  ...['hooks', 'env', 'apiKeyHelper', 'awsAuthRefresh', 'awsCredentialExport', 'gcpAuthRefresh', 'otelHeadersHelper'],
+  ...['proxyAuthHelper', 'statusLine', 'fileSuggestion', 'enabledPlugins', 'extraKnownMarketplaces'],
+];
+const readBytesMax = 1024 * 1024;
+
+/**
+ * What the files of a pack can start when a session uses it, so that people know what to read first: sentences without
+ * a full stop, each beginning with a path below `folder`. `paths` are below it as well.
+ */
+export function powersOf(world: World, folder: string, paths: readonly string[]): string[] {
+  return paths.flatMap((path) => {
+    const name = path.split('/').slice(2).join('/');
+    const read = readTextFile(world, join(folder, path), readBytesMax);
+    const text = read.ok ? read.text : '';
+    if (/^workflows\/.*\.ya?ml$/.test(path)) return workflowPowers(path, text);
+    if (!path.startsWith('configs/')) return [];
+    if (name === 'settings.json') return settingsPowers(path, text);
+    if (name === 'mcp.json' || name === '.mcp.json') return [`${path}: starts MCP servers`];
+    // Such files may run a shell before the model sees them.
+    const runsShell = /^(?:commands|skills|agents)\//.test(name) && /!`/.test(text);
+    return runsShell ? [`${path}: runs shell commands when it is called`] : [];
+  });
+}
+
+/** Words that grant permissions are found wherever they stand: a workflow can build its values. */
+function workflowPowers(path: string, text: string): string[] {
+  const yaml = readYaml({ text, file: path });
+  const { group, sessions } = yaml.ok && isObject(yaml.value.value) ? yaml.value.value : {};
+  const parts = [group, ...(isObject(sessions) ? Object.values(sessions) : [])].filter(isObject);
+  const commands = ['setup', 'accept', 'onEvent'].filter((key) => parts.some((part) => typeof part[key] === 'string'));
+  return [
+    ...(text.includes('bypassPermissions') ? [`${path}: runs sessions that ask for no permission`] : []),
+    ...(text.includes('settingsOverride') ? [`${path}: has settings of its own`] : []),
+    ...(commands.length === 0 ? [] : [`${path}: runs shell commands (${commands.join(', ')})`]),
+  ];
+}
+
+function settingsPowers(path: string, text: string): string[] {
+  const settings = parseJson(text);
+  // With a variable outside of strings it is no JSON yet: then the words themselves are searched.
+  const keys = isObject(settings)
+    ? powerfulSettings.filter((key) => Object.hasOwn(settings, key))
+    : powerfulSettings.filter((key) => text.includes(`"${key}"`));
+  const bypasses = text.includes('bypassPermissions') ? [`${path}: asks for no permission`] : [];
+  return keys.length === 0 ? bypasses : [...bypasses, `${path}: sets ${keys.join(', ')}`];
+}

@@ -37,7 +37,7 @@ const { name, version } = manifest;
 /** What a package holds besides the program. */
 function packageFiles(): Record<string, { text: string; mode: number }> {
   const files = manifest.files.filter((path) => !path.startsWith('dist/'));
-  const paths = [...files, 'LICENSE'].flatMap((path) =>
+  const paths = [...files, 'LICENSE', 'package.json'].flatMap((path) =>
     statSync(join(root, path)).isFile()
       ? [path]
       : readdirSync(join(root, path), { recursive: true, encoding: 'utf8' }).map((entry) => join(path, entry)),

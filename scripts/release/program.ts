@@ -42,8 +42,8 @@ function pointHere(): void {
   renameSync(made, link);
 }
 
-// A hook of a session has no home, and needs none of it.
-if (process.env.HOME !== undefined) {
+// A hook of a session has no home, and needs none of it. What `host add` put on a machine has its package around it.
+if (process.env.HOME !== undefined && link !== process.execPath) {
   try {
     if (!existsSync(packageRoot)) await unpack();
     pointHere();

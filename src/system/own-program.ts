@@ -23,16 +23,18 @@ export const isBundled = !isCompiled && import.meta.path.endsWith('.js');
 /** Only in a program that scripts/release.ts has made: the name of its folder. */
 declare const releaseName: string | undefined;
 
+/** The package's root folder: above dist/claude-code-agent, src/system or dist/program. */
+export const packageRoot = releasedRoot() ?? dirname(dirname(isCompiled ? process.execPath : import.meta.dir));
+
 /**
- * The package's root folder: above dist/claude-code-agent, src/world or dist/program. What is released has no package
- * around it, and makes it in a folder of the user's (scripts/release/program.ts).
+ * A released program has no package around it, and makes one in a folder of the user's (scripts/release/program.ts).
+ * One that `host add` put on a machine lies in its package like any compiled program.
  */
-export const packageRoot =
-  typeof releaseName === 'string'
-    ? join(process.env.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'claude-code-agent', releaseName)
-    : isCompiled
-      ? dirname(dirname(process.execPath))
-      : dirname(dirname(import.meta.dir));
+function releasedRoot(): string | undefined {
+  const around = dirname(dirname(process.execPath));
+  if (typeof releaseName !== 'string' || existsSync(join(around, 'bin', 'find-bun.sh'))) return undefined;
+  return join(process.env.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'claude-code-agent', releaseName);
+}
 
 /** What can be started: by name, the module that Bun runs and the word by which src/main.ts knows it. */
 const parts = {

@@ -2,7 +2,6 @@
 
 import { join } from 'node:path';
 import { chooseLogin } from '../../claude/launch/login.ts';
-import { advise } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { plainNamePattern, plainNameRule } from '../../core/values.ts';
@@ -81,7 +80,7 @@ export async function addHost(
   if (given.slots !== undefined) words.push('--slots', String(given.slots));
   if (given.login !== undefined) words.push('--login', given.login);
   if (given.acceptClaude !== undefined) words.push('--accept-claude', given.acceptClaude);
-  const command = [`${program}/bin/cca`, ...words].map(shellWord).join(' ');
+  const command = [`${program}/bin/claude-code-agent`, ...words].map(shellWord).join(' ');
   const steps: ReadonlySet<string> = new Set(Object.values(joinSteps));
   const sayStep = (line: string) => {
     if (steps.has(line)) say(line);
@@ -205,13 +204,18 @@ interface Installing {
 async function install(place: Place, remote: Remote, { own, found, program, say }: Installing): Promise<Result<void>> {
   const name = `${program}-${place.world.random.uuid().slice(0, 8)}`;
   const [target, fresh] = [shellWord(program), shellWord(name)];
+  const here = await systemHere(place);
+  if (own.isExecutable && here !== found.system) {
+    const message = `This program (${here}) does not run on ${remote.destination} (${found.system}).`;
+    return fail('usage', message, 'Install the npm package here, and add the machine with that one.');
+  }
   say(`Sending the program, ${megabytes(own.program)} ...`);
   const unpack = `set -e; mkdir -p ${fresh}; chmod 700 ${fresh}; cd ${fresh}; tar -xzf -`;
   const sent = await remote.run(unpack, own.program, sendMs);
   if (!sent.ok) return sent;
   if (sent.value.code !== 0) return there(remote.destination, sent.value.stderr, 'Cure that, then add it again.');
-  if (!isNewEnough(found.bun)) {
-    const bun = await bringBun(place, remote, { own, found, program: name, say });
+  if (!own.isExecutable && !isNewEnough(found.bun)) {
+    const bun = await bringBun(remote, here, { own, found, program: name, say });
     if (!bun.ok) return bun;
   }
   say('Trying whether it starts there ...');
@@ -223,7 +227,7 @@ async function install(place: Place, remote: Remote, { own, found, program, say 
 
 /** Of earlier ones those are removed that nothing uses any more, neither by its command nor by its environment. */
 const switchScript = `
-"$fresh/bin/cca" --version || { rm -rf "$fresh"; exit 1; }
+"$fresh/bin/claude-code-agent" --version || { rm -rf "$fresh"; exit 1; }
 set -e
 if [ -e "$target" ] && [ ! -L "$target" ]; then mv "$target" "$target-before"; fi
 ln -sfn "\${fresh##*/}" "$target"
@@ -235,15 +239,7 @@ done
 `;
 
 /** Bun is a part of every installation by npm; here it is sent along to a machine that has none, or an old one. */
-async function bringBun(place: Place, remote: Remote, { own, found, program, say }: Installing): Promise<Result<void>> {
-  const ran = await place.world.processes.run({
-    program: 'uname',
-    args: ['-sm'],
-    cwd: '/',
-    env: { PATH: place.env.PATH ?? '' },
-    timeoutMs: 10_000,
-  });
-  const here = ran.ok ? ran.value.stdout.trim() : '';
+async function bringBun(remote: Remote, here: string, { own, found, program, say }: Installing): Promise<Result<void>> {
   const missing = (why: string) =>
     fail(
       'usage',
@@ -260,6 +256,12 @@ async function bringBun(place: Place, remote: Remote, { own, found, program, say
   return sent.value.code === 0
     ? ok(undefined)
     : there(remote.destination, sent.value.stderr, 'Free some disk space there.');
+}
+
+async function systemHere({ world, env }: Place): Promise<string> {
+  const command = { program: 'uname', args: ['-sm'], cwd: '/', env: { PATH: env.PATH ?? '' }, timeoutMs: 10_000 };
+  const ran = await world.processes.run(command);
+  return ran.ok ? ran.value.stdout.trim() : '';
 }
 
 function megabytes({ length }: Uint8Array): string {
@@ -298,7 +300,7 @@ function note({ world }: Place, root: string, { name, ssh, login }: AddOptions, 
 
 // This very program as one archive, to be unpacked on another machine.
 
-/** Besides what is built. */
+/** Besides the program itself. */
 const parts = ['bin', 'package.json', 'templates'];
 const bundleMs = 120_000;
 const archiveBytesMax = 300_000_000;
@@ -306,6 +308,8 @@ const archiveBytesMax = 300_000_000;
 export interface OwnPackage {
   /** A tar, compressed by gzip. */
   readonly program: Uint8Array;
+  /** It is an executable, which starts on machines of this platform only and needs no Bun there. */
+  readonly isExecutable: boolean;
   /** Bun itself, in the same form, for a machine of this platform; undefined when none is found here. */
   bun(): Promise<Result<Uint8Array | undefined>>;
 }
@@ -322,26 +326,28 @@ export async function withOwnPackage<T>(
     const built = await bundled(place, folder);
     if (!built.ok) return built;
     const archive = join(folder, 'program.tgz');
-    const where = ['-C', packageRoot, ...parts, '-C', built.value, 'dist/program'];
-    const packed = await pack(place, archive, where);
+    const { root, program } = built.value;
+    // A released program is a symlink in its package (scripts/release/program.ts).
+    const packed = await pack(place, archive, ['-h', '-C', packageRoot, ...parts, '-C', root, program]);
     if (!packed.ok) return packed;
-    return await use({ program: packed.value, bun: () => bunArchive(place, folder) });
+    const isExecutable = program === released;
+    return await use({ program: packed.value, isExecutable, bun: () => bunArchive(place, folder) });
   } finally {
     world.files.remove(folder);
   }
 }
 
-/** The folder that holds dist/program. */
-async function bundled(place: Place, folder: string): Promise<Result<string>> {
+const [bundle, released] = ['dist/program', 'dist/claude-code-agent'];
+
+/** Path of the program below a root folder. */
+async function bundled(place: Place, folder: string): Promise<Result<{ root: string; program: string }>> {
   const { world, packageRoot } = place;
   if (world.files.info(join(packageRoot, 'scripts', 'bundle.ts')) === null) {
-    if (world.files.info(join(packageRoot, 'dist', 'program')) !== null) return ok(packageRoot);
-    const next = advise('Install the npm package there, and on that machine', ['host', 'join', 'LINE']);
-    return fail('usage', 'A program of one file cannot be put on another machine.', next);
+    const isBundled = world.files.info(join(packageRoot, bundle)) !== null;
+    return ok({ root: packageRoot, program: isBundled ? bundle : released });
   }
-  const target = join(folder, 'dist', 'program');
-  const built = await run(place, 'sh', ['scripts/bun.sh', 'scripts/bundle.ts', target], bundleMs);
-  return built.ok ? ok(folder) : built;
+  const built = await run(place, 'sh', ['scripts/bun.sh', 'scripts/bundle.ts', join(folder, bundle)], bundleMs);
+  return built.ok ? ok({ root: folder, program: bundle }) : built;
 }
 
 async function bunArchive(place: Place, folder: string): Promise<Result<Uint8Array | undefined>> {

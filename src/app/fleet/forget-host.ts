@@ -101,10 +101,10 @@ async function undoThere(
 ): Promise<Result<void>> {
   const at = shellWord(program);
   const env = login === undefined ? '' : shellWord(login);
-  const leave = [`${at}/bin/cca`, 'host', 'forget', shellWord(name), '--yes'].join(' ');
+  const leave = [`${at}/bin/claude-code-agent`, 'host', 'forget', shellWord(name), '--yes'].join(' ');
   // What is not there any more is not asked to end.
   const script = `set -e
-if [ -x ${at}/bin/cca ]; then ${leave} || [ ! -e "$root/fleet/host.json" ]; fi
+if [ -x ${at}/bin/claude-code-agent ]; then ${leave} || [ ! -e "$root/fleet/host.json" ]; fi
 ${login === undefined ? '' : `rm -f "$root/fleet/logins/"${env}.env`}
 rm -rf ${at} ${at}-*`;
   const root = `root="\${CLAUDE_CODE_AGENT_HOME:-$HOME/.local/claude-code-agent}"\n`;

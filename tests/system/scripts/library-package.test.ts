@@ -1,7 +1,7 @@
 /**
- * Promises: the packed package holds what a user reads and runs, and nothing else; it can be imported by its name
- * under Bun and runs a group; its types serve a strict program; under Node one sentence says what to do. Nothing is
- * asked of a network.
+ * Promises: the packed package holds what a user reads and runs, and nothing else; npm installs it without a warning;
+ * its launcher and its plugin work; it can be imported by its name under Bun and runs a group; its types serve a strict
+ * program; under Node one sentence says what to do. No test needs a network.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import {
@@ -23,16 +23,22 @@ import { packageRoot } from '../../support/cli.ts';
 import { TestTerminal } from '../../support/terminal.ts';
 
 let folder = '';
+/** What npm printed as it installed the package. */
+let printed = '';
 
 beforeAll(() => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca pack ')));
   const packed = spawn(['npm', 'pack', '--silent', '--offline', '--pack-destination', folder], packageRoot);
   expect(packed).toMatchObject({ code: 0 });
   const [name = ''] = readdirSync(folder).filter((file) => file.endsWith('.tgz'));
-  const modules = join(folder, 'node_modules');
-  const installed = join(modules, 'claude-code-agent');
-  mkdirSync(installed, { recursive: true });
-  expect(spawn(['tar', '-xzf', join(folder, name), '--strip-components=1', '-C', installed], folder).code).toBe(0);
+  const modules = join(folder, 'lib', 'node_modules');
+  mkdirSync(modules, { recursive: true });
+  // Where a program beside it finds it by its name.
+  symlinkSync(modules, join(folder, 'node_modules'));
+  const words = ['npm', 'install', '-g', '--prefix', folder, '--offline', '--omit=optional', join(folder, name)];
+  const installed = spawn(words);
+  expect(installed).toMatchObject({ code: 0 });
+  printed = `${installed.stdout}${installed.stderr}`;
   for (const types of ['bun-types', '@types']) {
     symlinkSync(join(packageRoot, 'node_modules', types), join(modules, types));
   }
@@ -85,6 +91,24 @@ test('what is in it', () => {
   expect(Object.keys(scripts).filter((name) => /^(?:pre|post)?install$/.test(name))).toEqual([]);
   const licences = readFileSync(join(folder, 'node_modules/claude-code-agent/dist/program/licenses.txt'), 'utf8');
   expect(licences).toMatch(/^commander [\s\S]*^react [\s\S]*^zod [\s\S]*/m);
+});
+
+test('npm installs it without a warning of scripts that it would run', () => {
+  expect(printed).toContain('added 1 package');
+  expect(printed).not.toMatch(/warn|script/i);
+});
+
+test('the hook of its plugin puts the state of a session into the context', () => {
+  const project = join(folder, 'planned');
+  mkdirSync(join(project, 'docs', 'plans'), { recursive: true });
+  writeFileSync(join(project, 'docs/plans/.cpm-progress-11.md'), '**Skill**: cpm:do\n\nBANANAS\n');
+  const plugin = join(folder, 'node_modules', 'claude-code-agent');
+  const hook = ['sh', join(plugin, 'templates/plugin/hooks/hook.sh'), 'cpm', 'session-start'];
+  const input = JSON.stringify({ session_id: '11', source: 'startup', cwd: project });
+  const env = { ...environment(), CLAUDE_PROJECT_DIR: project };
+  const { exitCode, stdout, stderr } = Bun.spawnSync(hook, { cwd: project, env, stdin: Buffer.from(input) });
+  expect([exitCode, stderr.toString()]).toEqual([0, '']);
+  expect(stdout.toString()).toContain('BANANAS');
 });
 
 test('the launcher and the hooks run what was packed, with no source and no package beside it', () => {

@@ -179,7 +179,7 @@ describe('hook.sh', () => {
 
   test('a copy of the package works from where it was put, without its node_modules', () => {
     const copy = join(folder, 'a copy');
-    for (const part of ['bin', 'src', 'templates/plugin'])
+    for (const part of ['bin', 'package.json', 'src', 'templates/plugin'])
       cpSync(join(root, part), join(copy, part), { recursive: true });
     const { exitCode, stdout } = hook(
       ['cpm', 'session-start'],

@@ -1,4 +1,4 @@
-/** Exit codes (the table of CLI.md): scripts rely on them. */
+/** Exit codes: scripts rely on them. docs/running.md has the table. */
 import type { Failure } from '../core/failure.ts';
 
 export const exitCode = {

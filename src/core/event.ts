@@ -352,7 +352,7 @@ export type GroupEvent = { readonly seq: number; readonly at: string; readonly g
 
 export type EventType = EventBody['type'];
 
-/** The events that `--output json` prints (CLI.md), some by another name; the others are for ourselves. */
+/** The events that `--output json` prints (docs/watching.md), some by another name; the others are internal. */
 export const publicEventTypes: ReadonlySet<string> = new Set([
   'session_changed',
   'group_changed',

@@ -1,4 +1,4 @@
-/** GroupProgress of the seed (§11), made from the state and from what running workers said last. */
+/** GroupProgress, made from the state and from what running workers reported last. */
 
 import { adviceText } from './advice.ts';
 import { defined } from './defined.ts';

@@ -251,7 +251,7 @@ const aSessionMeta = fields({
   tokens: optional(someTokens),
 });
 
-/** Reads a group's meta.json; what the seed's shape lacks gets its default. Fails with `corrupt-file`. */
+/** Reads a group's meta.json; missing fields get their defaults. Fails with `corrupt-file`. */
 export function parseGroupMeta(text: string): Result<GroupMeta> {
   const value = parseJson(text);
   if (!aGroupMeta(value)) return unreadable('group');
@@ -273,7 +273,7 @@ export function parseGroupMeta(text: string): Result<GroupMeta> {
   });
 }
 
-/** Reads a session's meta.json; what the seed's shape lacks gets its default. Fails with `corrupt-file`. */
+/** Reads a session's meta.json; missing fields get their defaults. Fails with `corrupt-file`. */
 export function parseSessionMeta(text: string): Result<SessionMeta> {
   const value = parseJson(text);
   if (!aSessionMeta(value)) return unreadable('session');

@@ -1,4 +1,4 @@
-/** `--output json` (CLI.md): a header line, then one public event a line. Scripts rely on the names used here. */
+/** `--output json`: a header line, then one public event a line. Scripts rely on the names used here. */
 
 import { adviceText } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';

@@ -2,7 +2,7 @@
 import { blankComments, readSources, type SourceFile } from './tidy-source.ts';
 
 export interface AdviceSite {
-  /** `src/cli/detach.ts:72`. */
+  /** `src/cli/run-command.ts:72`. */
   readonly where: string;
   /** Its words; what is only known when it is shown stands for itself in angle brackets. */
   readonly words: readonly string[];

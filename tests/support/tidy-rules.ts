@@ -6,6 +6,7 @@ import { posix } from 'node:path';
 import {
   blankComments,
   blankOut,
+  commentsOf,
   functionsOf,
   type Import,
   importsOf,
@@ -400,6 +401,33 @@ export function checkLeftovers(files: readonly SourceFile[]): string[] {
       return found === undefined ? [] : [`instead of ${found}: ${instead}`];
     }),
   );
+}
+
+/** Files that docs and comments name, with their folders; a name without an ending is no path here. */
+const namedFile = /(?<![\w/.@~:-])((?:src|tests|docs|bench|scripts|[a-z]+)\/[\w./-]*\w\.(?:tsx?|sh|md))(?![\w/])/g;
+/** Paths below a user's project that docs and examples name, and files that a run of the benchmarks writes. */
+const notOurs = /^(?:docs\/(?:plans|epics|state|x|\d)|bench\/results|src\/(?:api|web|auth))/;
+/** Papers that a reader of the repository does not have. */
+const absentPaper = /\bDESIGN(?:\.md)?\b|\bCLI\.md\b/;
+
+/** Every file that a comment or document names exists, seen from the root, `src/`, `tests/` or its own folder. */
+export function checkNamedFiles(files: readonly SourceFile[], paths: ReadonlySet<string>): string[] {
+  const folders = new Set([...paths].map((path) => path.split('/').slice(0, 2).join('/')));
+  const exists = (name: string, from: string) =>
+    [name, `src/${name}`, `tests/${name}`, posix.join(posix.dirname(from), name)].some((path) => paths.has(path));
+  return files.flatMap(({ path, text }) => {
+    const lines = (/\.tsx?$/.test(path) ? commentsOf(text) : text).split('\n');
+    return lines.flatMap((line, index) => {
+      const gone = [...line.matchAll(namedFile)]
+        .map(([, name = '']) => name)
+        .filter((name) => folders.has(`src/${name.split('/')[0]}`) || /^(?:src|tests|docs|bench|scripts)\//.test(name))
+        .filter((name) => !notOurs.test(name) && !exists(name, path));
+      const paper = line.match(absentPaper)?.[0];
+      return [...gone, ...(paper === undefined ? [] : [paper])].map(
+        (name) => `${path}:${index + 1}: ${name} is not here`,
+      );
+    });
+  });
 }
 
 export function checkMachinePaths(files: readonly SourceFile[]): string[] {

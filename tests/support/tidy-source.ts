@@ -61,6 +61,15 @@ export function blankComments(text: string): string {
   return rewrite(text, (found) => found.startsWith('/*') || found.startsWith('//'));
 }
 
+/** Blanks everything but comments. */
+export function commentsOf(text: string): string {
+  const code = blankComments(text);
+  return Array.from({ length: text.length }, (_, index) => {
+    const character = text[index] as string;
+    return character === code[index] && character !== '\n' ? ' ' : character;
+  }).join('');
+}
+
 function rewrite(text: string, isBlanked: (found: string) => boolean): string {
   const finder = new RegExp(token);
   let result = '';

@@ -3,6 +3,7 @@
  * that a rule which has gone blind is noticed.
  */
 import { describe, expect, test } from 'bun:test';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { commandsInTexts } from '../support/advice-sites.ts';
 import * as rules from '../support/tidy-rules.ts';
@@ -52,6 +53,12 @@ describe('the tree', () => {
   test('the table of folders is true', () => expect(rules.checkArchitecture(src, architecture)).toEqual([]));
   test('every event and failure has a doc line', () => expect(rules.checkUnions(src)).toEqual([]));
   test('nothing is left over', () => expect(rules.checkLeftovers(all)).toEqual([]));
+  test('every file that docs and comments name exists', () => {
+    const tracked = Bun.spawnSync(['git', 'ls-files'], { cwd: root }).stdout.toString().trim().split('\n');
+    const there = tracked.filter((path) => existsSync(join(root, path)));
+    const ours = texts.filter(({ path }) => !/^(?:examples|templates)\//.test(path));
+    expect(rules.checkNamedFiles(ours, new Set(there))).toEqual([]);
+  });
   test('no path of one machine', () => expect(rules.checkMachinePaths(texts)).toEqual([]));
   test('commands are advised as data, and nothing looks for them in sentences', () => {
     const program = src.find(({ path }) => path === 'src/cli/entries.ts')?.text ?? '';
@@ -318,6 +325,18 @@ describe('the other rules see a violation', () => {
     for (const [start, end] of words) {
       expect(rules.checkLeftovers(tree({ 'src/a.ts': `// ${start}${end} later` }))).toHaveLength(1);
     }
+  });
+
+  test('named files that do not exist', () => {
+    const paths = new Set(['src/core/a.ts', 'docs/b.md']);
+    const problems = (path: string, text: string) => rules.checkNamedFiles(tree({ [path]: text }), paths);
+    expect(problems('src/core/c.ts', '// See core/a.ts, src/core/a.ts and docs/b.md.')).toEqual([]);
+    expect(problems('src/core/c.ts', "const path = 'core/gone.ts';")).toEqual([]);
+    expect(problems('src/core/c.ts', '/** See core/gone.ts. */')).toEqual([
+      'src/core/c.ts:1: core/gone.ts is not here',
+    ]);
+    expect(problems('docs/b.md', 'see `docs/gone.md`')).toHaveLength(1);
+    expect(problems('docs/b.md', `as ${'DES' + 'IGN'} says`)).toHaveLength(1);
   });
 
   test('paths of one machine', () => {

@@ -1,5 +1,5 @@
 /**
- * The promises of DESIGN §1, checked from outside: against the books of the machine and the log as anybody can read it,
+ * The promises, checked from outside: against the books of the machine and the log as anybody can read it,
  * after every step and at the moments when the program acts.
  */
 import { dirname } from 'node:path';

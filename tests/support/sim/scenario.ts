@@ -6,7 +6,7 @@ import type { CrashPoint, DecisionKind } from './coverage.ts';
 /** Of the machine. */
 export const cores = 2;
 
-/** How a claude process ends its task; each is a row of the table in DESIGN §5 and its sources. */
+/** How a claude process ends its task; each was seen with the real program. */
 export const endings = [
   'success',
   'denied',

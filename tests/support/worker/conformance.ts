@@ -1,7 +1,8 @@
 /**
  * What is promised of every machine that does something for attempts, as tests to which each implementation is put. The
  * processes are real shells: `openHost` gives a machine whose files and processes the tests can see. What one of them
- * alone promises has tests of its own: set-up, worktrees and commands elsewhere are in fleet/agent.test.ts.
+ * alone promises has tests of its own: set-up, worktrees and commands elsewhere are in
+ * tests/system/fleet/agent.test.ts.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';

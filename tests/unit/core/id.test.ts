@@ -1,5 +1,5 @@
 /**
- * Promises: ids look as the seed says and sort by time; any text becomes a valid slug or none; a reference finds
+ * Promises: ids have the specified form and sort by time; any text becomes a valid slug or none; a reference finds
  * exactly what it names or says why not.
  */
 

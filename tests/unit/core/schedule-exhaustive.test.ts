@@ -1,7 +1,7 @@
 /**
  * Promises: whatever the shape of a group and however its sessions end, in whatever order, a run keeps to its slots
  * and dependencies, starts the longest chain first, never starts an attempt twice, always settles, and settles as
- * DESIGN says. Small groups are tested whole; the checks of every step are in support/core-driver.ts.
+ * the rules below say. Small groups are tested whole; the checks of every step are in support/core-driver.ts.
  */
 
 import { describe, expect, test } from 'bun:test';
@@ -23,7 +23,7 @@ const configs: Partial<GroupConfig>[] = [1, 2, 3, 4].flatMap((maxConcurrentSessi
   ),
 );
 
-/** DESIGN §4 in its own words, from how the sessions ended. */
+/** The status of a group in other words, from how the sessions ended. */
 function expectedStatus(driver: CoreDriver, sessions: readonly SessionDefinition[]): Settled['status'] {
   const of = (wanted: string) => sessions.filter(({ id }) => driver.statusOf(id) === wanted);
   if (of('completed').length === sessions.length) return 'completed';

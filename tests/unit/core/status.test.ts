@@ -1,6 +1,6 @@
 /**
- * Promises: the transition tables say what DESIGN says, cell by cell, and `reduce` obeys them: a legal event moves
- * the state as the tables say, any other throws IllegalEvent and changes nothing.
+ * Promises: the transition tables say what the table below says, cell by cell, and `reduce` obeys them: a legal event
+ * moves the state as the tables say, any other throws IllegalEvent and changes nothing.
  */
 import { describe, expect, test } from 'bun:test';
 import type { EventBody, EventType } from '../../../src/core/event.ts';
@@ -25,7 +25,7 @@ import {
   sid,
 } from '../../support/core-events.ts';
 
-/** Written from DESIGN §4, not from the tables: the statuses in which an event may happen, and where it leads. */
+/** Written by hand, not from the tables: the statuses in which an event may happen, and where it leads. */
 const groupMoves: Record<EventType, Partial<Record<GroupStatus, GroupStatus>>> = {
   group_created: {},
   group_changed: stays('created', 'running', 'paused', 'completed', 'failed'),

@@ -1,7 +1,7 @@
 /**
  * Promises: of three or more similar sessions one starts, the others with its first answer; nobody waits for what does
- * not run, or for longer than 15 seconds, whatever happens to the one they wait for; whoever waits is told why.
- * Does not promise anything about the server's cache. What similar sessions share is in claude/diamond.test.ts.
+ * not run, or for longer than 15 seconds, whatever happens to the one they wait for; whoever waits is told why. Does
+ * not promise anything about the server's cache. What similar sessions share is in tests/system/claude/diamond.test.ts.
  */
 import { describe, expect, test } from 'bun:test';
 import { type GroupConfig, noUsage, type SessionDefinition, type SessionId } from '../../../src/core/group.ts';

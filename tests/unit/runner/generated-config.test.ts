@@ -1,6 +1,6 @@
 /**
  * Promises: the group's shared-config counts as it stands, an empty folder counts as none, and a fault in one of its
- * files is told with its place. How layers are put together is in template/config-layers.test.ts.
+ * files is told with its place. How layers are put together is in tests/unit/template/config-layers.test.ts.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';

@@ -1,6 +1,7 @@
 /**
  * Promises: of three similar sessions the runner starts one, and the others as soon as that one has printed the first
- * words of the model, also when another runner has taken over in between. The rules are in core/warm-cache.test.ts.
+ * words of the model, also when another runner has taken over in between. The rules are in
+ * tests/unit/core/warm-cache.test.ts.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { type Invocation, type Rig, startRig } from '../../support/fake-claude-rig.ts';

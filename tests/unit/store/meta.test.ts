@@ -1,5 +1,5 @@
 /**
- * Promises: the example files of the seed (§3.1, §3.2) are read as they are, what is written has their shape and
+ * Promises: the example files of the specification are read as they are, what is written has their shape and
  * reads back as the same value, and anything else is refused with a sentence.
  */
 import { expect, test } from 'bun:test';

@@ -1,4 +1,4 @@
-/** Promises: every file has the place of seed §2 and DESIGN §3, and ids that would leave it are refused. */
+/** Promises: every file has its specified place, and ids that would leave it are refused. */
 import { expect, test } from 'bun:test';
 import { configRoot, dataRoot, groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 

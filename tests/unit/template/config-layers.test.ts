@@ -1,4 +1,4 @@
-/** Promises: the layers are put together as DESIGN §7 says, every field of SessionConfig counts, no fault is merged. */
+/** Promises: the layers are merged in their order, every field of SessionConfig counts, no fault is merged. */
 import { expect, test } from 'bun:test';
 import { type ConfigLayer, type ResolvedConfig, resolveConfig } from '../../../src/template/config-layers.ts';
 import { unwrap } from '../../support/store-world.ts';

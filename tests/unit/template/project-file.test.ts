@@ -1,6 +1,7 @@
 /**
  * Promises: a project's own file is data of a known form, or every problem with it is told at its place; whatever lies
- * under that name, reading it ends. Not covered: when it is honoured (cli/session-work.test.ts, workflow-work.test.ts).
+ * under that name, reading it ends. Not covered: when it is honoured (tests/unit/cli/session-work.test.ts,
+ * workflow-work.test.ts).
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync, symlinkSync, truncateSync } from 'node:fs';

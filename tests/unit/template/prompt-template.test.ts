@@ -1,6 +1,6 @@
 /**
- * Promises: the seed's example works word for word; a front matter is data and nothing else; every problem has its
- * place; rendering is one pass, whatever the values hold. Not covered: which file a name means (places.test.ts).
+ * Promises: the specification's example works word for word; a front matter is data and nothing else; every problem has
+ * its place; rendering is one pass, whatever the values hold. Not covered: which file a name means (places.test.ts).
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';

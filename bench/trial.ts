@@ -1,6 +1,6 @@
-/** What a claude that never ran here costs a user: its trial, and in later runs the look at what is remembered. */
+/** What a new claude costs a user: its check, and in later runs the look at what is remembered. */
 import { join } from 'node:path';
-import { TrialGate } from '../src/app/claude-check/gate.ts';
+import { CheckGate } from '../src/app/claude-check/gate.ts';
 import { createRealWorld } from '../src/system/real-world.ts';
 import { pinnedClaude } from '../tests/support/cli.ts';
 import { atMost, type Benchmark, type Figure, formatMs, measured, median } from './support/figures.ts';
@@ -11,7 +11,7 @@ const looks = 200;
 
 export const trial: Benchmark = {
   about: ({ rounds }) =>
-    'The pinned claude, tried against the scripted API as the first run does, ' +
+    'The pinned claude, checked against the scripted API as the first run does, ' +
     `${rounds === 1 ? 'once' : `${rounds} times`}.`,
   async run({ rounds }) {
     const trials: number[] = [];
@@ -32,7 +32,7 @@ export const trial: Benchmark = {
 function rows(trials: readonly number[], remembered: readonly number[]): Figure[] {
   return [
     {
-      ...measured('trial of a claude that is new here', trials),
+      ...measured('check of a claude that is new here', trials),
       target: atMost(median(trials), trialTargetMs, formatMs),
     },
     { ...measured('the same when it is remembered', remembered), note: 'in this process; no other is started' },
@@ -47,7 +47,7 @@ async function admit(root: string): Promise<number> {
     ANTHROPIC_API_KEY: 'test-key',
   };
   const options = { root, caller, packageRoot: join(import.meta.dir, '..'), say: () => {} };
-  const gate = new TrialGate(createRealWorld(), { ...options, stop: new AbortController().signal });
+  const gate = new CheckGate(createRealWorld(), { ...options, stop: new AbortController().signal });
   const begin = performance.now();
   const admitted = await gate.admit(undefined);
   if (!admitted.ok) throw new Error(admitted.failure.message);

@@ -92,7 +92,7 @@ function silenceSentence(world: World, { root, groupId, paths }: GroupReference)
     return `The runner of ${groupId} ${unknown}; this does: fuser ${paths.lock}`;
   }
   const state = loadGroup(world, root, groupId);
-  // Most often it tries a claude that is new here; until it begins it hears nothing but that the group is to be paused.
+  // Usually it checks a claude that is new here. Until it starts, it obeys only a pause.
   if (state.ok && runId !== '' && state.value.run?.id !== runId) {
     return `The run of ${groupId} (pid ${pid}) has not begun yet; what was asked for is done as soon as it has.`;
   }

@@ -71,7 +71,7 @@ export interface GroupConfig {
   readonly prices?: PriceTable;
   /** Sessions that work in the project folder itself may run at once in one repository. */
   readonly shareCheckouts?: true;
-  /** A version of claude that is used although its trial has shown that money or safety are endangered. */
+  /** A version of claude that is used although it failed a required check. */
   readonly acceptClaude?: string;
   /** Absent = any, as soon as there is a fleet. */
   readonly where?: WhereMode;

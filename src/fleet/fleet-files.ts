@@ -46,7 +46,7 @@ export const hostConfig = joinTicket.extend({
   labels: z.array(text),
   /** The login of orders that name none; absent = the environment of the agent. */
   login: text.optional(),
-  /** The version of claude that is used although its trial failed. */
+  /** The version of claude that is used although it failed a check. */
   acceptClaude: text.optional(),
 });
 export type HostConfig = z.infer<typeof hostConfig>;

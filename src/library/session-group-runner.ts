@@ -22,7 +22,7 @@ export interface RunnerOptions {
    * stays a rehearsal.
    */
   readonly rehearse?: boolean | string;
-  /** A version of claude that is used although its trial has shown that money or safety are endangered. */
+  /** A version of claude that is used although it failed a required check. */
   readonly acceptClaude?: string;
   /** Once aborted, everything that runs is paused as by a Ctrl-C. */
   readonly signal?: AbortSignal;

@@ -1,24 +1,22 @@
-/** Claudes of tests are remembered as tried, so that a run begins at once; what a trial does has tests of its own. */
-
-import { claims, holds, type Seen } from '../../src/app/claude-check/claims.ts';
-import { launchDigest } from '../../src/app/claude-check/launch.ts';
-import { rememberTried } from '../../src/app/claude-check/remembered.ts';
+/** Claudes of tests are remembered as checked, so that a run starts at once; the check has tests of its own. */
+import { type CheckResult, checks, holds } from '../../src/app/claude-check/checks.ts';
+import { remember } from '../../src/app/claude-check/remembered.ts';
 import { programFile } from '../../src/claude/launch/program.ts';
 import { createRealWorld } from '../../src/system/real-world.ts';
 
 const world = createRealWorld();
 /** By path: it is the same as long as a file of tests runs. */
 const versions = new Map<string, string>();
+const logins = ['api-key', 'oauth-token', 'store', 'provider'] as const;
 
-/**
- * Writes into the data root that this program has kept every promise, but for `others`.
- */
-export function noteTried(root: string, program: string, ...others: readonly Seen[]): void {
+/** Writes into the data root that every check of this program held with every login, except `others`. */
+export function noteTried(root: string, program: string, ...others: readonly CheckResult[]): void {
   const file = programFile(world, program);
   if (file === null) return;
-  const seen = claims.map(({ id }) => others.find((other) => other.id === id) ?? holds(id));
+  const results = checks.map(({ id }) => others.find((other) => other.id === id) ?? holds(id));
   const at = new Date(world.clock.now()).toISOString();
-  rememberTried(world, root, { file, version: versionFor(program), launch: launchDigest(), at, durationMs: 1, seen });
+  const checked = { file, program: file.path, version: versionFor(program), at, durationMs: 1, results };
+  for (const login of logins) remember(world, root, { ...checked, login });
 }
 
 function versionFor(program: string): string {

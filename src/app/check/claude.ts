@@ -1,4 +1,4 @@
-/** Tries the claude that is installed, now; and what is remembered of its last trial. */
+/** `doctor`: checks the installed claude now, and reports what its last check found. */
 
 import { isAbsolute, join } from 'node:path';
 import { workerEnvironment } from '../../claude/launch/environment.ts';
@@ -8,76 +8,44 @@ import { commandText, see } from '../../core/advice.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { SessionDefinition } from '../../core/group.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-import { type Claim, claims, type Seen, type Weight, weightFor } from '../claude-check/claims.ts';
-import { TrialGate } from '../claude-check/gate.ts';
-import { judgeTrial } from '../claude-check/judge.ts';
-import { type Tried, trialOf } from '../claude-check/remembered.ts';
+import { judge, withResults } from '../claude-check/checks.ts';
+import { CheckGate } from '../claude-check/gate.ts';
+import { type CheckedClaude, lastCheckOf } from '../claude-check/remembered.ts';
 import { whileBusy } from '../live-runner.ts';
 import type { Place } from '../place.ts';
 import { onSignal } from '../signals.ts';
 import { type Finding, finding, fine } from './finding.ts';
 
-/** What came of one promise. */
-export interface TrialRow extends Seen {
-  readonly weight: Weight;
-  readonly claim: Claim;
-}
-
-export interface Trial {
-  readonly program: string;
-  readonly tried: Tried;
-  readonly rows: readonly TrialRow[];
-  /** Whether a run would begin with it. */
-  readonly judged: Result<unknown>;
-}
-
-/** Tries the claude that is found here now, whatever is remembered of it. */
-export async function tryClaude(place: Place, root: string): Promise<Result<Trial | 'interrupted'>> {
+/** Checks the claude that is found now, also when it was checked before. */
+export async function checkClaudeNow(place: Place, root: string): Promise<Result<CheckedClaude | 'interrupted'>> {
   const { world, env, packageRoot } = place;
   const interruption = new AbortController();
   const unsubscribe = onSignal(world.clock, () => interruption.abort());
-  const say = () => {};
-  const gate = new TrialGate(world, { root, caller: env, packageRoot, say, stop: interruption.signal });
-  const trial = await whileBusy(place, 'Trying claude at no cost', () => gate.again()).finally(unsubscribe);
-  if (interruption.signal.aborted) return ok('interrupted');
-  if (!trial.ok) return trial;
-  const { program, tried } = trial.value;
-  const login = chooseLogin(env).kind;
-  return ok({ program, tried, rows: rowsOf(tried, login), judged: judgeTrial(tried, login, undefined) });
+  const options = { root, caller: env, packageRoot, say: () => {}, stop: interruption.signal };
+  const gate = new CheckGate(world, options);
+  const checked = await whileBusy(place, 'Checking claude at no cost', () => gate.again()).finally(unsubscribe);
+  return interruption.signal.aborted ? ok('interrupted') : checked;
 }
 
-function rowsOf({ seen }: Tried, login: Parameters<typeof weightFor>[1]): TrialRow[] {
-  return claims.flatMap((claim) => {
-    const one = seen.find(({ id }) => id === claim.id);
-    return one === undefined ? [] : [{ ...one, claim, weight: weightFor(claim, login) }];
-  });
-}
-
-/** What the last trial of the claude that is installed has shown; nothing when there is no claude. */
-export async function rememberedTrial({ world, env, packageRoot }: Place, root: string): Promise<Finding[]> {
+/** What the last check of the installed claude found; nothing when there is no claude. */
+export async function rememberedCheck({ world, env, packageRoot }: Place, root: string): Promise<Finding[]> {
   const found = findClaude(world, env, { packageRoot });
   if (!found.ok) return [];
-  const check = 'trial';
-  const tried = await trialOf(world, root, found.value.program, env);
-  if (tried === undefined) {
-    return [
-      fine(
-        check,
-        `not tried here yet: the next run does it at no cost, and so does: ${commandText(['doctor', '--claude'])}`,
-      ),
-    ];
+  const name = 'compat';
+  const checked = await lastCheckOf(world, root, found.value.program, env);
+  if (checked === undefined) {
+    const now = commandText(['doctor', '--claude']);
+    return [fine(name, `not checked here yet: the next run does it at no cost, and so does: ${now}`)];
   }
-  const { version, at } = tried;
-  const login = chooseLogin(env).kind;
-  const promises = rowsOf(tried, login);
-  const held = promises.filter(({ verdict }) => verdict === 'holds').length;
-  const message = `claude ${version}: ${held} of ${promises.length} promises held on ${at.slice(0, 10)}`;
-  const judged = judgeTrial(tried, login, undefined);
-  const wrong = promises.filter((row) => row.verdict !== 'holds' && row.weight !== 'none');
-  if (wrong.length === 0) return [fine(check, message)];
-  const names = wrong.map(({ id, verdict }) => `${id} ${verdict === 'broken' ? 'is broken' : 'was not seen'}`);
-  const next = see('doctor', '--claude');
-  return [finding(check, judged.ok ? 'warning' : 'broken', `${message}; ${names.join(', ')}`, next)];
+  const { version, at } = checked;
+  const results = withResults(checked.results);
+  const failed = results.filter(({ verdict }) => verdict !== 'holds');
+  const held = `${results.length - failed.length} of ${results.length} checks held`;
+  const message = `claude ${version}: ${held} on ${at.slice(0, 10)}`;
+  if (failed.length === 0) return [fine(name, message)];
+  const names = failed.map(({ id, verdict }) => `${id} is ${verdict}`).join(', ');
+  const level = judge(checked, undefined).ok ? 'warning' : 'broken';
+  return [finding(name, level, `${message}; ${names}`, see('doctor', '--claude'))];
 }
 
 // Whether claude is logged in, asked where no session is there yet.

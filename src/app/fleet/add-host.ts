@@ -22,7 +22,7 @@ export interface AddOptions {
   /** Absent, as login and slots: as it was. */
   readonly labels?: readonly string[] | undefined;
   readonly login?: string | undefined;
-  /** The version of claude that is used there although its trial failed. */
+  /** The version of claude that is used there although it failed a check. */
   readonly acceptClaude?: string | undefined;
 }
 

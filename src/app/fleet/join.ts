@@ -10,7 +10,7 @@ import { loginNames, readLogin } from '../../fleet/login-files.ts';
 import { withoutPassword } from '../../fleet/redis.ts';
 import { listHosts, type RegisteredHost } from '../../fleet/registry.ts';
 import { delay } from '../../system/clock.ts';
-import { checkAccepted } from '../claude-check/judge.ts';
+import { checkAccepted } from '../claude-check/checks.ts';
 import type { Place } from '../place.ts';
 import { agentUnit, type Started, startAgent } from './agent-service.ts';
 import { withRedis } from './init.ts';
@@ -28,7 +28,7 @@ export interface JoinOptions {
   readonly slots?: number | undefined;
   readonly labels?: readonly string[] | undefined;
   readonly login?: string | undefined;
-  /** The version of claude that is used although its trial failed. */
+  /** The version of claude that is used although it failed a check. */
   readonly acceptClaude?: string | undefined;
 }
 

@@ -8,7 +8,7 @@ import { fleetPaths, readHost } from '../../fleet/fleet-files.ts';
 import { environmentWith } from '../../fleet/login-files.ts';
 import { startAside } from '../../system/aside.ts';
 import { ownCommand } from '../../system/own-program.ts';
-import { type GateOptions, TrialGate } from '../claude-check/gate.ts';
+import { CheckGate, type GateOptions } from '../claude-check/gate.ts';
 import type { Place } from '../place.ts';
 import { onSignal } from '../signals.ts';
 
@@ -71,15 +71,15 @@ export async function serveFleet(
 
 // The claude of a machine that works for others: tried as a run here would do it, and looked at again and again.
 
-/** What could not be seen may be seen later; a trial takes a while, and nobody waits for it. */
+/** A check that could not be made is repeated after this. */
 const againMs = 5 * 60_000;
 
 export interface HostClaude {
-  /** Fails with `claude-missing`, and with `claude-unproven` when money or safety would be endangered with it. */
+  /** Fails with `claude-missing`, and with `claude-unproven` when it is too old or failed a required check. */
   choose(): Promise<Result<ChosenProgram>>;
   /** Of the one that is there, whether it may be used or not; empty when there is none. */
   version(): Promise<string>;
-  /** Ends a trial that is under way. */
+  /** Ends a check that is under way. */
   close(): Promise<void>;
 }
 
@@ -90,18 +90,18 @@ interface Refused {
   readonly answer: Result<never>;
 }
 
-/** What trials have shown lies beside the rest of the machine's work for others, and goes with it. */
-export function hostClaude(place: Place, root: string, trial?: GateOptions['trial']): HostClaude {
+/** The results of checks are kept in the fleet's folder of this host. */
+export function hostClaude(place: Place, root: string, check?: GateOptions['check']): HostClaude {
   const { world, env, packageRoot, notes } = place;
   const interruption = new AbortController();
   const host = readHost(world.files, root);
   const paying = environmentWith(world.files, root, env, host.ok ? host.value?.login : undefined);
   // Of a login that cannot be read each session hears by itself.
   const caller = paying.ok ? paying.value : env;
-  const gate = new TrialGate(world, {
+  const gate = new CheckGate(world, {
     ...{ root: fleetPaths(root).folder, caller, packageRoot, stop: interruption.signal },
     say: (line) => notes.line(line),
-    ...defined({ trial }),
+    ...defined({ check }),
   });
   let refused: Refused | null = null;
   // It may be accepted while the agent runs.

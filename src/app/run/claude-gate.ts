@@ -1,4 +1,4 @@
-/** The claude that a run is to use: looked at, and tried when it is new here, before anything is started. */
+/** The claude that a run will use: found, and checked when it is new here, before anything is started. */
 
 import { checkSupported, findClaude, forRehearsal, versionOf } from '../../claude/launch/program.ts';
 import { ok, type Result } from '../../core/failure.ts';
@@ -10,8 +10,8 @@ import { loadGroup } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import type { ClaudeGate } from '../../worker/attempt/attempt-setup.ts';
-import { TrialGate } from '../claude-check/gate.ts';
-import { checkAccepted } from '../claude-check/judge.ts';
+import { checkAccepted } from '../claude-check/checks.ts';
+import { CheckGate } from '../claude-check/gate.ts';
 import { draftState, type NewGroup } from '../create/new-group.ts';
 import type { Place } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
@@ -25,15 +25,15 @@ const columnsMax = 600;
 export interface OpenGate extends ClaudeGate {
   /** From now on nothing is said on standard error, which belongs to somebody else. */
   hush(): void;
-  /** Ends a trial that is still under way; resolves when nothing of it is left. */
+  /** Ends a check that is under way; resolves when nothing of it is left. */
   close(): Promise<void>;
 }
 
 /**
- * For a run of a group: nothing is tried when nothing would be started, and workers that are at work are taken over
+ * For a run of a group: nothing is checked when nothing would be started, and workers that are at work are taken over
  * whatever claude is here now. Fails with `claude-unproven`, and with `usage` when claude is not the one that was
  * accepted or cannot do what a session asks for. `isTaken`: the group is free for this run; once `calledOff` is
- * aborted, a trial ends as by a signal.
+ * aborted, a check ends as by a signal.
  */
 export async function gateForGroup(
   place: Place,
@@ -49,7 +49,7 @@ export async function gateForGroup(
   const ids = toBeRun(place, group, state.value, options);
   if (ids === null || only?.length === 0) return ok(gate.open);
   const sessions = definitionsOf(state.value, ids);
-  const named = await gate.checkNamed(config.acceptClaude, sessions);
+  const named = await gate.checkNamed(config.acceptClaude);
   if (!named.ok) return named;
   if (!isQuiet) await sayRefusedProjects(place, group.root, state.value, ids);
   if (state.value.running.size > 0) return ok(gate.open);
@@ -132,7 +132,7 @@ export async function gateForNewGroup(
 ): Promise<Result<OpenGate | 'interrupted'>> {
   const { acceptClaude } = options.config;
   const gate = newGate(place, root, options.isQuiet === true);
-  const named = await gate.checkNamed(acceptClaude, group.sessions);
+  const named = await gate.checkNamed(acceptClaude);
   if (!named.ok) return named;
   const draft = draftState(place, group);
   if (!draft.ok) return draft;
@@ -143,7 +143,7 @@ export async function gateForNewGroup(
   const admitted = await gate.admit(acceptClaude, group.sessions);
   if (!admitted.ok || admitted.value === 'interrupted') return admitted;
   const first = group.sessions.find(({ dependsOn }) => dependsOn.length === 0);
-  const chosen = await gate.open.choose(acceptClaude, first?.projectPath ?? place.cwd);
+  const chosen = await gate.open.choose(acceptClaude);
   if (!chosen.ok) return chosen;
   const asked = await (await import('../check/claude.ts')).askLogin(place, chosen.value.program, first);
   return asked.ok ? ok({ ...gate.open, isLoggedIn: true }) : asked;
@@ -156,12 +156,9 @@ function newGate({ world, notes, env, packageRoot }: Place, root: string, isQuie
   };
   const interruption = new AbortController();
   const stop = calledOff === undefined ? interruption.signal : AbortSignal.any([calledOff, interruption.signal]);
-  const gate = new TrialGate(world, { root, caller: env, packageRoot, say, stop });
+  const gate = new CheckGate(world, { root, caller: env, packageRoot, say, stop });
   const open: OpenGate = {
-    choose: async (accepted, project) => {
-      const admitted = await gate.admit(accepted, project);
-      return admitted.ok ? ok({ program: admitted.value.program }) : admitted;
-    },
+    choose: (accepted) => gate.admit(accepted),
     hush: () => {
       hushed = true;
     },
@@ -170,11 +167,8 @@ function newGate({ world, notes, env, packageRoot }: Place, root: string, isQuie
       return gate.idle();
     },
   };
-  const checkNamed = async (
-    accepted: string | undefined,
-    sessions: readonly SessionDefinition[],
-  ): Promise<Result<void>> => {
-    const version = accepted === undefined ? undefined : await gate.version(sessions[0]?.projectPath);
+  const checkNamed = async (accepted: string | undefined): Promise<Result<void>> => {
+    const version = accepted === undefined ? undefined : await gate.version();
     return version?.ok ? checkAccepted(version.value, accepted) : ok(undefined);
   };
   const admit = async (
@@ -185,13 +179,10 @@ function newGate({ world, notes, env, packageRoot }: Place, root: string, isQuie
     if (!limitable.ok) return limitable;
     const unsubscribe = onSignal(world.clock, () => interruption.abort());
     try {
-      for (const project of new Set(sessions.map(({ projectPath }) => projectPath))) {
-        const admitted = await gate.admit(accepted, project);
-        if (stop.aborted) return ok('interrupted');
-        // That there is none the run says of each session that it wanted to start.
-        if (!admitted.ok) return admitted.failure.reason === 'claude-unproven' ? admitted : ok(open);
-      }
-      return ok(open);
+      const admitted = await gate.admit(accepted);
+      if (stop.aborted) return ok('interrupted');
+      // A missing claude is reported for each session that the run wants to start.
+      return !admitted.ok && admitted.failure.reason === 'claude-unproven' ? admitted : ok(open);
     } finally {
       unsubscribe();
     }

@@ -1,6 +1,5 @@
 /** `group plan` and `--dry-run`: everything a run would do and need, gathered without starting or writing anything. */
 
-import { chooseLogin } from '../../claude/launch/login.ts';
 import { checkSupported, findClaude, forRehearsal, versionOf } from '../../claude/launch/program.ts';
 import { list, object } from '../../claude/lenient.ts';
 import { adviceText, see } from '../../core/advice.ts';
@@ -25,8 +24,8 @@ import {
   type TemplateStore,
 } from '../../worker/prepare/generated-config.ts';
 import { checkClaudeLogin } from '../check/machine.ts';
-import { checkAccepted, judgeTrial } from '../claude-check/judge.ts';
-import { trialOf } from '../claude-check/remembered.ts';
+import { checkAccepted, judge } from '../claude-check/checks.ts';
+import { lastCheckOf } from '../claude-check/remembered.ts';
 import type { Place } from '../place.ts';
 import { presentUsage, readSamples, standingOf } from '../watch/live-view.ts';
 import { resumeCostSentence } from '../watch/resume-cost.ts';
@@ -37,7 +36,7 @@ const sentenceColumnsMax = 600;
 export interface PreviewOptions {
   /** No account is needed. */
   readonly rehearsal: boolean;
-  /** The version of claude that this command names, to be used whatever its trial says. */
+  /** The version of claude that this command names, to be used whatever its check says. */
   readonly acceptClaude?: string | undefined;
 }
 
@@ -167,13 +166,11 @@ async function missingFor(
   const claude = findClaude(world, env, { packageRoot, ...(rehearsal ? forRehearsal : {}) });
   note(claude);
   if (!claude.ok || rehearsal) return missing;
-  const tried = await trialOf(world, root, claude.value.program, env);
-  const version = tried === undefined ? await versionOf(world, claude.value.program, env) : ok(tried.version);
+  const checked = await lastCheckOf(world, root, claude.value.program, env);
+  const version = checked === undefined ? await versionOf(world, claude.value.program, env) : ok(checked.version);
   if (version.ok) note(checkSupported(version.value));
-  if (tried !== undefined) {
-    note(checkAccepted(tried.version, acceptClaude));
-    note(judgeTrial(tried, chooseLogin(env).kind, state.group.config.acceptClaude));
-  }
+  if (version.ok) note(checkAccepted(version.value, acceptClaude));
+  if (checked !== undefined) note(judge(checked, state.group.config.acceptClaude));
   const { level, message, next } = await checkClaudeLogin(place, claude.value);
   if (level === 'broken') missing.push({ message, next });
   else if (level === 'warning') place.notes.line(safeLine(`${message} ${next}`, sentenceColumnsMax));

@@ -21,7 +21,7 @@ export interface RunOptions {
   readonly retryFailed: boolean;
   /** Only these sessions are started; absent = all. */
   readonly only?: readonly SessionId[];
-  /** Nothing is said of trials and projects before it begins. */
+  /** Prints nothing about the check of claude and about projects before it starts. */
   readonly isQuiet?: boolean;
 }
 

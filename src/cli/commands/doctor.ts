@@ -28,7 +28,7 @@ const marks: Readonly<Record<FindingLevel, { readonly word: string; readonly ton
 export function define(command: Command, context: Context): void {
   command
     .description('Checks Bun, claude and its login, git, the data folder, and what groups left behind.')
-    .option('--claude', 'try the installed claude now, against the scripted API and at no cost, and nothing else')
+    .option('--claude', 'check the installed claude now, against the scripted API and at no cost, and nothing else')
     .option('--worktrees', 'look for worktrees and branches that sessions left behind, and for nothing else')
     .option('--fix', 'with --worktrees: remove those that hold nothing that could be lost; branches stay')
     .option('--hosts', 'look at the machines of the fleet, and at nothing else')
@@ -53,7 +53,8 @@ async function examine(context: Context, { claude, worktrees, fix, hosts, json }
     return fail('usage', 'Two things are to be looked at.', 'Give one of --claude, --worktrees and --hosts.');
   }
   const root = context.root();
-  if (claude) return root.ok ? (await import('../trial-table.ts')).tryNow(context, root.value, json === true) : root;
+  if (claude)
+    return root.ok ? (await import('../claude-table.ts')).printClaudeCheck(context, root.value, json === true) : root;
   if ((worktrees || hosts) && !root.ok) return root;
   const found =
     hosts && root.ok ? await askHosts(context, root.value) : ok(await lookHere(context, root, { worktrees, fix }));
@@ -78,8 +79,8 @@ function lookHere(context: Context, root: Result<string>, { worktrees, fix }: Gi
 
 async function checkAll(context: Context, root: Result<string>): Promise<Finding[]> {
   const findings = await checkMachine(context, root);
-  const { rememberedTrial } = await import('../../app/check/claude.ts');
-  if (root.ok) findings.push(...(await rememberedTrial(context, root.value)));
+  const { rememberedCheck } = await import('../../app/check/claude.ts');
+  if (root.ok) findings.push(...(await rememberedCheck(context, root.value)));
   const isReadable = root.ok && findings.every(({ check, level }) => check !== 'data' || level !== 'broken');
   return isReadable ? [...findings, ...checkGroups(context.world, root.value)] : findings;
 }

@@ -56,7 +56,7 @@ export const options = {
       parseMegabytes,
     ),
   acceptClaude: () =>
-    new Option('--accept-claude <version>', 'use this version of claude although its trial failed').argParser(
+    new Option('--accept-claude <version>', 'use this version of claude although it failed a check').argParser(
       parseWord,
     ),
   pauseOnError: () => new Option('--pause-on-error', 'at the threshold pause the group (default)'),

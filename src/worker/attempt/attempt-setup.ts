@@ -67,11 +67,11 @@ export interface ChosenClaude {
 /** Lets through a claude whose promises were seen to hold. */
 export interface ClaudeGate {
   /**
-   * What the next attempt, of a session with this project folder, is started with. Always the same file; when it was
-   * replaced or is gone, the one that is there now, after a trial of it. `accepted` is a version that is used whatever
-   * its trial says. Fails with `claude-unproven` or `claude-missing`.
+   * The program that the next attempt is started with. It is always the same file; after that was replaced or removed,
+   * the claude that is installed then, once it was checked. `accepted` is a version that is used whatever its check
+   * says. Fails with `claude-unproven` or `claude-missing`.
    */
-  choose(accepted: string | undefined, project: string): Promise<Result<ChosenClaude>>;
+  choose(accepted: string | undefined): Promise<Result<ChosenClaude>>;
   /** Before the run began it was seen to be logged in, so nobody need ask. */
   readonly isLoggedIn?: boolean;
 }
@@ -101,9 +101,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
     forCommands: { env: commandEnv, git },
     prepare: async (input) => {
       const { record, state, isElsewhere = false } = input;
-      const chosen = isElsewhere
-        ? ok({ program: 'claude' })
-        : await claude.choose(state.group.config.acceptClaude, record.definition.projectPath);
+      const chosen = isElsewhere ? ok({ program: 'claude' }) : await claude.choose(state.group.config.acceptClaude);
       if (!chosen.ok) return chosen;
       const { program } = chosen.value;
       const limitable = isElsewhere ? ok(undefined) : checkLimits(record.definition, world.processes);
@@ -152,7 +150,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
   };
 }
 
-/** Looked for once. What is rehearsed costs nothing, so its claude needs no trial. */
+/** Looked for once. What is rehearsed costs nothing, so its claude is not checked. */
 function anyClaude(world: World, { callerEnv, packageRoot, rehearsalUrl }: PreparerOptions): ClaudeGate {
   const found = findClaude(world, callerEnv, { packageRoot, ...(rehearsalUrl === undefined ? {} : forRehearsal) });
   return { choose: async () => (found.ok ? ok({ program: found.value.program }) : found) };

@@ -2,7 +2,7 @@
  * A claude that breaks one promise: the real program, with one thing changed on its way. Started by `breakClaude` as
  * `<this> <what> <real program> <arguments of claude>`.
  */
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onLines } from '../lines.ts';
 
@@ -31,11 +31,6 @@ function drop(option: string): void {
   if (at !== -1) args.splice(at, 2);
 }
 
-function replaceValue(option: string, value: string): void {
-  const at = args.indexOf(option);
-  if (at !== -1) args[at + 1] = value;
-}
-
 let fromRunner = (line: string): string | null => line;
 let fromClaude = (line: string): string | null => line;
 
@@ -60,7 +55,6 @@ const breaks: Readonly<Record<string, () => void>> = {
   'loses the conversation': () => {
     const at = args.indexOf('--resume');
     if (at !== -1) args.splice(at, 2, '--session-id', crypto.randomUUID());
-    drop('--fork-session');
   },
   'does not answer an interrupt': () => {
     fromRunner = (line) => (line.includes('"subtype":"interrupt"') ? null : line);
@@ -86,47 +80,21 @@ const breaks: Readonly<Record<string, () => void>> = {
       return message.type === 'result' ? JSON.stringify(figures(message, (figure) => figure * 2)) : line;
     };
   },
-  'ignores the budget': () => drop('--max-budget-usd'),
+  'ignores the cap': () => drop('--max-budget-usd'),
   'runs no hooks': () => own((settings) => delete settings.hooks),
-  'reads no CLAUDE.md': () => rmSync(join(configDir, 'CLAUDE.md'), { force: true }),
-  'hands no mark on': () => {
-    delete env.CLAUDE_CODE_AGENT_ATTEMPT;
-    ours((settings) => delete (settings.env as Json).CLAUDE_CODE_AGENT_ATTEMPT);
-  },
-  'calls the session something else': () => replaceValue('--session-id', crypto.randomUUID()),
-  'lets a project choose who pays': () => {
-    delete env.CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST;
-    delete env.CLAUDE_CODE_HOST_AUTH_ENV_VAR;
-    ours((settings) => {
-      settings.env = {};
-      delete settings.apiKeyHelper;
-    });
+  'loses the prompt': () => {
+    fromRunner = (line) => line.replace('Follow the script work', 'Do something');
   },
   'reads no stored login': () => {
     env.HOME = join(configDir, 'nowhere');
   },
   'takes no token': () => delete env.CLAUDE_CODE_OAUTH_TOKEN,
   'takes no key': () => delete env.ANTHROPIC_API_KEY,
-  'never compacts': () => {
-    const never = (settings: Json) => {
-      settings.env = { ...(settings.env as Json), DISABLE_COMPACT: '1' };
-    };
-    own(never);
-    ours(never);
-  },
-  'lets a project switch compaction off': () =>
-    ours((settings) => {
-      delete settings.autoCompactEnabled;
-      for (const name of ['DISABLE_COMPACT', 'DISABLE_AUTO_COMPACT']) delete (settings.env as Json)[name];
-    }),
-  'runs no hook in a fork': () => {
-    if (args.includes('--fork-session')) own((settings) => delete settings.hooks);
-  },
   nothing: () => {},
 };
 
 const change = breaks[what];
-if (change === undefined) throw new Error(`nobody knows how claude ${what}`);
+if (change === undefined) throw new Error(`there is no claude that ${what}`);
 if (args[0] === '--version') {
   console.log('9.9.9 (Claude Code)');
   process.exit(0);

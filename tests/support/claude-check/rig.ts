@@ -1,47 +1,45 @@
-/** Trials for tests: of the pinned claude, and of one that breaks a promise. */
+/** Checks of claude for tests: of the pinned one, and of one that breaks a promise. */
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Seen } from '../../../src/app/claude-check/claims.ts';
-import { tryClaude } from '../../../src/app/claude-check/trial.ts';
+import { type CheckOptions, checkClaude } from '../../../src/app/claude-check/check-claude.ts';
+import type { CheckResult } from '../../../src/app/claude-check/checks.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { claudeBinary } from '../claude/rig.ts';
 
 const world = createRealWorld();
-
-/** What a trial takes over from its caller. */
-export const caller = { PATH: process.env.PATH ?? '', LANG: 'C.UTF-8', IS_SANDBOX: '1' };
+const caller = { PATH: process.env.PATH ?? '', LANG: 'C.UTF-8', IS_SANDBOX: '1' };
+const folders: string[] = [];
 
 /** A folder that is removed with `removeFolders`. */
 export function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'cca-trial-'));
+  const folder = mkdtempSync(join(tmpdir(), 'cca-check-'));
   folders.push(folder);
   return folder;
 }
-
-const folders: string[] = [];
 
 export function removeFolders(): void {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 }
 
-/** What a trial sees of the program. */
-export async function seenOf(program: string): Promise<readonly Seen[]> {
-  const folder = join(newFolder(), 'trial');
-  const stop = new AbortController().signal;
-  const seen = await tryClaude(world, { folder, program, caller, stop });
-  if (!seen.ok) throw new Error(seen.failure.message);
-  expectNothingLeft(folder);
-  return seen.value;
-}
-
-function expectNothingLeft(folder: string): void {
+/** Checks the program; throws when something is left of the folder. */
+export async function check(program: string, options: Partial<CheckOptions> = {}) {
+  const folder = join(newFolder(), 'check');
+  const common = { mark: crypto.randomUUID(), caller, login: 'api-key', stop: new AbortController().signal } as const;
+  const checked = await checkClaude(world, { ...common, folder, program, ...options });
   if (existsSync(folder)) throw new Error(`${folder} is left`);
+  return checked;
 }
 
-/** Ids of the claims that do not hold. */
-export function wrongIn(seen: readonly Seen[]): string[] {
-  return seen.filter(({ verdict }) => verdict !== 'holds').map(({ id }) => id);
+export async function resultsOf(program: string, login: CheckOptions['login'] = 'api-key') {
+  const checked = await check(program, { login });
+  if (!checked.ok) throw new Error(checked.failure.message);
+  return checked.value;
+}
+
+/** Those of the checks that do not hold. */
+export function failedIn(results: readonly CheckResult[]): CheckResult[] {
+  return results.filter(({ verdict }) => verdict !== 'holds');
 }
 
 /** Path of a program that is the pinned claude but for one promise, see broken-claude.ts. */

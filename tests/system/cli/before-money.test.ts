@@ -5,7 +5,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { broken } from '../../../src/app/claude-check/claims.ts';
+import { broken } from '../../../src/app/claude-check/checks.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { Night } from '../../support/cli/night.ts';
 import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
@@ -157,7 +157,7 @@ test('a claude that endangers safety is told by a plan as well', async () => {
   const group = await user.group('one', { a: [] });
   const plan = await user.run('group', 'plan', group);
   expect(plan.code).toBe(1);
-  expect(plan.stdout).toContain('A session can do what was forbidden (a forbidden command ran).');
+  expect(plan.stdout).toContain('A session can do what its rules forbid (a forbidden command ran).');
   expect((await user.run('group', 'run', group, '--dry-run', '--accept-claude', '2.1.332')).code).toBe(0);
 });
 

@@ -362,10 +362,10 @@ esac
     const env = { CLAUDE_CODE_AGENT_HOME: machine, CLAUDE_CODE_AGENT_CLAUDE: program };
     const joined = await user.runWith({ env }, 'host', 'join', await user.ok('fleet', 'join-line'), '--name', 'two');
     expect([joined.code, joined.stdout]).toEqual([2, '']);
-    expect(joined.stderr).toContain('This machine has joined, and takes nothing: claude 2.1.331 was tried at no cost');
+    expect(joined.stderr).toContain('This machine has joined, and takes nothing: claude 2.1.331 failed a check');
     expect((await user.run('host', 'list')).stdout).toMatch(/^two +refusing /m);
     const { stdout } = await user.run('doctor', '--hosts', '--json');
-    expect(stdout).toContain('two: nothing is sent there. claude 2.1.331 was tried');
+    expect(stdout).toContain('two: nothing is sent there. claude 2.1.331 failed a check');
     expect(stdout).toContain('host add two --ssh USER@HOST --accept-claude 2.1.331');
     expect(joined.stderr).toContain('join again at your own risk with --accept-claude 2.1.331');
     copyFileSync(program, `${program}-new`);

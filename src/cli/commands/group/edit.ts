@@ -28,7 +28,7 @@ const without: Readonly<Record<string, readonly [keyof GroupConfig, string]>> = 
   'on-limit': ['onLimit', 'the default'],
   'min-free-memory': ['minFreeMemoryBytes', 'the default'],
   'share-checkouts': ['shareCheckouts', 'one session at a time in a checkout'],
-  'accept-claude': ['acceptClaude', 'no version of claude whose trial failed'],
+  'accept-claude': ['acceptClaude', 'no version of claude that failed a check'],
   where: ['where', 'on any machine, once there is a fleet'],
 };
 

@@ -93,7 +93,7 @@ function settings(config: LoadedGroup['state']['group']['config']): string {
     ...(config.model === undefined ? [] : [`model ${safeLine(config.model, 60)}`]),
     ...(config.onLimit === 'pause' ? ['pauses at a usage limit'] : []),
     ...(config.warmCache === false ? ['similar sessions start at once'] : []),
-    ...(config.acceptClaude === undefined ? [] : [`uses claude ${config.acceptClaude} whatever its trial says`]),
+    ...(config.acceptClaude === undefined ? [] : [`uses claude ${config.acceptClaude} whatever its check says`]),
     ...(config.minFreeMemoryBytes === undefined ? [] : [`keeps ${config.minFreeMemoryBytes / 1_000_000} MB free`]),
     ...(config.respectDependencies ? [] : ['dependencies ignored']),
     ...whereWords(config),

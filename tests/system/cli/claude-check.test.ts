@@ -1,11 +1,11 @@
 /**
- * Promises: what a trial has shown decides whether a run begins: refused with exit code 2 before anything is started,
- * unless that very version is accepted; what is harmless is only said. `doctor` shows it. A rehearsal asks nobody.
+ * Promises: a failed required check refuses a run with exit code 2 before anything is started, unless exactly that
+ * version is accepted; any other failure is a warning. `doctor` shows the results.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { broken } from '../../../src/app/claude-check/claims.ts';
+import { broken } from '../../../src/app/claude-check/checks.ts';
 import { attemptMark } from '../../../src/claude/launch/attempt-mark.ts';
 import { defaultScript } from '../../../src/rehearsal/script.ts';
 import { startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
@@ -34,14 +34,14 @@ afterEach(() => {
 });
 
 const forbidden = broken('deny', 'a forbidden command ran');
-const forked = broken('fork', 'no text');
+const silent = broken('hooks', 'no text');
 
 test('a claude that endangers safety starts nothing, and says what to do', async () => {
-  noteTried(user.data, rig.program, forbidden, forked);
+  noteTried(user.data, rig.program, forbidden, silent);
   const group = await user.group('one', { a: [] });
   const refused = await user.run('group', 'run', group, '--output', 'json');
   expect(refused).toMatchObject({ code: 2, stdout: '' });
-  expect(refused.stderr).toContain('A session can do what was forbidden (a forbidden command ran).');
+  expect(refused.stderr).toContain('A session can do what its rules forbid (a forbidden command ran).');
   expect(refused.stderr).toContain('--accept-claude 2.1.332');
   expect(await user.json('group', 'show', group)).toMatchObject({ status: 'created' });
   expect((await user.run('group', 'run', group, '--accept-claude', '2.1.333')).code).toBe(2);
@@ -56,7 +56,7 @@ test('a claude that endangers safety starts nothing, and says what to do', async
 });
 
 test('the very version can be accepted, which is remembered, and what is wrong is still said', async () => {
-  noteTried(user.data, rig.program, forbidden, forked);
+  noteTried(user.data, rig.program, forbidden, silent);
   const group = await user.group('one', { a: [], b: ['--depends-on', 'a'] });
   const run = user.start('group', 'run', group, '--output', 'json', '--accept-claude', '2.1.332');
   const fake = await user.begun(group, 'a');
@@ -67,25 +67,25 @@ test('the very version can be accepted, which is remembered, and what is wrong i
   const { code, stdout, stderr } = await run.finished;
   expect(code).toBe(3);
   for (const line of stdout.trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow();
-  expect(stderr).toContain('A session can do what was forbidden');
-  expect(stderr).toContain('A forked session does not know its task and its state (no text).');
-  expect(await user.ok('group', 'show', group)).toContain('uses claude 2.1.332 whatever its trial says');
+  expect(stderr).toContain('A session can do what its rules forbid');
+  expect(stderr).toContain('Sessions work without their saved state and rules (no text).');
+  expect(await user.ok('group', 'show', group)).toContain('uses claude 2.1.332 whatever its check says');
   const next = user.start('group', 'run', group, '--output', 'quiet');
   await (await user.begun(group, 'b')).succeed();
   expect(await next.finished).toMatchObject({ code: 0, stderr: '' });
 });
 
-test('what only touches what a session knows is said, and the run goes on', async () => {
-  noteTried(user.data, rig.program, forked);
+test('a failed check that is not required is a warning, and the run goes on', async () => {
+  noteTried(user.data, rig.program, silent);
   const group = await user.group('one', { a: [] });
   const run = user.start('group', 'run', group, '--output', 'text');
   await (await user.begun(group, 'a')).succeed();
   const { code, stderr } = await run.finished;
   expect(code).toBe(0);
-  expect(stderr).toContain('claude 2.1.332: A forked session does not know its task and its state (no text).');
+  expect(stderr).toContain('claude 2.1.332: Sessions work without their saved state and rules (no text).');
 });
 
-test('a claude that is replaced under a run is tried before the next session, and pauses the group', async () => {
+test('a claude that is replaced under a run is checked before the next session, and pauses the group', async () => {
   const program = join(user.folder, 'claude');
   const install = (version: string): void => {
     const text = readFileSync(rig.program, 'utf8').replace('2.1.332', version);
@@ -103,14 +103,14 @@ test('a claude that is replaced under a run is tried before the next session, an
   const { code, stdout, stderr } = await run.finished;
   expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining('claude 2.1.333 is new here') });
   expect(stderr).not.toContain('replaced');
-  const told = stdout.split('\n').filter((line) => line.includes('claude 2.1.332, which was in use, was replaced or'));
+  const told = stdout.split('\n').filter((line) => line.includes('2.1.332, which this run used, was replaced or'));
   // At the end, with what to do.
   expect(stdout).toContain('failed (claude-unproven)');
   expect(told).toEqual([expect.stringContaining('--accept-claude 2.1.333')]);
   const shown = await user.ok('group', 'show', group);
   // As it is typed it is refused until another claude is there.
   for (const text of [stdout, shown]) expect(text).toMatch(/Next, with another version of claude: .* group resume/);
-  expect(shown.split('which was in use, was replaced or is gone.')).toHaveLength(2);
+  expect(shown.split('which this run used, was replaced or removed.')).toHaveLength(2);
   const { sessions } = await user.json<{ sessions: { reason?: string; status: string }[] }>('group', 'show', group);
   expect(sessions.map(({ status, reason }) => [status, reason])).toEqual([
     ['completed', undefined],
@@ -123,19 +123,19 @@ test('a claude that is replaced under a run is tried before the next session, an
   expect((await next.finished).code).toBe(0);
 });
 
-test('doctor shows what was remembered, and what has not been tried', async () => {
+test('doctor shows what was remembered, and what has not been checked', async () => {
   const check = async () => {
     const { stdout } = await user.run('doctor', '--json');
     const { checks } = JSON.parse(stdout) as { checks: { check: string; level: string; message: string }[] };
-    return checks.find((one) => one.check === 'trial');
+    return checks.find((one) => one.check === 'compat');
   };
-  expect(await check()).toMatchObject({ level: 'ok', message: expect.stringContaining('16 of 16 promises held') });
-  noteTried(user.data, rig.program, forked);
-  expect(await check()).toMatchObject({ level: 'warning', message: expect.stringContaining('fork is broken') });
+  expect(await check()).toMatchObject({ level: 'ok', message: expect.stringContaining('8 of 8 checks held') });
+  noteTried(user.data, rig.program, silent);
+  expect(await check()).toMatchObject({ level: 'warning', message: expect.stringContaining('hooks is broken') });
   noteTried(user.data, rig.program, forbidden);
   expect(await check()).toMatchObject({ level: 'broken', message: expect.stringContaining('deny is broken') });
   writeFileSync(join(user.data, 'tried-claudes.json'), '');
-  expect(await check()).toMatchObject({ level: 'ok', message: expect.stringContaining('not tried here yet') });
+  expect(await check()).toMatchObject({ level: 'ok', message: expect.stringContaining('not checked here yet') });
   expect(await user.run('doctor', '--claude', '--worktrees')).toMatchObject({ code: 2 });
 });
 
@@ -153,15 +153,15 @@ describe('the real claude', () => {
         await real.add(group, 'a');
         const refused = await real.run('group', 'run', group, '--output', 'text');
         expect(refused.code).toBe(2);
-        expect(refused.stderr).toContain('claude 9.9.9 is new here: trying it at no cost (a few seconds) ...');
-        expect(refused.stderr).toContain('A session can do what was forbidden');
+        expect(refused.stderr).toContain('claude 9.9.9 is new here: checking it at no cost (a few seconds) ...');
+        expect(refused.stderr).toContain('A session can do what its rules forbid');
         expect(api.requests).toEqual([]);
 
         const table = await real.run('doctor', '--claude', '--json');
         expect(table.code).toBe(1);
-        const { claims } = JSON.parse(table.stdout) as { claims: { id: string; verdict: string; weight: string }[] };
-        expect(claims).toContainEqual(expect.objectContaining({ id: 'deny', verdict: 'broken', weight: 'safety' }));
-        expect((await real.run('doctor', '--claude')).stdout).toContain('A session can do what was forbidden');
+        const { checks } = JSON.parse(table.stdout) as { checks: object[] };
+        expect(checks).toContainEqual(expect.objectContaining({ id: 'deny', verdict: 'broken', isRequired: true }));
+        expect((await real.run('doctor', '--claude')).stdout).toContain('A session can do what its rules forbid');
 
         const known = readFileSync(join(real.data, 'tried-claudes.json'), 'utf8');
         const run = await real.run('group', 'run', group, '--accept-claude', '9.9.9', '--output', 'text');
@@ -178,7 +178,7 @@ describe('the real claude', () => {
   );
 
   test.if(claudeBinary !== undefined)(
-    'Ctrl-C ends a trial and leaves nothing',
+    'Ctrl-C ends a check and leaves nothing',
     async () => {
       const real = new User({ ANTHROPIC_API_KEY: 'test-key', IS_SANDBOX: '1' });
       real.env.TMPDIR = join(real.folder, 'temporary');
@@ -190,12 +190,12 @@ describe('the real claude', () => {
         const args = ['group', 'run', group, '--output', 'text'];
         const run = Bun.spawn([launcher, ...args], { cwd: real.folder, env, stdout: 'pipe', stderr: 'pipe' });
         const [own = ''] = await atWork(real.env.TMPDIR);
-        const ids = readdirSync(join(real.env.TMPDIR, own, 'attempts'));
+        const mark = own.replace('claude-code-agent-check-', '');
         run.kill('SIGINT');
         expect(await run.exited).toBe(130);
         expect(await new Response(run.stdout).text()).toBe('');
         const { processes } = createRealWorld();
-        expect(ids.flatMap((id) => processes.findMarked(attemptMark, id))).toEqual([]);
+        expect(processes.findMarked(attemptMark, mark)).toEqual([]);
         expect(readdirSync(real.env.TMPDIR)).toEqual([]);
         expect(readdirSync(join(real.data, 'trials'))).toEqual(['lock']);
         expect(readdirSync(real.data)).not.toContain('tried-claudes.json');
@@ -208,9 +208,9 @@ describe('the real claude', () => {
   );
 });
 
-/** Names in the folder of temporary files, once a trial there has started a claude. */
+/** Names in the folder of temporary files, once a check there has started a claude. */
 async function atWork(folder: string): Promise<string[]> {
-  const begun = (name: string) => existsSync(join(folder, name, 'attempts'));
+  const begun = (name: string) => existsSync(join(folder, name, 'group'));
   await until(() => readdirSync(folder).some(begun));
   return readdirSync(folder).filter(begun);
 }

@@ -1,0 +1,195 @@
+/**
+ * Where a claude is checked: a folder with an empty home, made-up logins, a scripted model, and the processes that were
+ * started there. They are started and read with the functions that the runner uses for workers.
+ */
+import { join } from 'node:path';
+import { openingLines } from '../../claude/control.ts';
+import { totalsBefore } from '../../claude/conversation.ts';
+import { workerArgs } from '../../claude/launch/argv.ts';
+import { attemptMark } from '../../claude/launch/attempt-mark.ts';
+import { prepareConfigDir } from '../../claude/launch/config-dir.ts';
+import { workerEnvironment } from '../../claude/launch/environment.ts';
+import { chooseLogin, type Login } from '../../claude/launch/login.ts';
+import { type Environment, loaderVariables } from '../../claude/launch/variables.ts';
+import { noClaim } from '../../claude/spending.ts';
+import { emptyStream } from '../../claude/stream.ts';
+import { defined } from '../../core/defined.ts';
+import { addTokens, noTokens, type Tokens } from '../../core/group.ts';
+import type { RehearsalScript } from '../../rehearsal/script.ts';
+import { type CapturedRequest, type ScriptedApi, startScriptedApi } from '../../rehearsal/scripted-api.ts';
+import { groupPathsIn, type SessionPaths, sessionPaths } from '../../store/paths.ts';
+import { hasKeychain } from '../../system/keychain.ts';
+import type { World } from '../../system/world.ts';
+import { CheckedProcess } from './checked-process.ts';
+
+/** What a program needs to start, to print and to find others; no address, no proxy, no login. */
+const keptNames = ['PATH', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TERM', 'TZ', 'IS_SANDBOX', 'NIX_LD', 'NIX_LD_LIBRARY_PATH'];
+const madeUp = { key: 'made-up-key', token: 'made-up-token', access: 'made-up-access' };
+const dayMs = 86_400_000;
+
+export interface SandboxOptions {
+  /** Absolute path of a folder that only the sandbox uses. */
+  readonly folder: string;
+  /** In the environment of every process, so that one that is left can be found. */
+  readonly mark: string;
+  readonly program: string;
+  readonly caller: Readonly<Record<string, string | undefined>>;
+  readonly login: Login['kind'];
+  readonly script: RehearsalScript;
+  /** Ends every wait. */
+  readonly stop: AbortSignal;
+}
+
+export interface CheckSession {
+  readonly claudeSessionId: string;
+  readonly paths: SessionPaths;
+  /** Folder it works in. */
+  readonly project: string;
+}
+
+export interface StartOptions {
+  /** Its conversation goes on. */
+  readonly isResumed?: boolean;
+  readonly deny?: readonly string[];
+  readonly reservedUsd?: number;
+}
+
+export class Sandbox {
+  readonly world: World;
+  readonly #options: SandboxOptions;
+  readonly #home: string;
+  readonly #api: ScriptedApi;
+  readonly #served = new Map<string, Tokens>();
+  readonly #started: CheckedProcess[] = [];
+
+  /** Throws the system's error when the folder cannot be written or no port is free. */
+  constructor(world: World, options: SandboxOptions) {
+    this.world = world;
+    this.#options = options;
+    this.#home = join(options.folder, 'home');
+    const tokens = { accessToken: madeUp.access, refreshToken: 'made-up', expiresAt: world.clock.now() + dayMs };
+    const claudeAiOauth = { ...tokens, scopes: ['user:inference', 'user:profile'], subscriptionType: 'max' };
+    world.files.makeFolder(join(this.#home, '.claude'));
+    world.files.writeAtomic(join(this.#home, '.claude', '.credentials.json'), JSON.stringify({ claudeAiOauth }));
+    this.#api = startScriptedApi({
+      script: options.script,
+      // Each process has an address of its own, so its requests are known whatever they contain.
+      nameOf: (_session, path) => path.split('/')[1],
+      onServed: ({ name = '' }, { tokens: served }) => {
+        this.#served.set(name, addTokens(this.servedTo(name), served));
+      },
+    });
+  }
+
+  /** Requests of one process, in their order. */
+  requestsOf(name: string): CapturedRequest[] {
+    return this.#api.requests.filter((request) => request.name === name);
+  }
+
+  /** Tokens that the scripted model has counted for one process. */
+  servedTo(name: string): Tokens {
+    return this.#served.get(name) ?? noTokens;
+  }
+
+  /** The header that requests with the made-up login carry. */
+  get credential(): readonly [name: string, value: string] {
+    const { login } = this.#options;
+    if (login === 'oauth-token') return ['authorization', `Bearer ${madeUp.token}`];
+    if (login === 'store') return ['authorization', `Bearer ${madeUp.access}`];
+    return ['x-api-key', madeUp.key];
+  }
+
+  newSession(name: string): CheckSession {
+    const claudeSessionId = this.world.random.uuid();
+    const project = join(this.#options.folder, 'projects', name);
+    const paths = sessionPaths(groupPathsIn(join(this.#options.folder, 'group')), `001-${claudeSessionId}`);
+    for (const path of [project, paths.tmp, paths.config]) this.world.files.makeFolder(path);
+    return { claudeSessionId, project, paths };
+  }
+
+  /**
+   * Starts a claude as a worker is started, and sends it the task. `name` selects its script. Throws `SandboxError`
+   * when claude cannot be started.
+   */
+  start(name: string, session: CheckSession, options: StartOptions = {}): CheckedProcess {
+    const { world } = this;
+    const { program, stop } = this.#options;
+    if (stop.aborted) throw new SandboxError('The check was stopped.');
+    const { paths, project: cwd, claudeSessionId } = session;
+    const env = this.#environment(name, paths);
+    const args = this.#prepare(name, session, options, env);
+    world.files.remove(paths.transcript);
+    world.fifos.create(paths.fifo);
+    const { fifo: stdinFifo, transcript: stdoutFile, stderr: stderrFile } = paths;
+    const startedAtMs = world.clock.now();
+    const spawned = world.processes.spawn({ program, args, cwd, env, stdinFifo, stdoutFile, stderrFile });
+    if (!spawned.ok) throw new SandboxError(spawned.failure.message);
+    const findBase = () => totalsBefore(world, paths.config, [claudeSessionId], startedAtMs) ?? noClaim;
+    const stream = emptyStream({}, options.isResumed === true ? { findBase } : undefined);
+    const fifo = world.fifos.openWriter(paths.fifo);
+    const claude = new CheckedProcess(world, { process: spawned.value, fifo, paths, stream, stop });
+    this.#started.push(claude);
+    claude.send(openingLines(taskFor(name)).join('\n'));
+    return claude;
+  }
+
+  /** Writes the config dir of the session; the arguments of claude. */
+  #prepare(name: string, session: CheckSession, options: StartOptions, env: Environment): string[] {
+    const { paths, project: projectPath, claudeSessionId } = session;
+    const { isResumed = false, deny = [], reservedUsd } = options;
+    const echo = { program: '/bin/echo', args: [`Claude Code session ${hookTextFor(name)}`] };
+    const prepared = prepareConfigDir(this.world, {
+      paths,
+      isNew: !isResumed,
+      env,
+      instructions: {
+        group: { name: 'Check', description: '' },
+        session: { name, description: '', projectPath, task: 'Follow the script.' },
+        ...{ dependencies: [], shared: [], rules: [], own: true, git: null },
+      },
+      settings: { base: {}, hooks: [{ event: 'SessionStart', program: echo }], deny },
+      files: [],
+      mcp: null,
+    });
+    if (!prepared.ok) throw new SandboxError(prepared.failure.message);
+    return workerArgs({
+      conversation: { kind: isResumed ? 'resume' : 'new', claudeSessionId },
+      name: `check/${name}`,
+      permissionMode: 'acceptEdits',
+      settingsFile: paths.workerSettings,
+      systemPromptFile: paths.systemPrompt,
+      allowedTools: ['Bash'],
+      ...defined({ reservedUsd }),
+      rehearsal: false,
+    });
+  }
+
+  #environment(name: string, { config: configDir, tmp: tmpDir }: SessionPaths): Environment {
+    const { login, mark, caller: given } = this.#options;
+    const caller: Record<string, string> = { HOME: this.#home, ANTHROPIC_BASE_URL: `${this.#api.url}/${name}` };
+    for (const kept of [...keptNames, ...loaderVariables]) {
+      const value = given[kept];
+      if (value !== undefined) caller[kept] = value;
+    }
+    // The keychain has no entry for this folder, so the user's own login cannot be used.
+    if (hasKeychain) caller.CLAUDE_SECURESTORAGE_CONFIG_DIR = join(this.#home, '.claude');
+    if (login === 'oauth-token') caller.CLAUDE_CODE_OAUTH_TOKEN = madeUp.token;
+    else if (login !== 'store') caller.ANTHROPIC_API_KEY = madeUp.key;
+    return workerEnvironment({ caller, attemptId: mark, configDir, tmpDir, login: chooseLogin(caller) });
+  }
+
+  /** Ends all that is left and frees the port. The folder stays. */
+  async close(): Promise<void> {
+    const { processes } = this.world;
+    for (const claude of this.#started) claude.kill();
+    for (const left of processes.findMarked(attemptMark, this.#options.mark)) processes.signal(left, 'SIGKILL');
+    await Promise.all(this.#started.map(({ ended }) => ended));
+    await this.#api.stop();
+  }
+}
+
+export const taskFor = (name: string): string => `Follow the script ${name}.`;
+export const hookTextFor = (name: string): string => `state-of-${name}`;
+
+/** A check that cannot be made says nothing about the program. */
+export class SandboxError extends Error {}

@@ -1,0 +1,72 @@
+/**
+ * Promises: a claude that keeps its promises passes every check, with each kind of login; the real claude with one
+ * promise broken fails the check of that promise, before a prompt of a user is sent.
+ */
+import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { claudeBinary } from '../../support/claude/rig.ts';
+import { breakClaude, check, failedIn, newFolder, removeFolders, resultsOf } from '../../support/claude-check/rig.ts';
+
+setDefaultTimeout(180_000);
+afterEach(removeFolders);
+
+const broken = [
+  ['takes no key', 'login'],
+  ['loses the prompt', 'prompt'],
+  ['runs no hooks', 'hooks'],
+  ['ignores deny rules', 'deny'],
+  ['does not answer an interrupt', 'interrupt'],
+  ['leaves the command running', 'interrupt'],
+  ['counts cost anew', 'cost'],
+  ['ignores the cap', 'cap'],
+  ['loses the conversation', 'resume'],
+] as const;
+
+describe.skipIf(claudeBinary === undefined)('a check', () => {
+  test.each(['api-key', 'oauth-token', 'store'] as const)('the pinned claude passes, %s', async (login) => {
+    expect(failedIn(await resultsOf(claudeBinary ?? '', login))).toEqual([]);
+  });
+
+  test('the pinned claude passes through a program that changes nothing', async () => {
+    expect(failedIn(await resultsOf(breakClaude('nothing')))).toEqual([]);
+  });
+
+  test.each(broken)('names a claude that %s', async (what, id) => {
+    const results = await resultsOf(breakClaude(what));
+    expect(results.find((one) => one.id === id)).toMatchObject({ verdict: 'broken' });
+  });
+
+  test.each([
+    ['takes no token', 'oauth-token'],
+    ['reads no stored login', 'store'],
+  ] as const)('names a claude that %s', async (what, login) => {
+    const [result] = await resultsOf(breakClaude(what), login);
+    expect(result).toMatchObject({ id: 'login', verdict: 'broken' });
+  });
+});
+
+describe('a check that cannot be made', () => {
+  test('names the program that could not be started, and leaves nothing', async () => {
+    const message = expect.stringContaining('/nowhere/claude');
+    expect(await check('/nowhere/claude')).toMatchObject({ ok: false, failure: { reason: 'spawn-failed', message } });
+  });
+
+  test('names the folder that could not be written', async () => {
+    const file = join(newFolder(), 'file');
+    writeFileSync(file, '');
+    const checked = await check(process.execPath, { folder: join(file, 'check') });
+    expect(checked).toMatchObject({ ok: false, failure: { reason: 'write-failed' } });
+  });
+
+  test('starts nothing when it is stopped at once', async () => {
+    const checked = await check('/nowhere/claude', { stop: AbortSignal.abort() });
+    expect(checked).toMatchObject({ ok: false, failure: { message: 'The check was stopped.' } });
+  });
+
+  test('a program that is no claude fails the login check, and the others are unknown', async () => {
+    const [login, ...others] = await resultsOf('/bin/false');
+    expect(login).toMatchObject({ id: 'login', verdict: 'broken', detail: expect.stringContaining('exit code 1') });
+    expect(new Set(others.map(({ verdict }) => verdict))).toEqual(new Set(['unknown']));
+  });
+});

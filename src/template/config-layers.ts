@@ -1,12 +1,22 @@
 /** What a session gets, made of shared-config, config templates and its own settings, each part with its layer. */
+
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionConfig } from '../core/group.ts';
 import { findObjectFault } from '../store/json-places.ts';
 import { isObject, parseJson } from '../store/shape.ts';
-import { aboutFile, type ConfigFile } from './config-file.ts';
-import { type JsonObject, mcpFaults, settingsFaults } from './config-shape.ts';
-import { mergeSettings, type SettingsLayer } from './settings-merge.ts';
 import { textOf } from './text-file.ts';
+
+/** One file of a config template. */
+export interface ConfigFile {
+  /** Relative to the template's folder, with "/". `.mcp.json` is called `mcp.json`. */
+  readonly path: string;
+  readonly bytes: Uint8Array;
+  /** UTF-8 without a NUL: variables in it are filled in. */
+  readonly isText: boolean;
+}
+
+/** What describes the template itself. */
+export const aboutFile = 'config.yaml';
 
 export interface ConfigLayer {
   /** 'shared-config', 'config template X', 'session settings'. */
@@ -123,4 +133,177 @@ function mcpOf(layers: readonly SettingsLayer[]): Pick<ResolvedConfig, 'mcp' | '
     mcp: layers.length === 0 ? null : { mcpServers: pick(({ server }) => server) },
     mcpOrigins: pick(({ layer }) => layer),
   };
+}
+
+export interface SettingsLayer {
+  readonly layer: string;
+  readonly settings: JsonObject;
+}
+
+export interface MergedSettings {
+  readonly settings: JsonObject;
+  /** Dotted path of every value and of every entry of a joined list, such as `permissions.deny.0`, to its layer. */
+  readonly origins: Readonly<Record<string, string>>;
+}
+
+/** `settings` may be deep, but not deeper than a stack; templates are checked for that when they are loaded. */
+export function mergeSettings(layers: readonly SettingsLayer[]): MergedSettings {
+  const root = emptyBranch();
+  for (const { layer, settings } of layers) addObject(root, settings, layer, []);
+  withoutDenied(root);
+  const origins = new Map<string, string>();
+  const settings = plain(root, '', origins) as JsonObject;
+  return { settings, origins: Object.fromEntries(origins) };
+}
+
+/** A tree in which every leaf knows its layer. */
+type Node = Branch | Joined | Leaf;
+interface Branch {
+  readonly kind: 'branch';
+  readonly children: Map<string, Node>;
+}
+interface Joined {
+  readonly kind: 'joined';
+  entries: { readonly value: unknown; readonly layer: string }[];
+}
+interface Leaf {
+  readonly kind: 'leaf';
+  readonly value: unknown;
+  readonly layer: string;
+}
+
+function emptyBranch(): Branch {
+  return { kind: 'branch', children: new Map() };
+}
+
+function addObject({ children }: Branch, object: JsonObject, layer: string, path: readonly string[]): void {
+  for (const [key, value] of Object.entries(object)) {
+    // As a key of its own it means nothing, and as an assignment it would change the object itself.
+    if (key === '__proto__') continue;
+    const node = added(children.get(key), value, layer, [...path, key]);
+    if (node !== undefined) children.set(key, node);
+  }
+}
+
+/** What stands at `path` after this layer too. */
+function added(before: Node | undefined, value: unknown, layer: string, path: readonly string[]): Node | undefined {
+  if (isObject(value)) {
+    if (before?.kind === 'joined') return before;
+    const branch = before?.kind === 'branch' ? before : emptyBranch();
+    addObject(branch, value, layer, path);
+    return branch;
+  }
+  if (isJoined(path) && Array.isArray(value)) {
+    const joined: Joined = before?.kind === 'joined' ? before : { kind: 'joined', entries: [] };
+    const isHook = path[0] === 'hooks';
+    for (const entry of value) {
+      // Hooks run as often as they are listed; a rule says the same however often it is there.
+      if (isHook || !joined.entries.some((known) => isEqual(known.value, entry))) {
+        joined.entries.push({ value: entry, layer });
+      }
+    }
+    return joined;
+  }
+  return before !== undefined && forbids(before) ? before : { kind: 'leaf', value, layer };
+}
+
+/** Lists in which every layer's entries count. */
+function isJoined(path: readonly string[]): boolean {
+  const [first, second] = path;
+  if (path.length === 2 && first === 'hooks') return true;
+  if (path.length === 2 && first === 'permissions') {
+    if ((permissionLists as readonly string[]).includes(second as string)) return true;
+  }
+  return isDenyKey(path.at(-1) as string);
+}
+
+/** `deny`, `denyRead`, `deniedMcpServers`, `disabledMcpjsonServers`, `disallowedTools`: a list of what is forbidden. */
+function isDenyKey(key: string): boolean {
+  return /^(?:deny|denied|disabled|disallowed)(?:[A-Z]|$)/.test(key);
+}
+
+/** Whether taking this away would allow something. */
+function forbids(node: Node): boolean {
+  if (node.kind === 'leaf') return false;
+  if (node.kind === 'joined') return true;
+  return [...node.children.values()].some(forbids);
+}
+
+function isEqual(a: unknown, b: unknown): boolean {
+  return a === b || (typeof a === 'object' && typeof b === 'object' && JSON.stringify(a) === JSON.stringify(b));
+}
+
+/** A rule that any layer denies is neither allowed nor asked for. */
+function withoutDenied(root: Branch): void {
+  const permissions = root.children.get('permissions');
+  if (permissions?.kind !== 'branch') return;
+  const deny = permissions.children.get('deny');
+  if (deny?.kind !== 'joined') return;
+  const denied = new Set(deny.entries.map(({ value }) => value));
+  for (const kind of ['allow', 'ask']) {
+    const list = permissions.children.get(kind);
+    if (list?.kind === 'joined') list.entries = list.entries.filter(({ value }) => !denied.has(value));
+  }
+}
+
+/** The tree as plain data; the layers go into `origins`. */
+function plain(node: Node, path: string, origins: Map<string, string>): unknown {
+  const below = (key: string | number): string => (path === '' ? String(key) : `${path}.${key}`);
+  if (node.kind === 'leaf') {
+    origins.set(path, node.layer);
+    return node.value;
+  }
+  if (node.kind === 'joined') {
+    return node.entries.map(({ value, layer }, index) => {
+      origins.set(below(index), layer);
+      return value;
+    });
+  }
+  return Object.fromEntries([...node.children].map(([key, child]) => [key, plain(child, below(key), origins)]));
+}
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** The lists of `permissions` that are joined over the layers. */
+export const permissionLists = ['allow', 'deny', 'ask', 'additionalDirectories'] as const;
+
+/** Sentences without a full stop; empty when the settings can be merged. */
+export function settingsFaults({ permissions, hooks }: JsonObject): string[] {
+  const faults: string[] = [];
+  if (permissions !== undefined && !isObject(permissions)) faults.push('"permissions" is not an object');
+  if (isObject(permissions)) {
+    for (const kind of permissionLists) {
+      const rules = own(permissions, kind);
+      if (rules !== undefined && !isTexts(rules)) faults.push(`"permissions.${kind}" is not a list of texts`);
+    }
+  }
+  if (hooks !== undefined && !isObject(hooks)) faults.push('"hooks" is not an object');
+  if (isObject(hooks)) {
+    for (const [event, entries] of Object.entries(hooks)) {
+      const isList = Array.isArray(entries) && entries.every(isObject);
+      if (!isList) faults.push(`"hooks.${event}" is not a list of objects`);
+    }
+  }
+  return faults;
+}
+
+/** Sentences without a full stop; empty when it is a list of MCP servers by name. */
+export function mcpFaults(mcp: JsonObject): string[] {
+  const faults = Object.keys(mcp)
+    .filter((key) => key !== 'mcpServers')
+    .map((key) => `there is no place for ${JSON.stringify(key)} beside "mcpServers"`);
+  const servers = own(mcp, 'mcpServers');
+  if (!isObject(servers)) return [...faults, '"mcpServers" is not there, or is not an object of servers by name'];
+  for (const [name, server] of Object.entries(servers)) {
+    if (!isObject(server)) faults.push(`the MCP server ${JSON.stringify(name)} is not an object`);
+  }
+  return faults;
+}
+
+function own(object: JsonObject, key: string): unknown {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string');
 }

@@ -2,20 +2,19 @@
  * Config templates: folders with what a session finds in its config dir. They are read whole and checked, because a
  * frozen copy, links and all, must never hold more than what its author put there.
  */
-import { join } from 'node:path';
+
+import { basename, join } from 'node:path';
 import type { z } from 'zod';
 import { findObjectFault } from '../store/json-places.ts';
 import { schema } from '../store/schema.ts';
 import { type Checked, checkYaml, type Problem, readYaml } from '../store/yaml-text.ts';
 import type { World } from '../system/world.ts';
-import { aboutFile, type ConfigFile } from './config-file.ts';
-import { type ConfigFiles, readConfigFiles } from './config-files.ts';
-import { type JsonObject, mcpFaults, settingsFaults } from './config-shape.ts';
+import { aboutFile, type ConfigFile, type JsonObject, mcpFaults, settingsFaults } from './config-layers.ts';
 import { type RenderedJson, renderJson } from './json-template.ts';
 import { isTemplateName } from './places.ts';
-import { isProgramName, undeclaredMessage } from './prompt-template.ts';
+import { implicitVariables, undeclared } from './prompt-template.ts';
 import { type Lookup, parsePieces, problemIn, render, type Template } from './render.ts';
-import { textOf } from './text-file.ts';
+import { readBytesFile, sizeText, systemCode, textOf } from './text-file.ts';
 import { type VariableSpec, variableList } from './variables.ts';
 
 export interface ConfigTemplate {
@@ -47,13 +46,15 @@ type About = z.output<ReturnType<typeof about>>;
 export function loadConfigTemplate(world: World, folder: string): Checked<ConfigTemplate> {
   const read = readFolder(world, folder);
   if (!read.ok) return read;
-  const { name, files, description = '', variables: declared } = read.value;
+  const { files, description = '', variables: declared } = read.value;
+  const name = basename(folder);
   if (files.length === 0) {
     return { ok: false, problems: [wholeFile(join(folder, ''), 'the config template is empty')] };
   }
-  const variables = declared ?? implicitVariables(files, folder);
+  const templates = templatesOf(files, folder).map(({ template }) => template);
+  const variables = declared ?? implicitVariables(templates);
   const problems = [
-    ...undeclared(files, folder, variables),
+    ...templates.flatMap((template) => undeclared(template, variables)),
     ...faultsOfJson(files, folder, (template) => withExamples(template, variables)),
   ];
   if (problems.length > 0) return { ok: false, problems };
@@ -72,16 +73,86 @@ export function loadSharedConfig(world: World, folder: string): Checked<readonly
   return problems.length > 0 ? { ok: false, problems } : { ok: true, value: files };
 }
 
+const fileBytesMax = 1024 ** 2;
+const wholeBytesMax = 8 * 1024 ** 2;
+/** Files, folders and whatever else lies in the folder. */
+const entriesMax = 500;
+
+const topFiles: ReadonlySet<string> = new Set(['CLAUDE.md', 'settings.json', 'mcp.json', '.mcp.json', aboutFile]);
+const topFolders: ReadonlySet<string> = new Set(['commands', 'skills', 'agents', 'rules']);
+/** What file managers and git leave in folders. */
+const litter = /^(?:\.DS_Store|Thumbs\.db|desktop\.ini|\.gitkeep|\.gitignore|\.gitattributes)$/i;
+const readme = /^README(?:\.\w+)?$/i;
+const allowed =
+  'a config template holds CLAUDE.md, settings.json, mcp.json, commands, skills, agents, rules, config.yaml';
+
+/** Reads the folder's files by path; every problem at once. The folder itself may be a link, nothing in it may. */
+function readConfigFiles(world: World, folder: string): Checked<ConfigFile[]> {
+  const { files: disk } = world;
+  const files: ConfigFile[] = [];
+  const problems: Problem[] = [];
+  const report = (path: string, message: string) => problems.push(wholeFile(join(folder, path), message));
+  let entries = 0;
+  let bytes = 0;
+  const isFull = () => entries > entriesMax || bytes > wholeBytesMax;
+  const takeFile = (path: string): void => {
+    const read = readBytesFile(world, join(folder, path), fileBytesMax);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
+    if (/[\\\u0000-\u001f\u007f]/.test(path)) report(path, 'has a name with a backslash or a control character');
+    else if (!read.ok) report(path, read.trouble);
+    else {
+      bytes += read.bytes.length;
+      const text = textOf(read.bytes);
+      const isText = text !== null && !text.includes('\0');
+      files.push({ path: path === '.mcp.json' ? 'mcp.json' : path, bytes: read.bytes, isText });
+    }
+  };
+  const take = (path: string, wanted?: 'file' | 'folder'): void => {
+    entries += 1;
+    if (isFull()) return;
+    const kind = disk.entryKind(join(folder, path));
+    if (kind === null) report(path, 'cannot be read: it vanished, or its name is not UTF-8');
+    else if (kind === 'link') report(path, 'is a symbolic link; put a copy of what it leads to in its place');
+    else if (kind === 'other') report(path, 'is neither a file nor a folder');
+    else if (wanted !== undefined && kind !== wanted) report(path, `is a ${kind}, it has to be a ${wanted}`);
+    else if (kind === 'file') takeFile(path);
+    else for (const name of disk.list(join(folder, path))) if (!litter.test(name)) take(`${path}/${name}`);
+  };
+  try {
+    const info = folder.includes('\0') ? null : disk.info(folder);
+    if (info?.kind !== 'folder') report('', info === null ? 'does not exist' : 'is not a folder');
+    const names = info?.kind === 'folder' ? disk.list(folder).filter((name) => !litter.test(name)) : [];
+    for (const name of names) {
+      if (isFull()) break;
+      if (topFolders.has(name) || topFiles.has(name)) take(name, topFolders.has(name) ? 'folder' : 'file');
+      else if (!readme.test(name)) {
+        entries += 1;
+        report(name, `does not belong here; ${allowed}`);
+      }
+    }
+    if (names.includes('mcp.json') && names.includes('.mcp.json')) {
+      report('.mcp.json', 'stands beside mcp.json, which means the same; keep one of them');
+    }
+  } catch (error) {
+    report('', `cannot be read (${systemCode(error)})`);
+  }
+  if (entries > entriesMax) report('', `has more than ${entriesMax} files and folders`);
+  if (bytes > wholeBytesMax) report('', `all files together are larger than ${sizeText(wholeBytesMax)}`);
+  if (problems.length > 0) return { ok: false, problems };
+  return { ok: true, value: files.sort((a, b) => (a.path < b.path ? -1 : 1)) };
+}
+
 /** Whatever can be said of the files before anybody looks for variables in them. */
-function readFolder(world: World, folder: string): Checked<ConfigFiles & About> {
+function readFolder(world: World, folder: string): Checked<About & { readonly files: readonly ConfigFile[] }> {
   const read = readConfigFiles(world, folder);
   if (!read.ok) return read;
-  const problems: Problem[] = read.value.files
+  const files = read.value;
+  const problems: Problem[] = files
     .filter(({ path, isText }) => !isText && allText.has(path))
     .map(({ path }) => wholeFile(join(folder, path), 'is not text in UTF-8'));
   if (problems.length > 0) return { ok: false, problems };
-  const described = readAbout(read.value.files, folder);
-  return described.ok ? { ok: true, value: { ...described.value, ...read.value } } : described;
+  const described = readAbout(files, folder);
+  return described.ok ? { ok: true, value: { ...described.value, files } } : described;
 }
 
 function wholeFile(file: string, message: string): Problem {
@@ -102,29 +173,6 @@ function templatesOf(files: readonly ConfigFile[], folder: string): { path: stri
   return files
     .filter(({ path, isText }) => isText && path !== aboutFile)
     .map(({ path, bytes }) => ({ path, template: { text: textOf(bytes) ?? '', file: join(folder, path) } }));
-}
-
-function placesIn(template: Template): { readonly name: string; readonly offset: number }[] {
-  return parsePieces(template.text).flatMap((piece) =>
-    piece.kind === 'variable' && !isProgramName(piece.name) ? [piece] : [],
-  );
-}
-
-/** Without a list of variables every name that is used must be given. */
-function implicitVariables(files: readonly ConfigFile[], folder: string): VariableSpec[] {
-  const names = templatesOf(files, folder).flatMap(({ template }) => placesIn(template).map(({ name }) => name));
-  return [...new Set(names)]
-    .filter((name) => /^[\w-]+$/.test(name))
-    .map((name) => ({ name, required: true, mayBeBlank: true as const, type: 'string' as const }));
-}
-
-function undeclared(files: readonly ConfigFile[], folder: string, variables: readonly VariableSpec[]): Problem[] {
-  const names = variables.map(({ name }) => name);
-  return templatesOf(files, folder).flatMap(({ template }) =>
-    placesIn(template)
-      .filter(({ name }) => !names.includes(name))
-      .map(({ name, offset }) => problemIn(template, offset, undeclaredMessage(name, names))),
-  );
 }
 
 function faultsOfJson(

@@ -51,7 +51,7 @@ export function parsePromptTemplate(text: string, path: string): Checked<PromptT
   const head: Checked<FrontMatter> = front === null ? { ok: true, value: {} } : readFrontMatter(front, path);
   if (!head.ok) return head;
   const declared = head.value.variables ?? [];
-  const variables = front === null ? implicitVariables(body) : declared;
+  const variables = front === null ? implicitVariables([body]) : declared;
   const problems = undeclared(body, variables);
   if (body.text === '') problems.push(problemIn(body, 0, 'the template has no text'));
   if (problems.length > 0) return { ok: false, problems };
@@ -100,23 +100,23 @@ function bodyOf(whole: string, start: number, file: string): Template {
   return { text: whole.slice(start + blank).trimEnd(), file, startsAt: { line, column: 1 } };
 }
 
-/** Without a front matter every name that is used must be given. */
-function implicitVariables(body: Template): VariableSpec[] {
-  const names = new Set(placesOf(body).map(({ name }) => name));
+/** Without a list of variables every name that is used must be given. */
+export function implicitVariables(templates: readonly Template[]): VariableSpec[] {
+  const names = new Set(templates.flatMap(placesOf).map(({ name }) => name));
   return [...names]
     .filter((name) => /^[\w-]+$/.test(name))
     .map((name) => ({ name, required: true, mayBeBlank: true as const, type: 'string' as const }));
 }
 
-function undeclared(body: Template, variables: readonly VariableSpec[]): Problem[] {
+/** Names in the template that `variables` does not declare, each as a problem. */
+export function undeclared(template: Template, variables: readonly VariableSpec[]): Problem[] {
   const names = variables.map(({ name }) => name);
-  return placesOf(body)
+  return placesOf(template)
     .filter(({ name }) => !names.includes(name))
-    .map(({ name, offset }) => problemIn(body, offset, undeclaredMessage(name, names)));
+    .map(({ name, offset }) => problemIn(template, offset, undeclaredMessage(name, names)));
 }
 
-/** What to say of a name that is used but not declared; no full stop. */
-export function undeclaredMessage(name: string, names: readonly string[]): string {
+function undeclaredMessage(name: string, names: readonly string[]): string {
   const near = nearest(name, names);
   const next =
     near === undefined

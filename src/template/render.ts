@@ -2,6 +2,8 @@
  * `{{name}}` in texts, replaced in one pass: what is filled in is never looked at again. Anything else between braces,
  * such as `${{ github.x }}`, `{{#if}}` or `{% %}`, is text. `\{{name}}` stays as `{{name}}`.
  */
+
+import { basename } from 'node:path';
 import type { Problem } from '../store/yaml-text.ts';
 import { nearest } from './nearest.ts';
 
@@ -149,4 +151,24 @@ export function problemIn({ text, file, startsAt }: Template, offset: number, me
 function unknown(name: string, known: readonly string[]): string {
   const near = nearest(name, known);
   return `there is no variable "${name}"${near === undefined ? '' : `; did you mean "${near}"?`}`;
+}
+
+export interface Surroundings {
+  readonly projectPath: string;
+  readonly session: string;
+  readonly group: { readonly name: string; readonly slug: string };
+}
+
+export const surroundingNames = ['project.path', 'project.name', 'session.name', 'group.name', 'group.slug'] as const;
+
+/** Answers the names of `surroundingNames`. */
+export function lookupSurroundings({ projectPath, session, group }: Surroundings): Lookup {
+  const values: Readonly<Record<(typeof surroundingNames)[number], string>> = {
+    'project.path': projectPath,
+    'project.name': basename(projectPath),
+    'session.name': session,
+    'group.name': group.name,
+    'group.slug': group.slug,
+  };
+  return (name) => (Object.hasOwn(values, name) ? values[name as keyof typeof values] : undefined);
 }

@@ -19,13 +19,12 @@ import type { SessionDraft, WorkflowDraft } from './workflow/draft.ts';
 import { expandSessions } from './workflow/expand.ts';
 import { dependenciesMax, wire } from './workflow/graph.ts';
 import { newMatrixContext } from './workflow/matrix.ts';
-import { meaningsIn } from './workflow/names.ts';
 import { harmless, Problems } from './workflow/problems.ts';
-import { ProjectShelf } from './workflow/project-shelf.ts';
+import { ProjectShelf } from './workflow/project-file.ts';
 import type { GroupSpec, WorkflowFile } from './workflow/schema.ts';
 import { draftSession } from './workflow/session.ts';
 import { Shelf } from './workflow/shelf.ts';
-import { fillYamlText, oneLine } from './workflow/text.ts';
+import { fillYamlText, meaningsIn, oneLine } from './workflow/text.ts';
 import { type SessionContext, taken } from './workflow/view.ts';
 
 /** Of a file that is not YAML at all. */

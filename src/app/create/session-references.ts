@@ -7,7 +7,8 @@ import { sessionLabel, sessionNumber } from '../../core/id.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nearest } from '../../template/nearest.ts';
 import type { LaterPlace } from '../../template/render.ts';
-import { type Hint, parseAccess } from '../../template/workflow/session-references.ts';
+import { parseAccess } from '../../template/workflow/session-references.ts';
+import type { Hint } from '../../template/workflow/text.ts';
 import { noBranchFault } from '../../template/workflow/work-settings.ts';
 
 /**

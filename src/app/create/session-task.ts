@@ -8,7 +8,6 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupDefinition, SessionDefinition } from '../../core/group.ts';
 import { problemsFailure } from '../../store/yaml-text.ts';
 import type { ConfigTemplate } from '../../template/config-template.ts';
-import { lookupSurroundings, surroundingNames } from '../../template/known-names.ts';
 import { nearest } from '../../template/nearest.ts';
 import { type PromptTemplate, renderPrompt } from '../../template/prompt-template.ts';
 import {
@@ -16,9 +15,11 @@ import {
   insertText,
   type LaterPlace,
   type Lookup,
+  lookupSurroundings,
   parsePieces,
   type Rendered,
   render,
+  surroundingNames,
 } from '../../template/render.ts';
 import { parseGiven, resolveVariables, type VariableSpec } from '../../template/variables.ts';
 import type { Place } from '../place.ts';

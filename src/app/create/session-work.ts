@@ -1,12 +1,12 @@
 /** Where a session works and how its work is checked: what is asked for, and what the project's own file says. */
+
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionDefinition } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
 import { findRepository } from '../../git/git.ts';
 import { problemsFailure } from '../../store/yaml-text.ts';
 import type { World } from '../../system/world.ts';
-import { type ProjectFile, projectFileFor } from '../../template/workflow/project-file.ts';
-import type { ProjectCommand } from '../../template/workflow/project-shelf.ts';
+import { type ProjectCommand, type ProjectFile, projectFileFor } from '../../template/workflow/project-file.ts';
 import { type GivenWork, type WorkSettings, workFaults, workSettings } from '../../template/workflow/work-settings.ts';
 import { briefPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';

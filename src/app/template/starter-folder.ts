@@ -1,9 +1,9 @@
 /** Makes a folder of templates to begin with. */
+
 import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { World } from '../../system/world.ts';
-import { starterFiles } from '../../template/starter.ts';
 import { briefPath, tryPath } from '../path-argument.ts';
 
 /**
@@ -58,3 +58,91 @@ function foldersOf(folder: string, path: string): string[] {
   const parts = path.split('/').slice(0, -1);
   return parts.map((_, index) => join(folder, ...parts.slice(0, index + 1)));
 }
+
+const prompt = `---
+name: explain
+description: Explain a part of the project to a newcomer
+# Every {{name}} below has to stand in this list.
+variables:
+  - name: topic
+    required: true
+    description: What is to be explained
+  - name: audience
+    type: enum                  # string, number, boolean, enum, name, path or file (its contents)
+    values: [newcomer, reviewer]
+    default: newcomer
+---
+
+Explain {{topic}} in the project {{project.name}} to a {{audience}}.
+
+Read the code first, and name the files and functions that matter. Change nothing.
+End with the three things that would surprise the reader most.
+`;
+
+const about = `# What the template is for, and the variables of all its files.
+description: Careful work with a short list of allowed commands
+variables:
+  - name: test_command
+    default: npm test
+    description: Runs the tests of the project
+`;
+
+const claudeMd = `# How to work here
+
+- Make the smallest change that does the task.
+- Run \`{{test_command}}\` before you say that you are done, and say what it printed.
+- Never read or print secrets.
+`;
+
+const settings = `{
+  "permissions": {
+    "allow": ["Read", "Edit", "Bash({{test_command}})"],
+    "deny": ["Read(./.env)", "Read(./.env.*)"]
+  }
+}
+`;
+
+const command = `---
+description: Check the work before it is handed over
+---
+
+Run \`{{test_command}}\`. Then read your own diff once as a strict reviewer and correct what you find.
+`;
+
+const workflow = `# Try it:  claude-code-agent run two-steps --var topic="the build" --dry-run
+version: 1
+description: Explain something, then write it down
+vars:
+  topic: { required: true }
+group:
+  maxBudgetUsd: 5
+sessions:
+  explain:
+    project: .
+    template: explain
+    vars: { topic: "{{topic}}" }
+    permissionMode: plan
+  write-down:
+    project: .
+    dependsOn: explain
+    configTemplate: careful
+    prompt: |
+      Write what follows into docs/, as short as it can be without losing anything:
+
+      {{sessions.explain.result}}
+`;
+
+export interface StarterFile {
+  /** Relative, with "/". */
+  readonly path: string;
+  readonly text: string;
+}
+
+export const starterFiles: readonly StarterFile[] = [
+  { path: 'prompts/explain.md', text: prompt },
+  { path: 'configs/careful/config.yaml', text: about },
+  { path: 'configs/careful/CLAUDE.md', text: claudeMd },
+  { path: 'configs/careful/settings.json', text: settings },
+  { path: 'configs/careful/commands/check.md', text: command },
+  { path: 'workflows/two-steps.yaml', text: workflow },
+];

@@ -1,9 +1,9 @@
 /** The form of a workflow file: plain data of version 1 with known keys. What the values mean is checked later. */
-
+import Ajv from 'ajv';
+import { errorText } from '../../core/failure.ts';
 import { quoted } from '../../core/id.ts';
 import { sessionNamePattern, sessionNameRule } from '../../core/values.ts';
 import { type Checked, checkYaml, type YamlPath, type YamlText } from '../../store/yaml-text.ts';
-import { outputSchemaFault } from '../output-schema.ts';
 import { onlyKnown, type Problems } from './problems.ts';
 import { knownKeys, matrixKeyPattern, takenMatrixKeys, type WorkflowFile, workflowSchema } from './schema.ts';
 
@@ -164,5 +164,28 @@ function checkPlainValues({ sessions }: WorkflowFile, file: Data, problems: Prob
       if (name === 'projects' || !Array.isArray(values)) continue;
       for (const [index, value] of values.entries()) problems.checkPlain([...path, 'matrix', name, index], value);
     }
+  }
+}
+
+const ajv = new Ajv({ logger: false });
+
+/** What claude could not do with the schema, without a full stop; null when it takes it. */
+export function outputSchemaFault(schema: Readonly<Record<string, unknown>>): string | null {
+  const { $schema } = schema;
+  if (typeof $schema === 'string' && !/^https?:\/\/json-schema\.org\/draft-07\/schema#?$/.test($schema)) {
+    return 'it must be of draft 7; leave out "$schema"';
+  }
+  // Ajv keeps what it compiled, under its own identity and under its $id.
+  const own = { ...schema };
+  try {
+    ajv.compile(own);
+    return null;
+  } catch (error) {
+    const said = errorText(error).replace(/^schema is invalid: /, '');
+    const format = /^unknown format "(.+)" ignored/.exec(said)?.[1];
+    if (format === undefined) return said.replace(/^strict mode: /, '');
+    return `claude knows no formats; leave out "format: ${format}", or say it in a description`;
+  } finally {
+    ajv.removeSchema(own);
   }
 }

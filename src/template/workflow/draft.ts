@@ -1,7 +1,8 @@
 /** A workflow as it was understood: what becomes a group once its sessions have ids. */
+
 import type { GroupConfig, PromptReference, SessionDefinition, WorkflowRef } from '../../core/group.ts';
 import type { ConfigTemplate } from '../config-template.ts';
-import type { ProjectCommand } from './project-shelf.ts';
+import type { ProjectCommand } from './project-file.ts';
 
 /** A place in a draft's prompt that other sessions of the workflow fill; like PromptReference, by key. */
 export interface DraftReference extends Omit<PromptReference, 'sessionIds'> {

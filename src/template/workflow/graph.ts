@@ -33,8 +33,13 @@ export function wire(families: Families, problems: Problems): Wiring | undefined
   }
   const order = orderOf(instances, dependsOn, problems);
   if (order === undefined) return undefined;
-  const ancestors = ancestorsOf(order, dependsOn);
-  return { order, dependsOn, isAncestor: (from, to) => ancestors(from, to) };
+  const known = new Map<Instance, ReadonlySet<Instance>>();
+  const isAncestor = (from: Instance, to: Instance): boolean => {
+    const ancestors = known.get(to) ?? ancestorsOf(to, dependsOn);
+    known.set(to, ancestors);
+    return ancestors.has(from);
+  };
+  return { order, dependsOn, isAncestor };
 }
 
 function dependenciesOf(instance: Instance, families: Families, problems: Problems): Set<Instance> {
@@ -82,24 +87,14 @@ function orderOf(
   return undefined;
 }
 
-/** One bit for each pair of sessions: ten thousand of them take 12 MB and no time. */
-function ancestorsOf(order: readonly Instance[], dependsOn: Edges): (from: Instance, to: Instance) => boolean {
-  const position = new Map(order.map((instance, index) => [instance, index]));
-  const width = Math.ceil(order.length / 32);
-  const bits = new Uint32Array(width * order.length);
-  for (const [index, instance] of order.entries()) {
-    const row = bits.subarray(index * width, (index + 1) * width);
-    for (const dependency of dependsOn.get(instance) ?? []) {
-      const at = position.get(dependency) as number;
-      row[at >>> 5] = (row[at >>> 5] as number) | (1 << (at & 31));
-      for (let word = 0; word <= at >>> 5; word += 1) {
-        row[word] = (row[word] as number) | (bits[at * width + word] as number);
-      }
+function ancestorsOf(instance: Instance, dependsOn: Edges): ReadonlySet<Instance> {
+  const found = new Set<Instance>();
+  const open = [instance];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    for (const dependency of dependsOn.get(next) ?? []) {
+      if (!found.has(dependency)) open.push(dependency);
+      found.add(dependency);
     }
   }
-  return (from, to) => {
-    const at = position.get(from) as number;
-    const word = bits[(position.get(to) as number) * width + (at >>> 5)] as number;
-    return (word & (1 << (at & 31))) !== 0;
-  };
+  return found;
 }

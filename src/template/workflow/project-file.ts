@@ -2,6 +2,7 @@
  * `.claude-code-agent/project.yaml`: what a project says about sessions that work in it. It is read when a session is
  * added and never again, so that nobody who writes to the project later decides what is run.
  */
+
 import { join } from 'node:path';
 import type { z } from 'zod';
 import { isolationModes } from '../../core/group.ts';
@@ -13,8 +14,7 @@ import { upToRepository } from '../places.ts';
 import { readTextFile, systemCode } from '../text-file.ts';
 import { shellCommand } from './command-text.ts';
 import { onlyKnown, Problems } from './problems.ts';
-import type { GivenWork } from './work-settings.ts';
-import { command, duration } from './work-values.ts';
+import { command, duration, type GivenWork, type Repository } from './work-settings.ts';
 
 const projectFileName = join('.claude-code-agent', 'project.yaml');
 
@@ -104,4 +104,53 @@ function millis(text: string | undefined): number | undefined {
 
 function wholeFile(file: string, message: string): Problem {
   return { file, line: 1, column: 1, message };
+}
+
+/** A command that a project's own file brings. */
+export interface ProjectCommand {
+  /** Absolute path of the file. */
+  readonly file: string;
+  readonly key: 'accept' | 'setup';
+  readonly command: string;
+}
+
+/** What the projects' folders say about themselves, each looked up once. */
+export class ProjectShelf {
+  readonly #world: World;
+  readonly #repositoryOf: ((folder: string) => string | null) | undefined;
+  readonly #files = new Map<string, Checked<ProjectFile | null>>();
+  readonly #repositories = new Map<string, string | null>();
+  readonly #commands = new Map<string, ProjectCommand>();
+
+  /** Without `repositoryOf` nothing is looked up. */
+  constructor(world: World, repositoryOf: ((folder: string) => string | null) | undefined) {
+    this.#world = world;
+    this.#repositoryOf = repositoryOf;
+  }
+
+  repositoryOf(folder: string): Repository {
+    if (this.#repositoryOf === undefined) return undefined;
+    const known = this.#repositories.get(folder);
+    if (known !== undefined) return known;
+    const found = this.#repositoryOf(folder);
+    this.#repositories.set(folder, found);
+    return found;
+  }
+
+  fileFor(folder: string): Checked<ProjectFile | null> {
+    if (this.#repositoryOf === undefined) return { ok: true, value: null };
+    const file = this.#files.get(folder) ?? projectFileFor(this.#world, folder);
+    this.#files.set(folder, file);
+    return file;
+  }
+
+  /** Remembers that a session is going to run it. */
+  use(command: ProjectCommand): void {
+    this.#commands.set(JSON.stringify([command.file, command.key]), command);
+  }
+
+  /** Those that sessions are going to run. */
+  get commands(): readonly ProjectCommand[] {
+    return [...this.#commands.values()];
+  }
 }

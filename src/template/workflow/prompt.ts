@@ -1,13 +1,13 @@
 /** The task of one session: its own words, its template, and the places that the results of others fill later. */
+
 import { quoted } from '../../core/id.ts';
 import { promptBytesMax } from '../../core/values.ts';
 import { type FilledText, insertText, parsePieces } from '../render.ts';
 import type { VariableSpec } from '../variables.ts';
 import type { DraftReference } from './draft.ts';
 import type { Instance } from './expand.ts';
-import { meaningsIn, type Scope } from './names.ts';
 import { parseReference, select, type Target, type Wanted } from './session-references.ts';
-import { fillTemplate, fillYamlText, type OpenPlace } from './text.ts';
+import { fillTemplate, fillYamlText, meaningsIn, type OpenPlace, type Scope } from './text.ts';
 import { type SessionContext, type SessionView, taken, valuesFor } from './view.ts';
 import { noBranchFault } from './work-settings.ts';
 

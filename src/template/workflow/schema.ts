@@ -35,7 +35,7 @@ import {
 } from '../../core/values.ts';
 import { zod } from '../../store/schema.ts';
 import { variableMap } from '../variables.ts';
-import { command as aCommand, duration as aDuration } from './work-values.ts';
+import { command as aCommand, duration as aDuration } from './work-settings.ts';
 
 const z = zod();
 

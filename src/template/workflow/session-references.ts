@@ -6,8 +6,7 @@ import type { PromptReference } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
 import type { Families, Family, Instance } from './expand.ts';
 import type { MatrixValue } from './matrix.ts';
-
-export type Hint = (word: string, known: Iterable<string>) => string;
+import type { Hint } from './text.ts';
 
 /** Who is meant, as it was written. */
 export interface Target {
@@ -150,7 +149,7 @@ function selectByParts(family: Family, parts: readonly string[], from: Instance,
   let left: readonly Instance[] = family.instances;
   for (const [index, part] of parts.entries()) {
     if (part === '*') continue;
-    let fitting = labelledIn(family, index).get(part) ?? [];
+    let fitting = labelledIn(family, index, part);
     if (part.startsWith('matrix.')) {
       const matrixKey = part.slice('matrix.'.length);
       const wanted = ownValue(from, matrixKey, hint);
@@ -214,49 +213,19 @@ function isOpenIn(family: Family, matrixKey: string): boolean {
   return family.dimensions.some(({ key, isOpen }) => isOpen && key === dimensionKey(matrixKey));
 }
 
-/** The sessions by their labels or texts: with thousands on both sides each must be found at once. */
-interface Index {
-  readonly labels: readonly ReadonlyMap<string, readonly Instance[]>[];
-  readonly texts: readonly ReadonlyMap<string, readonly Instance[]>[];
-  readonly names: readonly ReadonlyMap<string, readonly Instance[]>[];
+function labelledIn(family: Family, dimension: number, label: string): readonly Instance[] {
+  return family.instances.filter(({ values }) => values[dimension]?.labels.includes(label));
 }
 
-const indexes = new WeakMap<Family, Index>();
-
-function indexOf(family: Family): Index {
-  const known = indexes.get(family);
-  if (known !== undefined) return known;
-  const byWords = (wordsOf: (value: MatrixValue) => readonly string[]) =>
-    family.dimensions.map((_dimension, at) => {
-      const found = new Map<string, Instance[]>();
-      for (const instance of family.instances) {
-        for (const word of wordsOf(instance.values[at] as MatrixValue)) {
-          const list = found.get(word);
-          if (list === undefined) found.set(word, [instance]);
-          else list.push(instance);
-        }
-      }
-      return found;
-    });
-  const index: Index = {
-    labels: byWords(({ labels }) => labels),
-    texts: byWords(({ text }) => [text]),
-    names: byWords(({ name }) => (name === undefined ? [] : [name])),
-  };
-  indexes.set(family, index);
-  return index;
-}
-
-function labelledIn(family: Family, dimension: number): ReadonlyMap<string, readonly Instance[]> {
-  return indexOf(family).labels[dimension] ?? new Map();
-}
-
-/** Those that go by the label in any dimension. */
+/** Instances that have the label in any dimension. */
 function labelled(family: Family, label: string): readonly Instance[] {
-  return [...new Set(indexOf(family).labels.flatMap((found) => found.get(label) ?? []))];
+  return family.instances.filter(({ values }) => values.some(({ labels }) => labels.includes(label)));
 }
 
 function same(family: Family, dimension: number, matrixKey: string, value: MatrixValue): readonly Instance[] {
-  const { texts, names } = indexOf(family);
-  return (matrixKey === 'name' ? names : texts)[dimension]?.get(textOf(value, matrixKey)) ?? [];
+  const wanted = textOf(value, matrixKey);
+  return family.instances.filter(({ values }) => {
+    const own = values[dimension];
+    return own !== undefined && (matrixKey === 'name' ? own.name === wanted : own.text === wanted);
+  });
 }

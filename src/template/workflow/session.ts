@@ -9,15 +9,14 @@ import { quoted } from '../../core/id.ts';
 import { durationMs, hasControl, permissionRules } from '../../core/values.ts';
 import { configTemplateLayer, resolveConfig } from '../config-layers.ts';
 import { type ConfigTemplate, renderConfigTemplate } from '../config-template.ts';
-import { lookupSurroundings } from '../known-names.ts';
+import { lookupSurroundings } from '../render.ts';
 import type { VariableSpec } from '../variables.ts';
 import type { SessionDraft } from './draft.ts';
 import { type Instance, matrixTexts } from './expand.ts';
 import { realFolder, resolvePath } from './matrix.ts';
-import { meaningsIn, type Scope } from './names.ts';
 import { draftReferences, taskOf } from './prompt.ts';
 import type { GroupSpec, SessionSpec } from './schema.ts';
-import { fillTemplate, fillYamlText, oneLine } from './text.ts';
+import { fillTemplate, fillYamlText, meaningsIn, oneLine, type Scope } from './text.ts';
 import { type SessionContext, type SessionView, taken, valuesFor } from './view.ts';
 import { workOf } from './work.ts';
 

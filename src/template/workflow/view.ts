@@ -1,4 +1,5 @@
 /** What is known while one session of a workflow is filled in, and the values that its templates get. */
+
 import type { IsolationMode } from '../../core/group.ts';
 import type { YamlPath } from '../../store/yaml-text.ts';
 import type { World } from '../../system/world.ts';
@@ -6,11 +7,11 @@ import type { ConfigTemplate } from '../config-template.ts';
 import { resolveVariables, type VariableSpec } from '../variables.ts';
 import type { Families, Instance } from './expand.ts';
 import type { Wiring } from './graph.ts';
-import type { Scope } from './names.ts';
 import type { Problems } from './problems.ts';
-import type { ProjectShelf } from './project-shelf.ts';
+import type { ProjectShelf } from './project-file.ts';
 import type { GroupSpec, SessionSpec } from './schema.ts';
 import type { Shelf, Taken } from './shelf.ts';
+import type { Scope } from './text.ts';
 
 /** What all sessions of a workflow share. */
 export interface SessionContext {

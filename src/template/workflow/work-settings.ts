@@ -2,9 +2,12 @@
  * Where a session works and how its work is checked: what the session, its group and its project say about it, and
  * what comes of that. Whoever is nearer to the session counts.
  */
+
 import { defined } from '../../core/defined.ts';
 import type { IsolationMode, SessionDefinition } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
+import { durationMs, durationPattern, durationRule } from '../../core/values.ts';
+import { schema } from '../../store/schema.ts';
 
 /** What somebody said. An absent key says nothing. */
 export interface GivenWork {
@@ -93,3 +96,15 @@ export function noBranchFault(session: string, isolate: IsolationMode | undefine
   const why = 'works in the project folder itself (isolate: none)';
   return `${quoted(session)} ${why}, so it has no branch and no diff of its own; use .result`;
 }
+
+export const duration = schema((z) =>
+  z
+    .string(durationRule)
+    .regex(durationPattern, durationRule)
+    .refine((text) => durationMs(text) !== null, durationRule),
+);
+
+/** What it may be is checked where its variable is known. */
+export const command = schema((z) =>
+  z.union([z.string(), z.literal(false)], 'expected a shell command, or false for none'),
+);

@@ -1,10 +1,11 @@
 /** Where one session of a workflow works and how its work is checked. */
+
 import { durationMs } from '../../core/values.ts';
 import type { YamlPath } from '../../store/yaml-text.ts';
 import { checkedCommand, shellCommand, wholeVariable } from './command-text.ts';
-import { meaningsIn, type Scope } from './names.ts';
 import type { ProjectFile } from './project-file.ts';
 import type { SessionSpec } from './schema.ts';
+import { meaningsIn, type Scope } from './text.ts';
 import type { SessionContext, SessionView } from './view.ts';
 import { type GivenWork, type WorkSettings, workFaults, workSettings } from './work-settings.ts';
 

@@ -2,6 +2,7 @@
  * What a session's config dir is made of: shared-config of the group, the group's and the session's config templates,
  * the session's own settings. Reads the frozen copies, so a template that changed meanwhile changes nothing.
  */
+
 import { join } from 'node:path';
 import { checkSettings } from '../../claude/launch/project-settings.ts';
 import { configSettings, readBackCheck } from '../../claude/launch/settings.ts';
@@ -26,7 +27,7 @@ import {
   sharedConfigLayer,
 } from '../../template/config-layers.ts';
 import type { ConfigTemplate } from '../../template/config-template.ts';
-import { lookupSurroundings } from '../../template/known-names.ts';
+import { lookupSurroundings } from '../../template/render.ts';
 
 /** Loaded by the first session that has a template: most have none, and every start of a run would wait for it. */
 function configTemplates(): typeof import('../../template/config-template.ts') {

@@ -5,9 +5,8 @@
 import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { forgetEnded, inheritOrphans } from '../src/system/libc.ts';
-import { createProcTable } from '../src/system/processes/proc-system.ts';
-import { collectDescendants } from '../src/system/processes/process-tree.ts';
+import { becomeSubreaper, waitForEnded } from '../src/system/libc.ts';
+import { collectDescendants, createProcTable } from '../src/system/processes/proc-table.ts';
 import { dist, memoryFolder, ownPrefix } from './support/places.ts';
 
 const lookMs = 20;
@@ -26,7 +25,7 @@ for (const signal of signals) {
 const own = ownPrefix(process.pid);
 const places = [makePlace(tmpdir()), makePlace(memoryFolder)] as const;
 // Runners detach their workers; whoever loses its parent stays below this process.
-inheritOrphans();
+becomeSubreaper();
 const [TMPDIR, BENCH_MEMORY] = places;
 const measuring = Bun.spawn([process.execPath, join(import.meta.dir, 'measure.ts'), ...process.argv.slice(2)], {
   env: {
@@ -55,10 +54,9 @@ function makePlace(folder: string): string | null {
 /** There is nothing to lose: at once, and again until nothing was born meanwhile. */
 async function endTheRest(): Promise<void> {
   for (let waitedMs = 0; waitedMs < patienceMs; waitedMs += lookMs) {
-    // A new one each time, because what has ended is remembered for a moment.
     const entries = createProcTable().all();
-    const left = collectDescendants(entries, process.pid, process.pid);
-    for (const { pid, parent, zombie } of entries) if (zombie && parent === process.pid) forgetEnded(pid);
+    const left = collectDescendants(entries, [process.pid], process.pid);
+    for (const { pid, parent, zombie } of entries) if (zombie && parent === process.pid) waitForEnded(pid);
     if (left.length === 0) return;
     for (const { pid } of left) kill(pid);
     await Bun.sleep(lookMs);

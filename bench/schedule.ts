@@ -21,7 +21,7 @@ import { randomGraph, shortestMs, type Task, tinyClaude } from './support/tasks.
 
 const launcher = join(import.meta.dir, '../bin/claude-code-agent');
 /**
- * Was 1.1 until each attempt got a keeper and a containment of its own, which a task of `xargs` has not: some
+ * Was 1.1 until each attempt got a control group and a transcript on the disk, which a task of `xargs` has not: some
  * milliseconds of CPU a task, which show only because tasks of 100 ms fill both cores here. Sessions take minutes.
  */
 const flat = { tasks: 120, quickTasks: 40, taskMs: 100, wide: 8, targetRatio: 1.35 };

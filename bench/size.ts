@@ -16,7 +16,7 @@ const small: Shape = { sessions: 40, concurrent: 20, workSeconds: 1.5 };
 const onDisk: Shape = { sessions: 300, concurrent: 100, workSeconds: 1.5 };
 const smallOnDisk: Shape = { sessions: 40, concurrent: 20, workSeconds: 0.6 };
 /**
- * Of CPU, 3 ms until each attempt got a keeper, a containment and a transcript that is on the disk before more is asked
+ * Of CPU, 3 ms until each attempt got a control group and a transcript that is on the disk before more is asked
  * of the model. A night of a thousand sessions takes eight seconds of it.
  */
 const targets = { peakBytes: 150e6, cpuMsEach: 8, syncsEach: 8 };

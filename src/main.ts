@@ -12,9 +12,6 @@ const asksForHelp = words.includes('--help') || words.includes('-h');
 if (family === 'hook' && ['task', 'cpm', 'faber', 'handover', 'all'].includes(system) && !asksForHelp) {
   process.argv.splice(2, 1);
   await import('./hook-main.ts');
-} else if (family === 'subreaper-exec') {
-  process.argv.splice(2, 1);
-  await import('./system/subreaper-exec.ts');
 }
 
 startedAs(process.env[nameVariable]);

@@ -14,7 +14,7 @@ import { linkFailure } from '../system/write-failure.ts';
 import { type PublicEvent, publicEvent } from '../view/json-reporter.ts';
 import type { Reporter } from '../view/reporter.ts';
 import { safeJson, safeLine } from '../view/terminal-text.ts';
-import { gatherProcesses, reap } from '../worker/reap.ts';
+import { reap } from '../worker/reap.ts';
 import { type CommandEnd, type RunningCommand, runShellCommand } from '../worker/shell-command.ts';
 import type { Place } from './place.ts';
 import type { GroupReference } from './resolve.ts';
@@ -96,7 +96,7 @@ export class EventCommands {
       if (Number.isNaN(pid)) continue;
       if (this.#world.processes.identify(pid) !== null) continue;
       const mark = this.#markOf(name);
-      await reap(this.#world, mark, gatherProcesses(this.#world, mark, undefined));
+      await reap(this.#world, mark);
       this.#world.files.remove(join(eventCommands, name));
     }
   }
@@ -135,7 +135,6 @@ export class EventCommands {
       logFile,
       timeoutMs,
       mark,
-      keeper: paths.subreaper,
       inputFile,
     });
     this.#running.add(running);

@@ -14,8 +14,7 @@ import type { GroupWriter } from '../store/group-writer.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import { delay } from '../system/clock.ts';
 import type { World } from '../system/world.ts';
-import { readNote } from '../worker/noted-processes.ts';
-import { gatherFromAll, reap } from '../worker/reap.ts';
+import { gatherProcesses, reap } from '../worker/reap.ts';
 
 const attemptId = /"(?:attemptId|attempt)":(?:\{"id":)?"([0-9a-f-]{36})"/;
 const attemptEnd = /"type":"session_(?:completed|failed|paused)"/;
@@ -74,8 +73,8 @@ function logText({ files }: World, { events }: GroupPaths): string {
 
 /**
  * The living processes of attempts that began and did not end, by attempt id, for a group whose log cannot be read as a
- * whole: they are found by the attempt ids that can still be made out in it, by what was noted of them, and, under the
- * id of the session, by the folder that no other session has.
+ * whole: they are found by the attempt ids that can still be read in it and, under the id of the session, by the folder
+ * that no other session has.
  */
 export function damagedLeftovers(world: World, paths: GroupPaths): Map<string, ProcessIdentity[]> {
   const open = new Set<string>();
@@ -85,25 +84,13 @@ export function damagedLeftovers(world: World, paths: GroupPaths): Map<string, P
     if (attemptEnd.test(line)) open.delete(id);
     else open.add(id);
   }
-  const notes = world.files
-    .list(paths.sessions)
-    .filter(isSessionId)
-    .flatMap((id) => readNote(world, sessionPaths(paths, id).processes) ?? []);
-  for (const note of notes) open.add(note.attemptId);
   const leftovers = new Map<string, ProcessIdentity[]>();
   for (const id of world.files.list(paths.sessions).filter(isSessionId)) {
     const marked = world.processes.findMarked(tmpVariable, sessionPaths(paths, id).tmp);
     const unlogged = marked.filter(({ pid }) => pid !== world.machine.self.pid);
     if (unlogged.length > 0) leftovers.set(id, unlogged);
   }
-  for (const id of open) {
-    const noted = notes.filter((note) => note.attemptId === id).flatMap(({ processes }) => processes);
-    const found = [
-      ...noted.filter((process) => world.processes.isAlive(process)),
-      ...gatherFromAll(world, id, undefined),
-    ];
-    leftovers.set(id, [...new Map(found.map((process) => [process.pid, process])).values()]);
-  }
+  for (const id of open) leftovers.set(id, gatherProcesses(world, id));
   return leftovers;
 }
 

@@ -48,7 +48,7 @@ export function createPlace({ env, cwd, note }: OwnPlaceOptions): Place {
     },
     packageRoot,
     get world() {
-      world ??= createRealWorld();
+      world ??= createRealWorld({ adoptsOrphans: false });
       return world;
     },
     notes: { line: note, passing: () => {} },

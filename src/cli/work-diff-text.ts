@@ -5,7 +5,7 @@ import { diffLines } from '../view/diff-text.ts';
 import { safeJson } from '../view/terminal-text.ts';
 import type { Context } from './context.ts';
 
-/** What one program may print is cut there, see system/processes/program-run.ts. */
+/** What one program may print is cut there, see system/processes/program.ts. */
 const cutBytes = 64 << 20;
 
 /** The text of a difference, line by line; says so when it is not all of it. */

@@ -265,14 +265,6 @@ export class RemoteAttempt implements HostedAttempt {
   /** Its machine looks itself. */
   look(): void {}
 
-  noteOwn(): void {
-    this.#do('noteOwn');
-  }
-
-  endIdle(): void {
-    this.#do('endIdle');
-  }
-
   terminate(): void {
     this.#do('terminate');
   }
@@ -281,7 +273,7 @@ export class RemoteAttempt implements HostedAttempt {
     this.#do(isHalted ? 'halt' : 'goOn');
   }
 
-  #do(what: 'noteOwn' | 'endIdle' | 'terminate' | 'halt' | 'goOn' | 'endNow'): void {
+  #do(what: 'terminate' | 'halt' | 'goOn' | 'endNow'): void {
     if (this.isUnderWay) this.#sender.say({ do: what });
   }
 

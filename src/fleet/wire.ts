@@ -119,7 +119,7 @@ const slotCommand = z.discriminatedUnion('do', [
   /** Nothing is wanted of the slot any more, and what was told by it is here: it is free. */
   z.object({ do: z.literal('release') }),
   z.object({ do: z.literal('write'), lines: text }),
-  z.object({ do: z.enum(['endIdle', 'terminate', 'halt', 'goOn', 'noteOwn', 'endNow']) }),
+  z.object({ do: z.enum(['terminate', 'halt', 'goOn', 'endNow']) }),
   /** Everything told by the attempt up to this number is here. */
   z.object({ do: z.literal('acknowledge'), through: count }),
   /** A command of the user's in the session's worktree; answered by `ran`. */

@@ -104,5 +104,5 @@ async function runCommand(world: World, input: JsonObject, place: ToolPlace, sto
 
 /** The command and what it has started. */
 function endAll({ processes }: World, { identity }: RunningProcess): void {
-  for (const one of [...processes.findDescendants(identity.pid), identity]) processes.signal(one, 'SIGKILL');
+  for (const one of [...processes.findDescendants([identity]), identity]) processes.signal(one, 'SIGKILL');
 }

@@ -8,7 +8,6 @@ import { isAnswered } from '../core/plan/warm-cache.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { needsAcceptance } from '../worker/attempt/acceptance.ts';
-import { leftoverWarning } from '../worker/attempt/outcomes.ts';
 import { type BookedFact, isRefusedLogin, type WorkerFact } from '../worker/facts.ts';
 
 /** By attempt id: attempts that an earlier runner began, and whether it had begun to stop them. */
@@ -37,8 +36,6 @@ export function bookedEvents({ sessions }: GroupState, { sessionId, attemptId, u
 export function eventsOf(state: GroupState, fact: WorkerFact, context: FactContext): EventBody[] {
   if (fact.kind === 'activity' || fact.kind === 'answered') return [];
   const record = state.sessions.get(fact.sessionId);
-  // Of an attempt that is over; the session may have been removed since.
-  if (fact.kind === 'leftover') return record === undefined ? [] : [warn(fact.sessionId, leftoverWarning())];
   if (fact.kind === 'booked') return bookedEvents(state, fact);
   if (record?.state.status !== 'running' || record.state.attempt.id !== fact.attemptId) return [];
   const { attempt } = record.state;

@@ -24,8 +24,8 @@ import { overdueEvents } from '../worker/attempt/watchdog.ts';
 import { Worker } from '../worker/attempt/worker.ts';
 import { workerOptions } from '../worker/attempt/worker-options.ts';
 import type { Fact, RunnerSignal, WorkerFact } from '../worker/facts.ts';
-import type { Host, HostedAttempt } from '../worker/host.ts';
-import { LocalHost } from '../worker/local-host.ts';
+import type { HostedAttempt } from '../worker/host.ts';
+import { LocalAttempt } from '../worker/local-attempt.ts';
 import { branchWarnings } from '../worker/prepare/workplaces.ts';
 import { leftEvents, TakeOverWatch } from './attach/recover.ts';
 import { assertLog, decisionEvents, endWorkers, runningAttempt } from './decision-events.ts';
@@ -60,7 +60,6 @@ export class GroupRunner {
   readonly #workers = new Map<SessionId, ActiveWorker>();
   readonly #slots: CommandSlots;
   readonly #acceptances: Acceptances;
-  readonly #host: Host;
   readonly #takeOvers: TakeOverWatch;
   readonly #adopted = new Map<string, { readonly stopBegun: boolean }>();
   readonly #board: LiveBoard;
@@ -94,9 +93,6 @@ export class GroupRunner {
     const { paths } = writer;
     const elsewhere = (id: SessionId) => this.#elsewhere.runnerOf(id);
     this.#acceptances = new Acceptances(world, { paths, needs, elsewhere, enqueue: this.enqueue });
-    const onLeftover = (sessionId: SessionId, attemptId: string) =>
-      this.enqueue({ kind: 'leftover', sessionId, attemptId });
-    this.#host = new LocalHost(world, { log: options.writer, onLeftover });
     this.#elsewhere = new Elsewhere(world, {
       ...defined({ openFleet: options.openFleet }),
       ...{ paths, workers: this.#workers, enqueue: this.enqueue, state: () => writer.state },
@@ -168,7 +164,6 @@ export class GroupRunner {
       for (const { worker } of this.#workers.values()) worker.leave();
       this.#acceptances.leave();
       this.#board.close();
-      await this.#host.finish();
       await this.#elsewhere.close();
     }
   }
@@ -292,9 +287,6 @@ export class GroupRunner {
     this.#isOver = decisions.some((decision) => decision.do === 'settle');
     // What nobody has hinted at yet is answered all the same, for nobody would take it up any more.
     if (this.#isOver && this.#handleRequests()) return true;
-    // What was left behind is ended before anybody hears that it is over.
-    if (this.#isOver) void this.#host.finish().then(() => this.enqueue({ kind: 'wake' }));
-    if (this.#isOver && !this.#host.isIdle) return false;
     this.#settled = this.#isOver;
     this.#recordAndAct(decisionEvents(this.#world, this.#writer.paths, this.#writer.state, decisions));
     this.#elsewhere.want(decisions);
@@ -346,7 +338,7 @@ export class GroupRunner {
     const session = this.#writer.state.sessions.get(sessionId)?.state;
     const attempt = session?.status === 'running' && session.attempt.id === attemptId ? session.attempt : undefined;
     if (attempt?.place !== undefined) return this.#elsewhere.attempt(sessionId, attempt, attempt.place);
-    return this.#host.attempt({ sessionId, attemptId, paths: sessionPaths(this.#writer.paths, sessionId) });
+    return new LocalAttempt(this.#world, { sessionId, attemptId, paths: sessionPaths(this.#writer.paths, sessionId) });
   };
 
   /** The worker of the session's running attempt. */

@@ -9,8 +9,8 @@ import type { World } from '../system/world.ts';
 import { Worker } from '../worker/attempt/worker.ts';
 import { workerOptions } from '../worker/attempt/worker-options.ts';
 import type { Fact } from '../worker/facts.ts';
-import { LocalHost } from '../worker/local-host.ts';
-import { gatherProcesses, reap } from '../worker/reap.ts';
+import { LocalAttempt } from '../worker/local-attempt.ts';
+import { reap } from '../worker/reap.ts';
 import { eventsOf } from './fact-events.ts';
 
 /**
@@ -52,7 +52,7 @@ async function stopAcceptance(
   { id: attemptId, accepting: usage = noUsage }: Attempt,
   reason: StopReason,
 ): Promise<void> {
-  await reap(world, attemptId, gatherProcesses(world, attemptId, undefined));
+  await reap(world, attemptId);
   const message = 'Its work is done; accepting it was interrupted and goes on from there.';
   writer.record([{ type: 'session_paused', sessionId, attemptId, reason, message, usage }]);
 }
@@ -66,7 +66,7 @@ async function stopWorker(
 ): Promise<void> {
   const sessionId = record.definition.id;
   const paths = sessionPaths(writer.paths, sessionId);
-  const hosted = new LocalHost(world).attempt({ sessionId, attemptId: attempt.id, paths });
+  const hosted = new LocalAttempt(world, { sessionId, attemptId: attempt.id, paths });
   const found = await hosted.takeOver(attempt);
   if (found.do === 'restart') {
     const message = 'Stopped before claude began to work.';

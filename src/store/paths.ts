@@ -25,8 +25,6 @@ export interface GroupPaths {
   readonly templates: string;
   /** The workflow the group was made from, as it was then. */
   readonly workflow: string;
-  /** The small program that workers are started by, see system/processes/subreaper-image.ts. */
-  readonly subreaper: string;
 }
 
 export interface SessionPaths {
@@ -38,8 +36,6 @@ export interface SessionPaths {
   readonly prompt: string;
   readonly stderr: string;
   readonly fifo: string;
-  /** The processes that were there when its worker was last looked at or told to end; gone after its end. */
-  readonly processes: string;
   readonly hooksLog: string;
   readonly workerSettings: string;
   /** What its claude is told at the end of the system prompt. */
@@ -58,8 +54,6 @@ export interface SessionPaths {
   readonly handover: string;
   /** What the resume files of its worktree were when they last went together with the project's. */
   readonly handoverCopies: string;
-  /** That of the group. */
-  readonly subreaper: string;
   /** There once the worktree was set up. */
   readonly setupDone: string;
   /** What the project looked like before the session, for one that has no worktree. */
@@ -126,7 +120,6 @@ export function groupPathsIn(folder: string): GroupPaths {
     sharedConfig: at('shared-config'),
     templates: at('templates'),
     workflow: at('workflow.yaml'),
-    subreaper: at('subreaper'),
   };
 }
 
@@ -142,7 +135,6 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId): SessionPa
     prompt: at('prompt.md'),
     stderr: at('stderr.log'),
     fifo: at('stdin.fifo'),
-    processes: at('processes.json'),
     hooksLog: at('hooks.log'),
     workerSettings: at('worker-settings.json'),
     systemPrompt: at('system-prompt.md'),
@@ -159,7 +151,6 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId): SessionPa
     before: at('before.txt'),
     branchesBefore: at('branches-before.txt'),
     beforeAccept: at('accept-before.txt'),
-    subreaper: group.subreaper,
   };
 }
 

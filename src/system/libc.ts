@@ -1,7 +1,9 @@
-/** What neither node nor Bun offers, from the C library: flock(2), mkfifo(3), and on Linux the care for orphans. */
+/** What neither node nor Bun offers, from the C library: flock(2), mkfifo(3), and on Linux the adoption of orphans. */
 import { dlopen, read } from 'bun:ffi';
-import { linuxNames } from './libc-names.ts';
 import { systemError } from './system-error.ts';
+
+/** glibc first, then musl (Alpine) under the names its loader knows. */
+const linuxNames = ['libc.so.6', 'libc.musl-x86_64.so.1', 'libc.musl-aarch64.so.1', 'libc.so'];
 
 interface Libc {
   /** 0 when done, else the errno. */
@@ -82,14 +84,14 @@ export function makeFifo(path: string, mode: number): void {
 }
 
 /**
- * From now on processes below this one that lose their parent become children of this one; false where the system knows
- * nothing of the kind. See PR_SET_CHILD_SUBREAPER in prctl(2).
+ * From now on processes below this one that lose their parent become children of this one; false where the system has
+ * no such thing. See PR_SET_CHILD_SUBREAPER in prctl(2).
  */
-export function inheritOrphans(): boolean {
+export function becomeSubreaper(): boolean {
   return libc().linux?.prctl(childSubreaper, 1n, 0n, 0n, 0n) === 0;
 }
 
-/** Takes note that a child has ended, so that its pid is free again. Not for children of Bun, which waits for these. */
-export function forgetEnded(pid: number): void {
+/** Waits, without blocking, for one child that has ended. Not for children of Bun, which waits for these itself. */
+export function waitForEnded(pid: number): void {
   libc().linux?.waitpid(pid, null, doNotWait);
 }

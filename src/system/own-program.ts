@@ -1,4 +1,4 @@
-/** How this program starts itself: as a hook, as a runner of its own, as the scripted API, as a subreaper. */
+/** How this program starts itself: as a hook, as a runner of its own, as the scripted API. */
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -40,7 +40,6 @@ function releasedRoot(): string | undefined {
 const parts = {
   main: { source: 'src/main.ts', words: [] },
   hook: { source: 'src/hook-main.ts', words: ['hook'] },
-  subreaper: { source: 'src/system/subreaper-exec.ts', words: ['subreaper-exec'] },
 } as const satisfies Record<string, { readonly source: string; readonly words: readonly string[] }>;
 
 /** The sources of the parts, from the package's root. */

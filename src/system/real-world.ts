@@ -7,13 +7,13 @@ import { watchPath } from './file-watch.ts';
 import { createFiles } from './files.ts';
 import { createLocks } from './lock.ts';
 import { freeMemoryBytes } from './memory.ts';
-import { createProcTable } from './processes/proc-system.ts';
+import { createProcTable } from './processes/proc-table.ts';
 import { createProcesses } from './processes/processes.ts';
 import type { World } from './world.ts';
 
 /** Throws when the machine tells nothing about its processes: then nobody could say which workers are ours. */
-export function createRealWorld(): World {
-  const processes = createProcesses(createProcTable());
+export function createRealWorld(options: { readonly adoptsOrphans?: boolean } = {}): World {
+  const processes = createProcesses(createProcTable(), options);
   const self = processes.identify(process.pid);
   assert(self !== null, 'this process is not in the process table');
   return {

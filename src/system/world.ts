@@ -135,15 +135,8 @@ export interface SpawnOptions {
    */
   readonly syncsStdout?: true;
   /**
-   * A keeper stands above it: processes that lose their parent are found by `findBranches` while it lives, and all that
-   * it leaves behind is ended (SIGTERM, 300 ms, SIGKILL) before it counts as ended itself, whatever that did to its
-   * environment, its session and its parents, and whether this process lives or not. Only on Linux; elsewhere it has no
-   * effect. The path of a file of ours, which is made when it is missing: the small program by which that is done.
-   */
-  readonly keeper?: string;
-  /**
-   * It and all that it starts are held together under this name, as far as the system can (`containment`), and whoever
-   * knows the name finds them, this process or another one. With `keeper` only.
+   * It and everything it starts are held together under this name, as far as the system can (`containment`). This
+   * process finds them by the name; where they have a control group, any other process does too.
    */
   readonly contained?: string;
   /** What it and all that it starts may take together; with `contained` only. It is not started without them. */
@@ -155,10 +148,10 @@ export type LimitKind = 'memory' | 'processes';
 export type Limits = { readonly [K in LimitKind]?: number };
 
 /**
- * How `contained` is kept. `keeper`: a process of ours above the program ends what comes to it, if it is not killed
- * itself. `cgroup`: the kernel holds all together too. `none`: a system without either.
+ * How `contained` is kept. `cgroup`: the kernel holds everything together. `tree`: this process is a subreaper, to
+ * which orphans come. `mark`: neither; only what was seen below the program, sessions and marks lead to a process.
  */
-export type Containment = 'cgroup' | 'keeper' | 'none';
+export type Containment = 'cgroup' | 'tree' | 'mark';
 
 /** How a process ended. `unknown`: it was not our child, so the system told nobody we can ask. */
 export type ExitStatus =
@@ -198,30 +191,23 @@ export interface Processes {
   isHalted(identity: ProcessIdentity): boolean;
   /** Living processes whose environment holds `name=value`, this process left out. */
   findMarked(name: string, value: string): ProcessIdentity[];
-  /** Living descendants of the given process and the members of their sessions, the process itself left out. */
-  findDescendants(pid: number): ProcessIdentity[];
-  /**
-   * What lives below that very process: for each of its children the child, then all below it. Null when it does not
-   * live or that is not known at once. Of a process that keeps its orphans these are all descendants, wherever they had
-   * gone, but for what is started while they are read; and it costs as much as there are, however many others the
-   * machine has.
-   */
-  findBranches(identity: ProcessIdentity): ProcessIdentity[][] | null;
-  /**
-   * Living processes that have come to this one since their parents ended. What a process leaves behind that was
-   * started here to keep its orphans is among them, or below one of them, as soon as its end is told. Null where the
-   * system does not bring them.
-   */
-  findOrphans(): ProcessIdentity[] | null;
+  /** Living descendants of the given processes and the members of their sessions, the processes themselves left out. */
+  findDescendants(roots: readonly ProcessIdentity[]): ProcessIdentity[];
   /** Tried when it is first asked for. */
   containment(): Containment;
   /** The limits that `spawn` can set here. Tried when it is first asked for; this process may change its group then. */
   limits(): ReadonlySet<LimitKind>;
   /** Which of its limits were reached by what is held under that name; to be asked before `endContained`. */
   limitsHit(name: string): LimitKind[];
-  /** All that lives of what is held under that name; none where nothing is held. */
+  /**
+   * Living processes that are held under that name. What this call has seen below a program stays known after it left
+   * the tree, so it is called from time to time.
+   */
   findContained(name: string): ProcessIdentity[];
-  /** Ends all that is held under the name as far as that can be done at once; false while something of it is there. */
+  /**
+   * Kills everything that is held under the name; false while something of it is ending, and to be called again then.
+   * An orphan that may belong to several names is killed with the last of them.
+   */
   endContained(name: string): boolean;
   /** Sends a signal if that very process still lives; false when it does not. EPERM counts as not sent. */
   signal(identity: ProcessIdentity, signal: SignalName): boolean;

@@ -8,7 +8,7 @@ import { attemptMark } from '../claude/launch/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { Attempt } from '../core/session-state.ts';
 import type { RunningProcess, World } from '../system/world.ts';
-import { gatherProcesses, reap } from './reap.ts';
+import { reap } from './reap.ts';
 
 type Way =
   /** It lives and has begun to work: follow it. */
@@ -57,7 +57,7 @@ export function silentForMs({ clock, files }: World, attempt: Attempt, transcrip
  * then it had begun to work, and what it printed decides as for any other that is gone.
  */
 export async function endSilently(world: World, attempt: Attempt, transcript: string): Promise<boolean> {
-  await reap(world, attempt.id, gatherProcesses(world, attempt.id, attempt.process));
+  await reap(world, attempt.id, attempt.process === undefined ? [] : [attempt.process]);
   return !speaks(world, attempt, transcript);
 }
 

@@ -29,8 +29,6 @@ export type WorkerNews =
   | { readonly kind: 'host-lost'; readonly host: string; readonly knownUsd: number }
   /** Its machine, which had been lost, has told all of it. */
   | { readonly kind: 'booked'; readonly usage: Usage }
-  /** Found after the attempt was over: something of it lives on and cannot be ended. */
-  | { readonly kind: 'leftover' }
   /** The process is gone, its transcript read to the end, and nothing of it is left. */
   | {
       readonly kind: 'ended';

@@ -17,15 +17,6 @@ export interface AttemptSubject {
   readonly paths: SessionPaths;
 }
 
-export interface Host {
-  /** The attempt as this machine has it. To ask for it does nothing. */
-  attempt(subject: AttemptSubject): HostedAttempt;
-  /** Nothing that attempts left behind is still to be looked for or being ended. */
-  readonly isIdle: boolean;
-  /** Looks at once for what attempts left behind; resolves when that has ended, or cannot be ended. */
-  finish(): Promise<void>;
-}
-
 /** How to go on with an attempt that an earlier runner left as running. */
 export type TakeOver =
   /** It lives and has begun to work, and is followed from now on. `silentMs`: it said nothing for so long. */
@@ -84,11 +75,7 @@ export interface HostedAttempt {
   write(lines: string): void;
   /** Notes what lives of it now, for when that must be ended. */
   look(): void;
-  /** To be called before its first tool runs: whatever is there by now belongs to claude, what comes later to tools. */
-  noteOwn(): void;
-  /** Ends a claude that is idle, and before it what its tools left running. */
-  endIdle(): void;
-  /** Tells claude to end in the middle of its work, and kills it when it does not. */
+  /** SIGTERM to claude, and SIGKILL when it does not end. */
   terminate(): void;
   /** Halts everything of it, or lets it go on; what is being prepared for it too. May be done again at any time. */
   halt(isHalted: boolean): void;

@@ -5,40 +5,43 @@
 import type { ProcessIdentity } from '../core/event.ts';
 import { ok, type Result } from '../core/failure.ts';
 import type { Attempt } from '../core/session-state.ts';
-import type { ExitStatus, FifoWriter, RunningProcess, SpawnOptions, World } from '../system/world.ts';
+import type { ExitStatus, FifoWriter, RunningProcess, SignalName, SpawnOptions, World } from '../system/world.ts';
 import { endSilently, judgeUnfinished, silentForMs } from './adopt.ts';
-import { AttemptProcesses } from './attempt-processes.ts';
-import type { HostedAttempt, Remains, TakeOver } from './host.ts';
-import type { Whose } from './noted-processes.ts';
-import { patiently, reap } from './reap.ts';
+import type { AttemptSubject, HostedAttempt, Remains, TakeOver } from './host.ts';
+import { assertRefusal, gatherProcesses, patiently, reap } from './reap.ts';
 import { nameTranscript, tidyUp } from './session-files.ts';
 import { lastStderrLine } from './stderr-tail.ts';
 import { unloggedWorkers } from './unlogged-workers.ts';
 
+/** Longer than SessionEnd hooks may take: CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS is set to 5 s for our workers. */
+const termGraceMs = 8_000;
+const againMs = 15;
+
 export class LocalAttempt implements HostedAttempt {
   readonly #world: World;
-  readonly #whose: Whose;
-  readonly #processes: AttemptProcesses;
+  readonly #subject: AttemptSubject;
   #process: RunningProcess | null = null;
+  #worker: ProcessIdentity | undefined;
   #fifo: FifoWriter | null = null;
   #stderrOffset = 0;
   #hasLeft = false;
+  #isEnding = false;
+  #timers: (() => void)[] = [];
 
-  constructor(world: World, whose: Whose) {
+  constructor(world: World, subject: AttemptSubject) {
     this.#world = world;
-    this.#whose = whose;
-    this.#processes = new AttemptProcesses(world, whose);
+    this.#subject = subject;
   }
 
   async endUnlogged(): Promise<'none' | 'ended' | 'left'> {
-    const { attemptId, paths } = this.#whose;
+    const { attemptId, paths } = this.#subject;
     const workers = unloggedWorkers(this.#world, paths);
     if (workers.length === 0) return 'none';
     return (await reap(this.#world, attemptId, workers)) < 0 ? 'left' : 'ended';
   }
 
   async start(spawn: SpawnOptions, offset: number): Promise<Result<ProcessIdentity>> {
-    const { paths } = this.#whose;
+    const { paths } = this.#subject;
     this.#stderrOffset = this.#world.files.info(paths.stderr)?.size ?? 0;
     nameTranscript(this.#world, paths, offset);
     this.#world.fifos.create(paths.fifo);
@@ -49,11 +52,11 @@ export class LocalAttempt implements HostedAttempt {
   }
 
   async takeOver(attempt: Attempt): Promise<TakeOver> {
-    const { transcript } = this.#whose.paths;
+    const { transcript } = this.#subject.paths;
     const found = judgeUnfinished(this.#world, attempt, transcript);
     const { signalled } = found;
+    this.#worker = attempt.process;
     if (found.do === 'restart' && (await endSilently(this.#world, attempt, transcript))) return { do: 'restart' };
-    this.#processes.recall();
     // One that spoke while it was being ended had begun to work, and what it printed decides as for any that is gone.
     const wasInterrupted = found.do === 'restart';
     if (found.do !== 'adopt') return { do: 'finalizeDead', signalled: wasInterrupted || signalled, wasInterrupted };
@@ -65,8 +68,8 @@ export class LocalAttempt implements HostedAttempt {
 
   #follow(process: RunningProcess): void {
     this.#process = process;
-    this.#processes.worker = process.identity;
-    this.#fifo = this.#world.fifos.openWriter(this.#whose.paths.fifo);
+    this.#worker = process.identity;
+    this.#fifo = this.#world.fifos.openWriter(this.#subject.paths.fifo);
   }
 
   onExit(action: (status: ExitStatus) => void): void {
@@ -84,43 +87,70 @@ export class LocalAttempt implements HostedAttempt {
   }
 
   look(): void {
-    this.#processes.look();
-  }
-
-  noteOwn(): void {
-    this.#processes.noteOwn();
-  }
-
-  endIdle(): void {
-    this.#processes.endIdle();
+    this.#unlessRefused(() => this.#world.processes.findContained(this.#subject.attemptId));
   }
 
   terminate(): void {
-    this.#processes.terminate();
+    if (this.#isEnding || this.#process === null) return;
+    this.#isEnding = true;
+    this.look();
+    this.#signal('SIGTERM');
+    const cancel = this.#world.clock.after(termGraceMs, () => {
+      this.look();
+      this.#signal('SIGKILL');
+    });
+    this.#timers.push(cancel);
+  }
+
+  /** Done again later should the system refuse to look at processes just now. */
+  #signal(signal: SignalName): void {
+    const { identity } = this.#process as RunningProcess;
+    const isDone = this.#unlessRefused(() => this.#world.processes.signal(identity, signal));
+    if (!isDone) this.#timers.push(this.#world.clock.after(againMs, () => this.#signal(signal)));
+  }
+
+  /** False when the system refused it. */
+  #unlessRefused(action: () => unknown): boolean {
+    try {
+      action();
+      return true;
+    } catch (error) {
+      assertRefusal(error);
+      return false;
+    }
   }
 
   halt(isHalted: boolean): void {
     const signal = isHalted ? 'SIGSTOP' : 'SIGCONT';
-    for (const process of this.#processes.look()) this.#world.processes.signal(process, signal);
+    this.#unlessRefused(() => {
+      const found = gatherProcesses(this.#world, this.#subject.attemptId, this.#known);
+      for (const process of found) this.#world.processes.signal(process, signal);
+    });
+  }
+
+  /** It leads to its session also when it has ended. */
+  get #known(): ProcessIdentity[] {
+    return this.#worker === undefined ? [] : [this.#worker];
   }
 
   async reap(): Promise<Remains> {
     this.#letGo();
-    const { paths } = this.#whose;
-    const ended = await this.#processes.reap();
+    const { paths, attemptId } = this.#subject;
+    // The limits that were reached are read before their control group is removed.
+    const limitsHit = this.#world.processes.limitsHit(attemptId);
+    const ended = await reap(this.#world, attemptId, this.#known);
     tidyUp(this.#world, paths);
     const readStderr = (): string => lastStderrLine(this.#world.files, paths.stderr, this.#stderrOffset);
     return {
       leftover: ended < 0,
-      limitsHit: this.#processes.limitsHit,
+      limitsHit,
       lastStderrLine: await patiently(this.#world, readStderr),
     };
   }
 
   async endNow(): Promise<boolean> {
-    const known = this.#processes.look();
     this.#letGo();
-    return (await reap(this.#world, this.#whose.attemptId, known)) >= 0;
+    return (await reap(this.#world, this.#subject.attemptId, this.#known)) >= 0;
   }
 
   leave(): void {
@@ -129,7 +159,8 @@ export class LocalAttempt implements HostedAttempt {
   }
 
   #letGo(): void {
-    this.#processes.leave();
+    for (const cancel of this.#timers) cancel();
+    this.#timers = [];
     this.#fifo?.close();
     this.#fifo = null;
   }

@@ -1,6 +1,6 @@
 /**
  * Ends every process of an attempt. claude's Bash tools run in sessions of their own and outlive it; some wipe their
- * environment, some leave the tree. So the mark in the environment and the tree gathered beforehand are both used.
+ * environment, some leave the tree. So what is held under the attempt's id and the mark in environments are both used.
  */
 
 import { attemptMark } from '../claude/launch/environment.ts';
@@ -10,32 +10,21 @@ import { errorCode } from '../system/system-error.ts';
 import type { World } from '../system/world.ts';
 
 const graceMs = 300;
-/** Each round ends everything found; new ones can only come from a process that was born in between. */
+/** Each round ends everything it finds; more can only come from a process that was started meanwhile. */
 const roundsMax = 20;
 
-/** The worker's processes as they are now, the worker itself included when it lives. Call before signalling it. */
+/** All living processes of the attempt, with `known` and everything below these. Reads the whole process table. */
 export function gatherProcesses(
-  world: World,
+  { processes, machine }: World,
   attemptId: string,
-  worker: ProcessIdentity | undefined,
+  known: readonly ProcessIdentity[] = [],
 ): ProcessIdentity[] {
-  // A worker keeps its orphans, and looking at all processes takes long.
-  const branches = worker && world.processes.findBranches(worker);
-  return branches ? [worker, ...branches.flat()] : gatherFromAll(world, attemptId, worker);
-}
-
-/** The same for a worker that has ended, or of which the system does not tell what is below it. */
-export function gatherFromAll(world: World, attemptId: string, worker: ProcessIdentity | undefined): ProcessIdentity[] {
-  const found = new Map<number, ProcessIdentity>();
-  const { processes } = world;
   const marked = [...processes.findMarked(attemptMark, attemptId), ...processes.findContained(attemptId)];
-  // What has wiped its environment is known by its parent alone.
-  for (const process of worker && world.processes.isAlive(worker) ? [worker, ...marked] : marked) {
-    if (found.has(process.pid)) continue;
-    found.set(process.pid, process);
-    for (const below of world.processes.findDescendants(process.pid)) found.set(below.pid, below);
-  }
-  found.delete(world.machine.self.pid);
+  // What has wiped its environment is known by its parent or its session alone, also when the parent is gone.
+  const below = processes.findDescendants([...known, ...marked]);
+  const living = known.filter((process) => processes.isAlive(process));
+  const found = new Map([...living, ...marked, ...below].map((process) => [process.pid, process]));
+  found.delete(machine.self.pid);
   return [...found.values()];
 }
 
@@ -43,13 +32,13 @@ export function gatherFromAll(world: World, attemptId: string, worker: ProcessId
  * Ends everything of the attempt that still lives: SIGTERM, 300 ms, SIGKILL, again until nothing is left. `known` are
  * processes gathered earlier. Resolves to the number of processes that had to be ended, or to -1 when some could not.
  */
-export async function reap(world: World, attemptId: string, known: readonly ProcessIdentity[]): Promise<number> {
+export async function reap(world: World, attemptId: string, known: readonly ProcessIdentity[] = []): Promise<number> {
   const ended = new Set<number>();
   let all = known;
+  const look = (): Promise<ProcessIdentity[]> => patiently(world, () => gatherProcesses(world, attemptId, all));
   for (let round = 0; round < roundsMax; round += 1) {
-    const look = (): ProcessIdentity[] => livingProcesses(world, attemptId, all);
-    const living = unlessRefused(look) ?? (await patiently(world, look));
-    // Once their parent is gone nobody could say any more that they belong here.
+    const living = await look();
+    // Once their parent is gone, nothing else leads to them.
     all = [...all, ...living];
     if (living.length === 0 && (await endContained(world, attemptId))) return ended.size;
     for (const process of living) {
@@ -57,7 +46,7 @@ export async function reap(world: World, attemptId: string, known: readonly Proc
       world.processes.signal(process, 'SIGTERM');
     }
     await waitUntilGone(world, living, graceMs);
-    for (const process of unlessRefused(look) ?? (await patiently(world, look))) {
+    for (const process of await look()) {
       ended.add(process.pid);
       world.processes.signal(process, 'SIGKILL');
     }
@@ -67,42 +56,26 @@ export async function reap(world: World, attemptId: string, known: readonly Proc
   return -1;
 }
 
-function livingProcesses(world: World, attemptId: string, known: readonly ProcessIdentity[]): ProcessIdentity[] {
-  const living = new Map<number, ProcessIdentity>();
-  for (const process of known) {
-    if (process.pid === world.machine.self.pid || !world.processes.isAlive(process)) continue;
-    living.set(process.pid, process);
-    for (const child of world.processes.findDescendants(process.pid)) living.set(child.pid, child);
-  }
-  for (const process of gatherProcesses(world, attemptId, undefined)) living.set(process.pid, process);
-  living.delete(world.machine.self.pid);
-  return [...living.values()];
-}
-
-/** For so long a look at processes is tried again that the system refuses, milliseconds. */
+/** How long a look at processes is repeated that the system refuses, and how often. */
 const refusedMsMax = 20_000;
 const refusedLookMs = 50;
 
-/** Throws it again unless it is the system that refused something, such as one more open file. */
+/** Throws the error again unless the system refused something, such as one more open file. */
 export function assertRefusal(error: unknown): void {
   if (errorCode(error) === '') throw error;
 }
 
-/** Undefined when the system refuses it just now. */
-function unlessRefused<T>(look: () => T): T | undefined {
-  try {
-    return look();
-  } catch (error) {
-    assertRefusal(error);
-    return undefined;
-  }
-}
-
-/** Looks until the system allows it: the table of open files may be full for a moment. Throws its error in the end. */
+/**
+ * Looks until the system allows it: the table of open files may be full for a moment. Throws its error in the end. The
+ * first look is made at once.
+ */
 export async function patiently<T>(world: World, look: () => T): Promise<T> {
   for (let waitedMs = 0; waitedMs < refusedMsMax; waitedMs += refusedLookMs) {
-    const seen = unlessRefused(look);
-    if (seen !== undefined) return seen;
+    try {
+      return look();
+    } catch (error) {
+      assertRefusal(error);
+    }
     await delay(world.clock, refusedLookMs);
   }
   return look();
@@ -110,7 +83,7 @@ export async function patiently<T>(world: World, look: () => T): Promise<T> {
 
 const lookMs = 10;
 
-/** True when nothing is held under the name of the attempt any more: what was ended takes a moment to be gone. */
+/** True when nothing is held under the attempt's id any more: what was killed takes a moment to be gone. */
 async function endContained(world: World, attemptId: string): Promise<boolean> {
   for (let waited = 0; !world.processes.endContained(attemptId); waited += lookMs) {
     if (waited >= graceMs) return false;
@@ -122,8 +95,7 @@ async function endContained(world: World, attemptId: string): Promise<boolean> {
 /** Resolves as soon as none of them lives, at the latest after `maxMs`. */
 async function waitUntilGone(world: World, processes: readonly ProcessIdentity[], maxMs: number): Promise<void> {
   for (let waited = 0; waited < maxMs; waited += lookMs) {
-    const look = (): boolean => processes.some((process) => world.processes.isAlive(process));
-    if (!(unlessRefused(look) ?? (await patiently(world, look)))) return;
+    if (!(await patiently(world, () => processes.some((process) => world.processes.isAlive(process))))) return;
     await delay(world.clock, lookMs);
   }
 }

@@ -14,11 +14,11 @@ export function nameTranscript({ files }: World, { transcript, folder }: Session
 }
 
 /** That something cannot be tidied is no reason to call the session failed. */
-export function tidyUp({ files }: World, { folder, fifo, processes, config, tmp }: SessionPaths): void {
+export function tidyUp({ files }: World, { folder, fifo, config, tmp }: SessionPaths): void {
   try {
     // Put there by the session itself: whatever it leads to is not ours.
     if (files.entryKind(folder) !== 'folder') return;
-    for (const path of [fifo, processes]) files.remove(path);
+    files.remove(fifo);
     // claude and its tools made files there with the user's umask.
     for (const own of [config, tmp]) files.makePrivate(own);
   } catch {}

@@ -26,8 +26,6 @@ export interface ShellCommand {
   readonly timeoutMs: number;
   /** Value of CLAUDE_CODE_AGENT_ATTEMPT. */
   readonly mark: string;
-  /** Path of the small program of its keeper (`SpawnOptions.keeper`). */
-  readonly keeper: string;
   /** What it reads as its input; absent = nothing. */
   readonly inputFile?: string;
 }
@@ -70,8 +68,7 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
     return { ended, stop: () => {}, abandon: () => {}, halt: () => {} };
   }
   const { identity } = spawned.value;
-  const gather = () => gatherProcesses(world, mark, identity);
-  let known = gather();
+  const gather = () => gatherProcesses(world, mark, [identity]);
   let leftMs = timeoutMs;
   let isHalted = false;
   let ending: Promise<unknown> | null = null;
@@ -80,14 +77,14 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
   let printedTooMuch = false;
   const end = (): void => {
     // Once it is gone itself, what it left is being ended already.
-    if (!isGone) ending ??= reap(world, mark, [...known, ...gather()]);
+    if (!isGone) ending ??= reap(world, mark, [identity]);
   };
   let cancel = () => {};
   // Counted by ticks, so that neither a jump of the clock nor a machine that slept ends a command that works.
   const tick = (): void => {
     if (!isHalted) leftMs -= tickMs;
-    // Of one that is gone, and was not heard of yet, the tree cannot be seen any more.
-    known = world.processes.isAlive(identity) ? gather() : [...known, ...gather()];
+    // What is seen now is known later, when it may have left the tree.
+    world.processes.findContained(mark);
     printedTooMuch = (world.files.info(logFile)?.size ?? 0) - offset > printedBytesMax;
     if (leftMs <= 0 || printedTooMuch) end();
     else cancel = world.clock.after(Math.min(tickMs, leftMs), tick);
@@ -98,7 +95,7 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
     cancel();
     if (isAbandoned) return;
     // The next command may bear the same mark, so nobody must be looking for that any more.
-    void Promise.all([reap(world, mark, known), ending])
+    void Promise.all([reap(world, mark, [identity]), ending])
       .then(() => {
         const exitCode = status.kind === 'exited' ? status.code : null;
         const tail = tailOf(world, logFile, offset);
@@ -124,7 +121,7 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
 }
 
 /** `offset`: bytes of the log before what the command prints. */
-function spawnShell(world: World, { command, cwd, env, logFile, mark, keeper, inputFile }: ShellCommand) {
+function spawnShell(world: World, { command, cwd, env, logFile, mark, inputFile }: ShellCommand) {
   const log = world.files.openAppend(logFile);
   log.append(`$ ${command}\n`);
   const { size: offset } = log;
@@ -132,7 +129,7 @@ function spawnShell(world: World, { command, cwd, env, logFile, mark, keeper, in
   const streams = { stdoutFile: logFile, stderrFile: logFile };
   const marked = { ...env, [attemptMark]: mark };
   const args = inputFile === undefined ? ['-c', command] : ['-c', 'exec /bin/sh -c "$1" <"$0"', inputFile, command];
-  const spawned = world.processes.spawn({ program: '/bin/sh', args, cwd, env: marked, ...streams, keeper });
+  const spawned = world.processes.spawn({ program: '/bin/sh', args, cwd, env: marked, ...streams, contained: mark });
   return { offset, spawned };
 }
 

@@ -87,7 +87,7 @@ const packages: Readonly<Record<string, RegExp>> = {
 /** Modules of the runtime that only compute. All others reach the system and belong to src/system. */
 const pureModules = /^node:(path|util|tty|url|crypto)$/;
 
-export const entries = ['src/main.ts', 'src/index.ts', 'src/hook-main.ts', 'src/system/subreaper-exec.ts'];
+export const entries = ['src/main.ts', 'src/index.ts', 'src/hook-main.ts'];
 
 /** What makes a hook slow to start, and a runner large that needs none of it. */
 const heavyPackages = /^(zod|commander|@commander-js\/.*|ink|react|yaml)$/;

@@ -28,7 +28,7 @@ import {
 import { titleOf } from '../../view/wording.ts';
 import { createPreparer } from '../../worker/attempt/attempt-setup.ts';
 import { CommandSlots } from '../../worker/attempt/command-slots.ts';
-import { gatherFromAll, reap } from '../../worker/reap.ts';
+import { reap } from '../../worker/reap.ts';
 import { liveRunner } from '../live-runner.ts';
 import type { Place } from '../place.ts';
 import { whileWaiting } from '../request.ts';
@@ -297,7 +297,7 @@ class Visit {
       // Who ends by itself leaves the terminal as it was.
       if (isKilled) restore();
     });
-    await reap(world, this.#attachmentId, gatherFromAll(world, this.#attachmentId, undefined));
+    await reap(world, this.#attachmentId);
     meter.look();
     const conversed = meter.conversed(clock.now(), record.claudeSessionIds.at(-1));
     const { prices = {} } = state.group.config;

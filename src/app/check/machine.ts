@@ -41,10 +41,11 @@ export async function checkMachine(place: Place, root: Result<string>): Promise<
 function containmentText(containment: Containment): string {
   const texts: Readonly<Record<Containment, string>> = {
     cgroup: 'each session has a control group (cgroup v2) of its own; the kernel ends all of it',
-    keeper:
-      'a keeper above each session ends what it leaves. No control group can be made here; start with ' +
-      `"systemd-run --user --scope ${programName} ..." to have one for each session`,
-    none: 'what a session leaves is found by its mark or its parent, and ended',
+    tree:
+      'processes that a session leaves behind come to its runner, which ends them. ' +
+      `No control group can be made here; start with "systemd-run --user --scope ${programName} ..." ` +
+      'to have one for each session',
+    mark: 'processes that a session leaves behind are found by their parent, session or environment, and ended',
   };
   return texts[containment];
 }

@@ -133,7 +133,7 @@ async function checkInterrupt(sandbox: Sandbox, { project }: CheckSession, claud
   await claude.wait(() => pid() > 0 || hasResult(), turnMs);
   const shell = pid() > 0 ? processes.identify(pid()) : null;
   if (shell === null) return unknown('interrupt', 'no command ran');
-  const command = [shell, ...processes.findDescendants(shell.pid)];
+  const command = [shell, ...processes.findDescendants([shell])];
   claude.send(usageRequest('check'));
   claude.send(interruptRequest('check'));
   const isAnswered = () =>

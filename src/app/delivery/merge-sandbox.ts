@@ -27,7 +27,13 @@ import { systemFailure } from '../../store/system-failure.ts';
 import { delay } from '../../system/clock.ts';
 import type { World } from '../../system/world.ts';
 import { gatherProcesses, reap } from '../../worker/reap.ts';
-import { type CommandEnd, commandFailure, type RunningCommand, runShellCommand } from '../../worker/shell-command.ts';
+import {
+  type CommandEnd,
+  commandFailure,
+  type RunningCommand,
+  runShellCommand,
+  type ShellCommand,
+} from '../../worker/shell-command.ts';
 import { shellWord } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import { endOf, onSignal } from '../signals.ts';
@@ -53,9 +59,7 @@ export function markedGit({ world, env }: Pick<Place, 'world' | 'env'>, mark: st
         isAlive: (identity) => processes.isAlive(identity),
         isHalted: (identity) => processes.isHalted(identity),
         findMarked: (name, value) => processes.findMarked(name, value),
-        findDescendants: (pid) => processes.findDescendants(pid),
-        findBranches: (identity) => processes.findBranches(identity),
-        findOrphans: () => processes.findOrphans(),
+        findDescendants: (roots) => processes.findDescendants(roots),
         containment: () => processes.containment(),
         limits: () => processes.limits(),
         limitsHit: (name) => processes.limitsHit(name),
@@ -73,10 +77,10 @@ export async function waitForGitExit(
   mark: string,
   { end }: { readonly end: boolean },
 ): Promise<Result<void>> {
-  if (end) await reap(world, mark, []);
-  for (let waited = 0; gatherProcesses(world, mark, undefined).length > 0; waited += lookMs) {
+  if (end) await reap(world, mark);
+  for (let waited = 0; gatherProcesses(world, mark).length > 0; waited += lookMs) {
     if (waited > patienceMs) {
-      const pids = gatherProcesses(world, mark, undefined).map(({ pid }) => pid);
+      const pids = gatherProcesses(world, mark).map(({ pid }) => pid);
       const message = `A git command of an interrupted merge is still running: process ${pids.join(', ')}.`;
       return fail('busy', message, 'Wait for it or end it, then run the command again.');
     }
@@ -282,8 +286,8 @@ export class MergeSandbox {
     return fail('setup-failed', commandFailure(what, setup, end, setupTimeoutMs), next);
   }
 
-  async #run(options: Omit<Parameters<typeof runShellCommand>[1], 'keeper'>): Promise<CommandEnd> {
-    this.#command = runShellCommand(this.git.world, { ...options, keeper: this.#paths.subreaper });
+  async #run(options: ShellCommand): Promise<CommandEnd> {
+    this.#command = runShellCommand(this.git.world, options);
     const end = await this.#command.ended;
     this.#command = null;
     return end;

@@ -7,7 +7,7 @@ import { type FleetPaths, fleetPaths, readAdded, readHost, writeAdded } from '..
 import { forgetHost } from '../../fleet/registry.ts';
 import { groupPaths, sessionPaths } from '../../store/paths.ts';
 import type { AttemptSubject } from '../../worker/host.ts';
-import { LocalHost } from '../../worker/local-host.ts';
+import { LocalAttempt } from '../../worker/local-attempt.ts';
 import { listGroups } from '../groups.ts';
 import { shellWord } from '../path-argument.ts';
 import type { Place } from '../place.ts';
@@ -59,8 +59,7 @@ export async function leaveFleet(place: Place, root: string): Promise<Result<und
   const working = readLeases(world, paths);
   const stopped = await stopAgent(place, root);
   if (!stopped.ok) return stopped;
-  const local = new LocalHost(world);
-  for (const lease of working) await local.attempt(subjectOf(paths, lease)).endNow();
+  for (const lease of working) await new LocalAttempt(world, subjectOf(paths, lease)).endNow();
   const { value: config } = host.ok ? host : { value: undefined };
   // Where Redis does not answer, the fleet hears nothing of this machine any more and takes it for lost.
   if (config !== undefined) await withRedis(world, config, (redis) => forgetHost(redis, config.name));

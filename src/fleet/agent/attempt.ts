@@ -11,7 +11,7 @@ import type { SessionId } from '../../core/group.ts';
 import { delay } from '../../system/clock.ts';
 import type { ExitStatus } from '../../system/world.ts';
 import type { Remains, TakeOver } from '../../worker/host.ts';
-import type { LocalAttempt } from '../../worker/local-attempt.ts';
+import { LocalAttempt } from '../../worker/local-attempt.ts';
 import { reap } from '../../worker/reap.ts';
 import { type RunningCommand, runShellCommand } from '../../worker/shell-command.ts';
 import type { AttemptNews, SlotCommand } from '../wire.ts';
@@ -74,7 +74,7 @@ export class OrderedAttempt {
     this.#slot = slot;
     this.#askedAtMs = context.world.clock.now();
     const { order } = slot;
-    this.#hosted = context.host.attempt({
+    this.#hosted = new LocalAttempt(context.world, {
       sessionId: order.sessionId as SessionId,
       attemptId: order.attemptId,
       paths: slot.paths,
@@ -160,7 +160,7 @@ export class OrderedAttempt {
     if (record.isOver === true) return;
     // It was being prepared: nothing of claude was started, for that is noted before.
     if (record.startedAt === undefined) {
-      await reap(this.#context.world, this.#slot.order.attemptId, []);
+      await reap(this.#context.world, this.#slot.order.attemptId);
       await this.begin();
       return;
     }
@@ -373,10 +373,8 @@ export class OrderedAttempt {
     else this.#plain(command.do);
   }
 
-  #plain(what: 'endIdle' | 'terminate' | 'halt' | 'goOn' | 'noteOwn' | 'endNow'): void {
+  #plain(what: 'terminate' | 'halt' | 'goOn' | 'endNow'): void {
     if (what === 'endNow') void this.end();
-    else if (what === 'endIdle') this.#hosted.endIdle();
-    else if (what === 'noteOwn') this.#hosted.noteOwn();
     else if (what !== 'terminate') this.#hosted.halt(what === 'halt');
     else {
       this.#stop();
@@ -411,7 +409,6 @@ export class OrderedAttempt {
       logFile: join(folder, `run-${id}.log`),
       timeoutMs,
       mark: order.attemptId,
-      keeper: paths.subreaper,
     });
     this.#commands.set(id, running);
     const answer = (rest: { exitCode: number | null; timedOut: boolean; output: string }): void => {

@@ -6,7 +6,6 @@ import type { HookProgram } from '../../claude/launch/settings.ts';
 import type { Result } from '../../core/failure.ts';
 import type { Git } from '../../git/git.ts';
 import type { World } from '../../system/world.ts';
-import type { LocalHost } from '../../worker/local-host.ts';
 import type { FleetEngine } from '../engine.ts';
 import type { FleetPaths, HostConfig } from '../fleet-files.ts';
 
@@ -24,7 +23,6 @@ export interface AgentContext {
   readonly paths: FleetPaths;
   /** Tells this data root on this machine from any other. */
   readonly home: string;
-  readonly host: LocalHost;
   readonly git: Git;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly packageRoot: string;

@@ -8,7 +8,7 @@ import type { GroupId, SessionId } from '../../core/group.ts';
 import { isGroupId, isSessionId } from '../../core/id.ts';
 import { groupPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
-import { LocalHost } from '../../worker/local-host.ts';
+import { LocalAttempt } from '../../worker/local-attempt.ts';
 import { type FleetPaths, fleetPaths } from '../fleet-files.ts';
 import { type AttemptLease, isOver, noteGuard, readLeases, uptimeMs } from './lease-file.ts';
 
@@ -64,7 +64,6 @@ export class Fence {
   readonly #world: World;
   readonly #paths: FleetPaths;
   readonly #tell: (line: string) => void;
-  readonly #host: LocalHost;
   /** Attempts that are being ended, or were just now. */
   readonly #ended = new Set<string>();
 
@@ -72,7 +71,6 @@ export class Fence {
     this.#world = world;
     this.#paths = paths;
     this.#tell = tell;
-    this.#host = new LocalHost(world);
   }
 
   /** Begins to end all attempts whose leases are over. */
@@ -92,7 +90,8 @@ export class Fence {
       this.#note(lease);
       const paths = sessionPaths(groupPaths(this.#paths.work, groupId as GroupId), sessionId as SessionId);
       const subject = { attemptId, sessionId: sessionId as SessionId, paths };
-      if (!(await this.#host.attempt(subject).endNow())) this.#tell(`Something of attempt ${attemptId} would not end.`);
+      if (!(await new LocalAttempt(this.#world, subject).endNow()))
+        this.#tell(`Something of attempt ${attemptId} would not end.`);
     } catch (error) {
       this.#tell(`Attempt ${attemptId} could not be ended: ${String(error)}`);
     }

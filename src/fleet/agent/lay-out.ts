@@ -131,7 +131,7 @@ export function takeOut(text: string, places: Places): string {
 
 /** Names at the top of the folder. */
 const own: ReadonlySet<string> = new Set([
-  ...['transcript.jsonl', 'stderr.log', 'stdin.fifo', 'processes.json', 'meta.json', 'order.json'],
+  ...['transcript.jsonl', 'stderr.log', 'stdin.fifo', 'meta.json', 'order.json'],
   ...['workspace.json', 'setup.done', 'remote-worktree.json', 'login-check'],
 ]);
 

@@ -111,7 +111,6 @@ async function prepare(
     cwd: folder,
     env: env.value,
     ...{ stdinFifo, stdoutFile, stderrFile, syncsStdout: true as const },
-    keeper: paths.subreaper,
     contained: order.attemptId,
     ...defined({ limits }),
   };
@@ -211,7 +210,6 @@ async function setUp(
       logFile: paths.setupLog,
       timeoutMs,
       mark: order.attemptId,
-      keeper: paths.subreaper,
     });
     onStop(running.stop);
     const end = await running.ended;

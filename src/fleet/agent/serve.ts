@@ -3,7 +3,6 @@ import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { ownCommand } from '../../system/own-program.ts';
 import type { World } from '../../system/world.ts';
-import { LocalHost } from '../../worker/local-host.ts';
 import type { FleetEngine, OpenEngine } from '../engine.ts';
 import { fleetPaths, type HostConfig, readHost } from '../fleet-files.ts';
 import { loginKey, loginNames } from '../login-files.ts';
@@ -75,7 +74,6 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
   const context: Omit<AgentContext, 'noteLeases'> = {
     ...{ world, config, root, paths, home, packageRoot, tell, claude },
     engine: engine.value,
-    host: new LocalHost(world),
     git: { world, env: callerEnv },
     env: callerEnv,
     bun: ownCommand('main').program,

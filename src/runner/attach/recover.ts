@@ -13,7 +13,7 @@ import type { GroupWriter } from '../../store/group-writer.ts';
 import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import type { Fact } from '../../worker/facts.ts';
-import { gatherFromAll, reap } from '../../worker/reap.ts';
+import { reap } from '../../worker/reap.ts';
 
 /** Sessions whose person is gone and that nothing of ours is just stopping. */
 export function abandonedTakeOvers(world: World, state: GroupState): SessionId[] {
@@ -40,7 +40,7 @@ export async function endAbandoned(
   { definition, takenOver, claudeSessionIds }: SessionRecord & { readonly takenOver: TakeOver },
 ): Promise<EventBody> {
   const { id: attachmentId } = takenOver;
-  await reap(world, attachmentId, gatherFromAll(world, attachmentId, undefined));
+  await reap(world, attachmentId);
   const conversed = countAbandoned(
     world,
     paths,

@@ -14,6 +14,8 @@ const innerName = 'session';
 /** An empty group that is older was left by a runner that died; a younger one may be waiting for its first process. */
 const abandonedMs = 60_000;
 const seenForMs = 1_000;
+/** `off`: processes are held together as if no control group could be made. */
+const cgroupsVariable = 'CLAUDE_CODE_AGENT_CGROUPS';
 
 /**
  * What each kind of limit is to the kernel; `hits` counts in `events` how often it was reached. Of memory that are only
@@ -72,7 +74,7 @@ export function findHierarchy(proc: string): Hierarchy | null {
 
 /** Groups that this process may make, once that was tried; null where it may not, or the kernel lacks cgroup.kill. */
 export function openCgroups(hierarchy = findHierarchy('/proc/self')): Cgroups | null {
-  if (hierarchy === null) return null;
+  if (hierarchy === null || process.env[cgroupsVariable] === 'off') return null;
   const folder = join(hierarchy.own, `${prefix}try-${process.pid}`);
   try {
     mkdirSync(folder);
@@ -92,26 +94,6 @@ export function openCgroups(hierarchy = findHierarchy('/proc/self')): Cgroups | 
 /** Comes before the command of a program that is to be in the group before its first instruction. */
 export function joinCommand(folder: string): string[] {
   return ['/bin/sh', '-c', 'echo 0 >"$0" && exec "$@"', join(folder, 'cgroup.procs')];
-}
-
-/**
- * Ends all of a group at once and removes it; false while something of it is still ending. With `unlessHit` one that
- * has reached a limit is left to whoever asks for that.
- */
-export function endGroup(
-  folder: string,
-  how: { readonly unlessHit?: true; readonly system?: CgroupSystem } = {},
-): boolean {
-  const { unlessHit, system = kernel } = how;
-  try {
-    if (isPopulated(folder)) system.write(join(folder, 'cgroup.kill'), '1');
-    if (isPopulated(folder)) return false;
-    if (!unlessHit || hitsOf(folder).length === 0) removeTree(folder, system);
-    return true;
-  } catch {
-    // Gone, or somebody else's by now.
-    return !existsSync(folder);
-  }
 }
 
 export interface Group {
@@ -219,11 +201,18 @@ export class Cgroups {
     return folder === null ? [] : membersOf(folder);
   }
 
-  /** Ends all of it at once and removes the group; false while something of it is still ending. */
+  /** Kills all of it at once and removes the group; false while something of it is still ending. */
   end(name: string): boolean {
     const folder = this.#find(name);
     if (folder === null) return true;
-    if (!endGroup(folder, { system: this.#system })) return false;
+    try {
+      if (isPopulated(folder)) this.#system.write(join(folder, 'cgroup.kill'), '1');
+      if (isPopulated(folder)) return false;
+      removeTree(folder, this.#system);
+    } catch {
+      // It is gone, or belongs to another user by now.
+      if (existsSync(folder)) return false;
+    }
     this.#folders.set(name, null);
     return true;
   }

@@ -1,49 +1,75 @@
 /**
- * Holds together, under a name, a program and all that it starts, whatever that does to its environment, session and
- * parents: below a keeper, and in a control group where we may make one. Any later process finds it by the name.
+ * Holds a program and everything it starts together under a name, whatever that does to its environment, session and
+ * parents. Where we may make control groups, the kernel does it, and any later process finds the group by the name.
+ * Elsewhere this process is a subreaper (prctl(2)): a process below it that loses its parent becomes its child.
  */
-
 import { readlinkSync } from 'node:fs';
+import { becomeSubreaper, waitForEnded } from '../libc.ts';
 import type { Containment, LimitKind, Limits } from '../world.ts';
 import type { Cgroups, Group } from './cgroup.ts';
-import { keeperMark } from './keeper.ts';
-import type { ProcEntry, ProcTable } from './proc-table.ts';
-import { collectDescendants } from './process-tree.ts';
+import { helperMark, isStartedHere } from './own-children.ts';
+import type { ProcEntry, ProcTable } from './proc-stat.ts';
+import { collectDescendants } from './proc-table.ts';
 
-/** File of the program that a process executes; empty when that is not told. */
-function programOf(pid: number): string {
-  try {
-    return readlinkSync(`/proc/${pid}/exe`);
-  } catch {
-    return '';
-  }
+type ProcKey = Pick<ProcEntry, 'pid' | 'startTime'>;
+
+/** What is held by the process tree. */
+interface Held {
+  readonly programs: ProcKey[];
+  /** The variable in which the program was given the name; undefined = none. */
+  readonly mark: string | undefined;
+  /** Start times by pid, of what was once seen below the programs: it is not forgotten when it leaves the tree. */
+  readonly seen: Map<number, string>;
+  readonly sessions: Set<number>;
 }
 
-type Keeper = Pick<ProcEntry, 'pid' | 'startTime'>;
+/** A process that became a child of this one when its parent ended. */
+interface Orphan {
+  readonly startTime: string;
+  /** Ended with the last of these. An orphan that nothing leads to belongs to all that were held when it came. */
+  readonly names: Set<string>;
+  isKilled: boolean;
+  /** When it was first seen to have ended, `performance.now()`. */
+  zombieSinceMs?: number;
+}
+
+/** How often orphans are looked at: claude waits until the zombies of a tool that it has killed are gone. */
+const lookMs = 100;
+/** A child of Bun would have been waited for by then; an orphan that has ended is waited for by nothing but us. */
+const foreignMs = 150;
+/** A chain of processes that each start the next one and end is over long before. */
+const looksMax = 1_000;
+/** A list of children that is read during an exit may lack one: in so many looks in a row nothing may have come. */
+const calmLooks = 3;
 
 export class Containers {
   readonly #table: ProcTable;
   readonly #open: () => Cgroups | null;
+  readonly #mayAdopt: boolean;
   #cgroups: Cgroups | null | undefined;
-  /** By name; null = it has none. */
-  readonly #keepers = new Map<string, Keeper | null>();
-  /** By pid of the program. */
-  readonly #above = new Map<number, Keeper>();
+  /** Null until something is to be held by the process tree. */
+  #isSubreaper: boolean | null = null;
+  #ownSession = 0;
+  readonly #held = new Map<string, Held>();
+  #orphans = new Map<number, Orphan>();
+  /** How many orphans have come so far. */
+  #arrivals = 0;
+  #timer: ReturnType<typeof setInterval> | undefined;
 
-  /** `open` is asked once, when it is needed: it tries what it says. */
-  constructor(table: ProcTable, open: () => Cgroups | null) {
+  /** `open` tries to make a control group; it is called once, when it is needed. */
+  constructor(table: ProcTable, open: () => Cgroups | null, mayAdopt: boolean) {
     this.#table = table;
     this.#open = open;
+    this.#mayAdopt = mayAdopt;
   }
 
   get containment(): Containment {
     if (this.#groups !== null) return 'cgroup';
-    return this.canKeep ? 'keeper' : 'none';
+    return this.#canAdopt ? 'tree' : 'mark';
   }
 
-  /** Without these files nobody could tell in time what a keeper has started. */
-  get canKeep(): boolean {
-    return process.platform === 'linux' && this.#table.children(process.pid, 'first') !== null;
+  get #canAdopt(): boolean {
+    return this.#mayAdopt && process.platform === 'linux' && this.#table.children(process.pid) !== null;
   }
 
   get #groups(): Cgroups | null {
@@ -51,17 +77,14 @@ export class Containers {
     return this.#cgroups;
   }
 
-  /**
-   * Which limits what is held can be given. For that this process may move, with what it has started and the command
-   * that started it.
-   */
+  /** Which limits can be set. For that, this process and what it has started may move into another control group. */
   limits(): ReadonlySet<LimitKind> {
     return this.#groups?.limits(() => this.#ours()) ?? new Set();
   }
 
   #ours(): ReadonlySet<number> {
     const all = this.#table.all();
-    const ours = new Set([process.pid, ...collectDescendants(all, process.pid, process.pid).map(({ pid }) => pid)]);
+    const ours = new Set([process.pid, ...collectDescendants(all, [process.pid], process.pid).map(({ pid }) => pid)]);
     const parents = new Map(all.map(({ pid, parent }) => [pid, parent]));
     // A command that starts a runner waits for it.
     for (let pid = process.ppid; programOf(pid) === programOf(process.pid); pid = parents.get(pid) ?? 0) {
@@ -73,58 +96,182 @@ export class Containers {
 
   /** The new control group of that name; null when there can be none, or none with these limits. */
   makeGroup(name: string, limits: Limits | undefined): Group | null {
-    // Limits that were never asked for are not there yet.
+    // Limits have to be prepared before they can be set.
     if (limits !== undefined) this.limits();
     return this.#groups?.make(name, limits) ?? null;
   }
 
-  /** Limits that were reached by what is held under the name; to be asked before its end. */
+  /** Limits that were reached under this name; to be called before `end`. */
   hits(name: string): LimitKind[] {
     return this.#groups?.hits(name) ?? [];
   }
 
-  /** `program`: its pid. Without a name only who has started it knows whose it is. */
-  noteKeeper(name: string | undefined, keeper: Keeper, program: number): void {
-    if (name !== undefined) this.#keepers.set(name, keeper);
-    this.#above.set(program, keeper);
+  /** From now on orphans come to this process. To be called before anything is started that `hold` is called for. */
+  prepare(): void {
+    if (this.#isSubreaper !== null) return;
+    this.#isSubreaper = this.#canAdopt && becomeSubreaper();
+    this.#ownSession = this.#table.find([process.pid])[0]?.session ?? 0;
   }
 
-  /** Pid of the living keeper above this program. */
-  keeperOf(program: number): number | null {
-    const keeper = this.#above.get(program);
-    if (keeper === undefined || this.#lives(keeper)) return keeper?.pid ?? null;
-    this.#above.delete(program);
-    return null;
+  /** Holds a program by the process tree; `env` is its environment. */
+  hold(name: string, program: ProcKey, env: Readonly<Record<string, string>> = {}): void {
+    const mark = Object.keys(env).find((key) => env[key] === name);
+    const held: Held = this.#held.get(name) ?? { programs: [], mark, seen: new Map(), sessions: new Set() };
+    held.programs.push(program);
+    this.#held.set(name, held);
+    if (!this.#isSubreaper || this.#timer !== undefined) return;
+    this.#timer = setInterval(() => this.#tick(), lookMs);
+    this.#timer.unref();
   }
 
-  /** Pids of all that is held under the name; the keeper is not one of them, and ends by itself. */
-  members(name: string): number[] {
-    const keeper = this.keeper(name);
-    const below = keeper === null ? [] : collectDescendants(this.#table.all(), keeper.pid, process.pid);
-    return [...(this.#groups?.members(name) ?? []), ...below.map(({ pid }) => pid)];
+  /** The table of open files may be full for a moment: then the next look does it. */
+  #tick(): void {
+    try {
+      this.#lookForOrphans();
+      if (this.#held.size > 0 || this.#orphans.size > 0) return;
+    } catch {
+      return;
+    }
+    clearInterval(this.#timer);
+    this.#timer = undefined;
   }
 
-  /** Ends at once what can be ended at once; false while something is held under the name. */
+  /** Living processes that are held under the name. */
+  find(name: string): ProcEntry[] {
+    const grouped = this.#groups?.members(name) ?? [];
+    const held = this.#held.get(name);
+    const members = grouped.length > 0 ? this.#table.find(grouped) : [];
+    const found = held === undefined ? members : [...members, ...this.#findBelow(name, held)];
+    return [...new Map(found.map((entry) => [entry.pid, entry])).values()].filter(
+      ({ pid, zombie }) => !zombie && pid !== process.pid,
+    );
+  }
+
+  #findBelow(name: string, held: Held): ProcEntry[] {
+    this.#lookForOrphans();
+    const orphans = [...this.#orphans].filter(([, { names }]) => names.size === 1 && names.has(name));
+    const roots = new Map([
+      ...held.seen,
+      ...held.programs.map(({ pid, startTime }) => [pid, startTime] as const),
+      ...orphans.map(([pid, { startTime }]) => [pid, startTime] as const),
+    ]);
+    const living = this.#same(roots);
+    const found = [...living, ...this.#below(living)];
+    held.seen.clear();
+    for (const { pid, startTime, session } of found) {
+      held.seen.set(pid, startTime);
+      if (session !== this.#ownSession) held.sessions.add(session);
+    }
+    return found;
+  }
+
+  /** Those of the given processes that still exist: a pid may have been given to another process since. */
+  #same(startTimes: ReadonlyMap<number, string>): ProcEntry[] {
+    return this.#table.find([...startTimes.keys()]).filter((entry) => startTimes.get(entry.pid) === entry.startTime);
+  }
+
+  #below(roots: readonly ProcEntry[]): ProcEntry[] {
+    const found = new Map<number, ProcEntry>();
+    const waiting = roots.filter(({ zombie }) => !zombie);
+    for (let parent = waiting.pop(); parent !== undefined; parent = waiting.pop()) {
+      const pids = this.#table.children(parent.pid);
+      if (pids === null) {
+        // Ended meanwhile, or a system without such lists.
+        if (process.platform === 'linux') continue;
+        return collectDescendants(
+          this.#table.all(),
+          roots.map(({ pid }) => pid),
+          process.pid,
+        );
+      }
+      for (const entry of this.#table.find(pids)) {
+        if (entry.parent !== parent.pid || found.has(entry.pid)) continue;
+        found.set(entry.pid, entry);
+        waiting.push(entry);
+      }
+    }
+    return [...found.values()];
+  }
+
+  /** Ends everything at once, as far as possible; false while something is left. */
   end(name: string): boolean {
-    const isEmpty = this.#groups?.end(name) ?? true;
-    return isEmpty && this.keeper(name) === null;
+    const isGroupGone = this.#groups?.end(name) ?? true;
+    const held = this.#held.get(name);
+    if (held === undefined) return isGroupGone;
+    const killed = new Set<number>();
+    for (let [looks, calm] = [0, 0]; calm < calmLooks; looks += 1) {
+      const arrivals = this.#arrivals;
+      const found = this.#findBelow(name, held).filter(({ zombie }) => !zombie);
+      const news = found.filter(({ pid }) => !killed.has(pid));
+      for (const { pid } of news) this.#kill(pid, killed);
+      calm = news.length === 0 && this.#arrivals === arrivals ? calm + 1 : 0;
+      // A kill takes effect a moment later.
+      if ((calm > 0 && found.length > 0) || looks > looksMax) return false;
+    }
+    this.#held.delete(name);
+    for (const { names } of this.#orphans.values()) names.delete(name);
+    return isGroupGone;
   }
 
-  /** The living keeper of that name. */
-  keeper(name: string): Keeper | null {
-    const known = this.#keepers.get(name);
-    const keeper = known === undefined ? this.#findKeeper(name) : known;
-    const isThere = keeper !== null && this.#lives(keeper);
-    this.#keepers.set(name, isThere ? keeper : null);
-    return isThere ? keeper : null;
+  #kill(pid: number, killed: Set<number>): void {
+    killed.add(pid);
+    const orphan = this.#orphans.get(pid);
+    if (orphan !== undefined) orphan.isKilled = true;
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // It has just ended, or changed its user.
+    }
   }
 
-  #findKeeper(name: string): Keeper | null {
-    return this.#table.find(this.#table.marked(keeperMark, name))[0] ?? null;
+  /** Notes what has come to this process, and waits for those that have ended, each by its pid. */
+  #lookForOrphans(): void {
+    if (!this.#isSubreaper) return;
+    const pids = (this.#table.children(process.pid) ?? []).filter((pid) => !isStartedHere(pid));
+    const orphans = new Map<number, Orphan>();
+    for (const entry of this.#table.find(pids)) {
+      // Whatever is held was started in a session of its own: in ours are children that were started here.
+      if (entry.parent !== process.pid || entry.session === this.#ownSession) continue;
+      const known = this.#orphans.get(entry.pid);
+      const orphan = known?.startTime === entry.startTime ? known : this.#newOrphan(entry);
+      if (!entry.zombie || !isWaitedFor(entry.pid, orphan)) orphans.set(entry.pid, orphan);
+    }
+    this.#orphans = orphans;
   }
 
-  #lives({ pid, startTime }: Keeper): boolean {
-    const [entry] = this.#table.find([pid]);
-    return entry?.startTime === startTime && !entry.zombie;
+  #newOrphan(entry: ProcEntry): Orphan {
+    this.#arrivals += 1;
+    return { startTime: entry.startTime, names: new Set(this.#namesOf(entry)), isKilled: false };
+  }
+
+  #namesOf(entry: ProcEntry): string[] {
+    if (entry.zombie) return [];
+    const all = [...this.#held];
+    const marked = all.filter(([name, { mark }]) => mark && this.#table.valuesOf(entry.pid, mark).includes(name));
+    if (marked.length > 0) return marked.map(([name]) => name);
+    // What git or an editor leaves running belongs to the user.
+    if (this.#table.valuesOf(entry.pid, helperMark).length > 0) return [];
+    const known = all.filter(
+      ([, { seen, sessions }]) => seen.get(entry.pid) === entry.startTime || sessions.has(entry.session),
+    );
+    return (known.length > 0 ? known : all).map(([name]) => name);
+  }
+}
+
+/** Whether an orphan that has ended was waited for, so that its pid is free again. */
+function isWaitedFor(pid: number, orphan: Orphan): boolean {
+  const now = performance.now();
+  orphan.zombieSinceMs ??= now;
+  if (!orphan.isKilled && now - orphan.zombieSinceMs < foreignMs) return false;
+  waitForEnded(pid);
+  return true;
+}
+
+/** File of the program that a process executes; empty when we may not read it. */
+function programOf(pid: number): string {
+  try {
+    return readlinkSync(`/proc/${pid}/exe`);
+  } catch {
+    return '';
   }
 }

@@ -1,9 +1,12 @@
-/** Children that this process has started and of whose end it has not been told: nobody else is given their pids. */
+/** Children that this process has started and Bun waits for. Nothing else may wait for these: Bun fails with ECHILD. */
 
-/** Start times, by pid; empty when nobody asked for it. */
+/** Set for programs that are not part of an attempt, such as git or an editor; what they leave running is not ended. */
+export const helperMark = 'CLAUDE_CODE_AGENT_HELPER';
+
+/** Start times, by pid; empty when nothing needs it. */
 const living = new Map<number, string>();
 
-/** To be called in the breath in which the process was started, while it cannot have been waited for. */
+/** To be called in the same turn as the spawn, before Bun can have waited for the child. */
 export function noteChild(
   { pid, exited }: { readonly pid: number; readonly exited: Promise<unknown> },
   startTime = '',
@@ -13,12 +16,11 @@ export function noteChild(
   exited.then(end, end);
 }
 
-/** It is there, even if it has ended: a zombie of ours. */
+/** It is there, even if it has ended: then it is a zombie of ours. */
 export function isOwnChild(pid: number, startTime: string): boolean {
   return living.get(pid) === startTime;
 }
 
-/** Whether Bun waits for it. */
 export function isStartedHere(pid: number): boolean {
   return living.has(pid);
 }

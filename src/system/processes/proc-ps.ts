@@ -1,6 +1,6 @@
 /** The process table where there is no /proc (macOS), from the output of ps(1). */
 import { errorText } from '../../core/failure.ts';
-import type { ProcEntry, ProcTable } from './proc-table.ts';
+import type { ProcEntry, ProcTable } from './proc-stat.ts';
 
 /** Runs a system program and returns what it printed; '' when it found nothing. */
 export type Ask = (program: string, args: readonly string[]) => string;
@@ -16,10 +16,9 @@ export function createPsTable(ask: Ask = askSystem): ProcTable {
     find: (pids) => (pids.length === 0 ? [] : parsePs(ask('ps', ['-o', columns, '-p', pids.join(',')]))),
     all: () => parsePs(ask('ps', ['-ax', '-o', columns])),
     marked: (name, value) => parseMarked(ask('ps', ['-axEww', '-o', 'pid=,command=']), `${name}=${value}`),
-    // Another run of ps would tell, but not of one moment.
+    // A second run of ps would describe another moment.
     children: () => null,
-    keep: () => () => {},
-    forget: () => {},
+    valuesOf: () => [],
     bootId: () => ask('sysctl', ['-n', 'kern.bootsessionuuid']).trim(),
   };
 }

@@ -1,42 +1,121 @@
-/** What the system's process table says, behind one small interface: /proc on Linux, ps(1) elsewhere. */
+/** The process table of the system: /proc on Linux, ps(1) elsewhere (proc-ps.ts). */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { errorCode } from '../system-error.ts';
+import { createPsTable } from './proc-ps.ts';
+import { isInExec, isOfKernel, type ProcEntry, type ProcTable, parseStat } from './proc-stat.ts';
 
-export interface ProcEntry {
-  readonly pid: number;
-  readonly parent: number;
-  /**
-   * The session, or where the system does not tell it the process group: what a program that detaches its children
-   * gives them of their own.
-   */
-  readonly session: number;
-  /** In the system's own unit, as text; with the pid it names a process for good. */
-  readonly startTime: string;
-  /** What it executes: the first 15 bytes of the file's name; absent = nobody knows. */
-  readonly name?: string;
-  /** It has one thread; absent = nobody knows. */
-  readonly isSingle?: boolean;
-  /** Ended, but its parent has not asked for its status yet. */
-  readonly zombie: boolean;
-  /** Halted by a signal, such as that of Ctrl-Z. */
-  readonly halted?: true;
+export function createProcTable(): ProcTable {
+  return existsSync('/proc/self/stat') ? createLinuxTable('/proc') : createPsTable();
 }
 
-/** A source of process facts. All methods tolerate processes that end or cannot be read while they look. */
-export interface ProcTable {
-  /** Entries of those of the given processes that exist. */
-  find(pids: readonly number[]): ProcEntry[];
-  /** All processes; one that ended within the last second may still be among them. */
-  all(): ProcEntry[];
-  /**
-   * Its children at this moment, those included that have just ended; null when the system does not tell at once.
-   * `first`: of its first thread alone, for a process that has no other.
-   */
-  children(pid: number, threads?: 'all' | 'first'): number[] | null;
-  /** Pids of processes whose environment holds or held exactly `name=value`, as far as we may see it. */
-  marked(name: string, value: string): number[];
-  /** It is going to be asked for again and again: cheaper from now on, until the returned function is called. */
-  keep(pid: number): () => void;
-  /** To be told after anything that may have changed the processes: what was seen before it is not to be believed. */
-  forget(): void;
-  /** Changes with every boot of the machine. */
-  bootId(): string;
+/** Threads come and go during a look. */
+const childrenTries = 3;
+/** How often the environment of a process in the middle of an exec is read again, a millisecond apart. */
+const execTries = 50;
+
+/** `root` is `/proc`, and `pause` waits a millisecond; tests pass a folder and a pause of their own. */
+export function createLinuxTable(root: string, pause: () => void = () => Bun.sleepSync(1)): ProcTable {
+  const stat = (pid: number) => read(`${root}/${pid}/stat`)?.toString('latin1') ?? '';
+  const pids = () => readdirSync(root).filter(beginsWithDigit).map(Number);
+  /** In the middle of an exec a process has an empty environment, whatever it was started with. */
+  const environmentOf = (pid: number): Buffer | null => {
+    let environment = read(`${root}/${pid}/environ`);
+    for (let tries = 0; tries < execTries && environment?.length === 0; tries += 1) {
+      const text = stat(pid);
+      environment = read(`${root}/${pid}/environ`);
+      if (environment?.length !== 0 || !isInExec(text)) break;
+      pause();
+    }
+    return environment;
+  };
+  const valuesOf = (pid: number, name: string): string[] => {
+    const environment = environmentOf(pid);
+    return environment === null ? [] : valuesIn(environment, `${name}=`);
+  };
+  const isMarked = (pid: number, name: string, value: string): boolean => {
+    const text = stat(pid);
+    const entry = parseStat(text);
+    if (entry === null || entry.zombie || isOfKernel(text)) return false;
+    // The pid may have been given to another process between the two looks.
+    return valuesOf(pid, name).includes(value) && parseStat(stat(pid))?.startTime === entry.startTime;
+  };
+  return {
+    find: (wanted) => wanted.flatMap((pid) => parseStat(stat(pid)) ?? []),
+    all: () => pids().flatMap((pid) => parseStat(stat(pid)) ?? []),
+    children(pid) {
+      const folder = `${root}/${pid}/task`;
+      for (let tries = 0; tries < childrenTries; tries += 1) {
+        try {
+          // Each thread has the children it started; when it ends they go to another thread.
+          return readdirSync(folder).flatMap((thread) =>
+            numbers(readFileSync(`${folder}/${thread}/children`, 'latin1')),
+          );
+        } catch {
+          // The process or one of its threads has just ended, or the kernel was built without these files.
+        }
+      }
+      return null;
+    },
+    marked: (name, value) => pids().filter((pid) => isMarked(pid, name, value)),
+    valuesOf,
+    bootId: () => readFileSync(`${root}/sys/kernel/random/boot_id`, 'utf8').trim(),
+  };
+}
+
+function beginsWithDigit(name: string): boolean {
+  const code = name.charCodeAt(0);
+  return code >= 48 && code <= 57;
+}
+
+function numbers(text: string): number[] {
+  return text.split(' ').flatMap((word) => (word === '' ? [] : [Number(word)]));
+}
+
+/** Null for a process that has ended (ENOENT, ESRCH), or that we may not read (EACCES, EPERM). */
+function read(path: string): Buffer | null {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    if (['ENOENT', 'ESRCH', 'EACCES', 'EPERM'].includes(errorCode(error))) return null;
+    throw error;
+  }
+}
+
+/** `start` is `name=`; the environment is separated by NUL. */
+function valuesIn(environment: Buffer, start: string): string[] {
+  const values: string[] = [];
+  for (let at = environment.indexOf(start); at !== -1; at = environment.indexOf(start, at + 1)) {
+    if (at > 0 && environment[at - 1] !== 0) continue;
+    const end = environment.indexOf(0, at);
+    values.push(environment.toString('utf8', at + start.length, end === -1 ? environment.length : end));
+  }
+  return values;
+}
+
+/**
+ * Descendants of the roots, members of the sessions that roots or descendants lead or joined, and the descendants of
+ * those; without the roots and without `self`. An orphan has left the tree, but never its session.
+ *
+ * A session that a root was born into without leading it does not count: it belongs to whatever started the root, such
+ * as the user's terminal. A root that is gone is taken to have led its own session.
+ */
+export function collectDescendants(entries: readonly ProcEntry[], roots: readonly number[], self: number): ProcEntry[] {
+  const pids = new Set(roots);
+  const present = new Map(entries.filter(({ pid }) => pids.has(pid)).map(({ pid, session }) => [pid, session]));
+  const sessions = new Set(roots.filter((pid) => (present.get(pid) ?? pid) === pid));
+  const foreign = new Set([...present.values()].filter((session) => !sessions.has(session)));
+  const found = new Map<number, ProcEntry>();
+  // Sessions lead to new parents, and parents to new sessions. Every round but the last adds a process.
+  for (let grew = true; grew; ) {
+    grew = false;
+    for (const entry of entries) {
+      if (pids.has(entry.pid) || entry.pid === self) continue;
+      if (!pids.has(entry.parent) && !sessions.has(entry.session)) continue;
+      found.set(entry.pid, entry);
+      pids.add(entry.pid);
+      if (!foreign.has(entry.session)) sessions.add(entry.session);
+      grew = true;
+    }
+  }
+  return [...found.values()].filter((entry) => !entry.zombie);
 }

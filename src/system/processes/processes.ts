@@ -1,14 +1,12 @@
 /**
- * system/processes/: what runs on this machine. This file: starting, finding, following and signalling processes, ours
- * and those an earlier runner left behind.
+ * system/processes/: processes of this machine. This file starts, finds, follows and signals processes, our own and
+ * those that an earlier runner left running.
  */
-import { accessSync, closeSync, constants, lstatSync, openSync } from 'node:fs';
+import { accessSync, closeSync, constants, openSync, readlinkSync } from 'node:fs';
 import { defined } from '../../core/defined.ts';
 import type { ProcessIdentity } from '../../core/event.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { hostName } from '../host-name.ts';
-import { forgetEnded, inheritOrphans } from '../libc.ts';
-import { ownCommand } from '../own-program.ts';
 import { openPrivate } from '../private-file.ts';
 import type {
   Containment,
@@ -23,36 +21,30 @@ import { writeFailure } from '../write-failure.ts';
 import { type Cgroups, joinCommand, openCgroups } from './cgroup.ts';
 import { Containers } from './containers.ts';
 import { createExitPoll, type ExitPoll } from './exit-poll.ts';
-import { keeperCommand, keeperEnvironment } from './keeper.ts';
-import { isOwnChild, isStartedHere, noteChild } from './own-children.ts';
-import { pidNamespace } from './pid-namespace.ts';
-import type { ProcEntry, ProcTable } from './proc-table.ts';
-import { collectDescendants } from './process-tree.ts';
-import { describeSpawnError, locateProgram } from './program.ts';
-import { runProgram } from './program-run.ts';
-import { Strays } from './strays.ts';
-import { becomeManner, installSubreaper, releaseManner } from './subreaper-image.ts';
+import { isOwnChild, noteChild } from './own-children.ts';
+import type { ProcEntry, ProcTable } from './proc-stat.ts';
+import { collectDescendants } from './proc-table.ts';
+import { describeSpawnError, locateProgram, runProgram } from './program.ts';
 
-/** What can be set was asked for before, so that something has changed since. */
+/** Which limits can be set was checked before, so something has changed since. */
 const limitsFailure = fail(
   'spawn-failed',
   'The limits of the session could not be set on its control group.',
   'See what `doctor` says of limits, then retry the session, or add it anew without --max-processes.',
 );
-/** How often the children of a process are read that change faster than we can look. */
-const childrenTries = 20;
-/** Of earlier versions: the parent of a program, to which the orphans came. A live run has such workers. */
-const subreaperName = 'subreaper';
-
-/** `cgroups` tries whether this process may make control groups; tests say that it may not. */
-export function createProcesses(table: ProcTable, cgroups: () => Cgroups | null = openCgroups): Processes {
-  return new SystemProcesses(table, new Containers(table, cgroups));
+export interface ProcessOptions {
+  /** Tries to make control groups; null where this process may not. */
+  readonly cgroups?: () => Cgroups | null;
+  /** False: this process never becomes the parent of orphans. */
+  readonly adoptsOrphans?: boolean;
 }
 
-/** What has ended so long ago, and was not waited for, is no process of Bun's. */
-const foreignMs = 400;
-/** How often the inherited are looked at. */
-const waitMs = 250;
+export function createProcesses(
+  table: ProcTable,
+  { cgroups = openCgroups, adoptsOrphans = true }: ProcessOptions = {},
+): Processes {
+  return new SystemProcesses(table, new Containers(table, cgroups, adoptsOrphans));
+}
 
 class SystemProcesses implements Processes {
   readonly #table: ProcTable;
@@ -61,17 +53,12 @@ class SystemProcesses implements Processes {
   readonly #bootId: string;
   readonly #pidNamespace = pidNamespace();
   readonly #exits: ExitPoll;
-  readonly #strays: Strays;
-  #inheritsOrphans: boolean | null = null;
-  /** When an inherited process was first seen to have ended, by pid; it keeps that until somebody waits for it. */
-  #unwaited = new Map<number, number>();
 
   constructor(table: ProcTable, containers: Containers) {
     this.#table = table;
     this.#containers = containers;
     this.#bootId = table.bootId();
     this.#exits = createExitPoll((identities) => this.#living(identities));
-    this.#strays = new Strays(table, () => this.#inherited());
   }
 
   spawn(options: SpawnOptions): Result<RunningProcess> {
@@ -88,72 +75,32 @@ class SystemProcesses implements Processes {
   }
 
   #start(program: string, options: SpawnOptions, files: StandardFiles): Result<RunningProcess> {
+    const { contained: name, limits, cwd, env } = options;
+    const group = name === undefined ? null : this.#containers.makeGroup(name, limits);
+    if (group === null && limits !== undefined) return limitsFailure;
+    if (group === null && name !== undefined) this.#containers.prepare();
     const end = new Ending();
-    if (options.keeper !== undefined) this.#inheritOrphans();
     try {
-      const held = this.#contained(program, options);
-      if (held === null) return limitsFailure;
-      const { command, env, isKept, isGrouped } = held;
-      const child = Bun.spawn([...command, ...options.args], {
-        cwd: options.cwd,
-        env,
+      // A shell would report a program that cannot be executed only by its exit code.
+      if (group !== null) accessSync(program, constants.X_OK);
+      const join = group === null ? [] : joinCommand(group.inner);
+      const child = Bun.spawn([...join, program, ...options.args], {
+        cwd,
+        env: { ...env },
         stdin: files.stdin,
         stdout: files.stdout,
         stderr: files.stderr,
         detached: true,
-        onExit: ({ exitCode, signalCode }) => {
-          if (options.contained !== undefined) this.#strays.noteEnd(options.contained, signalCode === 'SIGKILL');
-          end.come(statusOf(exitCode, signalCode));
-        },
+        onExit: ({ exitCode, signalCode }) => end.come(statusOf(exitCode, signalCode)),
       });
       child.unref();
-      this.#table.forget();
       // Even if it has ended already it is a zombie until the event loop asks for its status, so it has an entry.
-      const started = { pid: child.pid, startTime: this.#table.find([child.pid])[0]?.startTime ?? '' };
-      noteChild(child, started.startTime);
-      const found = isKept ? this.#kept(started) : started;
-      if (isKept) this.#containers.noteKeeper(options.contained, started, found.pid);
-      if (isKept && !isGrouped && options.contained !== undefined) {
-        this.#strays.note(options.contained, found, options.env);
-      }
-      const letGo = [...new Set([child.pid, found.pid])].map((pid) => this.#table.keep(pid));
-      const release = () => {
-        for (const action of letGo) action();
-      };
-      child.exited.then(release, release);
-      return ok({ identity: this.#name(found.pid, found.startTime), onExit: (action) => end.tell(action) });
+      const startTime = this.#table.find([child.pid])[0]?.startTime ?? '';
+      noteChild(child, startTime);
+      if (group === null && name !== undefined) this.#containers.hold(name, { pid: child.pid, startTime }, env);
+      return ok({ identity: this.#name(child.pid, startTime), onExit: (action) => end.tell(action) });
     } catch (error) {
       return describeSpawnError(program, error);
-    }
-  }
-
-  /**
-   * The command by which the program is started, and what it is given; `isKept`: that command becomes its keeper. Null
-   * when the limits cannot be set. Throws when it cannot be executed.
-   */
-  #contained(program: string, { contained: name, keeper, env, limits }: SpawnOptions) {
-    const group = name === undefined ? null : this.#containers.makeGroup(name, limits);
-    if (group === null && limits !== undefined) return null;
-    const isGrouped = group !== null;
-    const inner = [...(group === null ? [] : joinCommand(group.inner)), program];
-    if (keeper === undefined || process.platform !== 'linux')
-      return { command: inner, env: { ...env }, isKept: false, isGrouped };
-    accessSync(program, constants.X_OK);
-    const { become, release } = subreaper(keeper);
-    if (!this.#containers.canKeep) return { command: [...become, ...inner], env: { ...env }, isKept: false, isGrouped };
-    const shell = keeperCommand(process.pid, group?.folder ?? '', [...release, ...inner]);
-    const command = [...become, ...shell];
-    return { command, env: keeperEnvironment(name ?? null, env), isKept: true, isGrouped };
-  }
-
-  /** The program that this keeper has started; the keeper itself when it has ended before that was seen. */
-  #kept(keeper: Pick<ProcEntry, 'pid' | 'startTime'>): Pick<ProcEntry, 'pid' | 'startTime'> {
-    for (;;) {
-      const [child] = this.#table.find(this.#table.children(keeper.pid, 'first') ?? []);
-      if (child !== undefined) return child;
-      const [entry] = this.#table.find([keeper.pid]);
-      if (entry === undefined || entry.zombie) return keeper;
-      Bun.sleepSync(1);
     }
   }
 
@@ -162,12 +109,9 @@ class SystemProcesses implements Processes {
   attach(identity: ProcessIdentity, contained?: string): RunningProcess | null {
     if (!this.isAlive(identity)) return null;
     const end = new Ending();
-    const come = () => end.come({ kind: 'unknown' });
-    const keeper = contained === undefined ? null : this.#containers.keeper(contained);
-    if (keeper !== null) this.#containers.noteKeeper(contained, keeper, identity.pid);
-    // A keeper ends what the program leaves, and is the last of it.
-    const last = keeper === null ? identity : this.#name(keeper.pid, keeper.startTime);
-    this.#exits.watch(last, come);
+    if (contained !== undefined && this.#containers.find(contained).length === 0)
+      this.#containers.hold(contained, identity);
+    this.#exits.watch(identity, () => end.come({ kind: 'unknown' }));
     return { identity, onExit: (action) => end.tell(action) };
   }
 
@@ -188,111 +132,14 @@ class SystemProcesses implements Processes {
     return this.#identities(this.#table.find(pids));
   }
 
-  findDescendants(pid: number): ProcessIdentity[] {
-    const seen = new Map(collectDescendants(this.#table.all(), pid, process.pid).map((entry) => [entry.pid, entry]));
-    const found = this.#table.find([...seen.keys()]);
-    // What was seen may be a second old; a pid that names another process by now is none of them.
-    return this.#identities(found.filter((entry) => entry.startTime === seen.get(entry.pid)?.startTime));
-  }
-
-  findBranches(identity: ProcessIdentity): ProcessIdentity[][] | null {
-    // Its orphans come to its keeper.
-    const keeper = this.#containers.keeperOf(identity.pid);
-    const parent = keeper ?? identity.pid;
-    const isParent = keeper === null && this.#table.find([identity.pid])[0]?.name === subreaperName;
-    const children = () => this.#table.children(parent, parent === identity.pid ? 'all' : 'first');
-    let before = children();
-    // Where nothing was, nothing can have been left by what ended while we looked.
-    if (before?.length === 0) return this.isAlive(identity) ? [] : null;
-    let seen: ProcessIdentity[][] = [];
-    for (let tries = 0; before !== null && tries < childrenTries; tries += 1) {
-      // Orphans come after the one that it has started itself.
-      const program = isParent ? before[0] : identity.pid;
-      const branches = this.#branches(before, parent, program)?.filter(([child]) => child?.pid !== identity.pid);
-      seen = branches?.filter((branch) => branch.length > 0) ?? seen;
-      // What ended while we looked, at any depth, has left its children to this one.
-      const now = children();
-      const isWhole = branches !== undefined && now !== null && now.join() === before.join();
-      if (isWhole) return this.#isThere(identity, parent === identity.pid ? now : []) ? seen : null;
-      before = now;
-    }
-    // Something is there at any rate, even if more of it was started than could be read.
-    return before !== null && seen.length > 0 && this.isAlive(identity) ? seen : null;
-  }
-
-  #isThere(identity: ProcessIdentity, children: readonly number[]): boolean {
-    // The dead have no children, so that one of ours which has some lives.
-    return (children.length > 0 && isOwnChild(identity.pid, identity.startTime)) || this.isAlive(identity);
-  }
-
-  /**
-   * For each of these children of `parent` what lives of it and below it; null when one could not be asked. Those of
-   * the child `program` count as children too.
-   */
-  #branches(pids: readonly number[], parent: number, program?: number): ProcessIdentity[][] | null {
-    // A pid that the system has given to another process meanwhile is none of them.
-    const children = this.#table.find(pids).filter((entry) => entry.parent === parent);
-    const branches: ProcessIdentity[][] = [];
-    for (const entry of children) {
-      const below = this.#below(entry);
-      if (below === null) return null;
-      if (entry.pid === program) branches.push(this.#identities([entry]), ...below);
-      else branches.push([...this.#identities([entry]), ...below.flat()]);
-    }
-    return branches;
-  }
-
-  #below(entry: ProcEntry): ProcessIdentity[][] | null {
-    // The children of one that has ended went to another before it was a zombie.
-    if (entry.zombie && entry.isSingle) return [];
-    const children = this.#table.children(entry.pid, entry.isSingle ? 'first' : 'all');
-    // One that has ended meanwhile has left them to another, which is asked again.
-    if (children === null) return this.#table.find([entry.pid])[0]?.startTime === entry.startTime ? null : [];
-    return this.#branches(children, entry.pid);
-  }
-
-  findOrphans(): ProcessIdentity[] | null {
-    if (!this.#inheritsOrphans) return null;
-    let before = this.#inherited();
-    for (let tries = 0; before !== null && tries < childrenTries; tries += 1) {
-      if (before.length === 0) return [];
-      const entries = this.#table.find(before).filter(({ parent }) => parent === process.pid);
-      this.#waitFor(entries.filter(({ zombie }) => zombie));
-      // What ended while we looked has left its children to us.
-      const now = this.#inherited();
-      if (now?.join() === before.join()) return this.#identities(entries);
-      before = now;
-    }
-    return null;
-  }
-
-  /** Whoever comes to a process comes to its first thread, by which we start all others too. */
-  #inherited(): number[] | null {
-    return this.#table.children(process.pid, 'first')?.filter((pid) => !isStartedHere(pid)) ?? null;
-  }
-
-  /** Nobody else does it for those that came here; one that Bun has started it would have waited for by now. */
-  #waitFor(zombies: readonly ProcEntry[]): void {
-    const now = performance.now();
-    const before = this.#unwaited;
-    this.#unwaited = new Map(zombies.map((zombie) => [zombie.pid, before.get(zombie.pid) ?? now]));
-    for (const [pid, seenMs] of this.#unwaited) if (now - seenMs > foreignMs) forgetEnded(pid);
-  }
-
-  /** Once: what a program that keeps its orphans leaves behind is to come to us. */
-  #inheritOrphans(): void {
-    if (this.#inheritsOrphans !== null) return;
-    this.#inheritsOrphans = inheritOrphans();
-    this.#table.keep(process.pid);
-    // Others may wait for a pid to be gone, and there are only so many.
-    if (this.#inheritsOrphans) setInterval(() => this.#waitForOrphans(), waitMs).unref();
-  }
-
-  /** A system that cannot be asked now, with too many files open for example, is asked again: no run ends over it. */
-  #waitForOrphans(): void {
-    try {
-      this.findOrphans();
-    } catch {}
+  findDescendants(roots: readonly ProcessIdentity[]): ProcessIdentity[] {
+    const here = roots.filter((root) => this.#isHere(root));
+    const entries = this.#table.all();
+    const startTimes = new Map(entries.map(({ pid, startTime }) => [pid, startTime]));
+    // A pid that names another process by now leads nowhere.
+    const same = here.filter(({ pid, startTime }) => (startTimes.get(pid) ?? startTime) === startTime);
+    const pids = same.map(({ pid }) => pid);
+    return this.#identities(collectDescendants(entries, pids, process.pid));
   }
 
   containment(): Containment {
@@ -308,13 +155,11 @@ class SystemProcesses implements Processes {
   }
 
   findContained(name: string): ProcessIdentity[] {
-    const pids = this.#containers.members(name).filter((pid) => pid !== process.pid);
-    return this.#identities([...this.#table.find(pids), ...this.#strays.find(name)]);
+    return this.#identities(this.#containers.find(name));
   }
 
   endContained(name: string): boolean {
-    this.#table.forget();
-    return this.#containers.end(name) && this.#strays.end(name);
+    return this.#containers.end(name);
   }
 
   signal(identity: ProcessIdentity, signal: SignalName): boolean {
@@ -322,10 +167,9 @@ class SystemProcesses implements Processes {
     const isOurs = this.#isHere(identity) && isOwnChild(identity.pid, identity.startTime);
     if (!isOurs && !this.isAlive(identity)) return false;
     try {
-      this.#table.forget();
       return process.kill(identity.pid, signal);
     } catch {
-      // ESRCH: it ended since we looked. EPERM: it became somebody else's.
+      // ESRCH: it ended since we looked. EPERM: it changed its user.
       return false;
     }
   }
@@ -348,36 +192,17 @@ class SystemProcesses implements Processes {
 
   #name(pid: number, startTime: string): ProcessIdentity {
     const here = { host: this.#host, bootId: this.#bootId };
-    return {
-      pid,
-      startTime,
-      ...here,
-      ...defined({ pidNamespace: this.#pidNamespace }),
-    };
+    return { pid, startTime, ...here, ...defined({ pidNamespace: this.#pidNamespace }) };
   }
 }
 
-interface Subreaper {
-  /** What comes before a command that is to get the orphans of what it starts. */
-  readonly become: readonly string[];
-  /** What comes before the program of a keeper. */
-  readonly release: readonly string[];
-}
-
-/** By path of the image; a run asks for the same one every time. */
-const subreapers = new Map<string, Subreaper>();
-
-function subreaper(path: string): Subreaper {
-  const known = subreapers.get(path);
-  // A program that was removed since, or replaced by what is no program, is put there again.
-  const isThere = () => lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
-  if (known !== undefined && (known.become[0] !== path || isThere())) return known;
-  const { program, args } = ownCommand('subreaper');
-  const found = installSubreaper(path)
-    ? { become: [path, becomeManner], release: [path, releaseManner] }
-    : { become: [program, ...args, 'become'], release: [program, ...args, 'release'] };
-  subreapers.set(path, found);
-  return found;
+/** The namespace of pids that this process sees (pid_namespaces(7)); undefined where the system has no such thing. */
+function pidNamespace(): string | undefined {
+  try {
+    return readlinkSync('/proc/self/ns/pid');
+  } catch {
+    return undefined;
+  }
 }
 
 const readWrite = constants.O_RDWR | constants.O_NOFOLLOW;

@@ -87,7 +87,7 @@ export class Acceptance {
   halt(isHalted: boolean): void {
     this.#command?.halt(isHalted);
     const signal = isHalted ? 'SIGSTOP' : 'SIGCONT';
-    for (const process of gatherProcesses(this.#world, this.#options.attemptId, undefined)) {
+    for (const process of gatherProcesses(this.#world, this.#options.attemptId)) {
       this.#world.processes.signal(process, signal);
     }
   }
@@ -107,7 +107,7 @@ export class Acceptance {
   async #judge(): Promise<Verdict> {
     const { attemptId, record } = this.#options;
     // A runner that died may have left a command that still changes files.
-    await reap(this.#world, attemptId, gatherProcesses(this.#world, attemptId, undefined));
+    await reap(this.#world, attemptId);
     const tidied = await this.#clearAfterCrash();
     if (!tidied.ok) return this.#verdict({ status: 'failed', failure: sessionFailure(tidied.failure) });
     const work = record.workspace === undefined ? null : await this.#workIn(record.workspace);
@@ -223,7 +223,6 @@ export class Acceptance {
       logFile: paths.acceptLog,
       timeoutMs: acceptTimeoutMs,
       mark: attemptId,
-      keeper: paths.subreaper,
     };
     this.#command = runShellCommand(this.#world, { command: accept, ...options });
     const end = await this.#command.ended;

@@ -304,7 +304,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     ...defined({ reservedUsd: attempt.reservedUsd }),
     rehearsal: options.rehearsalUrl !== undefined,
   });
-  return ok({ spawn: { program, args, cwd: folder, env, ...heldBy(world, options, subject) }, prompt });
+  return ok({ spawn: { program, args, cwd: folder, env, ...heldBy(world, subject) }, prompt });
 }
 
 /** Where they say where telemetry goes, what the project says of that matters too. */
@@ -337,15 +337,13 @@ function readsOf({ dependencies }: InstructionsInput, { folder, isElsewhere }: S
 /** Where its process reads and writes, and what holds it. */
 function heldBy(
   world: World,
-  options: PreparerOptions,
   { record, attempt, paths }: Subject,
 ): Omit<SpawnOptions, 'program' | 'args' | 'cwd' | 'env'> {
   const { fifo, transcript, stderr } = paths;
   // Before claude asks the model anything more, it is on the disk what the last answer cost.
   const streams = { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr, syncsStdout: true as const };
   const limits = limitsOf(record.definition, world.processes);
-  const held = { keeper: options.paths.subreaper, contained: attempt.id, ...defined({ limits }) };
-  return { ...streams, ...held };
+  return { ...streams, contained: attempt.id, ...defined({ limits }) };
 }
 
 /** Anew for each attempt: a dependency may have been retried since, and the worker could have written there. */

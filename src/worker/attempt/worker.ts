@@ -269,7 +269,6 @@ export class Worker {
     const writtenAfterMs = this.#isHistory ? undefined : this.#follower?.writtenAfterMs;
     this.notes.line(message, this.stream, writtenAfterMs);
     if (!this.#isHistory) this.#said.heard(message, line);
-    if (message.kind === 'init' && !this.#isHistory) this.#hosted.noteOwn();
     this.#announce();
     this.#emit({ kind: 'activity' });
     // It would work without its rules, and be paid for a result that nobody can trust.
@@ -355,7 +354,7 @@ export class Worker {
       return;
     }
     this.#endedByUs = true;
-    this.#hosted.endIdle();
+    this.#hosted.terminate();
   }
 
   /** What lies in claude's queue begins a turn of its own at once; when none begins, it was read before. */

@@ -119,7 +119,6 @@ export async function setUp(
       logFile: paths.setupLog,
       timeoutMs: setupTimeoutMs,
       mark: attempt.id,
-      keeper: paths.subreaper,
     };
     const end = await slots.take({ sessionId: record.definition.id, command: 'setup', onStop }, () => {
       const command = runShellCommand(world, { command: setup, ...options });

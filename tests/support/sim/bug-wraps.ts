@@ -119,16 +119,24 @@ export const asksClaude: Wrap = (world) => {
   });
 };
 
-/** Nobody sees or ends a command. */
+/** No process of an attempt is found. */
+export const findsNothing: Partial<World['processes']> = {
+  findMarked: () => [],
+  findDescendants: () => [],
+  findContained: () => [],
+  endContained: () => true,
+};
+
+/** No command is seen or ended. */
 export const overlooksCommands: Wrap = (world, { machine }) => {
   const isCommand = (identity: ProcessIdentity) => machine.table.find(identity)?.kind === 'command';
   const { processes } = world;
   return withProcesses(world, {
     isAlive: (identity) => !isCommand(identity) && processes.isAlive(identity),
     findMarked: (name, value) => processes.findMarked(name, value).filter((identity) => !isCommand(identity)),
-    findDescendants: (pid) => processes.findDescendants(pid).filter((identity) => !isCommand(identity)),
-    findBranches: (identity) => (isCommand(identity) ? null : processes.findBranches(identity)),
-    findOrphans: () => processes.findOrphans()?.filter((identity) => !isCommand(identity)) ?? null,
+    findDescendants: (roots) => processes.findDescendants(roots).filter((identity) => !isCommand(identity)),
+    findContained: (name) => processes.findContained(name).filter((identity) => !isCommand(identity)),
+    endContained: () => true,
     signal: (identity, signal) => !isCommand(identity) && processes.signal(identity, signal),
   });
 };
@@ -142,7 +150,7 @@ export const forgetsWorkers: Wrap = (world) =>
         return info !== null && path.endsWith(transcript) ? { ...info, size: 0 } : info;
       },
     }),
-    { isAlive: () => false, findBranches: () => null, findMarked: () => [], findDescendants: () => [] },
+    { isAlive: () => false, ...findsNothing },
   );
 
 /** After the line in which `pattern` is found its session begins, as the log tells it. */

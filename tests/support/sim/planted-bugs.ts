@@ -8,6 +8,7 @@ import {
   appending,
   asksClaude,
   beginsAfter,
+  findsNothing,
   forgetsWorkers,
   log,
   losing,
@@ -101,13 +102,18 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'only the worker itself is ended',
     invariant: invariants.leftovers,
-    wrap: (world) => withProcesses(world, { findMarked: () => [], findDescendants: () => [], findBranches: () => [] }),
+    wrap: (world) => withProcesses(world, findsNothing),
   },
   {
     name: 'what a worker leaves behind seems to be nothing',
     invariant: invariants.leftovers,
     near: 'settle-paused',
-    wrap: (world) => withProcesses(world, { findOrphans: () => [] }),
+    wrap: (world) =>
+      withProcesses(world, {
+        // It is found, and so may not be overlooked later.
+        findContained: (name) => world.processes.findContained(name).slice(0, 0),
+        endContained: () => true,
+      }),
   },
   {
     name: 'the log differs from what is in memory',

@@ -107,13 +107,6 @@ export class ProcessTable {
     return [...this.living.values()].filter((process) => process.mark === attemptId);
   }
 
-  /** What left the tree is a child of the worker again, for that keeps its orphans. */
-  children(process: VirtualProcess): VirtualProcess[] {
-    const orphans = process.mark === undefined ? [] : this.marked(process.mark);
-    const own = [...this.living.values()].filter(({ parent }) => parent === process);
-    return [...new Set([...own, ...orphans.filter((other) => other !== process && other.parent === null)])];
-  }
-
   descendants(pid: number): VirtualProcess[] {
     const found: VirtualProcess[] = [];
     for (const process of this.living.values()) {

@@ -38,6 +38,8 @@ export class VirtualRunner {
   /** What was read makes it die at its next step. */
   #doom: { readonly point: CrashPoint; readonly decisions: readonly DecisionKind[] } | null = null;
 
+  /** What was seen of each attempt last. */
+  readonly #seen = new Map<string, readonly VirtualProcess[]>();
   readonly #failedBefore: number;
 
   constructor(machine: VirtualMachine) {
@@ -259,24 +261,20 @@ export class VirtualRunner {
         if (point !== null && !this.#pass(point, this.machine.log.decisionsOfAttempt(value))) return [];
         return table.marked(value).map(({ identity }) => identity);
       },
-      findDescendants: (pid) => {
+      findDescendants: (roots) => {
         if (!this.#lives()) return [];
-        const found = table.descendants(pid);
+        const found = roots.flatMap(({ pid }) => table.descendants(pid));
         for (const process of found) this.machine.checks.gathered(this, process);
         return found.map(({ identity }) => identity);
       },
-      findBranches: (identity) => {
-        const process = this.#lives() ? table.find(identity) : null;
-        if (process === null) return null;
-        const branches = table.children(process).map((child) => [child, ...table.descendants(child.identity.pid)]);
-        for (const found of branches.flat()) this.machine.checks.gathered(this, found);
-        return branches.map((branch) => branch.map((found) => found.identity));
-      },
-      findOrphans: () => (this.#lives() ? table.orphansOf(this.process).map(({ identity }) => identity) : []),
-      containment: () => 'none',
+      containment: () => 'tree',
       limits: () => new Set(),
-      findContained: () => [],
-      endContained: () => true,
+      findContained: (name) => this.#held(name).map(({ identity }) => identity),
+      endContained: (name) => {
+        const held = this.#held(name);
+        for (const { identity } of held) table.signal(this.process, identity, 'SIGKILL');
+        return held.length === 0;
+      },
       limitsHit: () => [],
       signal: (identity, signal) => {
         if (!this.#lives()) return false;
@@ -284,6 +282,20 @@ export class VirtualRunner {
         return table.signal(this.process, identity, signal);
       },
     };
+  }
+
+  /** What lives of an attempt, as far as this process can know. */
+  #held(name: string): VirtualProcess[] {
+    if (!this.#lives()) return [];
+    const { table, checks } = this.machine;
+    const marked = table.marked(name);
+    const below = marked.flatMap(({ identity }) => table.descendants(identity.pid));
+    const came = table.orphansOf(this.process).filter((process) => attemptThatStarted(process) === name);
+    const seen = [...(this.#seen.get(name) ?? [])].filter(({ alive }) => alive);
+    const held = [...new Set([...marked, ...below, ...came, ...seen])];
+    this.#seen.set(name, held);
+    for (const process of held) checks.gathered(this, process);
+    return held;
   }
 
   /** Why it looks for what bears the mark of the attempt; null when only to know what there is. */
@@ -371,6 +383,10 @@ export class VirtualRunner {
       holder: (path) => locks.get(path)?.holder ?? null,
     };
   }
+}
+
+function attemptThatStarted({ mark, origin }: VirtualProcess): string | undefined {
+  return mark ?? (origin === null ? undefined : attemptThatStarted(origin));
 }
 
 const none = new Uint8Array(0);

@@ -94,8 +94,6 @@ class FleetMachine implements OpenHost {
         given.set(subject.attemptId, { ...attemptFields, id: subject.attemptId, place });
         return hosted;
       },
-      isIdle: true,
-      finish: async () => {},
       close: async () => {
         for (const attempt of given.values()) fleet.over(attempt);
       },

@@ -6,7 +6,8 @@ import type { ProcessIdentity } from '../../../src/core/event.ts';
 import type { SessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import type { SpawnOptions } from '../../../src/system/world.ts';
-import type { AttemptSubject, Host, HostedAttempt } from '../../../src/worker/host.ts';
+import type { AttemptSubject, HostedAttempt } from '../../../src/worker/host.ts';
+import { LocalAttempt } from '../../../src/worker/local-attempt.ts';
 import { basePath, until } from '../system/rig.ts';
 
 const world = createRealWorld();
@@ -15,9 +16,6 @@ const world = createRealWorld();
 export interface TestedHost {
   /** The attempt there, in a place that was got for it. */
   attempt(subject: AttemptSubject): Promise<HostedAttempt>;
-  /** The rest of a `Host`. */
-  readonly isIdle: boolean;
-  finish(): Promise<void>;
   /** What was got for attempts is given back. */
   close(): Promise<void>;
 }
@@ -75,26 +73,15 @@ export function spawnOf(
     stdoutFile: paths.transcript,
     stderrFile: paths.stderr,
     syncsStdout: true,
-    keeper: paths.subreaper,
     contained: attemptId,
   };
 }
 
 /** One that works here, with its program in that folder. */
-export function openHere(folder: string, next: () => Host): OpenHost {
+export function openHere(folder: string): OpenHost {
   const program = makeShellClaude(folder);
   return {
-    next: async () => {
-      const host = next();
-      return {
-        attempt: async (subject) => host.attempt(subject),
-        get isIdle() {
-          return host.isIdle;
-        },
-        finish: () => host.finish(),
-        close: async () => {},
-      };
-    },
+    next: async () => ({ attempt: async (subject) => new LocalAttempt(world, subject), close: async () => {} }),
     prepare: () => {},
     spawn: (subject, script) => spawnOf(subject, script, program, folder),
     there: ({ paths }) => paths,

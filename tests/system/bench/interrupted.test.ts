@@ -7,8 +7,7 @@ import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { dist, memoryFolder, ownPrefix } from '../../../bench/support/places.ts';
-import { createLinuxTable } from '../../../src/system/processes/proc-linux.ts';
-import { collectDescendants } from '../../../src/system/processes/process-tree.ts';
+import { collectDescendants, createLinuxTable } from '../../../src/system/processes/proc-table.ts';
 import { packageRoot, until } from '../../support/cli.ts';
 
 let folder: string;
@@ -31,7 +30,7 @@ function bench(...words: string[]) {
   return { child, left };
 }
 
-const below = (pid: number) => collectDescendants(createLinuxTable('/proc').all(), pid, process.pid);
+const below = (pid: number) => collectDescendants(createLinuxTable('/proc').all(), [pid], process.pid);
 
 const signals = [
   ['SIGINT', 130],

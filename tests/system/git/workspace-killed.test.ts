@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ProcessIdentity } from '../../../src/core/event.ts';
 import { makeWorkspace } from '../../../src/git/worktrees/workspace.ts';
 import { isolatedBunFlags } from '../../../src/system/own-program.ts';
 import { git } from '../../support/git/repository.ts';
@@ -47,7 +48,7 @@ test.each(['SIGKILL', 'SIGTERM'] as const)(
       // Nothing is started any more while they are looked for.
       child.kill('SIGSTOP');
       while (!isStopped(child.pid)) await Bun.sleep(1);
-      const gits = rig.world.processes.findDescendants(child.pid);
+      const gits = rig.world.processes.findDescendants([rig.world.processes.identify(child.pid) as ProcessIdentity]);
       child.kill('SIGKILL');
       for (const one of gits) rig.world.processes.signal(one, signal);
       await child.exited;

@@ -29,7 +29,6 @@ import { groupMeta, renderMeta, sessionMeta } from '../../../src/store/meta.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { readProposals } from '../../../src/store/pull-requests.ts';
 import type { RequestBody } from '../../../src/store/requests.ts';
-import { notedProcesses } from '../../../src/worker/noted-processes.ts';
 import {
   attemptId,
   CoreLog,
@@ -241,9 +240,7 @@ test('F1, F2: every field of every file of a group, and of a login', () => {
   const gate = () => openLimitGate(world, { root, key: 'key', runId: 'run' });
   gate().close(world.clock.now() + 1_000, 'five_hour');
   gate().claimProbe();
-  const attempt = attemptId(first, 1);
   const put = (path: string, json: Json) => writeFileSync(path, JSON.stringify(json));
-  put(session.processes, { attemptId: attempt, processes: [{ ...processIdentity }] });
   put(join(paths.folder, 'merge.json'), {
     version: 1,
     step: 'started',
@@ -282,7 +279,6 @@ test('F1, F2: every field of every file of a group, and of a login', () => {
       readMergeJournal(world, paths);
       readProposals(world, paths);
       findRehearsal(world, paths.folder);
-      notedProcesses(world, { attemptId: attempt, paths: session });
       expectFinite([gate().read(), gate().isNear()]);
     }),
     { numRuns: numRunsOf(600) },

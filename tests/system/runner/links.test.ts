@@ -37,14 +37,7 @@ beforeEach(() => {
   paths = group.session('one');
   outside = join(group.folder, 'outside');
   mkdirSync(join(outside, 'projects', 'p'), { recursive: true });
-  for (const name of [
-    'mine',
-    'CLAUDE.md',
-    'stdin.fifo',
-    'processes.json',
-    'meta.json',
-    `projects/p/${group.claudeId('one')}.jsonl`,
-  ]) {
+  for (const name of ['mine', 'CLAUDE.md', 'stdin.fifo', 'meta.json', `projects/p/${group.claudeId('one')}.jsonl`]) {
     writeFileSync(join(outside, name), 'mine');
     chmodSync(join(outside, name), 0o644);
   }

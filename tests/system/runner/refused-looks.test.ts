@@ -14,7 +14,7 @@ withRig();
 function refuse(group: GroupFixture, isFull: () => boolean): () => number {
   const { processes } = group.world;
   let refused = 0;
-  const looks = ['findMarked', 'findDescendants', 'findBranches', 'findOrphans'] as const;
+  const looks = ['findMarked', 'findDescendants', 'findContained'] as const;
   for (const look of looks) {
     const real = processes[look].bind(processes) as (...args: unknown[]) => never;
     Object.defineProperty(processes, look, {

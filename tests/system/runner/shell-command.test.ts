@@ -33,7 +33,6 @@ const start = (command: string, fields: Partial<ShellCommand> = {}) =>
     logFile,
     timeoutMs: 60_000,
     mark,
-    keeper: join(folder, 'subreaper'),
     ...fields,
   });
 const run = (command: string, fields: Partial<ShellCommand> = {}) => start(command, fields).ended;

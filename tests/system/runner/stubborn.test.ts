@@ -88,8 +88,7 @@ test('what bears its mark and cannot be ended is told before the run is over, th
   const { processes } = group.world;
   const run = group.run(rig.env);
   const fake = await begin();
-  // As a service would that ran before: it never was below the worker, nor comes to the runner, whose child it is here.
-  processes.findOrphans = () => [];
+  // As a service would that ran before: it never was below the worker.
   const env = { CLAUDE_CODE_AGENT_ATTEMPT: fake.hello.env.CLAUDE_CODE_AGENT_ATTEMPT ?? '' };
   const service = Bun.spawn(['sleep', '600'], { env });
   const { signal } = processes;
@@ -100,7 +99,6 @@ test('what bears its mark and cannot be ended is told before the run is over, th
     expect(service.exitCode).toBeNull();
     const types = group.events().map(({ type }) => type);
     expect(types).toContain('session_completed');
-    // On a busy machine it is found at once, else when all processes are looked at.
     expect(types.indexOf('group_completed')).toBeGreaterThan(types.indexOf('session_warning'));
     expect(group.state().sessions.get(group.id('one'))?.warnings).toMatchObject([{ code: 'leftover-processes' }]);
   } finally {

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createProcTable } from '../../../src/system/processes/proc-system.ts';
+import { createProcTable } from '../../../src/system/processes/proc-table.ts';
 import { createProcesses } from '../../../src/system/processes/processes.ts';
 import type { RunOptions } from '../../../src/system/world.ts';
 import { basePath, makeTempFolder, unwrap } from '../../support/system/rig.ts';

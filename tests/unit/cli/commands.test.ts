@@ -142,25 +142,6 @@ test.each([
   expect(await user.run('group', 'show', group)).toMatchObject({ code: 1 });
 });
 
-test('what was noted of a session is ended with its damaged group, though nothing else names it any more', async () => {
-  const group = await user.ok('group', 'create', 'noted');
-  await user.ok('session', 'add', group, '--project', user.project('x'), '--prompt', 'work');
-  const folder = join(user.data, 'session-groups', group);
-  const [session = ''] = readdirSync(join(folder, 'sessions'));
-  const tool = Bun.spawn(['sleep', '600'], { env: {} });
-  try {
-    const note = { attemptId: crypto.randomUUID(), processes: [createRealWorld().processes.identify(tool.pid)] };
-    writeFileSync(join(folder, 'sessions', session, 'processes.json'), JSON.stringify(note));
-    writeFileSync(join(folder, 'events.jsonl'), 'no log\n');
-    expect(await user.run('group', 'delete', group, '--force')).toMatchObject({ code: 0 });
-    expect(existsSync(folder)).toBe(false);
-    await tool.exited;
-    expect(tool.signalCode).toBe('SIGTERM');
-  } finally {
-    tool.kill('SIGKILL');
-  }
-});
-
 test.each(['fifo', 'folder'])('a group whose log is a %s can be deleted all the same', async (kind) => {
   const group = await user.ok('group', 'create', 'odd');
   const folder = join(user.data, 'session-groups', group);

@@ -70,7 +70,7 @@ test('F12: a data folder into which everybody may write is told, with the cure',
 });
 
 test('F4: how sessions are held together is told, as it is tried here', async () => {
-  const said = { cgroup: 'control group', keeper: 'a keeper above', none: 'by its mark' };
+  const said = { cgroup: 'control group', tree: 'come to its runner', mark: 'by their parent, session or' };
   const message = expect.stringContaining(said[createRealWorld().processes.containment()]);
   expect(await findings('cgroup')).toMatchObject([{ level: 'ok', message }]);
 });

@@ -150,7 +150,7 @@ describe('files of a checkpoint', () => {
         'accept-before.txt',
       ],
       ...['prompt.md', 'system-prompt.md', 'worker-settings.json', 'mcp.json', 'inputs/a', 'conversations.late-a/x'],
-      ...['claude-config/settings.json', 'claude-config/.claude.json', 'claude-config/CLAUDE.md', 'subreaper'],
+      ...['claude-config/settings.json', 'claude-config/.claude.json', 'claude-config/CLAUDE.md'],
       ...['claude-config/skills/x/SKILL.md', 'claude-config/shell-snapshots/s.sh', 'claude-config/session-env/e.sh'],
     ];
     const { taken, has, paths } = await checkpoint(file(talk), ...others.map((path) => file(path)), file('hooks.log'));

@@ -60,16 +60,6 @@ test('a power cut leaves no ending without it, whatever number of lines it leave
   }
 });
 
-test('what of an attempt lives on although it is over is told, unless the session was removed', () => {
-  const log = new CoreLog().addSession(sessionDefinition(1)).run().start(id).complete(id);
-  const fact = { kind: 'leftover', sessionId: id, attemptId: attemptId(id, 1) } as const;
-  const context = { adopted: new Map(), nowMs: 0, jitter: 0, isUnserved: () => false };
-  log.add(...eventsOf(log.state, fact, context));
-  expect(log.state.sessions.get(id)?.warnings).toMatchObject([{ code: 'leftover-processes' }]);
-  log.add({ type: 'session_removed', sessionId: id });
-  expect(eventsOf(log.state, fact, context)).toEqual([]);
-});
-
 test('whoever is interrupted for want of disk again and again waits ever longer, at most ten minutes', () => {
   const id = sid(1);
   const log = new CoreLog().addSession(sessionDefinition(1)).run();

@@ -20,7 +20,7 @@ const opening = {
   ],
   fifos: ['openWriter'],
   locks: ['tryLock', 'holder'],
-  processes: ['findMarked', 'findDescendants', 'findBranches', 'findOrphans', 'findContained', 'run'],
+  processes: ['findMarked', 'findDescendants', 'findContained', 'run'],
 } as const;
 
 /** While `isFull` says so, nothing is opened; how often each call was refused. */

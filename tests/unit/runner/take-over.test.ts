@@ -57,13 +57,12 @@ function withProcesses(...all: MadeUp[]): { world: World; living: () => number[]
   const processes: Processes = {
     ...world.processes,
     isAlive: lives,
-    findBranches: () => null,
     attach: (of) => (lives(of) ? { identity: of, onExit: () => {} } : null),
     findContained: () => [],
     endContained: () => true,
     limitsHit: () => [],
     findMarked: (_, value) => [...present.values()].filter(({ marked }) => marked && value === mark).map(name),
-    findDescendants: (pid) => below(pid).map(name),
+    findDescendants: (roots) => roots.flatMap(({ pid }) => below(pid).map(name)),
     signal(of, signal) {
       const process = present.get(of.pid);
       if (process === undefined || (process.isDeaf && signal !== 'SIGKILL')) return process !== undefined;

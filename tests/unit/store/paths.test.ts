@@ -45,7 +45,6 @@ test('a group and its sessions have their files in the folders of the seed', () 
     sharedConfig: `${folder}/shared-config`,
     templates: `${folder}/templates`,
     workflow: `${folder}/workflow.yaml`,
-    subreaper: `${folder}/subreaper`,
   });
   expect(sessionPaths(group, '001-uuid-session1')).toMatchObject({
     meta: `${folder}/sessions/001-uuid-session1/meta.json`,

@@ -3,11 +3,11 @@
  * whoever asks after its end is told which were reached. With a made-up tree, and with the kernel where it lets us.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isolatedBunFlags } from '../../../src/system/own-program.ts';
-import { Cgroups, endGroup, findHierarchy } from '../../../src/system/processes/cgroup.ts';
-import { createProcTable } from '../../../src/system/processes/proc-system.ts';
+import { Cgroups, findHierarchy } from '../../../src/system/processes/cgroup.ts';
+import { createProcTable } from '../../../src/system/processes/proc-table.ts';
 import { createProcesses } from '../../../src/system/processes/processes.ts';
 import { MadeUpCgroups } from '../../support/made-up-cgroups.ts';
 import { basePath, exitOf, makeTempFolder, sourceFolder, unwrap } from '../../support/system/rig.ts';
@@ -107,15 +107,12 @@ describe('a limited group', () => {
     ['a limit that claude has set for a command', ['session', 'memory.events.local'], 'oom 2\noom_kill 1', []],
     ['none', ['pids.events'], 'max 0', []],
   ];
-  test.each(reached)('its keeper leaves it to the runner when it has reached one: %s', (_, file, events, hit) => {
+  test.each(reached)('the limits that it has reached are read before its end: %s', (_, file, events, hit) => {
     const { tree, groups } = scope(['memory', 'pids']);
     groups.limits(ours);
     const made = unwrapGroup(groups.make('a', limits));
     tree.start(made.inner, 300);
     writeFileSync(join(made.folder, ...file), `${events}\n`);
-    expect(endGroup(made.folder, { unlessHit: true, system: tree })).toBe(true);
-    expect(groups.members('a')).toEqual([]);
-    expect(existsSync(made.folder)).toBe(hit.length > 0);
     // Whoever asks need not be the runner that has made it.
     const later = new Cgroups({ own: tree.own, root: temp.path }, tree);
     expect(later.hits('a')).toEqual(hit as ReturnType<Cgroups['hits']>);
@@ -125,12 +122,12 @@ describe('a limited group', () => {
   });
 
   test('a group without limits has reached none, whatever happened in it', () => {
-    const { tree, groups } = scope(['memory', 'pids']);
+    const { groups } = scope(['memory', 'pids']);
     groups.limits(ours);
     const made = unwrapGroup(groups.make('a'));
     writeFileSync(join(made.folder, 'memory.events.local'), 'oom 1\noom_kill 1\n');
     expect(groups.hits('a')).toEqual([]);
-    expect(endGroup(made.folder, { unlessHit: true, system: tree })).toBe(true);
+    expect(groups.end('a')).toBe(true);
     expect(existsSync(made.folder)).toBe(false);
   });
 });
@@ -141,10 +138,10 @@ test.skipIf(process.platform !== 'linux')(
     const source = (file: string) => JSON.stringify(join(sourceFolder, 'processes', file));
     const code = `
     import { createProcesses } from ${source('processes.ts')};
-    import { createProcTable } from ${source('proc-system.ts')};
+    import { createProcTable } from ${source('proc-table.ts')};
     const child = Bun.spawn(['sleep', '60']);
     let seen = new Set();
-    createProcesses(createProcTable(), () => ({ limits: (ours) => (seen = ours()) })).limits();
+    createProcesses(createProcTable(), { cgroups: () => ({ limits: (ours) => (seen = ours()) }) }).limits();
     console.log(JSON.stringify([process.pid, child.pid, process.ppid, 1].map((pid) => seen.has(pid))));
     child.kill();`;
     const env = { PATH: basePath };
@@ -162,16 +159,15 @@ describe('starting', () => {
     return {
       ...{ program: '/bin/sh', args: ['-c', script], cwd: temp.path, env: { PATH: basePath } },
       ...{ stdoutFile: join(temp.path, 'out'), stderrFile: join(temp.path, 'err') },
-      ...{ keeper: join(temp.path, 'subreaper'), contained: name, limits: { processes: 64 } },
+      ...{ contained: name, limits: { processes: 64 } },
     };
   };
 
   test('what cannot be limited is not started', () => {
-    const processes = createProcesses(createProcTable(), () => null);
+    const processes = createProcesses(createProcTable(), { cgroups: () => null });
     expect(processes.limits().size).toBe(0);
     const spawned = processes.spawn(options(crypto.randomUUID(), 'echo started'));
     expect(spawned).toMatchObject({ ok: false, failure: { reason: 'spawn-failed' } });
-    expect(readdirSync(temp.path)).not.toContain('subreaper');
     expect(text(temp.path, 'out')).toBe('');
   });
 

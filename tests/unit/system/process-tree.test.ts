@@ -1,7 +1,7 @@
 /** Promises: the tree and its sessions are followed to their end, and never into a session that somebody else began. */
 import { expect, test } from 'bun:test';
-import type { ProcEntry } from '../../../src/system/processes/proc-table.ts';
-import { collectDescendants } from '../../../src/system/processes/process-tree.ts';
+import type { ProcEntry } from '../../../src/system/processes/proc-stat.ts';
+import { collectDescendants } from '../../../src/system/processes/proc-table.ts';
 
 const entry = (pid: number, parent: number, session: number, zombie = false): ProcEntry => ({
   pid,
@@ -11,7 +11,7 @@ const entry = (pid: number, parent: number, session: number, zombie = false): Pr
   zombie,
 });
 const pids = (entries: ProcEntry[], root: number, self = 2): number[] =>
-  collectDescendants(entries, root, self).map(({ pid }) => pid);
+  collectDescendants(entries, [root], self).map(({ pid }) => pid);
 
 const terminal = [entry(1, 0, 1), entry(2, 1, 2), entry(3, 1, 2)];
 

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, constants, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createFifos } from '../../../src/system/fifo.ts';
-import { createProcTable } from '../../../src/system/processes/proc-system.ts';
+import { createProcTable } from '../../../src/system/processes/proc-table.ts';
 import { createProcesses } from '../../../src/system/processes/processes.ts';
 import { describeSpawnError } from '../../../src/system/processes/program.ts';
 import type { SpawnOptions } from '../../../src/system/world.ts';
@@ -15,6 +15,7 @@ import { basePath, exitOf, linesOf, makeTempFolder, Shell, until } from '../../s
 
 const table = createProcTable();
 const processes = createProcesses(table);
+const self = processes.identify(process.pid)!;
 let temp: ReturnType<typeof makeTempFolder>;
 let shell: Shell;
 
@@ -174,14 +175,14 @@ test('a zombie does not live', async () => {
   expect(processes.isAlive(child!)).toBe(false);
   expect(processes.identify(child!.pid)).toBeNull();
   expect(processes.attach(child!)).toBeNull();
-  expect(processes.findDescendants(parent.identity.pid)).toEqual([]);
+  expect(processes.findDescendants([parent.identity])).toEqual([]);
 });
 
 test('what has just been started is seen at once, also by whoever has just looked', () => {
-  const before = processes.findDescendants(process.pid);
+  const before = processes.findDescendants([self]);
   const { identity } = shell.start('exec sleep 600');
   expect(before).not.toContainEqual(identity);
-  expect(processes.findDescendants(process.pid)).toContainEqual(identity);
+  expect(processes.findDescendants([self])).toContainEqual(identity);
 });
 
 test('a pid that was used again is another process', () => {
@@ -221,31 +222,14 @@ test('the tree finds a child without environment, one in its own session, and an
   const printed = await shell.printed(3);
   const [inner] = await linesOf(join(temp.path, 'err'), 1);
   const expected = [...printed, processes.identify(Number(inner))!];
-  expect(processes.findDescendants(worker.identity.pid).sort(byPid)).toEqual(expected.sort(byPid));
+  expect(processes.findDescendants([worker.identity]).sort(byPid)).toEqual(expected.sort(byPid));
 
   // The worker itself dies: its session still names the orphans, all but those that made a session of their own.
   processes.signal(worker.identity, 'SIGKILL');
   await exitOf(worker);
-  const left = processes.findDescendants(worker.identity.pid).map(({ pid }) => pid);
+  const left = processes.findDescendants([worker.identity]).map(({ pid }) => pid);
   expect(left.sort()).toEqual([printed[0]!.pid, printed[2]!.pid].sort());
   processes.signal(processes.identify(Number(inner))!, 'SIGKILL');
-});
-
-test('a process has branches or none, and a dead one has no answer', async () => {
-  const alone = shell.start('exec sleep 600');
-  const parent = shell.start("sleep 600 & echo $!; sh -c 'sleep 600 & echo $!; echo $$; wait'; wait");
-  const [child, grandchild, between] = await shell.printed(3);
-  const onLinux = (branches: unknown) => (process.platform === 'linux' ? branches : null);
-  expect(processes.findBranches(alone.identity)).toEqual(onLinux([]) as []);
-  expect(processes.findBranches(parent.identity)).toEqual(onLinux([[child], [between, grandchild]]) as []);
-  expect(processes.findBranches(between!)).toEqual(onLinux([[grandchild]]) as []);
-  expect(processes.findBranches(child!)).toEqual(onLinux([]) as []);
-  expect(processes.findBranches({ ...alone.identity, startTime: '1' })).toBeNull();
-  const self = processes.identify(process.pid);
-  expect(processes.findBranches(self!)).toEqual(onLinux(expect.arrayContaining([[alone.identity]])) as []);
-  processes.signal(alone.identity, 'SIGKILL');
-  await exitOf(alone);
-  expect(processes.findBranches(alone.identity)).toBeNull();
 });
 
 const byPid = (a: { pid: number }, b: { pid: number }): number => a.pid - b.pid;

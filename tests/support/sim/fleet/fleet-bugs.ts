@@ -2,9 +2,11 @@
  * Bugs of a fleet to be found: each breaks one promise, by a world or an engine that lies to the program or does less
  * than it was asked to. The program itself is unchanged.
  */
+
 import { ok } from '../../../../src/core/failure.ts';
 import type { FleetEngine, SlotLeases } from '../../../../src/fleet/engine.ts';
 import type { Processes, World } from '../../../../src/system/world.ts';
+import { findsNothing } from '../bug-wraps.ts';
 import { fleetPromises } from './fleet-checks.ts';
 import type { FleetWrap } from './fleet-place.ts';
 import { type FleetScenario, home, type TimedFault } from './fleet-scenario.ts';
@@ -196,12 +198,7 @@ export const fleetBugs: readonly FleetBug[] = [
   {
     name: 'only what bears no mark is ended',
     promise: fleetPromises.leftovers,
-    wrap: withProcesses(() => ({
-      findMarked: () => [],
-      findDescendants: () => [],
-      findBranches: () => [],
-      findOrphans: () => [],
-    })),
+    wrap: withProcesses(() => findsNothing),
   },
   {
     name: 'what came back of the work is not kept',

@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path';
 import type { PriceTable, Tokens } from '../core/group.ts';
 import { LineSplitter } from '../core/line-splitter.ts';
 import type { World } from '../system/world.ts';
-import { isObject, text, usd } from './lenient.ts';
+import { isObject, usd } from './lenient.ts';
 import { modelsOf, parseLine } from './messages.ts';
 import { estimateCost, isUnknownModel } from './pricing.ts';
 import { type Claim, noClaim } from './spending.ts';
@@ -43,79 +43,17 @@ export function removeEmptyConversation(world: World, configDir: string, claudeS
 export function isCutOff(
   world: World,
   configDirs: readonly string[],
-  { claudeSessionId, lastMessages }: Pick<AttemptStream, 'claudeSessionId' | 'lastMessages'>,
+  { claudeSessionId, lastMessageId }: Pick<AttemptStream, 'claudeSessionId' | 'lastMessageId'>,
 ): boolean {
-  const lastMessageId = lastMessages.get('')?.id;
   if (claudeSessionId === undefined || lastMessageId === undefined) return false;
   const paths = configDirs.flatMap((folder) => filesOf(world, folder, claudeSessionId));
   return paths.length > 0 && paths.every((path) => lacks(world, path, lastMessageId));
 }
 
-/**
- * Whose last message, of those that were printed, is in no file of the conversation: how long it became is written
- * nowhere. By the keys of `lastMessages`; the main loop also where files are there and empty, as on a full disk.
- */
-export function unwrittenLoops(
-  world: World,
-  configDirs: readonly string[],
-  claudeSessionId: string,
-  { lastMessages }: Pick<AttemptStream, 'lastMessages'>,
-): readonly string[] {
+/** Files of the conversation are there, and all of them are empty, as on a full disk. */
+export function isBlank(world: World, configDirs: readonly string[], claudeSessionId: string): boolean {
   const paths = configDirs.flatMap((folder) => filesWithin(world, folder, claudeSessionId));
-  if (paths.length === 0) return [];
-  const isEmpty = (path: string): boolean => (world.files.info(path)?.size ?? 0) === 0;
-  if (lastMessages.size === 0) return paths.every(isEmpty) ? [''] : [];
-  return [...lastMessages].flatMap(([loop, { id }]) => (paths.every((path) => lacks(world, path, id)) ? [loop] : []));
-}
-
-/**
- * The sub-agents of these conversations that were waiting for an answer of the model when the last was written down, by
- * the ids of their tasks; of those that had asked since `sinceMs` (ms since 1970). Once claude has ended, by a signal
- * too, that is how it ended.
- */
-export function agentsAsking(
-  world: World,
-  configDirs: readonly string[],
-  claudeSessionIds: readonly string[],
-  sinceMs: number,
-): readonly string[] {
-  const paths = configDirs.flatMap((folder) => claudeSessionIds.flatMap((id) => agentFiles(world, folder, id)));
-  // What comes late from another machine comes in parts.
-  const ofAgents = Map.groupBy(paths, agentOf);
-  const asking = [...ofAgents].filter(([, parts]) => endsAsking(linesOf(world, inOrder(parts)), sinceMs));
-  return asking.map(([agent]) => agent);
-}
-
-const inOrder = (parts: readonly string[]): string[] =>
-  parts.toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true }));
-
-/** A program that writes down when it asks tells exactly; of others the last word does, but not an interrupt's. */
-function endsAsking(conversation: Iterable<string>, sinceMs: number): boolean {
-  let tellsRequests = false;
-  let isAsking = false;
-  for (const line of conversation) {
-    const type = typeOf(line);
-    tellsRequests ||= type === 'api-request';
-    if (type === 'assistant') isAsking = false;
-    else if (type === 'api-request' || (type === 'user' && !tellsRequests)) {
-      isAsking = timeOf(line) >= sinceMs && !line.includes(toolInterrupted);
-    }
-  }
-  return isAsking;
-}
-
-const toolInterrupted = '[Request interrupted by user for tool use]';
-const askingTypes = [...messageTypes, '"type":"api-request"'];
-
-/** Of a message or a request; undefined when the line is something else. */
-function typeOf(line: string): string | undefined {
-  if (!askingTypes.some((type) => line.includes(type))) return undefined;
-  try {
-    const value: unknown = JSON.parse(line);
-    return isObject(value) ? text(value.type) : undefined;
-  } catch {
-    return undefined;
-  }
+  return paths.length > 0 && paths.every((path) => (world.files.info(path)?.size ?? 0) === 0);
 }
 
 /** The same with what sub-agents of the conversation have said. */

@@ -55,8 +55,6 @@ export interface AssistantMessage {
   /** claude prints one line per content block; the lines of one message share this id. */
   readonly messageId: string;
   readonly blocks: readonly Block[];
-  /** How long these are, as the model said them. */
-  readonly chars: number;
   /** What the API said when the message began: the output count is not the final one. */
   readonly usage?: PricedTokens;
   readonly model?: string;
@@ -283,7 +281,6 @@ function readAssistant(value: JsonObject): AssistantMessage {
     kind: 'assistant',
     messageId: text(message.id) ?? '',
     blocks: blocksOf(message.content),
-    chars: charsOf(message.content),
     ...optional('usage', isObject(usage) ? apiTokens(usage) : undefined),
     ...optional('model', text(message.model)),
     ...optional('error', text(value.error)),
@@ -300,14 +297,6 @@ function blocksOf(content: unknown): Block[] {
     const name = text(block.name) ?? '';
     return { kind: 'tool-use', id: text(block.id) ?? '', name, input: object(block.input) };
   });
-}
-
-function charsOf(content: unknown): number {
-  if (typeof content === 'string') return content.length;
-  return objects(content).reduce((sum, block) => {
-    const said = text(block.text) ?? text(block.thinking) ?? '';
-    return sum + said.length + (block.input === undefined ? 0 : JSON.stringify(block.input).length);
-  }, 0);
 }
 
 function readUser(value: JsonObject): UserMessage {
@@ -434,24 +423,31 @@ function apiTokens(usage: JsonObject): PricedTokens {
   };
 }
 
-// * The lines about tasks: sub-agents, and what works in the background. A session is not over while one is at
-// work.
+// Lines about tasks: sub-agents and commands in the background. A session is not over while a task is open.
+
+export interface Task {
+  readonly id: string;
+  /** A sub-agent or a workflow of sub-agents; a task of an unknown kind counts as one. */
+  readonly isAgent: boolean;
+}
 
 export type TaskMessage =
-  | { readonly kind: 'task'; readonly phase: 'started' | 'ended'; readonly taskId: string }
-  /** All that are at work in the background; newer programs say it after each change. */
-  | { readonly kind: 'background'; readonly taskIds: readonly string[] };
+  | { readonly kind: 'task'; readonly phase: 'started'; readonly task: Task }
+  | { readonly kind: 'task'; readonly phase: 'ended'; readonly taskId: string }
+  /** All open tasks in the background; newer programs print the list after each change. */
+  | { readonly kind: 'background'; readonly tasks: readonly Task[] };
 
 /** Undefined when the line changes nothing. */
 export function readTask(subtype: string, value: JsonObject): TaskMessage | undefined {
   if (subtype === 'background_tasks_changed') {
-    return { kind: 'background', taskIds: objects(value.tasks).flatMap((task) => workingTask(task) ?? []) };
+    return { kind: 'background', tasks: objects(value.tasks).flatMap((task) => workingTask(task) ?? []) };
   }
   const taskId = text(value.task_id);
   if (taskId === undefined) return undefined;
   if (subtype === 'task_notification') return { kind: 'task', phase: 'ended', taskId };
   if (subtype === 'task_started') {
-    return workingTask(value) === undefined ? undefined : { kind: 'task', phase: 'started', taskId };
+    const task = workingTask(value);
+    return task && { kind: 'task', phase: 'started', task };
   }
   if (subtype !== 'task_updated') return undefined;
   const status = text(object(value.patch).status);
@@ -459,8 +455,11 @@ export function readTask(subtype: string, value: JsonObject): TaskMessage | unde
   return ended ? { kind: 'task', phase: 'ended', taskId } : undefined;
 }
 
-/** Its id; undefined for what claude does for itself, such as watching files, or elsewhere: nobody waits for that. */
-function workingTask(task: JsonObject): string | undefined {
+/** Undefined for tasks of claude's own, such as watching files, and for those that run elsewhere. */
+function workingTask(task: JsonObject): Task | undefined {
   const isOther = task.ambient === true || task.skip_transcript === true || task.off_host === true;
-  return isOther ? undefined : text(task.task_id);
+  const id = text(task.task_id);
+  const type = text(task.task_type);
+  if (isOther || id === undefined) return undefined;
+  return { id, isAgent: type === undefined || /agent|workflow/.test(type) };
 }

@@ -3,7 +3,15 @@
  * answers to `get_usage`), and, for messages whose tokens are not in them, their input tokens times the price table.
  * Tokens say what is missing, and never dollars: our prices may be higher than claude's.
  */
-import { addTokens, figureMax, type ModelUsage, noTokens, type PriceTable, type Tokens } from '../core/group.ts';
+import {
+  addTokens,
+  figureMax,
+  type ModelUsage,
+  noTokens,
+  type PriceTable,
+  roundUsd,
+  type Tokens,
+} from '../core/group.ts';
 import { estimateCost, isUnknownModel, type PricedTokens } from './pricing.ts';
 
 type Models = Readonly<Record<string, ModelUsage>>;
@@ -47,6 +55,33 @@ export interface Spending {
 /** More than a message of any model can have. */
 export function isOddMessage(tokens: Tokens): boolean {
   return Object.values(tokens).some((count) => count > figureMax.messageTokens);
+}
+
+/** The instructions and tools that every conversation begins with, and a long answer. */
+const firstMessage: Tokens = { input: 0, output: 8_000, cacheRead: 0, cacheCreation: 50_000 };
+
+/** An attempt whose process ended while it worked and did not report its totals. */
+export interface KilledAttempt {
+  readonly seenUsd: number;
+  /** Its `--max-budget-usd`; absent = no cap. */
+  readonly reservedUsd?: number;
+  readonly mostExpensiveUsd: number;
+  /** Absent = not known. */
+  readonly model?: string;
+  /** Requests that may have been in flight; Infinity where the record of the attempt is lost. */
+  readonly requests: number;
+  readonly prices: PriceTable;
+}
+
+/**
+ * US dollars that it may have spent beyond what was seen. Each request in flight may cost one more message, and claude
+ * compares its cap with the total only after a message.
+ */
+export function heldAfterKill(attempt: KilledAttempt): number {
+  const { seenUsd, reservedUsd, mostExpensiveUsd, model = '', requests, prices } = attempt;
+  const messageUsd = Math.max(mostExpensiveUsd, estimateCost(model, firstMessage, prices));
+  if (reservedUsd === undefined) return roundUsd(messageUsd * (Number.isFinite(requests) ? requests : 1));
+  return roundUsd(Math.max(0, Math.min(reservedUsd - seenUsd + messageUsd, requests * messageUsd)));
 }
 
 /** A figure in it was cut to the most that is read of one. */

@@ -18,11 +18,10 @@ import type { ApiRetry } from '../core/progress.ts';
 import {
   type AtWork,
   beginTask,
+  emptyActivity,
   endTask,
   foldBackground,
   maxOpen,
-  nobodyAtWork,
-  noteAsking,
   noteTurnBegin,
   noteTurnEnd,
   type OpenTool,
@@ -54,13 +53,6 @@ import {
 } from './spending.ts';
 import { foldTaskList, type ListedTask } from './task-list.ts';
 import { cleanLines, oneLine } from './text.ts';
-
-/** As far as it was printed. */
-export interface LastMessage {
-  readonly id: string;
-  readonly model: string;
-  chars: number;
-}
 
 /** Mutable: `foldMessage` changes it in place. */
 export interface AttemptStream extends AtWork {
@@ -145,11 +137,8 @@ export interface AttemptStream extends AtWork {
   readonly spoken: Set<string>;
   /** Distinct messages of the main loop. */
   messages: number;
-  /**
-   * What was said last, by the model and not by claude in its name: of the main loop by '', of each sub-agent by the id
-   * of the call that runs it.
-   */
-  readonly lastMessages: Map<string, LastMessage>;
+  /** Id of the last message of the main loop by the model. */
+  lastMessageId?: string;
   /** claude ended in good order, and its totals of that moment are in the cost. */
   isToldAtEnd: boolean;
   /** claude's own list of tasks, by their ids. */
@@ -164,7 +153,7 @@ const personErrors: ReadonlySet<string> = new Set(['authentication_failed', 'oau
 /** `earlier` for an attempt that goes on with a conversation. */
 export function emptyStream(prices: PriceTable = {}, earlier?: Earlier): AttemptStream {
   return {
-    ...nobodyAtWork(),
+    ...emptyActivity(),
     lines: 0,
     malformed: 0,
     sawInit: false,
@@ -197,7 +186,6 @@ export function emptyStream(prices: PriceTable = {}, earlier?: Earlier): Attempt
     successBeforeAnswer: false,
     spoken: new Set(),
     messages: 0,
-    lastMessages: new Map(),
     isToldAtEnd: false,
     taskList: new Map(),
   };
@@ -241,10 +229,10 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       break;
     case 'task':
       if (m.phase === 'ended') endTask(s, m.taskId);
-      else beginTask(s, m.taskId);
+      else beginTask(s, m.task);
       break;
     case 'background':
-      foldBackground(s, m.taskIds);
+      foldBackground(s, m.tasks);
       break;
     case 'state':
       s.isIdle = m.isIdle;
@@ -318,9 +306,7 @@ function noteTrouble(s: AttemptStream, error: string): void {
 }
 
 function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
-  const loop = m.parentToolUseId ?? '';
-  const isMainLoop = loop === '';
-  s.asking.delete(loop);
+  const isMainLoop = m.parentToolUseId === undefined;
   if (m.error !== undefined) noteTrouble(s, m.error);
   else if (m.model !== '<synthetic>') {
     delete s.authError;
@@ -333,19 +319,15 @@ function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
     if (s.spoken.size > maxOpen && oldest !== undefined) s.spoken.delete(oldest);
     if (isMainLoop) s.messages += 1;
     const model = modelName(s, m);
-    if (model !== '<synthetic>' && (isMainLoop || s.lastMessages.size < maxOpen)) {
-      s.lastMessages.set(loop, { id: m.messageId, model, chars: 0 });
-    }
+    if (model !== '<synthetic>' && isMainLoop) s.lastMessageId = m.messageId;
     if (m.usage !== undefined && model !== '<synthetic>') foldMessageUsage(s, model, m.usage);
   }
-  const last = s.lastMessages.get(loop);
-  if (last?.id === m.messageId) last.chars += m.chars;
   for (const block of m.blocks) {
     if (block.kind === 'text') {
       const text = cleanLines(block.text, textChars);
       if (text !== '' && isMainLoop) s.lastText = text;
     } else if (block.kind === 'tool-use' && block.id !== '' && s.openTools.size < maxOpen) {
-      const tool = { name: oneLine(block.name, toolChars), target: targetOf(block.input, s.cwd), loop };
+      const tool = { name: oneLine(block.name, toolChars), target: targetOf(block.input, s.cwd) };
       s.openTools.set(block.id, tool);
       showTool(s, block.id, tool);
     }
@@ -375,15 +357,11 @@ function foldToolResults(s: AttemptStream, m: UserMessage): void {
     if (result.isError) s.toolErrors += 1;
     else s.toolsDone += 1;
     s.openTools.delete(result.toolUseId);
-    // Of the call of a sub-agent this is the answer: it has said its last, and claude has written it down.
-    s.asking.delete(result.toolUseId);
-    s.lastMessages.delete(result.toolUseId);
     if (s.currentToolId !== result.toolUseId) continue;
     // The oldest open call is shown next: with sub-agents that is the call that runs them.
     const [next] = s.openTools;
     showTool(s, next?.[0], next?.[1]);
   }
-  noteAsking(s, m.parentToolUseId ?? '');
 }
 
 /** A finished background task starts a turn of its own. The last result is the answer of the session. */

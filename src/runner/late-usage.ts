@@ -1,9 +1,9 @@
 /** What an attempt has cost in all, by what its machine told when it was there again. */
-import { agentsAsking, type KeptMessage, keptMessages, totalsInParts, unwrittenLoops } from '../claude/conversation.ts';
+import { isBlank, type KeptMessage, keptMessages, totalsInParts } from '../claude/conversation.ts';
+import { finalUsage } from '../claude/final-usage.ts';
 import { parseLine } from '../claude/messages.ts';
 import { printedMessages } from '../claude/printed-lines.ts';
 import { emptyStream, foldMessage, foldTotalAtEnd } from '../claude/stream.ts';
-import { usageWithUnseen } from '../claude/unseen-cost.ts';
 import { defined } from '../core/defined.ts';
 import type { PriceTable, Usage } from '../core/group.ts';
 import { LineSplitter } from '../core/line-splitter.ts';
@@ -53,16 +53,17 @@ export function lateUsage(world: World, { record, attempt, paths, path, prices }
       const messages = keptMessages(world, folder, new Set([own, ...ids]), prices);
       return folder === late ? messages : messages.map((message) => ({ ...message, atMs: Number.NaN }));
     });
-    return [...new Map(all.map((message) => [message.id, message])).values()];
+    // The clock of the other machine may differ, so times do not separate the messages of earlier attempts.
+    const before = printedMessages(world, paths.transcript, attempt.offset);
+    const messages = new Map(all.map((message) => [message.id, message]));
+    return [...messages.values()].filter(({ id }) => !before.has(id));
   };
   const { identified: hasBegun, reservedUsd } = attempt;
   const durationMs = record.lost?.find((one) => one.attempt.id === attempt.id)?.usage.durationMs ?? 0;
-  return usageWithUnseen(
+  return finalUsage(
     {
-      ...{ stream, hasBegun, startedAtMs, kept, machineWentDown: false },
-      unwritten: (stream) => unwrittenLoops(world, folders, own, stream),
-      agentsAsking: ({ claudeSessionIds }) => agentsAsking(world, folders, claudeSessionIds, startedAtMs),
-      toldBefore: () => printedMessages(world, paths.transcript, attempt.offset),
+      ...{ stream, hasBegun, startedAtMs, kept },
+      isBlank: () => isBlank(world, folders, own),
       ...defined({ reservedUsd }),
     },
     durationMs,

@@ -302,7 +302,8 @@ class Visit {
     const conversed = meter.conversed(clock.now(), record.claudeSessionIds.at(-1));
     const { prices = {} } = state.group.config;
     const kept = () => keptMessages(world, config, record.claudeSessionIds, prices);
-    tell(isKilled && meter.isAsking ? withAnswerHeld(conversed, kept()) : conversed);
+    const money = defined({ reservedUsd, model: record.model });
+    tell(isKilled && meter.isAsking ? withAnswerHeld(conversed, kept(), money, prices) : conversed);
     if (trouble !== undefined) return fail('spawn-failed', `claude cannot be started: ${errorText(trouble)}.`, '');
     return ok({ isSpent, ...defined({ reservedUsd }) });
   }

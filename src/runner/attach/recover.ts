@@ -3,9 +3,12 @@
  * from its own files, and the session is the group's again.
  */
 import { type KeptMessage, keptMessages } from '../../claude/conversation.ts';
+import { withHeldUsd } from '../../claude/final-usage.ts';
+import { heldAfterKill } from '../../claude/spending.ts';
 import { openMeter } from '../../claude/spoken-cost.ts';
+import { defined } from '../../core/defined.ts';
 import type { Conversed, EventBody, ProcessIdentity } from '../../core/event.ts';
-import { noUsage, roundUsd, type SessionId } from '../../core/group.ts';
+import { noUsage, type PriceTable, type SessionId } from '../../core/group.ts';
 import { isOutOfSight } from '../../core/out-of-sight.ts';
 import type { SessionRecord, TakeOver } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -37,14 +40,14 @@ export async function endAbandoned(
   world: World,
   paths: GroupPaths,
   { group }: GroupState,
-  { definition, takenOver, claudeSessionIds }: SessionRecord & { readonly takenOver: TakeOver },
+  { definition, takenOver, claudeSessionIds, model }: SessionRecord & { readonly takenOver: TakeOver },
 ): Promise<EventBody> {
   const { id: attachmentId } = takenOver;
   await reap(world, attachmentId);
   const conversed = countAbandoned(
     world,
     paths,
-    { definition, claudeSessionIds },
+    { definition, claudeSessionIds, ...defined({ model }) },
     takenOver,
     group.config.prices ?? {},
   );
@@ -54,9 +57,9 @@ export async function endAbandoned(
 function countAbandoned(
   world: World,
   paths: GroupPaths,
-  { definition, claudeSessionIds }: Pick<SessionRecord, 'definition' | 'claudeSessionIds'>,
-  { openedAt, process }: TakeOver,
-  prices: NonNullable<GroupState['group']['config']['prices']>,
+  { definition, claudeSessionIds, model }: Pick<SessionRecord, 'definition' | 'claudeSessionIds' | 'model'>,
+  { openedAt, process, reservedUsd }: TakeOver,
+  prices: PriceTable,
 ): Conversed {
   if (openedAt === undefined) return { usage: noUsage, claudeSessionIds: [] };
   const { config } = sessionPaths(paths, definition.id);
@@ -66,15 +69,23 @@ function countAbandoned(
   const conversed = meter.conversed(openedMs, claudeSessionIds.at(-1));
   // Of what a machine that went down had written last nothing may be left.
   const isLost = process.bootId !== world.machine.self.bootId || meter.isAsking;
-  return isLost ? withAnswerHeld(conversed, keptMessages(world, config, claudeSessionIds, prices)) : conversed;
+  if (!isLost) return conversed;
+  const kept = keptMessages(world, config, claudeSessionIds, prices);
+  return withAnswerHeld(conversed, kept, { ...defined({ reservedUsd, model }) }, prices);
 }
 
-/** What was being answered when claude was killed stands nowhere: as much as the dearest of these is held for it. */
-export function withAnswerHeld(conversed: Conversed, kept: readonly KeptMessage[]): Conversed {
-  const { usage } = conversed;
-  const heldUsd = roundUsd(kept.reduce((most, { usd }) => Math.max(most, usd), 0));
-  if (heldUsd <= 0) return conversed;
-  return { ...conversed, usage: { ...usage, costUsd: roundUsd(usage.costUsd + heldUsd), estimated: true, heldUsd } };
+/** Money for the answer that claude was waiting for when it was killed. */
+export function withAnswerHeld(
+  conversed: Conversed,
+  kept: readonly KeptMessage[],
+  { reservedUsd, model }: Pick<TakeOver, 'reservedUsd'> & Pick<SessionRecord, 'model'>,
+  prices: PriceTable,
+): Conversed {
+  const mostExpensiveUsd = kept.reduce((most, { usd }) => Math.max(most, usd), 0);
+  const seenUsd = conversed.usage.costUsd;
+  const rest = { ...defined({ reservedUsd, model }), prices };
+  const heldUsd = heldAfterKill({ seenUsd, mostExpensiveUsd, requests: 1, ...rest });
+  return { ...conversed, usage: withHeldUsd(conversed.usage, heldUsd) };
 }
 
 /** For whoever holds the group's lock without running it. Throws the system's error when it cannot be logged. */

@@ -1,16 +1,8 @@
 /** What a worker is told of its session: the same for a new one, an adopted one and one that is only to be stopped. */
-import {
-  agentsAsking,
-  isCutOff,
-  keptMessages,
-  totalsAtEnd,
-  totalsBefore,
-  unwrittenLoops,
-} from '../../claude/conversation.ts';
-import { printedMessages } from '../../claude/printed-lines.ts';
+import { isBlank, isCutOff, keptMessages, totalsAtEnd, totalsBefore } from '../../claude/conversation.ts';
+import type { EndedAttempt } from '../../claude/final-usage.ts';
 import { type Claim, type Earlier, noClaim } from '../../claude/spending.ts';
 import type { AttemptStream } from '../../claude/stream.ts';
-import type { BrokenOff } from '../../claude/unseen-cost.ts';
 import { defined } from '../../core/defined.ts';
 import type { Warning } from '../../core/event.ts';
 import { defaultMinFreeMemoryBytes, type GroupConfig, type PriceTable, type SessionId } from '../../core/group.ts';
@@ -22,7 +14,7 @@ import { isTableFull } from '../../system/system-error.ts';
 import type { ReadFile, World } from '../../system/world.ts';
 import type { Fact } from '../facts.ts';
 
-export interface WorkerOptions extends Omit<BrokenOff, 'stream'> {
+export interface WorkerOptions extends Omit<EndedAttempt, 'stream'> {
   readonly sessionId: SessionId;
   readonly attemptId: string;
   readonly paths: SessionPaths;
@@ -72,7 +64,7 @@ export function workerOptions(
   const { definition, told = [] } = record;
   const ours = sessionPaths(paths, definition.id);
   const earlier = earlierThan(attempt, world, ours, record);
-  const { process, reservedUsd } = attempt;
+  const { reservedUsd } = attempt;
   const prices = group.config.prices ?? {};
   return {
     sessionId: definition.id,
@@ -84,19 +76,14 @@ export function workerOptions(
     expectStructured: definition.outputSchema !== undefined,
     told,
     prices,
-    machineWentDown: process !== undefined && process.bootId !== world.machine.bootId,
     hasBegun: attempt.identified,
     ...defined({ reservedUsd }),
     isCutOff: (stream) => isCutOff(world, [ours.config], stream),
     isDiskFull: () => isDiskFull(world, ours.folder),
-    unwritten: (stream) =>
-      unwrittenLoops(world, [ours.config], stream.claudeSessionId ?? conversationId(record), stream),
-    agentsAsking: (stream) =>
-      agentsAsking(world, [ours.config], stream.claudeSessionIds, Date.parse(attempt.startedAt)),
+    isBlank: ({ claudeSessionId = conversationId(record) }) => isBlank(world, [ours.config], claudeSessionId),
     // Where the disk was full it never said which conversation it is.
     totalsAtEnd: ({ claudeSessionId = conversationId(record) }) =>
       totalsAtEnd(world, ours.config, claudeSessionId, Date.parse(attempt.startedAt)),
-    toldBefore: () => printedMessages(world, ours.transcript, attempt.offset),
     kept: (ids) =>
       keptMessages(world, ours.config, new Set([...record.claudeSessionIds, conversationId(record), ...ids]), prices),
   };

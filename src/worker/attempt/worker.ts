@@ -14,6 +14,7 @@ import {
   userMessage,
   withdrawal,
 } from '../../claude/control.ts';
+import { finalUsage } from '../../claude/final-usage.ts';
 import { type ClaudeMessage, parseLine } from '../../claude/messages.ts';
 import { judge, type Outcome } from '../../claude/outcome.ts';
 import {
@@ -25,7 +26,6 @@ import {
   usageOf,
 } from '../../claude/stream.ts';
 import { isOverCap } from '../../claude/trouble.ts';
-import { usageWithUnseen } from '../../claude/unseen-cost.ts';
 import { defined } from '../../core/defined.ts';
 import type { ProcessIdentity, StopReason } from '../../core/event.ts';
 import type { Usage } from '../../core/group.ts';
@@ -470,7 +470,7 @@ export class Worker {
     const durationMs = Math.max(0, Math.round(endedAtMs - startedAtMs));
     const hasBegun = this.#options.hasBegun || this.#endedWell;
     try {
-      const seen = usageWithUnseen({ ...this.#options, hasBegun, stream: this.stream }, durationMs);
+      const seen = finalUsage({ ...this.#options, hasBegun, stream: this.stream }, durationMs);
       return this.#isLost ? withAllHeld(seen, reservedUsd) : seen;
     } catch (error) {
       // Its conversation cannot be read: an end that is not told would keep its group for ever.

@@ -3,7 +3,7 @@ import type { GroupEvent } from '../../../src/core/event.ts';
 import type { SessionDefinition, Usage } from '../../../src/core/group.ts';
 import type { ClaudeBook } from './books.ts';
 import { invariants } from './checks.ts';
-import { dearestMessageUsd } from './scenario.ts';
+import { dearestMessageUsd, firstMessageUsd } from './scenario.ts';
 import type { VirtualMachine } from './virtual-machine.ts';
 import type { VirtualProcess } from './virtual-processes.ts';
 
@@ -182,8 +182,13 @@ export class EventChecks {
     if (cap === undefined) return;
     const chargedUsd = this.#booksOf(sessionId).reduce((sum, book) => sum + book.chargedUsd, 0);
     const visits = this.#machine.guests.filter((guest) => guest.sessionId === sessionId).length;
-    if (chargedUsd <= cap + dearestMessageUsd * (1 + visits) + this.#unbookedUsd(sessionId) + sameUsd) return;
-    this.#violate(invariants.money, `${sessionId} was charged $${chargedUsd}, its own cap is $${cap}`);
+    const unknownUsd = Math.max(0, this.#unbookedUsd(sessionId));
+    if (chargedUsd > cap + dearestMessageUsd * (1 + visits) + unknownUsd + sameUsd)
+      this.#violate(invariants.money, `${sessionId} was charged $${chargedUsd}, its own cap is $${cap}`);
+    // No more is held than the cap and one message allow.
+    const bookedUsd = this.#booksOf(sessionId).reduce((sum, { recordedUsd }) => sum + (recordedUsd ?? 0), 0);
+    if (bookedUsd > cap + firstMessageUsd * (1 + visits) + sameUsd)
+      this.#violate(invariants.money, `${sessionId} counts $${bookedUsd}, its own cap is $${cap}`);
   }
 
   /** What was charged, and is missing in what is on record; a later process whose totals tell of it counts it. */

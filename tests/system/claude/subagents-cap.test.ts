@@ -77,19 +77,6 @@ test('three at once pass it by a message each', async () => {
   expectBooked(made, served());
 });
 
-test('what one of three was still waiting for is held: an answer that never comes, and may be paid for', async () => {
-  const work = Array.from({ length: 30 }, () => bash('sleep 0.3'));
-  let waiting: string | undefined;
-  const { made, env, served } = begin(3, work, 'session', ({ agentId, step }) => {
-    if (step === 1) waiting ??= agentId;
-    return step === 1 && agentId === waiting ? new Promise(() => {}) : undefined;
-  });
-  expect(await made.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
-  const { costUsd, heldUsd = 0 } = made.state().usage;
-  expect(costUsd - heldUsd).toBeCloseTo(served(), 6);
-  expect(heldUsd).toBeCloseTo(messageUsd, 9);
-});
-
 test('those that others have called do not pass it by much either', async () => {
   const input = { description: 'look', prompt: 'look', subagent_type: 'general-purpose' };
   const work = Array.from({ length: 60 }, () => bash('sleep 0.3'));

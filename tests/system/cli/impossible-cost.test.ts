@@ -57,7 +57,7 @@ test('F2: 308 nines of tokens hold the reservation; siblings and other groups go
   // With what is left it goes on by itself.
   await (await began(ids[0] as string)).succeed(0.5);
   expect(await Promise.all(runs.map(async (run) => (await run.finished).code))).toEqual([0, 0]);
-  expect(await user.json<Budget>('group', 'budget', id)).toMatchObject({ spentUsd: 1.75, heldUsd: 1 });
+  expect(await user.json<Budget>('group', 'budget', id)).toMatchObject({ spentUsd: 2.2625, heldUsd: 1.5125 });
   expect(await user.json<Budget>('group', 'budget', other)).toMatchObject({ spentUsd: 0.25 });
   await user.ok('group', 'budget', id, '--free', 'only');
   const freed = await user.json<Budget>('group', 'budget', id);
@@ -91,5 +91,5 @@ test('F2: the cap that is advised while it is held is one that can be given', as
   const resumed = user.start(...(advised as string[]));
   await (await began(session)).succeed(0.5);
   expect((await resumed.finished).code).toBe(0);
-  expect(await user.json<Budget>('group', 'budget', id)).toMatchObject({ spentUsd: 2.5, heldUsd: 2 });
+  expect(await user.json<Budget>('group', 'budget', id)).toMatchObject({ spentUsd: 3.0125, heldUsd: 2.5125 });
 });

@@ -3,22 +3,21 @@
  * what its totals are, and who waits for an answer. Runs on the real file system.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import {
-  agentsAsking,
   conversationExists,
+  isBlank,
   isCutOff,
   readTotals,
   removeEmptyConversation,
   totalsAtEnd,
   totalsBefore,
   totalsInParts,
-  unwrittenLoops,
 } from '../../../src/claude/conversation.ts';
 import { estimateCost } from '../../../src/claude/pricing.ts';
 import { noClaim } from '../../../src/claude/spending.ts';
-import { type AttemptStream, emptyStream, foldTotalAtEnd, usageOf } from '../../../src/claude/stream.ts';
+import { emptyStream, foldTotalAtEnd, usageOf } from '../../../src/claude/stream.ts';
 import { defined } from '../../../src/core/defined.ts';
 import { noTokens } from '../../../src/core/group.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
@@ -69,7 +68,7 @@ describe('conversations', () => {
 
   test('are cut off when the last message is missing', () => {
     const cut = (claudeSessionId?: string, ...last: string[]) =>
-      isCutOff(world, [config()], { ...saidLast(last.map((id) => ['', id])), ...defined({ claudeSessionId }) });
+      isCutOff(world, [config()], defined({ claudeSessionId, lastMessageId: last[0] }));
     expect([cut('full', 'm1'), cut('full', 'm2'), cut('title', 'm1'), cut('none', 'm1')]).toEqual([
       ...[false, true],
       ...[true, false],
@@ -77,10 +76,6 @@ describe('conversations', () => {
     expect([cut('full'), cut(undefined, 'm1'), cut()]).toEqual([false, false, false]);
   });
 });
-
-function saidLast(ids: readonly (readonly [loop: string, id: string])[]): Pick<AttemptStream, 'lastMessages'> {
-  return { lastMessages: new Map(ids.map(([loop, id]) => [loop, { id, model: 'opus', chars: 0 }])) };
-}
 
 describe('totalsBefore', () => {
   const at = (minute: number) => `2026-11-24T10:${String(minute).padStart(2, '0')}:00.000Z`;
@@ -158,56 +153,11 @@ test('totalsInParts puts together what came in parts, torn anywhere', () => {
   expect(told()).toBeUndefined();
 });
 
-test('a sub-agent waits for an answer that its file does not hold, but not to what an end made of its tool', () => {
-  const at = (minute: number) => `2026-11-24T10:${String(minute).padStart(2, '0')}:00.000Z`;
-  const line = (minute: number, type: string, content = 'x') =>
-    `${JSON.stringify({ type, message: { content }, timestamp: at(minute) })}\n`;
-  const asks = (minute: number) => `${JSON.stringify({ type: 'api-request', timestamp: at(minute) })}\n`;
-  const answered = line(2, 'assistant');
-  const asking = (text: string, since = 1, project = 'p') => {
-    const path = write(`cfg/projects/${project}/s/subagents/agent-a.jsonl`, text);
-    const count = agentsAsking(world, [join(folder, 'cfg')], ['none', 's'], Date.parse(at(since))).length;
-    rmSync(dirname(path), { recursive: true });
-    return count;
-  };
-  expect(asking('')).toBe(0);
-  const newer = line(1, 'user') + asks(1) + answered;
-  expect([asking(newer), asking(newer + line(3, 'user', 'Exit code 137'))]).toEqual([0, 0]);
-  expect([asking(newer + line(3, 'user') + asks(3)), asking(newer + asks(3), 4)]).toEqual([1, 0]);
-  expect(asking(newer + line(3, 'user', answered) + asks(3))).toBe(1);
-  // Older programs, as 2.1.260, do not write down when they ask.
-  const older = line(1, 'user') + answered;
-  expect([asking(older), asking(older + line(3, 'user')), asking(older + line(3, 'user'), 4)]).toEqual([0, 1, 0]);
-  const stopped = line(3, 'user', '[Request interrupted by user]');
-  const tool = line(3, 'user', '[Request interrupted by user for tool use]');
-  expect([asking(older + line(3, 'user') + stopped), asking(older + line(3, 'user') + tool)]).toEqual([1, 0]);
-});
-
-test('of a sub-agent whose file came in parts the last one tells whether it waits', () => {
-  const timestamp = '2026-11-24T10:05:00.000Z';
-  const asked = `${JSON.stringify({ type: 'api-request', timestamp })}\n`;
-  const said = `${JSON.stringify({ type: 'assistant', timestamp })}\n`;
-  const asking = () => agentsAsking(world, [join(folder, 'late')], ['s'], Date.parse(timestamp)).toSorted();
-  write('late/projects/900/s/subagents/agent-a.jsonl', asked);
-  expect(asking()).toEqual(['a']);
-  write('late/projects/1000/s/subagents/agent-a.jsonl', said.slice(0, 9));
-  write('late/projects/1009/s/subagents/agent-a.jsonl', said.slice(9));
-  expect(asking()).toEqual([]);
-  write('late/projects/2000/s/subagents/agent-a.jsonl', asked);
-  write('late/projects/0/s/subagents/agent-b.jsonl', asked);
-  expect(asking()).toEqual(['a', 'b']);
-});
-
-test('a message of a sub-agent that is in none of its files is unwritten', () => {
+test('a conversation is blank when its files are there and empty', () => {
+  const blank = (id: string) => isBlank(world, [join(folder, 'cfg')], id);
   write('cfg/projects/p/s.jsonl', '{"id":"m1"}\n');
-  write('cfg/projects/p/s/subagents/agent-a.jsonl', '{"id":"a1"}\n');
-  const unwritten = (id: string, ...ids: [string, string][]) =>
-    unwrittenLoops(world, [join(folder, 'cfg')], id, saidLast(ids));
-  expect(unwritten('s', ['', 'm1'], ['call', 'a1'])).toEqual([]);
-  expect([unwritten('s', ['', 'm1'], ['call', 'a2']), unwritten('s', ['', 'm2'])]).toEqual([['call'], ['']]);
-  expect(unwritten('none', ['', 'm2'])).toEqual([]);
-  // A full disk lets files be made that take nothing.
   write('cfg/projects/p/blank.jsonl', '');
-  expect([unwritten('blank'), unwritten('blank', ['', 'm1'], ['call', 'a1'])]).toEqual([[''], ['', 'call']]);
-  expect(unwritten('s')).toEqual([]);
+  write('cfg/projects/p/mixed.jsonl', '');
+  write('cfg/projects/p/mixed/subagents/agent-a.jsonl', '{"id":"a1"}\n');
+  expect(['s', 'blank', 'mixed', 'none'].map(blank)).toEqual([false, true, false, false]);
 });

@@ -48,7 +48,6 @@ describe('parseLine', () => {
         { kind: 'text', text: 'calling' },
         { kind: 'tool-use', id: 't1', name: 'Bash', input: { command: 'ls' } },
       ],
-      chars: 'hm'.length + 'calling'.length + '{"command":"ls"}'.length,
       usage: { input: 1, output: 2, cacheRead: 3, cacheCreation: 4 },
       model: 'claude-opus-4-8',
       error: 'rate_limit',
@@ -152,15 +151,20 @@ describe('parseLine', () => {
 
   const task = (subtype: string, more: object = {}) => read({ type: 'system', subtype, task_id: 'k', ...more });
   test.each([
-    ['task_started', {}, { kind: 'task', phase: 'started', taskId: 'k' }],
+    ['task_started', {}, { kind: 'task', phase: 'started', task: { id: 'k', isAgent: true } }],
+    [
+      'task_started',
+      { task_type: 'local_bash' },
+      { kind: 'task', phase: 'started', task: { id: 'k', isAgent: false } },
+    ],
     ['task_started', { ambient: true }, { kind: 'other', type: 'system/task_started' }],
     ['task_started', { skip_transcript: true }, { kind: 'other', type: 'system/task_started' }],
     [
       'background_tasks_changed',
       { tasks: [{ task_id: 'a' }, { task_id: 'b', ambient: true }, { task_id: 'c', off_host: true }, 7] },
-      { kind: 'background', taskIds: ['a'] },
+      { kind: 'background', tasks: [{ id: 'a', isAgent: true }] },
     ],
-    ['background_tasks_changed', {}, { kind: 'background', taskIds: [] }],
+    ['background_tasks_changed', {}, { kind: 'background', tasks: [] }],
     [
       'permission_denied',
       { tool_name: 'Bash', tool_use_id: 't', message: 'no' },

@@ -85,7 +85,7 @@ describe('foldMessage', () => {
   test('counts tasks that are open', () => {
     const started = { type: 'system', subtype: 'task_started', task_id: 't' };
     const ended = { type: 'system', subtype: 'task_notification', task_id: 't' };
-    expect([...fold(started, started).openTasks]).toEqual(['t']);
+    expect([...fold(started, started).openTasks.keys()]).toEqual(['t']);
     expect(fold(started, ended, ended).openTasks.size).toBe(0);
   });
 
@@ -121,7 +121,7 @@ describe('foldMessage', () => {
     const background = (...ids: readonly string[]) => {
       return { type: 'system', subtype: 'background_tasks_changed', tasks: ids.map((id) => ({ task_id: id })) };
     };
-    const open = (...lines: readonly object[]) => [...fold(...lines).openTasks];
+    const open = (...lines: readonly object[]) => [...fold(...lines).openTasks.keys()];
     const begun = [task('started', 'front'), background('back'), task('started', 'back')];
     expect(open(...begun)).toEqual(['front', 'back']);
     expect(open(...begun, background())).toEqual(['front']);

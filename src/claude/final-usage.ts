@@ -1,0 +1,70 @@
+/**
+ * What an attempt cost once its process is gone. Totals that claude reported are exact. Otherwise the larger of the
+ * last total and the messages in claude's files counts, and money is held for requests that were in flight.
+ */
+import { addTokens, noTokens, roundUsd, type Usage } from '../core/group.ts';
+import { runningAgents } from './at-work.ts';
+import type { KeptMessage } from './conversation.ts';
+import { heldAfterKill, isOddMessage } from './spending.ts';
+import { type AttemptStream, usageOf } from './stream.ts';
+
+/** An attempt whose process is gone. */
+export interface EndedAttempt {
+  readonly stream: AttemptStream;
+  /** The log says that claude had started to work, or its exit code does. */
+  readonly hasBegun: boolean;
+  /** ms since 1970. */
+  readonly startedAtMs: number;
+  /** Its `--max-budget-usd`; absent = no cap. */
+  readonly reservedUsd?: number;
+  /** The messages in the files of the session's conversations and of these; read only where they are needed. */
+  readonly kept: (claudeSessionIds: readonly string[]) => readonly KeptMessage[];
+  /** The files of its conversation are there and empty, as on a full disk. */
+  readonly isBlank: (stream: AttemptStream) => boolean;
+}
+
+/** `durationMs` as in `usageOf`. */
+export function finalUsage(attempt: EndedAttempt, durationMs: number): Usage {
+  const { stream, startedAtMs, reservedUsd } = attempt;
+  const { isAtWork, sawInit, unbelieved, model, prices } = stream;
+  const usage = usageOf(stream, durationMs);
+  const isCounted = sawInit && !isAtWork && unbelieved === undefined;
+  if (isCounted || (stream.isToldAtEnd && stream.openTasks.size === 0)) return usage;
+  const kept = attempt.kept(stream.claudeSessionIds).filter(({ tokens }) => !isOddMessage(tokens));
+  const own = kept.filter(({ id, atMs }) => stream.spoken.has(id) || atMs >= startedAtMs);
+  // The output is lost where the disk was full or the file was removed.
+  const isOutputLost = !sawInit && (attempt.hasBegun || own.length > 0 || attempt.isBlank(stream));
+  if (!isAtWork && !isOutputLost && unbelieved === undefined) return usage;
+  const seen = withKept(usage, own);
+  if (stream.isToldAtEnd || (!isAtWork && !isOutputLost && unbelieved === 'before')) return seen;
+  const isUnknown = unbelieved === 'own' || (isOutputLost && own.length === 0);
+  const heldUsd = heldAfterKill({
+    seenUsd: seen.costUsd,
+    ...(reservedUsd === undefined ? {} : { reservedUsd }),
+    mostExpensiveUsd: kept.reduce((most, { usd }) => Math.max(most, usd), 0),
+    ...(model === undefined ? {} : { model }),
+    requests: isUnknown ? Number.POSITIVE_INFINITY : 1 + runningAgents(stream),
+    prices,
+  });
+  return withHeldUsd(seen, heldUsd);
+}
+
+export function withHeldUsd(usage: Usage, heldUsd: number): Usage {
+  if (heldUsd <= 0) return usage;
+  return { ...usage, costUsd: roundUsd(usage.costUsd + heldUsd), estimated: true, heldUsd };
+}
+
+/** The messages instead of the usage where they cost more. */
+function withKept(usage: Usage, messages: readonly KeptMessage[]): Usage {
+  const costUsd = roundUsd(messages.reduce((sum, { usd }) => sum + usd, 0));
+  if (costUsd <= usage.costUsd) return usage;
+  const ofModels = [...Map.groupBy(messages, ({ model }) => model)].map(([model, some]) => {
+    const usd = roundUsd(some.reduce((sum, one) => sum + one.usd, 0));
+    return [model, { costUsd: usd, tokens: tokensOf(some) }] as const;
+  });
+  return { ...usage, costUsd, tokens: tokensOf(messages), models: Object.fromEntries(ofModels), estimated: true };
+}
+
+function tokensOf(messages: readonly KeptMessage[]): Usage['tokens'] {
+  return messages.reduce((sum, { tokens }) => addTokens(sum, tokens), noTokens);
+}

@@ -1,7 +1,7 @@
 /**
- * F2, F3. Promises: totals that claude reported are exact. After a kill no less than claude's files tell is counted, and
- * min(reserved − seen + m, n × m) is held: m is the larger of the most expensive message and a first message, n is 1 and
- * the running sub-agents. Where nothing tells how far the attempt went, all of the reservation is held.
+ * F2, F3. Promises: totals that claude reported are exact. After a kill no less than claude's files tell is counted,
+ * and min(reserved − seen + m, n × m) is held: m is the larger of the most expensive message and a first message, n is
+ * 1 and the running sub-agents. Where nothing tells how far the attempt went, all of the reservation is held.
  */
 import { expect, test } from 'bun:test';
 import type { KeptMessage } from '../../../src/claude/conversation.ts';

@@ -13,7 +13,7 @@ import { claimKey } from '../../../scripts/claude/table.ts';
  */
 export function attackTest(path: string, name: string, attack: () => Promise<boolean>): void {
   test(name, async () => {
-    if (!(await attack())) noteStopped(claimKey(`tests/claude/${basename(path)}`, name));
+    if (!(await attack())) noteStopped(claimKey(`tests/system/claude/${basename(path)}`, name));
   });
 }
 

@@ -66,7 +66,7 @@ class Reader {
     const claudeConfig = join(this.home, '.claude');
     const [tmp, gh] = [join(this.folder, 'tmp'), join(this.folder, 'gh')];
     for (const folder of [src, bin, claudeConfig, tmp, gh]) mkdirSync(folder, { recursive: true });
-    const fakeGh = join(packageRoot, 'tests', 'cli', 'fake-gh.ts');
+    const fakeGh = join(packageRoot, 'tests', 'support', 'cli', 'fake-gh.ts');
     writeFileSync(join(bin, 'gh'), `#!/bin/sh\nexec '${process.execPath}' '${fakeGh}' "$@"\n`);
     chmodSync(join(bin, 'gh'), 0o755);
     makeTeamTemplates(join(this.home, 'team-templates'));

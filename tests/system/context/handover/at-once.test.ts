@@ -159,7 +159,7 @@ test('the lock of a dead process is broken at once, that of a living one is wait
   const lock = join(dirname(file), '.resume-context.md.lock');
   // Another process that holds the lock: it makes it as our hooks do, then waits for its end.
   const program = join(root.folder, 'holder.ts');
-  const owned = join(packageRoot, 'src', 'world', 'owned-lock.ts');
+  const owned = join(packageRoot, 'src', 'system', 'owned-lock.ts');
   writeFileSync(
     program,
     `import { ownedLocks } from ${JSON.stringify(owned)};

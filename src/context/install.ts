@@ -3,7 +3,7 @@
  * settings, with everything that is not ours passed on as it is.
  */
 import { dirname, isAbsolute } from 'node:path';
-import { type ContextName, contextNames } from '../core/group.ts';
+import { type ContextName, contextNames } from '../core/definitions.ts';
 import { isObject } from '../store/shape.ts';
 import { launcherIn } from '../system/own-program.ts';
 import { type HookEvent, hookEvents, installedMark } from './hook-call.ts';

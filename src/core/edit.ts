@@ -1,5 +1,6 @@
 /** What may change of a session or of a group after it was made, and what speaks against it. Pure. */
 import { advise } from './advice.ts';
+import type { ChangesOf } from './definitions.ts';
 import { fail, type Result } from './failure.ts';
 import { ancestorsOf, buildGraph } from './graph.ts';
 import type { SessionDefinition } from './group.ts';
@@ -7,13 +8,11 @@ import { sessionLabel, sessionTitle } from './id.ts';
 import { isBudgetExhausted } from './plan/budget.ts';
 import { takenFailure } from './plan/take-over.ts';
 import type { SessionRecord } from './session-state.ts';
-import { sessionProblem } from './session-values.ts';
+import { sessionProblem } from './setting-values.ts';
 import type { GroupState } from './state.ts';
 
 type Editable = Omit<SessionDefinition, 'id' | 'createdAt'>;
 
-/** Only what changes; null takes a setting away. */
-export type ChangesOf<T> = { readonly [K in keyof T]?: T[K] | null };
 export type SessionChanges = ChangesOf<Editable>;
 
 /** The value after the changes. */

@@ -1,7 +1,9 @@
 /**
  * The nouns: a session group, its sessions and their settings, as a user defines them.
- * What happens to them at run time is in state.ts; how they look on disk is in store/meta.ts.
+ * Their settings are tables in definitions.ts. What happens to them at run time is in state.ts; how they look on disk
+ * is in store/meta.ts.
  */
+import type { ConfigSettings, GroupSettings, SessionSettings } from './definitions.ts';
 
 /** `YYYYMMDD-HHMMSS-slug`, see id.ts. */
 export type GroupId = string;
@@ -9,29 +11,6 @@ export type GroupId = string;
 export type SessionId = string;
 /** Sessions of which something is true, for whoever asks for one at a time. */
 export type SessionSet = Pick<ReadonlySet<SessionId>, 'has'>;
-
-export const permissionModes = ['acceptEdits', 'auto', 'bypassPermissions', 'default', 'dontAsk', 'plan'] as const;
-/** The modes of `claude --permission-mode`. */
-export type PermissionMode = (typeof permissionModes)[number];
-
-export const budgetActions = ['stop', 'warn', 'pause'] as const;
-export type BudgetAction = (typeof budgetActions)[number];
-
-export const limitActions = ['wait', 'pause'] as const;
-/** What a group does at a usage limit: wait for its reset, or pause. */
-export type LimitAction = (typeof limitActions)[number];
-
-export const whereModes = ['local', 'fleet', 'any'] as const;
-/** Where the sessions of a group may work: on this machine, on those of the fleet, or on both. */
-export type WhereMode = (typeof whereModes)[number];
-
-export const lossActions = ['move', 'wait'] as const;
-/** What a group does when a machine is lost: it goes on elsewhere with its sessions, or waits for it. */
-export type LossAction = (typeof lossActions)[number];
-
-export const isolationModes = ['none', 'worktree'] as const;
-/** Whether a session works in the project folder itself or in a git worktree of its own. */
-export type IsolationMode = (typeof isolationModes)[number];
 
 /** US dollars per million tokens. */
 export interface Price {
@@ -44,42 +23,20 @@ export interface Price {
 /** Price by a word that every model id of a family contains. */
 export type PriceTable = Readonly<Record<string, Price>>;
 
+type NeededSetting =
+  | 'onBudgetExceeded'
+  | 'warningThreshold'
+  | 'maxConcurrentSessions'
+  | 'respectDependencies'
+  | 'pauseOnError'
+  | 'errorThreshold';
+
 /** Settings of a group. Options given to `group run` are logged and hold for later runs until given again. */
-export interface GroupConfig {
-  /** Model for sessions that name none; absent = claude's own default. */
-  readonly model?: string;
-  /** Hard cap in US dollars over all sessions and attempts. */
-  readonly maxBudgetUsd?: number;
-  readonly onBudgetExceeded: BudgetAction;
-  /** Share of the budget (0..1) at which one warning is given. */
-  readonly warningThreshold: number;
-  /** Sessions that may run at once. */
-  readonly maxConcurrentSessions: number;
-  /** Heavy commands of sessions (checkout, set-up, acceptance) that may run at once; absent = the number of cores. */
-  readonly commandsAtOnce?: number;
-  readonly respectDependencies: boolean;
-  readonly pauseOnError: boolean;
-  /** Failures of one run after which nothing new starts. */
-  readonly errorThreshold: number;
-  /** Absent = wait. */
-  readonly onLimit?: LimitAction;
-  /** One of several similar sessions makes its first request before the others start; absent = true. */
-  readonly warmCache?: boolean;
-  /** Bytes of memory that a start must leave free; absent = 1 GiB. */
-  readonly minFreeMemoryBytes?: number;
-  /** The user's own prices, for figures that claude has not told yet; they come before the known ones. */
-  readonly prices?: PriceTable;
-  /** Sessions that work in the project folder itself may run at once in one repository. */
-  readonly shareCheckouts?: true;
-  /** A version of claude that is used although it failed a required check. */
-  readonly acceptClaude?: string;
-  /** Absent = any, as soon as there is a fleet. */
-  readonly where?: WhereMode;
-  /** Absent = move. */
-  readonly onLost?: LossAction;
-  /** Shell command of the workflow that is told when the group completes, fails, is paused or reaches a limit. */
-  readonly onEvent?: string;
-}
+export type GroupConfig = GroupSettings &
+  Required<Pick<GroupSettings, NeededSetting>> & {
+    /** The user's own prices, for figures that claude has not reported yet; they come before the known ones. */
+    readonly prices?: PriceTable;
+  };
 
 export const defaultGroupConfig: GroupConfig = {
   onBudgetExceeded: 'pause',
@@ -100,21 +57,9 @@ export interface ConfigTemplateRef {
 }
 
 /** What is generated into a session's config dir. */
-export interface SessionConfig {
-  /** Our own part of CLAUDE.md: group, task, dependencies; absent = true. */
-  readonly generateClaudeMd?: boolean;
-  /** Parts of the config template; absent = whatever the template has. */
-  readonly generateSettings?: boolean;
-  readonly generateCommands?: boolean;
-  readonly generateMcpConfig?: boolean;
-  /** Name or path of the text that stands in CLAUDE.md instead of the config template's. */
-  readonly claudeMdTemplate?: string;
-  /** Its text, with all variables filled in. */
+export interface SessionConfig extends ConfigSettings {
+  /** The text of `claudeMdTemplate`, with all variables filled in. */
   readonly claudeMdText?: string;
-  /** Merged over the settings of the template. */
-  readonly settingsOverride?: Readonly<Record<string, unknown>>;
-  /** Whether shared-config and the group's config template count; absent = true. */
-  readonly inheritFromGroup?: boolean;
 }
 
 /** A place in a prompt that is filled with what dependencies said, when the session becomes ready. */
@@ -138,10 +83,6 @@ export interface WorkflowRef {
   readonly digest: string;
 }
 
-export const contextNames = ['cpm', 'faber', 'handover'] as const;
-/** Systems that carry a session's state over compactions, pauses and crashes. */
-export type ContextName = (typeof contextNames)[number];
-
 /** What `group create` fixes. Sessions are added by events of their own. */
 export interface GroupDefinition {
   readonly id: GroupId;
@@ -164,10 +105,8 @@ export interface GroupDefinition {
 export type GroupDescription = Omit<GroupDefinition, 'id' | 'slug' | 'createdAt' | 'config'>;
 
 /** What `session add` fixes. */
-export interface SessionDefinition {
+export interface SessionDefinition extends SessionSettings {
   readonly id: SessionId;
-  /** Short name for people and for `--depends-on`; unique in the group. */
-  readonly name?: string;
   readonly description: string;
   /** Absolute real path of the project folder. */
   readonly projectPath: string;
@@ -180,51 +119,9 @@ export interface SessionDefinition {
   readonly promptReferences?: readonly PromptReference[];
   readonly configTemplate?: ConfigTemplateRef;
   readonly config?: SessionConfig;
-  /** Absent: all of them. */
-  readonly context?: readonly ContextName[];
-  /** JSON Schema of the result; claude is held to it. */
-  readonly outputSchema?: Readonly<Record<string, unknown>>;
   readonly dependsOn: readonly SessionId[];
-  readonly model?: string;
-  readonly permissionMode?: PermissionMode;
-  /** Permission rules as `claude --allowedTools` takes them. */
-  readonly allowedTools?: readonly string[];
-  /** Cap in US dollars for this session alone. */
-  readonly maxBudgetUsd?: number;
-  /** Further attempts after a transient failure; absent = 2. */
-  readonly retries?: number;
-  /** Wall time of one attempt, milliseconds; absent = no limit. */
-  readonly timeoutMs?: number;
-  /** Time without any progress, milliseconds; absent = 15 minutes. */
-  readonly stallTimeoutMs?: number;
   /** Absolute real path of the git directory that all worktrees of the project share; absent = no repository. */
   readonly repository?: string;
-  /** Absent: a worktree when sessions that may run at once share the repository. */
-  readonly isolate?: IsolationMode;
-  /** Shell command that must succeed in the session's folder before the session is completed. */
-  readonly accept?: string;
-  /** Further turns after `accept` failed; absent = 1. */
-  readonly acceptRetries?: number;
-  /** Wall time of `accept`, milliseconds; absent = 10 minutes. */
-  readonly acceptTimeoutMs?: number;
-  /** Shell command that is run once in a new worktree. */
-  readonly setup?: string;
-  /** Wall time of `setup`, milliseconds; absent = 10 minutes. */
-  readonly setupTimeoutMs?: number;
-  /** Warn when the session changed no file. */
-  readonly expectChanges?: true;
-  /** Leave uncommitted work of the worktree uncommitted. */
-  readonly noCommit?: true;
-  /** The project is not trusted: of its settings only what can do no harm has an effect. */
-  readonly untrusted?: true;
-  /** Bytes of memory that its commands, with those of others that run at once, may take; absent = no limit. */
-  readonly memoryBytes?: number;
-  /** Processes and threads that it may have at once, claude's own included; absent = no limit. */
-  readonly maxProcesses?: number;
-  /** Labels of the machine on which it works; absent = any will do. */
-  readonly requires?: readonly string[];
-  /** Name of the only machine of the fleet on which it works. */
-  readonly host?: string;
   /** ISO 8601, UTC. */
   readonly createdAt: string;
 }

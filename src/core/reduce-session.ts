@@ -398,7 +398,7 @@ function reject(
 
 /** Work is committed before it is judged. */
 function noteCommitted(record: SessionRecord): void {
-  if (record.workspace !== undefined && record.definition.noCommit !== true) record.committed = true;
+  if (record.workspace !== undefined && record.definition.commit !== false) record.committed = true;
 }
 
 /** After these claude has written down what it was told, and asked for an answer that did not come. */

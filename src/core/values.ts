@@ -1,5 +1,5 @@
 /** What the values of settings may be, whether they are typed as options or written in a workflow. */
-import { type ContextName, contextNames } from './group.ts';
+import { type ContextName, contextNames } from './definitions.ts';
 
 /** Names of sessions stand in references and on every line of a report, so they are short and plain. */
 export const sessionNamePattern = /^(?!\d+$)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
@@ -29,18 +29,6 @@ export const slotsMax = 1000;
 
 /** claude cannot work with less than a tenth of a cent. */
 export const moneyUsd = { min: 0.001, max: 1_000_000 };
-export const concurrentMax = 256;
-export const thresholdMax = 1_000_000;
-export const retriesMax = 20;
-/** Megabytes (a million bytes); with less not even a shell can do anything. */
-export const memoryMb = { min: 64, max: 10_000_000 };
-
-/** Processes and threads, which the kernel counts alike: claude, idle on two cores, has 8. */
-export const processesRange = { min: 64, max: 4_000_000 };
-
-export const acceptRetriesMax = 10;
-/** That a session may ask of a machine. */
-export const labelsMax = 16;
 
 const durationMsMax = 30 * 24 * 3_600_000;
 export const durationPattern = /^(?=\d)(?:(\d+)[dD])?(?:(\d+)[hH])?(?:(\d+)[mM])?(?:(\d+)[sS])?$/;

@@ -11,13 +11,13 @@ import { findSessionOf, type GroupReference, type LoadedGroup, loadWithRunner, r
 import { submit } from '../app/submit.ts';
 import { followGroup } from '../app/watch/follow-group.ts';
 import { progressOf } from '../app/watch/live-view.ts';
-import { configProblem } from '../core/config-values.ts';
 import { defined } from '../core/defined.ts';
 import type { GroupEvent } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { defaultGroupConfig } from '../core/group.ts';
 import { checkSlug } from '../core/id.ts';
 import type { GroupProgress } from '../core/progress.ts';
+import { configProblem } from '../core/setting-values.ts';
 import type { GroupStatus } from '../core/status.ts';
 import { lineProblem } from '../core/values.ts';
 import {
@@ -94,14 +94,12 @@ export class SessionGroup {
   async add(session: NewGroupSession): Promise<GroupSession> {
     const { place } = placeOf(this);
     const { projectPath, prompt, variables = {}, dependsOn = [], config, ...rest } = session;
-    const { isolate, accept, acceptRetries, acceptTimeoutMs, setup, setupTimeoutMs, expectChanges, commit } = rest;
     const added = await addSession(place, this.#load(), {
       ...rest,
       project: projectPath,
       prompt: prompt === undefined ? undefined : async () => ok(prompt),
       var: pairsOf(variables),
       dependsOn: dependsOn.map(idOf),
-      work: { isolate, accept, acceptRetries, acceptTimeoutMs, setup, setupTimeoutMs, expectChanges, commit },
       ...defined({ config }),
     });
     const { sessionId, notes } = unwrap(added);

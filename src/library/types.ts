@@ -7,8 +7,9 @@ import type { SessionMeta } from '../app/groups.ts';
 import type { Place } from '../app/place.ts';
 import type { GroupReference } from '../app/resolve.ts';
 import { adviceText, type CommandLine } from '../core/advice.ts';
+import type { SessionSettings } from '../core/definitions.ts';
 import type { Failure, FailureReason, Result } from '../core/failure.ts';
-import type { GroupConfig, IsolationMode, SessionConfig, SessionDefinition } from '../core/group.ts';
+import type { GroupConfig, SessionConfig } from '../core/group.ts';
 import type { GroupProgress } from '../core/progress.ts';
 
 /** Settings of a group, as they stand in its meta.json; absent ones have the defaults of `group create`. */
@@ -45,10 +46,7 @@ export interface NewSessionGroup {
   readonly config?: SessionGroupConfig;
 }
 
-type Plain = 'name' | 'description' | 'model' | 'maxBudgetUsd' | 'permissionMode' | 'allowedTools' | 'context';
-type Limits = 'retries' | 'timeoutMs' | 'stallTimeoutMs' | 'untrusted' | 'memoryBytes' | 'maxProcesses';
-
-export interface NewGroupSession extends Partial<Pick<SessionDefinition, Plain | Limits>> {
+export interface NewGroupSession extends Omit<SessionSettings, 'outputSchema' | 'accept' | 'setup'> {
   /** Folder of the project; a relative path is meant from the current folder. */
   readonly projectPath: string;
   /** The task; absent = a prompt template makes it. */
@@ -63,17 +61,10 @@ export interface NewGroupSession extends Partial<Pick<SessionDefinition, Plain |
   readonly dependsOn?: readonly (string | { readonly id: string })[];
   /** What is generated into its config dir. */
   readonly config?: SessionConfig;
-  readonly isolate?: IsolationMode;
-  /** Shell command that must succeed before the session counts as completed; false = not the project's own either. */
+  /** Shell command that must succeed before the session is completed; false = not the project's own either. */
   readonly accept?: string | false;
-  readonly acceptRetries?: number;
-  readonly acceptTimeoutMs?: number;
   /** Shell command that is run once in a new worktree; false = not the project's own either. */
   readonly setup?: string | false;
-  readonly setupTimeoutMs?: number;
-  readonly expectChanges?: boolean;
-  /** False = uncommitted work of its worktree stays uncommitted. */
-  readonly commit?: false;
 }
 
 /** A session as its meta.json tells it. */

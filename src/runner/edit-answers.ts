@@ -15,7 +15,7 @@ import { buildGraph } from '../core/graph.ts';
 import type { SessionDefinition, SessionId, Usage } from '../core/group.ts';
 import { makeSessionId, sessionNumber, sessionUuid } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
-import { sessionProblem } from '../core/session-values.ts';
+import { sessionProblem } from '../core/setting-values.ts';
 import type { GroupState } from '../core/state.ts';
 import { findRepository } from '../git/git.ts';
 import type { GroupEdit, RequestBody } from '../store/requests.ts';

@@ -13,7 +13,7 @@ import { sessionLabel, sessionTitle } from '../core/id.ts';
 import { raiseSessionCommand, resumeSessionCommand, runCommand } from '../core/plan/advice.ts';
 import { isBudgetExhausted } from '../core/plan/budget.ts';
 import { goesOnAfter, type SessionRecord } from '../core/session-state.ts';
-import { moneyProblem } from '../core/session-values.ts';
+import { moneyProblem } from '../core/setting-values.ts';
 import type { GroupState } from '../core/state.ts';
 import { nextGroupStatus } from '../core/status.ts';
 import { formatMoney } from '../core/text.ts';

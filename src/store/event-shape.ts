@@ -2,8 +2,17 @@
  * What each event must carry to be believed. The same table guards reading and writing a log, so a line that could
  * not be read again is never written.
  */
+
+import {
+  configSettings,
+  contextNames,
+  groupSettings,
+  type Setting,
+  type Settings,
+  sessionSettings,
+} from '../core/definitions.ts';
 import type { EventType, GroupEvent } from '../core/event.ts';
-import { budgetActions, contextNames, isolationModes, limitActions, lossActions, whereModes } from '../core/group.ts';
+import { defaultGroupConfig } from '../core/group.ts';
 import { isGroupId, isSessionId } from '../core/id.ts';
 import {
   type Check,
@@ -23,25 +32,39 @@ import {
 const aGroupId: Check = (value) => typeof value === 'string' && isGroupId(value);
 const aSessionId: Check = (value) => typeof value === 'string' && isSessionId(value);
 
+/** Only the type: whether a value is allowed is checked where it is given. */
+function shapeOf({ kind }: Setting): Check {
+  switch (kind) {
+    case 'money':
+    case 'share':
+    case 'count':
+    case 'megabytes':
+    case 'duration':
+      return isNumber;
+    case 'flag':
+      return isFlag;
+    case 'labels':
+    case 'rules':
+      return listOf(isText);
+    case 'systems':
+      return listOf(oneOf(contextNames));
+    case 'object':
+      return isObject;
+    default:
+      return isText;
+  }
+}
+
+function shapesOf(settings: Settings, needed: object = {}): Record<string, Check> {
+  const shapes = Object.entries(settings).map(([name, setting]): [string, Check] => {
+    return [name, Object.hasOwn(needed, name) ? shapeOf(setting) : optional(shapeOf(setting))];
+  });
+  return Object.fromEntries(shapes);
+}
+
 /** The settings of a group. */
 export const configFields: Readonly<Record<string, Check>> = {
-  model: optional(isText),
-  maxBudgetUsd: optional(isNumber),
-  onBudgetExceeded: oneOf(budgetActions),
-  warningThreshold: isNumber,
-  maxConcurrentSessions: isNumber,
-  commandsAtOnce: optional(isNumber),
-  respectDependencies: isFlag,
-  pauseOnError: isFlag,
-  errorThreshold: isNumber,
-  onLimit: optional(oneOf(limitActions)),
-  warmCache: optional(isFlag),
-  minFreeMemoryBytes: optional(isNumber),
-  shareCheckouts: optional(isFlag),
-  acceptClaude: optional(isText),
-  onEvent: optional(isText),
-  where: optional(oneOf(whereModes)),
-  onLost: optional(oneOf(lossActions)),
+  ...shapesOf(groupSettings, defaultGroupConfig),
   prices: optional(
     valuesOf(fields({ input: isNumber, output: isNumber, cacheCreation: isNumber, cacheRead: isNumber })),
   ),
@@ -73,20 +96,11 @@ const aReference = fields({
   path: optional(listOf(isText)),
 });
 
-const aSessionConfig = fields({
-  generateClaudeMd: optional(isFlag),
-  generateSettings: optional(isFlag),
-  generateCommands: optional(isFlag),
-  generateMcpConfig: optional(isFlag),
-  claudeMdTemplate: optional(isText),
-  claudeMdText: optional(isText),
-  settingsOverride: optional(isObject),
-  inheritFromGroup: optional(isFlag),
-});
+const aSessionConfig = fields({ ...shapesOf(configSettings), claudeMdText: optional(isText) });
 
 /** What a session's definition carries whether or not it has an id yet. */
 export const sessionFields: Readonly<Record<string, Check>> = {
-  name: optional(isText),
+  ...shapesOf(sessionSettings),
   description: isText,
   projectPath: isText,
   prompt: isText,
@@ -95,30 +109,8 @@ export const sessionFields: Readonly<Record<string, Check>> = {
   promptReferences: optional(listOf(aReference)),
   configTemplate: optional(aConfigTemplate),
   config: optional(aSessionConfig),
-  context: optional(listOf(oneOf(contextNames))),
-  outputSchema: optional(isObject),
   dependsOn: listOf(aSessionId),
-  model: optional(isText),
-  permissionMode: optional(isText),
-  allowedTools: optional(listOf(isText)),
-  maxBudgetUsd: optional(isNumber),
-  retries: optional(isNumber),
-  timeoutMs: optional(isNumber),
-  stallTimeoutMs: optional(isNumber),
   repository: optional(isText),
-  isolate: optional(oneOf(isolationModes)),
-  accept: optional(isText),
-  acceptRetries: optional(isNumber),
-  acceptTimeoutMs: optional(isNumber),
-  setup: optional(isText),
-  setupTimeoutMs: optional(isNumber),
-  expectChanges: optional(isFlag),
-  noCommit: optional(isFlag),
-  untrusted: optional(isFlag),
-  memoryBytes: optional(isNumber),
-  maxProcesses: optional(isNumber),
-  requires: optional(listOf(isText)),
-  host: optional(isText),
   createdAt: isInstant,
 };
 

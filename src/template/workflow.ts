@@ -6,12 +6,15 @@
 
 import { resolve } from 'node:path';
 import { defined } from '../core/defined.ts';
+import { groupSettings } from '../core/definitions.ts';
 import type { GroupConfig } from '../core/group.ts';
 import { quoted, slugify } from '../core/id.ts';
+import { storedSettings } from '../core/setting-values.ts';
 import { hasControl } from '../core/values.ts';
 import { type Checked, type Problem, readYaml } from '../store/yaml-text.ts';
 import type { World } from '../system/world.ts';
 import type { TemplatePlace } from './places.ts';
+import { settingsIn } from './setting-schema.ts';
 import { type GivenVariables, resolveVariables, type VariableSpec } from './variables.ts';
 import { checkForm } from './workflow/check.ts';
 import { shellCommand } from './workflow/command-text.ts';
@@ -121,7 +124,7 @@ function draftOf(
   if (sessions === undefined) return undefined;
   return {
     ...about,
-    config: { ...configOf(group), ...eventCommandOf(group, problems) },
+    config: configOf(group, problems),
     ...(group.template === undefined ? {} : { template: shelf.reference(group.template) }),
     ...defined({ configTemplate: groupConfigTemplate }),
     variables: values,
@@ -219,25 +222,13 @@ function headerOf(
   return { slug, name, description: form.description === undefined ? '' : line('description', form.description) };
 }
 
-function configOf(group: GroupSpec): Partial<GroupConfig> {
-  const { model, maxBudgetUsd, onBudgetExceeded, warningThreshold, concurrent, errorThreshold } = group;
-  const { pauseOnError, respectDependencies, onLimit, warmCache, shareCheckouts, commandsAtOnce, where, onLost } =
-    group;
-  const config = {
-    ...{ model, maxBudgetUsd, onBudgetExceeded, warningThreshold, maxConcurrentSessions: concurrent, errorThreshold },
-    ...{ pauseOnError, respectDependencies, onLimit, warmCache, commandsAtOnce, where, onLost },
-    shareCheckouts: shareCheckouts === true ? true : undefined,
-  };
-  return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined)) as Partial<GroupConfig>;
-}
-
-/** What is put into a shell command from outside would be run, so it has no variables. */
-function eventCommandOf({ onEvent }: GroupSpec, problems: Problems): Pick<GroupConfig, 'onEvent'> {
-  if (onEvent === undefined) return {};
-  const found = shellCommand(onEvent);
-  if (found.ok) return { onEvent: found.command };
-  problems.at(['group', 'onEvent'], `onEvent: ${found.problem}`);
-  return {};
+function configOf(group: GroupSpec, problems: Problems): Partial<GroupConfig> {
+  const config: Partial<GroupConfig> = storedSettings(groupSettings, settingsIn(groupSettings, group));
+  if (config.onEvent === undefined) return config;
+  // The shell would run the value of a variable, so the command has none.
+  const found = shellCommand(config.onEvent);
+  if (!found.ok) problems.at(['group', 'onEvent'], `onEvent: ${found.problem}`);
+  return found.ok ? { ...config, onEvent: found.command } : config;
 }
 
 function digestOf(text: string): string {

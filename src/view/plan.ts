@@ -1,10 +1,10 @@
 /** A preview for people: waves, the critical path, what is missing, what it may cost. */
 
 import { basename, dirname } from 'node:path';
+import type { IsolationMode } from '../core/definitions.ts';
 import {
   defaultAcceptRetries,
   defaultCommandTimeoutMs,
-  type IsolationMode,
   type SessionDefinition,
   type SessionId,
 } from '../core/group.ts';

@@ -1,58 +1,47 @@
-/** A session that is added to a group by hand: everything about it is looked at before anybody is asked. */
+/** A session that is added to a group or changed by hand. Everything about it is checked before anything is logged. */
 
 import { resolve } from 'node:path';
 import { see } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
+import { type ChangesOf, plainSettings, type SessionSettings, workSettings } from '../../core/definitions.ts';
+import { changed, changesOf, editProblem, type SessionChanges } from '../../core/edit.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type {
-  ConfigTemplateRef,
-  ContextName,
-  GroupId,
-  SessionConfig,
-  SessionDefinition,
-  SessionId,
-} from '../../core/group.ts';
+import type { ConfigTemplateRef, GroupId, SessionConfig, SessionDefinition, SessionId } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
+import { optionOf, pickSettings, storedSettings } from '../../core/setting-values.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
+import { findRepository } from '../../git/git.ts';
 import { additionProblem, nextSessionId } from '../../runner/edit-answers.ts';
 import { problemsFailure } from '../../store/yaml-text.ts';
+import type { World } from '../../system/world.ts';
 import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
 import type { LaterPlace } from '../../template/render.ts';
-import type { GivenWork, WorkSettings } from '../../template/workflow/work-settings.ts';
+import { type ProjectCommand, type ProjectFile, projectFileFor } from '../../template/workflow/project-file.ts';
+import {
+  type GivenWork,
+  type ResolvedWork,
+  resolveWork,
+  workFaults,
+  workNames,
+} from '../../template/workflow/work-settings.ts';
 import { frozenTemplates, generatedConfig } from '../../worker/prepare/generated-config.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
-import { findSessionOf, type LoadedGroup, resolveGroup } from '../resolve.ts';
+import { findSessionOf, type LoadedGroup, type LoadedSession, resolveGroup } from '../resolve.ts';
 import { submit } from '../submit.ts';
-import { referencesOf } from './session-references.ts';
-import { readTask, type TaskOptions } from './session-task.ts';
-import { workOf } from './session-work.ts';
+import { readTask, referencesOf, type TaskOptions } from './session-task.ts';
 
-export interface NewSessionOptions extends Omit<TaskOptions, 'claudeMdTemplate'> {
+/** Settings as they are given; null takes one away, false for a command means none, whatever others say. */
+type GivenSettings = Omit<ChangesOf<SessionSettings>, 'outputSchema' | keyof GivenWork> & GivenWork;
+
+export interface NewSessionOptions extends GivenSettings, Omit<TaskOptions, 'claudeMdTemplate' | 'name'> {
   /** A folder; a relative path is meant from the place's own. */
   readonly project: string;
-  readonly description?: string | undefined;
-  /** Ids, numbers or names of sessions of the group. */
-  readonly dependsOn?: readonly string[] | undefined;
-  readonly model?: string | undefined;
-  readonly maxBudgetUsd?: number | undefined;
-  readonly permissionMode?: SessionDefinition['permissionMode'] | undefined;
-  readonly allowedTools?: readonly string[] | undefined;
-  readonly context?: readonly ContextName[] | undefined;
-  readonly retries?: number | undefined;
-  readonly timeoutMs?: number | undefined;
-  readonly stallTimeoutMs?: number | undefined;
-  readonly untrusted?: boolean | undefined;
-  readonly memoryBytes?: number | undefined;
-  readonly maxProcesses?: number | undefined;
-  /** Labels, and the name, of the machine on which it works. */
-  readonly requires?: readonly string[] | undefined;
-  readonly host?: string | undefined;
-  /** Where it works, and how its work is checked. */
-  readonly work?: GivenWork | undefined;
+  /** Ids, numbers or names of sessions of the group; null = none. */
+  readonly dependsOn?: readonly string[] | null;
   /** What is generated into its config dir. */
-  readonly config?: Omit<SessionConfig, 'claudeMdText'> | undefined;
+  readonly config?: Omit<SessionConfig, 'claudeMdText'>;
 }
 
 export interface AddedSession {
@@ -118,8 +107,9 @@ export async function draftOf(
   const projectPath =
     given.project === undefined && kept !== undefined ? ok(kept.projectPath) : projectOf(place, given.project ?? '');
   if (!projectPath.ok) return projectPath;
-  const isWorkKept = kept !== undefined && given.project === undefined && !isAnyGiven(given.work ?? {});
-  const work = isWorkKept ? ok({ settings: {}, notes: [] }) : workOf(place, projectPath.value, given.work ?? {}, kept);
+  const asked = pickSettings(workSettings, given) as GivenWork;
+  const isWorkKept = kept !== undefined && given.project === undefined && Object.keys(asked).length === 0;
+  const work = isWorkKept ? ok({ settings: {}, notes: [] }) : workOf(place, projectPath.value, asked, kept);
   if (!work.ok) return work;
   const { claudeMdTemplate } = given.config ?? {};
   const wanted = { ...kept?.config, ...given.config };
@@ -133,36 +123,28 @@ export async function draftOf(
     projectPath: projectPath.value,
     ...(kept === undefined ? {} : { kept: { definition: kept, configTemplate: ownConfig.value } }),
   };
-  const task = await readTask(place, surroundings, { name: kept?.name, ...given, claudeMdTemplate });
+  const task = await readTask(place, surroundings, {
+    ...given,
+    name: given.name ?? kept?.name,
+    claudeMdTemplate,
+  });
   if (!task.ok) return task;
   const { claudeMdText } = task.value;
   const config: SessionConfig = { ...wanted, ...defined({ claudeMdText }) };
   if (config.generateSettings === false && config.settingsOverride !== undefined) {
     return fail('usage', '--settings-override has no effect with --no-generate-settings.', 'Leave one of them out.');
   }
-  const { name, model, maxBudgetUsd, permissionMode, allowedTools, context: systems } = given;
-  const { retries, timeoutMs, stallTimeoutMs, untrusted, memoryBytes, maxProcesses, requires, host } = given;
-  const definition = {
-    ...(kept === undefined ? {} : omit(kept, [...saidAnew, ...(isWorkKept ? [] : workKeys)])),
-    ...defined({ name }),
-    description: given.description ?? kept?.description ?? '',
+  const { outputSchema: _, ...plain } = pickSettings(plainSettings, given);
+  const before = kept === undefined ? {} : omit(kept, [...madeAnew, ...(isWorkKept ? [] : workKeys)]);
+  const unset = {
+    description: '',
+    ...before,
     projectPath: projectPath.value,
     ...task.value.definition,
     ...(Object.keys(config).length === 0 ? {} : { config }),
-    ...defined({
-      model,
-      permissionMode,
-      allowedTools,
-      maxBudgetUsd,
-      context: systems,
-      retries,
-      timeoutMs,
-      stallTimeoutMs,
-    }),
-    ...(untrusted === true ? { untrusted: true as const } : {}),
-    ...defined({ memoryBytes, maxProcesses }),
-    ...(requires === undefined ? {} : { requires: [...new Set(requires)] }),
-    ...defined({ host }),
+  };
+  const definition = {
+    ...storedSettings(plainSettings, changed<Partial<SessionDefinition> & typeof unset>(unset, plain)),
     ...work.value.settings,
     createdAt: kept?.createdAt ?? new Date(place.world.clock.now()).toISOString(),
   };
@@ -171,25 +153,10 @@ export async function draftOf(
   return ok({ definition, later, notes, ...defined({ configTemplate }) });
 }
 
-function isAnyGiven(given: GivenWork): boolean {
-  return Object.values(given).some((value) => value !== undefined);
-}
-
-/** What every draft says anew, and what only the group can say. */
-const saidAnew = ['id', 'dependsOn', 'promptReferences', 'template', 'variables', 'configTemplate', 'config'] as const;
-
-/** What `workOf` says. */
-const workKeys = [
-  'repository',
-  'isolate',
-  'accept',
-  'acceptRetries',
-  'acceptTimeoutMs',
-  'setup',
-  'setupTimeoutMs',
-  'expectChanges',
-  'noCommit',
-] as const satisfies readonly (keyof WorkSettings)[];
+/** What every draft gives anew, and what only the group can give. */
+const madeAnew = ['id', 'dependsOn', 'promptReferences', 'template', 'variables', 'configTemplate', 'config'] as const;
+/** What `workOf` gives. */
+const workKeys = ['repository', ...workNames] as const;
 
 function omit(session: SessionDefinition, names: readonly (keyof SessionDefinition)[]): Partial<SessionDefinition> {
   const left = Object.entries(session).filter(([name]) => !names.includes(name as keyof SessionDefinition));
@@ -296,4 +263,137 @@ function needsOtherGroup(groupId: GroupId, reference: string, other: GroupId): R
 function needsItself(name: string): Result<never> {
   const message = `The session would wait for itself: ${name} -> ${name}.`;
   return fail('cycle', message, `Leave out --depends-on ${name}.`);
+}
+
+export interface EditOptions extends Omit<NewSessionOptions, 'project'> {
+  readonly project?: string;
+}
+
+export interface EditedSession {
+  /** Names of the settings that are other ones now. */
+  readonly changed: readonly string[];
+  /** Sentences about commands that come from files of the project. */
+  readonly notes: readonly string[];
+}
+
+/** Edits it, also in a group that is running. Fails with `usage` and everything that is wrong with it. */
+export async function editSession(
+  place: Place,
+  session: LoadedSession,
+  given: EditOptions,
+): Promise<Result<EditedSession>> {
+  const { record, state, sessionId, paths } = session;
+  // Whoever cannot edit it at all is not asked for a prompt on standard input first.
+  const editable = editProblem(state, record, record.definition);
+  if (editable !== null) return editable;
+  const draft = await draftOf(place, session, given, record.definition);
+  if (!draft.ok) return draft;
+  const edited = definitionOf(place, session, given, draft.value);
+  if (!edited.ok) return edited;
+  const changes = changesOf(record.definition, edited.value);
+  const { configTemplate, notes } = draft.value;
+  const changed = Object.keys(changes);
+  if (changed.length === 0) return ok({ changed, notes });
+  const usable = editProblem(state, record, edited.value) ?? checkConfig(place, session, edited.value, configTemplate);
+  if (!usable.ok) return usable;
+  // As with a new session: before what names it.
+  if (configTemplate !== undefined) freezeConfigTemplate(place.world, configTemplate, paths.templates);
+  const done = await submit(place, session, { kind: 'edit-session', sessionId, changes: changes as SessionChanges });
+  return done.ok ? ok({ changed, notes }) : done;
+}
+
+function definitionOf(
+  place: Place,
+  { state, groupId, record: { definition: before } }: LoadedSession,
+  given: EditOptions,
+  { definition, later }: Draft,
+): Result<SessionDefinition> {
+  const named = given.dependsOn === undefined ? ok(null) : withinGroup(place, groupId, given.dependsOn ?? []);
+  if (!named.ok) return named;
+  const own = given.name ?? before.name;
+  const dependsOn = named.value === null ? ok(before.dependsOn) : dependenciesOf(state, named.value, own);
+  if (!dependsOn.ok) return dependsOn;
+  const references = later === null ? ok(before.promptReferences ?? []) : referencesOf(state, later, dependsOn.value);
+  if (!references.ok) return references;
+  if (dependsOn.value.includes(before.id)) {
+    return fail('cycle', `The session would wait for itself: ${own}.`, `Leave out --depends-on ${own}.`);
+  }
+  return ok({
+    ...definition,
+    id: before.id,
+    dependsOn: dependsOn.value,
+    ...(references.value.length === 0 ? {} : { promptReferences: references.value }),
+  });
+}
+
+/** Files whose commands are told; nobody reads more at once. */
+const filesShownMax = 20;
+
+interface SessionWork {
+  readonly settings: ResolvedWork;
+  /** Sentences about commands that the user did not type. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * What is asked for and the project's own file come to; of a session that is edited (`kept`) what is not asked for
+ * stays. Reads only. Fails with `usage`.
+ */
+function workOf(
+  { world }: Place,
+  projectPath: string,
+  asked: GivenWork,
+  kept?: SessionDefinition,
+): Result<SessionWork> {
+  const isSame = kept?.projectPath === projectPath;
+  const file = isSame ? ok(null) : projectFileFor(world, projectPath);
+  if (!file.ok) return problemsFailure('The project file', file.problems);
+  const repository = findRepository(world.files, projectPath)?.repository ?? null;
+  const ofProject = file.value;
+  const own = { ...(kept === undefined ? {} : keptWork(world, kept, isSame)), ...asked };
+  const settings = resolveWork([own, ...(ofProject === null ? [] : [ofProject.work])], repository);
+  const [fault] = workFaults({ ...asked, isolate: own.isolate }, settings, repository);
+  if (fault !== undefined) return fail('usage', `${optionFor(fault.key, own)} ${fault.problem}.`, 'Leave it out.');
+  if (settings.isolate === 'worktree' && repository === null) {
+    const wanted =
+      own.isolate === undefined ? `${briefPath(ofProject?.path ?? '')} asks for a worktree, but the` : 'The';
+    const next = 'Make it a repository with git init and a first commit, or give --isolate none.';
+    return fail('usage', `${wanted} project ${briefPath(projectPath)} is in no git repository.`, next);
+  }
+  const notes = projectNotes(commandsOf(ofProject, own, settings), 'leave them out with --no-accept and --no-setup');
+  return ok({ settings, notes });
+}
+
+/** What it has; in another project without what the file of its old one had brought. */
+function keptWork(world: World, kept: SessionDefinition, isSame: boolean): GivenWork {
+  const file = isSame ? ok(null) : projectFileFor(world, kept.projectPath);
+  const brought = new Map<string, unknown>(file.ok ? Object.entries(file.value?.work ?? {}) : []);
+  return Object.fromEntries(
+    Object.entries(pickSettings(workSettings, kept)).filter(([key, value]) => value !== brought.get(key)),
+  );
+}
+
+function optionFor(key: keyof GivenWork, own: GivenWork): string {
+  const name = optionOf(key, workSettings[key]);
+  return own[key] === false ? `--no-${name}` : `--${name}`;
+}
+
+function commandsOf(ofProject: ProjectFile | null, own: GivenWork, settings: ResolvedWork): ProjectCommand[] {
+  if (ofProject === null) return [];
+  return (['accept', 'setup'] as const).flatMap((key) => {
+    const command = own[key] === undefined ? settings[key] : undefined;
+    return command === undefined ? [] : [{ file: ofProject.path, key, command }];
+  });
+}
+
+/** One sentence for each file of a project that brings commands: somebody else wrote what is going to be run here. */
+export function projectNotes(commands: readonly ProjectCommand[], cure: string): string[] {
+  const byFile = Map.groupBy(commands, ({ file }) => file);
+  const notes = [...byFile].map(([file, own]) => {
+    const what = own.map(({ key, command }) => `${key} ${quoted(command)}`).join(' and ');
+    return `${briefPath(file)} brings ${what}; ${cure}.`;
+  });
+  const hidden = notes.length - filesShownMax;
+  if (hidden <= 1) return notes;
+  return [...notes.slice(0, filesShownMax), `${hidden} more project files bring commands.`];
 }

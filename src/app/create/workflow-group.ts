@@ -19,7 +19,7 @@ import { briefPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import { placesFor, placesHere } from './named-template.ts';
 import { type NewGroup, referenceTo } from './new-group.ts';
-import { projectNotes } from './session-work.ts';
+import { projectNotes } from './new-session.ts';
 
 const noteColumnsMax = 1000;
 

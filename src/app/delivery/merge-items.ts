@@ -57,7 +57,7 @@ export async function mergeItemOf(git: Git, record: SessionRecord): Promise<Resu
   const source = await sourceOf(git, record, workspace, work);
   if (!source.ok) return source;
   const isEmpty = source.value === workspace.base;
-  const uncommitted = isEmpty || record.definition.noCommit ? await uncommittedOf(git, workspace) : ok([]);
+  const uncommitted = isEmpty || record.definition.commit === false ? await uncommittedOf(git, workspace) : ok([]);
   if (!uncommitted.ok) return uncommitted;
   if (isEmpty && uncommitted.value.length > 0) return leave(holding(uncommitted.value), 'uncommitted');
   const goal = defined({ target: workspace.target });
@@ -93,7 +93,7 @@ export async function mergeItemSince(
     const known = isThere ? ok(true) : await holds(git, repository, target.value, work.commit);
     return known.ok ? ok(known.value ? null : 'elsewhere') : known;
   }
-  const uncommitted = definition.noCommit ? await uncommittedOf(git, workspace) : ok([]);
+  const uncommitted = definition.commit === false ? await uncommittedOf(git, workspace) : ok([]);
   if (!uncommitted.ok) return uncommitted;
   const known = await holds(git, repository, target.value, tip.value);
   if (!known.ok) return known;

@@ -138,7 +138,7 @@ function goneSentence({ world }: Place, { record, state, sessionId }: LoadedSess
 
 /** Whether all that the session did is in commits. */
 function isCommitted(record: SessionRecord): boolean {
-  return workOf(record) !== undefined && record.definition.noCommit !== true;
+  return workOf(record) !== undefined && record.definition.commit !== false;
 }
 
 function workOf({ state }: SessionRecord): string | undefined {

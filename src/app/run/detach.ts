@@ -4,7 +4,9 @@
  */
 
 import { join, resolve } from 'node:path';
+import { groupSettings } from '../../core/definitions.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { optionOf, settingText } from '../../core/setting-values.ts';
 import type { GroupPaths } from '../../store/paths.ts';
 import { isObject, parseJson } from '../../store/shape.ts';
 import { delay } from '../../system/clock.ts';
@@ -15,7 +17,7 @@ import { safeLine } from '../../view/terminal-text.ts';
 import type { Place } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
 import { LogReader } from '../watch/log-reader.ts';
-import type { RunConfig, RunOptions } from './run-options.ts';
+import type { RunOptions } from './run-options.ts';
 
 const lookMs = 25;
 /** Of what a runner that was refused has printed. */
@@ -74,30 +76,15 @@ function startRunner(
   });
 }
 
-const flags = {
-  maxConcurrentSessions: 'concurrent',
-  commandsAtOnce: 'commands-at-once',
-  respectDependencies: 'respect-dependencies',
-  errorThreshold: 'error-threshold',
-  pauseOnError: 'pause-on-error',
-  maxBudgetUsd: 'max-budget-usd',
-  onBudgetExceeded: 'on-budget-exceeded',
-  onLimit: 'on-limit',
-  warmCache: 'warm-cache',
-  minFreeMemoryBytes: 'min-free-memory',
-  acceptClaude: 'accept-claude',
-  where: 'where',
-} as const satisfies Record<keyof RunConfig, string>;
-
 /** The words of a command line that ask for the same run, in this process's place. */
 export function runArguments({ config, rehearse, retryFailed }: RunOptions, cwd: string): string[] {
   const words: string[] = [];
-  for (const [name, flag] of Object.entries(flags) as [keyof RunConfig, string][]) {
-    const value = config[name];
+  for (const [name, setting] of Object.entries(groupSettings)) {
+    const value = config[name as keyof typeof groupSettings];
     if (value === undefined) continue;
-    if (typeof value === 'boolean') words.push(value ? `--${flag}` : `--no-${flag}`);
-    else if (name === 'minFreeMemoryBytes') words.push(`--${flag}=${Math.round(Number(value) / 1_000_000)}`);
-    else words.push(`--${flag}=${value}`);
+    const option = optionOf(name, setting);
+    if (typeof value === 'boolean') words.push(value ? `--${option}` : `--no-${option}`);
+    else words.push(`--${option}=${settingText(setting, value)}`);
   }
   if (retryFailed) words.push('--retry-failed');
   if (rehearse !== undefined) words.push(rehearse === true ? '--rehearse' : `--rehearse=${resolve(cwd, rehearse)}`);

@@ -10,9 +10,7 @@ import type { RunnerSignal } from '../../worker/facts.ts';
 import type { LoadedSession } from '../resolve.ts';
 
 /** Settings of a group that a run may change; they hold for later runs until given again. */
-export type RunConfig = Partial<
-  Omit<GroupConfig, 'model' | 'warningThreshold' | 'shareCheckouts' | 'prices' | 'onEvent' | 'onLost'>
->;
+export type RunConfig = Partial<GroupConfig>;
 
 export interface RunOptions {
   readonly config: RunConfig;

@@ -2,7 +2,7 @@
  * claude/launch/: how claude is found and started. This file: the arguments of a worker. Nothing secret and never the
  * prompt: other users can read them, and claude would take a prompt that begins with `-` or `/` for something else.
  */
-import type { PermissionMode } from '../../core/group.ts';
+import type { PermissionMode } from '../../core/definitions.ts';
 import type { JsonObject } from '../lenient.ts';
 
 export interface WorkerArgsInput {

@@ -3,8 +3,8 @@
  * its config dir. claude ignores a faulty one without a word, deny rules and all, so both are built here and read back.
  */
 
+import { permissionModes } from '../../core/definitions.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { permissionModes } from '../../core/group.ts';
 import { isObject, type JsonObject, list, object, objects } from '../lenient.ts';
 import { attemptMark } from './attempt-mark.ts';
 import type { Environment } from './variables.ts';

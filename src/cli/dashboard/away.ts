@@ -5,7 +5,7 @@
 
 import { join } from 'node:path';
 import { attachSession } from '../../app/attach/attach-session.ts';
-import { editSession } from '../../app/create/edit-session.ts';
+import { editSession } from '../../app/create/new-session.ts';
 import { noTemplate } from '../../app/create/template-choice.ts';
 import { sessionPaths } from '../../app/groups.ts';
 import { loadReport } from '../../app/report.ts';

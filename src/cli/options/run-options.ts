@@ -2,10 +2,11 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import type { GroupReference } from '../../app/resolve.ts';
 import type { RunOptions } from '../../app/run/run-options.ts';
+import { groupSettings } from '../../core/definitions.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Reporter } from '../../view/reporter.ts';
 import type { Context } from '../context.ts';
-import { type ConfigOptions, configOf, options } from './group-options.ts';
+import { addRunSettings, givenSettings } from './setting-options.ts';
 
 /** What a command line asks for. */
 export interface RunCommandOptions extends RunOptions {
@@ -23,22 +24,8 @@ export interface RunCommandOptions extends RunOptions {
 
 /** Adds the options to a command. */
 export function withRunOptions<Args extends unknown[]>(command: Command<Args>) {
+  addRunSettings(command);
   return command
-    .addOption(options.concurrent())
-    .addOption(options.commandsAtOnce())
-    .addOption(options.respectDependencies())
-    .addOption(options.noRespectDependencies())
-    .addOption(options.errorThreshold())
-    .addOption(options.pauseOnError())
-    .addOption(options.noPauseOnError())
-    .addOption(options.maxBudgetUsd())
-    .addOption(options.onBudgetExceeded())
-    .addOption(options.onLimit())
-    .addOption(options.warmCache())
-    .addOption(options.noWarmCache())
-    .addOption(options.minFreeMemory())
-    .addOption(options.acceptClaude())
-    .addOption(options.where())
     .option('--rehearse [script]', 'use the scripted API on this machine: no account, no cost')
     .option('--dry-run', 'show what would be done and what it may cost; start nothing')
     .option('--prompts', 'with --dry-run: show what each session will be told')
@@ -47,7 +34,7 @@ export function withRunOptions<Args extends unknown[]>(command: Command<Args>) {
     .addOption(new Option('--output <kind>', 'what to print; default: tui on a terminal, else text').choices(outputs));
 }
 
-interface GivenRunOptions extends ConfigOptions {
+interface GivenRunOptions {
   readonly output?: OutputKind | undefined;
   readonly rehearse?: string | true | undefined;
   readonly dryRun?: true | undefined;
@@ -59,7 +46,7 @@ interface GivenRunOptions extends ConfigOptions {
 export function runCommandOptions(given: GivenRunOptions, retryFailed: boolean): RunCommandOptions {
   const { output, rehearse, dryRun, prompts, detach, notify, ...config } = given;
   return {
-    config: configOf(config),
+    config: givenSettings(groupSettings, config),
     output,
     rehearse,
     retryFailed,

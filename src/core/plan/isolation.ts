@@ -3,7 +3,8 @@
  * else it gets a worktree as soon as any session of the group does: when it is asked for, or when two sessions that may
  * run at once share a repository. So the work of a group is handed over as a whole.
  */
-import type { IsolationMode, SessionId } from '../group.ts';
+import type { IsolationMode } from '../definitions.ts';
+import type { SessionId } from '../group.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 import { mustGo } from './elsewhere.ts';

@@ -4,37 +4,27 @@
  */
 
 import { join } from 'node:path';
-import type { z } from 'zod';
-import { isolationModes } from '../../core/group.ts';
-import { durationMs } from '../../core/values.ts';
+import { defined } from '../../core/defined.ts';
+import { type Setting, workSettings } from '../../core/definitions.ts';
+import { keyOf } from '../../core/setting-values.ts';
 import { schema } from '../../store/schema.ts';
 import { type Checked, checkYaml, type Problem, readYaml, yamlBytesMax } from '../../store/yaml-text.ts';
 import type { World } from '../../system/world.ts';
 import { upToRepository } from '../places.ts';
+import { settingsIn, shapeOf } from '../setting-schema.ts';
 import { readTextFile, systemCode } from '../text-file.ts';
 import { shellCommand } from './command-text.ts';
 import { onlyKnown, Problems } from './problems.ts';
-import { command, duration, type GivenWork, type Repository } from './work-settings.ts';
+import type { GivenWork, Repository } from './work-settings.ts';
 
 const projectFileName = join('.claude-code-agent', 'project.yaml');
 
-const projectSchema = schema((z) =>
-  z.strictObject({
-    isolate: z.enum(isolationModes).optional(),
-    accept: command().optional(),
-    acceptTimeout: duration().optional(),
-    setup: command().optional(),
-    setupTimeout: duration().optional(),
-  }),
-);
+const isOfProject = (setting: Setting) => setting.project === true;
+const projectSchema = schema((z) => z.strictObject(shapeOf(workSettings, isOfProject)));
 
-export const projectKeys: readonly (keyof z.output<ReturnType<typeof projectSchema>>)[] = [
-  'isolate',
-  'accept',
-  'acceptTimeout',
-  'setup',
-  'setupTimeout',
-];
+export const projectKeys: readonly string[] = Object.entries(workSettings)
+  .filter(([, setting]) => isOfProject(setting))
+  .map(([name, setting]) => keyOf(name, setting));
 
 export interface ProjectFile {
   /** Absolute path of the file. */
@@ -78,28 +68,20 @@ export function loadProjectFile(world: World, path: string): Checked<ProjectFile
   const known = onlyKnown(value as Readonly<Record<string, unknown>>, [], 'the project file', projectKeys, problems);
   const checked = checkYaml({ ...yaml.value, value: known }, projectSchema(), 'the project file');
   if (!checked.ok) problems.add(...checked.problems);
+  if (!checked.ok) return { ok: false, problems: problems.all };
+  const work: GivenWork = settingsIn(workSettings, checked.value);
   const commandOf = (key: 'accept' | 'setup'): string | false | undefined => {
-    const given = checked.ok ? checked.value[key] : undefined;
+    const given = work[key];
     if (typeof given !== 'string') return given;
     const found = shellCommand(given);
     if (found.ok) return found.command;
     problems.at([key], `${key}: ${found.problem}`);
     return undefined;
   };
-  const commands = { accept: commandOf('accept'), setup: commandOf('setup') };
-  if (!checked.ok || problems.size > 0) return { ok: false, problems: problems.all };
-  const { isolate, acceptTimeout, setupTimeout } = checked.value;
-  return {
-    ok: true,
-    value: {
-      path,
-      work: { isolate, ...commands, acceptTimeoutMs: millis(acceptTimeout), setupTimeoutMs: millis(setupTimeout) },
-    },
-  };
-}
-
-function millis(text: string | undefined): number | undefined {
-  return text === undefined ? undefined : (durationMs(text) ?? undefined);
+  const commands = defined({ accept: commandOf('accept'), setup: commandOf('setup') });
+  return problems.size > 0
+    ? { ok: false, problems: problems.all }
+    : { ok: true, value: { path, work: { ...work, ...commands } } };
 }
 
 function wholeFile(file: string, message: string): Problem {

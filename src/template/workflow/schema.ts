@@ -4,38 +4,11 @@
  */
 
 import type { z as Z } from 'zod';
-import {
-  budgetActions,
-  contextNames,
-  isolationModes,
-  limitActions,
-  lossActions,
-  permissionModes,
-  whereModes,
-} from '../../core/group.ts';
-import {
-  acceptRetriesMax,
-  concurrentMax,
-  hostNamePattern,
-  hostNameRule,
-  labelPattern,
-  labelRule,
-  labelsMax,
-  memoryMb,
-  moneyUsd,
-  permissionRules,
-  processesRange,
-  retriesMax,
-  rulesRule,
-  sessionNamePattern,
-  sessionNameRule,
-  thresholdMax,
-  wordPattern,
-  wordRule,
-} from '../../core/values.ts';
+import { configSettings, groupSettings, sessionSettings } from '../../core/definitions.ts';
+import { sessionNamePattern, sessionNameRule } from '../../core/values.ts';
 import { zod } from '../../store/schema.ts';
+import { shapeOf } from '../setting-schema.ts';
 import { variableMap } from '../variables.ts';
-import { command as aCommand, duration as aDuration } from './work-settings.ts';
 
 const z = zod();
 
@@ -47,14 +20,6 @@ const textRule = 'expected a text, a number or true or false';
 
 const plainValue = z.union([z.string(), z.number(), z.boolean()], textRule);
 const templateName = z.string().regex(templatePattern, templateRule);
-const word = z.string().regex(wordPattern, `expected ${wordRule}`);
-const money = z.number().min(moneyUsd.min).max(moneyUsd.max);
-const duration = aDuration();
-const command = aCommand();
-const label = z.string().regex(labelPattern, `expected ${labelRule}`);
-const hostName = z.string().regex(hostNamePattern, `expected ${hostNameRule}`);
-const anyObject = z.record(z.string(), z.unknown());
-
 const oneOrMore = (what: string) => z.union([z.string(), z.array(z.string()).min(1)], what);
 
 const projects = z
@@ -81,80 +46,18 @@ const matrix = z
   .catchall(matrixValues)
   .describe('Makes one session for each combination of values');
 
-const generated = {
-  generateClaudeMd: z
-    .boolean()
-    .optional()
-    .describe('Whether there is a CLAUDE.md, which tells the group, the task and the dependencies; true unless said'),
-  generateSettings: z.boolean().optional().describe("Whether the config template's settings.json counts"),
-  generateCommands: z
-    .boolean()
-    .optional()
-    .describe("Whether the config template's commands, skills, agents and rules count"),
-  generateMcpConfig: z.boolean().optional().describe("Whether the config template's MCP servers are started"),
-  claudeMdTemplate: z
-    .string()
-    .min(1)
-    .optional()
-    .describe("Path or prompt template that stands in CLAUDE.md instead of the config template's"),
-  settingsOverride: anyObject
-    .optional()
-    .describe('Settings merged over those of the templates; not beside generateSettings: false'),
-  inheritFromGroup: z
-    .boolean()
-    .optional()
-    .describe("Whether shared-config and the group's config template count; true unless said"),
-};
+const config = z
+  .strictObject(shapeOf(configSettings) as object)
+  .describe('What is generated into the config dir of the session');
 
-const config = z.strictObject(generated).describe('What is generated into the config dir of the session');
-
-/** What a session says of its place and of the check of its work, and what the group says for all of its sessions. */
-const work = {
-  isolate: z
-    .enum(isolationModes)
-    .optional()
-    .describe('worktree: a git worktree of its own; none: the project folder itself; else as the group needs it'),
-  accept: command
-    .optional()
-    .describe('Shell command that must succeed before the session is completed, or false for none'),
-  acceptRetries: z
-    .int()
-    .min(0)
-    .max(acceptRetriesMax)
-    .optional()
-    .describe('How often claude is told what the accept command printed and tries again; 1 unless said'),
-  acceptTimeout: duration.optional().describe('Longest time of the accept command; 10m unless said'),
-  setup: command.optional().describe('Shell command that is run once in a new worktree, or false for none'),
-  setupTimeout: duration.optional().describe('Longest time of the setup command; 10m unless said'),
-  commit: z
-    .boolean()
-    .optional()
-    .describe('Whether what is left uncommitted in a worktree is committed; true unless said'),
-};
-
-/** What a session may do, and what the group says for all of its sessions. */
-const bounds = {
-  untrusted: z
-    .boolean()
-    .optional()
-    .describe("Whether the project's hooks do not run, and of its variables only harmless ones count"),
-  memory: z
-    .int()
-    .min(memoryMb.min)
-    .max(memoryMb.max)
-    .optional()
-    .describe('Megabytes that its commands, with those of others that run at once, may take'),
-  maxProcesses: z
-    .int()
-    .min(processesRange.min)
-    .max(processesRange.max)
-    .optional()
-    .describe("Processes and threads that it may have at once, claude's own included"),
-};
+/** The others are read by `settingsIn`, without their keys being known to the compiler. */
+interface ReadByKey {
+  readonly description: Z.ZodOptional<Z.ZodString>;
+  readonly outputSchema: Z.ZodOptional<Z.ZodRecord<Z.ZodString, Z.ZodUnknown>>;
+}
 
 const session = z
   .strictObject({
-    description: z.string().optional().describe('What the session is for'),
     project: z.string().min(1).optional().describe('Folder in which the session works'),
     matrix: matrix.optional(),
     prompt: z.string().optional().describe('The task; beside a template it fills its {{prompt}}, or replaces it'),
@@ -168,71 +71,16 @@ const session = z
       .describe('Sessions that must be completed before: NAME, NAME[*], NAME[VALUE] or NAME[matrix.KEY]'),
     configTemplate: templateName.optional().describe('Name or path of the config template'),
     config: config.optional(),
-    outputSchema: anyObject.optional().describe('JSON Schema to which the result is held'),
-    model: word.optional().describe('Model of the session'),
-    permissionMode: z.enum(permissionModes).optional().describe("claude's permission mode"),
-    allowedTools: z
-      .union([z.string(), z.array(z.string())], rulesRule)
-      .refine((rules) => [rules].flat().every((rule) => permissionRules(rule) !== null), rulesRule)
-      .optional()
-      .describe('Permission rules such as "Edit,Bash(git log:*)", or a list of them'),
-    context: z
-      .union([z.literal('none'), z.array(z.enum(contextNames))], 'expected a list of cpm, faber and handover, or none')
-      .optional()
-      .describe('What keeps the state of the session: cpm, faber and handover unless said'),
-    maxBudgetUsd: money.optional().describe('Cap for this session alone, US dollars'),
-    retries: z.int().min(0).max(retriesMax).optional().describe('Further attempts after a transient failure'),
-    timeout: duration.optional().describe('Longest wall time of one attempt, such as 30m'),
-    stallTimeout: duration.optional().describe('Longest time without any progress, such as 10m'),
-    ...bounds,
-    requires: z.array(label).max(labelsMax).optional().describe('Labels of the machine on which it works, such as gpu'),
-    host: hostName.optional().describe('Name of the only machine of the fleet on which it works'),
-    ...work,
-    expectChanges: z.boolean().optional().describe('Whether a session that changed no file gets a warning'),
+    ...(shapeOf(sessionSettings) as object as ReadByKey),
   })
   .describe('One session, or one for each combination of its matrix');
 
 const group = z
   .strictObject({
-    model: word.optional().describe('Model for sessions that name none'),
-    maxBudgetUsd: money.optional().describe('Hard cap over all sessions and attempts, US dollars'),
-    onBudgetExceeded: z.enum(budgetActions).optional().describe('What to do then; pause unless said'),
-    warningThreshold: z.number().gt(0).max(1).optional().describe('Share of the budget that gives a warning'),
-    concurrent: z.int().min(1).max(concurrentMax).optional().describe('Sessions that may run at once'),
-    commandsAtOnce: z
-      .int()
-      .min(1)
-      .max(concurrentMax)
-      .optional()
-      .describe('Checkouts, set-up and acceptance commands that may run at once; the number of cores unless said'),
-    errorThreshold: z.int().min(1).max(thresholdMax).optional().describe('Failures after which nothing new starts'),
-    pauseOnError: z.boolean().optional().describe('Whether the group is paused then, instead of failed'),
-    respectDependencies: z.boolean().optional().describe('Whether a session waits for its dependencies'),
-    onLimit: z.enum(limitActions).optional().describe('What to do at a usage limit: wait for its reset, or pause'),
-    warmCache: z
-      .boolean()
-      .optional()
-      .describe('Whether one of several similar sessions makes its first request before the others start'),
     template: templateName.optional().describe('Prompt template for sessions that name none'),
     configTemplate: templateName.optional().describe('Config template for all sessions that inherit from the group'),
-    shareCheckouts: z
-      .boolean()
-      .optional()
-      .describe('Whether sessions without a worktree may work in one checkout at the same time; false unless said'),
-    onEvent: z
-      .string()
-      .optional()
-      .describe('Shell command that gets each end, pause and usage limit of the group as one line of JSON'),
-    where: z
-      .enum(whereModes)
-      .optional()
-      .describe('Whether sessions work here, in the fleet, or in both (any, unless said)'),
-    onLost: z
-      .enum(lossActions)
-      .optional()
-      .describe('When a machine is lost: move its sessions to another one, unless said, or wait for it'),
-    ...bounds,
-    ...work,
+    ...(shapeOf(groupSettings) as object),
+    ...(shapeOf(sessionSettings, (setting) => setting.group === true) as object),
   })
   .describe('Settings of the group, as options of "group create"');
 
@@ -267,7 +115,7 @@ export const knownKeys = {
   workflow: Object.keys(workflowSchema.shape),
   group: Object.keys(group.shape),
   session: Object.keys(session.shape),
-  config: Object.keys(generated),
+  config: Object.keys(config.shape),
 };
 
 export const matrixKeyPattern = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;

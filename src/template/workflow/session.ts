@@ -4,18 +4,21 @@
  */
 
 import { defined } from '../../core/defined.ts';
+import { configSettings, plainSettings, type Setting, type Settings } from '../../core/definitions.ts';
 import type { SessionConfig, SessionDefinition } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
-import { durationMs, hasControl, permissionRules } from '../../core/values.ts';
+import { storedSettings } from '../../core/setting-values.ts';
+import { hasControl } from '../../core/values.ts';
 import { configTemplateLayer, resolveConfig } from '../config-layers.ts';
 import { type ConfigTemplate, renderConfigTemplate } from '../config-template.ts';
 import { lookupSurroundings } from '../render.ts';
+import { settingsIn } from '../setting-schema.ts';
 import type { VariableSpec } from '../variables.ts';
 import type { SessionDraft } from './draft.ts';
 import { type Instance, matrixTexts } from './expand.ts';
 import { realFolder, resolvePath } from './matrix.ts';
 import { draftReferences, taskOf } from './prompt.ts';
-import type { GroupSpec, SessionSpec } from './schema.ts';
+import type { SessionSpec } from './schema.ts';
 import { fillTemplate, fillYamlText, meaningsIn, oneLine, type Scope } from './text.ts';
 import { type SessionContext, type SessionView, taken, valuesFor } from './view.ts';
 import { workOf } from './work.ts';
@@ -40,7 +43,8 @@ export function draftSession(instance: Instance, context: SessionContext): Sessi
   );
   const view: SessionView = { instance, spec, path, projectPath, scope, vars };
   const configTemplate = ownConfigTemplate(view, context);
-  const inherited = spec.config?.inheritFromGroup === false ? undefined : context.groupConfigTemplate;
+  const inherited =
+    settingsIn(configSettings, spec.config ?? {}).inheritFromGroup === false ? undefined : context.groupConfigTemplate;
   const configs = [inherited, configTemplate].filter((one) => one !== undefined);
   const task = taskOf(view, context);
   const claudeMd = claudeMdOf(view, context);
@@ -60,6 +64,7 @@ export function draftSession(instance: Instance, context: SessionContext): Sessi
   checkVars(view, context, [task.specs, claudeMd.specs, ...configs.map((one) => one.variables)], task.used);
   const work = workOf(view, context);
   const definition = {
+    ...settingsOf(spec, context.group),
     name: instance.key,
     description: descriptionOf(view, context),
     projectPath,
@@ -67,8 +72,6 @@ export function draftSession(instance: Instance, context: SessionContext): Sessi
     ...defined({ template: task.template }),
     ...(Object.keys(variables).length === 0 ? {} : { variables }),
     ...defined({ config }),
-    ...settingsOf(spec),
-    ...boundsOf(spec, context.group),
     ...work,
   };
   const dependsOn = [...(context.wiring?.dependsOn.get(instance) ?? [])].map(({ key }) => key);
@@ -124,7 +127,7 @@ interface ClaudeMd {
 }
 
 function claudeMdOf(view: SessionView, context: SessionContext): ClaudeMd {
-  const given = view.spec.config?.claudeMdTemplate;
+  const given = settingsIn(configSettings, view.spec.config ?? {}).claudeMdTemplate;
   if (given === undefined) return { specs: [] };
   const { problems, shelf } = context;
   const path = [...view.path, 'config', 'claudeMdTemplate'];
@@ -138,10 +141,8 @@ function claudeMdOf(view: SessionView, context: SessionContext): ClaudeMd {
 }
 
 function configOf(spec: SessionSpec, claudeMdText: string | undefined): SessionConfig | undefined {
-  const { config } = spec;
-  if (config === undefined) return undefined;
-  const given = Object.entries(config).filter(([, value]) => value !== undefined);
-  return { ...(Object.fromEntries(given) as SessionConfig), ...defined({ claudeMdText }) };
+  if (spec.config === undefined) return undefined;
+  return { ...settingsIn(configSettings, spec.config), ...defined({ claudeMdText }) };
 }
 
 /** Renders the config once for each session of the file: what is wrong with one of its sessions is wrong with all. */
@@ -182,52 +183,12 @@ function checkVars(
   }
 }
 
-type Settings = Pick<
-  SessionDefinition,
-  | 'outputSchema'
-  | 'model'
-  | 'permissionMode'
-  | 'allowedTools'
-  | 'context'
-  | 'maxBudgetUsd'
-  | 'retries'
-  | 'timeoutMs'
-  | 'stallTimeoutMs'
->;
-
-function settingsOf(spec: SessionSpec): Settings {
-  const { outputSchema, model, permissionMode, allowedTools, context, maxBudgetUsd } = spec;
-  const { retries, timeout, stallTimeout } = spec;
-  const rules =
-    allowedTools === undefined ? undefined : [allowedTools].flat().flatMap((one) => permissionRules(one) ?? []);
-  const timeoutMs = timeout === undefined ? null : durationMs(timeout);
-  const stallTimeoutMs = stallTimeout === undefined ? null : durationMs(stallTimeout);
-  return {
-    ...defined({ outputSchema, model, permissionMode, allowedTools: rules }),
-    ...(context === undefined ? {} : { context: context === 'none' ? [] : context }),
-    ...defined({ maxBudgetUsd, retries }),
-    ...(timeoutMs === null ? {} : { timeoutMs }),
-    ...(stallTimeoutMs === null ? {} : { stallTimeoutMs }),
-  };
+/** What the session gives counts before what the group gives. */
+function settingsOf(spec: object, group: object): Partial<SessionDefinition> {
+  const given = { ...settingsIn(sharedSettings, group), ...settingsIn(plainSettings, spec) };
+  return storedSettings(plainSettings, given);
 }
 
-/** What the session says counts before what the group says. */
-function boundsOf(
-  spec: SessionSpec,
-  group: GroupSpec,
-): Pick<SessionDefinition, 'untrusted' | 'memoryBytes' | 'maxProcesses' | 'requires' | 'host'> {
-  const {
-    untrusted = group.untrusted,
-    memory = group.memory,
-    maxProcesses = group.maxProcesses,
-    requires,
-    host,
-  } = spec;
-  return {
-    ...(untrusted === true ? { untrusted } : {}),
-    ...(memory === undefined ? {} : { memoryBytes: memory * 1_000_000 }),
-    ...defined({ maxProcesses }),
-    ...(requires === undefined || requires.length === 0 ? {} : { requires }),
-    ...defined({ host }),
-  };
-}
+const sharedSettings: Settings = Object.fromEntries(
+  Object.entries<Setting>(plainSettings).filter(([, setting]) => setting.group === true),
+);

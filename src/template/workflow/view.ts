@@ -1,6 +1,5 @@
 /** What is known while one session of a workflow is filled in, and the values that its templates get. */
-
-import type { IsolationMode } from '../../core/group.ts';
+import type { IsolationMode } from '../../core/definitions.ts';
 import type { YamlPath } from '../../store/yaml-text.ts';
 import type { World } from '../../system/world.ts';
 import type { ConfigTemplate } from '../config-template.ts';

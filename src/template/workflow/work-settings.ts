@@ -1,64 +1,42 @@
 /**
- * Where a session works and how its work is checked: what the session, its group and its project say about it, and
- * what comes of that. Whoever is nearer to the session counts.
+ * Where a session works and how its work is checked: what the session, its group and its project give, and what comes
+ * of that. The source nearest to the session counts.
  */
 
 import { defined } from '../../core/defined.ts';
-import type { IsolationMode, SessionDefinition } from '../../core/group.ts';
+import { type IsolationMode, type ValuesOf, workSettings } from '../../core/definitions.ts';
 import { quoted } from '../../core/id.ts';
-import { durationMs, durationPattern, durationRule } from '../../core/values.ts';
-import { schema } from '../../store/schema.ts';
+import { storedSettings } from '../../core/setting-values.ts';
 
-/** What somebody said. An absent key says nothing. */
-export interface GivenWork {
-  readonly isolate?: IsolationMode | undefined;
-  /** A shell command; false: none, whatever others say. */
-  readonly accept?: string | false | undefined;
-  readonly acceptRetries?: number | undefined;
-  readonly acceptTimeoutMs?: number | undefined;
-  readonly setup?: string | false | undefined;
-  readonly setupTimeoutMs?: number | undefined;
-  readonly expectChanges?: boolean | undefined;
-  /** Whether uncommitted work is committed. */
-  readonly commit?: boolean | undefined;
+/** What one source gives. An absent key says nothing; `false` for a command: none, whatever others say. */
+export type GivenWork = {
+  readonly [Name in keyof WorkSettings]?:
+    | WorkSettings[Name]
+    | (Name extends 'accept' | 'setup' ? false : never)
+    | undefined;
+};
+
+type WorkSettings = ValuesOf<typeof workSettings>;
+export const workNames = Object.keys(workSettings) as readonly (keyof WorkSettings)[];
+
+export interface ResolvedWork extends WorkSettings {
+  readonly repository?: string;
 }
 
-export type WorkSettings = Pick<
-  SessionDefinition,
-  | 'repository'
-  | 'isolate'
-  | 'accept'
-  | 'acceptRetries'
-  | 'acceptTimeoutMs'
-  | 'setup'
-  | 'setupTimeoutMs'
-  | 'expectChanges'
-  | 'noCommit'
->;
-
-/** The session's git repository; null: it is in none; undefined: nobody looked. */
+/** The session's git repository; null: it is in none; undefined: not known. */
 export type Repository = string | null | undefined;
 
 /** `given`: the session's own, then those of others, nearest first. What can have no effect is left out. */
-export function workSettings(given: readonly GivenWork[], repository: Repository): WorkSettings {
-  const first = <K extends keyof GivenWork>(key: K): GivenWork[K] =>
-    given.find((work) => work[key] !== undefined)?.[key];
-  const isolate = first('isolate');
-  const accept = first('accept') || undefined;
-  const mayHaveWorktree = isolate !== 'none' && repository !== null;
-  const setup = (mayHaveWorktree && first('setup')) || undefined;
-  const timeouts = { accept: first('acceptTimeoutMs'), setup: first('setupTimeoutMs') };
-  const acceptRetries = first('acceptRetries');
-  return {
-    ...(typeof repository === 'string' ? { repository } : {}),
-    ...defined({ isolate, accept }),
-    ...(accept === undefined || acceptRetries === undefined ? {} : { acceptRetries }),
-    ...(accept === undefined || timeouts.accept === undefined ? {} : { acceptTimeoutMs: timeouts.accept }),
-    ...defined({ setup }),
-    ...(setup === undefined || timeouts.setup === undefined ? {} : { setupTimeoutMs: timeouts.setup }),
-    ...(first('expectChanges') === true ? { expectChanges: true } : {}),
-    ...(mayHaveWorktree && first('commit') === false ? { noCommit: true } : {}),
-  };
+export function resolveWork(given: readonly GivenWork[], repository: Repository): ResolvedWork {
+  const values: GivenWork = Object.assign({}, ...given.map(defined).toReversed());
+  const mayHaveWorktree = values.isolate !== 'none' && repository !== null;
+  const pointless: ReadonlySet<string> = new Set([
+    ...(values.accept ? [] : ['accept', 'acceptRetries', 'acceptTimeoutMs']),
+    ...(values.setup && mayHaveWorktree ? [] : ['setup', 'setupTimeoutMs']),
+    ...(mayHaveWorktree && values.commit === false ? [] : ['commit']),
+  ]);
+  const useful = Object.entries(storedSettings(workSettings, values)).filter(([name]) => !pointless.has(name));
+  return { ...(typeof repository === 'string' ? { repository } : {}), ...Object.fromEntries(useful) };
 }
 
 export interface WorkFault {
@@ -68,7 +46,7 @@ export interface WorkFault {
 }
 
 /** What a session's own settings ask for although it cannot be, or could have no effect. */
-export function workFaults(own: GivenWork, settings: WorkSettings, repository: Repository): WorkFault[] {
+export function workFaults(own: GivenWork, settings: ResolvedWork, repository: Repository): WorkFault[] {
   const faults: WorkFault[] = [];
   const refuse = (key: keyof GivenWork, problem: string) => faults.push({ key, problem });
   if (own.isolate === 'none' || repository === null) {
@@ -96,15 +74,3 @@ export function noBranchFault(session: string, isolate: IsolationMode | undefine
   const why = 'works in the project folder itself (isolate: none)';
   return `${quoted(session)} ${why}, so it has no branch and no diff of its own; use .result`;
 }
-
-export const duration = schema((z) =>
-  z
-    .string(durationRule)
-    .regex(durationPattern, durationRule)
-    .refine((text) => durationMs(text) !== null, durationRule),
-);
-
-/** What it may be is checked where its variable is known. */
-export const command = schema((z) =>
-  z.union([z.string(), z.literal(false)], 'expected a shell command, or false for none'),
-);

@@ -1,27 +1,16 @@
 /** Where one session of a workflow works and how its work is checked. */
-
-import { durationMs } from '../../core/values.ts';
+import { workSettings } from '../../core/definitions.ts';
+import { keyOf } from '../../core/setting-values.ts';
 import type { YamlPath } from '../../store/yaml-text.ts';
+import { settingsIn } from '../setting-schema.ts';
 import { checkedCommand, shellCommand, wholeVariable } from './command-text.ts';
 import type { ProjectFile } from './project-file.ts';
-import type { SessionSpec } from './schema.ts';
 import { meaningsIn, type Scope } from './text.ts';
 import type { SessionContext, SessionView } from './view.ts';
-import { type GivenWork, type WorkSettings, workFaults, workSettings } from './work-settings.ts';
-
-type WorkSpec = Pick<
-  SessionSpec,
-  'isolate' | 'accept' | 'acceptRetries' | 'acceptTimeout' | 'setup' | 'setupTimeout' | 'commit' | 'expectChanges'
->;
-
-/** Keys of the file by those of the work asked for. */
-const keyOf: Partial<Record<keyof GivenWork, string>> = {
-  acceptTimeoutMs: 'acceptTimeout',
-  setupTimeoutMs: 'setupTimeout',
-};
+import { type GivenWork, type ResolvedWork, resolveWork, workFaults } from './work-settings.ts';
 
 /** The settings; what is wrong goes to the problems. */
-export function workOf(view: SessionView, context: SessionContext): WorkSettings {
+export function workOf(view: SessionView, context: SessionContext): ResolvedWork {
   const { spec, path, projectPath } = view;
   const { group, problems, projects } = context;
   const repository = projects.repositoryOf(projectPath);
@@ -31,12 +20,12 @@ export function workOf(view: SessionView, context: SessionContext): WorkSettings
   const own = givenWork(spec, path, view, context);
   const ofGroup = givenWork(group, ['group'], view, context);
   const given = [own, ofGroup, ...(ofProject === undefined ? [] : [ofProject.work])];
-  const settings = workSettings(given, repository);
+  const settings = resolveWork(given, repository);
   context.isolations.set(view.instance, settings.isolate);
   noteCommands(ofProject, [own, ofGroup], settings, context);
   if (repository === undefined) return settings;
   for (const { key, problem } of workFaults(own, settings, repository)) {
-    const name = keyOf[key] ?? key;
+    const name = keyOf(key, workSettings[key]);
     problems.at([...path, name], `${name} ${problem}`);
   }
   if (settings.isolate === 'worktree' && repository === null) {
@@ -50,7 +39,7 @@ export function workOf(view: SessionView, context: SessionContext): WorkSettings
 function noteCommands(
   ofProject: ProjectFile | undefined,
   nearer: readonly GivenWork[],
-  settings: WorkSettings,
+  settings: ResolvedWork,
   { projects }: SessionContext,
 ): void {
   if (ofProject === undefined) return;
@@ -61,22 +50,13 @@ function noteCommands(
   }
 }
 
-function givenWork(spec: Partial<WorkSpec>, path: YamlPath, view: SessionView, context: SessionContext): GivenWork {
-  const { isolate, acceptRetries, acceptTimeout, setupTimeout, commit, expectChanges } = spec;
+function givenWork(spec: object, path: YamlPath, view: SessionView, context: SessionContext): GivenWork {
+  const given: GivenWork = settingsIn(workSettings, spec);
   return {
-    isolate,
-    accept: commandOf(spec.accept, [...path, 'accept'], view, context),
-    acceptRetries,
-    acceptTimeoutMs: millis(acceptTimeout),
-    setup: commandOf(spec.setup, [...path, 'setup'], view, context),
-    setupTimeoutMs: millis(setupTimeout),
-    commit,
-    expectChanges,
+    ...given,
+    accept: commandOf(given.accept, [...path, 'accept'], view, context),
+    setup: commandOf(given.setup, [...path, 'setup'], view, context),
   };
-}
-
-function millis(text: string | undefined): number | undefined {
-  return text === undefined ? undefined : (durationMs(text) ?? undefined);
 }
 
 /** A variable may be the whole command; one that is blank says nothing, so that a workflow can leave it open. */

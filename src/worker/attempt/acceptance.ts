@@ -148,7 +148,7 @@ export class Acceptance {
     const { commitMessage } = await import('./commit-message.ts');
     const { settled, fresh, troubles, homeless } = await carryBack(git, copiesOf(record, paths, workspace));
     for (const message of [...troubles, ...homeless]) this.#warnings.push({ code: 'workspace', message });
-    const leave = definition.noCommit === true;
+    const leave = definition.commit === false;
     const committed = await commitWork(git, workspace, commitMessage(definition, this.#options.task()), {
       leave,
       fresh,
@@ -244,7 +244,7 @@ export class Acceptance {
     const { changedTracked, clearNewFiles } = await leavings();
     const cleared = await clearNewFiles(git, worktree, before);
     // What is left uncommitted on purpose cannot be told from what the command changed.
-    if (!cleared.ok || record.definition.noCommit) return cleared;
+    if (!cleared.ok || record.definition.commit === false) return cleared;
     const changed = await changedTracked(git, worktree);
     if (!changed.ok) return changed;
     if (changed.value.length === 0) return ok(undefined);

@@ -7,14 +7,9 @@ import { join } from 'node:path';
 import { checkSettings } from '../../claude/launch/project-settings.ts';
 import { configSettings, readBackCheck } from '../../claude/launch/settings.ts';
 import { object } from '../../claude/lenient.ts';
+import { type PermissionMode, permissionModes } from '../../core/definitions.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import {
-  type ConfigTemplateRef,
-  type GroupDefinition,
-  type PermissionMode,
-  permissionModes,
-  type SessionDefinition,
-} from '../../core/group.ts';
+import type { ConfigTemplateRef, GroupDefinition, SessionDefinition } from '../../core/group.ts';
 import { sessionLabel } from '../../core/id.ts';
 import type { GroupPaths } from '../../store/paths.ts';
 import { type Checked, describeProblem, type Problem } from '../../store/yaml-text.ts';

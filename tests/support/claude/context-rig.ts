@@ -4,7 +4,7 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { ContextName } from '../../../src/core/group.ts';
+import type { ContextName } from '../../../src/core/definitions.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { type CapturedRequest, type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { pinnedClaude } from '../cli.ts';

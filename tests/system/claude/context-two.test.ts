@@ -6,7 +6,7 @@
 import { afterEach, expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ContextName } from '../../../src/core/group.ts';
+import type { ContextName } from '../../../src/core/definitions.ts';
 import { bash, ContextGround, compacted, type Setting } from '../../support/claude/context-rig.ts';
 import { until } from '../../support/cli.ts';
 import { git, Repository } from '../../support/git/repository.ts';

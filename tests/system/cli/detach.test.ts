@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { Command } from '@commander-js/extra-typings';
 import { runArguments } from '../../../src/app/run/detach.ts';
 import { type RunCommandOptions, runCommandOptions, withRunOptions } from '../../../src/cli/options/run-options.ts';
-import { budgetActions, limitActions } from '../../../src/core/group.ts';
+import { groupSettings } from '../../../src/core/definitions.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { lives, Night, obeyInterrupt } from '../../support/cli/night.ts';
 import { launcher, User } from '../../support/cli/user.ts';
@@ -164,8 +164,8 @@ test('the runner is asked for what the user asked for', () => {
     {
       maxConcurrentSessions: fc.integer({ min: 1, max: 50 }),
       maxBudgetUsd: fc.double({ min: 0.01, max: 1000, noNaN: true }),
-      onBudgetExceeded: fc.constantFrom(...budgetActions),
-      onLimit: fc.constantFrom(...limitActions),
+      onBudgetExceeded: fc.constantFrom(...groupSettings.onBudgetExceeded.words),
+      onLimit: fc.constantFrom(...groupSettings.onLimit.words),
       commandsAtOnce: fc.integer({ min: 1, max: 50 }),
       errorThreshold: fc.integer({ min: 1, max: 50 }),
       minFreeMemoryBytes: fc.integer({ min: 0, max: 100_000 }).map((megabytes) => megabytes * 1_000_000),

@@ -89,7 +89,7 @@ describe('work that does not go together', () => {
 });
 
 describe('uncommitted work', () => {
-  const plain: WorkSketch = { name: 'a', repository: one, fields: { noCommit: true } };
+  const plain: WorkSketch = { name: 'a', repository: one, fields: { commit: false } };
 
   test('nothing else to merge: said, and not done', async () => {
     const group = user.mergeGroup('shop', [plain]);

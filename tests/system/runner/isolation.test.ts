@@ -393,7 +393,7 @@ test('what an acceptance command leaves behind is no work of the session', async
 });
 
 test('with --no-commit the work stays in the worktree as it is', async () => {
-  const group = make([{ name: 'a', in: 'app', fields: { isolate: 'worktree', noCommit: true } }]);
+  const group = make([{ name: 'a', in: 'app', fields: { isolate: 'worktree', commit: false } }]);
   const run = group.run(rig.env);
   const fake = await work(group, 'a', { 'new.txt': 'new' });
   expect(await run.result).toMatchObject({ status: 'completed' });

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ContextName } from '../../../src/core/group.ts';
+import type { ContextName } from '../../../src/core/definitions.ts';
 import { removeGroup } from '../../support/crash-rig.ts';
 import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
 import { makeGroup } from '../../support/group-fixture.ts';

@@ -107,7 +107,7 @@ test('a session that has committed nothing and whose worktree is gone has not ch
 
 test('a completed session whose uncommitted work was left', async () => {
   const tree = { 'a.txt': 'a\n' };
-  const group = user.mergeGroup('shop', [{ name: 'api', repository: 'shop', tree, fields: { noCommit: true } }]);
+  const group = user.mergeGroup('shop', [{ name: 'api', repository: 'shop', tree, fields: { commit: false } }]);
   writeTree(group.path('api'), { 'b.txt': 'b\n' });
   expect(added(await user.ok('session', 'diff', 'shop/api'))).toEqual(['a', 'b']);
 });

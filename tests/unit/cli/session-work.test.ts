@@ -54,7 +54,7 @@ const kept = {
   setup: 'npm ci',
   setupTimeoutMs: 3_600_000,
   expectChanges: true,
-  noCommit: true,
+  commit: false,
 };
 
 test('what is given is kept, with the repository of the project, whatever folder of it that is', async () => {

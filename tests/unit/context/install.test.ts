@@ -6,7 +6,7 @@ import { describe, expect, test } from 'bun:test';
 import { withMember } from '../../../src/app/hooks/settings-file.ts';
 import { readBackCheck } from '../../../src/claude/launch/settings.ts';
 import { installedHooks, installHooks, uninstallHooks } from '../../../src/context/install.ts';
-import { contextNames } from '../../../src/core/group.ts';
+import { contextNames } from '../../../src/core/definitions.ts';
 import { fc } from '../../support/property.ts';
 
 const launcher = '/opt/a b/bin/claude-code-agent';

@@ -7,7 +7,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, 
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { hookEvents } from '../../../src/context/hook-call.ts';
-import { contextNames } from '../../../src/core/group.ts';
+import { contextNames } from '../../../src/core/definitions.ts';
 
 const root = resolve(import.meta.dir, '../../..');
 const json = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8'));

@@ -3,7 +3,7 @@
  * overshoots its own flag; own caps hold; slices are never too small to be of use; notices come once.
  */
 import { describe, expect, test } from 'bun:test';
-import { type BudgetAction, type GroupConfig, noUsage, roundUsd } from '../../../src/core/group.ts';
+import { type GroupConfig, noUsage, roundUsd } from '../../../src/core/group.ts';
 import {
   type BudgetGrant,
   deservesNewGrant,
@@ -161,7 +161,7 @@ describe('notices', () => {
 });
 
 describe('when the money is gone', () => {
-  function settledWith(onBudgetExceeded: BudgetAction): CoreDriver {
+  function settledWith(onBudgetExceeded: GroupConfig['onBudgetExceeded']): CoreDriver {
     const driver = new CoreDriver(
       { maxBudgetUsd: 1, onBudgetExceeded },
       [1, 2].map((number) => sessionDefinition(number)),

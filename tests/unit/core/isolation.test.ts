@@ -3,7 +3,8 @@
  * that have a choice and do not build on work in the checkout; what was begun stays as it was.
  */
 import { describe, expect, test } from 'bun:test';
-import type { IsolationMode, SessionDefinition } from '../../../src/core/group.ts';
+import type { IsolationMode } from '../../../src/core/definitions.ts';
+import type { SessionDefinition } from '../../../src/core/group.ts';
 import { checkoutsInUse, isolationOf } from '../../../src/core/plan/isolation.ts';
 import { nextStarts } from '../../../src/core/plan/schedule.ts';
 import { foldEvents } from '../../../src/core/reduce.ts';

@@ -3,7 +3,7 @@
  * out, and refused where a session asks for it itself.
  */
 import { describe, expect, test } from 'bun:test';
-import { type GivenWork, workFaults, workSettings } from '../../../src/template/workflow/work-settings.ts';
+import { type GivenWork, resolveWork, workFaults } from '../../../src/template/workflow/work-settings.ts';
 import { fc } from '../../support/property.ts';
 
 const repository = '/p/.git';
@@ -23,29 +23,29 @@ const wish: fc.Arbitrary<GivenWork> = fc.record({
 describe('who counts', () => {
   test('whoever is nearer, key by key', () => {
     const project: GivenWork = { isolate: 'worktree', accept: 'npm test', acceptTimeoutMs: 5_000, setup: 'npm ci' };
-    expect(workSettings([{ accept: 'make' }, { commit: false, acceptRetries: 3 }, project], repository)).toEqual({
+    expect(resolveWork([{ accept: 'make' }, { commit: false, acceptRetries: 3 }, project], repository)).toEqual({
       repository,
       isolate: 'worktree',
       accept: 'make',
       acceptRetries: 3,
       acceptTimeoutMs: 5_000,
       setup: 'npm ci',
-      noCommit: true,
+      commit: false,
     });
-    expect(workSettings([{ accept: false, setup: false }, project], repository)).toEqual({
+    expect(resolveWork([{ accept: false, setup: false }, project], repository)).toEqual({
       repository,
       isolate: 'worktree',
     });
-    expect(workSettings([{ commit: true, expectChanges: false }, { commit: false }], repository)).toEqual({
+    expect(resolveWork([{ commit: true, expectChanges: false }, { commit: false }], repository)).toEqual({
       repository,
     });
-    expect(workSettings([], null)).toEqual({});
+    expect(resolveWork([], null)).toEqual({});
   });
 
   test('always the first that says something', () => {
     fc.assert(
       fc.property(fc.array(wish, { maxLength: 4 }), fc.constantFrom(repository, null), (wishes, where) => {
-        const settings = workSettings(wishes, where);
+        const settings = resolveWork(wishes, where);
         const first = <K extends keyof GivenWork>(key: K) =>
           wishes.map((one) => one[key]).find((one) => one !== undefined);
         expect(settings.isolate).toBe(first('isolate') as never);
@@ -53,7 +53,7 @@ describe('who counts', () => {
         // Limits stand beside what they limit, or nowhere.
         if (settings.accept === undefined) expect(settings.acceptRetries ?? settings.acceptTimeoutMs).toBeUndefined();
         if (settings.setup === undefined) expect(settings.setupTimeoutMs).toBeUndefined();
-        if (where === null || settings.isolate === 'none') expect(settings.setup ?? settings.noCommit).toBeUndefined();
+        if (where === null || settings.isolate === 'none') expect(settings.setup ?? settings.commit).toBeUndefined();
         expect(Object.values(settings)).not.toContain(undefined);
       }),
     );
@@ -62,7 +62,7 @@ describe('who counts', () => {
 
 describe('what a session cannot ask for', () => {
   const faults = (own: GivenWork, where: string | null, others: readonly GivenWork[] = []) =>
-    workFaults(own, workSettings([own, ...others], where), where).map(({ key, problem }) => `${key} ${problem}`);
+    workFaults(own, resolveWork([own, ...others], where), where).map(({ key, problem }) => `${key} ${problem}`);
 
   test('is told with its reason', () => {
     expect(faults({ isolate: 'none', setup: 'x', commit: false }, repository)).toEqual([

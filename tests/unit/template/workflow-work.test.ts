@@ -21,7 +21,7 @@ const keys = [
   'setup',
   'setupTimeoutMs',
   'expectChanges',
-  'noCommit',
+  'commit',
 ] as const;
 
 function work(definition: SessionDefinition | object | undefined): object {
@@ -49,7 +49,7 @@ sessions:
         acceptRetries: 3,
         setup: 'npm ci',
         setupTimeoutMs: 1_200_000,
-        noCommit: true,
+        commit: false,
       },
       { isolate: 'none', accept: 'make check', acceptRetries: 3, acceptTimeoutMs: 30_000 },
       { isolate: 'worktree', expectChanges: true },

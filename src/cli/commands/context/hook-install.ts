@@ -11,8 +11,8 @@ import {
   settingsPath,
 } from '../../../app/hooks/settings-file.ts';
 import { installHooks } from '../../../context/install.ts';
+import { type ContextName, contextNames } from '../../../core/definitions.ts';
 import { fail, ok } from '../../../core/failure.ts';
-import { type ContextName, contextNames } from '../../../core/group.ts';
 import { launcherIn } from '../../../system/own-program.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';

@@ -4,8 +4,8 @@ import { readSettings, type SettingsPlace, settingsPath } from '../../../app/hoo
 import { lookAt } from '../../../app/path-argument.ts';
 import { hookEvents } from '../../../context/hook-call.ts';
 import { type InstalledHook, installedHooks } from '../../../context/install.ts';
+import { contextNames } from '../../../core/definitions.ts';
 import { ok } from '../../../core/failure.ts';
-import { contextNames } from '../../../core/group.ts';
 import { launcherIn } from '../../../system/own-program.ts';
 import { type Cell, formatTable } from '../../../view/format.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';

@@ -3,6 +3,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { createNewGroup, type NewGroup } from '../../../app/create/new-group.ts';
 import { type GroupTemplates, groupTemplates } from '../../../app/create/template-choice.ts';
 import { defined } from '../../../core/defined.ts';
+import { groupSettings } from '../../../core/definitions.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { defaultGroupConfig, type GroupConfig } from '../../../core/group.ts';
 import { checkSlug } from '../../../core/id.ts';
@@ -10,8 +11,8 @@ import { parseGiven, resolveVariables } from '../../../template/variables.ts';
 import { safeJson } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { configOf, withGroupOptions } from '../../options/group-options.ts';
 import { collect } from '../../options/option-values.ts';
+import { addGroupSettings, type GroupOptions, givenSettings } from '../../options/setting-options.ts';
 
 const example = `
 Example:
@@ -23,27 +24,26 @@ export function define(command: Command, context: Context): void {
   const described = command
     .description('Creates a session group and prints its id. Add sessions with: session add.')
     .argument('<slug>', 'short name in lower-case letters, digits and hyphens');
-  withGroupOptions(described)
+  addGroupSettings(described, false);
+  described
     .option('--from <workflow>', 'path of a workflow file, "-" for standard input, or name of a workflow template')
     .option('--var <name=value>', 'value for a variable of the workflow or of templates; may be repeated', collect)
     .option('--json', 'one JSON document: {"group", "sessions"}')
     .addHelpText('after', example)
     .action((slug, given) => {
-      const { name, description, from, var: vars = [], template, configTemplate } = given;
-      const wanted = { slug, name, description, config: configOf(given), from, vars, template, configTemplate };
+      const { from, var: vars = [], json: _, ...options } = given;
+      const { name, description, template, configTemplate }: GroupOptions = options;
+      const config: Partial<GroupConfig> = givenSettings(groupSettings, options);
+      const wanted = { slug, name, description, config, from, vars, template, configTemplate };
       return context.run(() => create(context, wanted, given.json === true));
     });
 }
 
-interface Wanted {
+interface Wanted extends GroupOptions {
   readonly slug: string;
-  readonly name: string | undefined;
-  readonly description: string | undefined;
   readonly config: Partial<GroupConfig>;
   readonly from: string | undefined;
   readonly vars: readonly string[];
-  readonly template: string | undefined;
-  readonly configTemplate: string | undefined;
 }
 
 async function create(context: Context, wanted: Wanted, json: boolean): Promise<Work> {

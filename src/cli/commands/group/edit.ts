@@ -1,36 +1,25 @@
 /** `group edit`: other settings for a group, and the sessions that a workflow adds or changes; while it runs, too. */
-import { type Command, Option } from '@commander-js/extra-typings';
+import type { Command } from '@commander-js/extra-typings';
 import { type EditedGroup, editGroup, type GroupEditOptions } from '../../../app/create/edit-group.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import { loadReferredGroup } from '../../../app/resolve.ts';
 import { see } from '../../../core/advice.ts';
+import { groupSettings } from '../../../core/definitions.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
-import type { GroupConfig, GroupId, SessionDefinition } from '../../../core/group.ts';
+import type { GroupId, SessionDefinition } from '../../../core/group.ts';
 import { plural } from '../../../view/format.ts';
 import { safeJson } from '../../../view/terminal-text.ts';
 import { sessionTitle, settingWords } from '../../../view/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { type ConfigOptions, configOf, withGroupOptions } from '../../options/group-options.ts';
 import { collect } from '../../options/option-values.ts';
 import { readPipedYaml, standardInput } from '../../options/prompt-source.ts';
+import { addGroupSettings, type GroupOptions, givenSettings } from '../../options/setting-options.ts';
 
 const example = `
 Example:
   $ claude-code-agent group edit auth-refactor --concurrent 5 --max-budget-usd 20
   $ claude-code-agent group edit auth-refactor --file change.yaml     what the file adds or changes`;
-
-/** Options that take a setting away. */
-const without: Readonly<Record<string, readonly [keyof GroupConfig, string]>> = {
-  model: ['model', "claude's own default for sessions that name no model"],
-  'max-budget-usd': ['maxBudgetUsd', 'no cap'],
-  'commands-at-once': ['commandsAtOnce', 'as many as there are cores'],
-  'on-limit': ['onLimit', 'the default'],
-  'min-free-memory': ['minFreeMemoryBytes', 'the default'],
-  'share-checkouts': ['shareCheckouts', 'one session at a time in a checkout'],
-  'accept-claude': ['acceptClaude', 'no version of claude that failed a check'],
-  where: ['where', 'on any machine, once there is a fleet'],
-};
 
 export function define(command: Command, context: Context): void {
   const described = command
@@ -40,9 +29,8 @@ export function define(command: Command, context: Context): void {
         'Completed sessions stay as they are, and so do those that the file does not name.',
     )
     .argument('<group>', 'id, unique prefix or slug');
-  const options = withGroupOptions(described);
-  for (const [name, [, what]] of Object.entries(without)) options.addOption(new Option(`--no-${name}`, what));
-  options
+  addGroupSettings(described, true);
+  described
     .option('--file <workflow>', 'path of a workflow file, name of a workflow template, or "-" for standard input')
     .option('--var <name=value>', 'value for a variable of the workflow or of templates; may be repeated', collect)
     .option('--json', 'one JSON document: the group, and what has changed')
@@ -50,17 +38,13 @@ export function define(command: Command, context: Context): void {
     .action((reference, given) => context.run(() => edit(context, reference, given)));
 }
 
-interface Given {
-  readonly name?: string | undefined;
-  readonly description?: string | undefined;
-  readonly template?: string | undefined;
-  readonly configTemplate?: string | undefined;
+interface Given extends GroupOptions {
   readonly file?: string | undefined;
   readonly var?: readonly string[] | undefined;
   readonly json?: true | undefined;
 }
 
-async function edit(context: Context, reference: string, given: Given & object): Promise<Work> {
+async function edit(context: Context, reference: string, given: Given): Promise<Work> {
   const group = loadReferredGroup(context, reference);
   if (!group.ok) return group;
   const { json, ...options } = given;
@@ -68,7 +52,7 @@ async function edit(context: Context, reference: string, given: Given & object):
     return fail('usage', 'Nothing was given that is to change.', see('group', 'edit', '--help'));
   }
   const { name, description, template, configTemplate, file, var: vars = [] } = given;
-  const config = configChanges(given);
+  const config: GroupEditOptions['config'] = givenSettings(groupSettings, options);
   const workflow = file === standardInput ? await readPiped(context) : ok(file);
   if (!workflow.ok) return workflow;
   const edit: GroupEditOptions = {
@@ -90,20 +74,6 @@ async function edit(context: Context, reference: string, given: Given & object):
 async function readPiped(context: Context): Promise<Result<{ readonly text: string }>> {
   const text = await readPipedYaml(context);
   return text.ok ? ok({ text: text.value }) : text;
-}
-
-/** `--no-model` gives false for `model`. */
-function configChanges(given: object): GroupEditOptions['config'] {
-  const keys = new Map(
-    Object.entries(without).map(([option, [name]]) => [
-      option.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase()),
-      name,
-    ]),
-  );
-  const entries = Object.entries(given);
-  const removed = entries.flatMap(([key, value]) => (value === false ? (keys.get(key) ?? []) : []));
-  const kept = Object.fromEntries(entries.filter(([key, value]) => value !== false || !keys.has(key)));
-  return { ...configOf(kept as ConfigOptions), ...Object.fromEntries(removed.map((name) => [name, null])) };
 }
 
 const titleOf = ({ id, name }: SessionDefinition) => sessionTitle(id, name);

@@ -6,14 +6,15 @@ import type { Command } from '@commander-js/extra-typings';
 import type { Started } from '../../../app/fleet/agent-service.ts';
 import { type Joined, joinAndServe, joinFleet } from '../../../app/fleet/join.ts';
 import { whileBusy } from '../../../app/live-runner.ts';
+import { groupSettings } from '../../../core/definitions.ts';
 import { ok, type Result } from '../../../core/failure.ts';
 import { plural } from '../../../view/format.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { options } from '../../options/group-options.ts';
 import { collect, parseSlots } from '../../options/option-values.ts';
 import { readStandardInput, standardInput } from '../../options/prompt-source.ts';
+import { settingOption } from '../../options/setting-options.ts';
 import { serve } from './serve.ts';
 
 const lineBytesMax = 100_000;
@@ -33,7 +34,7 @@ keeps the rest.`)
     .option('--slots <n>', 'sessions that may work here at once (default: cores)', parseSlots)
     .option('--label <label>', 'what it has, for sessions that require it; may be repeated', collect)
     .option('--login <name>', 'the login of sessions here, fleet/logins/<name>.env in the data folder')
-    .addOption(options.acceptClaude())
+    .addOption(settingOption('acceptClaude', groupSettings.acceptClaude))
     .option('--foreground', 'run the agent here, until it is interrupted')
     .option('--json', 'one JSON document: {"host", "slots", "labels", "redis"}')
     .addHelpText('after', example)

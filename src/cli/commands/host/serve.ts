@@ -1,11 +1,12 @@
 /** `host serve`: the agent of this machine in the foreground, and, as it starts it itself, its guard. */
 import { type Command, Option } from '@commander-js/extra-typings';
 import { serveFleet } from '../../../app/fleet/serve.ts';
+import { groupSettings } from '../../../core/definitions.ts';
 import { ok } from '../../../core/failure.ts';
 import { safeJson } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { options } from '../../options/group-options.ts';
+import { settingOption } from '../../options/setting-options.ts';
 
 const example = `
 Example:
@@ -15,7 +16,7 @@ export function define(command: Command, context: Context): void {
   command
     .description(`Runs the agent of this machine, which has joined a fleet, until it is interrupted. Sessions that it
 started work on after its end, and the next agent takes them over.`)
-    .addOption(options.acceptClaude())
+    .addOption(settingOption('acceptClaude', groupSettings.acceptClaude))
     .option('--json', 'what happens as one JSON document a line: {"at", "message"}')
     .addOption(new Option('--guard', 'what ends the sessions when the lease is over').hideHelp())
     .addHelpText('after', example)

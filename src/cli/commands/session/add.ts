@@ -7,7 +7,7 @@ import { ok } from '../../../core/failure.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { type SessionOptions, sessionFrom, withSessionOptions } from '../../options/session-options.ts';
+import { addSessionOptions, sessionFrom } from '../../options/session-options.ts';
 
 const noteColumnsMax = 1000;
 
@@ -24,13 +24,14 @@ export function define(command: Command, context: Context): void {
     .description('Adds a session to a group and prints its id. Works while the group is running, too.')
     .argument('<group>', 'id, unique prefix or slug')
     .requiredOption('--project <dir>', 'folder of the project in which the session works');
-  withSessionOptions(described)
+  addSessionOptions(described, false);
+  described
     .option('--json', 'one JSON document: {"group", "session"}')
     .addHelpText('after', example)
     .action((reference, given) => context.run(() => add(context, reference, given)));
 }
 
-interface Given extends SessionOptions {
+interface Given {
   readonly project: string;
   readonly json?: true | undefined;
 }

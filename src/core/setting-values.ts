@@ -1,0 +1,206 @@
+/** What a setting may be, whether it is typed as an option, given to the library, or sent by another program. */
+import {
+  type ChangesOf,
+  groupSettings,
+  type Setting,
+  type Settings,
+  sessionSettings,
+  type ValuesOf,
+} from './definitions.ts';
+
+import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from './group.ts';
+import {
+  ageMs,
+  commandProblem,
+  contextSystems,
+  hostNamePattern,
+  hostNameRule,
+  isDurationMs,
+  isMoneyUsd,
+  isPermissionRule,
+  isWhole,
+  labelPattern,
+  labelRule,
+  lineProblem,
+  moneyUsd,
+  permissionRules,
+  promptProblem,
+  sessionNameLengthMax,
+  sessionNamePattern,
+  wordPattern,
+  wordRule,
+} from './values.ts';
+
+/** That a session may require of a machine. */
+export const labelsMax = 16;
+const megabyte = 1_000_000;
+
+/** The key of a setting in a workflow. */
+export function keyOf(name: string, { key }: Setting): string {
+  return key || name.replace(/(?:Ms|Bytes)$/, '');
+}
+
+/** The name of its option, without the dashes in front. */
+export function optionOf(name: string, setting: Setting): string {
+  return setting.option || keyOf(name, setting).replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** What values of a kind may be. */
+export type ValueRule = Pick<Setting, 'kind' | 'words' | 'min' | 'max'>;
+
+/** The value that a text means, or what is wrong with it, which completes a sentence that begins with its subject. */
+export function parseSetting(
+  setting: ValueRule,
+  text: string,
+): { readonly value: unknown } | { readonly problem: string } {
+  const value = valueIn(setting, text);
+  const problem = settingProblem(setting, value) ?? (value === '' ? 'must not be blank' : null);
+  return problem === null ? { value } : { problem };
+}
+
+function valueIn({ kind }: ValueRule, text: string): unknown {
+  const whole = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  switch (kind) {
+    case 'line':
+      return text.trim();
+    case 'money':
+      return numberIn(text.replace(/^\$/, ''));
+    case 'share':
+      return numberIn(text);
+    case 'count':
+      return whole;
+    case 'megabytes':
+      return whole * megabyte;
+    case 'duration':
+      return ageMs(text);
+    case 'labels':
+      return [text];
+    case 'rules':
+      return permissionRules(text);
+    case 'systems':
+      return contextSystems(text);
+    default:
+      return text;
+  }
+}
+
+function numberIn(text: string): number {
+  return /^(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
+}
+
+/** The text that `parseSetting` reads as this value. */
+export function settingText({ kind }: Setting, value: unknown): string {
+  return kind === 'megabytes' ? String(Math.round(Number(value) / megabyte)) : String(value);
+}
+
+/** The given ones of these settings. */
+export function pickSettings<T extends Settings>(settings: T, from: object): ChangesOf<ValuesOf<T>> {
+  const given = Object.entries(from).filter(([name, value]) => Object.hasOwn(settings, name) && value !== undefined);
+  return Object.fromEntries(given) as ChangesOf<ValuesOf<T>>;
+}
+
+/** Without what says nothing: flags that are off anyway, and no labels at all. */
+export function storedSettings<T extends object>(settings: Settings, values: T): T {
+  const isEmpty = ([name, value]: readonly [string, unknown]) =>
+    (value === false && settings[name]?.default === false) ||
+    (settings[name]?.kind === 'labels' && Array.isArray(value) && value.length === 0);
+  return Object.fromEntries(Object.entries(values).filter((entry) => !isEmpty(entry))) as T;
+}
+
+const unless = (isFine: boolean, problem: string): string | null => (isFine ? null : problem);
+const isList = (value: unknown, fits: (one: string) => boolean): boolean =>
+  Array.isArray(value) && value.every((one) => typeof one === 'string' && fits(one));
+
+/** What is wrong with a value of any type; completes a sentence that begins with its subject. */
+export function settingProblem(setting: ValueRule, value: unknown): string | null {
+  const { kind, words = [], min = 0, max = 0 } = setting;
+  const text = typeof value === 'string' ? value : null;
+  const number = typeof value === 'number' ? value : Number.NaN;
+  switch (kind) {
+    case 'line':
+      return text === null ? 'must be one line of plain text' : lineProblem(text);
+    case 'text':
+      return unless(text !== null, 'must be a text');
+    case 'word':
+      return unless(text !== null && wordPattern.test(text), `must be ${wordRule}`);
+    case 'name': {
+      const letters = `must have 1 to ${sessionNameLengthMax} letters, digits, "-", "_" or "."`;
+      const rule = `${letters}, not only digits, and begin with a letter or digit`;
+      return unless(text !== null && sessionNamePattern.test(text), rule);
+    }
+    case 'host':
+      return unless(text !== null && hostNamePattern.test(text), `must have ${hostNameRule}`);
+    case 'command':
+      return text === null ? 'must be a shell command' : commandProblem(text);
+    case 'choice':
+      return unless(text !== null && words.includes(text), `must be one of ${words.join(', ')}`);
+    case 'money':
+      return moneyProblem(number);
+    case 'share':
+      return unless(number > 0 && number <= 1, 'must be a share above 0 and up to 1, such as 0.8');
+    case 'count':
+      return unless(isWhole(number, max, min), `must be a whole number from ${min} to ${max}`);
+    case 'megabytes': {
+      const isFine = Number.isSafeInteger(number) && number >= min * megabyte && number <= max * megabyte;
+      return unless(isFine, `must be a whole number of megabytes from ${min} to ${max}`);
+    }
+    case 'duration':
+      return unless(isDurationMs(number), 'must be a time from 1s to 30d, such as 90s, 15m, 2h or 1h30m');
+    case 'flag':
+      return unless(typeof value === 'boolean', 'must be true or false');
+    case 'labels': {
+      if (!isList(value, (label) => labelPattern.test(label))) return `must have ${labelRule}`;
+      return unless((value as readonly string[]).length <= labelsMax, `must be at most ${labelsMax} labels`);
+    }
+    case 'rules':
+      return unless(
+        isList(value, isPermissionRule),
+        'must be a list of permission rules such as "Edit,Bash(git log:*)"',
+      );
+    case 'systems': {
+      const isFine = isList(value, (name) => contextSystems(name)?.length === 1);
+      return unless(isFine, 'must be a list of cpm, faber and handover, or none');
+    }
+    case 'object':
+      return unless(typeof value === 'object' && value !== null && !Array.isArray(value), 'must be an object');
+  }
+}
+
+export function moneyProblem(usd: number): string | null {
+  return unless(isMoneyUsd(usd), `must be an amount in US dollars from ${moneyUsd.min} to ${moneyUsd.max}`);
+}
+
+/** What is wrong with a definition, as a sentence without its full stop; null when nothing is. */
+export function sessionProblem(session: Omit<SessionDefinition, 'id'>): string | null {
+  const isPath = (path: string) => path.startsWith('/') && !path.includes('\0');
+  const { prompt, projectPath, repository = '/', template = '' } = session;
+  const others = {
+    prompt: promptProblem(prompt),
+    projectPath: unless(isPath(projectPath), 'must be an absolute path'),
+    repository: unless(isPath(repository), 'must be an absolute path'),
+    template: lineProblem(template),
+  };
+  const [wrong] = [...Object.entries(others), ...problemsOf(sessionSettings, session)].filter(([, problem]) => problem);
+  return wrong === undefined ? null : `The ${wrong[0]} of the session ${wrong[1]}`;
+}
+
+/** The same of the settings of a group; null takes one away. */
+export function configProblem(config: ChangesOf<GroupConfig>): string | null {
+  for (const [name, value] of Object.entries(config)) {
+    if (name !== 'prices' && !Object.hasOwn(groupSettings, name)) {
+      return `A group has no setting ${JSON.stringify(name)}`;
+    }
+    if (value === null && Object.hasOwn(defaultGroupConfig, name)) return `The ${name} of the group cannot be left out`;
+  }
+  const [wrong] = problemsOf(groupSettings, config);
+  return wrong === undefined ? null : `The ${wrong[0]} of the group ${wrong[1]}`;
+}
+
+function problemsOf(settings: Settings, values: object): [name: string, problem: string][] {
+  const given = new Map<string, unknown>(Object.entries(values));
+  return Object.entries(settings).flatMap(([name, setting]): [string, string][] => {
+    const value = given.get(name) ?? null;
+    const problem = value === null ? null : settingProblem(setting, value);
+    return problem === null ? [] : [[name, problem]];
+  });
+}

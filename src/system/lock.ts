@@ -1,11 +1,12 @@
 /**
- * Locks between processes by flock(2): the system itself frees them when their holder ends, however it ends. The file
- * stays for good, because a lock file that is removed can be held twice, once under each of its lives.
+ * Locks between processes by flock(2): the system itself frees them when their holder ends, however it ends. A lock
+ * file stays for good, because one that is removed can be held twice, once under each of its lives.
  */
-import { closeSync, constants, fstatSync, ftruncateSync, statSync } from 'node:fs';
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, statSync } from 'node:fs';
 import { lockExclusive, lockShared, tryFlock } from './libc.ts';
 import { openPrivate, writeFully } from './private-file.ts';
 import { openToRead, readRegularText } from './regular-text.ts';
+import { errorCode } from './system-error.ts';
 import type { Lock, LockHolder, Locks } from './world.ts';
 
 /** Asking who holds a lock takes it (shared) for an instant, so a refusal without a living holder is tried again. */
@@ -101,4 +102,25 @@ function readHolder(path: string): LockHolder | null {
   } catch {
     return null;
   }
+}
+
+/** Network file systems lock files that are open for writing, which a folder cannot be. */
+const withoutFolderLocks: ReadonlySet<string> = new Set(['EBADF', 'ENOLCK', 'EOPNOTSUPP', 'ENOTSUP']);
+
+/**
+ * Locks a folder among the callers of this function, until the returned function is called or this process ends. Null
+ * while another one has it. Where the file system locks no folders, every caller gets it. Throws the system's error.
+ */
+export function lockFolder(path: string): (() => void) | null {
+  const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
+  const release = () => closeSync(fd);
+  try {
+    if (tryFlock(fd, lockExclusive, path)) return release;
+  } catch (error) {
+    if (withoutFolderLocks.has(errorCode(error))) return release;
+    release();
+    throw error;
+  }
+  release();
+  return null;
 }

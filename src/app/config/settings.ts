@@ -102,13 +102,12 @@ export async function changeSetting(place: Place, key: string, text: string): Pr
   if (!path.ok) return path;
   const keys = configKeyPath(key);
   if (keys === null) return unknownKey(key);
-  const { files, clock } = place.world;
+  const { files } = place.world;
   try {
     const folder = configRoot(place.env);
     if (folder.ok) files.makeFolder(folder.value);
     const changed = updateExclusively(files, {
       path: files.realPath(path.value) ?? path.value,
-      nowMs: clock.now(),
       bytesMax: yamlBytesMax,
       access: 'private',
       change(before) {

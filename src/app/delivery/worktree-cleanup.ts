@@ -348,7 +348,7 @@ export async function removeLeftover(
   tell: (note: string) => void = () => {},
 ): Promise<Result<readonly string[]>> {
   const { sessionId, doomed, record } = leftover;
-  const { files, clock } = place.world;
+  const { files } = place.world;
   const { workspace, setupDone } = sessionPaths(paths, sessionId);
   if (care !== 'none' && leftover.standing?.ok && leftover.standing.value.isReadable) {
     const kept = await keepHandover(place, record, sessionPaths(paths, sessionId));
@@ -365,11 +365,11 @@ export async function removeLeftover(
   } catch (error) {
     return { ok: false, failure: systemFailure(workspace, error) };
   }
-  const forgotten = forgetSessionWorktree(
-    files,
-    { projectPath: record?.definition.projectPath, repository: doomed.repository, path: doomed.path },
-    clock.now(),
-  );
+  const forgotten = forgetSessionWorktree(files, {
+    projectPath: record?.definition.projectPath,
+    repository: doomed.repository,
+    path: doomed.path,
+  });
   if (!forgotten.ok) notes.push(describeFailure(forgotten.failure));
   return ok(notes);
 }

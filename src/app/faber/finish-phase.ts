@@ -44,7 +44,7 @@ export function recordPhase(
   const artifacts = portableArtifacts(place, project, run, made);
   if (!artifacts.ok) return artifacts;
   const who = whoAsks(place, project);
-  return updateState(place.world.files, project, { runId: run.runId, nowMs: who.nowMs }, (now) => {
+  return updateState(place.world.files, project, run.runId, (now) => {
     if (now.status !== inProgress) return notInProgress(run.runId, foreignText(now.status));
     const all = { ...objectOf(now.artifacts), ...artifacts.value };
     const known = Object.keys(artifacts.value).length === 0 ? now : { ...now, artifacts: all };

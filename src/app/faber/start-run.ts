@@ -62,7 +62,7 @@ export function startHere(
         ? made
         : beginSession(made, who).state;
   // The state first: an active run without a state would be no run.
-  const created = createState(files, project, { runId: run.runId, state, nowMs });
+  const created = createState(files, project, { runId: run.runId, state });
   const active = created.ok ? activate(place, project, run.runId, decidedOn) : created;
   // A run that could not be made the active one was never begun.
   if (!active.ok) tryPath(() => files.remove(join(project.root, runsPath, run.runId)));
@@ -77,15 +77,14 @@ export async function startBeside(place: Place, project: FaberProject, run: NewR
   const made = await makeWorktree(place, project, repository.value, run.workId);
   if (!made.ok) return made;
   const { project: there, branch } = made.value;
-  const nowMs = clock.now();
-  const entry = { ...run, path: there.top, branch, createdAt: new Date(nowMs).toISOString() };
+  const entry = { ...run, path: there.top, branch, createdAt: new Date(clock.now()).toISOString() };
   const { main } = repository.value;
-  const tracked = trackWorktree(files, main, entry, nowMs);
+  const tracked = trackWorktree(files, main, entry);
   // What was committed as active run came along with the checkout and belongs to the work tree it came from.
   const begun = tracked.ok ? startHere(place, there, run, activeNow(place, there), branch) : tracked;
   if (!begun.ok) {
     // Nothing half made stays behind: no folder without a run, no entry without a folder.
-    if (tracked.ok) untrackWorktree(files, main, there.top, nowMs);
+    if (tracked.ok) untrackWorktree(files, main, there.top);
     await removeWorktree(place, main.top, there.top);
   }
   return begun.ok ? ok(there) : begun;
@@ -124,13 +123,12 @@ export function conflictWith(place: Place, project: FaberProject, newRunId: stri
  * `busy` then, and with `write-failed`.
  */
 export function activate(place: Place, project: FaberProject, runId: string, decidedOn: string | null): Result<void> {
-  const { files, clock } = place.world;
+  const { files } = place.world;
   const made = makeFolderInProject(files, project, dirname(activeRunPath));
   if (!made.ok) return made;
   const path = join(project.root, activeRunPath);
   const written = updateExclusively(files, {
     path: files.realPath(path) ?? path,
-    nowMs: clock.now(),
     bytesMax: 4096,
     change: (before) => {
       const now = new TextDecoder().decode(before ?? new Uint8Array(0)).trim();

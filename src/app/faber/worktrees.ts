@@ -118,11 +118,11 @@ export async function removeFinished(
   view: WorktreeView,
   { openSessionsToo }: { readonly openSessionsToo: boolean },
 ): Promise<Removal> {
-  const { files, clock } = place.world;
+  const { files } = place.world;
   const { path, runId } = view;
   const stays = (why: string): Removal => ({ path, runId, removed: false, why });
   if (view.status === 'in progress') return stays('Its run is in progress.');
-  const forget = () => untrackWorktree(files, repository.main, path, clock.now());
+  const forget = () => untrackWorktree(files, repository.main, path);
   if (view.status === 'missing') {
     const pruned = await pruneWorktrees(place, repository.main.top);
     const forgotten = pruned.ok ? forget() : pruned;

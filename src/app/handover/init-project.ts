@@ -107,7 +107,7 @@ function make({ world: { files, clock } }: Place, folder: string, file: string, 
 }
 
 /** Adds the folder to the configuration of the root. */
-function nameFolder({ world: { files, clock } }: Place, config: string, path: string): Result<unknown> {
+function nameFolder({ world: { files } }: Place, config: string, path: string): Result<unknown> {
   try {
     files.makeFolder(dirname(config), 'project');
   } catch (error) {
@@ -115,7 +115,6 @@ function nameFolder({ world: { files, clock } }: Place, config: string, path: st
   }
   return updateExclusively(files, {
     path: config,
-    nowMs: clock.now(),
     bytesMax: configBytesMax,
     change: (before) => {
       const read = before === null ? ok<JsonObject>({}) : readConfig(config, before);

@@ -111,7 +111,7 @@ export interface Changed {
  * what the person last had there. Fails with `corrupt-file`, `busy` or `write-failed`, and then the file is as it was.
  */
 export function changeHooks(
-  { world: { files, clock } }: Place,
+  { world: { files } }: Place,
   { path, access }: { readonly path: string; readonly access: FileAccess },
   change: (settings: Settings) => Settings,
 ): Result<Changed> {
@@ -120,7 +120,6 @@ export function changeHooks(
     files.makeFolder(dirname(path), access);
     const updated = updateExclusively(files, {
       path,
-      nowMs: clock.now(),
       bytesMax,
       access,
       change: (bytes) => {

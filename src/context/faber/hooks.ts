@@ -69,8 +69,7 @@ function sessionStart(call: HookCall, project: FaberProject, { runId }: Run): Ho
 /** Everything is saved and the end recorded, but not confirmed: a compaction may still fail. */
 function preCompact(call: HookCall, project: FaberProject, { runId, state }: Run): HookAnswer {
   const who = whoOf(call, project);
-  const at = { runId, nowMs: call.nowMs };
-  const saved = updateState(call.files, project, at, (now) => ok(noteCompaction(now, who)));
+  const saved = updateState(call.files, project, runId, (now) => ok(noteCompaction(now, who)));
   const config = loadWorkflowConfig(call.files, project, {
     name: workflowName(state.workflow_id),
     shipped: shippedFaber,
@@ -85,8 +84,7 @@ function preCompact(call: HookCall, project: FaberProject, { runId, state }: Run
 
 function sessionEnd(call: HookCall, project: FaberProject, { runId }: Run): HookAnswer {
   let ended: string | null = null;
-  const at = { runId, nowMs: call.nowMs };
-  const saved = updateState(call.files, project, at, (state) => {
+  const saved = updateState(call.files, project, runId, (state) => {
     const end = endSession(state, whoOf(call, project), { atMs: call.nowMs, reason: oneLine(call.source ?? 'normal') });
     ended = end.ended;
     return ok(end.state);

@@ -112,7 +112,7 @@ function record(files: ContextFiles, options: PrimeOptions, artifacts: readonly 
   const loaded = artifacts.flatMap(({ artifact, content }) =>
     content?.kind === 'text' ? [{ id: artifact.id, source: content.source, sizeBytes: content.sizeBytes }] : [],
   );
-  return updateState(files, project, { runId, nowMs: who.nowMs }, (state) => {
+  return updateState(files, project, runId, (state) => {
     const { state: begun, sessionId } = begin(state, options);
     return ok(loaded.length === 0 ? begun : recordLoads(begun, loaded, { trigger, sessionId, nowMs: who.nowMs }));
   });

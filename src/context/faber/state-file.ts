@@ -50,13 +50,12 @@ function parseState(text: string, path: string): Result<JsonObject> {
 export function createState(
   files: ContextFiles,
   project: FaberProject,
-  run: { readonly runId: string; readonly state: JsonObject; readonly nowMs: number },
+  run: { readonly runId: string; readonly state: JsonObject },
 ): Result<void> {
   const made = makeFolderInProject(files, project, dirname(statePath(run.runId)));
   if (!made.ok) return made;
   const written = updateExclusively(files, {
     path: join(project.root, statePath(run.runId)),
-    nowMs: run.nowMs,
     bytesMax: stateBytesMax,
     change: (before) =>
       before === null
@@ -77,7 +76,7 @@ export function createState(
 export function updateState(
   files: ContextFiles,
   project: FaberProject,
-  { runId, nowMs }: { readonly runId: string; readonly nowMs: number },
+  runId: string,
   change: (state: JsonObject) => Result<JsonObject>,
 ): Result<JsonObject> {
   // Links that lead out of the project, FIFOs and the like are refused before anything is opened.
@@ -87,7 +86,6 @@ export function updateState(
   const path = join(project.root, statePath(runId));
   const written = updateExclusively(files, {
     path: files.realPath(path) ?? path,
-    nowMs,
     bytesMax: stateBytesMax,
     change: (before) => {
       const state = textOf(before ?? new Uint8Array(0), statePath(runId));

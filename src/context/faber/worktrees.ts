@@ -31,13 +31,8 @@ export function loadWorktrees(files: ContextFiles, project: FaberProject): Resul
 }
 
 /** Adds an entry; one for the same folder is replaced. Fails with `write-failed`, `busy` or `corrupt-file`. */
-export function trackWorktree(
-  files: ContextFiles,
-  project: FaberProject,
-  entry: TrackedWorktree,
-  nowMs: number,
-): Result<void> {
-  return change(files, project, nowMs, (entries) => [
+export function trackWorktree(files: ContextFiles, project: FaberProject, entry: TrackedWorktree): Result<void> {
+  return change(files, project, (entries) => [
     ...entries.filter((other) => trackedOf(project, other)?.path !== entry.path),
     {
       work_id: entry.workId,
@@ -51,10 +46,8 @@ export function trackWorktree(
 }
 
 /** Takes the entry of this folder away. Fails as trackWorktree does. */
-export function untrackWorktree(files: ContextFiles, project: FaberProject, path: string, nowMs: number): Result<void> {
-  return change(files, project, nowMs, (entries) =>
-    entries.filter((entry) => trackedOf(project, entry)?.path !== path),
-  );
+export function untrackWorktree(files: ContextFiles, project: FaberProject, path: string): Result<void> {
+  return change(files, project, (entries) => entries.filter((entry) => trackedOf(project, entry)?.path !== path));
 }
 
 export interface SessionWorktree {
@@ -84,16 +77,16 @@ export function noteSessionWorktree(
     branch: worktree.branch,
     createdAt: new Date(nowMs).toISOString(),
   };
-  return trackWorktree(files, firstProject(files, worktree), entry, nowMs);
+  return trackWorktree(files, firstProject(files, worktree), entry);
 }
 
 /** For whoever removes it. Nothing is written where it is not listed. Fails as untrackWorktree does. */
-export function forgetSessionWorktree(files: ContextFiles, worktree: SessionWorktree, nowMs: number): Result<void> {
+export function forgetSessionWorktree(files: ContextFiles, worktree: SessionWorktree): Result<void> {
   const project = firstProject(files, worktree);
   // A list that cannot be read is mended by its owner; it is no reason to keep the work tree.
   const listed = loadWorktrees(files, project);
   if (!listed.ok || !listed.value.some(({ path }) => path === worktree.path)) return ok(undefined);
-  return untrackWorktree(files, project, worktree.path, nowMs);
+  return untrackWorktree(files, project, worktree.path);
 }
 
 /** The same project in the repository's first work tree, which keeps the list. */
@@ -156,7 +149,6 @@ function parse(text: string): Result<JsonObject> {
 function change(
   files: ContextFiles,
   project: FaberProject,
-  nowMs: number,
   edit: (entries: readonly unknown[]) => readonly unknown[],
 ): Result<void> {
   // Refuses links that lead out of the project, and everything that is no regular file.
@@ -167,7 +159,6 @@ function change(
   const path = join(project.root, worktreesPath);
   const written = updateExclusively(files, {
     path: files.realPath(path) ?? path,
-    nowMs,
     bytesMax,
     change: (bytes) => {
       const parsed = bytes === null ? ok<JsonObject>({}) : parse(new TextDecoder().decode(bytes));

@@ -56,7 +56,6 @@ export function noteInProject(
     const path = files.realPath(file) ?? file;
     const updated = updateExclusively(files, {
       path,
-      nowMs,
       bytesMax,
       change: (before) => (before === null ? gone(file) : changed(file, before, sessionId, timestamp)),
       ...defined({ pause }),

@@ -188,7 +188,7 @@ function save({ world: { files } }: Git, copies: HandoverCopies, { texts, isNews
 
 /** False when there is no copy. */
 async function carryOne(git: Git, copies: HandoverCopies, name: string, memory: Memory): Promise<Result<boolean>> {
-  const { files, clock } = git.world;
+  const { files } = git.world;
   const [path, file] = [join(copies.home, name), join(copies.folder, name)];
   try {
     const theirs = readCopy(git, copies, name);
@@ -202,7 +202,6 @@ async function carryOne(git: Git, copies: HandoverCopies, name: string, memory: 
       const base = nearestBase(now, [...(known === undefined ? [] : [known]), ...committed.value]);
       const updated = updateExclusively(files, {
         path,
-        nowMs: clock.now(),
         bytesMax,
         change: (bytes) => {
           if (bytes === null) return fail('not-found', `${path} is gone.`, `The session's own is ${file}.`);
@@ -245,7 +244,7 @@ function readCopy({ world: { files } }: Git, { folder, top }: HandoverCopies, na
 
 /** The project has all of the copy; now the copy gets all of the project. A session without it works all the same. */
 function refresh(git: Git, copies: HandoverCopies, name: string, memory: Memory): void {
-  const { files, clock } = git.world;
+  const { files } = git.world;
   const file = join(copies.folder, name);
   quietly(() => {
     const bytes = files.readBytes(join(copies.home, name), 0, bytesMax + 1);
@@ -257,7 +256,7 @@ function refresh(git: Git, copies: HandoverCopies, name: string, memory: Memory)
       const path = files.realPath(file) ?? file;
       files.makeFolder(dirname(path), 'project');
       // Before it is remembered: else, after a crash in between, what git has would look like the session's work.
-      if (!updateExclusively(files, { path, nowMs: clock.now(), bytesMax, change: () => ok(bytes) }).ok) return;
+      if (!updateExclusively(files, { path, bytesMax, change: () => ok(bytes) }).ok) return;
     }
     remember(memory, name, text);
   });

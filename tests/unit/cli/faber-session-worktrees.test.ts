@@ -45,7 +45,7 @@ test('an entry while it is there, in the format of the other entries', async () 
   ]);
   const listed = JSON.parse((await user.faber('worktrees', '--json')).stdout);
   expect(listed).toMatchObject([{ path: worktree.path, status: 'in progress', run_id: run }]);
-  expect(forgetSessionWorktree(files, worktree, nowMs)).toMatchObject({ ok: true });
+  expect(forgetSessionWorktree(files, worktree)).toMatchObject({ ok: true });
   expect(JSON.parse(readFileSync(list(), 'utf8'))).toEqual({ theirs: 1, worktrees: [7] });
 });
 
@@ -78,11 +78,11 @@ test('a project in a folder, or in a second work tree of the user’s: the first
 test('without a run nothing is written; a list that cannot be read is left alone', async () => {
   const worktree = worktreeOf(user.shop);
   expect(noteSessionWorktree(files, worktree, nowMs)).toMatchObject({ ok: true });
-  expect(forgetSessionWorktree(files, worktree, nowMs)).toMatchObject({ ok: true });
+  expect(forgetSessionWorktree(files, worktree)).toMatchObject({ ok: true });
   expect(existsSync(join(user.shop, '.fractary'))).toBe(false);
   await user.begin();
   user.write('.fractary/faber/worktrees.json', '{"worktrees": 7}');
   expect(noteSessionWorktree(files, worktree, nowMs)).toMatchObject({ ok: false, failure: { reason: 'corrupt-file' } });
-  expect(forgetSessionWorktree(files, worktree, nowMs)).toMatchObject({ ok: true });
+  expect(forgetSessionWorktree(files, worktree)).toMatchObject({ ok: true });
   expect(readFileSync(list(), 'utf8')).toBe('{"worktrees": 7}');
 });

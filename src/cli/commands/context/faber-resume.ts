@@ -68,7 +68,7 @@ async function resume(context: Context, typed: string, given: Given): Promise<Wo
   if (!active.ok) return active;
   const who = whoAsks(context, project.value);
   const { nowMs } = who;
-  const changed = updateState(files, project.value, { runId, nowMs }, (now) => {
+  const changed = updateState(files, project.value, runId, (now) => {
     const going = now.status === inProgress ? now : { ...now, status: inProgress, updated_at: isoTime(nowMs) };
     return ok(who.sessionId === undefined ? going : beginSession(going, who).state);
   });

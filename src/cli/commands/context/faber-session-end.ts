@@ -53,7 +53,7 @@ function end(context: Context, given: Given): Work {
   const { runId } = run.value;
   const who = whoAsks(context, project.value);
   let ended: string | null = null;
-  const changed = updateState(context.world.files, project.value, { runId, nowMs: who.nowMs }, (state) => {
+  const changed = updateState(context.world.files, project.value, runId, (state) => {
     const done = endSession(state, who, { atMs: who.nowMs, reason: given.reason });
     ended = done.ended;
     return ok(done.state);

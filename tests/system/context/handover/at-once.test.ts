@@ -1,20 +1,10 @@
 /**
  * Promises: hooks that write one resume file at the same time lose nothing of each other, whatever the moment; a hook
- * that is killed leaves a whole file behind and holds up the next one only for a while; editors that know no lock keep
+ * that is killed leaves a whole file behind and holds up no other; editors that know no lock keep
  * what they wrote.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import {
-  chmodSync,
-  lutimesSync,
-  mkdirSync,
-  readdirSync,
-  readlinkSync,
-  statSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { noteInProject } from '../../../../src/context/handover/note.ts';
 import { readResumeFile } from '../../../../src/context/handover/resume-file.ts';
@@ -31,7 +21,6 @@ beforeEach(() => {
 });
 afterEach(() => root.remove());
 
-const now = Date.now();
 const reset = () => root.project('28-b', 'session_id: "first"', 'session_ids: ["first"]', 'note: "stays"');
 const note = (files: ContextFiles, id: string, nowMs = Date.now()) =>
   noteInProject(files, { id: '28-b', file }, id, nowMs, () => {});
@@ -105,7 +94,7 @@ test('an editor that knows no lock, at every moment: its text is kept until the 
   }
 });
 
-test('killed at every moment: the file is whole, and after a while the next session gets in', () => {
+test('killed at every moment: the file is whole, and the next session gets in', () => {
   const calls = callsOfOneNote();
   for (const moment of calls.keys()) {
     reset();
@@ -115,7 +104,7 @@ test('killed at every moment: the file is whole, and after a while the next sess
     expect(() => note(killed, 'mine')).toThrow('killed');
     expect([['first'], ['first', 'mine']]).toContainEqual([...ids()]);
     expect(root.read(root.resume('28-b')).endsWith('Notes of 28-b.\n')).toBe(true);
-    expect(note(realFiles, 'next', now + 60_000).ok).toBe(true);
+    expect(note(realFiles, 'next').ok).toBe(true);
     expect(ids()).toEqual(expect.arrayContaining(['first', 'next']));
     expect(entries()).toEqual(['resume-context.md']);
   }
@@ -133,74 +122,40 @@ test('what the system refuses at any call is told, and the file is as it was or 
     if (!noted.ok) expect(noted.failure.message).toContain('EIO');
     const after = root.read(root.resume('28-b'));
     if (after !== before) expect(ids()).toEqual(['first', 'mine']);
-    // A system that refuses to remove the lock leaves it there for as long as its owner lives, which is this process.
-    realFiles.remove(join(dirname(file), '.resume-context.md.lock'));
   }
 });
 
-test('a fresh lock is waited for and then told; an old one and one from the future are broken', () => {
-  const lock = join(dirname(file), '.resume-context.md.lock');
-  writeFileSync(lock, '');
-  expect(note(realFiles, 'mine', Date.now())).toMatchObject({
-    failure: { reason: 'busy', next: { sentence: expect.stringContaining(lock) } },
-  });
-  for (const seconds of [now / 1000 - 3600, now / 1000 + 3600]) {
-    writeFileSync(lock, '');
-    utimesSync(lock, seconds, seconds);
-    writeFileSync(`${lock}.break`, '');
-    utimesSync(`${lock}.break`, seconds, seconds);
-    expect(note(realFiles, `s${Math.round(seconds)}`).ok).toBe(true);
-  }
-  expect(ids()).toHaveLength(3);
-  expect(entries()).toEqual(['resume-context.md']);
-});
-
-test('the lock of a dead process is broken at once, that of a living one is waited for at any age', async () => {
-  const lock = join(dirname(file), '.resume-context.md.lock');
-  // Another process that holds the lock: it makes it as our hooks do, then waits for its end.
+test('a folder that a living process has locked is waited for, one of a dead process is free at once', async () => {
+  // Another process that holds the lock, as our hooks do, and waits for its end.
   const program = join(root.folder, 'holder.ts');
-  const owned = join(packageRoot, 'src', 'system', 'owned-lock.ts');
+  const locks = join(packageRoot, 'src', 'system', 'lock.ts');
   writeFileSync(
     program,
-    `import { ownedLocks } from ${JSON.stringify(owned)};
-     console.log(ownedLocks.take(${JSON.stringify(lock)}));
+    `import { lockFolder } from ${JSON.stringify(locks)};
+     console.log(lockFolder(${JSON.stringify(dirname(file))}) !== null);
      setInterval(() => {}, 1000);`,
   );
   const holder = Bun.spawn([process.execPath, ...isolatedBunFlags, program], { stdin: 'ignore', stdout: 'pipe' });
-  try {
-    await holder.stdout.getReader().read();
-    lutimesSync(lock, now / 1000 - 3600, now / 1000 - 3600);
-    let waits = 0;
-    const waiting = noteInProject(realFiles, { id: '28-b', file }, 'mine', now, () => {
+  let waits = 0;
+  const mine = () =>
+    noteInProject(realFiles, { id: '28-b', file }, 'mine', Date.now(), () => {
       waits += 1;
     });
-    expect(waiting).toMatchObject({ failure: { reason: 'busy', next: { sentence: expect.stringContaining(lock) } } });
+  try {
+    await holder.stdout.getReader().read();
+    expect(mine()).toMatchObject({ failure: { reason: 'busy' } });
     expect(waits).toBeGreaterThan(0);
     expect(ids()).toEqual(['first']);
   } finally {
     holder.kill('SIGKILL');
     await holder.exited;
   }
-  const fresh = Date.now() / 1000;
-  lutimesSync(lock, fresh, fresh);
-  let waits = 0;
-  const taken = noteInProject(realFiles, { id: '28-b', file }, 'mine', Date.now(), () => {
-    waits += 1;
-  });
-  expect(taken.ok).toBe(true);
-  expect(waits).toBe(1);
+  waits = 0;
+  expect(mine().ok).toBe(true);
+  expect(waits).toBe(0);
   expect(ids()).toEqual(['first', 'mine']);
   expect(entries()).toEqual(['resume-context.md']);
 });
-
-test.each(['', 'x', 'null', '[]', '{"pid": 1}', '{"pid": "1", "startTime": "", "realm": ""}', '{"pid": -1}'])(
-  'a lock that holds %j is nobody’s: fresh it is waited for',
-  (text) => {
-    writeFileSync(join(dirname(file), '.resume-context.md.lock'), text);
-    expect(note(realFiles, 'mine', Date.now())).toMatchObject({ failure: { reason: 'busy' } });
-    expect(note(realFiles, 'mine', Date.now() + 60_000).ok).toBe(true);
-  },
-);
 
 test.each([0o644, 0o664, 0o600, 0o640])('a resume file of mode %o keeps it', (mode) => {
   chmodSync(file, mode);
@@ -208,20 +163,9 @@ test.each([0o644, 0o664, 0o600, 0o640])('a resume file of mode %o keeps it', (mo
   expect(statSync(file).mode & 0o777).toBe(mode);
 });
 
-test('what is not ours is never removed: folders and links of those names', () => {
-  const folder = dirname(file);
-  const lock = join(folder, '.resume-context.md.lock');
-  mkdirSync(join(lock, 'kept'), { recursive: true });
-  utimesSync(lock, 1, 1);
-  expect(note(realFiles, 'mine')).toMatchObject({ failure: { reason: 'busy' } });
-  expect(readdirSync(lock)).toEqual(['kept']);
-  realFiles.remove(lock);
+test('a link in the place of the new file is neither followed nor removed', () => {
   const victim = root.write('victim.txt', 'kept');
-  symlinkSync(victim, lock);
-  expect(note(realFiles, 'mine', now + 60_000)).toMatchObject({ failure: { reason: 'busy' } });
-  expect(readlinkSync(lock)).toBe(victim);
-  realFiles.remove(lock);
-  symlinkSync(victim, join(folder, '.resume-context.md.new'));
+  symlinkSync(victim, join(dirname(file), '.resume-context.md.new'));
   expect(note(realFiles, 'mine')).toMatchObject({ failure: { reason: 'write-failed' } });
   expect(root.read('victim.txt')).toBe('kept');
   expect(ids()).toEqual(['first']);
@@ -275,12 +219,10 @@ test('hooks that are killed at any time: who ended well is in the list, and no l
       });
       return { id, child };
     });
-    // Whoever holds the lock just then is killed, and with it every second of the others.
-    const lock = join(folder, '01-planning', '.resume-context.md.lock');
-    for (let looks = 0; looks < 5_000 && realFiles.entryKind(lock) === null; looks += 1) await Bun.sleep(0);
-    const holder = JSON.parse(quietly(() => readlinkSync(lock)) ?? '{"pid": 0}').pid;
-    for (const [index, { child }] of hooks.entries())
-      if (child.pid === holder || index % 2 === 0) child.kill('SIGKILL');
+    // Every second one is killed as soon as one of them writes.
+    const fresh = join(folder, '01-planning', '.resume-context.md.new');
+    for (let looks = 0; looks < 5_000 && realFiles.entryKind(fresh) === null; looks += 1) await Bun.sleep(0);
+    for (const { child } of hooks.filter((_, index) => index % 2 === 0)) child.kill('SIGKILL');
     for (const { id, child } of hooks) {
       await child.exited;
       if (child.exitCode === 0) written.push(id);
@@ -292,11 +234,3 @@ test('hooks that are killed at any time: who ended well is in the list, and no l
   expect(text.endsWith('note: "stays"\n---\nBody\n')).toBe(true);
   expect(readResumeFile(text).sessionIds).toEqual(expect.arrayContaining(written));
 });
-
-function quietly<T>(read: () => T): T | null {
-  try {
-    return read();
-  } catch {
-    return null;
-  }
-}

@@ -21,7 +21,7 @@ import { statePath, writeActiveRun } from '../../../../src/context/faber/project
 import { loadState, updateState } from '../../../../src/context/faber/state-file.ts';
 import { parseWorkflowConfig } from '../../../../src/context/faber/workflow-config.ts';
 import { fail, ok } from '../../../../src/core/failure.ts';
-import { FaberGround, files, fresh, runId, startMs } from '../../../support/context/faber/rig.ts';
+import { FaberGround, files, fresh, runId } from '../../../support/context/faber/rig.ts';
 
 let ground: FaberGround;
 beforeEach(() => {
@@ -135,13 +135,11 @@ describe('the files of the run', () => {
   test('a change that fails leaves the file as it was and no lock behind', () => {
     ground.begin();
     const before = loadState(files, ground.project, runId);
-    const failed = updateState(files, ground.project, { runId, nowMs: startMs }, () => fail('usage', 'No.', ''));
+    const failed = updateState(files, ground.project, runId, () => fail('usage', 'No.', ''));
     expect(failed.ok).toBe(false);
     expect(loadState(files, ground.project, runId)).toEqual(before);
     expect(readdirSync(join(ground.root, '.fractary', 'runs', runId))).toEqual(['state.json']);
-    expect(updateState(files, ground.project, { runId, nowMs: startMs }, (state) => ok({ ...state, a: 1 })).ok).toBe(
-      true,
-    );
+    expect(updateState(files, ground.project, runId, (state) => ok({ ...state, a: 1 })).ok).toBe(true);
     expect(ground.state).toMatchObject({ a: 1 } as never);
   });
 });

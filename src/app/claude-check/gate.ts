@@ -3,8 +3,7 @@
  * it started with, also when a link points to another one later. After that file was replaced or removed, the claude
  * that is installed then is used, and checked if it is new.
  */
-import { basename, isAbsolute, join } from 'node:path';
-import { attemptMark } from '../../claude/launch/attempt-mark.ts';
+import { isAbsolute, join } from 'node:path';
 import { chooseLogin } from '../../claude/launch/login.ts';
 import {
   checkSupported,
@@ -15,6 +14,7 @@ import {
   versionOf,
 } from '../../claude/launch/program.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
+import { programName } from '../../core/program-name.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { delay } from '../../system/clock.ts';
 import type { Lock, World } from '../../system/world.ts';
@@ -46,9 +46,6 @@ export interface FoundClaude {
 /** Another process needs as long as we would; a busy machine needs a multiple of that. */
 const othersMsMax = 180_000;
 const lookMs = 100;
-const lockName = 'lock';
-/** The name of the folder of a check begins with this; the rest is random. */
-const folderPrefix = 'claude-code-agent-check-';
 
 export class CheckGate {
   readonly #world: World;
@@ -155,40 +152,37 @@ export class CheckGate {
 
   /** One check at a time on a machine; what another run has found meanwhile is taken over. */
   async #checkAlone(found: FoundClaude, when?: 'always'): Promise<Result<CheckedClaude>> {
-    const folder = join(this.#options.root, 'trials');
+    const { root, say } = this.#options;
     try {
-      this.#world.files.makeFolder(folder);
-      const lock = await this.#lock(join(folder, lockName));
+      this.#world.files.makeFolder(root);
+      const lock = await this.#lock(join(root, 'tried-claudes.lock'));
       if (lock === null) return fail('busy', 'Another check has not ended for minutes.', '');
       try {
         const known = when === 'always' ? undefined : this.#known(found);
         if (known !== undefined) return ok(known);
-        clearChecks(this.#world, folder);
-        this.#options.say(`claude ${found.version} is new here: checking it at no cost (a few seconds) ...`);
-        return await this.#check(found, folder);
+        say(`claude ${found.version} is new here: checking it at no cost (a few seconds) ...`);
+        return await this.#check(found);
       } finally {
         lock.release();
       }
     } catch (error) {
-      return { ok: false, failure: systemFailure(folder, error) };
+      return { ok: false, failure: systemFailure(root, error) };
     }
   }
 
-  async #check(found: FoundClaude, folder: string): Promise<Result<CheckedClaude>> {
+  async #check(found: FoundClaude): Promise<Result<CheckedClaude>> {
     const world = this.#world;
     const { root, caller, say, stop } = this.#options;
     const begin = world.clock.now();
-    const mark = world.random.uuid();
     const login = chooseLogin(caller).kind;
-    // No instructions and no repository of the user are above a temporary folder.
+    // Always the same for a data root, so that a check ends and removes what a killed one left. No instructions and no
+    // repository of the user are above a temporary folder.
+    const mark = `check-${new Bun.CryptoHasher('sha256').update(root).digest('hex').slice(0, 16)}`;
     const { TMPDIR = '' } = caller;
-    const own = join(isAbsolute(TMPDIR) ? TMPDIR : '/tmp', `${folderPrefix}${mark}`);
-    const note = join(folder, mark);
-    world.files.writeAtomic(note, own);
+    const folder = join(isAbsolute(TMPDIR) ? TMPDIR : '/tmp', `${programName}-${mark}`);
     // Loaded only here, because most runs find everything remembered.
     const check = this.#options.check ?? (await import('./check-claude.ts')).checkClaude;
-    const results = await check(world, { folder: own, mark, program: found.program, caller, login, stop });
-    world.files.remove(note);
+    const results = await check(world, { folder, mark, program: found.program, caller, login, stop });
     if (stop.aborted) return fail('usage', 'The check was interrupted.', '');
     if (!results.ok) return results;
     const [at, durationMs] = [new Date(begin).toISOString(), Math.max(0, world.clock.now() - begin)];
@@ -207,17 +201,5 @@ export class CheckGate {
       if (lock !== null || waited >= othersMsMax || this.#options.stop.aborted) return lock;
       await delay(world.clock, lookMs);
     }
-  }
-}
-
-/** Ends and removes what a killed process left of its check; `folder` has a note for each. The lock is held. */
-function clearChecks({ files, processes }: World, folder: string): void {
-  for (const mark of files.list(folder).filter((name) => name !== lockName)) {
-    const own = files.readText(join(folder, mark)) ?? '';
-    if (basename(own) === `${folderPrefix}${mark}`) {
-      for (const left of processes.findMarked(attemptMark, mark)) processes.signal(left, 'SIGKILL');
-      files.remove(own);
-    }
-    files.remove(join(folder, mark));
   }
 }

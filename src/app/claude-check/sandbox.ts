@@ -30,7 +30,7 @@ const dayMs = 86_400_000;
 export interface SandboxOptions {
   /** Absolute path of a folder that only the sandbox uses. */
   readonly folder: string;
-  /** In the environment of every process, so that one that is left can be found. */
+  /** In the environment of every process, so that one that a killed check left can be found. */
   readonly mark: string;
   readonly program: string;
   readonly caller: Readonly<Record<string, string | undefined>>;
@@ -67,6 +67,7 @@ export class Sandbox {
     this.world = world;
     this.#options = options;
     this.#home = join(options.folder, 'home');
+    this.#killMarked();
     const tokens = { accessToken: madeUp.access, refreshToken: 'made-up', expiresAt: world.clock.now() + dayMs };
     const claudeAiOauth = { ...tokens, scopes: ['user:inference', 'user:profile'], subscriptionType: 'max' };
     world.files.makeFolder(join(this.#home, '.claude'));
@@ -180,11 +181,15 @@ export class Sandbox {
 
   /** Ends all that is left and frees the port. The folder stays. */
   async close(): Promise<void> {
-    const { processes } = this.world;
     for (const claude of this.#started) claude.kill();
-    for (const left of processes.findMarked(attemptMark, this.#options.mark)) processes.signal(left, 'SIGKILL');
+    this.#killMarked();
     await Promise.all(this.#started.map(({ ended }) => ended));
     await this.#api.stop();
+  }
+
+  #killMarked(): void {
+    const { processes } = this.world;
+    for (const left of processes.findMarked(attemptMark, this.#options.mark)) processes.signal(left, 'SIGKILL');
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { checkSupported, findClaude, forRehearsal, versionOf } from '../../claude/launch/program.ts';
 import { ok, type Result } from '../../core/failure.ts';
-import type { SessionDefinition, SessionId } from '../../core/group.ts';
+import type { SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import { sightOf } from '../../runner/checkouts.ts';
 import { startEvents } from '../../runner/run-start.ts';
@@ -48,15 +48,13 @@ export async function gateForGroup(
   if (!state.ok || !isTaken) return ok(gate.open);
   const ids = toBeRun(place, group, state.value, options);
   if (ids === null || only?.length === 0) return ok(gate.open);
-  const sessions = definitionsOf(state.value, ids);
   const named = await gate.checkNamed(config.acceptClaude);
   if (!named.ok) return named;
   if (!isQuiet) await sayRefusedProjects(place, group.root, state.value, ids);
   if (state.value.running.size > 0) return ok(gate.open);
-  const git = await checkGit(place, state.value, ids);
-  if (!git.ok) return git;
-  const accepted = { ...state.value.group.config, ...config }.acceptClaude;
-  return gate.admit(accepted, sessions);
+  const ready = await checkMachine(place, state.value, ids);
+  if (!ready.ok) return ready;
+  return gate.admit({ ...state.value.group.config, ...config }.acceptClaude);
 }
 
 /** For a rehearsal, which needs no gate: it works where it will, and as limited as it will be. Fails with `usage`. */
@@ -67,18 +65,16 @@ export async function checkRehearsed(
 ): Promise<Result<undefined>> {
   const state = loadGroup(place.world, group.root, group.groupId);
   const ids = state.ok ? toBeRun(place, group, state.value, options) : null;
-  return !state.ok || ids === null ? ok(undefined) : checkMachine(place, state.value, ids);
+  return !state.ok || ids === null ? ok(undefined) : checkRehearsal(place, state.value, ids);
 }
 
 /** The same for a group that is to be made. */
 export async function checkNewRehearsed(place: Place, group: NewGroup): Promise<Result<undefined>> {
   const draft = draftState(place, group);
-  return draft.ok ? checkMachine(place, draft.value, [...draft.value.sessions.keys()]) : draft;
+  return draft.ok ? checkRehearsal(place, draft.value, [...draft.value.sessions.keys()]) : draft;
 }
 
-async function checkMachine(place: Place, state: GroupState, ids: readonly SessionId[]): Promise<Result<undefined>> {
-  const limitable = checkLimitable(place, definitionsOf(state, ids));
-  if (!limitable.ok) return limitable;
+async function checkRehearsal(place: Place, state: GroupState, ids: readonly SessionId[]): Promise<Result<undefined>> {
   const { world, env, packageRoot } = place;
   const claude = findClaude(world, env, { packageRoot, ...forRehearsal });
   // Only a claude that is too old stops a rehearsal here; a missing one stops each session with its own message.
@@ -87,7 +83,14 @@ async function checkMachine(place: Place, state: GroupState, ids: readonly Sessi
     const supported = version.ok ? checkSupported(version.value) : ok(undefined);
     if (!supported.ok) return supported;
   }
-  return checkGit(place, state, ids);
+  return checkMachine(place, state, ids);
+}
+
+/** Limits and git of this machine. */
+async function checkMachine(place: Place, state: GroupState, ids: readonly SessionId[]): Promise<Result<undefined>> {
+  const sessions = ids.flatMap((id) => state.sessions.get(id)?.definition ?? []);
+  const limitable = checkLimitable(place, sessions);
+  return limitable.ok ? checkGit(place, state, ids) : limitable;
 }
 
 /** The sessions that the run is to start sooner or later; null when it has nothing to do, or may not begin. */
@@ -116,10 +119,6 @@ function toBeRun(
   });
 }
 
-function definitionsOf({ sessions }: GroupState, ids: readonly SessionId[]): SessionDefinition[] {
-  return ids.flatMap((id) => sessions.get(id)?.definition ?? []);
-}
-
 /**
  * For a group that is to be made: one that nobody could run is not to be left behind. Fails as `gateForGroup` does, and
  * with `claude-missing`, `not-logged-in`, and `usage` when no session could begin for what its project says.
@@ -138,9 +137,9 @@ export async function gateForNewGroup(
   if (!draft.ok) return draft;
   const startable = await checkFirstProjects(place, root, draft.value);
   if (!startable.ok) return startable;
-  const git = await checkGit(place, draft.value, [...draft.value.sessions.keys()]);
-  if (!git.ok) return git;
-  const admitted = await gate.admit(acceptClaude, group.sessions);
+  const ready = await checkMachine(place, draft.value, [...draft.value.sessions.keys()]);
+  if (!ready.ok) return ready;
+  const admitted = await gate.admit(acceptClaude);
   if (!admitted.ok || admitted.value === 'interrupted') return admitted;
   const first = group.sessions.find(({ dependsOn }) => dependsOn.length === 0);
   const chosen = await gate.open.choose(acceptClaude);
@@ -171,12 +170,7 @@ function newGate({ world, notes, env, packageRoot }: Place, root: string, isQuie
     const version = accepted === undefined ? undefined : await gate.version();
     return version?.ok ? checkAccepted(version.value, accepted) : ok(undefined);
   };
-  const admit = async (
-    accepted: string | undefined,
-    sessions: readonly SessionDefinition[],
-  ): Promise<Result<OpenGate | 'interrupted'>> => {
-    const limitable = checkLimitable({ world }, sessions);
-    if (!limitable.ok) return limitable;
+  const admit = async (accepted: string | undefined): Promise<Result<OpenGate | 'interrupted'>> => {
     const unsubscribe = onSignal(world.clock, () => interruption.abort());
     try {
       const admitted = await gate.admit(accepted);

@@ -3,8 +3,9 @@
  * promise broken fails the check of that promise, before a prompt of a user is sent.
  */
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { attemptMark } from '../../../src/claude/launch/attempt-mark.ts';
 import { claudeBinary } from '../../support/claude/rig.ts';
 import { breakClaude, check, failedIn, newFolder, removeFolders, resultsOf } from '../../support/claude-check/rig.ts';
 
@@ -44,6 +45,16 @@ describe.skipIf(claudeBinary === undefined)('a check', () => {
     const [result] = await resultsOf(breakClaude(what), login);
     expect(result).toMatchObject({ id: 'login', verdict: 'broken' });
   });
+});
+
+test('a check ends and removes what a killed one left', async () => {
+  const [folder, mark] = [join(newFolder(), 'check'), crypto.randomUUID()];
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'left'), '');
+  const child = Bun.spawn(['sleep', '60'], { env: { ...process.env, [attemptMark]: mark } });
+  await check('/nowhere/claude', { folder, mark });
+  await child.exited;
+  expect([child.signalCode, existsSync(folder)]).toEqual(['SIGKILL', false]);
 });
 
 describe('a check that cannot be made', () => {

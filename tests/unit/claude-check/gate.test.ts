@@ -20,7 +20,6 @@ import { join } from 'node:path';
 import { broken, type CheckResult, checks, holds } from '../../../src/app/claude-check/checks.ts';
 import { CheckGate, type GateOptions } from '../../../src/app/claude-check/gate.ts';
 import { lastCheckOf, readChecked } from '../../../src/app/claude-check/remembered.ts';
-import { attemptMark } from '../../../src/claude/launch/attempt-mark.ts';
 import { fail, ok, type Result } from '../../../src/core/failure.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { newFolder, removeFolders } from '../../support/claude-check/rig.ts';
@@ -114,7 +113,7 @@ test('a new claude is checked with a message, and a second run starts nothing fo
   expect(await machine.gate().admit(undefined)).toEqual(first);
   expect([machine.asked, machine.checked.length, machine.said.length]).toEqual([asked, 1, 1]);
   expect(statSync(join(machine.root, 'tried-claudes.json')).mode & 0o777).toBe(0o600);
-  expect(readdirSync(join(machine.root, 'trials'))).toEqual(['lock']);
+  expect(readdirSync(machine.root)).toEqual(['tried-claudes.json', 'tried-claudes.lock']);
 });
 
 test('a remembered check is found through a link as well, with its results', async () => {
@@ -275,23 +274,6 @@ test('a run keeps its file when a link moves on, and checks the new one when tha
   expect(await gate.admit(undefined)).toMatchObject({ ok: true, value: { version: '2.1.401' } });
   const told = machine.said.filter((line) => line.includes('which this run used'));
   expect(told).toEqual([`${lost}; from now on the run uses claude 2.1.401.`]);
-});
-
-test('the rest of a killed check is ended and removed by the next one', async () => {
-  const machine = new Machine();
-  const mark = world.random.uuid();
-  const left = join(machine.folder, `claude-code-agent-check-${mark}`);
-  mkdirSync(left);
-  mkdirSync(join(machine.root, 'trials'), { recursive: true });
-  writeFileSync(join(machine.root, 'trials', mark), left);
-  // Only folders of checks are removed.
-  writeFileSync(join(machine.root, 'trials', 'forged'), machine.bin);
-  const child = Bun.spawn(['sleep', '60'], { env: { ...process.env, [attemptMark]: mark } });
-  await machine.gate().admit(undefined);
-  await child.exited;
-  expect(child.signalCode).toBe('SIGKILL');
-  expect([existsSync(left), existsSync(machine.bin)]).toEqual([false, true]);
-  expect(readdirSync(join(machine.root, 'trials'))).toEqual(['lock']);
 });
 
 test('a program that is missing, or is no claude, is not checked', async () => {

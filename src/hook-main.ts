@@ -16,7 +16,7 @@ import { parseHookInput } from './context/hook-input.ts';
 import { defined } from './core/defined.ts';
 import { createClock } from './system/clock.ts';
 import { createFiles } from './system/files.ts';
-import { hostName } from './system/host-name.ts';
+import { hostName } from './system/machine.ts';
 
 /** Only what is asked for is loaded: a session waits for each of its hooks. */
 const systems: Readonly<Record<string, () => Promise<ContextSystem>>> = {

@@ -1,6 +1,6 @@
 /** Signals of this process, for as long as somebody subscribes; without a subscriber the system's default applies. */
 
-import { ignoresHangup } from '../system/ignored-signals.ts';
+import { ignoresHangup } from '../system/terminal.ts';
 import type { Clock } from '../system/world.ts';
 import type { RunnerSignal } from '../worker/facts.ts';
 

@@ -12,7 +12,7 @@ import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { LogLost } from '../store/log-lost.ts';
 import { sessionPaths } from '../store/paths.ts';
-import { MemoryTidier } from '../system/memory-tidier.ts';
+import { MemoryTidier } from '../system/machine.ts';
 import type { World } from '../system/world.ts';
 import type { Reporter } from '../view/reporter.ts';
 import { Acceptances } from '../worker/attempt/acceptances.ts';

@@ -1,5 +1,5 @@
 /** What a file descriptor can be, asked without loading what stands behind `process.stdout`. */
-import { fstatSync } from 'node:fs';
+import { fstatSync, readFileSync } from 'node:fs';
 
 /** On Linux that of /dev/null and its like, to which programs without a terminal are often connected. */
 const memoryDevices = 1;
@@ -18,6 +18,19 @@ export function mayBeTerminal(fd: number): boolean {
 export function isRegularFile(fd: number): boolean {
   try {
     return fstatSync(fd).isFile();
+  } catch {
+    return false;
+  }
+}
+
+// Signals that were ignored when this program was started; what `nohup` asks for is to stay so.
+
+/** True when SIGHUP is ignored. Known on Linux only; elsewhere false. */
+export function ignoresHangup(): boolean {
+  try {
+    const ignored = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0';
+    // SIGHUP is signal 1, the lowest bit.
+    return (BigInt(`0x${ignored}`) & 1n) === 1n;
   } catch {
     return false;
   }

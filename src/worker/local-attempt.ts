@@ -2,16 +2,25 @@
  * An attempt on this machine. It can do without us: its output goes to a file and its input comes from a FIFO that any
  * later runner opens again, so the same class serves one that we started and one that an earlier runner left behind.
  */
+
+import { tmpVariable } from '../claude/launch/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import { ok, type Result } from '../core/failure.ts';
 import type { Attempt } from '../core/session-state.ts';
-import type { ExitStatus, FifoWriter, RunningProcess, SignalName, SpawnOptions, World } from '../system/world.ts';
+import type { SessionPaths } from '../store/paths.ts';
+import type {
+  ExitStatus,
+  FifoWriter,
+  Files,
+  RunningProcess,
+  SignalName,
+  SpawnOptions,
+  World,
+} from '../system/world.ts';
 import { endSilently, judgeUnfinished, silentForMs } from './adopt.ts';
 import type { AttemptSubject, HostedAttempt, Remains, TakeOver } from './host.ts';
 import { assertRefusal, gatherProcesses, patiently, reap } from './reap.ts';
 import { nameTranscript, tidyUp } from './session-files.ts';
-import { lastStderrLine } from './stderr-tail.ts';
-import { unloggedWorkers } from './unlogged-workers.ts';
 
 /** Longer than SessionEnd hooks may take: CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS is set to 5 s for our workers. */
 const termGraceMs = 8_000;
@@ -164,4 +173,28 @@ export class LocalAttempt implements HostedAttempt {
     this.#fifo?.close();
     this.#fifo = null;
   }
+}
+
+// What a worker said last on stderr: often the only explanation of an end without a result.
+
+const tailBytes = 4_096;
+
+/** The last line of the file behind its byte `from`; empty when there is none. Throws the system’s error. */
+export function lastStderrLine(files: Files, path: string, from: number): string {
+  const size = files.info(path)?.size ?? 0;
+  if (size <= from) return '';
+  const bytes = files.readBytes(path, Math.max(from, size - tailBytes), tailBytes);
+  return new TextDecoder().decode(bytes).trimEnd().split('\n').at(-1) ?? '';
+}
+
+// * A worker that the log does not know: its last lines were lost, or somebody put an older one in its place.
+// claude has no lock of its own, so a second one would write the same conversation and work in the same folder.
+
+/** The processes of such a worker of this session; none when nobody reads its FIFO, which a worker does to its end. */
+export function unloggedWorkers({ fifos, processes }: World, { fifo, tmp }: SessionPaths): ProcessIdentity[] {
+  const reader = fifos.openWriter(fifo);
+  if (reader === null) return [];
+  reader.close();
+  // Its attempt is not known; but no other session, and no claude of a person, has this folder.
+  return processes.findMarked(tmpVariable, tmp);
 }

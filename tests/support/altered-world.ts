@@ -7,7 +7,7 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { ProcessIdentity } from '../../src/core/event.ts';
-import { createPsTable } from '../../src/system/processes/proc-ps.ts';
+import { createPsTable } from '../../src/system/processes/proc-table.ts';
 import { createProcesses } from '../../src/system/processes/processes.ts';
 import type { AppendFile, Fifos, Files, Locks, Processes, World } from '../../src/system/world.ts';
 

@@ -18,7 +18,7 @@ import { addTokens, noTokens, type Tokens } from '../../core/group.ts';
 import type { RehearsalScript } from '../../rehearsal/script.ts';
 import { type CapturedRequest, type ScriptedApi, startScriptedApi } from '../../rehearsal/scripted-api.ts';
 import { groupPathsIn, type SessionPaths, sessionPaths } from '../../store/paths.ts';
-import { hasKeychain } from '../../system/keychain.ts';
+import { hasKeychain } from '../../system/machine.ts';
 import type { World } from '../../system/world.ts';
 import { CheckedProcess } from './checked-process.ts';
 

@@ -23,7 +23,7 @@ import { advise } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { ignoredFiles } from '../../git/worktrees/worktree.ts';
-import { platform } from '../../system/host-name.ts';
+import { platform } from '../../system/machine.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { briefPath, lookAt } from '../path-argument.ts';
 import type { Place } from '../place.ts';

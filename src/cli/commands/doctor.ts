@@ -1,8 +1,10 @@
 /** `doctor`: is this machine ready, and was anything left behind? Each trouble comes with its cure. */
 import type { Command } from '@commander-js/extra-typings';
+import { checkClaudeNow } from '../../app/check/claude.ts';
 import type { Finding, FindingLevel } from '../../app/check/finding.ts';
 import { checkGroups } from '../../app/check/groups.ts';
 import { checkMachine } from '../../app/check/machine.ts';
+import { type CheckResult, judge, withResults } from '../../app/claude-check/checks.ts';
 import { checkWorktrees } from '../../app/delivery/worktree-check.ts';
 import { whileBusy } from '../../app/live-runner.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -53,8 +55,7 @@ async function examine(context: Context, { claude, worktrees, fix, hosts, json }
     return fail('usage', 'Two things are to be looked at.', 'Give one of --claude, --worktrees and --hosts.');
   }
   const root = context.root();
-  if (claude)
-    return root.ok ? (await import('../claude-table.ts')).printClaudeCheck(context, root.value, json === true) : root;
+  if (claude) return root.ok ? printClaudeCheck(context, root.value, json === true) : root;
   if ((worktrees || hosts) && !root.ok) return root;
   const found =
     hosts && root.ok ? await askHosts(context, root.value) : ok(await lookHere(context, root, { worktrees, fix }));
@@ -91,4 +92,32 @@ function describe({ stdout }: Context, { check, level, message, next }: Finding)
   const lines = [`${lead}${safeLine(message, 600)}`];
   if (next !== '') lines.push(`${' '.repeat(17)}${safeLine(next, 600)}`);
   return lines;
+}
+
+// `doctor --claude`: the results of a check of claude, as a table or a document.
+
+const tones: Readonly<Record<CheckResult['verdict'], Tone>> = { holds: 'good', broken: 'bad', unknown: 'warn' };
+
+/** Exit code 0 when a run would start with it, else 1. */
+export async function printClaudeCheck(context: Context, root: string, isJson: boolean): Promise<Work> {
+  const { stdout, stderr } = context;
+  const checked = await checkClaudeNow(context, root);
+  if (!checked.ok) return checked;
+  if (checked.value === 'interrupted') return ok(exitCode.interrupted);
+  const { program, version, at, durationMs, results } = checked.value;
+  const judged = judge(checked.value, undefined);
+  const rows = withResults(results);
+  if (isJson) stdout.line(safeJson({ ok: judged.ok, version, program, at, durationMs, checks: rows }, 2));
+  else {
+    stdout.line(`claude ${version} (${safeLine(program, 300)}), checked in ${(durationMs / 1000).toFixed(1)} s`);
+    for (const { id, isRequired, verdict, promise, meaning, detail } of rows) {
+      const lead = `${stdout.style(tones[verdict], verdict)}${' '.repeat(9 - verdict.length)}`;
+      stdout.line(`${lead}${isRequired ? 'required ' : '         '}${padColumns(id, 11)}${promise}`);
+      const because = detail === '' ? '' : ` (${safeLine(detail, 300)})`;
+      if (verdict !== 'holds')
+        stdout.line(`${' '.repeat(29)}${verdict === 'broken' ? meaning : 'This could not be checked.'}${because}`);
+    }
+    if (!judged.ok) stderr.line(safeLine(judged.failure.message, 1000));
+  }
+  return ok(judged.ok ? exitCode.done : exitCode.failed);
 }

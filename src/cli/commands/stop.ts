@@ -1,7 +1,7 @@
 /** `stop --all`: pauses every group of this machine, whoever runs it. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { endedStartText, type PauseOutcome } from '../../app/command/pause-outcome.ts';
+import { endedStartText, type PauseOutcome } from '../../app/commands.ts';
 import {
   goneGroup,
   pauseAndTell,

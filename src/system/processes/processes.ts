@@ -6,8 +6,9 @@ import { accessSync, closeSync, constants, openSync, readlinkSync } from 'node:f
 import { defined } from '../../core/defined.ts';
 import type { ProcessIdentity } from '../../core/event.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { hostName } from '../host-name.ts';
+import { hostName } from '../machine.ts';
 import { openPrivate } from '../private-file.ts';
+import { errorCode } from '../system-error.ts';
 import type {
   Containment,
   ExitStatus,
@@ -20,7 +21,6 @@ import type {
 import { writeFailure } from '../write-failure.ts';
 import { type Cgroups, joinCommand, openCgroups } from './cgroup.ts';
 import { Containers } from './containers.ts';
-import { createExitPoll, type ExitPoll } from './exit-poll.ts';
 import { isOwnChild, noteChild } from './own-children.ts';
 import type { ProcEntry, ProcTable } from './proc-stat.ts';
 import { collectDescendants } from './proc-table.ts';
@@ -259,4 +259,48 @@ class Ending {
     if (status === undefined) this.#waiting.push(action);
     else setTimeout(() => action(status), 0);
   }
+}
+
+// How we learn that a process ended that is not our child: by looking, with one timer for all of them.
+
+/** Adopted workers run for minutes; their files are followed separately and tell the news first. */
+const pollMs = 200;
+
+export interface ExitPoll {
+  /** Calls `action` once after the process was found to have ended; never synchronously. */
+  watch(identity: ProcessIdentity, action: () => void): void;
+}
+
+/** `living` says which of the given processes still live. */
+export function createExitPoll(living: (identities: readonly ProcessIdentity[]) => Set<ProcessIdentity>): ExitPoll {
+  const watched = new Map<ProcessIdentity, () => void>();
+  let timer: ReturnType<typeof setInterval> | undefined;
+
+  const look = (): void => {
+    let alive: ReturnType<typeof living>;
+    try {
+      alive = living([...watched.keys()]);
+    } catch (error) {
+      // The table of open files may be full: who lives is seen at the next look.
+      if (errorCode(error) === '') throw error;
+      return;
+    }
+    const ended = [...watched].filter(([identity]) => !alive.has(identity));
+    for (const [identity] of ended) watched.delete(identity);
+    if (watched.size === 0) {
+      clearInterval(timer);
+      timer = undefined;
+    }
+    for (const [, action] of ended) action();
+  };
+
+  return {
+    watch(identity, action) {
+      // A copy as the key: two who follow the same process are both told.
+      watched.set({ ...identity }, action);
+      if (timer !== undefined) return;
+      timer = setInterval(look, pollMs);
+      timer.unref();
+    },
+  };
 }

@@ -1,7 +1,7 @@
 /** Which context systems a session has, and the hooks and words by which it gets them. */
 import { basename, relative } from 'node:path';
 import { type HookEvent, hookElsewhere, type OwnHook } from '../../claude/launch/settings.ts';
-import { cpmInstructions, cpmRules } from '../../context/cpm/instructions.ts';
+import { cpmInstructions, cpmRules } from '../../context/cpm/state.ts';
 import type { Belonging } from '../../context/handover/find.ts';
 import { projectHere } from '../../context/handover/here.ts';
 import { resumeFileName } from '../../context/handover/projects.ts';

@@ -6,7 +6,7 @@
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { cpSync, existsSync, readdirSync, readFileSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
-import { cpmInstructions, cpmRules } from '../../../src/context/cpm/instructions.ts';
+import { cpmInstructions, cpmRules } from '../../../src/context/cpm/state.ts';
 import { installHooks } from '../../../src/context/install.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { bash, ContextGround } from '../../support/claude/context-rig.ts';

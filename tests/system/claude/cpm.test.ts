@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { cpmInstructions, cpmRules } from '../../../src/context/cpm/instructions.ts';
+import { cpmInstructions, cpmRules } from '../../../src/context/cpm/state.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { isolatedBunFlags } from '../../../src/system/own-program.ts';
 import { claudeBinary, openRig, patienceMs, type Rig } from '../../support/claude/rig.ts';

@@ -5,8 +5,7 @@
 import { describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { cpmRules } from '../../../src/context/cpm/instructions.ts';
-import { parseHeader } from '../../../src/context/cpm/state.ts';
+import { cpmRules, parseHeader } from '../../../src/context/cpm/state.ts';
 import { checkSkill, withSection } from '../../../src/context/cpm-skills.ts';
 import { fc } from '../../support/property.ts';
 

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Attempt, SessionRecord } from '../../../src/core/session-state.ts';
-import { lateUsage } from '../../../src/runner/late-usage.ts';
+import { lateUsage } from '../../../src/runner/elsewhere.ts';
 import { groupPaths, lateConversations, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { groupId, sid } from '../../support/core-events.ts';

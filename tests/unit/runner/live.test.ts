@@ -3,9 +3,8 @@ import { expect, test } from 'bun:test';
 import { parseLine } from '../../../src/claude/messages.ts';
 import { emptyStream, foldMessage } from '../../../src/claude/stream.ts';
 import { deniedSentence } from '../../../src/core/progress.ts';
-import { liveSession } from '../../../src/worker/attempt/live.ts';
 import type { Worker } from '../../../src/worker/attempt/worker.ts';
-import { WorkerMetrics } from '../../../src/worker/attempt/worker.ts';
+import { liveSession, WorkerMetrics } from '../../../src/worker/attempt/worker.ts';
 
 const retry = { type: 'system', subtype: 'api_retry', attempt: 5, max_retries: 6, error: 'server_error' };
 const answer = { type: 'assistant', message: { id: 'm1', model: 'opus', content: [{ type: 'text', text: 'Hi.' }] } };

@@ -2,8 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { watchPath } from '../../../src/system/file-watch.ts';
-import { createFiles } from '../../../src/system/files.ts';
+import { createFiles, watchPath } from '../../../src/system/files.ts';
 import { makeTempFolder } from '../../support/system/rig.ts';
 
 let temp: ReturnType<typeof makeTempFolder>;

@@ -1,6 +1,6 @@
 /** Promises: what ended attempts leave in memory is collected once for many of them, and at a calm moment only. */
 import { expect, test } from 'bun:test';
-import { endsEach, MemoryTidier } from '../../../src/system/memory-tidier.ts';
+import { endsEach, MemoryTidier } from '../../../src/system/machine.ts';
 
 test('once for so many ends, however often the runner is idle meanwhile', () => {
   let collected = 0;

@@ -5,9 +5,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createPsTable, parseMarked, parsePs } from '../../../src/system/processes/proc-ps.ts';
 import { parseStat } from '../../../src/system/processes/proc-stat.ts';
-import { createLinuxTable } from '../../../src/system/processes/proc-table.ts';
+import { createLinuxTable, createPsTable, parseMarked, parsePs } from '../../../src/system/processes/proc-table.ts';
 import { createProcesses } from '../../../src/system/processes/processes.ts';
 import { makeTempFolder, Shell } from '../../support/system/rig.ts';
 

@@ -1,6 +1,6 @@
 /** `group pause`: stops all sessions of a group so that they can be resumed. */
 import type { Command } from '@commander-js/extra-typings';
-import { endedStartText, type PauseMode, type PauseOutcome } from '../../../app/command/pause-outcome.ts';
+import { endedStartText, type PauseMode, type PauseOutcome } from '../../../app/commands.ts';
 import { whileBusy } from '../../../app/live-runner.ts';
 import { pauseAndTell } from '../../../app/pause-group.ts';
 import { whileWaiting } from '../../../app/request.ts';

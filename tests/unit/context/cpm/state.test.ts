@@ -1,8 +1,8 @@
 /** Promises: names, headers and cuts of progress files hold for any text. */
 import { describe, expect, test } from 'bun:test';
-import { cpmInstructions, cpmRules } from '../../../../src/context/cpm/instructions.ts';
 import { layOut, type Shown } from '../../../../src/context/cpm/layout.ts';
 import * as state from '../../../../src/context/cpm/state.ts';
+import { cpmInstructions, cpmRules } from '../../../../src/context/cpm/state.ts';
 import { own } from '../../../support/context/cpm/rig.ts';
 import { fc } from '../../../support/property.ts';
 

@@ -4,7 +4,7 @@
  */
 import { dirname, isAbsolute } from 'node:path';
 import { type ContextName, contextNames } from '../core/definitions.ts';
-import { isObject } from '../store/shape.ts';
+import { isObject } from '../store/json.ts';
 import { launcherIn } from '../system/own-program.ts';
 import { type HookEvent, hookEvents, installedMark } from './hook-call.ts';
 

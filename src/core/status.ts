@@ -216,3 +216,8 @@ export function nextGroupStatus(status: GroupStatus, event: EventType): GroupSta
 export function nextSessionStatus(status: SessionStatus, event: EventType): SessionStatus | null {
   return sessionTable[status][event] ?? null;
 }
+
+/** Whether this version knows such an event: `group_created` begins a log, and all others may happen in some status. */
+export function isEventType(type: string): type is EventType {
+  return type === 'group_created' || Object.values(groupTable).some((events) => Object.hasOwn(events, type));
+}

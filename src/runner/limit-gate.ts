@@ -9,7 +9,7 @@ import { defined } from '../core/defined.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
 import { isOutOfSight } from '../core/out-of-sight.ts';
-import { fields, isNumber, isText, optional, parseJson } from '../store/shape.ts';
+import { parseOwn } from '../store/json.ts';
 import { errorCode, isTableFull } from '../system/system-error.ts';
 import type { World } from '../system/world.ts';
 
@@ -255,25 +255,11 @@ function inOneBreath<T>(read: () => T): { get(): T; forget(): void } {
   return { get, forget };
 }
 
-const isGateFile = fields({
-  untilMs: isNumber,
-  guesses: isNumber,
-  limitType: optional(isText),
-  nearUntilMs: optional(isNumber),
-  probe: optional(
-    fields({
-      runId: isText,
-      runner: fields({ pid: isNumber, startTime: isText, host: isText, bootId: isText }),
-      atMs: isNumber,
-    }),
-  ),
-});
-
 /** Written as a whole, so what is none is damage; a limit that still holds closes the gate again. */
 function readGate({ files, clock }: World, path: string): GateFile | null {
-  const file = parseJson(files.readText(path) ?? '');
-  if (!isGateFile(file)) return null;
-  const { untilMs, nearUntilMs = 0 } = file as GateFile;
+  const file = parseOwn<GateFile>(files.readText(path));
+  if (file === null) return null;
+  const { untilMs, nearUntilMs = 0 } = file;
   const farthestMs = clock.now() + lastsMsMax;
-  return untilMs <= farthestMs && nearUntilMs <= farthestMs ? (file as GateFile) : null;
+  return untilMs <= farthestMs && nearUntilMs <= farthestMs ? file : null;
 }

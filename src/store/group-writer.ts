@@ -129,6 +129,7 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
       // Tried before it is written: a log with one event that cannot be folded would never load again.
       const draft = draftOf(state);
       for (const event of events) reduce(draft, event);
+      assert(Number.isFinite(draft.usage.costUsd), 'the cost of the group is no number');
       log.append(events);
       for (const event of events) reduce(state, event);
       snapshots.mark(sessionsOf(events));

@@ -1,12 +1,13 @@
 /**
- * The text of an event log (pure): one header line with the version, then one event a line. A reader takes whole
- * lines only; what is torn at the end is left for the next writer to cut off, what is damaged before that is trouble.
+ * The text of an event log (pure): one header line with the version, then one event a line. A reader takes whole lines
+ * only; the next writer cuts off a partial line at the end. A whole line that is damaged is an error.
  */
 import type { GroupEvent } from '../core/event.ts';
-import { assert, type FailureReason } from '../core/failure.ts';
+import type { FailureReason } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
-import { judgeEvent } from './event-shape.ts';
-import { isObject, parseJson } from './shape.ts';
+import { isSessionId } from '../core/id.ts';
+import { isEventType } from '../core/status.ts';
+import { isObject, parseJson } from './json.ts';
 
 /** Raised when a program that reads the version before would misunderstand the new lines. */
 const logVersion = 3;
@@ -21,8 +22,6 @@ export interface LogPosition {
   /** Bytes of the file before this position. */
   readonly offset: number;
   readonly groupId?: GroupId;
-  /** That of its header line. */
-  readonly version?: number;
   /** Of the last event taken. */
   readonly seq?: number;
 }
@@ -48,50 +47,29 @@ export function headerLine(groupId: GroupId): string {
   return `${JSON.stringify({ type: 'header', version: logVersion, groupId })}\n`;
 }
 
-/** Throws when an event could not be read again (a cost that is NaN, say): one such line would spoil the log. */
 export function eventLines(events: readonly GroupEvent[]): string {
-  return events.map(eventLine).join('');
-}
-
-function eventLine(event: GroupEvent): string {
-  const text = JSON.stringify(event);
-  assert(judgeEvent(event) === 'good', `this event could not be read again: ${text}`);
-  return `${text}\n`;
+  return events.map((event) => `${JSON.stringify(event)}\n`).join('');
 }
 
 /** Reads the whole lines of `bytes`, which begin at `from`. */
 export function scanLog(bytes: Uint8Array, from: LogPosition): LogScan {
   const events: GroupEvent[] = [];
   let position = from;
-  let torn: number | null = null;
-  const troubled = (reason: LogTrouble['reason'], offset: number, what: string): LogScan => ({
-    events,
-    position,
-    trouble: { reason, offset, what },
-  });
   for (let start = 0, end = bytes.indexOf(newline); end >= 0; start = end + 1, end = bytes.indexOf(newline, start)) {
     const offset = from.offset + start;
     const after = from.offset + end + 1;
     const value = parseJson(decodeLine(bytes.subarray(start, end)));
     if (offset === 0) {
       const header = readHeader(value);
-      if ('what' in header) return troubled(header.reason, 0, header.what);
-      position = { offset: after, groupId: header.groupId, version: header.version, seq: 0 };
+      if ('what' in header) return { events, position, trouble: { ...header, offset } };
+      position = { offset: after, groupId: header.groupId, seq: 0 };
       continue;
     }
-    const verdict = judgeEvent(value);
-    if (verdict === 'bad') {
-      torn ??= offset;
-      continue;
-    }
-    if (torn !== null) return troubled('corrupt-file', torn, 'is damaged, and good lines follow it');
-    if (verdict === 'unknown')
-      return troubled('newer-version', offset, 'holds an event that this version does not know');
+    const trouble = troubleOf(value, position);
+    if (trouble !== null) return { events, position, trouble: { ...trouble, offset } };
     const event = value as GroupEvent;
-    const misfit = misfitOf(event, position);
-    if (misfit !== null) return troubled('corrupt-file', offset, misfit);
     events.push(event);
-    position = { ...position, offset: after, groupId: event.groupId, seq: event.seq };
+    position = { offset: after, groupId: event.groupId, seq: event.seq };
   }
   return { events, position };
 }
@@ -107,7 +85,7 @@ function decodeLine(bytes: Uint8Array): string {
   }
 }
 
-type Header = { readonly groupId: GroupId; readonly version: number } | Pick<LogTrouble, 'reason' | 'what'>;
+type Header = { readonly groupId: GroupId } | Pick<LogTrouble, 'reason' | 'what'>;
 
 function readHeader(value: unknown): Header {
   const version = isObject(value) && value.type === 'header' ? value.version : undefined;
@@ -115,7 +93,7 @@ function readHeader(value: unknown): Header {
     return { reason: 'corrupt-file', what: 'is not the header line that every log begins with' };
   }
   if (version < oldestReadable) return { reason: 'older-version', what: `says version ${version}` };
-  if (version <= logVersion) return { groupId: value.groupId, version };
+  if (version <= logVersion) return { groupId: value.groupId };
   return { reason: 'newer-version', what: `says version ${version}; this program reads up to ${logVersion}` };
 }
 
@@ -126,13 +104,16 @@ export function hasHeaderOf(groupId: GroupId, bytes: Uint8Array): boolean {
   return 'groupId' in header && header.groupId === groupId;
 }
 
-/** What is wrong with a good event in this place; null when it fits. */
-function misfitOf(event: GroupEvent, position: LogPosition): string | null {
-  if (position.seq !== undefined && event.seq !== position.seq + 1) {
-    return `has number ${event.seq} where ${position.seq + 1} was due`;
+/** Of an event its type, its place and the ids that become names of folders are checked; the rest is our own. */
+function troubleOf(value: unknown, { seq, groupId }: LogPosition): Pick<LogTrouble, 'reason' | 'what'> | null {
+  const corrupt = (what: string) => ({ reason: 'corrupt-file', what }) as const;
+  if (!isObject(value) || typeof value.type !== 'string') return corrupt('is damaged');
+  if (!isEventType(value.type)) {
+    return { reason: 'newer-version', what: 'holds an event that this version does not know' };
   }
-  if (position.groupId !== undefined && event.groupId !== position.groupId) {
-    return `belongs to the group ${event.groupId}`;
-  }
-  return null;
+  if (seq !== undefined && value.seq !== seq + 1) return corrupt(`has number ${value.seq} where ${seq + 1} was due`);
+  if (groupId !== undefined && value.groupId !== groupId) return corrupt(`belongs to the group ${value.groupId}`);
+  const definedId = isObject(value.session) ? value.session.id : undefined;
+  const isNamed = [value.sessionId, definedId].every((id) => id === undefined || isSessionId(String(id)));
+  return isNamed ? null : corrupt('names a session by something that is no id');
 }

@@ -6,15 +6,15 @@ import { join } from 'node:path';
 import type { MergedRepository } from '../core/event.ts';
 import { errorText, fail, ok, type Result } from '../core/failure.ts';
 import type { World } from '../system/world.ts';
+import { parseOwn } from './json.ts';
 import type { GroupPaths } from './paths.ts';
-import { type Check, fields, isText, listOf, oneOf, parseJson } from './shape.ts';
 import { systemFailure } from './system-failure.ts';
 
 /**
  * `checking`: only scratch worktrees exist. `moving`: any of the branches may have moved, all are to. `undoing`: any
  * may have, none is to. `moved`: all have, and it is only to be told.
  */
-const steps = ['checking', 'moving', 'undoing', 'moved'] as const;
+type MergeStep = 'checking' | 'moving' | 'undoing' | 'moved';
 
 /** A worktree that is only there while work is put together. */
 export interface ScratchPlace {
@@ -29,31 +29,12 @@ export interface Move extends MergedRepository {
 }
 
 export interface MergeJournal {
-  readonly step: (typeof steps)[number];
+  readonly step: MergeStep;
   /** Value of the mark in the environment of everything that is started for it. */
   readonly mark: string;
   readonly scratches: readonly ScratchPlace[];
   readonly moves: readonly Move[];
 }
-
-const isOne: Check = (value) => value === 1;
-const aCommit: Check = (value) => typeof value === 'string' && /^[0-9a-f]{40,64}$/.test(value);
-const aJournal = fields({
-  version: isOne,
-  step: oneOf(steps),
-  mark: isText,
-  scratches: listOf(fields({ repository: isText, path: isText })),
-  moves: listOf(
-    fields({
-      repository: isText,
-      into: isText,
-      from: aCommit,
-      to: aCommit,
-      sessionIds: listOf(isText),
-      checkouts: listOf(isText),
-    }),
-  ),
-});
 
 function journalPath(paths: GroupPaths): string {
   return join(paths.folder, 'merge.json');
@@ -79,8 +60,8 @@ export function readMergeJournal(world: World, paths: GroupPaths): Result<MergeJ
     return fail('corrupt-file', `Cannot read ${path}: ${errorText(error)}.`, 'Check its permissions.');
   }
   if (text === null) return ok(null);
-  const value = parseJson(text);
-  if (aJournal(value)) return ok(value as MergeJournal);
+  const journal = parseOwn<MergeJournal>(text);
+  if (journal !== null) return ok(journal);
   return fail(
     'corrupt-file',
     `${path} is not the journal of a merge.`,

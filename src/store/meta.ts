@@ -17,19 +17,8 @@ import {
 import { sessionUuid } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import { type GroupState, isRehearsal } from '../core/state.ts';
-import { type GroupStatus, groupStatuses, type SessionStatus, sessionStatuses } from '../core/status.ts';
-import {
-  type Check,
-  fields,
-  isInstant,
-  isNumber,
-  isObject,
-  isText,
-  listOf,
-  oneOf,
-  optional,
-  parseJson,
-} from './shape.ts';
+import type { GroupStatus, SessionStatus } from '../core/status.ts';
+import { parseOwn } from './json.ts';
 
 /** One line of a group's session list. */
 export interface SessionSummary {
@@ -201,71 +190,17 @@ export function renderMeta(meta: GroupMeta | SessionMeta): string {
   return `${JSON.stringify(meta, null, 2)}\n`;
 }
 
-// The seed's example says `in_progress` where its state table says `running`; both are read, the latter is written.
-const aGroupStatus = oneOf([...groupStatuses, 'in_progress']);
-const aSessionStatus = oneOf([...sessionStatuses, 'in_progress']);
-
-const aSummary = fields({
-  id: isText,
-  name: optional(isText),
-  projectPath: isText,
-  description: optional(isText),
-  status: aSessionStatus,
-  reason: optional(isText),
-  cost: optional(isNumber),
-  dependsOn: optional(listOf(isText)),
-});
-
-const someTokens: Check = fields({ input: isNumber, output: isNumber });
-
-const aGroupMeta = fields({
-  id: isText,
-  name: optional(isText),
-  description: optional(isText),
-  slug: isText,
-  createdAt: isInstant,
-  updatedAt: isInstant,
-  status: aGroupStatus,
-  reason: optional(isText),
-  message: optional(isText),
-  sessions: listOf(aSummary),
-  config: optional(isObject),
-  cost: optional(isNumber),
-  tokens: optional(someTokens),
-  durationMs: optional(isNumber),
-  inheritedBranches: optional(listOf(fields({ repository: isText, branch: isText }))),
-});
-
-const aSessionMeta = fields({
-  id: isText,
-  projectPath: isText,
-  prompt: isText,
-  status: aSessionStatus,
-  description: optional(isText),
-  dependsOn: optional(listOf(isText)),
-  claudeSessionId: optional(isText),
-  claudeSessionIds: optional(listOf(isText)),
-  createdAt: isInstant,
-  completedAt: optional(isInstant),
-  cost: optional(isNumber),
-  tokens: optional(someTokens),
-});
-
-/** Reads a group's meta.json; missing fields get their defaults. Fails with `corrupt-file`. */
+/** Reads a group's meta.json; fields that the specification's example lacks get defaults. Fails with `corrupt-file`. */
 export function parseGroupMeta(text: string): Result<GroupMeta> {
-  const value = parseJson(text);
-  if (!aGroupMeta(value)) return unreadable('group');
-  const meta = value as GroupMeta & { readonly config?: Partial<GroupConfig> };
+  const meta = parseOwn<GroupMeta & { readonly config?: Partial<GroupConfig> }>(text);
+  if (!Array.isArray(meta?.sessions)) {
+    const next = 'Run any command that changes the group: it is rebuilt from events.jsonl.';
+    return fail('corrupt-file', 'This is not the meta.json of a group.', next);
+  }
   return ok({
     ...meta,
-    name: meta.name ?? meta.slug,
-    description: meta.description ?? '',
     status: readStatus(meta.status),
-    sessions: meta.sessions.map((session) => ({
-      ...session,
-      description: session.description ?? '',
-      status: readStatus(session.status),
-    })),
+    sessions: meta.sessions.map((session) => ({ ...session, status: readStatus(session.status) })),
     config: { ...defaultGroupConfig, ...meta.config },
     cost: meta.cost ?? 0,
     tokens: { ...noTokens, ...meta.tokens },
@@ -273,34 +208,7 @@ export function parseGroupMeta(text: string): Result<GroupMeta> {
   });
 }
 
-/** Reads a session's meta.json; missing fields get their defaults. Fails with `corrupt-file`. */
-export function parseSessionMeta(text: string): Result<SessionMeta> {
-  const value = parseJson(text);
-  if (!aSessionMeta(value)) return unreadable('session');
-  const meta = value as SessionMeta;
-  return ok({
-    ...meta,
-    description: meta.description ?? '',
-    dependsOn: meta.dependsOn ?? [],
-    status: readStatus(meta.status),
-    claudeSessionIds: meta.claudeSessionIds ?? (meta.claudeSessionId === undefined ? [] : [meta.claudeSessionId]),
-    cost: meta.cost ?? 0,
-    tokens: { ...noTokens, ...meta.tokens },
-    durationMs: meta.durationMs ?? 0,
-    turns: meta.turns ?? 0,
-    attempts: meta.attempts ?? 0,
-    warnings: meta.warnings ?? [],
-  });
-}
-
+/** The specification's example says `in_progress` where its state table says `running`; the latter is written. */
 function readStatus<T extends string>(status: T): T {
   return (status as string) === 'in_progress' ? ('running' as T) : status;
-}
-
-function unreadable(noun: string): Result<never> {
-  return fail(
-    'corrupt-file',
-    `This is not the meta.json of a ${noun}.`,
-    'Run any command that changes the group: it is rebuilt from events.jsonl.',
-  );
 }

@@ -5,8 +5,8 @@
 import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { World } from '../system/world.ts';
+import { parseOwn } from './json.ts';
 import type { GroupPaths } from './paths.ts';
-import { fields, isText, listOf, optional, parseJson } from './shape.ts';
 import { systemFailure } from './system-failure.ts';
 
 export interface Proposal {
@@ -21,13 +21,6 @@ export interface Proposal {
   readonly url?: string;
 }
 
-const aList = fields({
-  version: (value) => value === 1,
-  proposals: listOf(
-    fields({ repository: isText, remote: isText, branch: isText, commit: optional(isText), url: optional(isText) }),
-  ),
-});
-
 function listPath(paths: GroupPaths): string {
   return join(paths.folder, 'pull-requests.json');
 }
@@ -36,8 +29,8 @@ function listPath(paths: GroupPaths): string {
 export function readProposals(world: World, paths: GroupPaths): Result<readonly Proposal[]> {
   const text = world.files.readText(listPath(paths));
   if (text === null) return ok([]);
-  const value = parseJson(text);
-  if (aList(value)) return ok((value as { proposals: Proposal[] }).proposals);
+  const list = parseOwn<{ readonly proposals: readonly Proposal[] }>(text);
+  if (list !== null) return ok(list.proposals);
   const message = `${listPath(paths)} is not the list of pull requests that it should be.`;
   return fail('corrupt-file', message, 'Move it away; branches that were pushed before then count as somebody else’s.');
 }

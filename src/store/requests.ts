@@ -9,25 +9,11 @@ import type { SessionChanges } from '../core/edit.ts';
 import type { GroupChanges } from '../core/edit-group.ts';
 import type { Conversed, GroupEvent, ProcessIdentity } from '../core/event.ts';
 import { type Failure, fail } from '../core/failure.ts';
-import type { GroupId, SessionDefinition, SessionId, Usage } from '../core/group.ts';
-import { isSessionId } from '../core/id.ts';
+import type { GroupId, SessionDefinition, SessionId } from '../core/group.ts';
 import type { Files, World } from '../system/world.ts';
 import { followLog, readLog } from './event-log.ts';
-import { aProcess, configFields, conversedFields, descriptionFields, sessionFields } from './event-shape.ts';
+import { parseOwn } from './json.ts';
 import type { GroupPaths } from './paths.ts';
-import {
-  type Check,
-  fields,
-  isFlag,
-  isInstant,
-  isNumber,
-  isObject,
-  isText,
-  listOf,
-  oneOf,
-  optional,
-  parseJson,
-} from './shape.ts';
 
 /** No command sends as much: a prompt has at most 1 MiB, and so has what a template makes of it. */
 const requestBytesMax = 16 * 1024 * 1024;
@@ -89,6 +75,9 @@ export type Request = {
   readonly at: string;
 } & RequestBody;
 
+/** What every request has, whatever its kind. */
+type Envelope = Pick<Request, 'id' | 'runId' | 'at'> & { readonly kind: string };
+
 export type RequestAnswer = Extract<GroupEvent, { readonly type: 'request_answered' }>;
 
 export interface PendingRequest {
@@ -96,71 +85,25 @@ export interface PendingRequest {
   readonly path: string;
 }
 
-const aSessionId: Check = (value) => typeof value === 'string' && isSessionId(value);
-const ofSession = fields({ sessionId: aSessionId });
-const takeOverFields = { sessionId: aSessionId, attachmentId: isText };
-
-/** A setting that it does not know a runner must not drop: it may be what guards. */
-function exactly(checks: Readonly<Record<string, Check>>): Check {
-  const isWell = fields(checks);
-  return (value) => isWell(value) && Object.keys(value as object).every((name) => Object.hasOwn(checks, name));
-}
-
-/** Of a setting that it does not know a runner must not say that it has changed. */
-function changesOf(checks: Readonly<Record<string, Check>>): Check {
-  return (value) =>
-    isObject(value) &&
-    Object.entries(value).every(([name, change]) => {
-      const check = Object.hasOwn(checks, name) ? checks[name] : undefined;
-      return check !== undefined && (change === null ? check(undefined) : check(change));
-    });
-}
-
-/** Whoever has spent something leaves no less than before. */
-const isSpending: Check = (value) => {
-  if (!conversedFields.usage(value)) return false;
-  const { tokens, models, ...own } = value as Usage;
-  const parts: readonly object[] = [own, tokens, ...Object.values(models).flatMap((model) => [model, model.tokens])];
-  return parts
-    .flatMap((part): unknown[] => Object.values(part))
-    .every((amount) => typeof amount !== 'number' || amount >= 0);
+/** The kinds that this version knows. */
+const kinds: Readonly<Record<RequestBody['kind'], true>> = {
+  'add-session': true,
+  'edit-session': true,
+  'edit-group': true,
+  'allow-tools': true,
+  'remove-session': true,
+  pause: true,
+  thaw: true,
+  'pause-session': true,
+  'resume-session': true,
+  'retry-session': true,
+  say: true,
+  'attach-session': true,
+  'open-attached': true,
+  'detach-session': true,
+  'settle-cost': true,
+  'raise-budget': true,
 };
-
-const { createdAt: _createdAt, ...editableFields } = sessionFields;
-const ofEdit = fields({ sessionId: aSessionId, changes: changesOf(editableFields) });
-
-const shapes: Readonly<Record<RequestBody['kind'], Check>> = {
-  'add-session': fields({ session: exactly({ ...sessionFields, id: optional(aSessionId) }) }),
-  'edit-session': ofEdit,
-  'edit-group': fields({
-    config: optional(changesOf(configFields)),
-    group: optional(changesOf(descriptionFields)),
-    add: optional(listOf(exactly({ ...sessionFields, id: aSessionId }))),
-    edit: optional(listOf(ofEdit)),
-  }),
-  'allow-tools': fields({ sessionId: aSessionId, rules: listOf(isText) }),
-  'remove-session': ofSession,
-  pause: fields({ mode: oneOf(pauseModes) }),
-  thaw: isObject,
-  'pause-session': ofSession,
-  'resume-session': fields({ sessionId: aSessionId, maxBudgetUsd: optional(isNumber) }),
-  'retry-session': fields({ sessionId: aSessionId, prompt: optional(isText) }),
-  say: fields({ sessionId: aSessionId, text: isText }),
-  'attach-session': fields({ ...takeOverFields, process: aProcess }),
-  'open-attached': fields(takeOverFields),
-  'detach-session': fields({ ...takeOverFields, ...conversedFields, usage: isSpending }),
-  'settle-cost': fields({ sessionId: aSessionId, isSpent: isFlag }),
-  'raise-budget': fields({ maxBudgetUsd: isNumber }),
-};
-
-// The id stands in the log and in what is printed.
-const anId: Check = (value) => typeof value === 'string' && /^[A-Za-z0-9-]{1,64}$/.test(value);
-const anEnvelope = fields({ id: anId, runId: isText, at: isInstant, kind: isText });
-type Envelope = Record<string, unknown> & { readonly id: string; readonly runId: string };
-
-function isEnvelope(value: unknown): value is Envelope {
-  return anEnvelope(value);
-}
 
 /** Leaves a request for the runner. Throws the system's error when it cannot be written. */
 export function sendRequest(world: World, paths: GroupPaths, request: Request): void {
@@ -212,8 +155,8 @@ export function hasRequests(world: World, paths: GroupPaths): boolean {
 /** What lies there as a request. All else is left alone. */
 function sentRequests(world: World, paths: GroupPaths): { readonly path: string; readonly envelope: Envelope }[] {
   return requestFiles(world, paths).flatMap((path) => {
-    const envelope = parseJson(readQuietly(world, path) ?? '');
-    return isEnvelope(envelope) && path === requestPath(paths, envelope.id) ? [{ path, envelope }] : [];
+    const envelope = parseOwn<Envelope>(readQuietly(world, path));
+    return envelope !== null && path === requestPath(paths, envelope.id) ? [{ path, envelope }] : [];
   });
 }
 
@@ -241,9 +184,9 @@ function readQuietly({ files }: World, path: string): string | null {
   }
 }
 
-function isRequest(value: Record<string, unknown>): value is Request {
-  const kind = value.kind as RequestBody['kind'];
-  return Object.hasOwn(shapes, kind) && shapes[kind](value);
+/** The command that sent it has checked its fields; a kind that is unknown here is of another version. */
+function isRequest(envelope: Envelope): envelope is Request {
+  return Object.hasOwn(kinds, envelope.kind);
 }
 
 /** What a sender is told whose request a runner does not know. */

@@ -2,8 +2,8 @@
 
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionConfig } from '../core/group.ts';
+import { isObject, parseJson } from '../store/json.ts';
 import { findObjectFault } from '../store/json-places.ts';
-import { isObject, parseJson } from '../store/shape.ts';
 import { textOf } from './text-file.ts';
 
 /** One file of a config template. */

@@ -1,6 +1,6 @@
 /** A template of any kind as far as a list or a page about it needs: what it is for and what is wrong with it. */
 import { basename, extname } from 'node:path';
-import { isObject } from '../store/shape.ts';
+import { isObject } from '../store/json.ts';
 import { type Checked, type Problem, readYaml, yamlBytesMax } from '../store/yaml-text.ts';
 import type { World } from '../system/world.ts';
 import { type ConfigTemplate, loadConfigTemplate } from './config-template.ts';

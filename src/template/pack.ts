@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import { advise } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
-import { isObject, parseJson } from '../store/shape.ts';
+import { isObject, parseJson } from '../store/json.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import { readYaml } from '../store/yaml-text.ts';
 import type { World } from '../system/world.ts';

@@ -12,8 +12,8 @@ import { keptMs } from '../../core/plan/warm-cache.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { foreignText } from '../../core/text.ts';
+import { isObject, parseJson } from '../../store/json.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
-import { isObject, parseJson } from '../../store/shape.ts';
 import type { World } from '../../system/world.ts';
 import { formatCount, formatMoney, plural } from '../../view/format.ts';
 

@@ -3,7 +3,7 @@
  * recent one.
  */
 import { isAbsolute, join, relative } from 'node:path';
-import { isObject, parseJson } from '../../store/shape.ts';
+import { isObject, parseJson } from '../../store/json.ts';
 import type { ContextFiles } from '../hook-call.ts';
 import type { HandoverProject } from './projects.ts';
 

@@ -4,7 +4,7 @@
  */
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import type { SessionDefinition } from '../../core/group.ts';
-import { isObject, parseJson } from '../../store/shape.ts';
+import { isObject, parseJson } from '../../store/json.ts';
 import type { Files } from '../../system/world.ts';
 import { type ContextFiles, readProjectText } from '../hook-call.ts';
 import type { ResumeFacts } from './resume-file.ts';

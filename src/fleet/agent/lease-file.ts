@@ -1,5 +1,5 @@
 /** What agent and guard tell each other by files: which attempts may run until when, and that somebody watches. */
-import { fields, isNumber, isText, listOf } from '../../store/shape.ts';
+import { parseOwn } from '../../store/json.ts';
 import type { Files, World } from '../../system/world.ts';
 import type { FleetPaths } from '../fleet-files.ts';
 
@@ -21,17 +21,6 @@ interface LeaseFile {
   readonly leases: readonly AttemptLease[];
 }
 
-const isLeaseFile = fields({
-  bootId: isText,
-  leases: listOf(
-    fields({
-      ...{ attemptId: isText, groupId: isText, sessionId: isText, folder: isText, token: isText },
-      ...{ leaseMs: isNumber, renewedAt: isNumber },
-    }),
-  ),
-});
-const isGuardFile = fields({ bootId: isText, uptime: isNumber });
-
 /** Not synced: after a power cut nothing runs that it could speak of. */
 export function writeLeases({ files, machine }: World, { leases: path }: FleetPaths, leases: readonly AttemptLease[]) {
   files.writeAtomic(path, `${JSON.stringify({ bootId: machine.bootId, leases } satisfies LeaseFile)}\n`);
@@ -39,8 +28,8 @@ export function writeLeases({ files, machine }: World, { leases: path }: FleetPa
 
 /** Those of this boot. */
 export function readLeases({ files, machine }: World, { leases: path }: FleetPaths): readonly AttemptLease[] {
-  const found = readJson(files.readText(path)) as LeaseFile;
-  return isLeaseFile(found) && found.bootId === machine.bootId ? found.leases : [];
+  const found = parseOwn<LeaseFile>(files.readText(path));
+  return found?.bootId === machine.bootId ? found.leases : [];
 }
 
 /** At that uptime nothing of the attempt may live any more. */
@@ -57,17 +46,9 @@ export function noteGuard(world: World, { guard }: FleetPaths): void {
 const guardSilentMs = 5_000;
 
 export function isGuarded(world: World, { guard }: FleetPaths): boolean {
-  const found = readJson(world.files.readText(guard)) as { bootId: string; uptime: number };
-  if (!isGuardFile(found) || found.bootId !== world.machine.bootId) return false;
+  const found = parseOwn<{ readonly bootId: string; readonly uptime: number }>(world.files.readText(guard));
+  if (found?.bootId !== world.machine.bootId) return false;
   return uptimeMs(world.files) - found.uptime <= guardSilentMs;
-}
-
-function readJson(text: string | null): unknown {
-  try {
-    return JSON.parse(text ?? 'null');
-  } catch {
-    return null;
-  }
 }
 
 // Time since the machine was started. It goes on while the machine sleeps, and nobody sets it.

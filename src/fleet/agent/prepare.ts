@@ -10,8 +10,8 @@ import { gitDirOf } from '../../git/git.ts';
 import { longTimeoutMs, runOwn } from '../../git/run-git.ts';
 import { checkWhole, keepingRef, keepingRefs, setRefs, takeBundle } from '../../git/worktrees/bundles.ts';
 import type { Snapshot } from '../../git/worktrees/snapshot.ts';
+import { parseOwn } from '../../store/json.ts';
 import type { SessionPaths } from '../../store/paths.ts';
-import { fields, isFlag, isText, parseJson } from '../../store/shape.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Files, SpawnOptions, World } from '../../system/world.ts';
 import { linkFailure } from '../../system/write-failure.ts';
@@ -238,7 +238,6 @@ interface Note {
   readonly repository: string;
   readonly isSetUp: boolean;
 }
-const isNote = fields({ repository: isText, isSetUp: isFlag });
 const long = { timeoutMs: longTimeoutMs };
 
 /** Of each process by its world; by repository. */
@@ -380,8 +379,7 @@ function readNote({ world }: Git, paths: SessionPaths): Note | null {
   const path = notePath(paths);
   if (world.files.entryKind(path) !== 'file') return null;
   try {
-    const note = parseJson(world.files.readText(path) ?? '');
-    return isNote(note) ? (note as Note) : null;
+    return parseOwn<Note>(world.files.readText(path));
   } catch {
     return null;
   }

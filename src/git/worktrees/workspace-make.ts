@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Remade, Workspace } from '../../core/group.ts';
-import { fields, isText, listOf, oneOf, optional, parseJson } from '../../store/shape.ts';
+import { parseOwn } from '../../store/json.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Files, World } from '../../system/world.ts';
 import type { Git } from '../git.ts';
@@ -506,25 +506,9 @@ export interface WorkspaceIntent {
   readonly remade?: Remade;
 }
 
-const isIntent = fields({
-  state: oneOf(states),
-  repository: isText,
-  path: isText,
-  folder: isText,
-  branch: isText,
-  base: isText,
-  target: optional(isText),
-  parents: listOf(isText),
-  remade: optional(fields({ at: isText, from: oneOf(['branch', 'base'] as const) })),
-});
-
-const bytesMax = 1024 * 1024;
-
 /** Null when there is none, or none that can be understood. */
 export function readIntent(files: Files, path: string): WorkspaceIntent | null {
-  if (files.info(path)?.kind !== 'file') return null;
-  const value = parseJson(new TextDecoder().decode(files.readBytes(path, 0, bytesMax)));
-  return isIntent(value) ? (value as WorkspaceIntent) : null;
+  return parseOwn<WorkspaceIntent>(files.readText(path));
 }
 
 /** Durable when it returns. Fails with `write-failed`. */

@@ -12,8 +12,8 @@ import { conversationId, type SessionRecord } from '../../core/session-state.ts'
 import type { Git } from '../../git/git.ts';
 import { findRepository } from '../../git/git.ts';
 import { askOwn } from '../../git/run-git.ts';
+import { parseOwn } from '../../store/json.ts';
 import type { SessionPaths } from '../../store/paths.ts';
-import { fields, isText, parseJson, valuesOf } from '../../store/shape.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 
 /** What is larger is no resume file. */
@@ -163,13 +163,12 @@ interface Memory {
   isNews: boolean;
 }
 
-const isMemory = fields({ files: valuesOf(isText) });
-
 function readMemory({ world: { files } }: Git, { memory }: HandoverCopies): Memory {
-  const value = parseJson(files.readText(memory) ?? '');
-  if (!isMemory(value)) return { texts: new Map(), isNews: false };
-  const { files: texts } = value as { readonly files: Readonly<Record<string, string>> };
-  const entries = Object.entries(texts).map(([name, text]) => [name, Buffer.from(text, 'base64').toString('latin1')]);
+  const kept = parseOwn<{ readonly files: Readonly<Record<string, string>> }>(files.readText(memory));
+  const entries = Object.entries(kept?.files ?? {}).map(([name, text]) => [
+    name,
+    Buffer.from(text, 'base64').toString('latin1'),
+  ]);
   return { texts: new Map(entries as [string, string][]), isNews: false };
 }
 

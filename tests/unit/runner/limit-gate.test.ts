@@ -38,11 +38,11 @@ function meetAgain(resetsAtMs: number | undefined): number {
 }
 
 test('what is asked in one breath is read once, and what was changed in between is known', async () => {
-  const { info } = world.files;
+  const { readText } = world.files;
   let reads = 0;
-  world.files.info = (path) => {
+  world.files.readText = (path) => {
     if (path.endsWith('key.json')) reads += 1;
-    return info(path);
+    return readText(path);
   };
   for (let ask = 0; ask < 5; ask += 1) expect([gate.read(), gate.isNear()]).toEqual([null, false]);
   expect(reads).toBe(1);
@@ -147,18 +147,16 @@ test.each([9_999, Number.MAX_SAFE_INTEGER, 1e300])('F2: a reset in %d years or m
   expect(waitMs()).toBe(30_000);
 });
 
-test.each([
-  '{"untilMs":1e300,"guesses":1}',
-  '{"untilMs":1e15,"guesses":1}',
-  '{"untilMs":5,"guesses":1,"probe":7}',
-  '[]',
-])('F2: a gate file that holds %s is none', (text) => {
-  mkdirSync(join(root, 'limits'));
-  writeFileSync(join(root, 'limits', 'key.json'), text);
-  expect([gate.read(), gate.isNear(), gate.claimProbe()]).toEqual([null, false, false]);
-  gate.close(nowMs + 5_000, 'five_hour');
-  expect(waitMs()).toBe(5_000);
-});
+test.each(['{"untilMs":1e300,"guesses":1}', '{"untilMs":1e15,"guesses":1}', '[]'])(
+  'F2: a gate file that holds %s is none',
+  (text) => {
+    mkdirSync(join(root, 'limits'));
+    writeFileSync(join(root, 'limits', 'key.json'), text);
+    expect([gate.read(), gate.isNear(), gate.claimProbe()]).toEqual([null, false, false]);
+    gate.close(nowMs + 5_000, 'five_hour');
+    expect(waitMs()).toBe(5_000);
+  },
+);
 
 test('a gate that cannot be used ends nothing and holds nobody up: the run goes by what it meets itself', () => {
   const { readText } = world.files;

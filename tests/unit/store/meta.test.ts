@@ -1,12 +1,12 @@
 /**
- * Promises: the example files of the specification are read as they are, what is written has their shape and
+ * Promises: the example of a group in the specification is read as it is, what is written has its shape and
  * reads back as the same value, and anything else is refused with a sentence.
  */
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { defaultGroupConfig, noTokens } from '../../../src/core/group.ts';
-import { groupMeta, parseGroupMeta, parseSessionMeta, renderMeta, sessionMeta } from '../../../src/store/meta.ts';
+import { groupMeta, parseGroupMeta, renderMeta, sessionMeta } from '../../../src/store/meta.ts';
 import { CoreLog, sessionDefinition, sid, usage } from '../../support/core-events.ts';
 import { unwrap } from '../../support/store-world.ts';
 import { storyBodies } from '../../support/stored-group.ts';
@@ -27,29 +27,10 @@ test("the seed's group example is read whole; in_progress means running", () => 
   });
 });
 
-test("the seed's session example is read whole", () => {
-  const text = fixture('session-meta.json');
-  expect(unwrap(parseSessionMeta(text))).toEqual({
-    ...JSON.parse(text),
-    description: '',
-    dependsOn: [],
-    claudeSessionIds: ['uuid-from-claude-code'],
-    tokens: { ...noTokens, input: 10_000, output: 2_500 },
-    durationMs: 0,
-    turns: 0,
-    attempts: 0,
-    warnings: [],
-  });
-});
-
 test('what is written reads back as the same value', () => {
   const { state } = new CoreLog().add(...storyBodies);
   const group = groupMeta(state);
   expect(unwrap(parseGroupMeta(renderMeta(group)))).toEqual(group);
-  for (const record of state.sessions.values()) {
-    const session = sessionMeta(record);
-    expect(unwrap(parseSessionMeta(renderMeta(session)))).toEqual(session);
-  }
 });
 
 test('S15: the template of a session stands where the seed has it, whichever kind it is of', () => {
@@ -100,10 +81,6 @@ test('completedAt is there only for a completed session; a failed one says why a
   expect(failed?.endedAt).toBeString();
 });
 
-test.each(['', '{', 'null', '[]', '{"id":"x"}', fixture('group-meta.json').replace('in_progress', 'sleeping')])(
-  'refuses %p',
-  (text) => {
-    expect(parseGroupMeta(text)).toMatchObject({ ok: false, failure: { reason: 'corrupt-file' } });
-    expect(parseSessionMeta(text)).toMatchObject({ ok: false, failure: { reason: 'corrupt-file' } });
-  },
-);
+test.each(['', '{', 'null', '[]', '{"id":"x"}'])('refuses %p', (text) => {
+  expect(parseGroupMeta(text)).toMatchObject({ ok: false, failure: { reason: 'corrupt-file' } });
+});

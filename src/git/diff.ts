@@ -91,6 +91,21 @@ export async function worktreeStat(git: Git, folder: string, from: string): Prom
   });
 }
 
+/** Files that claude or this program starts commands from: settings, hooks, MCP servers, templates, workflows. */
+const startsPrograms = [':(top,glob)**/.claude-code-agent/**', ':(top,glob)**/.claude/**', ':(top,glob)**/.mcp.json'];
+
+/** Those of them that differ, by paths from the top. Fails with `worktree-failed`. */
+export async function changedPrograms(
+  git: Git,
+  folder: string,
+  { from, to }: { readonly from: string; readonly to: string | undefined },
+): Promise<Result<readonly string[]>> {
+  const args = ['diff', ...plain, '--no-renames', '--name-only', '-z', from, ...(to === undefined ? [] : [to]), '--'];
+  const run = (index?: IndexCall) => runOwn(git, folder, [...args, ...startsPrograms], { ...long, ...index });
+  const printed = await (to === undefined ? withNewFiles(git, folder, run) : run());
+  return printed.ok ? ok(printed.value.split('\0').filter((name) => name !== '')) : printed;
+}
+
 interface IndexCall {
   readonly variables: Readonly<Record<string, string>>;
 }

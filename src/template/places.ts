@@ -131,7 +131,10 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** The first template of that name. Fails with `not-found`, or with `usage` for what cannot be a name. */
+/**
+ * The first template of that name. Fails with `not-found`, or with `usage` for what cannot be a name, and where a
+ * project has a template of the same name as the user or the program: its content may come from anybody.
+ */
 export function findTemplate(
   world: World,
   places: readonly TemplatePlace[],
@@ -149,11 +152,32 @@ export function findTemplate(
   const all = withPacks(world, places);
   const templates = all.flatMap((place) => templatesIn(world, place, kind));
   // A further name never takes the place of a template that is really called so, wherever that one lies.
-  const found = templates.find((template) => template.name === name) ?? byAlias(world, templates, name);
+  const firstOf = (some: readonly FoundTemplate[]) =>
+    some.find((template) => template.name === name) ?? byAlias(world, some, name);
+  const found = firstOf(templates);
+  const replaced = found?.place.origin === 'project' ? firstOf(templates.filter(isNotOfProject)) : undefined;
+  if (found !== undefined && replaced !== undefined) return refuseReplaced(name, found, replaced);
   if (found !== undefined) return leadsOut(world, found) ? refuseLink(found) : ok(found);
   const known = templates.map((template) => template.name);
   return notFound(kind, name, known, all);
 }
+
+function isNotOfProject({ place }: FoundTemplate): boolean {
+  return place.origin !== 'project';
+}
+
+function refuseReplaced(name: string, { kind, path, place }: FoundTemplate, other: FoundTemplate): Result<never> {
+  const message = `The project has a ${kind} template "${name}" (${path}), and so has ${originTexts[other.place.origin]} (${other.path}).`;
+  const next = `Give the path of the one you mean, or rename the one in ${place.folder}.`;
+  return fail('usage', message, next);
+}
+
+const originTexts: Readonly<Record<TemplatePlace['origin'], string>> = {
+  project: 'the project',
+  environment: 'CLAUDE_CODE_AGENT_TEMPLATES',
+  user: 'the user',
+  shipped: 'the program',
+};
 
 function notFound(
   kind: TemplateKind,

@@ -6,7 +6,7 @@
 
 import { resolve } from 'node:path';
 import { defined } from '../core/defined.ts';
-import { groupSettings } from '../core/definitions.ts';
+import { groupSettings, plainSettings } from '../core/definitions.ts';
 import type { GroupConfig } from '../core/group.ts';
 import { quoted, slugify } from '../core/id.ts';
 import { storedSettings } from '../core/setting-values.ts';
@@ -26,7 +26,7 @@ import { harmless, Problems } from './workflow/problems.ts';
 import { ProjectShelf } from './workflow/project-file.ts';
 import type { GroupSpec, WorkflowFile } from './workflow/schema.ts';
 import { draftSession } from './workflow/session.ts';
-import { Shelf } from './workflow/shelf.ts';
+import { noRepository, Shelf } from './workflow/shelf.ts';
 import { fillYamlText, meaningsIn, oneLine } from './workflow/text.ts';
 import { type SessionContext, taken } from './workflow/view.ts';
 
@@ -103,10 +103,11 @@ function draftOf(
   const about = headerOf(form, input.name, values, problems);
   const group = form.group ?? {};
   const shelf = new Shelf(input);
+  const groupFolder = settingsIn(plainSettings, group).untrusted === true ? noRepository : null;
   const groupConfigTemplate =
     group.configTemplate === undefined
       ? undefined
-      : taken(shelf.config(group.configTemplate, null), ['group', 'configTemplate'], problems);
+      : taken(shelf.config(group.configTemplate, groupFolder), ['group', 'configTemplate'], problems);
   const meanings = meaningsIn({ variables: [values] }, problems.hint.bind(problems));
   const matrix = newMatrixContext({ world, baseFolder, home, looksUp, problems });
   const families = expandSessions(form.sessions, meanings, matrix);
@@ -119,7 +120,7 @@ function draftOf(
   });
   // No session has looked for it, but sessions that are added later will.
   if (group.template !== undefined && Object.values(form.sessions).every(({ template }) => template !== undefined)) {
-    taken(shelf.prompt(group.template, null), ['group', 'template'], problems);
+    taken(shelf.prompt(group.template, groupFolder), ['group', 'template'], problems);
   }
   if (sessions === undefined) return undefined;
   return {

@@ -107,10 +107,13 @@ export async function draftOf(
   const projectPath =
     given.project === undefined && kept !== undefined ? ok(kept.projectPath) : projectOf(place, given.project ?? '');
   if (!projectPath.ok) return projectPath;
-  const asked = pickSettings(workSettings, given) as GivenWork;
-  const isWorkKept = kept !== undefined && given.project === undefined && Object.keys(asked).length === 0;
-  const work = isWorkKept ? ok({ settings: {}, notes: [] }) : workOf(place, projectPath.value, asked, kept);
-  if (!work.ok) return work;
+  const untrusted = (given.untrusted === undefined ? kept?.untrusted : given.untrusted) === true;
+  const work = pickSettings(workSettings, given) as GivenWork;
+  const isSame = kept !== undefined && given.project === undefined && untrusted === (kept.untrusted === true);
+  const isWorkKept = isSame && Object.keys(work).length === 0;
+  const asked = { projectPath: projectPath.value, untrusted, work };
+  const resolved = isWorkKept ? ok({ settings: {}, notes: [] }) : workOf(place, asked, kept);
+  if (!resolved.ok) return resolved;
   const { claudeMdTemplate } = given.config ?? {};
   const wanted = { ...kept?.config, ...given.config };
   const groupConfig = wanted.inheritFromGroup === false ? ok(undefined) : groupConfigOf(place, group);
@@ -121,6 +124,7 @@ export async function draftOf(
     group: group.state.group,
     groupConfig: groupConfig.value,
     projectPath: projectPath.value,
+    untrusted,
     ...(kept === undefined ? {} : { kept: { definition: kept, configTemplate: ownConfig.value } }),
   };
   const task = await readTask(place, surroundings, {
@@ -145,11 +149,11 @@ export async function draftOf(
   };
   const definition = {
     ...storedSettings(plainSettings, changed<Partial<SessionDefinition> & typeof unset>(unset, plain)),
-    ...work.value.settings,
+    ...resolved.value.settings,
     createdAt: kept?.createdAt ?? new Date(place.world.clock.now()).toISOString(),
   };
   const { later, configTemplate } = task.value;
-  const { notes } = work.value;
+  const { notes } = resolved.value;
   return ok({ definition, later, notes, ...defined({ configTemplate }) });
 }
 
@@ -335,18 +339,24 @@ interface SessionWork {
   readonly notes: readonly string[];
 }
 
+interface AskedWork {
+  readonly projectPath: string;
+  /** The project's own file is not read. */
+  readonly untrusted: boolean;
+  readonly work: GivenWork;
+}
+
 /**
  * What is asked for and the project's own file come to; of a session that is edited (`kept`) what is not asked for
  * stays. Reads only. Fails with `usage`.
  */
 function workOf(
   { world }: Place,
-  projectPath: string,
-  asked: GivenWork,
+  { projectPath, untrusted, work: asked }: AskedWork,
   kept?: SessionDefinition,
 ): Result<SessionWork> {
-  const isSame = kept?.projectPath === projectPath;
-  const file = isSame ? ok(null) : projectFileFor(world, projectPath);
+  const isSame = kept?.projectPath === projectPath && untrusted === (kept.untrusted === true);
+  const file = isSame || untrusted ? ok(null) : projectFileFor(world, projectPath);
   if (!file.ok) return problemsFailure('The project file', file.problems);
   const repository = findRepository(world.files, projectPath)?.repository ?? null;
   const ofProject = file.value;
@@ -366,7 +376,7 @@ function workOf(
 
 /** What it has; in another project without what the file of its old one had brought. */
 function keptWork(world: World, kept: SessionDefinition, isSame: boolean): GivenWork {
-  const file = isSame ? ok(null) : projectFileFor(world, kept.projectPath);
+  const file = isSame || kept.untrusted === true ? ok(null) : projectFileFor(world, kept.projectPath);
   const brought = new Map<string, unknown>(file.ok ? Object.entries(file.value?.work ?? {}) : []);
   return Object.fromEntries(
     Object.entries(pickSettings(workSettings, kept)).filter(([key, value]) => value !== brought.get(key)),

@@ -58,6 +58,8 @@ export interface TaskSurroundings {
   /** The group's own config template, whose variables the session has to fill as well. */
   readonly groupConfig: ConfigTemplate | undefined;
   readonly projectPath: string;
+  /** No template is looked for in repositories. */
+  readonly untrusted: boolean;
   /** The session that is edited: what is not given stays. */
   readonly kept?: KeptSession;
 }
@@ -74,10 +76,10 @@ export async function readTask(
   surroundings: TaskSurroundings,
   given: TaskOptions,
 ): Promise<Result<SessionTask>> {
-  const { group, groupConfig, projectPath, kept } = surroundings;
+  const { group, groupConfig, projectPath, untrusted, kept } = surroundings;
   const pairs = parseGiven(given.var ?? []);
   if (!pairs.ok) return pairs;
-  const places = placesFor(place, [projectPath]);
+  const places = placesFor(place, untrusted ? [] : [projectPath]);
   const chosen = chooseTemplates(place, places, given);
   if (!chosen.ok) return chosen;
   const config = chosen.value.config ?? kept?.configTemplate;

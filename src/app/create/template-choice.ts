@@ -71,6 +71,7 @@ function eitherKind(place: Place, places: readonly TemplatePlace[], name: string
     return fail('ambiguous', message, 'Give the path of the one you mean; a config can be named by --config-template.');
   }
   if (config.ok) return configAt(place, config.value.path);
+  if (config.failure.reason === 'usage') return config;
   return prompt.ok ? promptAt(place, prompt.value.path, name) : prompt;
 }
 

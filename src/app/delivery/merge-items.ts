@@ -11,7 +11,7 @@ import { findRepository } from '../../git/git.ts';
 import { isAncestor, nameFiles } from '../../git/run-git.ts';
 import { uncommittedIn } from '../../git/stage.ts';
 import { tipOf } from '../../git/target.ts';
-import { repositoryDir } from '../../git/worktrees/scratch.ts';
+import { listed, repositoryDir } from '../../git/worktrees/scratch.ts';
 import { sessionTitle } from '../../view/wording.ts';
 
 /** The work of one session. */
@@ -25,6 +25,8 @@ export interface MergeItem {
   readonly target?: string;
   /** Paths of what its worktree holds besides, where the session was told to leave its work uncommitted. */
   readonly uncommitted: readonly string[];
+  /** Paths of changed files from which claude or this program starts commands; filled in by the plan. */
+  readonly programs?: readonly string[];
 }
 
 export interface LeftOut {
@@ -37,6 +39,12 @@ export interface LeftOut {
    * for its user to commit it.
    */
   readonly work: 'none' | 'elsewhere' | 'uncommitted';
+}
+
+/** One sentence on files from which a later run starts programs; null when the work changes none. */
+export function programsSentence(files: readonly string[]): string | null {
+  if (files.length === 0) return null;
+  return `Review before you run anything there: it changes ${listed(files)}, from which programs are started.`;
 }
 
 export function titleOfItem({ record }: Pick<MergeItem, 'record'>): string {

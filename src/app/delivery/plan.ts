@@ -9,6 +9,7 @@ import { planOf } from '../../core/plan/plan.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
+import { changedPrograms } from '../../git/diff.ts';
 import type { Git } from '../../git/git.ts';
 import { readTarget, type Target, tipOf } from '../../git/target.ts';
 import { listed, repositoryDir } from '../../git/worktrees/scratch.ts';
@@ -24,6 +25,7 @@ import {
   type MergeItem,
   mergeItemOf,
   mergeItemSince,
+  programsSentence,
   titleOfItem,
 } from './merge-items.ts';
 
@@ -93,8 +95,10 @@ export async function planMerge(git: Git, state: GroupState, options: MergeSelec
     else if (found.value === 'elsewhere') elsewhere.push(record);
     else if ('why' in found.value) leftOut.push(found.value);
     else {
-      const { repository } = found.value.workspace;
-      items.set(repository, [...(items.get(repository) ?? []), found.value]);
+      const { repository, base } = found.value.workspace;
+      const programs = await changedPrograms(git, placeName(repository), { from: base, to: found.value.source });
+      if (!programs.ok) return programs;
+      items.set(repository, [...(items.get(repository) ?? []), { ...found.value, programs: programs.value }]);
     }
   }
   if (elsewhere.length > 0 && options.into !== undefined) return mergedElsewhere(git, elsewhere, options.into);
@@ -195,12 +199,18 @@ export function isIncomplete({ leftOut, merged, repositories }: MergePlan, isAny
   return !isAnyDone && merged.length === 0 && leftOut.some(({ work }) => work === 'elsewhere');
 }
 
-/** What of the sessions' work is not handed over, for people. */
+/** What of the sessions' work is not handed over, and what of it needs a look, for people. */
 export function leftOutLines({ leftOut, repositories }: MergePlan): string[] {
   const rests = repositories.flatMap(({ items }) => items.filter(({ uncommitted }) => uncommitted.length > 0));
   return [
     ...leftOut.map(({ title, why }) => `Left out: ${title} ${why}.`),
     ...rests.map((item) => `Only its commits: ${titleOfItem(item)} ${holding(item.uncommitted)}.`),
+    ...repositories.flatMap(({ items }) =>
+      items.flatMap((item) => {
+        const sentence = programsSentence(item.programs ?? []);
+        return sentence === null ? [] : [`${titleOfItem(item)}: ${sentence}`];
+      }),
+    ),
   ];
 }
 

@@ -19,7 +19,7 @@ import { plural } from '../../view/format.ts';
 import { safeLine, safeText } from '../../view/terminal-text.ts';
 import type { Place } from '../place.ts';
 import { beginMerge, endMerge } from './finish.ts';
-import { type MergeItem, titleOfItem } from './merge-items.ts';
+import { type MergeItem, programsSentence, titleOfItem } from './merge-items.ts';
 import { type Integrated, type MergeSandbox, scratchPlace, type Task } from './merge-sandbox.ts';
 import { checkCheckouts, type MergePlan, type MergeSelection, placeName, type RepositoryPlan, say } from './plan.ts';
 
@@ -464,6 +464,7 @@ function relatedLine({ repository, url }: Related): string {
 function pieceText(item: MergeItem, answerLimit: number): string[] {
   const { record, work } = item;
   const { description } = record.definition;
+  const programs = programsSentence(item.programs ?? []);
   const what = description === '' ? '' : `: ${safeLine(description, 120)}`;
   const answer = record.state.status === 'completed' ? plain(record.state.result).trim() : '';
   const shown = answer.length > answerLimit ? `${answer.slice(0, answerLimit).trimEnd()} …` : answer;
@@ -472,6 +473,7 @@ function pieceText(item: MergeItem, answerLimit: number): string[] {
     `### ${titleOfItem(item)}${what}`,
     '',
     `${plural(work.files, 'file')} changed, +${work.insertions} -${work.deletions}`,
+    ...(programs === null ? [] : ['', plain(programs)]),
     ...(shown === '' ? [] : ['', ...quoted]),
   ];
 }

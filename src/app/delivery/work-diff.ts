@@ -7,7 +7,7 @@ import type { SessionId, Workspace } from '../../core/group.ts';
 import { runCommand } from '../../core/plan/advice.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { SessionStatus } from '../../core/status.ts';
-import { type DiffStat, diffStat, diffText, worktreeStat } from '../../git/diff.ts';
+import { changedPrograms, type DiffStat, diffStat, diffText, worktreeStat } from '../../git/diff.ts';
 import { findRepository } from '../../git/git.ts';
 import { commitOf } from '../../git/run-git.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
@@ -29,6 +29,8 @@ export interface WorkDiff {
   /** Full id of the last commit; absent = the files of the worktree, whether committed or not. */
   readonly commit?: string;
   readonly stat: DiffStat;
+  /** Paths of changed files from which claude or this program starts commands; absent = none. */
+  readonly programs?: readonly string[];
   /** A sentence: the worktree is gone, so what was in no commit is not in the difference. */
   readonly gone?: string;
   /** As git printed it. */
@@ -71,6 +73,8 @@ export async function diffOf(
   const { repository, branch, base } = workspace;
   const stat = to === undefined ? await worktreeStat(place, folder, base) : await diffStat(place, folder, base, to);
   if (!stat.ok) return stat;
+  const programs = await changedPrograms(place, folder, { from: base, to });
+  if (!programs.ok) return programs;
   const options = {
     from: base,
     ...defined({ to, stat: form.stat }),
@@ -86,6 +90,7 @@ export async function diffOf(
     ...{ repository, branch, base },
     ...defined({ commit: to }),
     stat: stat.value,
+    ...(programs.value.length === 0 ? {} : { programs: programs.value }),
     ...defined({ gone, text: text.value }),
   });
 }

@@ -8,7 +8,7 @@ import type { DraftReference } from './draft.ts';
 import type { Instance } from './expand.ts';
 import { parseReference, select, type Target, type Wanted } from './session-references.ts';
 import { fillTemplate, fillYamlText, meaningsIn, type OpenPlace, type Scope } from './text.ts';
-import { type SessionContext, type SessionView, taken, valuesFor } from './view.ts';
+import { type SessionContext, type SessionView, taken, templateFolder, valuesFor } from './view.ts';
 import { noBranchFault } from './work-settings.ts';
 
 /** The variable of a template into which a session's own prompt goes. */
@@ -28,7 +28,7 @@ export interface Task {
 
 /** Its own prompt fills the template's `{{prompt}}`, or stands instead of a template that has none. */
 export function taskOf(view: SessionView, context: SessionContext): Task {
-  const { spec, path, vars, scope, projectPath, instance } = view;
+  const { spec, path, vars, scope, instance } = view;
   const { problems, shelf, group } = context;
   const hint = problems.hint.bind(problems);
   const withVars: Scope = { ...scope, variables: [vars, ...scope.variables], takesResults: true };
@@ -47,7 +47,7 @@ export function taskOf(view: SessionView, context: SessionContext): Task {
     return nothing;
   }
   const templatePath = spec.template === undefined ? ['group', 'template'] : [...path, 'template'];
-  const template = taken(shelf.prompt(name, projectPath), templatePath, problems);
+  const template = taken(shelf.prompt(name, templateFolder(view, context)), templatePath, problems);
   if (template === undefined) return nothing;
   const specs = template.variables;
   const takesPrompt = specs.some((one) => one.name === promptVariable);

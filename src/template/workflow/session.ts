@@ -20,7 +20,7 @@ import { realFolder, resolvePath } from './matrix.ts';
 import { draftReferences, taskOf } from './prompt.ts';
 import type { SessionSpec } from './schema.ts';
 import { fillTemplate, fillYamlText, meaningsIn, oneLine, type Scope } from './text.ts';
-import { type SessionContext, type SessionView, taken, valuesFor } from './view.ts';
+import { type SessionContext, type SessionView, taken, templateFolder, valuesFor } from './view.ts';
 import { workOf } from './work.ts';
 
 /** The draft; what is wrong goes to `problems`, and then the draft is of no use. */
@@ -113,12 +113,11 @@ function projectOf(instance: Instance, scope: Scope, context: SessionContext): s
   return baseFolder;
 }
 
-function ownConfigTemplate(
-  { spec, path, projectPath }: SessionView,
-  context: SessionContext,
-): ConfigTemplate | undefined {
-  if (spec.configTemplate === undefined) return undefined;
-  return taken(context.shelf.config(spec.configTemplate, projectPath), [...path, 'configTemplate'], context.problems);
+function ownConfigTemplate(view: SessionView, context: SessionContext): ConfigTemplate | undefined {
+  const { configTemplate } = view.spec;
+  if (configTemplate === undefined) return undefined;
+  const found = context.shelf.config(configTemplate, templateFolder(view, context));
+  return taken(found, [...view.path, 'configTemplate'], context.problems);
 }
 
 interface ClaudeMd {
@@ -131,7 +130,7 @@ function claudeMdOf(view: SessionView, context: SessionContext): ClaudeMd {
   if (given === undefined) return { specs: [] };
   const { problems, shelf } = context;
   const path = [...view.path, 'config', 'claudeMdTemplate'];
-  const template = taken(shelf.claudeMd(given, view.projectPath), path, problems);
+  const template = taken(shelf.claudeMd(given, templateFolder(view, context)), path, problems);
   if (template === undefined) return { specs: [] };
   const values = valuesFor(template.variables, `template ${template.name}`, path, view, context);
   const scope: Scope = { ...view.scope, variables: [values, ...view.scope.variables] };

@@ -22,6 +22,9 @@ export type Taken<T> =
   | { readonly ok: false; readonly trouble: string }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
+/** In the place of a project: no template is looked for in repositories, not even beside the workflow. */
+export const noRepository = '';
+
 export class Shelf {
   readonly #input: ShelfInput;
   readonly #places = new Map<string, readonly TemplatePlace[]>();
@@ -92,7 +95,8 @@ export class Shelf {
     const key = JSON.stringify([kind, name, from]);
     const known = this.#found.get(key);
     if (known !== undefined) return known;
-    const folders = this.#places.get(from) ?? places([...new Set([from, baseFolder])]);
+    const near = from === noRepository ? [] : [...new Set([from, baseFolder])];
+    const folders = this.#places.get(from) ?? places(near);
     this.#places.set(from, folders);
     const found = findTemplate(world, folders, kind, name);
     this.#found.set(key, found);

@@ -1,15 +1,16 @@
 /** What is known while one session of a workflow is filled in, and the values that its templates get. */
-import type { IsolationMode } from '../../core/definitions.ts';
+import { type IsolationMode, plainSettings } from '../../core/definitions.ts';
 import type { YamlPath } from '../../store/yaml-text.ts';
 import type { World } from '../../system/world.ts';
 import type { ConfigTemplate } from '../config-template.ts';
+import { settingsIn } from '../setting-schema.ts';
 import { resolveVariables, type VariableSpec } from '../variables.ts';
 import type { Families, Instance } from './expand.ts';
 import type { Wiring } from './graph.ts';
 import type { Problems } from './problems.ts';
 import type { ProjectShelf } from './project-file.ts';
 import type { GroupSpec, SessionSpec } from './schema.ts';
-import type { Shelf, Taken } from './shelf.ts';
+import { noRepository, type Shelf, type Taken } from './shelf.ts';
 import type { Scope } from './text.ts';
 
 /** What all sessions of a workflow share. */
@@ -46,6 +47,17 @@ export interface SessionView {
   readonly scope: Scope;
   /** Values of the session's own `vars`. */
   readonly vars: Readonly<Record<string, string>>;
+}
+
+/** Whether what the project's repository says has an effect. */
+export function isUntrusted({ spec }: Pick<SessionView, 'spec'>, { group }: Pick<SessionContext, 'group'>): boolean {
+  const { untrusted = false } = { ...settingsIn(plainSettings, group), ...settingsIn(plainSettings, spec) };
+  return untrusted;
+}
+
+/** The folder in which, and above which, templates of the session are looked for first. */
+export function templateFolder(view: SessionView, context: SessionContext): string {
+  return isUntrusted(view, context) ? noRepository : view.projectPath;
 }
 
 /** The template, or undefined with its problems told. */

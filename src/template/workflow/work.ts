@@ -6,7 +6,7 @@ import { settingsIn } from '../setting-schema.ts';
 import { checkedCommand, shellCommand, wholeVariable } from './command-text.ts';
 import type { ProjectFile } from './project-file.ts';
 import { meaningsIn, type Scope } from './text.ts';
-import type { SessionContext, SessionView } from './view.ts';
+import { isUntrusted, type SessionContext, type SessionView } from './view.ts';
 import { type GivenWork, type ResolvedWork, resolveWork, workFaults } from './work-settings.ts';
 
 /** The settings; what is wrong goes to the problems. */
@@ -14,7 +14,7 @@ export function workOf(view: SessionView, context: SessionContext): ResolvedWork
   const { spec, path, projectPath } = view;
   const { group, problems, projects } = context;
   const repository = projects.repositoryOf(projectPath);
-  const file = projects.fileFor(projectPath);
+  const file = isUntrusted(view, context) ? ({ ok: true, value: null } as const) : projects.fileFor(projectPath);
   if (!file.ok) problems.add(...file.problems);
   const ofProject = file.ok && file.value !== null ? file.value : undefined;
   const own = givenWork(spec, path, view, context);

@@ -18,7 +18,7 @@ import { telemetryOf, toolsNotOffered } from '../../claude/launch/settings.ts';
 import type { Environment } from '../../claude/launch/variables.ts';
 import type { JsonObject } from '../../claude/lenient.ts';
 import { contextLostCode, cutOffCode } from '../../claude/outcome.ts';
-import { readRules, rulesForOwnCommand } from '../../claude/permission-rules.ts';
+import { denyEdits, readRules, rulesForOwnCommand } from '../../claude/permission-rules.ts';
 import { defined } from '../../core/defined.ts';
 import type { ContextName } from '../../core/definitions.ts';
 import { ok, type Result } from '../../core/failure.ts';
@@ -26,7 +26,7 @@ import type { SessionDefinition } from '../../core/group.ts';
 import { sessionLabel } from '../../core/id.ts';
 import { conversationId, type SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
-import type { Git } from '../../git/git.ts';
+import { findRepository, type Git } from '../../git/git.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { SpawnOptions, World } from '../../system/world.ts';
@@ -264,7 +264,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
       shared: [...claudeMd.map(({ text }) => text), ...contextInstructions(systems, claudeSessionId)],
       rules: contextRules(systems),
     },
-    settings: { base, hooks, ...ownRules(own, subject) },
+    settings: { base, hooks, ...ownRules(world, own, subject) },
     files,
     mcp,
   });
@@ -316,10 +316,20 @@ function checkOwnSettings(world: World, base: JsonObject, { env, folder }: Subje
   return checkProjectSettings(world, folder, { ...env, ...telemetry });
 }
 
-function ownRules(own: InstructionsInput, subject: Subject): { readonly allow: string[]; readonly deny: string[] } {
+function ownRules(world: World, own: InstructionsInput, subject: Subject): { allow: string[]; deny: string[] } {
   const { definition, isolated } = subject.record;
   const allow = [...ownPermissions(subject.systems), ...readsOf(own, subject), ...ownCommandsOf(definition)];
-  return { allow, deny: [...toolsNotOffered(isolated === true)] };
+  return { allow, deny: [...toolsNotOffered(isolated === true), ...guardedFolders(world, subject)] };
+}
+
+/**
+ * Commands and hooks below `.claude-code-agent` are run by a later group, as those below `.claude` are by claude. A rule
+ * of the session's own for that folder lifts it.
+ */
+function guardedFolders(world: World, { folder, record: { definition } }: Subject): string[] {
+  if (definition.allowedTools?.some((rule) => rule.includes('.claude-code-agent'))) return [];
+  const tops = [folder, definition.projectPath].map((path) => findRepository(world.files, path)?.top ?? path);
+  return [...new Set(tops)].map((top) => denyEdits(top, '.claude-code-agent'));
 }
 
 /** The commands that will judge the work, or that set the folder up, are the ones the model wants to run as well. */

@@ -67,6 +67,7 @@ export function generatedConfig(
     layers.push({ layer: sharedConfigLayer, files: shared.value });
   }
   for (const reference of templatesOf(group, definition, inherits)) {
+    if (definition.untrusted === true && isOfRepository(reference)) return untrustedTemplate(reference);
     const layer = templateLayer(store, reference, group, definition);
     if (!layer.ok) return layer;
     layers.push(layer.value);
@@ -100,6 +101,20 @@ function templatesOf(group: GroupDefinition, definition: SessionDefinition, inhe
   const own = definition.configTemplate;
   const shared = inherits ? group.configTemplate : undefined;
   return [...(shared === undefined || shared.digest === own?.digest ? [] : [shared]), ...(own ? [own] : [])];
+}
+
+/** Its hooks, MCP servers and allow rules come from a repository. */
+function isOfRepository({ origin }: ConfigTemplateRef): boolean {
+  return origin.includes('/.claude-code-agent/templates/');
+}
+
+function untrustedTemplate({ name, origin }: ConfigTemplateRef): Result<never> {
+  const next = 'Leave out --untrusted, or copy what you need of it into a template of your own.';
+  return fail(
+    'config-invalid',
+    `The config template ${name} (${origin}) comes from a repository that is untrusted.`,
+    next,
+  );
 }
 
 function templateLayer(

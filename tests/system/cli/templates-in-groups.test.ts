@@ -111,14 +111,16 @@ describe('the task', () => {
 });
 
 describe('who wins', () => {
-  test('the project’s own before the user’s, those of the environment between them', async () => {
+  test('those of the environment before the user’s; one of the project takes the place of neither', async () => {
     const home = join(user.home, '.config', 'claude-code-agent', 'templates');
     const shared = join(user.folder, 'shared templates');
     write('prompts/review.md', 'of the user', home);
     write('prompts/review.md', 'of the team', shared);
     user.env.CLAUDE_CODE_AGENT_TEMPLATES = shared;
     const own = join(project, '.claude-code-agent');
-    expect((await added('--template', 'review', '--var', 'file=x')).prompt).toStartWith('Review x');
+    expect((await add('--template', 'review', '--var', 'file=x')).stderr).toContain(
+      'so has CLAUDE_CODE_AGENT_TEMPLATES',
+    );
     rmSync(own, { recursive: true });
     expect((await added('--template', 'review')).prompt).toBe('of the team');
     rmSync(shared, { recursive: true });

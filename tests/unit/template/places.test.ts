@@ -27,7 +27,8 @@ const places = (env: Record<string, string> = {}): readonly TemplatePlace[] =>
     projects: [temp.at('near'), temp.at('far')],
   });
 const user = 'config/claude-code-agent/templates';
-const near = 'near/.claude-code-agent/templates';
+const own = '.claude-code-agent';
+const near = `near/${own}/templates`;
 
 const pathOf = (kind: TemplateKind, name: string, env = {}) => {
   const found = findTemplate(world, places(env), kind, name);
@@ -63,7 +64,9 @@ test('the nearest one wins, place by place', () => {
   for (const file of files) {
     const path = temp.write(file, 'x');
     // A pack that comes first by name hides one that comes later.
-    if (!file.includes('packs/b')) expect(pathOf('prompt', 'x', env)).toBe(path);
+    if (!file.includes('packs/b') && !file.includes(own)) expect(pathOf('prompt', 'x', env)).toBe(path);
+    // One of a project takes the place of no other one.
+    if (file.includes(own)) expect(pathOf('prompt', 'x', env)).toStartWith('usage: The project has a prompt template');
     seen.unshift(path);
   }
   const [listed, ...others] = listTemplates(world, places(env));
@@ -118,12 +121,12 @@ test('a config is also found by its aliases, but a nearer name comes first', () 
   expect(pathOf('config', 'typescript-strict')).toBe(temp.at(user, 'configs/typescript-strict'));
 });
 
-test('S13: who replaces a config replaces it under its further names too, the nearest first', () => {
+test('a template of the user that replaces a config replaces it under its further names too; one of a project does not', () => {
   temp.write('program/templates/configs/strict-typescript/config.yaml', 'aliases: [typescript-strict]');
   temp.write(`${user}/configs/strict-typescript/CLAUDE.md`, 'x');
   expect(pathOf('config', 'typescript-strict')).toBe(temp.at(user, 'configs/strict-typescript'));
   temp.write(`${near}/configs/strict-typescript/CLAUDE.md`, 'x');
-  expect(pathOf('config', 'typescript-strict')).toBe(temp.at(near, 'configs/strict-typescript'));
+  expect(pathOf('config', 'typescript-strict')).toStartWith('usage: The project has a config template');
 });
 
 test.each(['', '.', '..', '../x', 'a/b', '/etc/passwd', '.x', 'a\\b', 'a\0', 'x'.repeat(65), 'x\n'])(

@@ -295,11 +295,12 @@ describe('where templates are found', () => {
     ]);
   });
 
-  test("the project's own come before those beside the workflow, and these before the user's", () => {
+  test("the project's own come before those beside the workflow, and neither replaces one of the user", () => {
     folder.write('services/api/.claude-code-agent/templates/prompts/where.md', 'project');
     folder.write('flow/.claude-code-agent/templates/prompts/where.md', 'workflow');
-    folder.write('templates/prompts/where.md', 'user');
     const text = '  a: { template: where, matrix: { projects: [../services/api, ../services/web] } }';
     expect(folder.sessions(text).map(({ definition }) => definition.prompt)).toEqual(['project', 'workflow']);
+    folder.write('templates/prompts/where.md', 'user');
+    expect(folder.allFaults(text)[0]).toContain('The project has a prompt template "where"');
   });
 });

@@ -11,7 +11,7 @@ import { safeLine } from '../../../view/terminal-text.ts';
 import { statusTone, titleOf } from '../../../view/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { printJson, printText, statWords } from '../../work-diff-text.ts';
+import { printJson, printText, statWords, warnOfPrograms } from '../../work-diff-text.ts';
 
 const example = `
 Example:
@@ -113,6 +113,7 @@ function show(context: Context, group: LoadedGroup, diffs: readonly WorkDiff[], 
       const title = safeLine(titleOf(group.state, sessionId), columnsMax);
       stdout.line(`${title}  ${style(statusTone(status), status)}  ${spelledLine(branch)}  ${statWords(diff)}`);
       if (diff.gone !== undefined) stderr.line(spelledLine(diff.gone));
+      warnOfPrograms(context, diff);
       if (diff.text) printText(context, diff.text);
       stdout.line();
     }

@@ -7,7 +7,7 @@ import { spelledLine } from '../../../view/diff-text.ts';
 import { titleOf } from '../../../view/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { printJson, printText } from '../../work-diff-text.ts';
+import { printJson, printText, warnOfPrograms } from '../../work-diff-text.ts';
 
 const example = `
 Compares what the session has done with the commit from which it began: its branch once it is completed, before that
@@ -49,7 +49,9 @@ async function print(context: Context, reference: string, { stat, json }: Option
   return ok(exitCode.done);
 }
 
-function show(context: Context, { gone, text = '' }: WorkDiff, title: string): void {
+function show(context: Context, diff: WorkDiff, title: string): void {
+  const { gone, text = '' } = diff;
+  warnOfPrograms(context, diff);
   if (gone !== undefined) context.stderr.line(spelledLine(gone));
   if (text !== '') printText(context, text);
   else if (gone === undefined) context.stderr.line(`Session ${title} has changed no file.`);

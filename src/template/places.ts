@@ -167,7 +167,8 @@ function isNotOfProject({ place }: FoundTemplate): boolean {
 }
 
 function refuseReplaced(name: string, { kind, path, place }: FoundTemplate, other: FoundTemplate): Result<never> {
-  const message = `The project has a ${kind} template "${name}" (${path}), and so has ${originTexts[other.place.origin]} (${other.path}).`;
+  const second = `${originTexts[other.place.origin]} (${other.path})`;
+  const message = `The project has a ${kind} template "${name}" (${path}), and so has ${second}.`;
   const next = `Give the path of the one you mean, or rename the one in ${place.folder}.`;
   return fail('usage', message, next);
 }

@@ -323,8 +323,8 @@ function ownRules(world: World, own: InstructionsInput, subject: Subject): { all
 }
 
 /**
- * Commands and hooks below `.claude-code-agent` are run by a later group, as those below `.claude` are by claude. A rule
- * of the session's own for that folder lifts it.
+ * A later group runs commands and hooks that stand below `.claude-code-agent`. An allow rule of the session for that
+ * folder lifts the denial.
  */
 function guardedFolders(world: World, { folder, record: { definition } }: Subject): string[] {
   if (definition.allowedTools?.some((rule) => rule.includes('.claude-code-agent'))) return [];

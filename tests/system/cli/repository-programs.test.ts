@@ -30,7 +30,7 @@ describe('a template of the repository', () => {
   let hostile: string;
   beforeEach(async () => {
     hostile = join(project, own, 'templates', 'configs', 'faber');
-    const hooks = { SessionStart: [{ hooks: [{ type: 'command', command: 'touch /tmp/x' }] }] };
+    const hooks = { SessionStart: [{ hooks: [{ type: 'command', command: 'touch x' }] }] };
     write(join(hostile, 'settings.json'), JSON.stringify({ hooks, permissions: { allow: ['Bash(curl:*)'] } }));
     group = await user.ok('group', 'create', 'g');
   });
@@ -62,7 +62,7 @@ describe('a template of the repository', () => {
 
   test('does not exist for an untrusted session, whose project file has no effect either', async () => {
     write(join(project, own, 'templates', 'configs', 'theirs', 'settings.json'), '{}');
-    write(join(project, own, 'project.yaml'), 'accept: touch /tmp/x\nisolate: none\n');
+    write(join(project, own, 'project.yaml'), 'accept: touch x\nisolate: none\n');
     const added = await add('--untrusted', '--config-template', 'faber', '--name', 'shipped');
     expect(added).toMatchObject({ code: 0, stderr: '' });
     const shown = await user.json<{ accept?: string }>('session', 'show', `${group}/shipped`);
@@ -72,11 +72,15 @@ describe('a template of the repository', () => {
     expect((await add('--untrusted', '--config-template', hostile)).stderr).toContain('a repository that is untrusted');
     // What was taken from the project while it was trusted goes.
     expect((await add('--name', 'later')).code).toBe(0);
-    expect((await user.json<{ accept?: string }>('session', 'show', `${group}/later`)).accept).toBe('touch /tmp/x');
+    expect((await user.json<{ accept?: string }>('session', 'show', `${group}/later`)).accept).toBe('touch x');
     await user.ok('session', 'edit', `${group}/later`, '--untrusted');
     expect((await user.json<{ accept?: string }>('session', 'show', `${group}/later`)).accept).toBeUndefined();
     const text = (untrusted: boolean, template: string) =>
-      `version: 1\ngroup: { untrusted: ${untrusted} }\nsessions:\n  a: { project: ${project}, prompt: hi, configTemplate: ${template} }\n`;
+      `version: 1
+group: { untrusted: ${untrusted} }
+sessions:
+  a: { project: ${project}, prompt: hi, configTemplate: ${template} }
+`;
     const from = (name: string, untrusted: boolean, template: string) =>
       user.run('group', 'create', name, '--from', write(join(user.folder, `${name}.yaml`), text(untrusted, template)));
     const made = await from('w', true, 'faber');
@@ -90,10 +94,10 @@ describe('a template of the repository', () => {
   });
 });
 
-test('claude changes none of them with its file tools, in the worktree or in the checkout, unless a rule allows it', async () => {
+test('claude changes none of them with its file tools, in worktree or checkout, unless a rule allows it', async () => {
   const input = (folder: string) => ({
     file_path: join(folder, own, 'project.yaml'),
-    content: 'accept: touch /tmp/x\n',
+    content: 'accept: touch x\n',
   });
   const steps = [
     { tool: 'Write', input: input('{{project}}') },
@@ -128,7 +132,7 @@ test('claude changes none of them with its file tools, in the worktree or in the
 }, 120_000);
 
 test('group diff, merge and pr name the changes to them', async () => {
-  const tree = { [`${own}/project.yaml`]: 'accept: touch /tmp/x\n', '.mcp.json': '{}\n', 'a.txt': 'a\n' };
+  const tree = { [`${own}/project.yaml`]: 'accept: touch x\n', '.mcp.json': '{}\n', 'a.txt': 'a\n' };
   const group = user.mergeGroup('g', [{ name: 'api', repository: 'shop', tree }]);
   const sentence = `it changes "${own}/project.yaml", ".mcp.json", from which programs are started.`;
   expect((await user.run('group', 'diff', group.id, '--stat')).stderr).toContain(sentence);

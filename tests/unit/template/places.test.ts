@@ -121,7 +121,7 @@ test('a config is also found by its aliases, but a nearer name comes first', () 
   expect(pathOf('config', 'typescript-strict')).toBe(temp.at(user, 'configs/typescript-strict'));
 });
 
-test('a template of the user that replaces a config replaces it under its further names too; one of a project does not', () => {
+test('a template of the user that replaces a config does so under its further names; one of a project does not', () => {
   temp.write('program/templates/configs/strict-typescript/config.yaml', 'aliases: [typescript-strict]');
   temp.write(`${user}/configs/strict-typescript/CLAUDE.md`, 'x');
   expect(pathOf('config', 'typescript-strict')).toBe(temp.at(user, 'configs/strict-typescript'));

@@ -301,6 +301,6 @@ describe('where templates are found', () => {
     const text = '  a: { template: where, matrix: { projects: [../services/api, ../services/web] } }';
     expect(folder.sessions(text).map(({ definition }) => definition.prompt)).toEqual(['project', 'workflow']);
     folder.write('templates/prompts/where.md', 'user');
-    expect(folder.allFaults(text)[0]).toContain('The project has a prompt template "where"');
+    expect(() => folder.sessions(text)).toThrow('The project has a prompt template "where"');
   });
 });

@@ -3,7 +3,6 @@
  * the runner is killed.
  */
 import { dirname, join } from 'node:path';
-import { findClaude, forRehearsal } from '../claude/launch/program.ts';
 import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { parseScript } from '../rehearsal/script.ts';
@@ -26,15 +25,6 @@ export interface RehearsalProcessOptions {
 /** Generous: a machine under load may take long to start a process. */
 const startMsMax = 30_000;
 const lookMs = 20;
-
-/** What is said before a rehearsal whose claude is none; null when there is one, or none is to be had. */
-export function standInNote({ world, env, packageRoot }: Pick<Place, 'world' | 'env' | 'packageRoot'>): string | null {
-  const claude = findClaude(world, env, { packageRoot, ...forRehearsal });
-  return claude.ok && claude.value.origin === 'stand-in'
-    ? 'No claude is installed, so a stand-in plays it and does what the script says. Install Claude Code ' +
-        '(https://claude.com/claude-code), and the same rehearses the real one.'
-    : null;
-}
 
 /** A script that was piped in, as a file by its content: whoever goes on with the rehearsal reads it again. */
 export function keepScript(place: Pick<Place, 'world' | 'root'>, text: string): Result<string> {

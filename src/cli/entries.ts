@@ -340,5 +340,4 @@ export const listed: readonly Entry[] = [
     hidden: true,
     load: () => import('./commands/rehearsal-serve.ts'),
   },
-  { path: 'rehearsal-claude', summary: 'play claude', hidden: true, load: () => import('./commands/stand-in.ts') },
 ];

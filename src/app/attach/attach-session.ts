@@ -70,8 +70,6 @@ export async function attachSession(place: Place, session: LoadedSession, ways: 
   const { world } = place;
   const { sessionId } = session;
   const { random, machine } = world;
-  const silent = isRehearsal(session.state) ? await standInProblem(place) : null;
-  if (silent !== null) return silent;
   const attachmentId = random.uuid();
   const about = { sessionId, attachmentId };
   const process = identityOnly(machine.self);
@@ -96,13 +94,6 @@ export async function attachSession(place: Place, session: LoadedSession, ways: 
   const record = state.value.sessions.get(sessionId);
   const goesOn = liveRunner(world, session) !== null && (record?.queued === true || record?.state.status === 'running');
   return ok({ ...visited.value, conversed, goesOn, state: state.value });
-}
-
-async function standInProblem(place: Place): Promise<Result<never> | null> {
-  const { standInNote } = await import('../rehearsal-process.ts');
-  if (standInNote(place) === null) return null;
-  const message = 'No claude is installed, and what plays it in a rehearsal cannot be spoken with.';
-  return fail('claude-missing', message, 'Install Claude Code (https://claude.com/claude-code), then do this again.');
 }
 
 function identityOnly({ pid, startTime, host, bootId, pidNamespace }: ProcessIdentity): ProcessIdentity {

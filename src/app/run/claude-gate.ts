@@ -77,12 +77,10 @@ export async function checkNewRehearsed(place: Place, group: NewGroup): Promise<
 async function checkRehearsal(place: Place, state: GroupState, ids: readonly SessionId[]): Promise<Result<undefined>> {
   const { world, env, packageRoot } = place;
   const claude = findClaude(world, env, { packageRoot, ...forRehearsal });
-  // Only a claude that is too old stops a rehearsal here; a missing one stops each session with its own message.
-  if (claude.ok && claude.value.origin !== 'stand-in') {
-    const version = await versionOf(world, claude.value.program, env);
-    const supported = version.ok ? checkSupported(version.value) : ok(undefined);
-    if (!supported.ok) return supported;
-  }
+  if (!claude.ok) return claude;
+  const version = await versionOf(world, claude.value.program, env);
+  const supported = version.ok ? checkSupported(version.value) : ok(undefined);
+  if (!supported.ok) return supported;
   return checkMachine(place, state, ids);
 }
 

@@ -93,7 +93,6 @@ async function runHeld(
   if (!gate.ok) return gate;
   const claude = gate.value;
   if (claude === 'interrupted') return ok({ kind: 'interrupted' });
-  if (rehearsal !== undefined) await sayStandIn(place);
   const display = await ways.openDisplay();
   if (display.isScreen) claude?.hush();
   const hookOptions = { isRehearsal: options.rehearse !== undefined, ...(ways.ring ? { ring: ways.ring } : {}) };
@@ -150,12 +149,6 @@ export async function rehearsalFor(
   if (made.ok) return made.value;
   const next = 'Give the path of a YAML file to --rehearse, or no path at all.';
   return fail('usage', `The rehearsal script ${briefPath(scriptFile)} ${made.trouble}.`, next);
-}
-
-async function sayStandIn(place: Place): Promise<void> {
-  const { standInNote } = await import('../rehearsal-process.ts');
-  const note = standInNote(place);
-  if (note !== null) place.notes.line(note);
 }
 
 /** A short command of another process, such as `session add`, is waited for; another runner is not. */

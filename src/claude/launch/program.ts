@@ -11,17 +11,15 @@ export interface FindClaudeOptions {
   readonly packageRoot: string;
   /** Take the package's own program before the one on PATH: rehearsals and tests, whose model is made for it. */
   readonly preferPinned?: boolean;
-  /** Where there is none, take the program that plays its part: rehearsals only. */
-  readonly standIn?: boolean;
 }
 
-/** For what `findClaude` is to find for a rehearsal. */
-export const forRehearsal = { preferPinned: true, standIn: true } as const;
+/** Options of `findClaude` for a rehearsal. */
+export const forRehearsal = { preferPinned: true } as const;
 
 export interface ClaudeProgram {
   /** Absolute path. */
   readonly program: string;
-  readonly origin: 'CLAUDE_CODE_AGENT_CLAUDE' | 'PATH' | 'package' | 'stand-in';
+  readonly origin: 'CLAUDE_CODE_AGENT_CLAUDE' | 'PATH' | 'package';
 }
 
 /** Finds the program; whether it can be executed shows when it is started. Fails with `claude-missing`. */
@@ -48,12 +46,9 @@ export function findClaude(
   if (options.preferPinned === true) candidates.reverse();
   const found = candidates.find((candidate) => candidate !== undefined);
   if (found !== undefined) return ok(found);
-  if (options.standIn === true) {
-    return ok({ program: join(options.packageRoot, 'bin', 'rehearsal-claude'), origin: 'stand-in' });
-  }
   const next =
-    'Install Claude Code (https://claude.com/claude-code), or set CLAUDE_CODE_AGENT_CLAUDE to its path. ' +
-    'A rehearsal (--rehearse) needs none.';
+    'Install it with: npm install -g @anthropic-ai/claude-code. Or set CLAUDE_CODE_AGENT_CLAUDE to its path. ' +
+    'A rehearsal (--rehearse) needs no account.';
   return fail('claude-missing', 'There is no claude on PATH, and this package’s own is not installed.', next);
 }
 

@@ -10,7 +10,6 @@ import { liveRunner } from '../../app/live-runner.ts';
 import { tryPath } from '../../app/path-argument.ts';
 import { pauseAndTell } from '../../app/pause-group.ts';
 import { findDataRoot } from '../../app/place.ts';
-import { standInNote } from '../../app/rehearsal-process.ts';
 import { type GroupReference, loadReferredGroup } from '../../app/resolve.ts';
 import { endOf, onSignal } from '../../app/signals.ts';
 import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
@@ -33,10 +32,9 @@ const setupMsMax = 60_000;
 
 export function define(command: Command, context: Context): void {
   command
-    .description(`Plays a group of four sessions over three small projects: real Claude Code (a stand-in, where none
-is installed), a scripted model, no account, no cost. On a terminal it is shown in the dashboard until you leave it
-with q, elsewhere as lines. Everything is in a temporary folder, which is removed in the end; your groups are not
-touched.`)
+    .description(`Plays a group of four sessions over three small projects: the installed Claude Code,
+a scripted model, no account, no cost. On a terminal it is shown in the dashboard until you leave it with q, elsewhere
+as lines. Everything is in a temporary folder, which is removed in the end; your groups are not touched.`)
     .option('--seconds <n>', 'leave by itself after so many seconds', parseSeconds)
     .addHelpText('after', example)
     .action(({ seconds }) => context.run(() => play(context, seconds)));
@@ -55,7 +53,6 @@ async function play(context: Context, seconds: number | undefined): Promise<Work
   // What every session would fail for is said once, before anything is made.
   const claude = findClaude(world, env, { packageRoot, ...forRehearsal });
   if (!claude.ok) return claude;
-  const note = standInNote(context);
   const folder = join(env.TMPDIR || '/tmp', `claude-code-agent-try-${world.random.uuid()}`);
   const made = tryPath(() => world.files.makeFolder(folder));
   if (!made.ok) return fail('usage', `The temporary folder ${folder} ${made.trouble}.`, 'Set TMPDIR to another one.');
@@ -71,12 +68,9 @@ async function play(context: Context, seconds: number | undefined): Promise<Work
     if (!ready.ok) return ready;
     const { isTerminal } = context.stdout;
     const isShown = isTerminal && context.stdinIsTerminal;
-    // What is not shown here the run says itself.
-    if (note !== null && isShown) context.stderr.line(note);
     const played = await (isShown ? show(own, ready.value, seconds) : print(own, ready.value, seconds));
     if (played.ok) {
-      const by = note === null ? '' : ', played by a stand-in for claude';
-      context.stdout.line(`That was a rehearsal${by}; what it made is removed, and it has cost nothing.`);
+      context.stdout.line('That was a rehearsal; what it made is removed, and it has cost nothing.');
       context.stdout.line(`Next: ${commandText(['init'])}        a workflow over your own projects`);
     }
     return played;

@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import type { RehearsalScript } from '../../../src/rehearsal/script.ts';
 import { type CapturedRequest, type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { User } from '../../support/cli/user.ts';
-import { packageRoot, pinnedClaude } from '../../support/cli.ts';
+import { pinnedClaude } from '../../support/cli.ts';
 import { isLongRun } from '../../support/long.ts';
 
 let api: ScriptedApi;
@@ -68,12 +68,11 @@ sessions:
     dependsOn: "change[matrix.project]"
 `;
 
-/** Twelve in the long tests: thirty-six sessions take their time, also with the one that stands in for claude. */
+/** Thirty-six sessions take their time. */
 const projects = isLongRun ? 12 : 2;
-const rehearsing = isLongRun ? pinnedClaude() : join(packageRoot, 'bin', 'rehearsal-claude');
 
 test('three sessions for each of many projects: planned and rehearsed, each told what was found before', async () => {
-  serve({ '*': { steps: [{ text: 'never asked' }] } }, rehearsing);
+  serve({ '*': { steps: [{ text: 'never asked' }] } }, pinnedClaude());
   for (let count = 1; count <= projects; count += 1) write(`services/s${count}/README.md`, 'a service');
   const file = write('everywhere.yaml', threeStages);
   const script = write(

@@ -1,5 +1,5 @@
 /**
- * Promises with the real claude, and with what plays it where there is none: scripted tool calls really run; an
+ * Promises with the real claude: scripted tool calls really run; an
  * interrupted, killed, compacted or failed session goes on at the right step, without doing anything twice; its own
  * cost equals what was served; it never sends what the real API would refuse.
  */
@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import type { RehearsalScript, Step } from '../../../src/rehearsal/script.ts';
 import { defaultScript } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, type ScriptedApiOptions, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
-import { packageRoot, pinnedClaude } from '../../support/cli.ts';
+import { pinnedClaude } from '../../support/cli.ts';
 import { sampled } from '../../support/long.ts';
 import { resultOf, runClaude, Sandbox, startClaude } from '../../support/rehearsal/claude-process.ts';
 
@@ -46,14 +46,8 @@ function longCommand(): { command: string; started(): Promise<number> } {
   return { command: `${first}; ${log('long')}`, started: async () => Number(await Bun.file(fifo).text()) };
 }
 
-const standIn = join(packageRoot, 'bin', 'rehearsal-claude');
-
-/** The one that takes its place where it is not installed can do the same, but for compactions. */
-describe('claude', () => rehearsalTests(pinnedClaude(), test));
-describe('its stand-in', () => rehearsalTests(standIn, test));
-
-/** `slowWithClaude` makes those tests in which claude takes its time, and which its stand-in runs as well. */
-function rehearsalTests(program: string, slowWithClaude: typeof test): void {
+describe('claude', () => {
+  const program = pinnedClaude();
   const options = (session: string, prompt: string) => ({ program, sandbox, url: api.url, session, prompt });
 
   test(
@@ -119,7 +113,7 @@ function rehearsalTests(program: string, slowWithClaude: typeof test): void {
       timeoutMs,
     );
 
-    slowWithClaude(
+    test(
       'after a signal the call is asked for again if claude has forgotten it',
       async () => {
         const long = longCommand();
@@ -147,7 +141,7 @@ function rehearsalTests(program: string, slowWithClaude: typeof test): void {
       timeoutMs,
     );
 
-    slowWithClaude(
+    test(
       'an interrupt while the model thinks loses no step',
       async () => {
         const arrived = Promise.withResolvers<void>();
@@ -166,7 +160,6 @@ function rehearsalTests(program: string, slowWithClaude: typeof test): void {
       timeoutMs,
     );
 
-    if (program === standIn) return;
     const compactions: readonly [string, Step[], object][] = [
       ['at a threshold', [{ ...bash(log('two')), usage: { input: 70_000 } }], { autoCompactWindow: 100_000 }],
       [
@@ -193,7 +186,7 @@ function rehearsalTests(program: string, slowWithClaude: typeof test): void {
     );
   });
 
-  slowWithClaude(
+  test(
     'errors hold for so many tries; claude tries again and finishes',
     async () => {
       start([
@@ -240,4 +233,4 @@ function rehearsalTests(program: string, slowWithClaude: typeof test): void {
     },
     timeoutMs,
   );
-}
+});

@@ -19,8 +19,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import manifest from '../../../package.json' with { type: 'json' };
 import * as library from '../../../src/index.ts';
-import { packageRoot } from '../../support/cli.ts';
-import { TestTerminal } from '../../support/terminal.ts';
+import { packageRoot, pinnedClaude } from '../../support/cli.ts';
 
 let folder = '';
 /** What npm printed as it installed the package. */
@@ -42,7 +41,6 @@ beforeAll(() => {
   for (const types of ['bun-types', '@types']) {
     symlinkSync(join(packageRoot, 'node_modules', types), join(modules, types));
   }
-  // What plays claude in its rehearsal is started with the Bun of a user.
   const tools = join(folder, 'tools');
   mkdirSync(tools);
   symlinkSync(process.execPath, join(tools, 'bun'));
@@ -65,8 +63,9 @@ function environment() {
   };
 }
 
-function spawn(words: readonly string[], cwd = folder) {
-  const { exitCode, stdout, stderr } = Bun.spawnSync([...words], { cwd, env: environment(), stdin: 'ignore' });
+function spawn(words: readonly string[], cwd = folder, more: Readonly<Record<string, string>> = {}) {
+  const env = { ...environment(), ...more };
+  const { exitCode, stdout, stderr } = Bun.spawnSync([...words], { cwd, env, stdin: 'ignore' });
   return { code: exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
 }
 
@@ -119,24 +118,14 @@ test('the launcher and the hooks run what was packed, with no source and no pack
   expect(spawn([launcher, 'hook', 'cpm', 'session-start'])).toMatchObject({ code: 0, stderr: '' });
 });
 
-test('where no claude is installed a stand-in plays it in a rehearsal, and that is said', async () => {
+test('where no claude is installed a run and a rehearsal print the line that installs it', () => {
   const launcher = join(folder, 'node_modules', 'claude-code-agent', 'bin', 'claude-code-agent');
   const file = write('workflow.yaml', 'version: 1\nsessions:\n  api: { project: ".", prompt: "Do it." }\n');
-  const real = spawn([launcher, 'run', file], folder);
-  expect(real).toMatchObject({ code: 2, stdout: '' });
-  expect(real.stderr).toContain('A rehearsal (--rehearse) needs none.');
-  const { code, stdout, stderr } = spawn([launcher, 'run', file, '--rehearse']);
-  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('so a stand-in plays it') });
-  expect(stdout).toMatch(/^001 api .*completed/m);
-  const { stdout: log } = spawn([launcher, 'session', 'logs', '@/api']);
-  expect(log).toContain('-- claude stand-in');
-  expect(log).toContain('This was a rehearsal of session api');
-  // Nobody can speak with it.
-  const wish = { cwd: folder, env: environment(), columns: 200 };
-  const terminal = new TestTerminal([launcher, 'session', 'attach', '@/api'], wish);
-  expect(await terminal.exited).toBe(2);
-  expect(terminal.text()).toContain('No claude is installed, and what plays it in a rehearsal cannot be spoken with.');
-  terminal.close();
+  for (const words of [['run', file], ['run', file, '--rehearse'], ['try']]) {
+    const { code, stdout, stderr } = spawn([launcher, ...words], folder);
+    expect({ words, code, stdout }).toEqual({ words, code: 2, stdout: '' });
+    expect(stderr).toContain('npm install -g @anthropic-ai/claude-code');
+  }
 }, 60_000);
 
 const program = `
@@ -150,7 +139,8 @@ console.log(result.status, progress.completed, result.sessions.map(({ name, stat
 `;
 
 test('under Bun it is imported by its name and runs a group', () => {
-  const ran = spawn([process.execPath, write('program.ts', program)]);
+  const claude = { CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude() };
+  const ran = spawn([process.execPath, write('program.ts', program)], folder, claude);
   expect(ran).toEqual({ code: 0, stdout: 'completed 1 [ "one completed" ]\n', stderr: '' });
 }, 60_000);
 

@@ -143,13 +143,12 @@ describe('findClaude', () => {
     expect(findClaude(world, {}, inside)).toMatchObject({ value: { program: glibc } });
   });
 
-  test('where there is none, a rehearsal finds what plays it, and nobody else does', () => {
-    const standIn = { program: join(packageRoot(), 'bin', 'rehearsal-claude'), origin: 'stand-in' };
-    const find = (more: object) => findClaude(world, {}, { packageRoot: packageRoot(), ...more });
-    expect<unknown>(find(forRehearsal)).toEqual({ ok: true, value: standIn });
-    expect(find({ preferPinned: true })).toMatchObject({ ok: false, failure: { reason: 'claude-missing' } });
-    const program = pin();
-    expect(find(forRehearsal)).toMatchObject({ value: { program, origin: 'package' } });
+  test('names the line that installs it where there is none', () => {
+    const found = findClaude(world, {}, { packageRoot: packageRoot(), ...forRehearsal });
+    expect(found).toMatchObject({ ok: false, failure: { reason: 'claude-missing' } });
+    expect(found).toMatchObject({
+      failure: { next: { sentence: expect.stringContaining('npm install -g @anthropic-ai/claude-code.') } },
+    });
   });
 
   test('does not go on to another when the chosen one is missing', () => {

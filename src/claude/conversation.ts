@@ -282,9 +282,9 @@ function readState(line: string): Claim | null {
   }
 }
 
-// * Whether claude has been told its task, by what it has printed. Newer programs run their SessionStart hooks
-// before anything has come through stdin, and print lines about them and about the session's title; `init` and all
-// that is not of the kind `system` comes after that (docs/claude-contract.md).
+// Whether claude has received its task, by what it has printed. It runs its SessionStart hooks before anything has come
+// through stdin, and prints lines about them and about the session's title. `init` and all that is not of the kind
+// `system` comes after that (docs/claude-contract.md).
 
 const systemLine = '{"type":"system","subtype":"';
 

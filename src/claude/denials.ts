@@ -1,4 +1,4 @@
-/** Denied tool calls: said when it happens, by newer programs, and once more at the end of the turn. */
+/** Denied tool calls: claude reports each when it happens, and all of them at the end of the turn. */
 import type { Denied } from '../core/progress.ts';
 import type { Denial } from './messages.ts';
 import { oneLine } from './text.ts';

@@ -434,7 +434,7 @@ export interface Task {
 export type TaskMessage =
   | { readonly kind: 'task'; readonly phase: 'started'; readonly task: Task }
   | { readonly kind: 'task'; readonly phase: 'ended'; readonly taskId: string }
-  /** All open tasks in the background; newer programs print the list after each change. */
+  /** All open tasks in the background; claude prints the list after each change. */
   | { readonly kind: 'background'; readonly tasks: readonly Task[] };
 
 /** Undefined when the line changes nothing. */

@@ -7,7 +7,7 @@ export interface HookInput {
   readonly source?: string;
   readonly transcriptPath?: string;
   readonly cwd?: string;
-  /** Newer programs, when a conversation goes on. */
+  /** When a conversation is resumed. */
   readonly resumed?: ResumeNote;
 }
 

@@ -202,7 +202,7 @@ function pointer(world: World, path: string): string {
 // * Which instructions of a project claude reads, besides those that we give it.
 
 const ownNames = ['CLAUDE.md', join('.claude', 'CLAUDE.md'), 'CLAUDE.local.md'];
-/** Newer programs read it where the project and the folders above have none of the others. */
+/** claude reads it where the project and the folders above have none of the others. */
 export const sharedName = 'AGENTS.md';
 
 /** Absolute paths, those of the outermost folder first: claude looks from the project up to the root. */

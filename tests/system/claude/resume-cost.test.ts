@@ -1,6 +1,6 @@
 /**
  * Promises: where claude tells our hook what going on with a conversation costs, it is kept in hooks.log, and it is
- * what we reckon ourselves before. Older programs tell nothing, and nothing is kept then.
+ * what we reckon ourselves before.
  */
 
 import { expect, setDefaultTimeout, test } from 'bun:test';

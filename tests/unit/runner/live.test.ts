@@ -45,7 +45,7 @@ test('which tool calls were denied, each once, also when the end of the turn nam
   }
   expect(deniedSentence(withTarget)).toBe('3 tool calls were denied: Bash, Write; first Bash rm -rf x.');
   expect(deniedSentence({ ...withTarget, calls: 1 })).toBe('1 tool call was denied: Bash rm -rf x.');
-  // An older claude tells it at the end only.
+  // The end alone is enough.
   expect(shownAfter(answer, atEnd).denied).toEqual(all);
   expect(shownAfter(answer, result)).not.toHaveProperty('denied');
 });

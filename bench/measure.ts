@@ -5,9 +5,6 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
-import { dashboard } from './dashboard.ts';
-import { events } from './events.ts';
-import { fleet } from './fleet.ts';
 import { hook } from './hook.ts';
 import { ingest } from './ingest.ts';
 import { real } from './real.ts';
@@ -18,22 +15,17 @@ import { type Benchmark, type Effort, type Figure, formatBytes, load } from './s
 import { runThose } from './support/first-look.ts';
 import { table, verdict } from './support/table.ts';
 import { tokens } from './tokens.ts';
-import { trial } from './trial.ts';
 import { worktrees } from './worktrees.ts';
 
 const benchmarks: Readonly<Record<string, Benchmark>> = {
   schedule,
   size,
-  events,
   startup,
   hook,
   ingest,
   worktrees,
-  dashboard,
   real,
   tokens,
-  trial,
-  fleet,
 };
 const resultsFile = join(import.meta.dir, 'results.md');
 /** What a whole run has measured so far: it is not lost when something later fails, nor taken for a whole run. */

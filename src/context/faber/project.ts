@@ -76,11 +76,6 @@ export function readActiveRun(files: ContextFiles, { root }: FaberProject): Acti
   return isRunId(runId) ? { kind: 'run', runId } : { kind: 'unusable', trouble: 'holds no run id' };
 }
 
-/** Makes the run the active one. Fails with `write-failed`. */
-export function writeActiveRun(files: ContextFiles, project: FaberProject, runId: string): Result<void> {
-  return writeInProject(files, project, activeRunPath, `${runId}\n`);
-}
-
 /** Ids of all runs that have a folder, sorted. */
 export function listRuns(files: ContextFiles, { root }: FaberProject): string[] {
   try {
@@ -91,22 +86,9 @@ export function listRuns(files: ContextFiles, { root }: FaberProject): string[] 
 }
 
 /**
- * Replaces a file of the project as a whole. Fails with `write-failed`, also when a link leads its folder out of the
+ * Makes the folder and its parents below the project. Fails with `write-failed`, also when a link leads out of the
  * project: a repository could otherwise have us write anywhere.
  */
-export function writeInProject(files: ContextFiles, project: FaberProject, path: string, text: string): Result<void> {
-  const full = join(project.root, path);
-  const folder = makeFolderInProject(files, project, dirname(path));
-  if (!folder.ok) return folder;
-  try {
-    files.writeAtomic(full, text, { durable: true, access: 'project' });
-    return ok(undefined);
-  } catch (error) {
-    return { ok: false, failure: systemFailure(full, error) };
-  }
-}
-
-/** Makes the folder and its parents below the project. Fails with `write-failed`. */
 export function makeFolderInProject(files: ContextFiles, { root }: FaberProject, path: string): Result<void> {
   const full = join(root, path);
   try {

@@ -4,7 +4,7 @@ import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { updateExclusively } from '../exclusive-update.ts';
 import type { ContextFiles } from '../hook-call.ts';
-import { findProjects, type HandoverProject } from './projects.ts';
+import type { HandoverProject } from './projects.ts';
 import { readResumeFile, recordSession, sessionIdPattern } from './resume-file.ts';
 
 /** A resume file holds names and numbers; what is larger is something else. */
@@ -17,28 +17,11 @@ export interface NotedSession {
 }
 
 /**
- * Adds the session to the list of the project `projectId` below `root` (absolute) and makes it the last one; `nowMs` is
- * the time of the update, milliseconds since 1970. All other bytes of the file stay, and so do the ids that other
- * processes add at the same time. Fails with `not-found` (no such project), `usage` (an id that cannot be one),
+ * Adds the session to the list of the project and makes it the last one; `nowMs` is the time of the update,
+ * milliseconds since 1970, `pause` waits between two tries. All other bytes of the file stay, and so do the ids that
+ * other processes add at the same time. Fails with `not-found` (the file is gone), `usage` (an id that cannot be one),
  * `corrupt-file`, `busy` or `write-failed`; then the file is as it was.
  */
-export function noteSession(
-  files: ContextFiles,
-  root: string,
-  projectId: string,
-  sessionId: string,
-  nowMs: number,
-): Result<NotedSession> {
-  const project = findProjects(files, root).projects.find(({ id }) => id === projectId);
-  if (project !== undefined) return noteInProject(files, project, sessionId, nowMs);
-  return fail(
-    'not-found',
-    `No project ${projectId} with a resume-context.md is in ${root}.`,
-    advise('Make one with', ['handover', 'init', 'DIR']),
-  );
-}
-
-/** As `noteSession`, for a project that was found already. `pause` waits between two tries. */
 export function noteInProject(
   files: ContextFiles,
   project: Pick<HandoverProject, 'id' | 'file'>,

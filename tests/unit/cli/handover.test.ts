@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { noteSession } from '../../../src/context/handover/note.ts';
+import { noteInProject } from '../../../src/context/handover/note.ts';
 import { readResumeFile } from '../../../src/context/handover/resume-file.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { User } from '../../support/cli/user.ts';
@@ -43,7 +43,8 @@ test('init in 02-projects, a session is noted, find and list show it', async () 
   });
   expect(existsSync(config())).toBe(false);
   const { files } = createRealWorld();
-  expect(noteSession(files, root, '28-parser', 'aaa111', Date.parse('2026-01-05T00:00:00Z')).ok).toBe(true);
+  const project = { id: '28-parser', file: resume('02-projects', '28-parser') };
+  expect(noteInProject(files, project, 'aaa111', Date.parse('2026-01-05T00:00:00Z')).ok).toBe(true);
   await inRoot('init', '02-projects/29-lexer');
   expect(await inRoot('find', 'aaa111')).toEqual({ code: 0, stdout: '28-parser\n', stderr: '' });
   expect(await user.json<object>('handover', 'find', 'aaa111', '--root', root)).toEqual({

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isFaberRunning } from '../../../../src/context/faber/is-running.ts';
-import { statePath, writeActiveRun } from '../../../../src/context/faber/project.ts';
+import { statePath } from '../../../../src/context/faber/project.ts';
 import { charactersMax } from '../../../../src/context/hook-call.ts';
 import { FaberGround, files, fresh, minute, runId, startMs } from '../../../support/context/faber/rig.ts';
 
@@ -262,11 +262,5 @@ describe('other writers', () => {
     expect(text).toContain('default.json:1:24');
     ground.write('.fractary/faber/workflows/default.json', '{"critical_artifacts": {"always_load": [{"id": "a"}]}}');
     expect(ground.call('session-start').text).toContain('Problems in its configuration: .fractary/faber');
-  });
-
-  test('the active run can be changed and read back', () => {
-    expect(writeActiveRun(files, ground.project, runId)).toEqual({ ok: true, value: undefined });
-    ground.write(statePath(runId), JSON.stringify(fresh()));
-    expect(isFaberRunning(files, ground.root)).toBe(true);
   });
 });

@@ -17,7 +17,7 @@ import { fillIn } from '../../../../src/context/faber/artifacts.ts';
 import { parseCondition } from '../../../../src/context/faber/condition.ts';
 import { readGitHead } from '../../../../src/context/faber/git-head.ts';
 import { isObject, readExactJson } from '../../../../src/context/faber/json-text.ts';
-import { statePath, writeActiveRun } from '../../../../src/context/faber/project.ts';
+import { makeFolderInProject, statePath } from '../../../../src/context/faber/project.ts';
 import { loadState, updateState } from '../../../../src/context/faber/state-file.ts';
 import { parseWorkflowConfig } from '../../../../src/context/faber/workflow-config.ts';
 import { fail, ok } from '../../../../src/core/failure.ts';
@@ -232,10 +232,9 @@ describe('a state that the runtime would not write as it stands', () => {
     expect(ground.sessions.total_sessions).toBe(1);
     expect(statSync(path).mode & 0o777).toBe(mode);
     rmSync(join(ground.root, '.fractary'), { recursive: true });
-    expect(writeActiveRun(files, ground.project, runId).ok).toBe(true);
+    expect(makeFolderInProject(files, ground.project, '.fractary/faber').ok).toBe(true);
     const made = join(ground.root, '.fractary', 'faber');
     expect(statSync(made).mode & 0o777).toBe(0o777 & ~process.umask());
-    expect(statSync(join(made, '.active-run-id')).mode & 0o777).toBe(0o666 & ~process.umask());
   });
 });
 

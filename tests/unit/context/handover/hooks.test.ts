@@ -7,7 +7,7 @@ import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, truncateSync, 
 import { join } from 'node:path';
 import { findBySession } from '../../../../src/context/handover/find.ts';
 import { projectHere } from '../../../../src/context/handover/here.ts';
-import { noteSession } from '../../../../src/context/handover/note.ts';
+import { noteInProject } from '../../../../src/context/handover/note.ts';
 import { findProjects } from '../../../../src/context/handover/projects.ts';
 import { charactersMax } from '../../../../src/context/hook-call.ts';
 import { noon, Root, realFiles } from '../../../support/context/handover/rig.ts';
@@ -24,6 +24,9 @@ const start = async (call: object = {}) =>
   (await root.answer({ event: 'session-start', source: 'startup', ...call })).text;
 const unknown = { sessionId: 'zzz999' };
 
+const noted = (id: string, sessionId: string) =>
+  noteInProject(realFiles, { id, file: root.path(root.resume(id)) }, sessionId, noon);
+
 describe('seed 003', () => {
   test('test_find_by_session_id_in_list', () => {
     root.project('28-test', 'session_id: "bbb222"', 'session_ids: ["aaa111", "bbb222"]');
@@ -32,8 +35,8 @@ describe('seed 003', () => {
 
   test('test_parallel_sessions_integration', () => {
     root.write(root.resume('28-test'), '---\nsession_id: ""\nsession_ids: []\n---');
-    expect(noteSession(realFiles, root.folder, '28-test', 'aaa111', noon).ok).toBe(true);
-    expect(noteSession(realFiles, root.folder, '28-test', 'bbb222', noon).ok).toBe(true);
+    expect(noted('28-test', 'aaa111').ok).toBe(true);
+    expect(noted('28-test', 'bbb222').ok).toBe(true);
     const content = root.read(root.resume('28-test'));
     expect(content).toContain('"aaa111"');
     expect(content).toContain('"bbb222"');
@@ -171,13 +174,12 @@ describe('PreCompact', () => {
   test('without a project, a session or a fitting file nothing is written and nothing is said', async () => {
     expect((await root.answer({ event: 'pre-compact' })).text).toBe('');
     const path = root.project('28-b', '{"session_ids": ["aaa111"]}');
-    expect(noteSession(realFiles, root.folder, '28-b', 'aaa111', noon)).toMatchObject({
+    expect(noted('28-b', 'aaa111')).toMatchObject({
       failure: { reason: 'corrupt-file', message: expect.stringContaining(path) },
     });
-    expect(noteSession(realFiles, root.folder, '../28-b', 'aaa111', noon).ok).toBe(false);
     root.project('28-b', 'session_ids: []');
     for (const id of ['', '"', 'a b', 'a\nb', '../x', 'x'.repeat(200)]) {
-      expect(noteSession(realFiles, root.folder, '28-b', id, noon)).toMatchObject({ failure: { reason: 'usage' } });
+      expect(noted('28-b', id)).toMatchObject({ failure: { reason: 'usage' } });
     }
     expect((await root.answer({ event: 'pre-compact', sessionId: 'unknown' })).text).toBe('');
     expect(root.read(root.resume('28-b'))).toBe('---\nsession_ids: []\n---\n\nNotes of 28-b.\n');
@@ -187,7 +189,7 @@ describe('PreCompact', () => {
     const bytes = (text: string) => Buffer.from(text, 'latin1');
     const tail = 'name: "\u00ff\u00fe"\r\n---\r\n\u0000\u0080 \u00e4\rend';
     const path = root.write(root.resume('28-b'), bytes(`---\r\nsession_ids: []\r\n${tail}`));
-    expect(noteSession(realFiles, root.folder, '28-b', 'aaa111', noon).ok).toBe(true);
+    expect(noted('28-b', 'aaa111').ok).toBe(true);
     const after = Buffer.from(realFiles.readBytes(path, 0, 10_000)).toString('latin1');
     expect(after.endsWith(`session_ids: ["aaa111"]\r\n${tail}`)).toBe(true);
   });
@@ -196,7 +198,7 @@ describe('PreCompact', () => {
     root.write('shared/real.md', '---\nsession_ids: []\n---\n');
     mkdirSync(root.path('02-projects/28-b/01-planning'), { recursive: true });
     symlinkSync(root.path('shared/real.md'), root.path(root.resume('28-b')));
-    expect(noteSession(realFiles, root.folder, '28-b', 'aaa111', noon).ok).toBe(true);
+    expect(noted('28-b', 'aaa111').ok).toBe(true);
     expect(root.read('shared/real.md')).toContain('["aaa111"]');
     expect(realFiles.entryKind(root.path(root.resume('28-b')))).toBe('link');
   });

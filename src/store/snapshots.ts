@@ -51,11 +51,14 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
     try {
       // A deleted group must not come back as an empty shell.
       if (world.files.info(paths.events) === null) return;
+      // A session may have put a link in place of its folder, or of the folder of all sessions.
+      const areOurs = world.files.entryKind(paths.sessions) !== 'link';
       for (const id of [...changed, ...unseen.values().take(most)]) {
         const record = state.sessions.get(id);
-        const { meta } = sessionPaths(paths, id);
-        if (record === undefined) files.remove(meta);
-        else files.write(meta, renderMeta(sessionMeta(record)));
+        const { folder, meta } = sessionPaths(paths, id);
+        const isOurs = areOurs && world.files.entryKind(folder) !== 'link';
+        if (isOurs && record === undefined) files.remove(meta);
+        if (isOurs && record !== undefined) files.write(meta, renderMeta(sessionMeta(record)));
         changed.delete(id);
         unseen.delete(id);
       }

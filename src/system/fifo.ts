@@ -1,8 +1,7 @@
 /** Named pipes: how a worker is given its prompt and its control requests, by whichever runner is there. */
-import { chmodSync, closeSync, constants, fstatSync, openSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, rmSync, writeSync } from 'node:fs';
 import { createClock } from './clock.ts';
 import { makeFifo } from './libc.ts';
-import { keepsOwnRights } from './private-file.ts';
 import { errorCode } from './system-error.ts';
 import type { Clock, Fifos, FifoWriter } from './world.ts';
 
@@ -25,7 +24,6 @@ function create(path: string): void {
     rmSync(path, { force: true });
     makeFifo(path, mode);
   }
-  if (!keepsOwnRights) chmodSync(path, mode);
 }
 
 function openWriter(path: string, clock: Pick<Clock, 'after'>): FifoWriter | null {

@@ -25,7 +25,6 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { createPrivate, createShared, makePrivateFolder, openPrivate, syncFolder, writeFully } from './private-file.ts';
-import { openRegular, readRegularText } from './regular-text.ts';
 import { errorCode, isMissing, unlessMissing } from './system-error.ts';
 import type { AppendFile, EntryKind, FileAccess, FileInfo, Files, ReadFile, WriteOptions } from './world.ts';
 
@@ -121,7 +120,33 @@ function takeRights(path: string): void {
 /** Opened once and read to its end: a file that is replaced meanwhile is seen wholly old or wholly new. */
 function readText(path: string, what: 'file' | 'pipe' = 'file'): string | null {
   if (what === 'pipe') return unlessMissing(() => readFileSync(path, 'utf8'), null);
-  return readRegularText(path);
+  const fd = openToRead(path);
+  if (fd === null) return null;
+  try {
+    const stats = fstatSync(fd);
+    return stats.isFile() || stats.isDirectory() ? readFileSync(fd, 'utf8') : null;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Null when nothing is there. A project may hold a FIFO, which must not be waited for. */
+function openToRead(path: string): number | null {
+  try {
+    return unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), null);
+  } catch (error) {
+    // A socket cannot be opened at all.
+    if (errorCode(error) === 'ENXIO') return null;
+    throw error;
+  }
+}
+
+/** Null when nothing is there, or no regular file: a folder has no bytes, a FIFO or a device may have no end. */
+function openRegular(path: string): number | null {
+  const fd = openToRead(path);
+  if (fd === null || fstatSync(fd).isFile()) return fd;
+  closeSync(fd);
+  return null;
 }
 
 function openRead(path: string): ReadFile | null {

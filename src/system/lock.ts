@@ -2,11 +2,10 @@
  * Locks between processes by flock(2): the system itself frees them when their holder ends, however it ends. A lock
  * file stays for good, because one that is removed can be held twice, once under each of its lives.
  */
-import { closeSync, constants, fstatSync, ftruncateSync, openSync, statSync } from 'node:fs';
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, statSync } from 'node:fs';
 import { lockExclusive, lockShared, tryFlock } from './libc.ts';
 import { openPrivate, writeFully } from './private-file.ts';
-import { openToRead, readRegularText } from './regular-text.ts';
-import { errorCode } from './system-error.ts';
+import { errorCode, unlessMissing } from './system-error.ts';
 import type { Lock, LockHolder, Locks } from './world.ts';
 
 /** Asking who holds a lock takes it (shared) for an instant, so a refusal without a living holder is tried again. */
@@ -82,8 +81,7 @@ function heldLock(fd: number): Lock {
 }
 
 function isFree(path: string): boolean {
-  // Should it be a FIFO, opening it must not wait for a writer.
-  const fd = openToRead(path);
+  const fd = unlessMissing(() => openSync(path, 'r'), null);
   if (fd === null) return true;
   try {
     return tryFlock(fd, lockShared, path);
@@ -94,7 +92,7 @@ function isFree(path: string): boolean {
 
 /** What the lock file says; null while it is empty or half written. */
 function readHolder(path: string): LockHolder | null {
-  const text = readRegularText(path) ?? '';
+  const text = unlessMissing(() => readFileSync(path, 'utf8'), '');
   try {
     const note = JSON.parse(text) as Partial<LockHolder> | null;
     const isWhole = typeof note?.runId === 'string' && typeof note.identity?.pid === 'number';

@@ -1,9 +1,5 @@
-/**
- * Files and folders that only their owner may read. A umask can take rights away (even our own) but never add any,
- * so what is created here gets its mode once more, explicitly. What belongs to a person's project is left to the umask.
- */
+/** Files and folders that only their owner may read. What belongs to a user's project is left to the umask. */
 import {
-  chmodSync,
   closeSync,
   constants,
   fchmodSync,
@@ -15,21 +11,15 @@ import {
   statSync,
   writeSync,
 } from 'node:fs';
-import { constants as osConstants } from 'node:os';
 import { dirname } from 'node:path';
-import { errorCode, systemError, unlessMissing } from './system-error.ts';
+import { errorCode, unlessMissing } from './system-error.ts';
 
 const fileMode = 0o600;
 const folderMode = 0o700;
 
-/** The umask takes nothing from the owner, so that there is nothing to give back. Nobody changes it meanwhile. */
-export const keepsOwnRights = (process.umask() & 0o700) === 0;
-
 /** Creates a file as 0600; throws EEXIST when anything, a link too, has that name. */
 export function createPrivate(path: string, flags: number): number {
-  const fd = openSync(path, flags | constants.O_CREAT | constants.O_EXCL, fileMode);
-  if (!keepsOwnRights) fchmodSync(fd, fileMode);
-  return fd;
+  return openSync(path, flags | constants.O_CREAT | constants.O_EXCL, fileMode);
 }
 
 /** Creates a file as the user's other programs do, or like the file `like`; throws EEXIST as above. */
@@ -58,8 +48,8 @@ function giveTo(fd: number, { uid, gid }: { readonly uid: number; readonly gid: 
 
 /**
  * Opens a file with the given flags, creating it as 0600 when it is missing; an existing file keeps its mode. Throws
- * ENXIO for what is no regular file, without waiting for the other end of a FIFO, and ELOOP for a link, which could
- * have been put there for us to write somewhere else.
+ * ELOOP for a link, which a session could have made for us to write somewhere else, and ENXIO for a FIFO without a
+ * reader.
  */
 export function openPrivate(path: string, flags: number): number {
   for (;;) {
@@ -69,18 +59,12 @@ export function openPrivate(path: string, flags: number): number {
       if (errorCode(error) !== 'EEXIST') throw error;
     }
     try {
-      return onlyRegular(openSync(path, flags | constants.O_NONBLOCK | constants.O_NOFOLLOW), path);
+      return openSync(path, flags | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     } catch (error) {
       // It may vanish between the two calls.
       if (errorCode(error) !== 'ENOENT') throw error;
     }
   }
-}
-
-function onlyRegular(fd: number, path: string): number {
-  if (fstatSync(fd).isFile()) return fd;
-  closeSync(fd);
-  throw systemError(osConstants.errno.ENXIO, 'open', path);
 }
 
 /** Makes a folder and its missing parents, each 0700; false when it is there, and nothing happens. */
@@ -98,7 +82,6 @@ export function makePrivateFolder(path: string): boolean {
 function makeOne(path: string): boolean {
   try {
     mkdirSync(path, folderMode);
-    if (!keepsOwnRights) chmodSync(path, folderMode);
     return true;
   } catch (error) {
     if (errorCode(error) !== 'EEXIST' || !statSync(path).isDirectory()) throw error;

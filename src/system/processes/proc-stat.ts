@@ -1,4 +1,4 @@
-/** What a process table says of processes, and the parser of /proc/PID/stat, which is all that a hook's lock needs. */
+/** What a process table says of processes, and the parser of /proc/PID/stat. */
 
 export interface ProcEntry {
   readonly pid: number;

@@ -22,6 +22,7 @@ export function createLinuxTable(root: string, pause: () => void = () => Bun.sle
     let environment = read(`${root}/${pid}/environ`);
     for (let tries = 0; tries < execTries && environment?.length === 0; tries += 1) {
       const text = stat(pid);
+      if (isOfKernel(text)) break;
       environment = read(`${root}/${pid}/environ`);
       if (environment?.length !== 0 || !isInExec(text)) break;
       pause();
@@ -33,11 +34,11 @@ export function createLinuxTable(root: string, pause: () => void = () => Bun.sle
     return environment === null ? [] : valuesIn(environment, `${name}=`);
   };
   const isMarked = (pid: number, name: string, value: string): boolean => {
-    const text = stat(pid);
-    const entry = parseStat(text);
-    if (entry === null || entry.zombie || isOfKernel(text)) return false;
-    // The pid may have been given to another process between the two looks.
-    return valuesOf(pid, name).includes(value) && parseStat(stat(pid))?.startTime === entry.startTime;
+    // Most have another environment, which is all that is read of them.
+    if (!valuesOf(pid, name).includes(value)) return false;
+    const entry = parseStat(stat(pid));
+    // The pid may have been given to another process meanwhile.
+    return entry !== null && valuesOf(pid, name).includes(value);
   };
   return {
     find: (wanted) => wanted.flatMap((pid) => parseStat(stat(pid)) ?? []),

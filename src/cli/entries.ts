@@ -122,7 +122,7 @@ export const listed: readonly Entry[] = [
   {
     path: 'session edit',
     summary: 'change a session that is not running',
-    load: () => import('./commands/session/edit.ts'),
+    load: async () => ({ define: (await import('./commands/session/add.ts')).defineEdit }),
   },
   {
     path: 'session allow',

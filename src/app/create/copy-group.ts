@@ -17,10 +17,10 @@ import type { ConfigTemplate } from '../../template/config-template.ts';
 import { readTextFile } from '../../template/text-file.ts';
 import { titleOf } from '../../view/wording.ts';
 import { frozenTemplates } from '../../worker/prepare/generated-config.ts';
-import { changeGroup } from '../change-group.ts';
 import type { Place } from '../place.ts';
 import { findSessionOf, type LoadedGroup } from '../resolve.ts';
 import { rehearsalFor } from '../run/run-here.ts';
+import { changeGroup } from '../submit.ts';
 import { createNewGroup, type NewGroup } from './new-group.ts';
 
 export interface CopyOptions {

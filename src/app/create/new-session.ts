@@ -12,7 +12,7 @@ import { optionOf, pickSettings, storedSettings } from '../../core/setting-value
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import { findRepository } from '../../git/git.ts';
-import { additionProblem, nextSessionId } from '../../runner/edit-answers.ts';
+import { additionProblem, nextSessionId } from '../../runner/request-answers.ts';
 import { problemsFailure } from '../../store/yaml-text.ts';
 import type { World } from '../../system/world.ts';
 import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';

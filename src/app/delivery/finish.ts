@@ -21,10 +21,10 @@ import {
 import type { GroupPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { plural } from '../../view/format.ts';
-import { changeGroup } from '../change-group.ts';
 import { liveRunner } from '../live-runner.ts';
 import type { Place } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
+import { changeGroup } from '../submit.ts';
 import { clearScratches, MergeSandbox, markedGit, waitForGitExit } from './merge-sandbox.ts';
 import { type MergePlan, type MergeSelection, placeName, planMerge, say } from './plan.ts';
 

@@ -28,12 +28,12 @@ import { readMergeJournal } from '../../store/merge-journal.ts';
 import { type GroupPaths, groupPaths, groupsFolder, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import { titleOf } from '../../view/wording.ts';
-import { changeGroup } from '../change-group.ts';
 import { type Finding, finding, fine } from '../check/finding.ts';
 import { lookAt, shellWord, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import { withinGroup } from '../removal/prune-groups.ts';
 import type { GroupReference } from '../resolve.ts';
+import { changeGroup } from '../submit.ts';
 import { finishMerge } from './finish.ts';
 import {
   cleanUpSessions,

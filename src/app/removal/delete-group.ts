@@ -11,12 +11,12 @@ import { deleteGroup as deleteGroupFolder } from '../../store/group-store.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import type { World } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
-import { changeGroup } from '../change-group.ts';
 import { finishMerge } from '../delivery/finish.ts';
 import { leftoversOf, type Release, releaseWorktrees } from '../delivery/worktree-cleanup.ts';
 import { hiddenDamagedWorker, hiddenWorker, stopDamagedGroup, stopRehearsal } from '../leftovers.ts';
 import type { Place } from '../place.ts';
 import { type GroupReference, isHeld } from '../resolve.ts';
+import { changeGroup } from '../submit.ts';
 
 /**
  * Fails with `busy` while a runner holds it, with `illegal-transition` while worktrees hold what would be lost, and as

@@ -9,13 +9,13 @@ import { loadGroup } from '../../store/group-store.ts';
 import { hasMergeJournal } from '../../store/merge-journal.ts';
 import { isPauseAsked } from '../../store/requests.ts';
 import type { Lock, World } from '../../system/world.ts';
-import { waitForShortCommands } from '../change-group.ts';
 import { readUserConfig, type UserSettings } from '../config/user-config.ts';
 import { createRunHooks } from '../event-commands.ts';
 import { liveRunner, shortRunPrefix } from '../live-runner.ts';
 import { briefPath, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
+import { waitForShortCommands } from '../submit.ts';
 import { checkRehearsed, gateForGroup, type OpenGate } from './claude-gate.ts';
 import type { RunDisplay, RunOptions } from './run-options.ts';
 

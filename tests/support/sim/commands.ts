@@ -1,8 +1,7 @@
 /** What people ask of a group from other processes: through its live runner, or by themselves when there is none. */
 
-import { changeGroup } from '../../../src/app/change-group.ts';
 import type { GroupReference } from '../../../src/app/resolve.ts';
-import { submit } from '../../../src/app/submit.ts';
+import { changeGroup, submit } from '../../../src/app/submit.ts';
 import { fail, ok, type Result } from '../../../src/core/failure.ts';
 import { anyTakenProblem } from '../../../src/runner/attach/answers.ts';
 import type { Command, CommandOf } from '../../../src/runner/request-answers.ts';

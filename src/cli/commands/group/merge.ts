@@ -1,9 +1,9 @@
 /** `group merge`: hands the work of a group over to the branches it came from, in every repository or in none. */
 import type { Command } from '@commander-js/extra-typings';
-import { changeGroup } from '../../../app/change-group.ts';
 import { type MergeOptions, mergeGroup } from '../../../app/delivery/merge.ts';
 import { isIncomplete } from '../../../app/delivery/plan.ts';
 import { resolveGroup } from '../../../app/resolve.ts';
+import { changeGroup } from '../../../app/submit.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
 import type { Context, Work } from '../../context.ts';

@@ -1,9 +1,9 @@
 /** `group pr`: pushes the work of a group, one branch for each repository, and creates pull requests with gh. */
 import type { Command } from '@commander-js/extra-typings';
-import { changeGroup } from '../../../app/change-group.ts';
 import { isIncomplete } from '../../../app/delivery/plan.ts';
 import { type ProposalOptions, proposeGroup } from '../../../app/delivery/pull-request.ts';
 import { resolveGroup } from '../../../app/resolve.ts';
+import { changeGroup } from '../../../app/submit.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
 import type { Context, Work } from '../../context.ts';

@@ -1,17 +1,31 @@
-/** `session add`: a new session in a group; its id alone on stdout. */
-import type { Command } from '@commander-js/extra-typings';
-import { addSession } from '../../../app/create/new-session.ts';
+/** `session add` and `session edit`: a session as its options define it. `add` prints the id alone on stdout. */
+
+import { resolve } from 'node:path';
+import { type Command, Option } from '@commander-js/extra-typings';
+import { addSession, editSession, type NewSessionOptions } from '../../../app/create/new-session.ts';
+import { briefPath } from '../../../app/path-argument.ts';
 import { whileWaiting } from '../../../app/request.ts';
-import { loadReferredGroup } from '../../../app/resolve.ts';
-import { ok } from '../../../core/failure.ts';
+import { loadReferredGroup, loadReferredSession } from '../../../app/resolve.ts';
+import { commandText, see } from '../../../core/advice.ts';
+import { defined } from '../../../core/defined.ts';
+import { configSettings, sessionSettings } from '../../../core/definitions.ts';
+import { fail, ok, type Result } from '../../../core/failure.ts';
+import { resumeSessionCommand, sessionReference } from '../../../core/plan/advice.ts';
+import type { SessionRecord } from '../../../core/session-state.ts';
+import type { GroupState } from '../../../core/state.ts';
+import { findObjectFault } from '../../../store/json-places.ts';
+import { readTextFile } from '../../../template/text-file.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
+import { settingWords, titleOf } from '../../../view/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { addSessionOptions, sessionFrom } from '../../options/session-options.ts';
+import { collect } from '../../options/option-values.ts';
+import { promptSource, readStandardInput, standardInput } from '../../options/prompt-source.ts';
+import { addSessionSettings, givenSettings, type Target } from '../../options/setting-options.ts';
 
 const noteColumnsMax = 1000;
 
-const example = `
+const addExample = `
 Example:
   $ claude-code-agent session add auth-refactor --project ./api --prompt "Add a login endpoint" --name api
   $ claude-code-agent session add auth-refactor --project ./web --prompt-file login-page.md --depends-on api
@@ -27,16 +41,16 @@ export function define(command: Command, context: Context): void {
   addSessionOptions(described, false);
   described
     .option('--json', 'one JSON document: {"group", "session"}')
-    .addHelpText('after', example)
+    .addHelpText('after', addExample)
     .action((reference, given) => context.run(() => add(context, reference, given)));
 }
 
-interface Given {
+interface GivenToAdd {
   readonly project: string;
   readonly json?: true | undefined;
 }
 
-async function add(context: Context, reference: string, given: Given): Promise<Work> {
+async function add(context: Context, reference: string, given: GivenToAdd): Promise<Work> {
   const group = loadReferredGroup(context, reference);
   if (!group.ok) return group;
   const asked = await sessionFrom(context, given);
@@ -49,4 +63,134 @@ async function add(context: Context, reference: string, given: Given): Promise<W
   const { sessionId } = added.value;
   context.stdout.line(given.json ? safeJson({ group: groupId, session: sessionId }, 2) : sessionId);
   return ok(exitCode.done);
+}
+
+const editExample = `
+Example:
+  $ claude-code-agent session edit auth-refactor/api --prompt "Add a login endpoint, with tests"
+  $ claude-code-agent session edit auth-refactor/api --model sonnet --max-budget-usd 2 --accept "npm test"
+  $ claude-code-agent session edit auth-refactor/web --no-depends-on --no-max-budget-usd`;
+
+/** `session edit`: other settings for a session that is not running, from its next attempt on. */
+export function defineEdit(command: Command, context: Context): void {
+  const described = command
+    .description(`Changes a session that is not running; only what is given becomes another. Its next attempt works with
+that: a changed task is told to the model, also in a conversation that goes on. Not of a session that is completed.`)
+    .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
+    .option('--project <dir>', 'another folder, as long as it has not begun');
+  addSessionOptions(described, true);
+  described
+    .option('--json', 'one JSON document: {"group", "session", "changed"}, the last with the names of what has changed')
+    .addHelpText('after', editExample)
+    .action((reference, given) => context.run(() => edit(context, reference, given)));
+}
+
+interface GivenToEdit {
+  readonly project?: string;
+  readonly json?: true;
+}
+
+async function edit(context: Context, reference: string, given: GivenToEdit): Promise<Work> {
+  const session = loadReferredSession(context, reference);
+  if (!session.ok) return session;
+  const { json, project, ...options } = given;
+  if (project === undefined && Object.values(options).every((value) => value === undefined)) {
+    return fail('usage', 'Nothing was given that is to change.', see('session', 'edit', '--help'));
+  }
+  const edit = await sessionFrom(context, options);
+  if (!edit.ok) return edit;
+  const editing = editSession(context, session.value, { ...edit.value, ...defined({ project }) });
+  const edited = await whileWaiting(context, session.value, editing);
+  if (!edited.ok) return edited;
+  const { changed, notes } = edited.value;
+  const { state, sessionId, record } = session.value;
+  for (const note of notes) context.stderr.line(safeLine(note, noteColumnsMax));
+  if (json) context.stdout.line(safeJson({ group: state.group.id, session: sessionId, changed }, 2));
+  else {
+    const title = titleOf(state, sessionId);
+    const what =
+      changed.length === 0 ? `${title} is like that already.` : `Changed ${title}: ${settingWords(changed)}.`;
+    context.stdout.line(`${what}${nextOf(state, record)}`);
+  }
+  return ok(exitCode.done);
+}
+
+function nextOf(state: GroupState, record: SessionRecord): string {
+  const { status } = record.state;
+  if (status === 'failed') {
+    return ` Try it again with: ${commandText(['session', 'retry', sessionReference(state, record)])}`;
+  }
+  return status === 'paused' ? ` Go on with: ${commandText(resumeSessionCommand(state, record))}` : '';
+}
+
+const overrideBytesMax = 1024 * 1024;
+
+/** Adds all but `--project` to a command. */
+function addSessionOptions(command: Target, isEdit: boolean): void {
+  const add = (flags: string, what: string) => {
+    const option = new Option(flags, what);
+    command.addOption(option);
+    return option;
+  };
+  add('--prompt <text>', 'the task; "-" reads it from standard input');
+  add('--prompt-file <file>', 'file with the task; "-" is standard input');
+  add('--template <name>', 'prompt template that makes the task, or a config template');
+  add('--config-template <name>', 'what the session finds in its config dir');
+  add('--var <name=value>', 'value for a variable of a template; may be repeated').argParser(collect);
+  const dependsOn = 'id, number or name, with or without <group>/; may be repeated';
+  add('--depends-on <session>', dependsOn).argParser(collect);
+  if (isEdit) add('--no-depends-on', 'it waits for no other session');
+  addSessionSettings(command, isEdit);
+}
+
+/** As commander gives what is no setting. */
+interface GivenOptions {
+  readonly prompt?: string;
+  readonly promptFile?: string;
+  readonly template?: string;
+  readonly configTemplate?: string;
+  readonly var?: readonly string[];
+  readonly dependsOn?: readonly string[] | false;
+}
+
+/** What the options come to. Reads only. Fails with `usage`. */
+async function sessionFrom(context: Context, options: object): Promise<Result<Omit<NewSessionOptions, 'project'>>> {
+  const { prompt, promptFile, template, configTemplate, var: vars, dependsOn }: GivenOptions = options;
+  const config = givenSettings(configSettings, options);
+  const { settingsOverride: typed } = config;
+  const override = typeof typed === 'string' ? await settingsIn(context, typed) : ok(undefined);
+  if (!override.ok) return override;
+  return ok({
+    ...givenSettings(sessionSettings, options),
+    ...defined({ template, configTemplate, var: vars, prompt: promptSource(context, { prompt, promptFile }) }),
+    ...(dependsOn === undefined ? {} : { dependsOn: dependsOn || null }),
+    config: { ...config, ...defined({ settingsOverride: override.value }) },
+  });
+}
+
+/** A text that begins with "{" is JSON itself, any other but "-" is the path of a file. */
+async function settingsIn(context: Context, typed: string): Promise<Result<Readonly<Record<string, unknown>>>> {
+  const next =
+    'Give a JSON object such as \'{"permissions": {"deny": ["WebFetch"]}}\', or the path of a file with one.';
+  if (typed.trimStart().startsWith('{')) return objectIn(typed, 'The JSON of --settings-override', next);
+  if (typed === standardInput) {
+    const bytes = await readStandardInput(context, 'The settings', overrideBytesMax);
+    return bytes.ok ? objectIn(Buffer.from(bytes.value).toString(), 'The JSON on standard input', next) : bytes;
+  }
+  const path = resolve(context.cwd, typed);
+  const read = readTextFile(context.world, path, overrideBytesMax);
+  if (!read.ok) return fail('usage', `The file of --settings-override ${briefPath(path)} ${read.trouble}.`, next);
+  return objectIn(read.text, `The file of --settings-override ${briefPath(path)}`, next);
+}
+
+function objectIn(text: string, source: string, next: string): Result<Readonly<Record<string, unknown>>> {
+  const fault = findObjectFault(text);
+  if (fault !== null)
+    return fail('usage', `${source} is wrong at character ${fault.offset + 1}: ${fault.message}.`, next);
+  const value: unknown = JSON.parse(text);
+  return isObject(value) ? ok(value) : fail('usage', `${source} is no JSON object.`, next);
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

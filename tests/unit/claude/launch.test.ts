@@ -27,7 +27,7 @@ describe('workerArgs', () => {
       ...['-p', '--verbose', '--output-format', 'stream-json', '--input-format', 'stream-json', '--session-id', 'ID'],
       ...['--name=api', '--permission-mode', 'acceptEdits', '--settings', '/s/worker-settings.json'],
       '--append-system-prompt-file=/s/system-prompt.md',
-      ...['--strict-mcp-config', '--exclude-dynamic-system-prompt-sections'],
+      ...['--strict-mcp-config', '--exclude-dynamic-system-prompt-sections', '--forward-subagent-text'],
     ]);
   });
 
@@ -48,7 +48,7 @@ describe('workerArgs', () => {
       ...['--permission-mode', 'acceptEdits', '--settings', '/s/worker-settings.json'],
       ...['--append-system-prompt-file=/s/system-prompt.md', '--strict-mcp-config'],
       '--exclude-dynamic-system-prompt-sections',
-      ...['--max-budget-usd', '1.234561'],
+      ...['--max-budget-usd', '1.234561', '--forward-subagent-text'],
     ]);
   });
 

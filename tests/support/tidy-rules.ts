@@ -116,7 +116,7 @@ export const bannedCalls: readonly BannedCall[] = [
     pattern: /\bMath\.random\b|\brandomUUID\b|\bgetRandomValues\b|\brandomBytes\b|\bBun\.randomUUIDv7\b/,
     instead: 'world.random',
   },
-  { name: 'file', pattern: /\bBun\.(?:file|write)\b|\bnew Bun\.Glob\b/, instead: 'world.files' },
+  { name: 'file', pattern: /\bBun\.(?:file|write)\b|\.scan(?:Sync)?\(/, instead: 'world.files' },
   { name: 'process start', pattern: /\bBun\.(?:spawn|spawnSync|\$|which)(?![\w$])/, instead: 'world.processes' },
   {
     name: 'process state',

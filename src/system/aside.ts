@@ -1,5 +1,6 @@
 /** A process that nobody waits for: it goes on when this one ends, and has no terminal. */
 import type { OwnCommand } from './own-program.ts';
+import { helperMark, noteChild } from './processes/own-children.ts';
 
 export interface Aside {
   readonly args: readonly string[];
@@ -11,5 +12,12 @@ export interface Aside {
 /** Throws what the system says when it cannot be started. */
 export function startAside({ program, args: first }: OwnCommand, { args, cwd, env }: Aside): void {
   const stdio = ['ignore', 'ignore', 'ignore'] as const;
-  Bun.spawn([program, ...first, ...args], { cwd, env: { ...env }, stdio: [...stdio], detached: true }).unref();
+  const child = Bun.spawn([program, ...first, ...args], {
+    cwd,
+    env: { ...env, [helperMark]: '1' },
+    stdio: [...stdio],
+    detached: true,
+  });
+  noteChild(child);
+  child.unref();
 }

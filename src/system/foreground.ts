@@ -1,5 +1,7 @@
 /** A program that has the terminal for a while, such as an editor, a pager or claude itself. */
 
+import { helperMark, noteChild } from './processes/own-children.ts';
+
 export interface ForegroundOptions {
   /** Program and arguments. */
   readonly words: readonly string[];
@@ -18,7 +20,12 @@ export interface ForegroundProcess {
 
 /** Throws when it cannot be started. */
 export function runInForeground({ words, cwd, env }: ForegroundOptions): ForegroundProcess {
-  const child = Bun.spawn([...words], { cwd, env: { ...env }, stdio: ['inherit', 'inherit', 'inherit'] });
+  const child = Bun.spawn([...words], {
+    cwd,
+    env: { ...env, [helperMark]: '1' },
+    stdio: ['inherit', 'inherit', 'inherit'],
+  });
+  noteChild(child);
   return {
     exited: child.exited.then(() => child.exitCode),
     hangUp: () => child.kill('SIGHUP'),

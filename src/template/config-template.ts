@@ -15,7 +15,7 @@ import { isTemplateName } from './places.ts';
 import { implicitVariables, undeclared } from './prompt-template.ts';
 import { type Lookup, parsePieces, problemIn, render, type Template } from './render.ts';
 import { readBytesFile, sizeText, systemCode, textOf } from './text-file.ts';
-import { type VariableSpec, variableList } from './variables.ts';
+import { exampleValue, type VariableSpec, variableList } from './variables.ts';
 
 export interface ConfigTemplate {
   /** The name of its folder. */
@@ -204,24 +204,6 @@ function shapeProblems(path: string, json: string, template: Template): Problem[
   const value = JSON.parse(json) as JsonObject;
   const faults = path === 'mcp.json' ? mcpFaults(value) : settingsFaults(value);
   return faults.map((fault) => problemIn(template, 0, fault));
-}
-
-/** A value that the variable could have, for checks. */
-export function exampleValue({ type, values, default: fallback, name }: VariableSpec): string {
-  if (fallback !== undefined) return fallback;
-  switch (type) {
-    case 'number':
-      return '1';
-    case 'boolean':
-      return 'true';
-    case 'enum':
-      return values?.[0] ?? name;
-    case 'name':
-    case 'path':
-    case 'file':
-    case 'string':
-      return name;
-  }
 }
 
 /** Each name and content with its length before it, so that no two folders can read as the same bytes. */

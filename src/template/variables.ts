@@ -298,3 +298,21 @@ function textOfValue(spec: VariableSpec, text: string, { world, folder }: Variab
       return { ok: true, text };
   }
 }
+
+/** A value that the variable could have, for checks. */
+export function exampleValue({ type, values, default: fallback, name }: VariableSpec): string {
+  if (fallback !== undefined) return fallback;
+  switch (type) {
+    case 'number':
+      return '1';
+    case 'boolean':
+      return 'true';
+    case 'enum':
+      return values?.[0] ?? name;
+    case 'name':
+    case 'path':
+    case 'file':
+    case 'string':
+      return name;
+  }
+}

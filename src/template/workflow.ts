@@ -15,7 +15,7 @@ import { type Checked, type Problem, readYaml } from '../store/yaml-text.ts';
 import type { World } from '../system/world.ts';
 import type { TemplatePlace } from './places.ts';
 import { settingsIn } from './setting-schema.ts';
-import { type GivenVariables, resolveVariables, type VariableSpec } from './variables.ts';
+import { exampleValue, type GivenVariables, resolveVariables, type VariableSpec } from './variables.ts';
 import { checkForm } from './workflow/check.ts';
 import { shellCommand } from './workflow/command-text.ts';
 import type { SessionDraft, WorkflowDraft } from './workflow/draft.ts';
@@ -191,11 +191,9 @@ function valuesOf(
 }
 
 /** Something of the right form. */
-function standInFor({ name, type, values = [] }: VariableSpec, folder: string): string {
-  if (type === 'number') return '1';
-  if (type === 'boolean') return 'true';
-  if (type === 'enum') return values[0] ?? name;
-  return type === 'path' ? resolve(folder, name) : name;
+function standInFor({ default: _default, ...spec }: VariableSpec, folder: string): string {
+  const example = exampleValue(spec);
+  return spec.type === 'path' ? resolve(folder, example) : example;
 }
 
 interface Header {

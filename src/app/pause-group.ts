@@ -9,7 +9,6 @@ import type { PauseRequestMode } from '../store/requests.ts';
 import { delay } from '../system/clock.ts';
 import type { World } from '../system/world.ts';
 import { safeLine } from '../view/terminal-text.ts';
-import type { PauseOutcome, Tell } from './commands.ts';
 import { readUserConfig } from './config/user-config.ts';
 import { createRunHooks } from './event-commands.ts';
 import { hiddenDamagedWorker, stopDamagedGroup } from './leftovers.ts';
@@ -17,6 +16,7 @@ import { liveRunner } from './live-runner.ts';
 import { tryPath } from './path-argument.ts';
 import type { Place } from './place.ts';
 import { type GroupReference, isHeld } from './resolve.ts';
+import type { PauseOutcome, Tell } from './submit.ts';
 import { submit } from './submit.ts';
 
 const sentenceColumnsMax = 1_000;

@@ -2,24 +2,42 @@
  * Everything one can ask of a group and its sessions. With the lock free it is done here, else the live runner is
  * asked; on both ways it is checked by the same function and comes to the same events (runner/request-answers.ts).
  */
+
+import { userMessage } from '../claude/control.ts';
 import { defined } from '../core/defined.ts';
-import { ok, type Result } from '../core/failure.ts';
-import type { SessionId } from '../core/group.ts';
+import type { EventBody, GroupEvent } from '../core/event.ts';
+import { fail, ok, type Result } from '../core/failure.ts';
+import type { GroupId, SessionId } from '../core/group.ts';
+import { decide } from '../core/plan/schedule.ts';
+import type { SessionRecord, SessionState } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
+import type { GroupStatus } from '../core/status.ts';
 import { recoverTakeOvers } from '../runner/attach/recover.ts';
-import type { Command } from '../runner/request-answers.ts';
+import {
+  type Asked,
+  type Command,
+  type CommandOf,
+  commandEvents,
+  type Meaning,
+  messageEvent,
+} from '../runner/request-answers.ts';
+import { stopGroup, stopSession } from '../runner/stop-group.ts';
 import { readLog } from '../store/event-log.ts';
 import { loadGroup } from '../store/group-store.ts';
 import { type GroupWriter, type OpenFailure, openGroupWriter } from '../store/group-writer.ts';
-import type { RequestBody } from '../store/requests.ts';
+import { sessionPaths } from '../store/paths.ts';
+import type { PauseRequestMode, RequestAnswer, RequestBody } from '../store/requests.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import { delay } from '../system/clock.ts';
 import type { World } from '../system/world.ts';
-import type { Special, Tell, Way } from './commands.ts';
-import { attachWay, meaningOf, pauseGroupWay, pauseSessionWay, recordCommand, sayWay } from './commands.ts';
+import { speaks } from '../worker/adopt.ts';
+import { foreignWorker, stopRehearsal } from './leftovers.ts';
 import { liveRunner, shortRunPrefix } from './live-runner.ts';
 import type { Place } from './place.ts';
 import { askRunner } from './request.ts';
 import type { GroupReference } from './resolve.ts';
+import { attemptUsages } from './watch/attempt-usage.ts';
+import { awaitRelease, awaitState } from './watch/follow-group.ts';
 
 export type { CommandOf } from '../runner/request-answers.ts';
 
@@ -49,18 +67,6 @@ export interface SubmitOptions {
   /** A run that was ended for this. */
   readonly gone?: string;
 }
-
-const ways: { readonly [K in keyof Special]: Way<K> } = {
-  pause: pauseGroupWay,
-  thaw: {
-    // Whoever lets it go on by running it ends the freeze first.
-    direct: () => ok('needs-runner'),
-    answered: () => ok('thawed'),
-  },
-  'pause-session': pauseSessionWay,
-  'attach-session': attachWay,
-  say: sayWay,
-};
 
 /** Fails with a sentence when it cannot be done now; `survivor`: a runner that cannot be asked is in the way. */
 export async function submit<C extends Command>(
@@ -188,3 +194,262 @@ export async function waitForShortCommands(world: World, group: Pick<GroupRefere
     await delay(world.clock, pollMs);
   }
 }
+
+// The commands that do more than the log records of them.
+
+/** The answers of these commands, by kind. */
+interface Special {
+  /** Given when the group is paused, or frozen. */
+  readonly pause: PauseOutcome;
+  readonly thaw: 'thawed' | 'needs-runner';
+  /** How the session stands when it runs no more. */
+  readonly 'pause-session': SessionState;
+  /** How the session stands when it is kept for the person and runs no more. */
+  readonly 'attach-session': SessionState;
+  /** When the session hears it. */
+  readonly say: 'now' | 'next-attempt';
+}
+
+/** Is told what is logged while no runner is there to tell it. */
+export type Tell = (event: GroupEvent, state: GroupState) => void;
+
+interface Way<K extends keyof Special> {
+  /** With the lock held. `gone`: the run that was asked for it first, and has ended without an answer. */
+  direct(
+    world: World,
+    writer: GroupWriter,
+    command: CommandOf<K>,
+    about: { readonly tell: Tell; readonly gone: string | undefined },
+  ): Result<Special[K]> | Promise<Result<Special[K]>>;
+  /** The live runner has done it; `runner-gone` = try again from the start. */
+  answered(
+    world: World,
+    group: GroupReference,
+    runId: string,
+    answer: RequestAnswer,
+    command: CommandOf<K>,
+  ): Result<Special[K]> | 'runner-gone' | Promise<Result<Special[K]> | 'runner-gone'>;
+}
+
+// What came of pausing a group.
+
+export type PauseMode = PauseRequestMode;
+
+export type PauseOutcome =
+  /** Nobody had to do anything: it was in this status before. */
+  | { readonly kind: 'unchanged'; readonly status: GroupStatus }
+  /** It is not running any more. `had`: who ran it until now; `start` = a run that was about to begin. */
+  | { readonly kind: 'settled'; readonly status: GroupStatus; readonly had: 'runner' | 'workers' | 'start' }
+  /** Everything is halted where it stood; ISO 8601, when that becomes a pause. */
+  | { readonly kind: 'frozen'; readonly until: string }
+  /** Nobody is there to wait for the sessions that still run; nothing was done. */
+  | { readonly kind: 'runner-gone' };
+
+/** What is said of a group whose run was ended before it began. */
+export function endedStartText(id: GroupId): string {
+  return `Ended the run of ${id} before it began; nothing was started.`;
+}
+
+// What a command means for a group that nobody runs, written down.
+
+/** Fails as the answer of a runner would. Changes nothing. */
+function meaningOf(world: World, { state, paths }: Pick<Asked, 'state' | 'paths'>, command: Command): Result<Meaning> {
+  const used = () => attemptUsages(world, paths, state).values();
+  return commandEvents(world, { state, paths, used }, command);
+}
+
+/** Logs it. */
+function recordCommand(world: World, writer: GroupWriter, command: Command): Result<Meaning> {
+  const meaning = meaningOf(world, writer, command);
+  if (meaning.ok) writer.record(meaning.value.events);
+  return meaning;
+}
+
+// Pausing one session: by the runner, or by stopping what a runner that died has left of it.
+
+const pauseSessionWay: Way<'pause-session'> = {
+  async direct(world, writer, command) {
+    const { sessionId } = command;
+    const meaning = meaningOf(world, writer, command);
+    if (!meaning.ok) return meaning;
+    if (writer.state.sessions.get(sessionId)?.state.status === 'running') {
+      const foreign = foreignWorker(world, writer, [sessionId]);
+      if (foreign) return foreign;
+      await stopSession(world, writer, sessionId, 'user');
+    } else writer.record(meaning.value.events);
+    return ok(stateOf(writer.state, sessionId));
+  },
+  answered: (world, group, runId, { seq }, { sessionId }) => untilItRests(world, group, runId, seq, sessionId),
+};
+
+/** How it stands when it runs no more, after event `seq`. */
+async function untilItRests(
+  world: World,
+  group: GroupReference,
+  runId: string,
+  seq: number,
+  sessionId: SessionId,
+): Promise<Result<SessionState> | 'runner-gone'> {
+  const ended = await awaitState(world, group, runId, (state) => {
+    const now = state.lastSeq >= seq ? stateOf(state, sessionId) : undefined;
+    return now === undefined || now.status === 'running' ? null : now;
+  });
+  return ended === 'runner-gone' ? ended : ok(ended);
+}
+
+function stateOf(state: GroupState, sessionId: SessionId): SessionState {
+  // Removed by somebody else while it was being looked at: as if it had never run.
+  return state.sessions.get(sessionId)?.state ?? { status: 'pending' };
+}
+
+// A session is kept for a person: stopped by the runner, or by stopping what a runner that died has left of it.
+
+const attachWay: Way<'attach-session'> = {
+  async direct(world, writer, command) {
+    const { sessionId } = command;
+    const possible = meaningOf(world, writer, command);
+    if (!possible.ok) return possible;
+    if (writer.state.sessions.get(sessionId)?.state.status === 'running') {
+      const foreign = foreignWorker(world, writer, [sessionId]);
+      if (foreign) return foreign;
+      await stopSession(world, writer, sessionId, 'user');
+    }
+    const recorded = recordCommand(world, writer, command);
+    return recorded.ok ? ok(stateOf(writer.state, sessionId)) : recorded;
+  },
+  answered: (world, group, runId, { seq }, { sessionId }) => untilItRests(world, group, runId, seq, sessionId),
+};
+
+// Pausing a whole group: by its runner, or by stopping what a runner that died has left.
+
+/** Workers of a runner that died are stopped by this process, or, for `drain`, left as they are. */
+const pauseGroupWay: Way<'pause'> = {
+  direct(world, writer, { mode }, { tell, gone }) {
+    const { status, run } = writer.state;
+    const hadStart = gone !== undefined && run?.id !== gone;
+    if (status !== 'running')
+      return ok(hadStart ? { kind: 'settled', status, had: 'start' } : { kind: 'unchanged', status });
+    if (mode === 'drain' && writer.state.running.size > 0) return ok({ kind: 'runner-gone' });
+    return stopLeftWorkers(world, writer, tell);
+  },
+  answered: (world, group, runId, { seq }, { mode }) => outcomeOf(world, group, runId, seq, mode),
+};
+
+async function stopLeftWorkers(world: World, writer: GroupWriter, tell: Tell): Promise<Result<PauseOutcome>> {
+  const foreign = foreignWorker(world, writer);
+  if (foreign) return foreign;
+  writer.record([{ type: 'group_pausing', reason: 'user' }]);
+  await stopGroup(world, writer, 'user');
+  await stopRehearsal(world, writer.paths);
+  // Sessions may have finished while they were being stopped, so the end is decided like that of a run.
+  for (const decision of decide(writer.state, { preparingMax: 0 })) {
+    if (decision.do !== 'settle') continue;
+    const end: EventBody =
+      decision.status === 'completed'
+        ? { type: 'group_completed' }
+        : { type: 'group_paused', reason: decision.reason, message: decision.message };
+    for (const event of writer.record([end])) tell(event, writer.state);
+  }
+  return ok({ kind: 'settled', status: writer.state.status, had: 'workers' });
+}
+
+async function outcomeOf(
+  world: World,
+  group: GroupReference,
+  runId: string,
+  seq: number,
+  mode: PauseRequestMode,
+): Promise<Result<PauseOutcome> | 'runner-gone'> {
+  const until = mode === 'freeze' ? frozenBefore(world, group, seq) : null;
+  if (until !== null) return ok({ kind: 'frozen', until });
+  const status = await awaitState(world, group, runId, (state) =>
+    state.lastSeq >= seq && state.status !== 'running' ? state.status : null,
+  );
+  if (status === 'runner-gone') return status;
+  await awaitRelease(world, group, runId);
+  return ok({ kind: 'settled', status, had: 'runner' });
+}
+
+/** Until when the request that was answered by event `seq` froze the group; null when it was being paused already. */
+function frozenBefore(world: World, group: GroupReference, seq: number): string | null {
+  const log = readLog(world, group.paths.events);
+  const events = log.ok ? log.value : [];
+  const last = events.findLast(
+    (event) => event.seq <= seq && (event.type === 'group_frozen' || event.type === 'group_pausing'),
+  );
+  return last?.type === 'group_frozen' ? last.until : null;
+}
+
+// Telling a session something: through its runner, or into the pipe of a worker that a runner has left behind.
+
+/** What a pipe takes at once from a writer who does not stay: half of what it holds. */
+const lineBytesMax = 32 * 1024;
+
+type Heard = Special['say'];
+
+const sayWay: Way<'say'> = {
+  direct: sayDirectly,
+  answered(world, { root, groupId }, _runId, _answer, { sessionId, text }) {
+    const state = loadGroup(world, root, groupId);
+    const record = state.ok ? state.value.sessions.get(sessionId) : undefined;
+    return ok(record === undefined ? 'now' : heard(record, text));
+  },
+};
+
+/** The log tells whether it was kept for the next attempt; a session that is just starting hears it now. */
+function heard({ state, messages }: SessionRecord, text: string): Heard {
+  const isListening = state.status === 'running' && state.attempt.stopping === undefined;
+  return messages.includes(text) && !isListening ? 'next-attempt' : 'now';
+}
+
+/** Nobody runs the group: a worker that was left behind is told through its FIFO, which outlives its runner. */
+async function sayDirectly(world: World, writer: GroupWriter, command: CommandOf<'say'>): Promise<Result<Heard>> {
+  const { sessionId, text } = command;
+  const possible = meaningOf(world, writer, command);
+  if (!possible.ok) return possible;
+  const record: SessionRecord | undefined = writer.state.sessions.get(sessionId);
+  // One that its dead runner was stopping is not to begin another turn; it is told when it goes on.
+  if (record?.state.status === 'running' && record.state.attempt.stopping === undefined) {
+    const foreign = foreignWorker(world, writer, [sessionId]);
+    if (foreign) return foreign;
+    const { attempt } = record.state;
+    const { process } = attempt;
+    const { fifo: path, transcript } = sessionPaths(writer.paths, sessionId);
+    // One of several threads that a killed worker has left may still hold the other end for a moment.
+    const isAlive = process !== undefined && world.processes.isAlive(process);
+    // A worker that its runner did not live to tell its task would take this for it.
+    const fifo = isAlive && speaks(world, attempt, transcript) ? world.fifos.openWriter(path) : null;
+    if (fifo !== null) {
+      try {
+        const line = userMessage(text, attempt.id, record.told?.length ?? 0);
+        if (Buffer.byteLength(line) > lineBytesMax) return tooLong();
+        writer.record([messageEvent(world, writer, sessionId, text)]);
+        fifo.writeLine(line);
+        return ok('now');
+      } finally {
+        fifo.close();
+      }
+    }
+    // It has ended while nobody watched, and how decides whether there is a next attempt; or it begins anew.
+    await stopSession(world, writer, sessionId, 'user');
+  }
+  const recorded = recordCommand(world, writer, command);
+  return recorded.ok ? ok('next-attempt') : recorded;
+}
+
+function tooLong(): Result<never> {
+  const message = 'The message is longer than 32 KiB, and no runner is there to hand it over.';
+  return fail('usage', message, 'Put the material into a file of the project and name its path instead.');
+}
+
+const ways: { readonly [K in keyof Special]: Way<K> } = {
+  pause: pauseGroupWay,
+  thaw: {
+    // Whoever lets it go on by running it ends the freeze first.
+    direct: () => ok('needs-runner'),
+    answered: () => ok('thawed'),
+  },
+  'pause-session': pauseSessionWay,
+  'attach-session': attachWay,
+  say: sayWay,
+};

@@ -142,7 +142,7 @@ export function settingProblem(setting: ValueRule, value: unknown): string | nul
       return unless(isWhole(number, max, min), `must be a whole number from ${min} to ${max}`);
     case 'megabytes': {
       const isFine = Number.isSafeInteger(number) && number >= min * megabyte && number <= max * megabyte;
-      return unless(isFine, `must be a whole number of megabytes from ${min} to ${max}`);
+      return unless(isFine, `must be a whole number from ${min} to ${max} megabytes`);
     }
     case 'duration':
       return unless(isDurationMs(number), 'must be a time from 1s to 30d, such as 90s, 15m, 2h or 1h30m');

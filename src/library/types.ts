@@ -2,10 +2,11 @@
  * library/: groups as values of a program of one's own, by the names of the specification. This file: what goes in and
  * comes out.
  */
-import type { PauseOutcome } from '../app/commands.ts';
+
 import type { SessionMeta } from '../app/groups.ts';
 import type { Place } from '../app/place.ts';
 import type { GroupReference } from '../app/resolve.ts';
+import type { PauseOutcome } from '../app/submit.ts';
 import { adviceText, type CommandLine } from '../core/advice.ts';
 import type { SessionSettings } from '../core/definitions.ts';
 import type { Failure, FailureReason, Result } from '../core/failure.ts';

@@ -1,7 +1,6 @@
 /** `stop --all`: pauses every group of this machine, whoever runs it. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { endedStartText, type PauseOutcome } from '../../app/commands.ts';
 import {
   goneGroup,
   pauseAndTell,
@@ -12,6 +11,7 @@ import {
 } from '../../app/pause-group.ts';
 import { whileWaiting } from '../../app/request.ts';
 import { type GroupReference, loadWithRunner } from '../../app/resolve.ts';
+import { endedStartText, type PauseOutcome } from '../../app/submit.ts';
 import { advise, commandText } from '../../core/advice.ts';
 import { describeFailure, errorText, fail, ok } from '../../core/failure.ts';
 import { safeJson, safeLine } from '../../view/terminal-text.ts';

@@ -1,10 +1,10 @@
 /** `group pause`: stops all sessions of a group so that they can be resumed. */
 import type { Command } from '@commander-js/extra-typings';
-import { endedStartText, type PauseMode, type PauseOutcome } from '../../../app/commands.ts';
 import { whileBusy } from '../../../app/live-runner.ts';
 import { pauseAndTell } from '../../../app/pause-group.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import { type GroupReference, loadWithRunner, resolveGroup } from '../../../app/resolve.ts';
+import { endedStartText, type PauseMode, type PauseOutcome } from '../../../app/submit.ts';
 import { advise, commandText, see } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { GroupId } from '../../../core/group.ts';

@@ -118,7 +118,7 @@ export class Cgroups {
 
   /** Makes the group; null when it cannot be made, or not be limited so. */
   make(name: string, limits: Limits = {}): Group | null {
-    const folder = join(this.#hierarchy.own, `${prefix}${name}`);
+    const folder = join(this.#hierarchy.own, folderNameOf(name));
     try {
       if (!existsSync(folder)) this.#system.makeFolder(folder);
       this.#folders.set(name, folder);
@@ -224,8 +224,14 @@ export class Cgroups {
     if (this.#seen === null || performance.now() - this.#seen.atMs > seenForMs) {
       this.#seen = { atMs: performance.now(), folders: foldersBelow(this.#hierarchy.root) };
     }
-    return this.#seen.folders.get(`${prefix}${name}`) ?? null;
+    return this.#seen.folders.get(folderNameOf(name)) ?? null;
   }
+}
+
+/** A name that cannot be a part of a path, such as that of an onEvent command, is replaced by its hash. */
+function folderNameOf(name: string): string {
+  const part = /^[\w-]{1,100}$/.test(name) ? name : new Bun.CryptoHasher('sha256').update(name).digest('hex');
+  return `${prefix}${part}`;
 }
 
 /** Folders of our groups, by their names. */

@@ -121,6 +121,16 @@ describe('a limited group', () => {
     expect(existsSync(made.folder)).toBe(false);
   });
 
+  test('a name that is a path has a group too', () => {
+    const { tree, groups } = scope(['memory', 'pids']);
+    const made = unwrapGroup(groups.make('/a/path.json'));
+    tree.start(made.inner, 300);
+    const later = new Cgroups({ own: tree.own, root: temp.path }, tree);
+    expect(later.members('/a/path.json')).toEqual([300]);
+    expect(later.end('/a/path.json')).toBe(true);
+    expect(existsSync(made.folder)).toBe(false);
+  });
+
   test('a group without limits has reached none, whatever happened in it', () => {
     const { groups } = scope(['memory', 'pids']);
     groups.limits(ours);

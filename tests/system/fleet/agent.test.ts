@@ -112,20 +112,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.news(attemptId).filter(({ say }) => say === 'checkpoint')).toHaveLength(1);
   });
 
-  test('what its claude can do is asked once, not for each attempt', async () => {
-    await rig.killAgent();
-    const asked = join(rig.temp.path, 'asked');
-    const program = join(rig.temp.path, 'claude');
-    const before = readFileSync(program, 'utf8');
-    writeFileSync(program, before.replace('--help)', '--help) echo asked >>"$HOME/../asked";'));
-    rig.startAgent();
-    for (const session of [sid(1), sid(2)]) {
-      const { attemptId } = await rig.start({ script: 'exit 0', branch: `cca/group/${session}` }, session);
-      await rig.hear(attemptId, 'ended');
-    }
-    expect(readFileSync(asked, 'utf8')).toBe('asked\n');
-  });
-
   test('a second order, for the same slot or the same attempt, starts nothing', async () => {
     const { token, attemptId, order } = await rig.start({ script: `${speaks}; echo $$ >>../../starts; ${echo}` });
     const starts = join(rig.paths().folder, '..', 'starts');

@@ -60,8 +60,32 @@ export async function uncommittedIn(git: Git, path: string): Promise<Result<Unco
   });
 }
 
+/**
+ * Files that are the session's work although they have a name of ours: what git tracked before, and resume files. Those
+ * in `placed`, by paths from the top, were put into the worktree by this program. Fails with `worktree-failed`.
+ */
+export async function workUnderOurNames(
+  git: Git,
+  path: string,
+  placed: ReadonlySet<string>,
+): Promise<Result<readonly string[]>> {
+  const status = await runOwn(git, path, statusArgs, { timeoutMs: longTimeoutMs });
+  if (!status.ok) return status;
+  const entries = status.value.split('\0').flatMap((line) => parseLine(line) ?? []);
+  const work = entries.filter(
+    (entry) =>
+      !entry.isRepository &&
+      isOurFile(entry.path) &&
+      (entry.isTracked || !isRunState(entry.path)) &&
+      !placed.has(entry.path),
+  );
+  return ok(work.map((entry) => entry.path));
+}
+
 interface Entry {
   readonly path: string;
+  /** The last commit has it. */
+  readonly isTracked: boolean;
   readonly isRepository: boolean;
   readonly isStaged: boolean;
   /** Not all of it is staged. */
@@ -72,7 +96,7 @@ interface Entry {
 
 function parseLine(line: string): Entry | null {
   if (line.startsWith('? '))
-    return { path: line.slice(2), isRepository: line.endsWith('/'), isStaged: false, isLeft: true };
+    return { path: line.slice(2), isTracked: false, isRepository: line.endsWith('/'), isStaged: false, isLeft: true };
   // Kind, state, submodule, then modes and ids, then the path, which may hold blanks.
   const fields = line.startsWith('1 ') ? 8 : line.startsWith('u ') ? 10 : 0;
   if (fields === 0) return null;
@@ -80,6 +104,7 @@ function parseLine(line: string): Entry | null {
   const isUnmerged = fields === 10;
   return {
     path: words.slice(fields).join(' '),
+    isTracked: isUnmerged || words[3] !== '000000',
     isRepository: words[2]?.startsWith('S') === true,
     isStaged: isUnmerged || !words[1]?.startsWith('.'),
     isLeft: isUnmerged || !words[1]?.endsWith('.'),
@@ -199,8 +224,8 @@ interface OurFile {
 /** A project may be any folder of the repository. While a file changes, its lock and its successor stand beside it. */
 const ours: readonly OurFile[] = [
   {
-    pattern: /(?:^|\/)\.{1,2}cpm-progress[^/]*$/,
-    globs: ['**/.cpm-progress*', '**/..cpm-progress*'],
+    pattern: /(?:^|\/)\.{1,2}cpm-progress(?:-[^/]*)?\.md[^/]*$/,
+    globs: ['.', '..'].flatMap((dots) => [`**/${dots}cpm-progress.md*`, `**/${dots}cpm-progress-*.md*`]),
     isState: true,
   },
   { pattern: /(?:^|\/)\.fractary\/runs\/./, globs: ['**/.fractary/runs/**'], isState: true },

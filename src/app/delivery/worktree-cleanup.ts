@@ -32,7 +32,7 @@ import { systemFailure } from '../../store/system-failure.ts';
 import type { World } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
 import { sessionTitle } from '../../view/wording.ts';
-import { carryBack, copiesOf, freshFiles, type HandoverCopies } from '../../worker/prepare/handover.ts';
+import { carryBack, copiesOf, freshFiles, type HandoverCopies, workNotPlaced } from '../../worker/prepare/handover.ts';
 import { whileBusy } from '../live-runner.ts';
 import { briefPath, shellWord, strayIn, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
@@ -231,7 +231,7 @@ export async function leftoverOf(
   sessionId: SessionId,
   record: SessionRecord | undefined,
 ): Promise<Leftover | null> {
-  const doomed = doomedOf(place, paths, sessionId, record);
+  const doomed = await doomedOf(place, paths, sessionId, record);
   if (doomed === null) return null;
   const isGone = place.world.files.info(doomed.repository)?.kind !== 'folder';
   return {
@@ -251,12 +251,12 @@ export const ownBranches = 'cca/';
  * From the log; else from what was noted before the worktree was made; else from the worktree itself. Only what lies in
  * the session's own folder goes: a session can write to files beside its worktree.
  */
-function doomedOf(
+async function doomedOf(
   place: Place,
   paths: GroupPaths,
   sessionId: SessionId,
   record: SessionRecord | undefined,
-): Doomed | null {
+): Promise<Doomed | null> {
   const { files } = place.world;
   const { worktree } = sessionPaths(paths, sessionId);
   const own = record?.inherited === undefined ? record?.workspace : undefined;
@@ -271,7 +271,7 @@ function doomedOf(
     path: worktree,
     ...(known === null ? {} : { madeAt: known.path, base: known.base }),
     ...(known !== null && mayRemove(place, paths, known) ? { branch: known.branch } : {}),
-    fresh: freshHandover(place, record, sessionPaths(paths, sessionId)),
+    fresh: await freshHandover(place, record, sessionPaths(paths, sessionId)),
     into,
   };
 }
@@ -436,10 +436,14 @@ export async function keepHandover(
   return fail('illegal-transition', message, `See the files in ${paths.worktree}; what is to go can be removed there.`);
 }
 
-/** Files of projects that the session began, by paths from the top of the worktree. */
-export function freshHandover(git: Git, record: SessionRecord | undefined, paths: SessionPaths): readonly string[] {
+/** Files that bear a name of ours and are the session's work, by paths from the top of the worktree. */
+export async function freshHandover(
+  git: Git,
+  record: SessionRecord | undefined,
+  paths: SessionPaths,
+): Promise<readonly string[]> {
   const copies = copiesIn(git, record, paths);
-  return copies === null ? [] : freshFiles(git, copies);
+  return copies === null ? [] : [...freshFiles(git, copies), ...(await workNotPlaced(git, copies))];
 }
 
 /** Null when the worktree is gone, or was never known. The data root may have been moved since it was made. */

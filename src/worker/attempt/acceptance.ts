@@ -142,16 +142,17 @@ export class Acceptance {
   async #workIn(workspace: Workspace): Promise<Result<Work>> {
     const { git, record, paths } = this.#options;
     const { definition } = record;
-    const { carryBack, copiesOf } = await import('../prepare/handover.ts');
+    const { carryBack, copiesOf, workNotPlaced } = await import('../prepare/handover.ts');
     const { commitWork } = await import('../../git/commit.ts');
     const { syncDisks } = await import('../../git/leftover-files.ts');
     const { commitMessage } = await import('./commit-message.ts');
-    const { settled, fresh, troubles, homeless } = await carryBack(git, copiesOf(record, paths, workspace));
+    const copies = copiesOf(record, paths, workspace);
+    const { settled, fresh, troubles, homeless } = await carryBack(git, copies);
     for (const message of [...troubles, ...homeless]) this.#warnings.push({ code: 'workspace', message });
     const leave = definition.commit === false;
     const committed = await commitWork(git, workspace, commitMessage(definition, this.#options.task()), {
       leave,
-      fresh,
+      fresh: [...fresh, ...(await workNotPlaced(git, copies))],
       apart: settled,
     });
     if (!committed.ok) return committed;

@@ -12,6 +12,7 @@ import { conversationId, type SessionRecord } from '../../core/session-state.ts'
 import type { Git } from '../../git/git.ts';
 import { findRepository } from '../../git/git.ts';
 import { askOwn } from '../../git/run-git.ts';
+import { workUnderOurNames } from '../../git/stage.ts';
 import { parseOwn } from '../../store/json.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
@@ -103,6 +104,17 @@ export function freshFiles(git: Git, copies: HandoverCopies): string[] {
   return withoutHome(git, copies, readMemory(git, copies))
     .flat()
     .map((name) => fromTop(copies, name));
+}
+
+/**
+ * Files that bear a name of ours and are the session's work all the same, by paths from the top of the worktree. Of a
+ * worktree that git cannot read there are none.
+ */
+export async function workNotPlaced(git: Git, copies: HandoverCopies): Promise<readonly string[]> {
+  const names = copies.takesPart ? [...readMemory(git, copies).texts.keys()] : [];
+  const placed = new Set(names.map((name) => fromTop(copies, name)));
+  const found = await workUnderOurNames(git, copies.top, placed);
+  return found.ok ? found.value : [];
 }
 
 /** Names of those that the session began, and of others that it changed. */

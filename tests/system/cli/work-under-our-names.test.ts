@@ -34,7 +34,7 @@ async function run(slug: string, files: readonly string[], options: readonly str
 const committed = (slug: string) =>
   git(user.folderOf('shop'), 'diff', '--name-only', 'main', `cca/${slug}/001-a`).split('\n').sort();
 
-test('files that bear a name of ours are committed and merged, also without the systems that use the name', async () => {
+test('files that bear a name of ours are committed and merged, also without the systems that use it', async () => {
   user.repository('shop').commit(Object.fromEntries(tracked.map((name) => [name, 'old\n'])));
   await run('with', [...tracked, ...fresh], []);
   expect(committed('with')).toEqual([...tracked, ...fresh].sort());

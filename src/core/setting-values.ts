@@ -90,7 +90,9 @@ function numberIn(text: string): number {
 
 /** The text that `parseSetting` reads as this value. */
 export function settingText({ kind }: Setting, value: unknown): string {
-  return kind === 'megabytes' ? String(Math.round(Number(value) / megabyte)) : String(value);
+  if (kind === 'megabytes') return String(Math.round(Number(value) / megabyte));
+  if (kind === 'duration') return `${Math.round(Number(value) / 1000)}s`;
+  return kind === 'systems' ? String(value) || 'none' : String(value);
 }
 
 /** The given ones of these settings. */

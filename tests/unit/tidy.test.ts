@@ -46,7 +46,7 @@ describe('the tree', () => {
   test('every exception is still needed', () => expect(rules.checkExceptions(src)).toEqual([]));
   test('files, functions and lines are short', () => expect(rules.checkSizes(all)).toEqual([]));
   test('no file is dead', () => expect(rules.checkDeadFiles(src)).toEqual([]));
-  test('hooks and runners start light', () => expect(rules.checkWeight(src)).toEqual([]));
+  test('hooks, runners and short commands start light', () => expect(rules.checkWeight(src)).toEqual([]));
   test('every file says what it is', () => expect(rules.checkHeaders(all)).toEqual([]));
   test('every folder says what it is for', () => expect(rules.checkFolders(src)).toEqual([]));
   test('no folder is a drawer', () => expect(rules.checkModules(src)).toEqual([]));
@@ -271,6 +271,16 @@ describe('the other rules see a violation', () => {
       'src/runner/b.ts': "import { parse } from 'yaml';",
     });
     expect(rules.checkWeight(files)).toEqual(['src/runner/a.ts: zod is too heavy for src/runner/run-group.ts']);
+  });
+
+  test('heavy short commands', () => {
+    const files = tree({
+      'src/main.ts': "import { c } from 'commander';\nconst list = () => import('./cli/commands/group/list.ts');",
+      'src/cli/commands/group/list.ts': "import { a } from './a.ts';\nimport { c } from 'commander';",
+      'src/cli/commands/group/a.ts': "import { z } from 'zod';",
+    });
+    const problem = 'src/cli/commands/group/a.ts: zod is too heavy for src/cli/commands/group/list.ts';
+    expect(rules.checkWeight(files)).toEqual([problem]);
   });
 
   test('missing headers', () => {

@@ -227,12 +227,14 @@ function checkPack(
   folder: string,
   tree: readonly { readonly path: string; readonly isLink: boolean }[],
 ): Result<CheckedPack> {
+  const isOfTemplates = /^(?:prompts|configs|workflows)(?:\/|$)/;
   const isTemplate = /^(?:prompts\/[^/]+\.md|configs\/[^/]+(?:\/.*)?|workflows\/[^/]+\.ya?ml)$/;
   const below = (root: string) =>
     tree.flatMap((entry) => {
       const path = root === '.' ? entry.path : entry.path.slice(root.length + 1);
       const isBelow = root === '.' || entry.path.startsWith(`${root}/`);
-      return isBelow && (isTemplate.test(path) || entry.isLink) ? [{ ...entry, path }] : [];
+      const counts = entry.isLink ? isOfTemplates : isTemplate;
+      return isBelow && counts.test(path) ? [{ ...entry, path }] : [];
     });
   const found = packRoots.find((root) => below(root).length > 0);
   if (found === undefined) {

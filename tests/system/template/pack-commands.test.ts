@@ -116,6 +116,12 @@ test('a repository on this machine is taken as it was committed, a folder withou
   expect(installed()).toEqual(['here']);
 }, 60_000);
 
+test('links beside the templates are of no concern, and nothing is read through them', async () => {
+  repository.commit({ 'prompts/one.md': 'One.\n', 'docs/link': { link: '/etc/passwd' }, templates: { link: '/etc' } });
+  await user.ok('template', 'add', url(), '--name', 'team');
+  expect(await user.ok('template', 'render', 'one')).toBe('One.');
+}, 60_000);
+
 test('an update that fails for one pack is made for the others', async () => {
   repository.commit(good);
   const other = new Repository(join(user.folder, 'plain'));

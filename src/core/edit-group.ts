@@ -2,7 +2,9 @@
 
 import { advise } from './advice.ts';
 import type { ChangesOf } from './definitions.ts';
-import { fail, type Result } from './failure.ts';
+import { changed, changedNames } from './edit.ts';
+import type { EventBody } from './event.ts';
+import { fail, ok, type Result } from './failure.ts';
 import { addUsage, type GroupConfig, type GroupDescription, type Usage } from './group.ts';
 import { configProblem } from './setting-values.ts';
 import type { GroupState } from './state.ts';
@@ -34,7 +36,7 @@ export type GroupChanges = {
 };
 
 /** Why the group cannot be changed so now; null when it can. `used`: what running attempts have used so far. */
-export function groupEditProblem(
+function groupEditProblem(
   state: GroupState,
   { config = {}, group = {} }: GroupChanges,
   used: () => Iterable<Usage>,
@@ -43,6 +45,19 @@ export function groupEditProblem(
   if (problem !== null) return fail('usage', `${problem}.`, 'Give another one.');
   const cap = config.maxBudgetUsd ?? undefined;
   return cap === undefined || cap === state.group.config.maxBudgetUsd ? null : capProblem(state, cap, used);
+}
+
+/** The settings of the group; fails where they, or what else is asked of the group, cannot be changed so. */
+export function configEvents(
+  state: GroupState,
+  asked: GroupChanges,
+  used: () => Iterable<Usage>,
+): Result<EventBody[]> {
+  const problem = groupEditProblem(state, asked, used);
+  if (problem !== null) return problem;
+  const config = changed(state.group.config, asked.config ?? {});
+  const names = changedNames(state.group.config, config);
+  return ok(names.length > 0 ? [{ type: 'group_changed', config, changed: names }] : []);
 }
 
 /** A cap is never below what is spent, nor below what running sessions may still spend without asking anybody. */
@@ -54,7 +69,7 @@ function capProblem(state: GroupState, cap: number, used: () => Iterable<Usage>)
   if (cap <= spent.costUsd) {
     const already = formatMoney(spent.costUsd, spent.estimated);
     const message = `Group ${group.id} has spent ${already} already, so it cannot be held to ${wanted}.`;
-    return fail('usage', message, 'Give --max-budget-usd an amount above that.');
+    return fail('usage', message, 'Give an amount above that.');
   }
   const before = group.config.maxBudgetUsd;
   const promised = state.usage.costUsd + reservedUsd;

@@ -193,7 +193,7 @@ export class SessionGroup {
 
   /** Sets the cap, while it runs too. */
   async raiseBudget(maxBudgetUsd: number): Promise<void> {
-    await this.#submit({ kind: 'raise-budget', maxBudgetUsd });
+    await this.#submit({ kind: 'edit-group', config: { maxBudgetUsd } });
   }
 
   /** Takes out a session that is not running. With `force` work that is in no commit is committed first. */

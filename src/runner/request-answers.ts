@@ -14,19 +14,18 @@ import {
   ownProblem,
   type SessionChanges,
 } from '../core/edit.ts';
-import { descriptionOf, groupEditProblem } from '../core/edit-group.ts';
+import { configEvents, descriptionOf } from '../core/edit-group.ts';
 import type { EventBody, EventType } from '../core/event.ts';
 import { describeFailure, errorText, fail, ok, type Result, unreachable } from '../core/failure.ts';
 import { buildGraph } from '../core/graph.ts';
-import { addUsage, roundUsd, type SessionDefinition, type SessionId, type Usage } from '../core/group.ts';
+import { roundUsd, type SessionDefinition, type SessionId, type Usage } from '../core/group.ts';
 import { makeSessionId, sessionLabel, sessionNumber, sessionTitle, sessionUuid } from '../core/id.ts';
 import { raiseSessionCommand, resumeSessionCommand, runCommand } from '../core/plan/advice.ts';
 import { isBudgetExhausted } from '../core/plan/budget.ts';
 import { goesOnAfter, type SessionRecord } from '../core/session-state.ts';
-import { moneyProblem, sessionProblem } from '../core/setting-values.ts';
+import { sessionProblem } from '../core/setting-values.ts';
 import type { GroupState } from '../core/state.ts';
 import { nextGroupStatus } from '../core/status.ts';
-import { formatMoney } from '../core/text.ts';
 import { promptProblem } from '../core/values.ts';
 import { findRepository } from '../git/git.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
@@ -136,12 +135,6 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
         'The group is running and is not frozen.',
         advise('Watch it with', ['group', 'watch', state.group.id]),
       );
-    case 'raise-budget': {
-      const problem = raiseProblem(asked, command.maxBudgetUsd);
-      if (problem !== null) return problem;
-      const config = { ...state.group.config, maxBudgetUsd: command.maxBudgetUsd };
-      return ok({ events: [{ type: 'group_changed', config }] });
-    }
     case 'edit-group': {
       const events = editGroupEvents(world, asked, command);
       return events.ok ? ok({ events: events.value }) : events;
@@ -165,7 +158,7 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
             ? editSessionEvents(world, state, record, editOf(record, command))
             : command.kind === 'attach-session' || command.kind === 'open-attached' || command.kind === 'detach-session'
               ? takeOverEvents(state, record, command)
-              : sessionCommandEvents(state, record, command);
+              : sessionCommandEvents(world, state, record, command);
       return events.ok ? ok({ events: events.value, sessionId: command.sessionId }) : events;
     }
   }
@@ -207,9 +200,6 @@ function statusProblem(state: GroupState, kind: Command['kind']): Result<never> 
     case 'edit-group':
       if (!rulesOut('group_changed')) return null;
       return fail('usage', `${about} and stays as it is.`, 'Create a new group.');
-    case 'raise-budget':
-      if (!rulesOut('group_changed')) return null;
-      return fail('usage', `${about}; its budget stays as it is.`, 'Create a new group.');
     case 'archive': {
       if (status === 'archived' || !rulesOut('group_archived')) return null;
       const next =
@@ -223,36 +213,11 @@ function statusProblem(state: GroupState, kind: Command['kind']): Result<never> 
   }
 }
 
-function raiseProblem({ state, used }: Asked, wantedUsd: number): Result<never> | null {
-  const problem = moneyProblem(wantedUsd);
-  if (problem !== null) return fail('usage', `The budget ${problem}.`, '');
-  const { group } = state;
-  const wanted = formatMoney(wantedUsd);
-  let spent = state.usage;
-  for (const usage of used()) spent = addUsage(spent, usage);
-  if (wantedUsd <= spent.costUsd) {
-    const already = formatMoney(spent.costUsd, spent.estimated);
-    const message = `Group ${group.id} has spent ${already} already, so it cannot be held to ${wanted}.`;
-    return fail('usage', message, 'Give --raise-to an amount above that.');
-  }
-  const { maxBudgetUsd } = group.config;
-  if (maxBudgetUsd === undefined || wantedUsd >= maxBudgetUsd) return null;
-  const lower = ['group', 'edit', group.id, '--max-budget-usd', String(wantedUsd)];
-  const canNow = groupEditProblem(state, { config: { maxBudgetUsd: wantedUsd } }, used) === null;
-  const next = canNow
-    ? advise('Lower it with', lower)
-    : advise('Pause it first, then lower it with', ['group', 'pause', group.id], lower);
-  const message = `The cap of group ${group.id} is ${formatMoney(maxBudgetUsd)}, which is more than ${wanted}.`;
-  return fail('usage', message, next);
-}
-
 /** What is wrong with what the command itself says; null when nothing is. */
 function wordsProblem(command: Command): string | null {
   const text = command.kind === 'say' ? command.text : command.kind === 'retry-session' ? command.prompt : undefined;
-  const usd = command.kind === 'resume-session' ? command.maxBudgetUsd : undefined;
-  const ofText = text === undefined ? null : promptProblem(text);
-  const ofMoney = usd === undefined ? null : moneyProblem(usd);
-  return ofText !== null ? `What is to be said ${ofText}.` : ofMoney !== null ? `The budget ${ofMoney}.` : null;
+  const problem = text === undefined ? null : promptProblem(text);
+  return problem === null ? null : `What is to be said ${problem}.`;
 }
 
 function pauseEvents(world: World, state: GroupState, mode: 'now' | 'drain' | 'freeze'): EventBody[] {
@@ -276,14 +241,18 @@ type SessionCommand = Exclude<
       | 'edit-group'
       | 'pause'
       | 'thaw'
-      | 'raise-budget'
       | 'archive'
       | TakeOverKind
       | 'say';
   }
 >;
 
-function sessionCommandEvents(state: GroupState, record: SessionRecord, command: SessionCommand): Result<EventBody[]> {
+function sessionCommandEvents(
+  world: World,
+  state: GroupState,
+  record: SessionRecord,
+  command: SessionCommand,
+): Result<EventBody[]> {
   const { sessionId } = command;
   switch (command.kind) {
     case 'remove-session':
@@ -291,7 +260,7 @@ function sessionCommandEvents(state: GroupState, record: SessionRecord, command:
     case 'pause-session':
       return pauseSessionEvents(record);
     case 'resume-session':
-      return resumeEvents(state, record, command.maxBudgetUsd);
+      return resumeEvents(world, state, record, command.maxBudgetUsd);
     case 'retry-session': {
       if (record.state.status !== 'failed') {
         const goOn = resumeSessionCommand(state, record);
@@ -344,23 +313,27 @@ export function messageEvent(
   return { type: 'session_message', sessionId, text, offset };
 }
 
-/** With `maxBudgetUsd` the session's own cap is changed before it goes on. */
-function resumeEvents(state: GroupState, record: SessionRecord, maxBudgetUsd: number | undefined): Result<EventBody[]> {
+/** With `maxBudgetUsd` the session is edited before it goes on. */
+function resumeEvents(
+  world: World,
+  state: GroupState,
+  record: SessionRecord,
+  maxBudgetUsd: number | undefined,
+): Result<EventBody[]> {
   const { id: sessionId } = record.definition;
   if (record.state.status !== 'paused' && record.state.status !== 'pending') {
     return refused(record, 'resumed', 'Only a paused session can be resumed; a failed one is retried.');
   }
+  const edited = maxBudgetUsd === undefined ? ok([]) : editSessionEvents(world, state, record, { maxBudgetUsd });
+  if (!edited.ok) return edited;
   const session = maxBudgetUsd === undefined ? record.definition : { ...record.definition, maxBudgetUsd };
   if (isBudgetExhausted({ ...record, definition: session })) {
     const spent = `$${record.usage.costUsd.toFixed(4)}`;
     const message = `Session ${sessionId} has spent ${spent}, all of its own budget of $${session.maxBudgetUsd}.`;
-    const raise = raiseSessionCommand(state, { ...record, definition: session });
-    return fail('usage', message, advise(`Give it more than ${spent} with`, raise));
+    return fail('usage', message, advise(`Give it more than ${spent} with`, raiseSessionCommand(state, record)));
   }
   return ok([
-    ...(maxBudgetUsd === undefined
-      ? []
-      : [{ type: 'session_changed', sessionId, session, changed: ['maxBudgetUsd'] } as const]),
+    ...edited.value,
     ...(record.queued ? [] : [{ type: 'session_queued', sessionId, queued: true } as const]),
   ]);
 }
@@ -479,14 +452,11 @@ interface AskedGroup {
  * left of these lines after a power cut is a graph.
  */
 export function editGroupEvents(world: World, { state, used }: AskedGroup, asked: GroupEdit): Result<EventBody[]> {
-  const problem = groupEditProblem(state, asked, used);
-  if (problem !== null) return problem;
+  const own = configEvents(state, asked, used);
+  if (!own.ok) return own;
   const sessions = changedSessions(world, state, asked);
   if (!sessions.ok) return sessions;
-  const events: EventBody[] = [];
-  const config = changed(state.group.config, asked.config ?? {});
-  const ofConfig = changedNames(state.group.config, config);
-  if (ofConfig.length > 0) events.push({ type: 'group_changed', config, changed: ofConfig });
+  const events = [...own.value];
   const before = descriptionOf(state);
   const group = changed(before, asked.group ?? {});
   const ofGroup = changedNames(before, group);

@@ -1,6 +1,7 @@
 /** May a group run, and with which sessions? Pure: the answer is a list of events or a refusal. */
 
 import { advise } from '../core/advice.ts';
+import { configEvents } from '../core/edit-group.ts';
 import type { EventBody, ProcessIdentity, RunInfo } from '../core/event.ts';
 import { fail, needsPerson, ok, type Result } from '../core/failure.ts';
 import type { GroupConfig, GroupId, SessionId } from '../core/group.ts';
@@ -48,9 +49,9 @@ export function startEvents(state: GroupState, options: StartOptions): Result<Ev
   if (mixed) return mixed;
   const foreign = refuseForeignWorkers(state, options.run.runner, options.sight) ?? refuseWithoutFleet(state, options);
   if (foreign) return foreign;
-  const config = { ...state.group.config, ...options.overrides };
-  const isChanged = JSON.stringify(config) !== JSON.stringify(state.group.config);
-  const events: EventBody[] = isChanged ? [{ type: 'group_changed', config }] : [];
+  const edited = configEvents(state, { config: options.overrides }, () => []);
+  if (!edited.ok) return edited;
+  const events = edited.value;
   if (state.status === 'created') return ok([...events, { type: 'group_started', run: options.run }]);
   const { run, only } = options;
   const retry = only ? failed.filter((session) => only.includes(session)) : retried(state, failed, options.retryFailed);

@@ -62,9 +62,7 @@ export type RequestBody =
   /** They have left it. */
   | (OfTakeOver & { readonly kind: 'detach-session' } & Conversed)
   /** What is held for the session is spent, or free again. */
-  | (OfSession & { readonly kind: 'settle-cost'; readonly isSpent: boolean })
-  /** Sets the group's cap, US dollars. */
-  | { readonly kind: 'raise-budget'; readonly maxBudgetUsd: number };
+  | (OfSession & { readonly kind: 'settle-cost'; readonly isSpent: boolean });
 
 export type Request = {
   /** A uuid; also the name of the file. */
@@ -102,7 +100,6 @@ const kinds: Readonly<Record<RequestBody['kind'], true>> = {
   'open-attached': true,
   'detach-session': true,
   'settle-cost': true,
-  'raise-budget': true,
 };
 
 /** Leaves a request for the runner. Throws the system's error when it cannot be written. */

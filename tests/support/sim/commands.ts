@@ -55,7 +55,7 @@ export class Commands {
 
   raiseBudget(byUsd: number): void {
     const cap = this.#parts.machine.log.state?.group.config.maxBudgetUsd;
-    if (cap !== undefined) this.#submit({ kind: 'raise-budget', maxBudgetUsd: cap + byUsd });
+    if (cap !== undefined) this.#submit({ kind: 'edit-group', config: { maxBudgetUsd: cap + byUsd } });
   }
 
   addSession(dependsOnLast: boolean): void {

@@ -312,19 +312,18 @@ test('the cap is raised for a live runner and without one, but not below what is
     stderr: `The cap of ${group} is $3.00 now.\n`,
   });
   await user.event(group, 'request_answered');
-  const atOnce = await user.run('group', 'budget', group, '--raise-to', '2.5');
-  expect(atOnce).toMatchObject({
+  await user.ok('group', 'budget', group, '--raise-to', '2.5');
+  const shared = await user.run('group', 'budget', group, '--raise-to', '0.5');
+  expect(shared).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining(`group edit ${group} --max-budget-usd 2.5\n`),
+    stderr: expect.stringContaining('Running sessions have a share in the cap'),
   });
-  await user.ok('group', 'edit', group, '--max-budget-usd', '2.5');
-  const rested = await user.run('group', 'budget', group, '--raise-to', '0.5');
-  const [first = '', then = ''] = rested.stderr.trim().split('lower it with: ')[1]?.split(' · ') ?? [];
+  const first = shared.stderr.trim().split('take it back first with: ')[1] ?? '';
   const pause = user.start(...first.split(' ').slice(1));
   await obeyInterrupt(api, 0.4);
   expect((await pause.finished).code).toBe(0);
   expect((await run.finished).code).toBe(3);
-  await user.ok(...then.split(' ').slice(1));
+  await user.ok('group', 'budget', group, '--raise-to', '0.5');
   const raised = await user.run('group', 'budget', group, '--raise-to', '4', '--json');
   expect(raised).toMatchObject({ code: 0, stderr: expect.stringContaining(`group resume ${group}`) });
   expect(JSON.parse(raised.stdout)).toMatchObject({ limitUsd: 4, spentUsd: 0.4, reservedUsd: 0, leftUsd: 3.6 });

@@ -56,8 +56,8 @@ test('F12: sessions that no command would add', async () => {
   const linked = { ...session, projectPath: join(group.folder, 'link') };
   expect(await run.ask({ kind: 'add-session', session: linked })).toMatchObject({ done: false });
   const wishes: readonly RequestBody[] = [
-    { kind: 'raise-budget', maxBudgetUsd: -5 },
-    { kind: 'raise-budget', maxBudgetUsd: 1e300 },
+    { kind: 'edit-group', config: { maxBudgetUsd: -5 } },
+    { kind: 'edit-group', config: { maxBudgetUsd: 1e300 } },
     { kind: 'resume-session', sessionId: group.id('one'), maxBudgetUsd: -1 },
     { kind: 'say', sessionId: group.id('one'), text: ' ' },
     { kind: 'say', sessionId: group.id('one'), text: 'a\0b' },

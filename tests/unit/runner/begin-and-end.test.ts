@@ -58,7 +58,13 @@ test('a request without a hint is answered before the run is over', async () => 
   await run.event('session_identified');
   const at = new Date().toISOString();
   const runId = group.state().run?.id ?? '';
-  sendRequest(group.world, group.paths, { id: crypto.randomUUID(), runId, at, kind: 'raise-budget', maxBudgetUsd: 5 });
+  sendRequest(group.world, group.paths, {
+    id: crypto.randomUUID(),
+    runId,
+    at,
+    kind: 'edit-group',
+    config: { maxBudgetUsd: 5 },
+  });
   await fake.succeed();
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
   expect(group.events().filter(({ type }) => type === 'request_answered')).toHaveLength(1);

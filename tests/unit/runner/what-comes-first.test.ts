@@ -63,7 +63,13 @@ test('a request is there until its answer is on record: a sender that finds neit
   const { world, paths } = group;
   const writer = unwrap(openGroupWriter(world, group.root, group.groupId, 'run'));
   const at = new Date(world.clock.now()).toISOString();
-  sendRequest(world, paths, { id: crypto.randomUUID(), runId: 'run', at, kind: 'raise-budget', maxBudgetUsd: 5 });
+  sendRequest(world, paths, {
+    id: crypto.randomUUID(),
+    runId: 'run',
+    at,
+    kind: 'edit-group',
+    config: { maxBudgetUsd: 5 },
+  });
   sendRequest(world, paths, { id: crypto.randomUUID(), runId: 'run', at, kind: 'thaw' });
   const [first, second] = takeRequests(world, paths, 'run').map(({ path }) => path) as [string, string];
   const there: boolean[][] = [];

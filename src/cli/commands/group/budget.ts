@@ -60,7 +60,7 @@ async function budget(context: Context, reference: string, { raiseTo, book, free
     saySettled(context, after.value, done.value, book !== undefined);
   }
   if (raiseTo !== undefined) {
-    const raising = submit(context, group.value, { kind: 'raise-budget', maxBudgetUsd: raiseTo });
+    const raising = submit(context, group.value, { kind: 'edit-group', config: { maxBudgetUsd: raiseTo } });
     const raised = await whileWaiting(context, group.value, raising);
     if (!raised.ok) return raised;
     const after = loadReferredGroup(context, group.value.groupId);

@@ -48,11 +48,7 @@ function groupEditProblem(
 }
 
 /** The settings of the group; fails where they, or what else is asked of the group, cannot be changed so. */
-export function configEvents(
-  state: GroupState,
-  asked: GroupChanges,
-  used: () => Iterable<Usage>,
-): Result<EventBody[]> {
+export function configEvents(state: GroupState, asked: GroupChanges, used: () => Iterable<Usage>): Result<EventBody[]> {
   const problem = groupEditProblem(state, asked, used);
   if (problem !== null) return problem;
   const config = changed(state.group.config, asked.config ?? {});

@@ -1,45 +1,9 @@
-/** Asks the live runner of a group to do something, waits for the event that answers, and says when none comes. */
-import { defined } from '../core/defined.ts';
-import { fail, ok, type Result } from '../core/failure.ts';
+/** Waits for the answer to a request, and reports when the live runner of the group gives none. */
 import { loadGroup } from '../store/group-store.ts';
-import type { OpenFailure } from '../store/group-writer.ts';
-import {
-  awaitAnswer,
-  hasRequests,
-  otherVersion,
-  type RequestAnswer,
-  type RequestBody,
-  sendRequest,
-} from '../store/requests.ts';
-import { systemFailure } from '../store/system-failure.ts';
+import { hasRequests } from '../store/requests.ts';
 import type { World } from '../system/world.ts';
 import type { Place } from './place.ts';
 import { type GroupReference, isHeld } from './resolve.ts';
-
-/**
- * The answer when it was done. Fails when the runner refused, and with `survivor` when it cannot be asked;
- * `runner-gone` when it will not answer any more.
- */
-export async function askRunner(
-  world: World,
-  group: GroupReference,
-  runId: string,
-  body: RequestBody,
-): Promise<Result<RequestAnswer, OpenFailure> | 'runner-gone'> {
-  const id = world.random.uuid();
-  const sinceSize = world.files.info(group.paths.events)?.size ?? 0;
-  try {
-    sendRequest(world, group.paths, { id, runId, at: new Date(world.clock.now()).toISOString(), ...body });
-  } catch (error) {
-    // On a full disk a runner hears signals, and nothing else.
-    const survivor = world.locks.holder(group.paths.lock)?.identity;
-    return { ok: false, failure: { ...systemFailure(group.paths.requests, error), ...defined({ survivor }) } };
-  }
-  const answer = await awaitAnswer(world, group.paths, { id, runId }, sinceSize);
-  if (answer === 'runner-gone') return answer;
-  if (answer === 'dropped') return { ok: false, failure: otherVersion(group.groupId) };
-  return answer.done ? ok(answer) : fail('usage', answer.message, '');
-}
 
 const lookMs = 1_000;
 /** A runner looks for requests twice a second. */

@@ -26,7 +26,14 @@ import { readLog } from '../store/event-log.ts';
 import { loadGroup } from '../store/group-store.ts';
 import { type GroupWriter, type OpenFailure, openGroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
-import type { PauseRequestMode, RequestAnswer, RequestBody } from '../store/requests.ts';
+import {
+  awaitAnswer,
+  otherVersion,
+  type PauseRequestMode,
+  type RequestAnswer,
+  type RequestBody,
+  sendRequest,
+} from '../store/requests.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import { delay } from '../system/clock.ts';
 import type { World } from '../system/world.ts';
@@ -34,7 +41,6 @@ import { speaks } from '../worker/adopt.ts';
 import { foreignWorker, stopRehearsal } from './leftovers.ts';
 import { liveRunner, shortRunPrefix } from './live-runner.ts';
 import type { Place } from './place.ts';
-import { askRunner } from './request.ts';
 import type { GroupReference } from './resolve.ts';
 import { attemptUsages } from './watch/attempt-usage.ts';
 import { awaitRelease, awaitState } from './watch/follow-group.ts';
@@ -124,6 +130,31 @@ async function askFor(
   accepted?.();
   if (way !== undefined) return way.answered(world, group, runId, answer.value, command as never);
   return ok({ by: 'runner', ...aboutOf(answer.value) } satisfies Done);
+}
+
+/**
+ * The answer when it was done. Fails when the runner refused, and with `survivor` when it cannot be asked;
+ * `runner-gone` when it will not answer any more.
+ */
+async function askRunner(
+  world: World,
+  group: GroupReference,
+  runId: string,
+  body: RequestBody,
+): Promise<Result<RequestAnswer, OpenFailure> | 'runner-gone'> {
+  const id = world.random.uuid();
+  const sinceSize = world.files.info(group.paths.events)?.size ?? 0;
+  try {
+    sendRequest(world, group.paths, { id, runId, at: new Date(world.clock.now()).toISOString(), ...body });
+  } catch (error) {
+    // On a full disk a runner hears signals, and nothing else.
+    const survivor = world.locks.holder(group.paths.lock)?.identity;
+    return { ok: false, failure: { ...systemFailure(group.paths.requests, error), ...defined({ survivor }) } };
+  }
+  const answer = await awaitAnswer(world, group.paths, { id, runId }, sinceSize);
+  if (answer === 'runner-gone') return answer;
+  if (answer === 'dropped') return { ok: false, failure: otherVersion(group.groupId) };
+  return answer.done ? ok(answer) : fail('usage', answer.message, '');
 }
 
 /** Whether it could be done as the group is now; a log that cannot be read rules nothing out. Changes nothing. */

@@ -1,6 +1,6 @@
 /**
- * What a CPM skill has to hold: a front matter that claude lists it by, phases, a place for its output, and the section
- * about keeping state, word for word the shared one. Pure: text in, problems or a mended text out.
+ * What a CPM skill has to hold: a front matter that claude lists it by, phases, a place for its output, and a section
+ * about keeping state. Pure: text in, problems or a mended text out.
  */
 import { type Problem, readYaml } from '../store/yaml-text.ts';
 
@@ -13,8 +13,18 @@ export interface SkillSource {
 }
 
 export const sectionTitle = 'State Management';
-/** Of its heading. */
+/** Of its heading, at the least; a title of the whole text is no section. */
 const sectionLevel = 2;
+/** What the section has to say, in words of its own, and the item of the shared section that says it. */
+const required = [
+  {
+    what: 'to use docs/plans/.cpm-progress-{session_id}.md with the CPM_SESSION_ID of the context',
+    isIn: (text: string) => text.includes('CPM_SESSION_ID') && /\.cpm-progress-[{<$[]/.test(text),
+    item: 'Where',
+  },
+  { what: 'to adopt the file of an older session id', isIn: (text: string) => /adopt/i.test(text), item: 'Adoption' },
+  { what: 'to delete the file at the end', isIn: (text: string) => /delet|remov/i.test(text), item: 'End' },
+];
 const phasesMin = 3;
 const descriptionMax = 1024;
 
@@ -35,8 +45,8 @@ interface Outline {
   readonly frontLines: number;
 }
 
-/** Everything that is wrong with the skill. `section` is the shared text, from its heading on. */
-export function checkSkill({ file, folder, text }: SkillSource, section: string): Problem[] {
+/** Everything that is wrong with the skill. */
+export function checkSkill({ file, folder, text }: SkillSource): Problem[] {
   const outline = outlineOf(unixText(text));
   const at = (line: number, message: string): Problem => ({ file, line: line + 1, column: 1, message });
   if (outline.openFence !== null) return [at(outline.openFence, 'begins a block of code that is never closed')];
@@ -44,41 +54,35 @@ export function checkSkill({ file, folder, text }: SkillSource, section: string)
     ...frontMatterProblems(file, folder, outline),
     ...phaseProblems(outline, at),
     ...outputProblems(outline, at),
-    ...sectionProblems(outline, section, at),
+    ...sectionProblems(outline, at),
   ];
 }
 
 /**
- * The text with the shared section in the place of its own one, or at its end; all else stays byte for byte. Null when
- * the skill cannot be mended so: a block of code is never closed, and whatever is added would be part of it.
+ * The text with the shared section at its end, or with those of its items that the skill's own section lacks; nothing is
+ * taken away. Null when a block of code is never closed, because all that is added would be part of it.
  */
 export function withSection(text: string, section: string): string | null {
   const outline = outlineOf(unixText(text));
   if (outline.openFence !== null) return null;
-  const wanted = wantedLines(section);
-  const spans = spansOf(outline);
-  if (spans.length === 1 && spans[0] !== undefined && isShared(outline, spans[0], wanted)) return text;
+  const wanted = unixText(section).trim().split('\n');
+  const [span] = spansOf(outline);
+  const missing = missingIn(outline).map(({ item }) => item);
+  if (span !== undefined && missing.length === 0) return text;
+  const added =
+    span === undefined ? wanted : wanted.filter((line) => missing.some((item) => line.startsWith(`- **${item}**`)));
   const end = text.includes('\r\n') ? '\r\n' : '\n';
-  const block = wanted.map((line) => line + end);
   /** With their own ends of line. */
   const kept = text.split(/(?<=\n)/);
-  // Under a heading of another level the section would take in what follows it: then it goes to the end.
-  const place = spans.find(({ level }) => level === sectionLevel);
-  for (const span of spans.toReversed()) {
-    const follows = span.to < kept.length ? [end] : [];
-    kept.splice(span.from, span.to - span.from, ...(span === place ? [...block, ...follows] : []));
-  }
-  if (place === undefined) {
-    while (kept.at(-1)?.trim() === '') kept.pop();
-    const last = kept.pop();
-    if (last !== undefined) kept.push(last.endsWith('\n') ? last : last + end, end);
-    kept.push(...block);
-  }
-  return kept.join('');
-}
-
-function wantedLines(section: string): string[] {
-  return unixText(section).trim().split('\n');
+  let at = span?.to ?? kept.length;
+  while (at > 0 && kept[at - 1]?.trim() === '') at -= 1;
+  const before = kept.slice(0, at);
+  const last = before.pop();
+  if (last !== undefined) before.push(last.endsWith('\n') ? last : last + end, end);
+  // Without a blank line the next paragraph would be part of the last item.
+  const after = span === undefined ? [] : kept.slice(at);
+  if (after.length > 0 && after[0]?.trim() !== '') after.unshift(end);
+  return [...before, ...added.map((line) => line + end), ...after].join('');
 }
 
 function unixText(text: string): string {
@@ -182,28 +186,28 @@ function outputProblems(outline: Outline, at: At): Problem[] {
 }
 
 interface Span {
-  readonly level: number;
   readonly from: number;
   readonly to: number;
 }
 
-function sectionProblems(outline: Outline, section: string, at: At): Problem[] {
-  const [first, ...others] = spansOf(outline);
+function sectionProblems(outline: Outline, at: At): Problem[] {
+  const [first] = spansOf(outline);
   if (first === undefined) return [at(Math.max(0, outline.lines.length - 1), `has no section "## ${sectionTitle}"`)];
-  const problems = others.map(({ from }) => at(from, `has the section "${sectionTitle}" once more`));
-  const wanted = wantedLines(section);
-  if (isShared(outline, first, wanted)) return problems;
-  const found = contentOf(outline, first);
-  const differs = wanted.findIndex((line, index) => line !== found[index]);
-  const line = first.from + (differs < 0 ? wanted.length : Math.min(differs, found.length));
-  return [at(line, `the section "${sectionTitle}" is not the shared one from here on`), ...problems];
+  return missingIn(outline).map(({ what }) => at(first.from, `the section "${sectionTitle}" does not say ${what}`));
+}
+
+function missingIn(outline: Outline): typeof required {
+  const text = spansOf(outline)
+    .flatMap(({ from, to }) => outline.lines.slice(from, to))
+    .join('\n');
+  return required.filter(({ isIn }) => !isIn(text));
 }
 
 /** The sections about state, whatever the case of their heading. A title of the whole text is none. */
 function spansOf(outline: Outline): Span[] {
   const all = outline.headings
     .filter(({ level, title }) => level >= sectionLevel && /^state[ -]management$/i.test(title.trim()))
-    .map((found) => ({ level: found.level, from: found.line, to: endOf(outline, found) }));
+    .map((found) => ({ from: found.line, to: endOf(outline, found) }));
   // One within another goes with it.
   return all.filter(({ from }) => !all.some((other) => other.from < from && from < other.to));
 }
@@ -211,16 +215,4 @@ function spansOf(outline: Outline): Span[] {
 /** The line of the next heading that is not below this one. */
 function endOf({ headings, lines }: Outline, { level, line }: Heading): number {
   return headings.find((other) => other.line > line && other.level <= level)?.line ?? lines.length;
-}
-
-/** Without the blank lines at its end. */
-function contentOf({ lines }: Outline, { from, to }: Span): string[] {
-  const found = lines.slice(from, to);
-  while (found.at(-1)?.trim() === '') found.pop();
-  return found;
-}
-
-function isShared(outline: Outline, span: Span, wanted: readonly string[]): boolean {
-  const found = contentOf(outline, span);
-  return found.length === wanted.length && found.every((line, index) => line === wanted[index]);
 }

@@ -1,6 +1,6 @@
 /**
- * Promises of `cpm check-skills`, as a user types it: every problem at its place at once, a fix that touches nothing
- * but the section, no writing through links, and one clear sentence for whatever cannot be checked.
+ * Promises of `cpm check-skills`, as a user types it: every problem at its place at once, a fix that only adds
+ * to the section and keeps the old file, no writing through links, and one clear sentence for whatever cannot be checked.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -49,8 +49,9 @@ test('the shipped skills pass, from the template down to one skill', async () =>
 });
 
 test('tells every problem of every skill with its place, and changes nothing', async () => {
+  const own = 'Keep `docs/plans/.cpm-progress-{id}.md`, by CPM_SESSION_ID; adopt an older one.';
   const one = write('skills/one/SKILL.md', body('one').replace('## Phase 3: c', ''));
-  const two = write('skills/two/SKILL.md', `${body('zwei')}\n## State Management\n\nMine.\n`);
+  const two = write('skills/two/SKILL.md', `${body('zwei')}\n## State Management\n\n${own}\n`);
   const before = [one, two].map((path) => readFileSync(path, 'utf8'));
   const { code, stdout, stderr } = await user.run('cpm', 'check-skills', 'skills');
   expect([code, stdout]).toEqual([2, '']);
@@ -60,13 +61,13 @@ test('tells every problem of every skill with its place, and changes nothing', a
     `${one}:5:1: has 2 phases; 3 are needed at least, as headings "## Phase 1: …"`,
     `${one}:17:1: has no section "## State Management"`,
     `${two}:2:7: name is "zwei", but the folder is "two", and claude goes by the folder`,
-    `${two}:20:1: the section "State Management" is not the shared one from here on`,
-    'Correct it; --fix puts the shared section in.',
+    `${two}:18:1: the section "State Management" does not say to delete the file at the end`,
+    'Correct it; --fix adds what is missing about state.',
   ]);
   expect([one, two].map((path) => readFileSync(path, 'utf8'))).toEqual(before);
 });
 
-test('--fix puts the section in and says so; what it cannot mend is told', async () => {
+test('--fix adds what the section lacks, keeps the old file, and says so; what it cannot mend is told', async () => {
   const one = write('skills/one/SKILL.md', body('one'));
   const two = write(
     'skills/deep/er/two/SKILL.md',
@@ -75,13 +76,16 @@ test('--fix puts the section in and says so; what it cannot mend is told', async
   const bad = write('skills/bad/SKILL.md', `${body('bad')}\n\`\`\`\n`);
   const { code, stdout, stderr } = await user.run('cpm', 'check-skills', 'skills', '--fix');
   expect(code).toBe(2);
-  expect(stdout.trim().split('\n')).toEqual([two, one].map((path) => `Put the shared section into ${path}`));
+  expect(stdout.trim().split('\n')).toEqual([two, one].map((path) => `Added to ${path}; it was kept as ${path}.bak`));
   expect(stderr).toContain(`${bad}:18:1: begins a block of code that is never closed`);
   expect(stderr).toContain('has a problem:');
   expect(readFileSync(one, 'utf8')).toBe(`${body('one')}\n${section}`);
-  expect(readFileSync(two, 'utf8')).toBe(`${body('two')}\n${section}\n## More\n\nKept.\n`);
+  const now = readFileSync(two, 'utf8');
+  for (const text of ['Mine.', 'CPM_SESSION_ID', '**Adoption**', '\n## More\n\nKept.\n']) expect(now).toContain(text);
+  expect(readFileSync(`${two}.bak`, 'utf8')).toContain('\n## State Management\n\nMine.\n\n## More');
   expect(readFileSync(bad, 'utf8')).toBe(`${body('bad')}\n\`\`\`\n`);
-  for (const path of [one, two, bad]) expect(readdirSync(dirname(path))).toEqual(['SKILL.md']);
+  expect(readdirSync(dirname(one))).toEqual(['SKILL.md', 'SKILL.md.bak']);
+  expect(readdirSync(dirname(bad))).toEqual(['SKILL.md']);
 });
 
 test('--json tells which skills there are, what was fixed and what is wrong', async () => {

@@ -1,4 +1,4 @@
-/** `cpm check-skills`: what is wrong with CPM skills, and the shared section put into them. */
+/** `cpm check-skills`: what is wrong with CPM skills, and what they lack about state added to them. */
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { briefPath, lookAt, tryPath } from '../../../app/path-argument.ts';
@@ -28,10 +28,10 @@ export function define(command: Command, context: Context): void {
   command
     .description(
       'Checks every SKILL.md below a folder: name and description, at least three phases, an output path, and the ' +
-        `section "${sectionTitle}" word for word as it is shipped.`,
+        `section "${sectionTitle}" with the file of the session, its adoption and its end.`,
     )
     .argument('<dir>', 'folder with skills, at any depth')
-    .option('--fix', `put the shared section "${sectionTitle}" in; all else stays as it is`)
+    .option('--fix', `add what the section "${sectionTitle}" lacks and keep the skill as it was in SKILL.md.bak`)
     .option('--json', 'one JSON document: {"skills", "problems"}')
     .addHelpText('after', example)
     .action((dir, { fix, json }) => context.run(() => check(context, dir, fix === true, json === true)));
@@ -68,7 +68,8 @@ function check(context: Context, typed: string, fix: boolean, json: boolean): Wo
     stdout.line(safeJson({ skills, problems: inOrder(problems) }, 2));
     return ok(problems.length === 0 ? exitCode.done : exitCode.usage);
   }
-  for (const { path, fixed } of skills) if (fixed) stdout.line(safeLine(`Put the shared section into ${path}`, 1000));
+  for (const { path, fixed } of skills)
+    if (fixed) stdout.line(safeLine(`Added to ${path}; it was kept as ${path}.bak`, 1000));
   if (problems.length > 0) return problemsFailure(safeLine(briefPath(folder), 400), problems, adviceFor(fix));
   stdout.line(`${plural(skills.length, 'skill')} checked. No problems.`);
   return ok(exitCode.done);
@@ -77,7 +78,7 @@ function check(context: Context, typed: string, fix: boolean, json: boolean): Wo
 const nextStep = `Give the path of a folder that holds skills, each a folder with a ${skillFile}.`;
 
 function adviceFor(fix: boolean): string {
-  return fix ? 'Correct it and run the command again.' : 'Correct it; --fix puts the shared section in.';
+  return fix ? 'Correct it and run the command again.' : 'Correct it; --fix adds what is missing about state.';
 }
 
 function sharedSection(world: World, packageRoot: string): Result<string> {
@@ -92,7 +93,7 @@ interface Outcome {
   readonly problems: readonly Problem[];
 }
 
-/** With `fix` the file is replaced as a whole or stays as it was. Fails when it cannot be written. */
+/** With `fix` the file is replaced as a whole, with a copy of the old one, or stays as it was. Fails when it cannot be written. */
 function checkOne(world: World, path: string, section: string, fix: boolean): Result<Outcome> {
   const read = readTextFile(world, path, skillBytesMax);
   if (!read.ok) return ok({ fixed: false, problems: [{ file: path, line: 1, column: 1, message: read.trouble }] });
@@ -100,13 +101,17 @@ function checkOne(world: World, path: string, section: string, fix: boolean): Re
   const fixed = mended !== null && mended !== read.text;
   if (fixed) {
     try {
+      // An older copy is the one without any word of ours.
+      if (world.files.entryKind(`${path}.bak`) === null) {
+        world.files.writeAtomic(`${path}.bak`, read.text, { durable: true, access: 'project' });
+      }
       world.files.writeAtomic(path, mended, { durable: true, access: 'project' });
     } catch (error) {
       return { ok: false, failure: systemFailure(path, error) };
     }
   }
   const text = mended ?? read.text;
-  return ok({ fixed, problems: checkSkill({ file: path, folder: basename(dirname(path)), text }, section) });
+  return ok({ fixed, problems: checkSkill({ file: path, folder: basename(dirname(path)), text }) });
 }
 
 /** Looks for skills. Links are not followed: what they lead to may be somebody else's. */

@@ -59,8 +59,8 @@ export function checkSkill({ file, folder, text }: SkillSource): Problem[] {
 }
 
 /**
- * The text with the shared section at its end, or with those of its items that the skill's own section lacks; nothing is
- * taken away. Null when a block of code is never closed, because all that is added would be part of it.
+ * The text with the shared section at its end, or with those of its items that the skill's own section lacks; nothing
+ * is taken away. Null when a block of code is never closed, because all that is added would be part of it.
  */
 export function withSection(text: string, section: string): string | null {
   const outline = outlineOf(unixText(text));

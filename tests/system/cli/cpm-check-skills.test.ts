@@ -1,6 +1,6 @@
 /**
- * Promises of `cpm check-skills`, as a user types it: every problem at its place at once, a fix that only adds
- * to the section and keeps the old file, no writing through links, and one clear sentence for whatever cannot be checked.
+ * Promises of `cpm check-skills`, as a user types it: every problem at its place at once, a fix that only adds to the
+ * section and keeps the old file, no writing through links, and one clear sentence for whatever cannot be checked.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -93,7 +93,7 @@ interface Outcome {
   readonly problems: readonly Problem[];
 }
 
-/** With `fix` the file is replaced as a whole, with a copy of the old one, or stays as it was. Fails when it cannot be written. */
+/** With `fix` the file is replaced as a whole, and a copy kept. Fails when it cannot be written. */
 function checkOne(world: World, path: string, section: string, fix: boolean): Result<Outcome> {
   const read = readTextFile(world, path, skillBytesMax);
   if (!read.ok) return ok({ fixed: false, problems: [{ file: path, line: 1, column: 1, message: read.trouble }] });

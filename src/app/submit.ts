@@ -28,7 +28,6 @@ import { type GroupWriter, type OpenFailure, openGroupWriter } from '../store/gr
 import { sessionPaths } from '../store/paths.ts';
 import {
   awaitAnswer,
-  otherVersion,
   type PauseRequestMode,
   type RequestAnswer,
   type RequestBody,
@@ -151,9 +150,8 @@ async function askRunner(
     const survivor = world.locks.holder(group.paths.lock)?.identity;
     return { ok: false, failure: { ...systemFailure(group.paths.requests, error), ...defined({ survivor }) } };
   }
-  const answer = await awaitAnswer(world, group.paths, { id, runId }, sinceSize);
+  const answer = await awaitAnswer(world, group.paths, { id }, sinceSize);
   if (answer === 'runner-gone') return answer;
-  if (answer === 'dropped') return { ok: false, failure: otherVersion(group.groupId) };
   return answer.done ? ok(answer) : fail('usage', answer.message, '');
 }
 

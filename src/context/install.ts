@@ -2,7 +2,7 @@
  * Our hooks in the settings of a person or a project: put in, found and taken out again. Pure: from settings to
  * settings, with everything that is not ours passed on as it is.
  */
-import { dirname, isAbsolute } from 'node:path';
+import { isAbsolute } from 'node:path';
 import { type ContextName, contextNames } from '../core/definitions.ts';
 import { isObject } from '../store/json.ts';
 import { launcherIn } from '../system/own-program.ts';
@@ -28,8 +28,6 @@ export interface InstalledHook {
   readonly event: HookEvent;
   /** Absolute path of the program that it is a hook of. */
   readonly launcher: string;
-  /** By an earlier version, which named the Bun and the module behind the launcher: both may move. */
-  readonly isOld?: true;
 }
 
 /**
@@ -97,12 +95,9 @@ function readHook(event: HookEvent, hook: unknown): InstalledHook | null {
   if (!isObject(hook) || hook.type !== 'command' || typeof hook.command !== 'string') return null;
   const [word, system, ofEvent, mark] = listOf(hook.args).slice(-4);
   const known = contextNames.find((name) => name === system);
-  if (mark !== installedMark || ofEvent !== event || known === undefined || typeof word !== 'string') return null;
-  if (word === hookWord && isAbsolute(hook.command) && hook.command.endsWith(launcherIn('/'))) {
-    return { system: known, event, launcher: hook.command };
-  }
-  if (!isAbsolute(word) || !word.endsWith('/src/hook-main.ts')) return null;
-  return { system: known, event, launcher: launcherIn(dirname(dirname(word))), isOld: true };
+  if (mark !== installedMark || ofEvent !== event || known === undefined) return null;
+  const isLauncher = isAbsolute(hook.command) && hook.command.endsWith(launcherIn('/'));
+  return word === hookWord && isLauncher ? { system: known, event, launcher: hook.command } : null;
 }
 
 /** The entry without our hooks; nothing when it holds no other. */

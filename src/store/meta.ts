@@ -28,7 +28,7 @@ export interface SessionSummary {
   readonly description: string;
   readonly status: SessionStatus;
   readonly reason?: string;
-  /** US dollars over all ended attempts; absent where an earlier version wrote it. */
+  /** US dollars over all ended attempts; absent in the example of the specification. */
   readonly cost?: number;
   readonly estimated?: true;
   readonly dependsOn?: readonly SessionId[];

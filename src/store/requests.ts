@@ -206,9 +206,6 @@ function withdraw(world: World, path: string): void {
   } catch {}
 }
 
-/** `dropped`: the runner lives and has thrown the request away, as earlier versions do with what they do not know. */
-export type NoAnswer = 'runner-gone' | 'dropped';
-
 /**
  * Waits for the answer to a request that was sent. `sinceSize` is the size of events.jsonl before that (bytes).
  * `runner-gone` when nobody will answer any more: the runner ended, another one dropped the request, or the group
@@ -217,14 +214,14 @@ export type NoAnswer = 'runner-gone' | 'dropped';
 export function awaitAnswer(
   world: World,
   paths: GroupPaths,
-  { id: requestId, runId }: Pick<Request, 'id' | 'runId'>,
+  { id: requestId }: Pick<Request, 'id'>,
   sinceSize: number,
-): Promise<RequestAnswer | NoAnswer> {
+): Promise<RequestAnswer | 'runner-gone'> {
   const path = requestPath(paths, requestId);
   return new Promise((resolve) => {
     let cancel = (): void => {};
     let isSettled = false;
-    const settle = (answer: RequestAnswer | NoAnswer): void => {
+    const settle = (answer: RequestAnswer | 'runner-gone'): void => {
       if (isSettled) return;
       isSettled = true;
       stop();
@@ -244,7 +241,7 @@ export function awaitAnswer(
         // Whatever was answered was logged before that, so this reading of the log is the last that is needed.
         const log = readLog(world, paths.events);
         if (log.ok) onEvents(log.value);
-        settle(isTaken && holder?.runId === runId ? 'dropped' : 'runner-gone');
+        settle('runner-gone');
       }
       if (!isSettled) cancel = world.clock.after(lookEveryMs, look);
     };

@@ -68,7 +68,6 @@ export function budgetReport(state: GroupState, live: ReadonlyMap<SessionId, Usa
   });
   let usage = state.usage;
   for (const now of live.values()) usage = addUsage(usage, now);
-  // An earlier version reserved fractions of the sixth digit, which add up.
   const reservedUsd = roundUsd(rows.reduce((sum, { heldUsd }) => sum + heldUsd, 0));
   const ofSessions = rows.reduce((sum, { session }) => sum + session.spentUsd, 0);
   const { maxBudgetUsd: limitUsd, onBudgetExceeded } = state.group.config;

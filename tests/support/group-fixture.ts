@@ -11,13 +11,7 @@ import { type RunResult, runGroup } from '../../src/runner/run-group.ts';
 import { readLog } from '../../src/store/event-log.ts';
 import { createGroup, loadGroup } from '../../src/store/group-store.ts';
 import { type GroupPaths, groupPaths, type SessionPaths, sessionPaths } from '../../src/store/paths.ts';
-import {
-  awaitAnswer,
-  type NoAnswer,
-  type RequestAnswer,
-  type RequestBody,
-  sendRequest,
-} from '../../src/store/requests.ts';
+import { awaitAnswer, type RequestAnswer, type RequestBody, sendRequest } from '../../src/store/requests.ts';
 import { createRealWorld } from '../../src/system/real-world.ts';
 import type { World } from '../../src/system/world.ts';
 import type { ClaudeGate } from '../../src/worker/attempt/attempt-setup.ts';
@@ -68,7 +62,7 @@ export interface RunningGroup {
   /** As if this process got the signal. */
   signal(signal: RunnerSignal): void;
   /** Asks the runner as another process would; its answer. */
-  ask(body: RequestBody): Promise<RequestAnswer | NoAnswer>;
+  ask(body: RequestBody): Promise<RequestAnswer | 'runner-gone'>;
   /** Resolves with the first event of the given type (and session), past or future. */
   event(type: GroupEvent['type'], sessionId?: string): Promise<GroupEvent>;
 }
@@ -215,7 +209,7 @@ function startRun(
       const id = crypto.randomUUID();
       const sinceSize = world.files.info(paths.events)?.size ?? 0;
       sendRequest(world, paths, { id, runId, at: new Date().toISOString(), ...body });
-      return awaitAnswer(world, paths, { id, runId }, sinceSize);
+      return awaitAnswer(world, paths, { id }, sinceSize);
     },
     event: (type, sessionId) => {
       const past = seen.find((event) => matches(event, type, sessionId));

@@ -101,9 +101,7 @@ export function readProgress(world: World, progressFile: string, state: GroupSta
       live.set(record.definition.id, liveSession(session as Partial<SessionProgress>, record, nowMs));
     } else if (verdict !== null) told.set(record.definition.id, verdict);
   }
-  // One of an older version holds no verdicts, and does not say which event it was written after.
-  const isKnown = typeof progress.seq === 'number';
-  const verdicts = isKnown ? toldVerdicts(told, logged, progress.seq === state.lastSeq) : logged;
+  const verdicts = toldVerdicts(told, logged, progress.seq === state.lastSeq);
   return { live, verdicts, ...fleetIn(progress.fleet) };
 }
 
@@ -161,7 +159,6 @@ function liveSession(session: Partial<SessionProgress>, record: SessionRecord, n
   };
 }
 
-/** Its writer may be of an older version, which knew nothing of it, or of a newer one. */
 function retryIn(told: unknown): { readonly retry?: ApiRetry } {
   if (!isObject(told) || typeof told.error !== 'string') return {};
   const { attempt, attemptsMax, error, errorStatus } = told;

@@ -193,8 +193,7 @@ function reopened(record: JsonObject): JsonObject {
 
 /** A compaction that failed leaves no end in the history. */
 function withoutNoted(state: JsonObject, record: JsonObject | null): JsonObject {
-  // An earlier version of this program noted it here.
-  const { pending_end: _, ...sessions } = objectOf(state.sessions);
+  const sessions = objectOf(state.sessions);
   const history = listOf(sessions.session_history);
   const kept =
     record !== null && isNoted(record) ? history.filter((one) => !isSameRecord(objectOf(one), record)) : history;

@@ -11,7 +11,6 @@ import { fc } from '../../support/property.ts';
 
 const launcher = '/opt/a b/bin/claude-code-agent';
 /** As versions before the compiled program installed them. */
-const oldArgs = ['--no-env-file', '--config=/dev/null', '/opt/a b/src/hook-main.ts'];
 type Settings = { hooks?: Record<string, { matcher?: string; hooks: Record<string, unknown>[] }[]> };
 const install = (settings: object, systems = [...contextNames], from = launcher) =>
   installHooks(settings as Record<string, unknown>, from, systems) as Settings;
@@ -82,17 +81,6 @@ describe('installHooks', () => {
     expect(installedHooks(after as Record<string, unknown>).map((hook) => hook.launcher)).toEqual(
       Array(3).fill(launcher),
     );
-  });
-});
-
-describe('of an earlier version', () => {
-  const hook = { type: 'command', command: '/opt/a b/bun', args: [...oldArgs, 'cpm', 'session-start', '--installed'] };
-  const settings = { hooks: { SessionStart: [{ matcher: 'startup', hooks: [hook] }] } };
-
-  test('is known as ours, replaced and taken out', () => {
-    expect(installedHooks(settings)).toEqual([{ system: 'cpm', event: 'session-start', launcher, isOld: true }]);
-    expect(install(settings, ['cpm'])).toEqual(install({}, ['cpm']));
-    expect(uninstall(settings, ['cpm'])).toEqual({});
   });
 });
 

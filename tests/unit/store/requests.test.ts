@@ -127,16 +127,6 @@ describe('awaitAnswer', () => {
     expect(await answer).toMatchObject(answered);
   });
 
-  test('says that the runner dropped it when that still runs the group', async () => {
-    sendRequest(world, paths, request('mine'));
-    const answer = awaitAnswer(world, paths, mine, sinceSize());
-    // As versions did that knew no other way.
-    removeRequest(world, join(paths.requests, 'mine.json'));
-    world.clock.step(500);
-    expect(await answer).toBe('dropped');
-    expect(world.clock.waiting).toBe(0);
-  });
-
   test.each([
     ['the runner ended', () => writer.close()],
     ['a later run dropped the request', laterRun],

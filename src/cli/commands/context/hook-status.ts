@@ -70,11 +70,11 @@ function cells({ system, event, installed, trouble }: Row): Cell[] {
 }
 
 /** Why the hook cannot run, or does not run this program; null when all is well. */
-function troubleOf(context: Context, { launcher, isOld }: InstalledHook): string | null {
+function troubleOf(context: Context, { launcher }: InstalledHook): string | null {
   const found = lookAt(context.world.files, launcher);
   if (!found.ok || found.value !== 'file') {
     return `${launcher} ${found.ok ? 'is not a file' : found.trouble}: install again`;
   }
   if (launcher !== launcherIn(context.packageRoot)) return `runs another copy of this program: ${launcher}`;
-  return isOld ? 'installed by an earlier version: install again' : null;
+  return null;
 }

@@ -182,11 +182,6 @@ describe('S5: a compaction is a boundary', () => {
       'sessions.current_session.resumed_from',
     );
   });
-  test('what an earlier version noted elsewhere is put away', () => {
-    const before = beginSession(fresh(), at(0)).state;
-    const old = { ...before, sessions: { ...sessionsOf(before), pending_end: { session_id: 's1' } } };
-    expect(sessionsOf(beginSession(old, at(1)).state)).not.toHaveProperty('pending_end');
-  });
 });
 
 describe('phases', () => {

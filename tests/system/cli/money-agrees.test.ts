@@ -92,7 +92,6 @@ async function faces(): Promise<Readonly<Record<string, Figures>>> {
   const report = await json<{
     cost: { spentUsd: number };
     sessions: { costUsd: number }[];
-    spending: { costUsd: number }[];
   }>('group', 'report', group);
   const sum = (all: readonly { costUsd: number }[]) => roundUsd(all.reduce((usd, { costUsd }) => usd + costUsd, 0));
   const ofSessions = single.map(({ cost }) => cost);
@@ -106,7 +105,6 @@ async function faces(): Promise<Readonly<Record<string, Figures>>> {
     'session list --json': [shown.progress.totalCost, ...sessions.map(({ cost }) => cost)],
     'session show --json': [shown.progress.totalCost, ...ofSessions],
     'group report --json': [report.cost.spentUsd, ...report.sessions.map(({ costUsd }) => costUsd)],
-    'what the report draws': [sum(report.spending), ...ofSessions],
   };
 }
 

@@ -104,14 +104,3 @@ test('a session that makes its transcript endless holds up no other session, and
   expect(await pause.finished).toMatchObject({ code: 0, stdout: expect.stringContaining(`Paused ${group}.`) });
   expect((await run.finished).code).toBe(3);
 }, 120_000);
-
-test('a group whose runner has lost its lock is paused before it is deleted by force', async () => {
-  const group = await user.group('bad', { a: [] });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const a = await user.begun(group, 'a');
-  rmSync(join(folderOf(group), 'runner.lock'));
-  const deleted = user.start('group', 'delete', group, '--force');
-  await obeyInterrupt(a, 0.01);
-  expect(await deleted.finished).toMatchObject({ code: 0, stderr: expect.stringContaining(`Deleted ${group}.`) });
-  expect((await run.finished).code).toBe(3);
-}, 60_000);

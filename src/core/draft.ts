@@ -18,7 +18,6 @@ export function draftOf(state: GroupState): GroupState {
     counts: { ...state.counts },
     endedMs: new DraftMap(state.endedMs),
     bases: new DraftMap(state.bases),
-    touched: new Set(),
   };
 }
 

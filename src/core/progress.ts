@@ -5,8 +5,8 @@ import { defined } from './defined.ts';
 import { addUsage, noUsage, type SessionId, type Tokens, type Usage } from './group.ts';
 import { type SlotWait, slotReason, slotSentence } from './plan/command-slot.ts';
 import { endingText, loggedContext, type Verdict, type Verdicts } from './plan/decision.ts';
-import { planOf } from './plan/plan.ts';
-import { unmetOf, verdictsOf } from './plan/verdicts.ts';
+import { unmetOf } from './plan/plan.ts';
+import { verdictsOf } from './plan/verdicts.ts';
 import type { Attempt, SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
 import type { SessionStatus } from './status.ts';
@@ -209,7 +209,7 @@ export function verdictFields(state: GroupState, record: SessionRecord, verdict:
   // In the words that scripts have always found there.
   const blocked = reason === 'blocked' ? `${message} Try again with: group run --retry-failed.` : told;
   const ending = endingText(record) ?? blocked;
-  const unmet = record.state.status === 'pending' ? unmetOf(state, planOf(state), record) : [];
+  const unmet = record.state.status === 'pending' ? unmetOf(state, record) : [];
   return {
     reason,
     message: ending,

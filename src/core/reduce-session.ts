@@ -53,7 +53,6 @@ export function reduceSession(state: GroupState, event: SessionEvent): void {
     state.counts[after] += 1;
     if (after === 'running') state.running.add(event.sessionId);
     else state.running.delete(event.sessionId);
-    state.touched.add(event.sessionId);
   }
 }
 
@@ -105,7 +104,6 @@ function changeDefinition(state: GroupState, record: SessionRecord, definition: 
   }
   noteTight(state, record);
   state.definitionsVersion += 1;
-  state.touched.add(definition.id);
 }
 
 /** The next attempt is told all of the new task, whatever an earlier one had come to. */
@@ -316,7 +314,6 @@ function queueByName(
   // Asked for by name, it belongs to what this run is to start.
   if (queued && state.only !== undefined) state.only = new Set([...state.only, sessionId]);
   if (prompt !== undefined) noteMessage(record, prompt);
-  state.touched.add(sessionId);
 }
 
 function failSession(

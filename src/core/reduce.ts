@@ -138,8 +138,6 @@ function beginRun(state: GroupState, event: Extract<GroupEvent, { type: 'group_s
     }
     // The machine may have been off: then the conversation may lack its end.
     delete record.promptUnsent;
-    // Who may start depends on `only` as well.
-    state.touched.add(id);
   }
 }
 

@@ -59,8 +59,6 @@ export interface GroupState {
   readonly bases: Map<string, Base>;
   /** Changes whenever sessions or dependencies do, so that plans made from them can be reused. */
   definitionsVersion: number;
-  /** Sessions whose status or queueing changed since plan.ts last looked. */
-  readonly touched: Set<SessionId>;
 }
 
 /** The kind of limit when it is none of the login's: the server has too much to do, or this login asks too fast. */
@@ -99,6 +97,5 @@ export function initialState(event: GroupEvent): GroupState {
     budgetExceeded: false,
     bases: new Map(),
     definitionsVersion: 0,
-    touched: new Set(),
   };
 }

@@ -1,7 +1,7 @@
 /** What sessions do right now, and why they do not run: shown to reporters and noted for others, never logged. */
 import type { SessionId } from '../core/group.ts';
 import type { Verdict, Verdicts } from '../core/plan/decision.ts';
-import { planOf } from '../core/plan/plan.ts';
+import { readySessions } from '../core/plan/plan.ts';
 import { type FleetStanding, type GroupProgress, groupProgress, type LiveSession } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
@@ -93,7 +93,7 @@ export class LiveBoard {
     const { writer, verdicts } = this.#options;
     const { sessions } = writer.state;
     const isOther = (id: SessionId) => verdicts(sessions.get(id) as SessionRecord)?.reason !== this.#reasons.get(id);
-    if (planOf(writer.state).ready.some(isOther)) this.show();
+    if (readySessions(writer.state).some(isOther)) this.show();
   }
 
   #lookAtMachines(): void {

@@ -12,7 +12,7 @@ import {
   type SchedulingContext,
 } from '../core/plan/decision.ts';
 import { isElsewhere } from '../core/plan/elsewhere.ts';
-import { planOf } from '../core/plan/plan.ts';
+import { readySessions } from '../core/plan/plan.ts';
 import { decide } from '../core/plan/schedule.ts';
 import { verdictsOf } from '../core/plan/verdicts.ts';
 import type { SessionRecord } from '../core/session-state.ts';
@@ -152,7 +152,7 @@ export class SchedulerInputs {
   #context(state: GroupState): SchedulingContext {
     const nowMs = this.#world.clock.now();
     const gate = this.#gateFor(state, nowMs);
-    const waiting = planOf(state).ready.length > 0;
+    const waiting = readySessions(state).length > 0;
     const room = waiting ? this.#room.forStarts(state.group.config, this.#starting(state)) : undefined;
     return {
       preparingMax: 2 * this.#world.machine.cores,
@@ -200,7 +200,7 @@ export class SchedulerInputs {
   #gateFor(state: GroupState, nowMs: number): Gate | null {
     const reading = this.#gate.read();
     if (reading === null) return null;
-    const wanted = nowMs >= reading.untilMs && state.running.size === 0 && planOf(state).ready.length > 0;
+    const wanted = nowMs >= reading.untilMs && state.running.size === 0 && readySessions(state).length > 0;
     const mayProbe = wanted && reading.probe !== 'other' && (reading.probe === 'mine' || this.#gate.claimProbe());
     return { untilMs: reading.untilMs, mayProbe, isThrottled: reading.limitType === throttled };
   }

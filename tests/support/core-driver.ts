@@ -12,7 +12,7 @@ import {
   type Usage,
 } from '../../src/core/group.ts';
 import type { Decision } from '../../src/core/plan/decision.ts';
-import { planOf } from '../../src/core/plan/plan.ts';
+import { readySessions } from '../../src/core/plan/plan.ts';
 import { decide } from '../../src/core/plan/schedule.ts';
 import { CoreLog, type Outcome } from './core-events.ts';
 
@@ -182,7 +182,7 @@ export class CoreDriver {
   }
 
   private checkPlan(): void {
-    const ready = planOf(this.log.state).ready.toReversed();
+    const ready = readySessions(this.log.state).toReversed();
     this.check(Bun.deepEquals(ready, this.readyFromScratch()), 'the plan differs from one made from scratch');
   }
 

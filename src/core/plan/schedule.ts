@@ -21,7 +21,7 @@ import {
 import type { Decision, Hold, SchedulingContext, Start, Verdict, Wish } from './decision.ts';
 import { isElsewhere, type LocalRoom, type Spot, Spots, wishOf } from './elsewhere.ts';
 import { checkoutsInUse, isolationOf } from './isolation.ts';
-import { type Plan, planOf } from './plan.ts';
+import { type Plan, planOf, readySessions } from './plan.ts';
 import {
   blockerHold,
   budgetMessage,
@@ -65,7 +65,7 @@ export function judge(state: GroupState, context: SchedulingContext, refuse: Ref
   const decisions: Decision[] = [...budget.notices, ...ownNotices(state, context.liveUsd)];
   if (budget.isOver) return { decisions: [...decisions, ...stopForBudget(state)], hold: settleForBudget(state) };
   if (context.isDiskLow === true) decisions.push(...stopForDisk(state));
-  else decisions.push(...regrants(state, plan, context));
+  else decisions.push(...regrants(state, context));
   const blocker = startBlocker(state);
   const next = blocker === null ? nextStarts(state, context, refuse) : nothingNext;
   decisions.push(...next.starts, ...next.wishes);
@@ -177,15 +177,16 @@ function pauseMessage(reason: StopReason): string {
  * Sessions that have nearly used up their share get a new one while money is left: interrupted, then resumed. Not while
  * a tool is at work, whose work would be lost; should the share run dry first, claude itself ends between two messages.
  */
-function regrants(state: GroupState, plan: Plan, { liveUsd, busy }: SchedulingContext): Decision[] {
+function regrants(state: GroupState, { liveUsd, busy }: SchedulingContext): Decision[] {
   if (liveUsd === undefined) return [];
+  const sharers = readySessions(state).length + 1;
   const decisions: Decision[] = [];
   for (const sessionId of state.running) {
     const record = state.sessions.get(sessionId) as SessionRecord;
     if (record.state.status !== 'running' || record.state.attempt.stopping !== undefined) continue;
     if (!record.state.attempt.identified || busy?.has(sessionId)) continue;
     const spent = liveUsd.get(sessionId) ?? 0;
-    if (deservesNewGrant(state, record, spent, plan.ready.length + 1)) {
+    if (deservesNewGrant(state, record, spent, sharers)) {
       decisions.push({ do: 'stop', sessionId, reason: 'slice' });
     }
   }
@@ -217,14 +218,14 @@ function spotsFor(state: GroupState, context: SchedulingContext): Spots | null {
 
 /** Starts into free slots, longest remaining chain first. */
 export function nextStarts(state: GroupState, context: SchedulingContext, refuse: Refuse = () => {}): NextStarts {
-  const plan = planOf(state);
-  if (plan.ready.length === 0) return nothingNext;
+  const ready = readySessions(state);
+  if (ready.length === 0) return nothingNext;
   const shut = closedGate(state, context);
   if (shut !== null) return { starts: [], wishes: [], wait: shut, rest: shut };
   const { places, wait } = freePlaces(state, context);
   const { isOut = false, fleet } = context;
   const spots = spotsFor(state, context);
-  const known = isOut && hasBegun(state, plan);
+  const known = isOut && hasBegun(state, ready);
   const { shareCheckouts } = state.group.config;
   const inUse = checkoutsInUse(state);
   const warming = warmUps(state, context);
@@ -241,9 +242,9 @@ export function nextStarts(state: GroupState, context: SchedulingContext, refuse
   let reserved = 0;
   let delayed = 0;
   let earliestMs = Number.POSITIVE_INFINITY;
-  for (let index = plan.ready.length - 1; index >= 0; index -= 1) {
+  for (let index = ready.length - 1; index >= 0; index -= 1) {
     if (starts.length + kept >= places) return { starts, wishes, wait, rest: wait };
-    const sessionId = plan.ready[index] as SessionId;
+    const sessionId = ready[index] as SessionId;
     const record = state.sessions.get(sessionId) as SessionRecord;
     if (isDelayed(record, context)) {
       delayed += 1;
@@ -338,8 +339,8 @@ function waitsForApi({ promptUnsent, transients, definition: { retries = default
 }
 
 /** In an outage those that have begun ask again: one that has not would be prepared for nothing. */
-function hasBegun(state: GroupState, plan: Plan): boolean {
-  return plan.ready.some((id) => {
+function hasBegun(state: GroupState, ready: readonly SessionId[]): boolean {
+  return ready.some((id) => {
     const record = state.sessions.get(id) as SessionRecord;
     // Who has no money left asks nobody any more.
     return record.attempts > 0 && !isBudgetExhausted(record);

@@ -9,7 +9,7 @@ import { formatMoney, momentText } from '../text.ts';
 import { grantFor, isBudgetExhausted } from './budget.ts';
 import type { Decision } from './decision.ts';
 import { endingText, type Verdict } from './decision.ts';
-import { allBlockers, isHeldBack, type Plan } from './plan.ts';
+import { allBlockers, isHeldBack, type Plan, readySessions } from './plan.ts';
 
 type Settle = Extract<Decision, { do: 'settle' }>;
 export type SettleUndone = Exclude<Settle, { status: 'completed' }>;
@@ -22,9 +22,10 @@ const heldMessage = 'Part of it is only held until you say whether it was spent.
 export function settle(state: GroupState, plan: Plan, holding: string | null): Decision[] {
   const { counts, sessions } = state;
   if (counts.completed === sessions.size) return [{ do: 'settle', status: 'completed' }];
-  const left = plan.ready.length > 0;
+  const ready = readySessions(state);
+  const left = ready.length > 0;
   if (holding !== null && (left || isAccountsTrouble(state))) return [settleHeld(state, holding, left)];
-  if (left) return settleDry(state, plan);
+  if (left) return settleDry(state, ready);
   if (counts.failed > 0) return [settleFailed(state, plan)];
   const dry = [...sessions.values()].find((record) => record.state.status === 'paused' && isBudgetExhausted(record));
   if (dry !== undefined) return [settleOwnDry(state, dry)];
@@ -112,8 +113,8 @@ function heldNote({ sessions }: GroupState): string {
 }
 
 /** Sessions are ready, slots are free, and still nothing starts: only the budget can be the reason. */
-function settleDry(state: GroupState, plan: Plan): Decision[] {
-  const ready = plan.ready.map((id) => state.sessions.get(id) as SessionRecord);
+function settleDry(state: GroupState, ids: readonly SessionId[]): Decision[] {
+  const ready = ids.map((id) => state.sessions.get(id) as SessionRecord);
   if (ready[0] !== undefined && ready.every(isBudgetExhausted)) return [settleOwnDry(state, ready[0])];
   const limit = state.group.config.maxBudgetUsd;
   if (limit === undefined) throw new Error('Internal error: stuck [this is a bug]: sessions are ready and none starts');

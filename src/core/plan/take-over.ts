@@ -18,7 +18,7 @@ import {
 import type { GroupState } from '../state.ts';
 import { type BudgetGrant, grantFor, noteTight } from './budget.ts';
 import type { Hold, Verdict } from './decision.ts';
-import { planOf } from './plan.ts';
+import { readySessions } from './plan.ts';
 import { noteMoney } from './settle.ts';
 
 export type TakeOverEvent = EventOf<'session_attaching' | 'session_attached' | 'session_detached'>;
@@ -51,7 +51,7 @@ export function personsToCome({ takenOver, sessions }: GroupState): number {
 /** What the person may spend: as much as the session would be given now, beside those that could start. */
 export function grantForPerson(state: GroupState, record: SessionRecord): BudgetGrant {
   const slots = Math.max(0, state.group.config.maxConcurrentSessions - state.running.size);
-  return grantFor(state, record, 0, 1 + Math.min(slots, planOf(state).ready.length));
+  return grantFor(state, record, 0, 1 + Math.min(slots, readySessions(state).length));
 }
 
 export function reduceTakeOver(state: GroupState, record: SessionRecord, event: TakeOverEvent): void {
@@ -65,7 +65,6 @@ function beginTakeOver(state: GroupState, record: SessionRecord, event: EventOf<
   if (record.takenOver !== undefined) throw new IllegalEvent(`session_attaching twice for ${sessionId}`);
   record.takenOver = { id, process, since, goesOn: record.queued || record.state.status === 'running' };
   state.takenOver.add(sessionId);
-  state.touched.add(sessionId);
 }
 
 function openTakeOver(state: GroupState, record: SessionRecord, event: EventOf<'session_attached'>): void {
@@ -82,7 +81,6 @@ function endTakeOver(state: GroupState, record: SessionRecord, event: EventOf<'s
   const { sessionId, claudeSessionIds, spoken, cleared, usage } = event;
   delete record.takenOver;
   state.takenOver.delete(sessionId);
-  state.touched.add(sessionId);
   state.reservedUsd = Math.max(0, state.reservedUsd - reservedUsd);
   record.usage = addUsage(record.usage, usage);
   state.usage = addUsage(state.usage, usage);

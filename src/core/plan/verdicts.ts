@@ -16,7 +16,7 @@ import {
 import { isBudgetExhausted } from './budget.ts';
 import type { Verdict, Verdicts } from './decision.ts';
 import { type Hold, loggedContext, type SchedulingContext } from './decision.ts';
-import { allBlockers, isHeldBack, isReady, type Plan, planOf } from './plan.ts';
+import { allBlockers, isHeldBack, isReady, planOf, unmetOf } from './plan.ts';
 import { isDelayed, judge } from './schedule.ts';
 import { takenOver } from './take-over.ts';
 
@@ -39,7 +39,6 @@ export function verdictsAtRest(state: GroupState): Verdicts {
 /** What all verdicts on one state have in common. */
 interface Moment {
   readonly seq: number;
-  readonly plan: Plan;
   /** Failed sessions that keep it from starting. */
   readonly blockersOf: (id: SessionId) => readonly SessionId[] | undefined;
   readonly refused: ReadonlyMap<SessionId, Hold>;
@@ -48,15 +47,14 @@ interface Moment {
 }
 
 function lookAt(state: GroupState, context: SchedulingContext): Moment {
-  const plan = planOf(state);
   const refused = new Map<SessionId, Hold>();
   const { hold, goesOn = false } = judge(state, context, (sessionId, why) => refused.set(sessionId, why));
   let blocked: ReturnType<typeof allBlockers> | undefined;
   const blockersOf = (id: SessionId) => {
-    blocked ??= allBlockers(state, plan);
+    blocked ??= allBlockers(state, planOf(state));
     return blocked.get(id);
   };
-  return { seq: state.lastSeq, plan, blockersOf, refused, hold: hold ?? aboutToStart, goesOn };
+  return { seq: state.lastSeq, blockersOf, refused, hold: hold ?? aboutToStart, goesOn };
 }
 
 /** Nothing is known that keeps it from starting. */
@@ -69,7 +67,7 @@ export function runnerGone(state: GroupState): Verdict {
 }
 
 function verdictOf(state: GroupState, context: SchedulingContext, record: SessionRecord, moment: Moment): Verdict {
-  const { plan, hold } = moment;
+  const { hold } = moment;
   const { definition, state: session, queued } = record;
   if (record.takenOver !== undefined) return takenOver(record.takenOver);
   if (session.status === 'paused' && isBudgetExhausted(record)) {
@@ -79,7 +77,7 @@ function verdictOf(state: GroupState, context: SchedulingContext, record: Sessio
     const { reason, message } = session.failure;
     return { reason, message, advice: failureAdvice(state, record, session.failure) };
   }
-  const unmet = session.status === 'pending' ? unmetOf(state, plan, record) : [];
+  const unmet = session.status === 'pending' ? unmetOf(state, record) : [];
   if (unmet.length > 0 || (isHeldBack(record) && session.status === 'pending' && state.status !== 'created')) {
     return waitingFor(state, unmet, record, moment);
   }
@@ -87,7 +85,7 @@ function verdictOf(state: GroupState, context: SchedulingContext, record: Sessio
     const advice = state.status === 'running' ? letItGoOn(state, record) : groupAdvice(state);
     return { reason: session.reason, message: session.message, advice };
   }
-  if (isReady(plan, state, definition.id, record)) {
+  if (isReady(state, record)) {
     if (context.isAbandoned && state.status === 'running') return runnerGone(state);
     return delayOf(context, record, moment) ?? moment.refused.get(definition.id) ?? hold;
   }
@@ -101,12 +99,6 @@ function rests(state: GroupState, queued: boolean, hold: Verdict): boolean {
 
 /** Reasons of groups that only sum up how their sessions stand. */
 const summaries: ReadonlySet<string> = new Set(['sessions-failed', 'sessions-paused', 'sessions-waiting']);
-
-/** Sessions that must complete first. */
-export function unmetOf(state: GroupState, plan: Plan, { definition }: SessionRecord): readonly SessionId[] {
-  if (!state.group.config.respectDependencies || plan.unmet.get(definition.id) === 0) return [];
-  return definition.dependsOn.filter((id) => !plan.completed.has(id));
-}
 
 /** Of a session that was never started, and waits for others or is held back. */
 function waitingFor(

@@ -13,7 +13,7 @@ import { sessionLabel } from '../id.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 import type { Hold } from './decision.ts';
-import { planOf } from './plan.ts';
+import { readySessions } from './plan.ts';
 
 /** The shortest lifetime of what the server keeps, milliseconds; with a subscription it is an hour. */
 export const keptMs = 5 * 60_000;
@@ -137,7 +137,7 @@ function begunOf(state: GroupState, kind: string): Begun[] {
 /** At least `similarMin` of the kind have begun or are ready to. */
 function hasCompany(state: GroupState, kind: string, begun: number): boolean {
   let count = begun;
-  const { ready } = planOf(state);
+  const ready = readySessions(state);
   for (let index = ready.length - 1; index >= 0 && count < similarMin; index -= 1) {
     const record = state.sessions.get(ready[index] as SessionId) as SessionRecord;
     if (asksTheModel(record) && cacheKind(state.group, record.definition) === kind) count += 1;

@@ -2,8 +2,7 @@
 import type { SessionDefinition } from '../../core/group.ts';
 import { slotSentence } from '../../core/plan/command-slot.ts';
 import type { Verdict } from '../../core/plan/decision.ts';
-import { planOf } from '../../core/plan/plan.ts';
-import { unmetOf } from '../../core/plan/verdicts.ts';
+import { unmetOf } from '../../core/plan/plan.ts';
 import { deniedSentence } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import {
@@ -192,7 +191,7 @@ function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] 
     if (text !== undefined && text.trim() !== '') lines.push(...named(name, text, columns, tone));
   };
   add('why', whySentence(view, record, why), status === 'failed' ? 'bad' : 'warn');
-  if (status === 'pending') add('waits for', listTitles(state, unmetOf(state, planOf(state), record)));
+  if (status === 'pending') add('waits for', listTitles(state, unmetOf(state, record)));
   const now = view.live.get(definition.id);
   const slot = now?.slot;
   add('why', slot === undefined ? undefined : slotSentence(state, slot), 'warn');

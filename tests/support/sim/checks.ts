@@ -290,7 +290,7 @@ export class Checks {
     const outer = this.#machine.log.state;
     for (const [runner, inner] of this.#inner) {
       if (!runner.alive) this.#inner.delete(runner);
-      else if (outer !== null && inner.lastSeq > 0 && !sameState(outer, inner)) {
+      else if (outer !== null && inner.lastSeq > 0 && !Bun.deepEquals(outer, inner)) {
         this.#violate(
           invariants.fold,
           `${runner.process.name} is at event ${inner.lastSeq}, the log at ${outer.lastSeq}, and they differ`,
@@ -335,11 +335,4 @@ export class Checks {
       this.#violate(invariants.liveness, `nothing has happened for ${patienceMs / 1_000} s, and no claude lives`);
     }
   }
-}
-
-/** Whether both are the same but for what is no fact: which sessions the plan has not looked at yet. */
-function sameState(a: GroupState, b: GroupState): boolean {
-  const { touched: _a, ...left } = a;
-  const { touched: _b, ...right } = b;
-  return Bun.deepEquals(left, right);
 }

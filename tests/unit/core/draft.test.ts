@@ -87,7 +87,7 @@ function folded(state: GroupState, log: CoreLog, batch: readonly EventBody[]): G
 }
 
 /** Everything of a state, in one order; `touched` is a note of plan.ts about the state itself. */
-function written({ touched: _, ...state }: GroupState): string {
+function written(state: GroupState): string {
   const plain = (value: unknown): unknown =>
     value instanceof Map ? [...value].sort() : value instanceof Set ? [...value].sort() : value;
   const keys = Object.keys(state).sort() as (keyof typeof state)[];

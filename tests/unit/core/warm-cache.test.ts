@@ -6,7 +6,7 @@
 import { describe, expect, test } from 'bun:test';
 import { type GroupConfig, noUsage, type SessionDefinition, type SessionId } from '../../../src/core/group.ts';
 import type { SchedulingContext } from '../../../src/core/plan/decision.ts';
-import { planOf } from '../../../src/core/plan/plan.ts';
+import { readySessions } from '../../../src/core/plan/plan.ts';
 import { decide, nextStarts } from '../../../src/core/plan/schedule.ts';
 import { cacheKind } from '../../../src/core/plan/warm-cache.ts';
 import { attemptId, CoreLog, groupDefinition, sessionDefinition, sid, usage } from '../../support/core-events.ts';
@@ -257,7 +257,7 @@ function play(graph: readonly (readonly number[])[], models: readonly string[], 
     if (running.length === 0) throw new Error('nothing runs and the run does not end');
     const silent = running.filter((id) => !answered.has(id));
     const free = 3 - running.length;
-    for (const id of free > 0 ? planOf(log.state).ready : []) {
+    for (const id of free > 0 ? readySessions(log.state) : []) {
       waits += 1;
       const alike = running.filter((other) => modelOf(other) === modelOf(id));
       const young = alike.filter((other) => {

@@ -24,6 +24,8 @@ export interface Problem {
   readonly column: number;
   /** What is wrong, without a full stop. */
   readonly message: string;
+  /** Lines that show the place, as the file has it. */
+  readonly frame?: readonly string[];
 }
 
 export type YamlPath = readonly (string | number)[];
@@ -52,7 +54,7 @@ export interface YamlSource {
   readonly linesBefore?: number;
 }
 
-/** Parses, or tells every syntax error. Never throws. */
+/** Parses, or names the first syntax error: those after it mostly follow from it. Never throws. */
 export function readYaml({ text, file, linesBefore = 0 }: YamlSource): Checked<YamlText> {
   const { LineCounter, parseDocument } = library();
   const lines = new LineCounter();
@@ -68,8 +70,14 @@ export function readYaml({ text, file, linesBefore = 0 }: YamlSource): Checked<Y
   if (isTooDeep(text)) return refuse(`nests more than ${depthMax} levels`);
   try {
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: 'error' });
-    if (document.errors.length > 0) {
-      return { ok: false, problems: document.errors.map((error) => at(error.pos[0], sentenceOf(error))) };
+    const [error] = document.errors.toSorted((a, b) => a.pos[0] - b.pos[0]);
+    if (error !== undefined) {
+      const problem = at(error.pos[0], '');
+      const source = text.split('\n')[problem.line - linesBefore - 1]?.trimEnd() ?? '';
+      return {
+        ok: false,
+        problems: [{ ...problem, message: sentenceOf(error, source), frame: frameOf(problem, source) }],
+      };
     }
     const root = document.contents;
     return {
@@ -87,9 +95,41 @@ export function readYaml({ text, file, linesBefore = 0 }: YamlSource): Checked<Y
   }
 }
 
-/** The library advises programmers. */
-function sentenceOf({ code, message }: YAMLParseError): string {
-  return code === 'MULTIPLE_DOCS' ? 'another document begins here (---), and the file may hold only one' : message;
+/** Sentences for the likeliest slips; the library advises programmers. */
+function sentenceOf({ code, message }: YAMLParseError, source: string): string {
+  if (/^ *\t/.test(source)) return 'a tab stands in the indentation; use blanks';
+  if (/:\s+\{\{/.test(source)) return 'a text that begins with "{{" has to be in quotes: put it in quotes';
+  const holdsColon = /^[^"'#]*?:\s+(?!["'])[^#]*?:(?:\s|$)/.test(source);
+  if (holdsColon && (code === 'BLOCK_AS_IMPLICIT_KEY' || code === 'BLOCK_IN_FLOW'))
+    return 'a text that holds ": " is no map: put it in quotes';
+  switch (code) {
+    case 'MULTIPLE_DOCS':
+      return 'another document begins here (---), and the file may hold only one';
+    case 'MISSING_CHAR':
+      return 'a quote is opened and never closed';
+    case 'BAD_SCALAR_START':
+      return 'a text cannot begin with this character: put it in quotes';
+    case 'UNEXPECTED_TOKEN':
+      return 'the value ends before this: put all of it in quotes';
+    case 'BLOCK_AS_IMPLICIT_KEY':
+      return 'the next line is indented more than this one, which has a value already';
+    case 'BAD_INDENT':
+      if (message.startsWith('Flow')) return 'a bracket is opened above and not closed before this line';
+      return 'the indentation fits no line above: keys of one map begin at the same column';
+    case 'MULTILINE_IMPLICIT_KEY':
+      return '"key: value" is expected here, with a colon and a blank';
+    default:
+      return message;
+  }
+}
+
+const frameColumnsMax = 100;
+
+/** The line with a mark under the column; nothing where the mark would be too far to the right. */
+function frameOf({ line, column }: Problem, source: string): readonly string[] {
+  if (column > frameColumnsMax) return [];
+  const lead = `  ${line} | `;
+  return [lead + source.slice(0, frameColumnsMax), `${' '.repeat(lead.length - 2)}| ${' '.repeat(column - 1)}^`];
 }
 
 /** What `schema` makes of the file, or everything that is wrong with it. `whole` is what the file as such is called. */
@@ -118,8 +158,8 @@ export function inOrder(problems: readonly Problem[]): readonly Problem[] {
   );
 }
 
-export function describeProblem({ file, line, column, message }: Problem): string {
-  return `${file}:${line}:${column}: ${message}`;
+export function describeProblem({ file, line, column, message, frame = [] }: Problem): string {
+  return [`${file}:${line}:${column}: ${message}`, ...frame].join('\n');
 }
 
 /** One problem for each wrong place of a zod issue: unknown keys are reported at the key itself. */
@@ -130,7 +170,38 @@ function describeIssue(issue: z.core.$ZodIssue, yaml: YamlText, whole: string): 
     return issue.keys.map((key) => yaml.problemAtKey(path, key, `${where} has no "${key}"`));
   }
   const isAbsent = issue.message.endsWith('received undefined');
-  return [yaml.problemAt(path, isAbsent ? `${where} is missing` : `${where}: ${issue.message}`)];
+  return [yaml.problemAt(path, isAbsent ? `${where} is missing` : `${where}${plainIssue(issue, valueAt(yaml, path))}`)];
+}
+
+function valueAt({ value }: YamlText, path: YamlPath): unknown {
+  return path.reduce<unknown>((found, part) => (found as Readonly<Record<string, unknown>> | null)?.[part], value);
+}
+
+const kindNames: Readonly<Record<string, string>> = {
+  ...{ record: 'a map ("name: value")', object: 'a map ("name: value")', array: 'a list', string: 'a text' },
+  ...{ number: 'a number', int: 'a whole number', boolean: 'true or false' },
+};
+
+/** Goes on the name of the value. A message that our schemas give themselves stays. */
+function plainIssue(issue: z.core.$ZodIssue, value: unknown): string {
+  if (issue.code === 'invalid_type' && issue.message.startsWith('Invalid input')) {
+    const found = Array.isArray(value) ? 'array' : value === null ? 'nothing' : typeof value;
+    const quotes =
+      issue.expected === 'string' && found === 'object' ? ': put a text that begins with "{" in quotes' : '';
+    const bare = issue.expected === 'number' && found === 'string' ? ', without quotes or a unit such as "$"' : '';
+    return ` has to be ${kindNames[issue.expected] ?? issue.expected}, not ${kindNames[found] ?? found}${quotes}${bare}`;
+  }
+  if (issue.code === 'invalid_value' && issue.message.startsWith('Invalid')) {
+    return ` has to be ${issue.values.length > 1 ? 'one of ' : ''}${issue.values.map(String).join(', ')}`;
+  }
+  const [, sign = '', bound] = /^Too (?:small|big): expected .* ([<>]=?)(.*)$/.exec(issue.message) ?? [];
+  const words: Readonly<Record<string, string>> = {
+    '>=': 'at least',
+    '<=': 'at most',
+    '>': 'more than',
+    '<': 'less than',
+  };
+  return bound === undefined ? `: ${issue.message}` : ` has to be ${words[sign]} ${bound}`;
 }
 
 function isTooDeep(text: string): boolean {

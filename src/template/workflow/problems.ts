@@ -16,11 +16,12 @@ const invisible = unsafeCharacters(`\\t\\n${widthless}${joiners}`);
 const messageLengthMax = 2_000;
 
 /** The problem without characters that cannot be seen. */
-export function harmless({ file, line, column, message }: Problem): Problem {
+export function harmless({ file, line, column, message, frame }: Problem): Problem {
   const spelled = (text: string) =>
     text.replace(invisible, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
   const short = message.length > messageLengthMax ? `${message.slice(0, messageLengthMax)}…` : message;
-  return { file: spelled(file), line, column, message: spelled(short) };
+  const safe = { file: spelled(file), line, column, message: spelled(short) };
+  return frame === undefined ? safe : { ...safe, frame: frame.map(spelled) };
 }
 
 export class Problems {

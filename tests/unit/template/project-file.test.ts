@@ -44,7 +44,7 @@ describe('what it says', () => {
       '__proto__: 1\n';
     expect(problemsIn(load(text)).map((line) => line.split(':').slice(0, 3).join(':'))).toEqual([
       '1:1 the project file has no "acept"; did you mean "accept"?',
-      '2:10 isolate: Invalid option',
+      '2:10 isolate has to be one of none, worktree',
       '4:16 acceptTimeout: expected a time from 1s to 30d, such as 90s, 15m, 2h or 1h30m',
       '6:1 the project file has no "expectChanges"',
       '7:1 the project file has no "__proto__"',

@@ -86,9 +86,9 @@ describe('front matter', () => {
     ['---\nname: x\n---', '3:1 the template has no text'],
     ['', '1:1 the template has no text'],
     ['---\nname: x\nvars: []\n---\nx', '3:1 the front matter has no "vars"'],
-    ['---\n- name\n---\nx', '2:1 the front matter: Invalid input: expected object, received array'],
-    ['---\nvariables: a\n---\nx', '2:12 variables: Invalid input: expected array, received string'],
-    ['---\nname: [\n---\nx', '3:1 Flow sequence in block collection must be sufficiently indented and end with a ]'],
+    ['---\n- name\n---\nx', '2:1 the front matter has to be a map ("name: value"), not a list'],
+    ['---\nvariables: a\n---\nx', '2:12 variables has to be a list, not a text'],
+    ['---\nname: [\n---\nx', '3:1 a bracket is opened above and not closed before this line'],
   ])('%j is refused', (text, problem) => {
     expect(problemsIn(parse(text))).toEqual([problem]);
   });

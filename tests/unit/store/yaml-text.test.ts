@@ -1,0 +1,40 @@
+/**
+ * Promises: a slip in YAML is one problem with its line, its column, the line itself and what to do; a value of the
+ * wrong kind is told in plain words.
+ */
+import { expect, test } from 'bun:test';
+import { zod } from '../../../src/store/schema.ts';
+import { checkYaml, describeProblem, readYaml } from '../../../src/store/yaml-text.ts';
+
+const head = 'version: 1\nsessions:\n  a:\n    project: .\n';
+
+test.each([
+  [
+    'an unquoted colon',
+    '    prompt: fix: this\n  b:\n    prompt: x\n',
+    '5:13: a text that holds ": " is no map: put it in quotes',
+  ],
+  ['a text that begins with a variable', '    prompt: {{t}} now\n', '5:19: a text that begins with "{{"'],
+  ['a tab', '\tprompt: x\n\tmodel: y\n', '5:1: a tab stands in the indentation'],
+  ['more indentation', '     prompt: x\n', '4:14: the next line is indented more'],
+  ['less indentation', '   prompt: x\n', '5:1: the indentation fits no line above'],
+  ['an unclosed quote', '    prompt: "x\n  b: y\n', 'a quote is opened and never closed'],
+])('%s is one problem with the line and a mark', (_, text, said) => {
+  const read = readYaml({ text: head + text, file: 'w.yaml' });
+  const problems = read.ok ? [] : read.problems.map(describeProblem);
+  expect(problems).toHaveLength(1);
+  expect(problems[0]).toContain(said);
+  expect(problems[0]).toMatch(/\n +\d+ \| .*\n +\| *\^$/);
+});
+
+test('a value of the wrong kind is told in plain words', () => {
+  const z = zod();
+  const schema = z.object({ sessions: z.record(z.string(), z.unknown()), cap: z.number(), prompt: z.string() });
+  const read = readYaml({ text: 'sessions: [a]\ncap: $5\nprompt: {{t}}\n', file: 'w.yaml' });
+  const checked = read.ok ? checkYaml(read.value, schema, 'the file') : read;
+  expect(checked.ok ? [] : checked.problems.map(describeProblem)).toEqual([
+    'w.yaml:1:11: sessions has to be a map ("name: value"), not a list',
+    'w.yaml:2:6: cap has to be a number, not a text, without quotes or a unit such as "$"',
+    'w.yaml:3:9: prompt has to be a text, not a map ("name: value"): put a text that begins with "{" in quotes',
+  ]);
+});

@@ -189,7 +189,8 @@ function plainIssue(issue: z.core.$ZodIssue, value: unknown): string {
     const quotes =
       issue.expected === 'string' && found === 'object' ? ': put a text that begins with "{" in quotes' : '';
     const bare = issue.expected === 'number' && found === 'string' ? ', without quotes or a unit such as "$"' : '';
-    return ` has to be ${kindNames[issue.expected] ?? issue.expected}, not ${kindNames[found] ?? found}${quotes}${bare}`;
+    const wanted = kindNames[issue.expected] ?? issue.expected;
+    return ` has to be ${wanted}, not ${kindNames[found] ?? found}${quotes}${bare}`;
   }
   if (issue.code === 'invalid_value' && issue.message.startsWith('Invalid')) {
     return ` has to be ${issue.values.length > 1 ? 'one of ' : ''}${issue.values.map(String).join(', ')}`;

@@ -311,7 +311,7 @@ export class Checks {
     const { maxBudgetUsd, onBudgetExceeded, maxConcurrentSessions } = config;
     if (maxBudgetUsd === undefined || onBudgetExceeded === 'warn') return;
     let unknownUsd = 0;
-    for (const book of claudes) unknownUsd += book.recordedUsd === null ? 0 : book.chargedUsd - book.recordedUsd;
+    for (const book of claudes) unknownUsd += Math.max(0, book.chargedUsd - (book.recordedUsd ?? book.chargedUsd));
     // A person, too, is stopped after the message that passes it.
     const most = maxBudgetUsd + dearestMessageUsd * (maxConcurrentSessions + guests.length) + unknownUsd + cent;
     if (chargedUsd > most) {

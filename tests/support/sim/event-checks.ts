@@ -3,7 +3,7 @@ import type { GroupEvent } from '../../../src/core/event.ts';
 import type { SessionDefinition, Usage } from '../../../src/core/group.ts';
 import type { ClaudeBook } from './books.ts';
 import { invariants } from './checks.ts';
-import { dearestMessageUsd, firstMessageUsd } from './scenario.ts';
+import { dearestMessageUsd, heldMessageUsd } from './scenario.ts';
 import type { VirtualMachine } from './virtual-machine.ts';
 import type { VirtualProcess } from './virtual-processes.ts';
 
@@ -161,7 +161,7 @@ export class EventChecks {
   }
 
   #checkTotals(books: readonly ClaudeBook[], usage: Usage, sessionId: string): void {
-    const charged = books.reduce((sum, book) => sum + book.chargedUsd, 0) + Math.max(0, this.#unbookedUsd(sessionId));
+    const charged = books.reduce((sum, book) => sum + book.chargedUsd, 0) + this.#unbookedUsd(sessionId);
     const provable = books.reduce((sum, book) => sum + book.provableUsd, 0);
     const { costUsd, heldUsd = 0 } = usage;
     if (costUsd - heldUsd <= charged + sameUsd && costUsd >= provable - sameUsd) return;
@@ -182,19 +182,19 @@ export class EventChecks {
     if (cap === undefined) return;
     const chargedUsd = this.#booksOf(sessionId).reduce((sum, book) => sum + book.chargedUsd, 0);
     const visits = this.#machine.guests.filter((guest) => guest.sessionId === sessionId).length;
-    const unknownUsd = Math.max(0, this.#unbookedUsd(sessionId));
+    const unknownUsd = this.#unbookedUsd(sessionId);
     if (chargedUsd > cap + dearestMessageUsd * (1 + visits) + unknownUsd + sameUsd)
       this.#violate(invariants.money, `${sessionId} was charged $${chargedUsd}, its own cap is $${cap}`);
     // No more is held than the cap and one message allow.
     const bookedUsd = this.#booksOf(sessionId).reduce((sum, { recordedUsd }) => sum + (recordedUsd ?? 0), 0);
-    if (bookedUsd > cap + firstMessageUsd * (1 + visits) + sameUsd)
+    if (bookedUsd > cap + heldMessageUsd * (1 + visits) + sameUsd)
       this.#violate(invariants.money, `${sessionId} counts $${bookedUsd}, its own cap is $${cap}`);
   }
 
   /** What was charged, and is missing in what is on record; a later process whose totals tell of it counts it. */
   #unbookedUsd(sessionId: string): number {
     const unbookedUsd = ({ chargedUsd, recordedUsd }: Spent): number =>
-      recordedUsd === null ? 0 : chargedUsd - recordedUsd;
+      recordedUsd === null ? 0 : Math.max(0, chargedUsd - recordedUsd);
     return this.#booksOf(sessionId).reduce((sum, book) => sum + unbookedUsd(book), 0);
   }
 

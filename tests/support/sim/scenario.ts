@@ -128,5 +128,5 @@ export interface Scenario {
 
 /** The dearest message a virtual claude is ever charged for, US dollars. */
 export const dearestMessageUsd = 0.031;
-/** US dollars that are held for a message of unknown size: 50,000 tokens of cache write and 8,000 of output. */
-export const firstMessageUsd = 0.5125;
+/** The most that is held for a request, US dollars: 50,000 tokens of cache write and 8,000 of output, unknown model. */
+export const heldMessageUsd = 1.5375;

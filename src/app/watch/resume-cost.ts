@@ -3,9 +3,10 @@
  * cache, all of it is written there anew. Told from our own figures before the money is spent, and by claude itself,
  * where it can, when the conversation goes on.
  */
-import { contextTokens, isKeptForAnHour } from '../../claude/context-size.ts';
+
 import { conversationExists } from '../../claude/conversation.ts';
 import { estimateCost } from '../../claude/pricing.ts';
+import { contextTokens, isKeptForAnHour } from '../../claude/transcript-entries.ts';
 import type { ResumeNote } from '../../context/hook-input.ts';
 import { noTokens } from '../../core/group.ts';
 import { keptMs } from '../../core/plan/warm-cache.ts';

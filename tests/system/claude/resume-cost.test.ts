@@ -6,9 +6,9 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { contextTokens } from '../../../src/claude/context-size.ts';
 import { userMessage } from '../../../src/claude/control.ts';
 import { estimateCost } from '../../../src/claude/pricing.ts';
+import { contextTokens } from '../../../src/claude/transcript-entries.ts';
 import { noTokens } from '../../../src/core/group.ts';
 import { isolatedBunFlags } from '../../../src/system/own-program.ts';
 import { claudeBinary, openRig, patienceMs, prepareSession, startClaude } from '../../support/claude/rig.ts';

@@ -5,7 +5,7 @@
 import { isAbsolute, join, relative } from 'node:path';
 import { isObject, parseJson } from '../../store/json.ts';
 import type { ContextFiles } from '../hook-call.ts';
-import type { HandoverProject } from './projects.ts';
+import { findProjects, type HandoverProject } from './projects.ts';
 
 export type FoundBy = 'runner' | 'session_ids' | 'session_id' | 'transcript' | 'folder' | 'most recent';
 
@@ -137,4 +137,16 @@ function tailLines(files: ContextFiles, path: string): string[] {
   } catch {
     return [];
   }
+}
+
+// The project a folder has, when that can be only one; asked at every start of a session.
+
+/**
+ * The project a session works on that starts in `folder` (absolute) and is known by no id yet: the one that the folder
+ * itself is, or the only one it holds. Null when it holds none, or several.
+ */
+export function projectHere(files: ContextFiles, folder: string): HandoverProject | null {
+  const { projects } = findProjects(files, folder);
+  const own = findByFolder(projects, folder)?.project;
+  return own ?? (projects.length === 1 ? (projects[0] ?? null) : null);
 }

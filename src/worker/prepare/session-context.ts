@@ -3,7 +3,7 @@ import { basename, relative } from 'node:path';
 import { type HookEvent, hookElsewhere, type OwnHook } from '../../claude/launch/settings.ts';
 import { cpmInstructions, cpmRules } from '../../context/cpm/state.ts';
 import type { Belonging } from '../../context/handover/find.ts';
-import { projectHere } from '../../context/handover/here.ts';
+import { projectHere } from '../../context/handover/find.ts';
 import { resumeFileName } from '../../context/handover/projects.ts';
 import type { ContextName } from '../../core/definitions.ts';
 import type { SessionDefinition } from '../../core/group.ts';

@@ -5,8 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { findBySession } from '../../../../src/context/handover/find.ts';
-import { projectHere } from '../../../../src/context/handover/here.ts';
+import { findBySession, projectHere } from '../../../../src/context/handover/find.ts';
 import { noteInProject } from '../../../../src/context/handover/note.ts';
 import { findProjects } from '../../../../src/context/handover/projects.ts';
 import { charactersMax } from '../../../../src/context/hook-call.ts';

@@ -6,7 +6,7 @@
 # start this very program with the same arguments, are not held up by it either.
 case $1 in
 auth) echo '{"loggedIn":true,"authMethod":"api_key"}'; exit 0 ;;
---version) echo '2.1.197 (Tiny Claude)'; exit 0 ;;
+--version) echo '2.1.332 (Tiny Claude)'; exit 0 ;;
 --help) echo 'no options'; exit 0 ;;
 esac
 while [ $# -gt 0 ]; do
@@ -23,7 +23,7 @@ done
 seconds=${BENCH_STEP_SECONDS:-1}
 case $prompt in *seconds=*) seconds=${prompt#*seconds=} seconds=${seconds%%;*} ;; esac
 say "$hook,\"subtype\":\"hook_response\",\"outcome\":\"success\""
-say '"type":"system","subtype":"init","model":"claude-opus-4-8","claude_code_version":"2.1.197","cwd":"/p","tools":[]'
+say '"type":"system","subtype":"init","model":"claude-opus-4-8","claude_code_version":"2.1.332","cwd":"/p","tools":[]'
 [ -z "$BENCH_PRINT" ] || cat "$BENCH_PRINT"
 step=1
 while [ "$step" -le "${BENCH_STEPS:-1}" ]; do

@@ -42,7 +42,7 @@ test.if(process.platform === 'linux').each(signals)(
   async (signal, code) => {
     const { child, left } = bench('--quick', 'size');
     // The runner, a fake and its sleep are below what measures.
-    await until(() => below(child.pid).length > 3 && left().length > 2);
+    await until(() => below(child.pid).length > 4 && left().length > 2);
     const [during, files] = [below(child.pid), left()];
     child.kill(signal);
     expect(await child.exited).toBe(code);

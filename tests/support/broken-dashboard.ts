@@ -17,7 +17,7 @@ const places: Readonly<Record<string, readonly [source: RegExp, place: string, c
     'broken(); const { columns, rows } = terminal;',
   ],
   /** The component, while react asks it what to draw. */
-  component: [/dashboard\/app\.ts$/, 'setCursorPosition(cursor);', 'broken(); setCursorPosition(cursor);'],
+  component: [/tui\/app\.ts$/, 'setCursorPosition(cursor);', 'broken(); setCursorPosition(cursor);'],
   /** ink, while it writes a frame, also the last one. */
   ink: [/ink\/build\/ink\.js$/, 'onRender = () => {', 'onRender = () => { broken();'],
 };

@@ -5,7 +5,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ProcessIdentity } from '../../../src/core/event.ts';
 import { makeWorkspace } from '../../../src/git/worktrees/workspace.ts';
 import { isolatedBunFlags } from '../../../src/system/own-program.ts';
 import { git } from '../../support/git/repository.ts';
@@ -32,7 +31,7 @@ function isStopped(pid: number): boolean {
 }
 
 const maker = (plan: object): string => `
-  const { createRealWorld } = await import(${JSON.stringify(join(sources, 'world', 'real-world.ts'))});
+  const { createRealWorld } = await import(${JSON.stringify(join(sources, 'system', 'real-world.ts'))});
   const { makeWorkspace } = await import(${JSON.stringify(join(sources, 'git', 'worktrees', 'workspace.ts'))});
   await makeWorkspace({ world: createRealWorld(), env: process.env }, ${JSON.stringify(plan)});`;
 
@@ -48,7 +47,9 @@ test.each(['SIGKILL', 'SIGTERM'] as const)(
       // Nothing is started any more while they are looked for.
       child.kill('SIGSTOP');
       while (!isStopped(child.pid)) await Bun.sleep(1);
-      const gits = rig.world.processes.findDescendants([rig.world.processes.identify(child.pid) as ProcessIdentity]);
+      // None when it had ended: the worktree is made.
+      const self = rig.world.processes.identify(child.pid);
+      const gits = self === null ? [] : rig.world.processes.findDescendants([self]);
       child.kill('SIGKILL');
       for (const one of gits) rig.world.processes.signal(one, signal);
       await child.exited;

@@ -156,6 +156,8 @@ describe('the launcher', () => {
     rmSync(join(root, 'src'), { recursive: true });
     write('dist/program/main.js', "console.log('published', ...process.argv.slice(2));\n");
     expect(run({ PATH: withBun })).toBe('published a b c\n');
+    // What is released has nothing published beside it.
+    rmSync(join(root, 'dist/program'), { recursive: true });
     renameSync(join(root, compiledPlace), join(root, 'released'));
     symlinkSync(join(root, 'released'), join(root, compiledPlace));
     expect(run()).toBe('compiled a b c \n');

@@ -62,7 +62,7 @@ export const names: readonly Mistake[] = [
   ]),
   ...mistakes((name) => [...create, 'x', '--name', name], 2, [
     ['', "argument ''", 'not be blank'],
-    [' \t', "argument '", 'one line of plain text'],
+    [' \t', "argument '", 'not be blank'],
     ['   ', "argument '", 'not be blank'],
     ['a\u001b]0;title\u0007b', "'--name <text>'", 'one line of plain text'],
     ['a\nb', "'--name <text>'", 'one line of plain text'],

@@ -9,6 +9,7 @@ import { anyTakenProblem } from '../../runner/attach/answers.ts';
 import { stopGroup } from '../../runner/stop-group.ts';
 import { deleteGroup as deleteGroupFolder } from '../../store/group-store.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
+import { errorCode } from '../../system/system-error.ts';
 import type { World } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
 import { finishMerge } from '../delivery/finish.ts';
@@ -114,6 +115,7 @@ async function deleteDamaged(place: Place, group: GroupReference, release: Relea
   if (lock === null)
     return fail('busy', `Group ${groupId} is held by another process.`, 'Try again when it has ended.');
   try {
+    refuseHiddenLog(world, paths.events);
     const hidden = hiddenDamagedWorker(world, groupId, paths);
     if (hidden) return hidden;
     await stopDamagedGroup(world, paths);
@@ -122,5 +124,14 @@ async function deleteDamaged(place: Place, group: GroupReference, release: Relea
     return finished.ok ? await deleteFiles(place, group, null, release) : finished;
   } finally {
     lock.release();
+  }
+}
+
+/** Throws where only permissions hide the log: it is whole, and may name a worker that nobody here can stop. */
+function refuseHiddenLog({ files }: World, path: string): void {
+  try {
+    files.readText(path);
+  } catch (error) {
+    if (errorCode(error) === 'EACCES') throw error;
   }
 }

@@ -198,7 +198,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       const table = await user.ok('host', 'list');
       expect(table.split('\n')).toHaveLength(4);
       expect(table).toMatch(/^HOST +STATE +USED +FREE +LOAD +LOGIN +VERSION +CLAUDE +LEASE +SINCE +LABELS$/m);
-      expect(table).toMatch(/^gpu1 +ready +1 +3 +0\.5 +team-a +1\.2\.3 +2\.1\.0 +8s +1m +gpu$/m);
+      expect(table).toMatch(/^gpu1 +ready +1 +3 +0\.5 +team-a +1\.2\.3 +2\.1\.331 +8s +1m +gpu$/m);
       expect(table).toMatch(/^old +lost /m);
       expect(table).toMatch(/^open +unguarded +4 +0 /m);
       await says('untold', { refusal: 'claude 2.1.331 was tried.' });

@@ -3,8 +3,6 @@
  * frozen, thawed and resumed from any other process; everything is stopped at once; money is shown and raised.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { lives, Night, obeyInterrupt, sayCost } from '../../support/cli/night.ts';
 import { until } from '../../support/cli.ts';
 import { type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
@@ -173,36 +171,6 @@ test('stop --all pauses every running group, with and without a runner, and leav
   expect((await run.finished).code).toBe(3);
   expect(await Promise.all([one, two, idle].map(statusOf))).toEqual(['paused', 'paused', 'created']);
   expect(await user.run('stop', '--all')).toMatchObject({ code: 0, stdout: 'No group is running.\n' });
-}, 60_000);
-
-test('a runner whose lock file was removed is paused as well: it hears a signal', async () => {
-  const one = await user.group('one', { a: [] });
-  const two = await user.group('two', { b: [] });
-  const runs = [one, two].map((group) => user.start('group', 'run', group, '--output', 'quiet'));
-  const [a, b] = await Promise.all([user.begun(one, 'a'), user.begun(two, 'b')]);
-  for (const group of [one, two]) rmSync(join(user.data, 'session-groups', group, 'runner.lock'));
-  const watch = user.start('group', 'watch', two);
-  const told = [['list'], ['show', two], ['report', two]].map((words) => user.ok('group', ...words));
-  expect((await Promise.all(told)).join()).not.toContain('interrupted');
-  const refused = await user.run('group', 'pause', two, '--drain');
-  expect(refused.code).toBe(4);
-  expect(refused.stderr).toContain(`claude-code-agent group pause ${two}`);
-  const paused = user.start('group', 'pause', two);
-  await obeyInterrupt(b, 0.02);
-  expect(await paused.finished).toMatchObject({
-    code: 0,
-    stdout: expect.stringContaining(`Paused ${two}.`),
-    stderr: '',
-  });
-  const { code, stdout } = await watch.finished;
-  expect(stdout).toContain('two: paused');
-  expect(stdout).not.toContain('interrupted');
-  expect(code).toBe(3);
-  const stop = user.start('stop', '--all');
-  await obeyInterrupt(a, 0.01);
-  expect(await stop.finished).toMatchObject({ code: 0, stdout: expect.stringContaining(`Paused ${one}.`), stderr: '' });
-  expect(await Promise.all(runs.map(async ({ finished }) => (await finished).code))).toEqual([3, 3]);
-  expect([lives(a), lives(b)]).toEqual([false, false]);
 }, 60_000);
 
 test('who asks a halted runner is told whom to wake, and other groups are stopped all the same', async () => {

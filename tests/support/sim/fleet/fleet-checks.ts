@@ -3,7 +3,7 @@ import type { GroupState } from '../../../../src/core/state.ts';
 import { hostsKey } from '../../../../src/fleet/engine.ts';
 import type { ClaudeBook } from '../books.ts';
 import { LogWatch } from '../log-watch.ts';
-import { dearestMessageUsd } from '../scenario.ts';
+import { dearestMessageUsd, heldMessageUsd } from '../scenario.ts';
 import type { FleetMachine } from './fleet-machine.ts';
 import type { FleetPlace } from './fleet-place.ts';
 import { home } from './fleet-scenario.ts';
@@ -43,6 +43,8 @@ export class FleetChecks {
   /** By attempt: what the log says that it cost, and what of it is only held. */
   readonly #costs = new Map<string, { readonly usd: number; readonly heldUsd: number }>();
   readonly #wokeMs = new Map<FleetMachine, number>();
+  /** An attempt has begun since the money was looked at. */
+  #hasReserved = false;
   readonly events = new Map<string, number>();
 
   readonly #log: LogWatch;
@@ -105,6 +107,9 @@ export class FleetChecks {
     for (const event of this.#log.takeNew()) {
       this.events.set(event.type, (this.events.get(event.type) ?? 0) + 1);
       switch (event.type) {
+        case 'session_starting':
+          this.#hasReserved = true;
+          break;
         case 'session_accepting':
         case 'session_failed':
         case 'session_paused':
@@ -151,7 +156,10 @@ export class FleetChecks {
     const most = maxBudgetUsd + dearestMessageUsd * recordedOver + unknown + cent;
     if (charged > most) this.#violate('money', `$${charged} are spent, at most $${most} may be`);
     const bound = state.usage.costUsd + state.reservedUsd;
-    const boundMost = maxBudgetUsd + dearestMessageUsd * count + cent;
+    // A kill may hold one message of unknown size more than was reserved; nothing begins with money that is held.
+    const kills = this.#hasReserved ? 0 : [...this.#costs.values()].filter(({ heldUsd }) => heldUsd > 0).length;
+    this.#hasReserved = false;
+    const boundMost = maxBudgetUsd + dearestMessageUsd * count + heldMessageUsd * kills + cent;
     if (bound > boundMost) this.#violate('money', `$${bound} are spent, held and reserved of $${maxBudgetUsd}`);
   }
 

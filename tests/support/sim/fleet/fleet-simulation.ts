@@ -286,7 +286,9 @@ class FleetSimulation implements FleetPlace {
     if (result.kind !== 'settled' && result.kind !== 'already-completed') return;
     const { maxBudgetUsd } = result.state.group.config;
     if (result.kind === 'settled' && result.status !== 'completed') {
-      if (maxBudgetUsd !== undefined) this.#overrides = { maxBudgetUsd: maxBudgetUsd + 0.5 };
+      // A cap below what is spent and held is refused.
+      const leastUsd = Math.max(maxBudgetUsd ?? 0, result.state.usage.costUsd);
+      if (maxBudgetUsd !== undefined) this.#overrides = { maxBudgetUsd: leastUsd + 0.5 };
       return;
     }
     this.#isCompleted = true;

@@ -50,6 +50,8 @@ export class Containers {
   /** Null until something is to be held by the process tree. */
   #isSubreaper: boolean | null = null;
   #ownSession = 0;
+  /** Sessions of children that were there before: of a script that became this program by exec(3). */
+  #strangers: ReadonlySet<number> = new Set();
   readonly #held = new Map<string, Held>();
   #orphans = new Map<number, Orphan>();
   /** How many orphans have come so far. */
@@ -111,6 +113,7 @@ export class Containers {
     if (this.#isSubreaper !== null) return;
     this.#isSubreaper = this.#canAdopt && becomeSubreaper();
     this.#ownSession = this.#table.find([process.pid])[0]?.session ?? 0;
+    this.#strangers = new Set(this.#foreignChildren().map(({ session }) => session));
   }
 
   /** Holds a program by the process tree; `env` is its environment. */
@@ -227,16 +230,20 @@ export class Containers {
   /** Notes what has come to this process, and waits for those that have ended, each by its pid. */
   #lookForOrphans(): void {
     if (!this.#isSubreaper) return;
-    const pids = (this.#table.children(process.pid) ?? []).filter((pid) => !isStartedHere(pid));
     const orphans = new Map<number, Orphan>();
-    for (const entry of this.#table.find(pids)) {
-      // Whatever is held was started in a session of its own: in ours are children that were started here.
-      if (entry.parent !== process.pid || entry.session === this.#ownSession) continue;
+    for (const entry of this.#foreignChildren()) {
       const known = this.#orphans.get(entry.pid);
       const orphan = known?.startTime === entry.startTime ? known : this.#newOrphan(entry);
       if (!entry.zombie || !isWaitedFor(entry.pid, orphan)) orphans.set(entry.pid, orphan);
     }
     this.#orphans = orphans;
+  }
+
+  /** Whatever is held was started in a session of its own: in ours are children that were started here. */
+  #foreignChildren(): ProcEntry[] {
+    const pids = (this.#table.children(process.pid) ?? []).filter((pid) => !isStartedHere(pid));
+    const entries = this.#table.find(pids);
+    return entries.filter(({ parent, session }) => parent === process.pid && session !== this.#ownSession);
   }
 
   #newOrphan(entry: ProcEntry): Orphan {
@@ -251,6 +258,8 @@ export class Containers {
     if (marked.length > 0) return marked.map(([name]) => name);
     // What git or an editor leaves running belongs to the user.
     if (this.#table.valuesOf(entry.pid, helperMark).length > 0) return [];
+    // So does what a script had started, such as ssh-agent or a database, before it became this program.
+    if (this.#strangers.has(entry.session)) return [];
     const known = all.filter(
       ([, { seen, sessions }]) => seen.get(entry.pid) === entry.startTime || sessions.has(entry.session),
     );

@@ -265,6 +265,29 @@ describe.skipIf(!isLinux)('by the process tree', () => {
     expect(bearing(`${name}-helper`).length).toBeGreaterThan(0);
   });
 
+  test('what a script had started before it became the runner is not ended', async () => {
+    const name = crypto.randomUUID();
+    names.push(name, `${name}-before`);
+    const code = `${runnerSource('tree', name, 'sleep 600; :')}
+      const end = () => (processes.endContained(${JSON.stringify(name)}) ? console.log('ended') : setTimeout(end, 10));
+      setTimeout(end, 10);`;
+    const script = 'setsid sh -c "sleep 600; :" sh "$1" >/dev/null 2>&1 & shift; exec "$@"';
+    const words = ['/bin/sh', '-c', script, 'sh', `${name}-before`, process.execPath, ...isolatedBunFlags, '-e', code];
+    const isBefore = () => bearing(`${name}-before`).length > 0;
+    const runner = Bun.spawn(words, { env: { PATH: basePath }, stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' });
+    try {
+      let said = '';
+      for await (const part of runner.stdout) {
+        said += new TextDecoder().decode(part);
+        if (said.includes('ended')) break;
+      }
+      expect(bearing(name)).toEqual([]);
+      expect(isBefore()).toBe(true);
+    } finally {
+      runner.kill('SIGKILL');
+    }
+  });
+
   test('a process of the library never becomes the parent of orphans', async () => {
     const processes = createProcesses(createProcTable(), { cgroups: () => null, adoptsOrphans: false });
     expect(processes.containment()).toBe('mark');

@@ -81,7 +81,9 @@ export function heldAfterKill(attempt: KilledAttempt): number {
   const { seenUsd, reservedUsd, mostExpensiveUsd, model = '', requests, prices } = attempt;
   const messageUsd = Math.max(mostExpensiveUsd, estimateCost(model, firstMessage, prices));
   if (reservedUsd === undefined) return roundUsd(messageUsd * (Number.isFinite(requests) ? requests : 1));
-  return roundUsd(Math.max(0, Math.min(reservedUsd - seenUsd + messageUsd, requests * messageUsd)));
+  // A model of the user's own may cost nothing, and no number of its messages is then all that is reserved.
+  const inFlightUsd = Number.isFinite(requests) ? requests * messageUsd : Number.POSITIVE_INFINITY;
+  return roundUsd(Math.max(0, Math.min(reservedUsd - seenUsd + messageUsd, inFlightUsd)));
 }
 
 /** A figure in it was cut to the most that is read of one. */

@@ -104,6 +104,16 @@ test('held is min(reserved − seen + m, n × m), and never negative', () => {
   expect(of(0.5, Number.POSITIVE_INFINITY)).toBeCloseTo(firstUsd, 9);
 });
 
+test('of a model that costs nothing, nothing is held for a message, and all where nothing tells how far it went', () => {
+  const free = { input: 0, output: 0, cacheRead: 0, cacheCreation: 0 };
+  const of = (requests: number) =>
+    heldAfterKill({
+      ...{ seenUsd: 0.5, reservedUsd: 2, mostExpensiveUsd: 0, model: 'local' },
+      ...{ requests, prices: { local: free } },
+    });
+  expect([of(1), of(Number.POSITIVE_INFINITY)]).toEqual([0, 1.5]);
+});
+
 test('an unknown model holds a first message at the highest known price', () => {
   const of = (name?: string) =>
     heldAfterKill({ seenUsd: 0, mostExpensiveUsd: 0, requests: 1, prices: {}, ...(name ? { model: name } : {}) });

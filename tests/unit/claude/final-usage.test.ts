@@ -104,7 +104,7 @@ test('held is min(reserved − seen + m, n × m), and never negative', () => {
   expect(of(0.5, Number.POSITIVE_INFINITY)).toBeCloseTo(firstUsd, 9);
 });
 
-test('of a model that costs nothing, nothing is held for a message, and all where nothing tells how far it went', () => {
+test('a free model holds nothing for a message, and all where nothing tells how far it went', () => {
   const free = { input: 0, output: 0, cacheRead: 0, cacheCreation: 0 };
   const of = (requests: number) =>
     heldAfterKill({

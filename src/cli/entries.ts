@@ -68,7 +68,7 @@ export const listed: readonly Entry[] = [
   },
   {
     path: 'group why',
-    summary: 'say of each session why it is not running',
+    summary: 'explain why sessions are not running',
     load: () => import('./commands/group/why.ts'),
   },
   {
@@ -146,7 +146,11 @@ export const listed: readonly Entry[] = [
     load: () => import('./commands/session/resume.ts'),
   },
   { path: 'session retry', summary: 'try a failed session again', load: () => import('./commands/session/retry.ts') },
-  { path: 'session attach', summary: 'speak with a session', load: () => import('./commands/session/attach.ts') },
+  {
+    path: 'session attach',
+    summary: 'open the conversation of a session in claude',
+    load: () => import('./commands/session/attach.ts'),
+  },
   { path: 'session say', summary: 'tell a session something', load: () => import('./commands/session/say.ts') },
   {
     path: 'template list',
@@ -330,7 +334,7 @@ export const listed: readonly Entry[] = [
   },
   {
     path: 'doctor',
-    summary: 'check this machine, each trouble with its cure',
+    summary: 'diagnose this machine and suggest fixes',
     load: () => import('./commands/doctor.ts'),
   },
   { path: 'completion', summary: 'print a shell completion script', load: () => import('./commands/completion.ts') },

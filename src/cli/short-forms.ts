@@ -56,7 +56,7 @@ export const shortForms: readonly ShortForm[] = [
     group: ['group', 'diff'],
     session: ['session', 'diff'],
   },
-  { word: 'why', summary: 'say why a group or a session is not running', group: ['group', 'why'], session: [] },
+  { word: 'why', summary: 'explain why a group or a session is not running', group: ['group', 'why'], session: [] },
 ];
 
 /** What a short form needs of the program it is a part of. */

@@ -322,7 +322,12 @@ function resumeEvents(
 ): Result<EventBody[]> {
   const { id: sessionId } = record.definition;
   if (record.state.status !== 'paused' && record.state.status !== 'pending') {
-    return refused(record, 'resumed', 'Only a paused session can be resumed; a failed one is retried.');
+    const reference = `${state.group.id}/${sessionLabel(sessionId, record.definition.name)}`;
+    const next =
+      record.state.status === 'failed'
+        ? advise('Try it again with', ['session', 'retry', reference])
+        : see('session', 'show', reference);
+    return refused(record, 'resumed', next);
   }
   const edited = maxBudgetUsd === undefined ? ok([]) : editSessionEvents(world, state, record, { maxBudgetUsd });
   if (!edited.ok) return edited;

@@ -115,7 +115,9 @@ test('a failed session is tried again with a word of the user, without a runner'
   await api.print(failure);
   expect((await run.finished).code).toBe(1);
   expect(await reasons(group)).toEqual({ api: 'claude-error', web: 'blocked' });
-  expect((await user.run('session', 'resume', 'auth/api')).code).toBe(2);
+  const resumed = await user.run('session', 'resume', 'auth/api');
+  expect(resumed.code).toBe(2);
+  expect(resumed.stderr).toContain(`Try it again with: claude-code-agent session retry ${group}/api`);
   const retry = user.start('session', 'retry', 'auth/api', '--prompt', 'Mind the database.');
   const again = await user.next('api');
   expect(await again.prompt()).toContain('Mind the database.');

@@ -119,7 +119,9 @@ test('F3: what is booked leaves the budget used up, and nothing of it is held an
 });
 
 test('F3: both at once, or for a session that is not there, is refused', async () => {
-  expect((await machine.run('group', 'budget', group, '--free', '1', '--book', '1')).code).toBe(2);
+  const both = await machine.run('group', 'budget', group, '--free', '1', '--book', '1');
+  expect(both.code).toBe(2);
+  expect(both.stderr).toBe('claude-code-agent: --book and --free cannot be combined. Give one of them.\n');
   expect((await machine.run('group', 'budget', group, '--free', '7')).stderr).toContain('There is no session "7"');
   expect(await budget()).toMatchObject({ heldUsd });
 });

@@ -49,7 +49,7 @@ async function budget(context: Context, reference: string, { raiseTo, book, free
   const group = loadReferredGroup(context, reference);
   if (!group.ok) return group;
   if (book !== undefined && free !== undefined) {
-    return fail('usage', 'Money that is held is either spent or not.', 'Give --book or --free.');
+    return fail('usage', '--book and --free cannot be combined.', 'Give one of them.');
   }
   const settled = book ?? free;
   if (settled !== undefined) {

@@ -37,7 +37,7 @@ const sentenceColumnsMax = 1_000;
 
 export function define(command: Command, context: Context): void {
   command
-    .description('Says of each session why it is not running, with a reason code and what to do about it.')
+    .description('Explains why sessions are not running, with a reason code and a next step for each.')
     .argument('<group>', 'id, unique prefix or slug')
     .argument('[session]', 'id, unique prefix, number or name; all otherwise')
     .option('--json', 'one JSON document')

@@ -4,7 +4,7 @@ import { estimateCost, shippedPrices } from '../../src/claude/pricing.ts';
 import { noTokens, type Usage } from '../../src/core/group.ts';
 
 /** US dollars; held for a message of unknown length, at the highest price of a model. */
-const firstMessageUsd = Math.max(
+export const firstMessageUsd = Math.max(
   ...Object.keys(shippedPrices).map((model) =>
     estimateCost(model, { ...noTokens, output: 8_000, cacheCreation: 50_000 }),
   ),

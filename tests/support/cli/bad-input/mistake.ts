@@ -142,7 +142,8 @@ export function expectRefusal(mistake: Mistake, { code, stdout, stderr }: Outcom
   }
   expect(stdout).toBe('');
   expectAdvice(stderr, mistake.next);
-  // One line, or a list of the problems of a file with the next step below it.
-  const list = /^claude-code-agent: [A-Z][^\n]+ problems?:\n(?:[^\n]+:\d+:\d+: [^\n]+\n)+[A-Z][^\n]+\.\n$/;
+  // One line, or a list of the problems of a file, with the line in question, and the next step below it.
+  const problem = /[^\n]+:\d+:\d+: [^\n]+\n(?:\d+ \| [^\n]*\n *\| *\^\n)?/.source;
+  const list = new RegExp(`^claude-code-agent: [A-Z][^\\n]+ problems?:\\n(?:${problem})+[A-Z][^\\n]+\\.\\n$`);
   if (!list.test(stderr)) expect(stderr).toMatch(/^claude-code-agent: [A-Z"][^\n]+\n$/);
 }

@@ -21,7 +21,7 @@ const messageUsd = 0.15;
 /** For all that is to be done, and less than two messages more. */
 const capUsd = names.length * messages * messageUsd + 0.2;
 /** What a version of claude does to it is seen in one; the other nine are about our own bytes. */
-const rounds = process.env.TEST_CLAUDE === undefined ? 10 : 1;
+const rounds = process.env.TEST_CLAUDE === undefined ? 2 : 1;
 const cutsPerRound = 10;
 /** How far apart the cuts of a round are at most, milliseconds. */
 const gapMs = 900;

@@ -143,7 +143,8 @@ export class OrderedAttempt {
     slot.note({ offset, startedAt: new Date(world.clock.now()).toISOString() });
     // From here to the spawn nothing is waited for.
     const lease = { renewedAt: slot.renewedAt, leaseMs: this.#context.config.leaseMs };
-    if (isOver(lease, uptimeMs(world.files)) || !this.#context.isGuarded()) return this.#refuse(unguarded);
+    const isHeld = slot.renewedAt > 0 && !isOver(lease, uptimeMs(world.files));
+    if (!isHeld || !this.#context.isGuarded()) return this.#refuse(unguarded);
     const started = await this.#hosted.start(spawn, offset);
     if (!started.ok) return this.#refuse(started.failure);
     slot.note({ process: started.value });

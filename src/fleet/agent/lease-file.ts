@@ -11,7 +11,7 @@ export interface AttemptLease {
   readonly folder: string;
   readonly token: string;
   readonly leaseMs: number;
-  /** Uptime at which the last renewal was sent that Redis has answered; -1 = it said that the lease is over. */
+  /** Uptime at which the last renewal was sent that Redis has answered; 0 = none since boot; -1 = the lease is over. */
   readonly renewedAt: number;
 }
 

@@ -13,7 +13,7 @@ import { simulateFleet } from '../../../support/sim/fleet/fleet-simulation.ts';
 /** The next ones are in fleet-second-part.test.ts. */
 const quickSeeds = 20;
 const awaySeeds = 5;
-const longSeeds = 100;
+const longSeeds = 1_000;
 const minutes = 60_000;
 
 /** Replayed instead of everything else. */

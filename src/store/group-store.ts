@@ -12,8 +12,7 @@ import type { GroupDefinition, GroupId, SessionDefinition } from '../core/group.
 import { isGroupId } from '../core/id.ts';
 import type { GroupState } from '../core/state.ts';
 import { activeGroupStatuses } from '../core/status.ts';
-import { errorCode } from '../system/system-error.ts';
-import type { Files, World } from '../system/world.ts';
+import type { World } from '../system/world.ts';
 import { createLog, readLog } from './event-log.ts';
 import { foldLog } from './fold.ts';
 import { hasHeaderOf, headerBytesMax } from './log-lines.ts';
@@ -48,14 +47,13 @@ export function listGroups(world: World, root: string): GroupListing[] {
 function listGroup(world: World, root: string, id: GroupId): GroupListing | null {
   const paths = groupPaths(root, id);
   try {
-    const snapshot = readQuietly(world, paths.meta, Number.POSITIVE_INFINITY);
-    const meta = parseGroupMeta(snapshot === null ? '' : Buffer.from(snapshot.bytes).toString());
+    const meta = parseGroupMeta(Buffer.from(readQuietly(world, paths.meta, Number.POSITIVE_INFINITY)).toString());
     const view = meta.ok && meta.value.id === id ? meta.value : null;
     if (view !== null) {
-      const log = readQuietly(world, paths.events, headerBytesMax);
-      // A runner that was killed had no time to write down what it had logged last.
-      const isStale = activeGroupStatuses.has(view.status) && (log?.mtimeMs ?? 0) >= (snapshot?.mtimeMs ?? 0);
-      if (!isStale && log !== null && hasHeaderOf(id, log.bytes)) return { id, meta: view };
+      const writtenAt = (path: string) => world.files.info(path)?.mtimeMs ?? 0;
+      // A runner that was killed had no time to update meta.json.
+      const isStale = activeGroupStatuses.has(view.status) && writtenAt(paths.events) >= writtenAt(paths.meta);
+      if (!isStale && hasHeaderOf(id, readQuietly(world, paths.events, headerBytesMax))) return { id, meta: view };
     }
     if (view === null && !isFolder(world, paths.folder)) return null;
     const state = loadGroup(world, root, id);
@@ -73,11 +71,11 @@ function unreadable(folder: string, error: unknown): { readonly ok: false; reado
 }
 
 /** meta.json is only a view: when it cannot be read, whatever it is (a FIFO has no bytes), the log tells the same. */
-function readQuietly({ files }: World, path: string, maxBytes: number): ReturnType<Files['readDated']> {
+function readQuietly({ files }: World, path: string, maxBytes: number): Uint8Array {
   try {
-    return files.readDated(path, maxBytes);
+    return files.readBytes(path, 0, maxBytes);
   } catch {
-    return null;
+    return new Uint8Array(0);
   }
 }
 
@@ -108,14 +106,8 @@ export function isGone({ files }: World, { folder }: GroupPaths): boolean {
   }
 }
 
-/** A link that leads back to itself leads to nothing, and must not keep anybody from the other groups. */
 export function isFolder({ files }: World, path: string): boolean {
-  try {
-    return files.info(path)?.kind === 'folder';
-  } catch (error) {
-    if (errorCode(error) !== 'ELOOP') throw error;
-    return false;
-  }
+  return files.info(path)?.kind === 'folder';
 }
 
 /**

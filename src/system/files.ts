@@ -1,6 +1,5 @@
 /** Files and folders on the real disk: private, replaced as a whole or appended to, read without tearing. */
 import {
-  chmodSync,
   closeSync,
   constants,
   fchmodSync,
@@ -24,15 +23,10 @@ import {
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { createPrivate, createShared, makePrivateFolder, openPrivate, syncFolder, writeFully } from './private-file.ts';
+import { createShared, makePrivateFolder, openPrivate, syncFolder, writeFully } from './private-file.ts';
 import { errorCode, isMissing, unlessMissing } from './system-error.ts';
 import type { AppendFile, EntryKind, FileAccess, FileInfo, Files, ReadFile, WriteOptions } from './world.ts';
 
-/**
- * Here every file ends for who reads a part of it. None of ours grows so long; one that a session has made terabytes
- * long, which takes no room on a disk, would never be read to its end.
- */
-const fileBytesMax = 4 * 1024 ** 3;
 /** A name may have 255 bytes; a long one is cut in the temporary file's name. */
 const longestStem = 60;
 
@@ -40,8 +34,7 @@ const longestStem = 60;
 export function createFiles(): Omit<Files, 'watch'> {
   return {
     readText,
-    readBytes: (path, offset, maxBytes) => readOpened(path, offset, maxBytes)?.bytes ?? new Uint8Array(0),
-    readDated: (path, maxBytes) => readOpened(path, 0, maxBytes),
+    readBytes,
     writeAtomic,
     writeBytes,
     openRead,
@@ -49,7 +42,6 @@ export function createFiles(): Omit<Files, 'watch'> {
     truncate,
     makeFolder,
     syncFolder,
-    makePrivate,
     list: (path) => unlessMissing(() => readdirSync(path).sort(), []),
     info,
     entryKind,
@@ -64,20 +56,11 @@ function makeFolder(path: string, access: FileAccess = 'private'): boolean {
   return access === 'private' ? makePrivateFolder(path) : mkdirSync(path, { recursive: true }) !== undefined;
 }
 
-/** How often a link is followed whose entry is there all the same; one that leads nowhere stays like that. */
-const realPathTries = 10;
-
-/** Asked for the path of a file just while it is replaced, the runtime says that there is none. */
+/** For a file that is being replaced, Bun's realpath reports ENOENT. */
 function realPath(path: string): string | null {
-  for (let attempt = 1; ; attempt += 1) {
-    const real = unlessMissing(() => realpathSync(path), null);
-    if (real !== null || attempt === realPathTries) return real;
-    const kind = entryKind(path);
-    if (kind === null) return null;
-    if (kind === 'link') continue;
-    const folder = realPath(dirname(path));
-    return folder === null ? null : join(folder, basename(path));
-  }
+  const real = unlessMissing(() => realpathSync(path), null);
+  if (real !== null || entryKind(path) !== 'file') return real;
+  return join(realpathSync(dirname(path)), basename(path));
 }
 
 function remove(path: string): void {
@@ -94,27 +77,6 @@ function remove(path: string): void {
 function rename(from: string, to: string): void {
   renameSync(from, to);
   syncFolder(dirname(to));
-}
-
-/** Programs that we start make files with the umask of the user, who may share a folder with a group. */
-function makePrivate(folder: string): void {
-  // What a link leads to is not ours.
-  if (entryKind(folder) === 'folder') makeTreePrivate(folder);
-}
-
-function makeTreePrivate(folder: string): void {
-  // First, because they may have taken the rights of the owner as well.
-  unlessMissing(() => chmodSync(folder, 0o700), undefined);
-  for (const entry of unlessMissing(() => readdirSync(folder, { withFileTypes: true }), [])) {
-    const path = join(folder, entry.name);
-    if (entry.isDirectory()) makeTreePrivate(path);
-    else if (entry.isFile()) unlessMissing(() => takeRights(path), undefined);
-  }
-}
-
-function takeRights(path: string): void {
-  const { mode } = statSync(path);
-  if ((mode & 0o077) !== 0) chmodSync(path, mode & 0o700);
 }
 
 /** Opened once and read to its end: a file that is replaced meanwhile is seen wholly old or wholly new. */
@@ -154,7 +116,7 @@ function openRead(path: string): ReadFile | null {
   return fd === null ? null : new OpenRead(fd);
 }
 
-/** One for all files: most reads are short, and room for a long one would be the dearest part of them. */
+/** Shared by all files: most reads are short, and allocating a large buffer costs more than the read. */
 let readRoom = new Uint8Array(0);
 const nothing = new Uint8Array(0);
 
@@ -167,7 +129,6 @@ class OpenRead implements ReadFile {
   }
 
   read(offset: number, maxBytes: number): Uint8Array {
-    if (offset >= fileBytesMax) return nothing;
     if (readRoom.length < maxBytes) readRoom = new Uint8Array(maxBytes);
     const count = readSync(this.#fd, readRoom, 0, maxBytes, offset);
     return count === 0 ? nothing : readRoom.slice(0, count);
@@ -180,12 +141,11 @@ class OpenRead implements ReadFile {
   }
 }
 
-function readOpened(path: string, offset: number, maxBytes: number): ReturnType<Files['readDated']> {
+function readBytes(path: string, offset: number, maxBytes: number): Uint8Array {
   const fd = openRegular(path);
-  if (fd === null) return null;
+  if (fd === null) return nothing;
   try {
-    const { size, mtimeMs } = fstatSync(fd);
-    const wanted = Math.min(maxBytes, Math.max(0, Math.min(size, fileBytesMax) - offset));
+    const wanted = Math.min(maxBytes, Math.max(0, fstatSync(fd).size - offset));
     const bytes = new Uint8Array(wanted);
     let got = 0;
     while (got < wanted) {
@@ -193,7 +153,7 @@ function readOpened(path: string, offset: number, maxBytes: number): ReturnType<
       if (count === 0) break;
       got += count;
     }
-    return { bytes: bytes.subarray(0, got), mtimeMs };
+    return bytes.subarray(0, got);
   } finally {
     closeSync(fd);
   }
@@ -201,10 +161,10 @@ function readOpened(path: string, offset: number, maxBytes: number): ReturnType<
 
 function writeAtomic(path: string, text: string, options?: WriteOptions): void {
   const folder = dirname(path);
-  // Our pid in the name: two processes never share it, and a leftover of a crash is used up by the next write.
+  // The pid in the name: two processes never share it.
   const temporary = join(folder, `.${[...basename(path)].slice(0, longestStem).join('')}.${process.pid}.tmp`);
   try {
-    const fd = createAnew(temporary, { ...options, like: path });
+    const fd = create(temporary, constants.O_TRUNC, { ...options, like: path });
     try {
       writeFully(fd, Buffer.from(text));
       if (options?.durable === true) fsyncSync(fd);
@@ -219,23 +179,13 @@ function writeAtomic(path: string, text: string, options?: WriteOptions): void {
   if (options?.durable === true) syncFolder(folder);
 }
 
-/** As `create`; what stands there already is of a process of this pid that died. */
-function createAnew(path: string, options: Parameters<typeof create>[1]): number {
-  try {
-    return create(path, options);
-  } catch (error) {
-    if (errorCode(error) !== 'EEXIST') throw error;
-    rmSync(path, { force: true });
-    return create(path, options);
-  }
-}
-
-function create(path: string, { access, like }: WriteOptions & { readonly like?: string }): number {
-  return access === 'project' ? createShared(path, constants.O_WRONLY, like) : createPrivate(path, constants.O_WRONLY);
+function create(path: string, flag: number, { access, like }: WriteOptions & { readonly like?: string }): number {
+  const flags = constants.O_WRONLY | flag;
+  return access === 'project' ? createShared(path, flags, like) : openPrivate(path, flags);
 }
 
 function writeBytes(path: string, bytes: Uint8Array, options?: Parameters<Files['writeBytes']>[2]): void {
-  const fd = create(path, options ?? {});
+  const fd = create(path, constants.O_EXCL, options ?? {});
   try {
     writeFully(fd, bytes);
     if (options?.mode !== undefined) fchmodSync(fd, options.mode);
@@ -285,8 +235,8 @@ class OpenFile implements AppendFile {
     try {
       while (done < bytes.length) done += writeSync(this.#fd, bytes, done);
     } catch (error) {
-      // A full disk takes half a line. It is taken back, unless somebody else has appended behind it.
-      if (done > 0 && fstatSync(this.#fd).size === this.#size + done) ftruncateSync(this.#fd, this.#size);
+      // A full disk takes part of a line.
+      if (done > 0) ftruncateSync(this.#fd, this.#size);
       throw error;
     }
     this.#size += done;
@@ -317,7 +267,7 @@ function truncate(path: string, size: number): void {
 }
 
 function info(path: string): FileInfo | null {
-  // Most of what is asked for is not there, and an exception for each of those would be the dearest part of asking.
+  // Most paths do not exist, and an exception for each would cost more than the call.
   const stats = unlessMissing(() => statSync(path, { throwIfNoEntry: false }), undefined);
   if (stats === undefined) return null;
   const { size, mtimeMs, dev: device, ino: inode, mode } = stats;
@@ -326,21 +276,11 @@ function info(path: string): FileInfo | null {
 }
 
 function entryKind(path: string): EntryKind | null {
-  const stats = unlessMissing(() => lstatUnlessBelowLoop(path), undefined);
+  const stats = unlessMissing(() => lstatSync(path, { throwIfNoEntry: false }), undefined);
   if (stats === undefined) return null;
   if (stats.isSymbolicLink()) return 'link';
   if (stats.isFile()) return 'file';
   return stats.isDirectory() ? 'folder' : 'other';
-}
-
-/** Links that are met on the way to it lead nowhere when they lead back to themselves. */
-function lstatUnlessBelowLoop(path: string): Stats | undefined {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false });
-  } catch (error) {
-    if (errorCode(error) === 'ELOOP') return undefined;
-    throw error;
-  }
 }
 
 function kindOf(stats: Stats): FileInfo['kind'] {

@@ -27,46 +27,18 @@ function availableBytes(read: ReadText): number | null {
   return match ? Number(match[1]) * 1024 : null;
 }
 
-/** Where the limits of a control group stand, and under which names. */
-interface Hierarchy {
-  readonly mounts: readonly string[];
-  readonly limit: string;
-  readonly usage: string;
-  /** The line of memory.stat with the file cache that is given back first. */
-  readonly cache: RegExp;
-}
-
-const unified: Hierarchy = {
-  mounts: ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'],
-  limit: 'memory.max',
-  usage: 'memory.current',
-  cache: /^inactive_file (\d+)$/m,
-};
-const legacy: Hierarchy = {
-  mounts: ['/sys/fs/cgroup/memory'],
-  limit: 'memory.limit_in_bytes',
-  usage: 'memory.usage_in_bytes',
-  cache: /^total_inactive_file (\d+)$/m,
-};
+const mounts = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'];
 
 /**
- * What the tightest memory limit of this process's control groups, and of the groups around them, leaves free: bytes,
- * never negative, infinite without a limit. File caches that the system would give back count as free, as they do for
- * the whole machine.
+ * What the tightest memory limit of this process's control groups (version 2), and of the groups around them, leaves
+ * free: bytes, never negative, infinite without a limit. File caches that the system would give back count as free, as
+ * they do for the whole machine.
  */
 export function freeWithinLimits(read: ReadText): number {
-  let least = Number.POSITIVE_INFINITY;
-  for (const line of (read('/proc/self/cgroup') ?? '').split('\n')) {
-    const [, id, controllers = '', path = ''] = /^(\d+):([^:]*):(.*)$/.exec(line) ?? [];
-    if (id === undefined) continue;
-    const isUnified = controllers === '';
-    if (!isUnified && !controllers.split(',').includes('memory')) continue;
-    const hierarchy = isUnified ? unified : legacy;
-    for (const mount of hierarchy.mounts) {
-      for (const folder of upwards(path)) least = Math.min(least, freeIn(read, posix.join(mount, folder), hierarchy));
-    }
-  }
-  return least;
+  const path = /^0::(.*)$/m.exec(read('/proc/self/cgroup') ?? '')?.[1];
+  if (path === undefined) return Number.POSITIVE_INFINITY;
+  const folders = mounts.flatMap((mount) => upwards(path).map((folder) => posix.join(mount, folder)));
+  return Math.min(...folders.map((folder) => freeIn(read, folder)));
 }
 
 /** The folder and all around it, up to the root. A container may be told a path that it cannot see all of. */
@@ -75,12 +47,11 @@ function upwards(path: string): string[] {
   return [...parts.keys(), parts.length].map((count) => `/${parts.slice(0, count).join('/')}`);
 }
 
-function freeIn(read: ReadText, folder: string, { limit, usage, cache }: Hierarchy): number {
-  const most = bytes(read(posix.join(folder, limit)));
-  if (most === null) return Number.POSITIVE_INFINITY;
-  const used = bytes(read(posix.join(folder, usage)));
-  if (used === null) return Number.POSITIVE_INFINITY;
-  const cached = Number(cache.exec(read(posix.join(folder, 'memory.stat')) ?? '')?.[1] ?? 0);
+function freeIn(read: ReadText, folder: string): number {
+  const most = bytes(read(posix.join(folder, 'memory.max')));
+  const used = bytes(read(posix.join(folder, 'memory.current')));
+  if (most === null || used === null) return Number.POSITIVE_INFINITY;
+  const cached = Number(/^inactive_file (\d+)$/m.exec(read(posix.join(folder, 'memory.stat')) ?? '')?.[1] ?? 0);
   return Math.max(0, most - Math.max(0, used - cached));
 }
 

@@ -11,23 +11,14 @@ import {
   statSync,
   writeSync,
 } from 'node:fs';
-import { dirname } from 'node:path';
 import { errorCode, unlessMissing } from './system-error.ts';
 
-const fileMode = 0o600;
-const folderMode = 0o700;
-
-/** Creates a file as 0600; throws EEXIST when anything, a link too, has that name. */
-export function createPrivate(path: string, flags: number): number {
-  return openSync(path, flags | constants.O_CREAT | constants.O_EXCL, fileMode);
-}
-
-/** Creates a file as the user's other programs do, or like the file `like`; throws EEXIST as above. */
+/** Creates a file as the user's other programs do, or like the file `like`. */
 export function createShared(path: string, flags: number, like?: string): number {
   const old = like === undefined ? null : unlessMissing(() => statSync(like), null);
-  if (old === null) return openSync(path, flags | constants.O_CREAT | constants.O_EXCL, 0o666);
+  if (old === null) return openSync(path, flags | constants.O_CREAT | constants.O_NOFOLLOW, 0o666);
   // Narrow until it has its mode: what others could not read before must not be readable for an instant.
-  const fd = createPrivate(path, flags);
+  const fd = openPrivate(path, flags);
   giveTo(fd, old);
   fchmodSync(fd, old.mode & 0o777);
   return fd;
@@ -52,41 +43,12 @@ function giveTo(fd: number, { uid, gid }: { readonly uid: number; readonly gid: 
  * reader.
  */
 export function openPrivate(path: string, flags: number): number {
-  for (;;) {
-    try {
-      return createPrivate(path, flags);
-    } catch (error) {
-      if (errorCode(error) !== 'EEXIST') throw error;
-    }
-    try {
-      return openSync(path, flags | constants.O_NONBLOCK | constants.O_NOFOLLOW);
-    } catch (error) {
-      // It may vanish between the two calls.
-      if (errorCode(error) !== 'ENOENT') throw error;
-    }
-  }
+  return openSync(path, flags | constants.O_CREAT | constants.O_NONBLOCK | constants.O_NOFOLLOW, 0o600);
 }
 
 /** Makes a folder and its missing parents, each 0700; false when it is there, and nothing happens. */
 export function makePrivateFolder(path: string): boolean {
-  try {
-    return makeOne(path);
-  } catch (error) {
-    if (errorCode(error) !== 'ENOENT' || dirname(path) === path) throw error;
-    makePrivateFolder(dirname(path));
-    // Not tried for ever: in /proc the system says ENOENT although the parent is there.
-    return makeOne(path);
-  }
-}
-
-function makeOne(path: string): boolean {
-  try {
-    mkdirSync(path, folderMode);
-    return true;
-  } catch (error) {
-    if (errorCode(error) !== 'EEXIST' || !statSync(path).isDirectory()) throw error;
-    return false;
-  }
+  return mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined;
 }
 
 /** Writes all bytes: one write(2) may take fewer, for example when a disk is nearly full. */

@@ -55,8 +55,6 @@ export interface Files {
   readText(path: string, what?: 'file' | 'pipe'): string | null;
   /** Up to `maxBytes` bytes from `offset`; empty at the end or when the file does not exist. */
   readBytes(path: string, offset: number, maxBytes: number): Uint8Array;
-  /** The first `maxBytes` bytes and when that very file was last written to; null when it does not exist. */
-  readDated(path: string, maxBytes: number): { readonly bytes: Uint8Array; readonly mtimeMs: number } | null;
   /** Replaces the file as a whole: temporary file beside it, rename; with `durable` both are fsynced. */
   writeAtomic(path: string, text: string, options?: WriteOptions): void;
   /**
@@ -78,8 +76,6 @@ export interface Files {
   makeFolder(path: string, access?: FileAccess): boolean;
   /** Makes the names in a folder survive a power cut. Throws when it is not there. */
   syncFolder(path: string): void;
-  /** Takes all rights of others from a folder and what it holds; links are not followed, what vanishes is skipped. */
-  makePrivate(folder: string): void;
   /** Names in a folder, sorted; empty when it does not exist. */
   list(path: string): string[];
   /** Follows symbolic links; null when nothing is there. */
@@ -195,6 +191,8 @@ export interface Processes {
   findDescendants(roots: readonly ProcessIdentity[]): ProcessIdentity[];
   /** Tried when it is first asked for. */
   containment(): Containment;
+  /** Whether a control group holds everything that runs under that name. */
+  isGrouped(name: string): boolean;
   /** The limits that `spawn` can set here. Tried when it is first asked for; this process may change its group then. */
   limits(): ReadonlySet<LimitKind>;
   /** Which of its limits were reached by what is held under that name; to be asked before `endContained`. */

@@ -13,15 +13,21 @@ const graceMs = 300;
 /** Each round ends everything it finds; more can only come from a process that was started meanwhile. */
 const roundsMax = 20;
 
-/** All living processes of the attempt, with `known` and everything below these. Reads the whole process table. */
+/**
+ * All living processes of the attempt, with `known` and everything below these. Nothing leaves a control group; without
+ * one the whole process table is read.
+ */
 export function gatherProcesses(
   { processes, machine }: World,
   attemptId: string,
   known: readonly ProcessIdentity[] = [],
 ): ProcessIdentity[] {
-  const marked = [...processes.findMarked(attemptMark, attemptId), ...processes.findContained(attemptId)];
+  const contained = processes.findContained(attemptId);
+  const marked = processes.isGrouped(attemptId)
+    ? contained
+    : [...processes.findMarked(attemptMark, attemptId), ...contained];
   // What has wiped its environment is known by its parent or its session alone, also when the parent is gone.
-  const below = processes.findDescendants([...known, ...marked]);
+  const below = processes.isGrouped(attemptId) ? [] : processes.findDescendants([...known, ...marked]);
   const living = known.filter((process) => processes.isAlive(process));
   const found = new Map([...living, ...marked, ...below].map((process) => [process.pid, process]));
   found.delete(machine.self.pid);

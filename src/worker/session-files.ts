@@ -13,13 +13,9 @@ export function nameTranscript({ files }: World, { transcript, folder }: Session
   for (const path of [folder, dirname(folder)]) files.syncFolder(path);
 }
 
-/** That something cannot be tidied is no reason to call the session failed. */
-export function tidyUp({ files }: World, { folder, fifo, config, tmp }: SessionPaths): void {
+/** Failing to remove the FIFO does not fail the session. */
+export function tidyUp({ files }: World, { fifo }: SessionPaths): void {
   try {
-    // Put there by the session itself: whatever it leads to is not ours.
-    if (files.entryKind(folder) !== 'folder') return;
     files.remove(fifo);
-    // claude and its tools made files there with the user's umask.
-    for (const own of [config, tmp]) files.makePrivate(own);
   } catch {}
 }

@@ -149,6 +149,7 @@ function watchedAppend(file: AppendFile, path: string, moments: Moments): Append
 
 function watchedProcesses(real: Processes, moments: Moments): Processes {
   return {
+    ...real,
     spawn: (options) =>
       moments.around('spawn', () => {
         const spawned = real.spawn(options);
@@ -164,17 +165,6 @@ function watchedProcesses(real: Processes, moments: Moments): Processes {
       moments.reach(`after ${call}`);
       return ran;
     },
-    attach: (identity, name) => real.attach(identity, name),
-    identify: (pid) => real.identify(pid),
-    isAlive: (identity) => real.isAlive(identity),
-    isHalted: (identity) => real.isHalted(identity),
-    findMarked: (name, value) => real.findMarked(name, value),
-    findDescendants: (roots) => real.findDescendants(roots),
-    containment: () => real.containment(),
-    limits: () => real.limits(),
-    limitsHit: (name) => real.limitsHit(name),
-    findContained: (name) => real.findContained(name),
-    endContained: (name) => real.endContained(name),
     signal: (identity, signal) => moments.around(`signal ${signal}`, () => real.signal(identity, signal)),
   };
 }

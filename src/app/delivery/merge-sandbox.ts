@@ -52,20 +52,8 @@ export function markedGit({ world, env }: Pick<Place, 'world' | 'env'>, mark: st
     world: {
       ...world,
       processes: {
-        spawn: (options) => processes.spawn(options),
+        ...processes,
         run: (options) => processes.run({ ...options, env: { ...options.env, [attemptMark]: mark } }),
-        attach: (identity, name) => processes.attach(identity, name),
-        identify: (pid) => processes.identify(pid),
-        isAlive: (identity) => processes.isAlive(identity),
-        isHalted: (identity) => processes.isHalted(identity),
-        findMarked: (name, value) => processes.findMarked(name, value),
-        findDescendants: (roots) => processes.findDescendants(roots),
-        containment: () => processes.containment(),
-        limits: () => processes.limits(),
-        limitsHit: (name) => processes.limitsHit(name),
-        findContained: (name) => processes.findContained(name),
-        endContained: (name) => processes.endContained(name),
-        signal: (identity, signal) => processes.signal(identity, signal),
       },
     },
   };

@@ -206,7 +206,6 @@ async function install(
     const powers = powersOf(world, root, paths);
     world.files.remove(join(folder, '.git'));
     writeNote(world, root, note);
-    world.files.makePrivate(folder);
     await syncDisks(git, folder, folder);
     placePack(world, packs, name, root);
     return ok({ note, powers, ...found });

@@ -189,6 +189,10 @@ export class Cgroups {
     return false;
   }
 
+  has(name: string): boolean {
+    return this.#find(name) !== null;
+  }
+
   /** Which limits the group of that name has reached. To be asked before its end. */
   hits(name: string): LimitKind[] {
     const folder = this.#find(name);

@@ -28,17 +28,10 @@ interface Orphan {
   readonly startTime: string;
   /** Ended with the last of these. An orphan that nothing leads to belongs to all that were held when it came. */
   readonly names: Set<string>;
-  isKilled: boolean;
-  /** When it was first seen to have ended, `performance.now()`. */
-  zombieSinceMs?: number;
 }
 
 /** How often orphans are looked at: claude waits until the zombies of a tool that it has killed are gone. */
 const lookMs = 100;
-/** A child of Bun would have been waited for by then; an orphan that has ended is waited for by nothing but us. */
-const foreignMs = 150;
-/** A chain of processes that each start the next one and end is over long before. */
-const looksMax = 1_000;
 /** A list of children that is read during an exit may lack one: in so many looks in a row nothing may have come. */
 const calmLooks = 3;
 
@@ -68,6 +61,11 @@ export class Containers {
   get containment(): Containment {
     if (this.#groups !== null) return 'cgroup';
     return this.#canAdopt ? 'tree' : 'mark';
+  }
+
+  /** Whether a control group holds all of that name: then nothing else has to be looked for. */
+  isGrouped(name: string): boolean {
+    return !this.#held.has(name) && this.#groups?.has(name) === true;
   }
 
   get #canAdopt(): boolean {
@@ -202,29 +200,18 @@ export class Containers {
     const held = this.#held.get(name);
     if (held === undefined) return isGroupGone;
     const killed = new Set<number>();
-    for (let [looks, calm] = [0, 0]; calm < calmLooks; looks += 1) {
+    for (let calm = 0; calm < calmLooks; ) {
       const arrivals = this.#arrivals;
       const found = this.#findBelow(name, held).filter(({ zombie }) => !zombie);
       const news = found.filter(({ pid }) => !killed.has(pid));
-      for (const { pid } of news) this.#kill(pid, killed);
+      for (const { pid } of news) kill(pid, killed);
       calm = news.length === 0 && this.#arrivals === arrivals ? calm + 1 : 0;
       // A kill takes effect a moment later.
-      if ((calm > 0 && found.length > 0) || looks > looksMax) return false;
+      if (calm > 0 && found.length > 0) return false;
     }
     this.#held.delete(name);
     for (const { names } of this.#orphans.values()) names.delete(name);
     return isGroupGone;
-  }
-
-  #kill(pid: number, killed: Set<number>): void {
-    killed.add(pid);
-    const orphan = this.#orphans.get(pid);
-    if (orphan !== undefined) orphan.isKilled = true;
-    try {
-      process.kill(pid, 'SIGKILL');
-    } catch {
-      // It has just ended, or changed its user.
-    }
   }
 
   /** Notes what has come to this process, and waits for those that have ended, each by its pid. */
@@ -234,7 +221,8 @@ export class Containers {
     for (const entry of this.#foreignChildren()) {
       const known = this.#orphans.get(entry.pid);
       const orphan = known?.startTime === entry.startTime ? known : this.#newOrphan(entry);
-      if (!entry.zombie || !isWaitedFor(entry.pid, orphan)) orphans.set(entry.pid, orphan);
+      if (entry.zombie) waitForEnded(entry.pid);
+      else orphans.set(entry.pid, orphan);
     }
     this.#orphans = orphans;
   }
@@ -248,7 +236,7 @@ export class Containers {
 
   #newOrphan(entry: ProcEntry): Orphan {
     this.#arrivals += 1;
-    return { startTime: entry.startTime, names: new Set(this.#namesOf(entry)), isKilled: false };
+    return { startTime: entry.startTime, names: new Set(this.#namesOf(entry)) };
   }
 
   #namesOf(entry: ProcEntry): string[] {
@@ -267,13 +255,13 @@ export class Containers {
   }
 }
 
-/** Whether an orphan that has ended was waited for, so that its pid is free again. */
-function isWaitedFor(pid: number, orphan: Orphan): boolean {
-  const now = performance.now();
-  orphan.zombieSinceMs ??= now;
-  if (!orphan.isKilled && now - orphan.zombieSinceMs < foreignMs) return false;
-  waitForEnded(pid);
-  return true;
+function kill(pid: number, killed: Set<number>): void {
+  killed.add(pid);
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has just ended, or changed its user.
+  }
 }
 
 /** File of the program that a process executes; empty when we may not read it. */

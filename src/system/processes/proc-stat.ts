@@ -46,18 +46,3 @@ export function parseStat(text: string): ProcEntry | null {
   const entry = { pid, parent: Number(parent), session: Number(session), startTime, zombie };
   return state === 'T' ? { ...entry, halted: true } : entry;
 }
-
-/** PF_KTHREAD in the flags, field 9: a thread of the kernel has no environment. */
-export function isOfKernel(text: string): boolean {
-  const flags = text.slice(text.lastIndexOf(')') + 2).split(' ')[6];
-  return (Number(flags) & 0x200000) !== 0;
-}
-
-/**
- * The new program has no arguments and environment yet: arg_end and env_end, fields 49 and 51, are 0. The same holds
- * for a process that is about to end, and for one that we may not read.
- */
-export function isInExec(text: string): boolean {
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  return parseStat(text)?.zombie === false && fields[46] === '0' && fields[48] === '0';
-}

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { errorText } from '../../core/failure.ts';
 import { errorCode } from '../system-error.ts';
-import { isInExec, isOfKernel, type ProcEntry, type ProcTable, parseStat } from './proc-stat.ts';
+import { type ProcEntry, type ProcTable, parseStat } from './proc-stat.ts';
 
 export function createProcTable(): ProcTable {
   return existsSync('/proc/self/stat') ? createLinuxTable('/proc') : createPsTable();
@@ -10,27 +10,13 @@ export function createProcTable(): ProcTable {
 
 /** Threads come and go during a look. */
 const childrenTries = 3;
-/** How often the environment of a process in the middle of an exec is read again, a millisecond apart. */
-const execTries = 50;
 
-/** `root` is `/proc`, and `pause` waits a millisecond; tests pass a folder and a pause of their own. */
-export function createLinuxTable(root: string, pause: () => void = () => Bun.sleepSync(1)): ProcTable {
+/** `root` is `/proc`; tests pass a folder of their own. */
+export function createLinuxTable(root: string): ProcTable {
   const stat = (pid: number) => read(`${root}/${pid}/stat`)?.toString('latin1') ?? '';
   const pids = () => readdirSync(root).filter(beginsWithDigit).map(Number);
-  /** In the middle of an exec a process has an empty environment, whatever it was started with. */
-  const environmentOf = (pid: number): Buffer | null => {
-    let environment = read(`${root}/${pid}/environ`);
-    for (let tries = 0; tries < execTries && environment?.length === 0; tries += 1) {
-      const text = stat(pid);
-      if (isOfKernel(text)) break;
-      environment = read(`${root}/${pid}/environ`);
-      if (environment?.length !== 0 || !isInExec(text)) break;
-      pause();
-    }
-    return environment;
-  };
   const valuesOf = (pid: number, name: string): string[] => {
-    const environment = environmentOf(pid);
+    const environment = read(`${root}/${pid}/environ`);
     return environment === null ? [] : valuesIn(environment, `${name}=`);
   };
   const isMarked = (pid: number, name: string, value: string): boolean => {

@@ -46,6 +46,7 @@ export function createProcesses(
   return new SystemProcesses(table, new Containers(table, cgroups, adoptsOrphans));
 }
 
+/** Its methods are own properties, so that a wrapper can spread it and replace some. */
 class SystemProcesses implements Processes {
   readonly #table: ProcTable;
   readonly #containers: Containers;
@@ -61,7 +62,7 @@ class SystemProcesses implements Processes {
     this.#exits = createExitPoll((identities) => this.#living(identities));
   }
 
-  spawn(options: SpawnOptions): Result<RunningProcess> {
+  readonly spawn = (options: SpawnOptions): Result<RunningProcess> => {
     const program = locateProgram(options.program, options.cwd, options.env);
     if (!program.ok) return program;
     const opened: number[] = [];
@@ -72,7 +73,7 @@ class SystemProcesses implements Processes {
       // The child has its own copies; ours would keep the FIFO's reading side open after its end.
       for (const fd of opened) closeSync(fd);
     }
-  }
+  };
 
   #start(program: string, options: SpawnOptions, files: StandardFiles): Result<RunningProcess> {
     const { contained: name, limits, cwd, env } = options;
@@ -104,35 +105,35 @@ class SystemProcesses implements Processes {
     }
   }
 
-  run = runProgram;
+  readonly run = runProgram;
 
-  attach(identity: ProcessIdentity, contained?: string): RunningProcess | null {
+  readonly attach = (identity: ProcessIdentity, contained?: string): RunningProcess | null => {
     if (!this.isAlive(identity)) return null;
     const end = new Ending();
     if (contained !== undefined && this.#containers.find(contained).length === 0)
       this.#containers.hold(contained, identity);
     this.#exits.watch(identity, () => end.come({ kind: 'unknown' }));
     return { identity, onExit: (action) => end.tell(action) };
-  }
+  };
 
-  identify(pid: number): ProcessIdentity | null {
+  readonly identify = (pid: number): ProcessIdentity | null => {
     return this.#identities(this.#table.find([pid]))[0] ?? null;
-  }
+  };
 
-  isAlive(identity: ProcessIdentity): boolean {
+  readonly isAlive = (identity: ProcessIdentity): boolean => {
     return this.#living([identity]).size === 1;
-  }
+  };
 
-  isHalted(identity: ProcessIdentity): boolean {
+  readonly isHalted = (identity: ProcessIdentity): boolean => {
     return this.isAlive(identity) && this.#table.find([identity.pid])[0]?.halted === true;
-  }
+  };
 
-  findMarked(name: string, value: string): ProcessIdentity[] {
+  readonly findMarked = (name: string, value: string): ProcessIdentity[] => {
     const pids = this.#table.marked(name, value).filter((pid) => pid !== process.pid);
     return this.#identities(this.#table.find(pids));
-  }
+  };
 
-  findDescendants(roots: readonly ProcessIdentity[]): ProcessIdentity[] {
+  readonly findDescendants = (roots: readonly ProcessIdentity[]): ProcessIdentity[] => {
     const here = roots.filter((root) => this.#isHere(root));
     const entries = this.#table.all();
     const startTimes = new Map(entries.map(({ pid, startTime }) => [pid, startTime]));
@@ -140,29 +141,33 @@ class SystemProcesses implements Processes {
     const same = here.filter(({ pid, startTime }) => (startTimes.get(pid) ?? startTime) === startTime);
     const pids = same.map(({ pid }) => pid);
     return this.#identities(collectDescendants(entries, pids, process.pid));
-  }
+  };
 
-  containment(): Containment {
+  readonly containment = (): Containment => {
     return this.#containers.containment;
-  }
+  };
 
-  limits(): ReadonlySet<LimitKind> {
+  readonly isGrouped = (name: string): boolean => {
+    return this.#containers.isGrouped(name);
+  };
+
+  readonly limits = (): ReadonlySet<LimitKind> => {
     return this.#containers.limits();
-  }
+  };
 
-  limitsHit(name: string): LimitKind[] {
+  readonly limitsHit = (name: string): LimitKind[] => {
     return this.#containers.hits(name);
-  }
+  };
 
-  findContained(name: string): ProcessIdentity[] {
+  readonly findContained = (name: string): ProcessIdentity[] => {
     return this.#identities(this.#containers.find(name));
-  }
+  };
 
-  endContained(name: string): boolean {
+  readonly endContained = (name: string): boolean => {
     return this.#containers.end(name);
-  }
+  };
 
-  signal(identity: ProcessIdentity, signal: SignalName): boolean {
+  readonly signal = (identity: ProcessIdentity, signal: SignalName): boolean => {
     // One of ours that has ended is a zombie, which no signal can harm.
     const isOurs = this.#isHere(identity) && isOwnChild(identity.pid, identity.startTime);
     if (!isOurs && !this.isAlive(identity)) return false;
@@ -172,7 +177,7 @@ class SystemProcesses implements Processes {
       // ESRCH: it ended since we looked. EPERM: it changed its user.
       return false;
     }
-  }
+  };
 
   #isHere({ bootId, pidNamespace = this.#pidNamespace }: ProcessIdentity): boolean {
     return bootId === this.#bootId && pidNamespace === this.#pidNamespace;

@@ -118,11 +118,6 @@ export class VirtualFiles implements Files {
     return this.#parts.disk.file(path)?.read(offset, maxBytes) ?? new Uint8Array(0);
   }
 
-  readDated(path: string, maxBytes: number): { bytes: Uint8Array; mtimeMs: number } | null {
-    const mtimeMs = this.info(path)?.mtimeMs;
-    return mtimeMs === undefined ? null : { bytes: this.readBytes(path, 0, maxBytes), mtimeMs };
-  }
-
   writeAtomic(path: string, text: string, options?: { readonly durable?: boolean }): void {
     this.writing('write', path);
     const { folder, name } = this.#place('open', path);
@@ -206,8 +201,6 @@ export class VirtualFiles implements Files {
     if (node?.kind !== 'folder') throw new SystemError('ENOENT', 'open', path);
     node.sync();
   }
-
-  makePrivate(): void {}
 
   list(path: string): string[] {
     const node = this.#parts.disk.find(path);

@@ -136,7 +136,6 @@ export class VirtualRunner {
     return {
       readText: (path) => files.readText(path),
       readBytes: (path, offset, most) => this.#read(path, most, () => files.readBytes(path, offset, most)),
-      readDated: (path, most) => files.readDated(path, most),
       list: (path) => {
         if (path === requests && this.alive) this.#waits();
         return files.list(path);
@@ -163,7 +162,6 @@ export class VirtualRunner {
       truncate: (path, size) => void (this.#lives() && files.truncate(path, size)),
       makeFolder: (path) => this.#lives() && files.makeFolder(path),
       syncFolder: (path) => void (this.#lives() && files.syncFolder(path)),
-      makePrivate: () => void this.#lives(),
       rename: (from, to) => void (this.#lives() && files.rename(from, to)),
       remove: (path) => void (this.#lives() && files.remove(path)),
       watch: (path, onChange) => files.watch(path, onChange),
@@ -268,6 +266,7 @@ export class VirtualRunner {
         return found.map(({ identity }) => identity);
       },
       containment: () => 'tree',
+      isGrouped: () => false,
       limits: () => new Set(),
       findContained: (name) => this.#held(name).map(({ identity }) => identity),
       endContained: (name) => {

@@ -34,19 +34,7 @@ async function leaveSilentWorker(): Promise<World> {
   return {
     ...group.world,
     processes: {
-      spawn: (options) => processes.spawn(options),
-      run: (options) => processes.run(options),
-      attach: (identity, name) => processes.attach(identity, name),
-      identify: (pid) => processes.identify(pid),
-      isAlive: (identity) => processes.isAlive(identity),
-      isHalted: (identity) => processes.isHalted(identity),
-      findMarked: (name, value) => processes.findMarked(name, value),
-      findDescendants: (roots) => processes.findDescendants(roots),
-      containment: () => processes.containment(),
-      limits: () => processes.limits(),
-      limitsHit: (name) => processes.limitsHit(name),
-      findContained: (name) => processes.findContained(name),
-      endContained: (name) => processes.endContained(name),
+      ...processes,
       signal: (identity, name) => {
         appendFileSync(group.session('one').transcript, words);
         words = '';

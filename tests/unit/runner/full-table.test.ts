@@ -15,8 +15,8 @@ withRig();
 /** What needs a file descriptor, by the part of the world that it belongs to. */
 const opening = {
   files: [
-    ...(['readText', 'readBytes', 'readDated', 'writeAtomic', 'writeBytes', 'openRead', 'openAppend'] as const),
-    ...(['truncate', 'syncFolder', 'list', 'makePrivate'] as const),
+    ...(['readText', 'readBytes', 'writeAtomic', 'writeBytes', 'openRead', 'openAppend'] as const),
+    ...(['truncate', 'syncFolder', 'list'] as const),
   ],
   fifos: ['openWriter'],
   locks: ['tryLock', 'holder'],

@@ -30,18 +30,6 @@ test('a container that sees its own group as the root is limited by it', () => {
   expect(within({ '/proc/self/cgroup': '0::/../../docker/abc\n', ...root })).toBe(12 * mb);
 });
 
-test('the older kind of control groups is read as well', () => {
-  const files = {
-    '/proc/self/cgroup': '12:cpu,cpuacct:/x\n4:hugetlb,memory:/docker/abc\n1:name=systemd:/x\n0::/x\n',
-    '/sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes': `${400 * mb}\n`,
-    '/sys/fs/cgroup/memory/docker/abc/memory.usage_in_bytes': `${300 * mb}\n`,
-    '/sys/fs/cgroup/memory/docker/abc/memory.stat': `inactive_file 1\ntotal_inactive_file ${50 * mb}\n`,
-    '/sys/fs/cgroup/memory/memory.limit_in_bytes': '9223372036854771712\n',
-    '/sys/fs/cgroup/memory/memory.usage_in_bytes': `${mb}\n`,
-  };
-  expect(within(files)).toBe(150 * mb);
-});
-
 test('a group that is over its limit has nothing left, and nonsense limits nothing', () => {
   const over = { '/sys/fs/cgroup/a/memory.max': '10', '/sys/fs/cgroup/a/memory.current': '20' };
   expect(within({ '/proc/self/cgroup': '0::/a', ...over })).toBe(0);

@@ -290,9 +290,9 @@ describe('listGroups', () => {
     };
     const files = {
       ...world.files,
-      readDated(path: string, max: number) {
+      readBytes(path: string, offset: number, max: number) {
         expect(max).toBe(path.endsWith('meta.json') ? Number.POSITIVE_INFINITY : headerBytesMax);
-        return note(path, world.files.readDated(path, max));
+        return note(path, world.files.readBytes(path, offset, max));
       },
     };
     listGroups({ ...world, files }, root);

@@ -7,7 +7,6 @@ import {
   appendFileSync,
   chmodSync,
   existsSync,
-  mkdirSync,
   readdirSync,
   renameSync,
   statSync,
@@ -121,37 +120,6 @@ test('an append that does not fit is taken back as a whole', async () => {
   // A limit on the size of files stands for a full disk; one block has 512 bytes.
   await runInShell('trap "" XFSZ; ulimit -f 8', code, [sourceFolder, at('log')]);
   expect(files.readText(at('log'))).toBe('kept\nEFBIG 5\n');
-});
-
-test('an append that does not fit takes back nothing that somebody else has put behind it', async () => {
-  const code = `
-    const fs = require('node:fs');
-    const [source, path] = process.argv.slice(1);
-    const realWrite = fs.writeSync;
-    let calls = 0;
-    fs.writeSync = (fd, bytes) => {
-      calls += 1;
-      if (calls === 1) return realWrite(fd, bytes.subarray(0, 3));
-      fs.appendFileSync(path, 'of another');
-      throw Object.assign(new Error('full'), { code: 'ENOSPC' });
-    };
-    const file = (await import(source + '/files.ts')).createFiles().openAppend(path);
-    try { file.append('half a line'); } catch (error) { if (error.code !== 'ENOSPC') throw error; }`;
-  await runInShell(':', code, [sourceFolder, at('log')]);
-  expect(files.readText(at('log'))).toBe('halof another');
-});
-
-test('what other programs made is taken from everybody but its owner, who keeps what he had', () => {
-  mkdirSync(at('made', 'inner'), { recursive: true });
-  const modes = { 'made/plain': 0o664, 'made/inner/program': 0o775, 'made/inner/sealed': 0o444 };
-  for (const [name, mode] of Object.entries(modes)) {
-    writeFileSync(at(name), '');
-    chmodSync(at(name), mode);
-  }
-  for (const name of ['made', 'made/inner']) chmodSync(at(name), 0o2777);
-  files.makePrivate(at('made'));
-  const now = ['made', 'made/inner', ...Object.keys(modes)].map((name) => modeOf(at(name)).toString(8));
-  expect(now).toEqual(['700', '700', '600', '700', '400']);
 });
 
 test('bytes are read from any offset, short at the end', () => {

@@ -2,8 +2,8 @@
  * Promises: the two sources of process facts read their formats right, hostile names included, and agree about real
  * processes. Not covered: the output of a real macOS; its shape is given here as text.
  */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseStat } from '../../../src/system/processes/proc-stat.ts';
 import { createLinuxTable, createPsTable, parseMarked, parsePs } from '../../../src/system/processes/proc-table.ts';
@@ -97,51 +97,6 @@ test('the output of ps is read', () => {
 test('a mark is found behind the command, as far as ps shows it', () => {
   const text = '  10 /bin/claude -p HOME=/Users/a b MARK=x TERM=dumb\n 11 sh MARK=x\n 12 sh MARK=xy XMARK=x\n';
   expect(parseMarked(text, 'MARK=x')).toEqual([10, 11]);
-});
-
-describe('in the middle of an exec', () => {
-  const ends = (argumentsEnd: number, environmentEnd: number) =>
-    [...statLine('sleep', 'S').split(' ').slice(0, 24), ...Array(24).fill(0), argumentsEnd, 5, environmentEnd, 0].join(
-      ' ',
-    );
-  const write = (name: string, text: string) => writeFileSync(join(temp.path, '42', name), text);
-  beforeEach(() => mkdirSync(join(temp.path, '42')));
-
-  /** Whether the mark is found, and how often it was waited for; `after` happens after so many pauses. */
-  const find = (after: number, change: () => void) => {
-    let pauses = 0;
-    const table = createLinuxTable(temp.path, () => {
-      pauses += 1;
-      if (pauses === after) change();
-    });
-    return { found: table.marked('MARK', 'x'), pauses };
-  };
-
-  test('the environment is waited for', () => {
-    write('stat', ends(0, 0));
-    write('environ', '');
-    const change = () => {
-      write('stat', ends(7, 9));
-      write('environ', 'MARK=x\0');
-    };
-    expect(find(3, change)).toEqual({ found: [42], pauses: 3 });
-  });
-
-  test('an environment that is empty for good is not waited for', () => {
-    write('stat', ends(7, 9));
-    write('environ', '');
-    expect(find(1, () => {})).toEqual({ found: [], pauses: 0 });
-  });
-
-  test('one that ends meanwhile, and one that stays like that, is waited for no longer than 50 ms', () => {
-    write('stat', ends(0, 0));
-    write('environ', '');
-    expect(find(2, () => rmSync(join(temp.path, '42'), { recursive: true }))).toEqual({ found: [], pauses: 2 });
-    mkdirSync(join(temp.path, '42'));
-    write('stat', ends(0, 0));
-    write('environ', '');
-    expect(find(1_000, () => {})).toEqual({ found: [], pauses: 50 });
-  });
 });
 
 test('a pid that the system has given to another process is no longer the marked one', () => {

@@ -10,7 +10,6 @@ import type { LinkFleet } from './open-fleet.ts';
 /** For so long machines are waited for that may still be gone, milliseconds. */
 const waitMs = 10_000;
 
-/** Asks the machines and books what they tell within a moment; returns how many attempts were booked. */
 export async function bookLate(
   world: World,
   writer: GroupWriter,

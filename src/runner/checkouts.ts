@@ -44,7 +44,6 @@ export class Checkouts {
   readonly #groupId: GroupId;
   readonly #runId: string;
   readonly #isNested: boolean;
-  /** Repositories that are claimed for this group. */
   readonly #claimed = new Set<string>();
   #isNew = true;
   readonly others: OtherGroups;
@@ -62,7 +61,6 @@ export class Checkouts {
     this.others = isNested ? { workingIn: () => undefined } : otherGroups(world, root, groupId);
   }
 
-  /** Gives back what no session of the group works in any more; takes over what an earlier runner had claimed. */
   #giveBack(state: GroupState): void {
     if (!this.#isNew && this.#claimed.size === 0) return;
     const used = checkoutsInUse(state);

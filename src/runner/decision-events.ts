@@ -14,7 +14,6 @@ import { closeHalfLine } from '../worker/attempt/half-line.ts';
 import type { Worker } from '../worker/attempt/worker.ts';
 import type { HostedAttempt } from '../worker/host.ts';
 
-/** The events of all decisions, in their order; none for a wait. */
 export function decisionEvents(
   world: World,
   paths: GroupPaths,
@@ -59,7 +58,6 @@ export function decisionEvents(
   });
 }
 
-/** Before the attempt itself, for an older program takes that for one of this machine. */
 function movedEvents(state: GroupState, { sessionId, place }: Start): EventBody[] {
   const record = state.sessions.get(sessionId) as SessionRecord;
   const from = record.host ?? (record.attempts > 0 ? thisMachine : undefined);
@@ -81,15 +79,11 @@ function startingEvent(world: World, paths: GroupPaths, state: GroupState, decis
   return { type: 'session_starting', sessionId, attempt };
 }
 
-/** The attempt of a session that is running. Throws when it is not. */
 export function runningAttempt(state: GroupState, sessionId: SessionId): Attempt {
   const session = state.sessions.get(sessionId)?.state;
   if (session?.status !== 'running') throw new Error(`Internal error: session ${sessionId} is not running`);
   return session.attempt;
 }
-
-// * Ends at once all that runs of a group whose log is gone, or takes nothing any more: nobody could say
-// afterwards what became of it.
 
 /** Throws LogLost when nothing can be recorded any more, also when there is nothing to record just now. */
 export function assertLog({ lost }: GroupWriter): void {

@@ -29,14 +29,11 @@ import type { HostedCommand } from '../worker/host.ts';
 export type OpenFleet = (told: Pick<FleetOptions, 'onChange' | 'onLost'>) => Fleet;
 
 export interface ElsewhereOptions {
-  /** Null = no fleet is set up here; absent = there is no question of one, as in a rehearsal. */
   readonly openFleet?: OpenFleet | null;
   readonly paths: GroupPaths;
   readonly state: () => GroupState;
   readonly workers: ReadonlyMap<SessionId, { readonly worker: Worker }>;
-  /** Contract: only enqueues. */
   readonly enqueue: (fact: Fact) => void;
-  /** Contract: only tells people. */
   readonly warn: (message: string) => void;
 }
 
@@ -51,11 +48,8 @@ export class Elsewhere {
   /** Attempts that have or had a slot, by their ids. */
   readonly #placed = new Map<string, Attempt>();
 
-  /** See FleetView. */
   #refusedHere: string | undefined;
-  /** Version of the definitions by which it was looked for what is lacking. */
   #lacksOf = -1;
-  /** What is asked of machines, and was told to be lacking. */
   readonly #told = new Set<string>();
 
   constructor(world: World, options: ElsewhereOptions) {
@@ -93,7 +87,6 @@ export class Elsewhere {
     this.#fleet?.want(decisions.filter((decision): decision is Wish => decision.do === 'wish'));
   }
 
-  /** For people; undefined where the group works on this machine only. */
   get standing(): FleetStanding | undefined {
     return this.#options.state().group.config.where === 'local' ? undefined : this.#fleet?.standing;
   }
@@ -129,12 +122,10 @@ export class Elsewhere {
     }
   }
 
-  /** The login of this machine was refused in this run, and others go on. */
   get isRefusedHere(): boolean {
     return this.#refusedHere !== undefined;
   }
 
-  /** Something of the group could be done elsewhere now. */
   get #mayGoOn(): boolean {
     const state = this.#options.state();
     const isOpen = ({ state: { status } }: SessionRecord) => status !== 'completed';

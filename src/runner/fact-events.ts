@@ -13,16 +13,13 @@ import { type BookedFact, isRefusedLogin, type WorkerFact } from '../worker/fact
 /** By attempt id: attempts that an earlier runner began, and whether it had begun to stop them. */
 export type Adopted = ReadonlyMap<string, { readonly stopBegun: boolean }>;
 
-/** What the log needs to be told besides the fact. */
 export interface FactContext {
   readonly adopted: Adopted;
-  /** ms since 1970. */
   readonly nowMs: number;
   /** Drawn at random, 0..1: sessions that failed together are not tried again together. */
   readonly jitter: number;
   /** The model has answered no session of this run for as long as this one's attempt has lasted. */
   readonly isUnserved: (sessionId: SessionId) => boolean;
-  /** The login of this machine was refused, and others go on; absent = not so. */
   readonly isRefusedHere?: boolean;
 }
 
@@ -175,7 +172,6 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
     }
     case 'failed': {
       const { place } = attempt;
-      // Another machine has another login.
       if (isRefusedLogin(outcome) && (place !== undefined || context.isRefusedHere === true)) {
         const machine = place === undefined ? 'This machine' : `The machine ${place.host}`;
         const until = place === undefined ? 'in this run' : 'until its login changes';

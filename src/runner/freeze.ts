@@ -6,13 +6,6 @@ import type { Worker } from '../worker/attempt/worker.ts';
 /** After this a freeze becomes a pause, because the API does not keep connections longer. */
 export const freezeMs = 60_000;
 
-/** Whether a freeze until `until` (ISO 8601) has lasted long enough; also when the clock was set back meanwhile. */
-export function isFreezeOver(until: string, nowMs: number): boolean {
-  const leftMs = Date.parse(until) - nowMs;
-  return leftMs <= 0 || leftMs > 2 * freezeMs;
-}
-
-/** Halts all workers but those that are asked to stop: these have to hear it. May be done again at any time. */
 export function haltWorkers(state: GroupState, workers: ReadonlyMap<string, { worker: Worker }>): void {
   for (const [sessionId, { worker }] of workers) {
     const session = state.sessions.get(sessionId)?.state;

@@ -31,7 +31,7 @@ import { leftEvents, TakeOverWatch } from './attach/recover.ts';
 import { assertLog, decisionEvents, endWorkers, runningAttempt } from './decision-events.ts';
 import { Elsewhere, type OpenFleet } from './elsewhere.ts';
 import { eventsOf, neverBegun, notStarted } from './fact-events.ts';
-import { haltWorkers, isFreezeOver } from './freeze.ts';
+import { haltWorkers } from './freeze.ts';
 import { LiveBoard } from './live-board.ts';
 import { answerRequests } from './request-answers.ts';
 import { SchedulerInputs, type SurroundingsOptions } from './scheduler-inputs.ts';
@@ -44,7 +44,6 @@ export interface GroupRunnerOptions extends SurroundingsOptions {
   readonly run: RunInfo;
   readonly reporter: Reporter;
   readonly preparer: AttemptPreparer;
-  /** As in ElsewhereOptions. */
   readonly openFleet?: OpenFleet | null;
 }
 
@@ -65,7 +64,6 @@ export class GroupRunner {
   readonly #board: LiveBoard;
   readonly #surroundings: SchedulerInputs;
   readonly #elsewhere: Elsewhere;
-  /** Attempts whose silence was noticed. */
   readonly #noticed = new Set<string>();
   readonly #tidier = new MemoryTidier();
   #inbox: Fact[] = [];
@@ -112,7 +110,6 @@ export class GroupRunner {
     this.#wake?.();
   };
 
-  /** Writes down what happened and lets reporters see it. */
   record(bodies: readonly EventBody[]): GroupEvent[] {
     return this.#tell(this.#writer.record(bodies));
   }
@@ -130,7 +127,6 @@ export class GroupRunner {
     return events;
   }
 
-  /** Runs until the group is settled or the runner is told to leave. */
   async run(): Promise<RunEnd> {
     try {
       this.#watchRequests();
@@ -252,7 +248,6 @@ export class GroupRunner {
     else bodies.push({ type: 'group_pausing', reason: 'signal' });
   }
 
-  /** Time passed: look for sessions that take too long, and for a freeze that is over. */
   #onTick(): void {
     assertLog(this.#writer);
     this.#takeOvers.look();
@@ -260,7 +255,7 @@ export class GroupRunner {
     for (const message of this.#elsewhere.newLacks()) this.#reporter.warning?.(message, state);
     const bodies: EventBody[] = [];
     if (state.frozenUntil !== undefined) {
-      if (isFreezeOver(state.frozenUntil, this.#world.clock.now())) {
+      if (this.#world.clock.now() >= Date.parse(state.frozenUntil)) {
         bodies.push({ type: 'group_thawed' }, { type: 'group_pausing', reason: 'user' });
       } else this.#halt();
     } else {
@@ -293,7 +288,6 @@ export class GroupRunner {
     return decisions.some((decision) => decision.do !== 'wait' && decision.do !== 'wish');
   }
 
-  /** A run that stands still says why, once. */
   #tellWait(decisions: readonly Decision[]): void {
     const wait = decisions.find((decision) => decision.do === 'wait');
     if (wait !== undefined && wait.reason !== this.#waitTold) {
@@ -303,7 +297,6 @@ export class GroupRunner {
     if (wait !== undefined || !decisions.some((decision) => decision.do === 'start')) this.#waitTold = wait?.reason;
   }
 
-  /** Logs first, then does what the events say is going to be done. */
   #recordAndAct(bodies: readonly EventBody[]): void {
     for (const event of this.record(bodies)) this.#act(event);
   }
@@ -341,7 +334,6 @@ export class GroupRunner {
     return new LocalAttempt(this.#world, { sessionId, attemptId, paths: sessionPaths(this.#writer.paths, sessionId) });
   };
 
-  /** The worker of the session's running attempt. */
   #newWorker(sessionId: SessionId, hosted: HostedAttempt, idleMs = 0): Worker {
     const { paths, state } = this.#writer;
     const record = state.sessions.get(sessionId) as SessionRecord;
@@ -373,7 +365,6 @@ export class GroupRunner {
     void worker.begin((onStop) => this.#preparer.prepare({ state, record, attempt, isolated, onStop, isElsewhere }));
   }
 
-  /** Attempts that an earlier runner logged as running: follow, start again, or read what they left. */
   async #takeOverUnfinished(): Promise<void> {
     const { state } = this.#writer;
     const isElsewhere = (id: SessionId): boolean => runningAttempt(state, id).place !== undefined;
@@ -424,7 +415,6 @@ export class GroupRunner {
     this.#recordAndAct([{ type: 'session_starting', sessionId, attempt }]);
   }
 
-  /** What running sessions are doing, for the final summary. */
   get live(): ReadonlyMap<SessionId, LiveSession> {
     return this.#board.live;
   }

@@ -14,7 +14,6 @@ import { errorCode, isTableFull } from '../system/system-error.ts';
 import type { World } from '../system/world.ts';
 
 export interface GateReading {
-  /** ms since 1970. */
   readonly untilMs: number;
   readonly limitType?: string;
   /** Who may send the first session after the reset. */
@@ -28,7 +27,6 @@ export interface LimitGate {
   close(resetsAtMs: number | undefined, limitType: string | undefined): void;
   /** True when this run may let its first session through now. */
   claimProbe(): boolean;
-  /** Opens it for everybody. */
   open(): void;
   /** Remembers for everybody that a limit is near until its window ends at `untilMs`. */
   noteNear(untilMs: number): void;
@@ -37,7 +35,6 @@ export interface LimitGate {
 }
 
 interface GateFile {
-  /** ms since 1970; 0 when it is open. */
   readonly untilMs: number;
   readonly limitType?: string;
   /** Episodes in a row: it was closed, somebody was let through, and met the limit again. */
@@ -57,7 +54,6 @@ const guessMsMax = 15 * 60_000;
 const lastsMsMax = 32 * 24 * 3_600_000;
 
 export interface GateOptions {
-  /** Data root. */
   readonly root: string;
   /** Names the login, see `gateKey`. */
   readonly key: string;
@@ -77,7 +73,6 @@ export function rehearsalGateKey(groupId: GroupId): string {
   return `rehearsal-${groupId}`;
 }
 
-/** What a session reports that met a limit at `nowMs`. */
 interface Report {
   readonly nowMs: number;
   readonly resetsAtMs: number | undefined;

@@ -19,7 +19,6 @@ export interface LiveBoardOptions {
   readonly reporter: Reporter;
   readonly workers: ReadonlyMap<SessionId, ActiveWorker>;
   readonly slots: CommandSlots;
-  /** By the last decisions. */
   readonly verdicts: Verdicts;
   readonly standing: () => FleetStanding | undefined;
 }
@@ -42,7 +41,6 @@ export class LiveBoard {
     options.slots.onChange = this.note;
   }
 
-  /** What the session does may look different now. */
   readonly note = (sessionId: SessionId): void => {
     this.#changed.add(sessionId);
     this.show();
@@ -74,7 +72,6 @@ export class LiveBoard {
     this.#noteProgress();
   }
 
-  /** Nothing is shown any more; what is known now is noted. */
   close(): void {
     this.#isClosed = true;
     this.#cancel?.();

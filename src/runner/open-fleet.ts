@@ -10,18 +10,15 @@ import type { World } from '../system/world.ts';
 import type { OpenFleet } from './elsewhere.ts';
 
 export interface FleetHere {
-  /** Data root. */
   readonly root: string;
   readonly callerEnv: Readonly<Record<string, string | undefined>>;
   readonly packageRoot: string;
-  /** Absent = Redis. */
   readonly openEngine?: OpenEngine;
 }
 
 /** Begins to hear what machines say to the group. Fails with `usage` when Redis can never be asked like that. */
 export type LinkFleet = (groupId: GroupId) => Promise<Result<OpenFleet>>;
 
-/** Null where there is none. Fails as `readFleet` does. */
 export function readFleetHere(world: World, here: FleetHere): Result<LinkFleet | null> {
   const { root, callerEnv, packageRoot, openEngine = FleetRedis.open } = here;
   const read = readFleet(world.files, root, callerEnv.CLAUDE_CODE_AGENT_FLEET);

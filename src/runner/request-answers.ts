@@ -104,7 +104,6 @@ export interface Asked {
 
 export interface Meaning {
   readonly events: EventBody[];
-  /** The session it was about, or that it made. */
   readonly sessionId?: SessionId;
 }
 
@@ -164,7 +163,6 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
   }
 }
 
-/** Why the group's status rules it out; null when it does not. */
 function statusProblem(state: GroupState, kind: Command['kind']): Result<never> | null {
   const {
     group: { id },
@@ -213,7 +211,6 @@ function statusProblem(state: GroupState, kind: Command['kind']): Result<never> 
   }
 }
 
-/** What is wrong with what the command itself says; null when nothing is. */
 function wordsProblem(command: Command): string | null {
   const text = command.kind === 'say' ? command.text : command.kind === 'retry-session' ? command.prompt : undefined;
   const problem = text === undefined ? null : promptProblem(text);
@@ -313,7 +310,6 @@ export function messageEvent(
   return { type: 'session_message', sessionId, text, offset };
 }
 
-/** With `maxBudgetUsd` the session is edited before it goes on. */
 function resumeEvents(
   world: World,
   state: GroupState,
@@ -378,8 +374,6 @@ function removalEvents(state: GroupState, record: SessionRecord): Result<EventBo
   return fail('usage', `${about} is needed by ${shown.join(', ')}${more}.`, 'Remove those first.');
 }
 
-// Adding and changing sessions, and changing the group.
-
 /** The id of the next session: one more than the highest number so far. */
 export function nextSessionId(world: World, state: GroupState): SessionId {
   return makeSessionId(highestNumber(state) + 1, world.random.uuid());
@@ -391,7 +385,6 @@ function highestNumber({ sessions }: GroupState): number {
   return highest;
 }
 
-/** Why the session cannot be added; null when it can. */
 export function additionProblem(state: GroupState, session: SessionDefinition): Result<never> | null {
   const problem = valuesProblem(session);
   if (problem !== null) return problem;
@@ -418,7 +411,6 @@ export function placeProblem({ files }: World, { projectPath, repository }: Sess
   }
 }
 
-/** Rules are added to whatever the session has by now. */
 export function editOf(
   { definition }: SessionRecord,
   command: Extract<RequestBody, { kind: 'edit-session' | 'allow-tools' }>,

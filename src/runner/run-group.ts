@@ -34,12 +34,10 @@ export interface Rehearsal {
   readonly scriptFile?: string;
   /** Starts the API for a group, or finds the one that an earlier runner left; the value is its base URL. */
   start(paths: GroupPaths): Promise<Result<string>>;
-  /** Ends the API of the group. */
   stop(paths: GroupPaths): Promise<void>;
 }
 
 export interface RunGroupOptions {
-  /** Data root. */
   readonly root: string;
   readonly groupId: GroupId;
   readonly callerEnv: Readonly<Record<string, string | undefined>>;
@@ -163,12 +161,10 @@ async function startOrBook(
   reporter: Reporter,
 ): Promise<{ readonly events: ReturnType<typeof startEvents>; readonly booked: number }> {
   const events = startEvents(writer.state, options);
-  // Of a later run nobody knows whether there will be one.
   const isOver = events.ok ? events.value.length === 0 : writer.state.status === 'failed';
   if (!isOver || link === null) return { events, booked: 0 };
   const warn = (message: string) => reporter.warning?.(message, writer.state);
   const booked = await (await import('./book-late.ts')).bookLate(world, writer, link, warn);
-  // What helps may be something else by now.
   return { events: startEvents(writer.state, options), booked };
 }
 

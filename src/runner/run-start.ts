@@ -16,7 +16,6 @@ export interface StartOptions {
   /** Only these sessions are to start; failed ones among them are tried again. */
   readonly only?: readonly SessionId[];
   readonly sight: Sight;
-  /** The machines of a fleet can be asked. */
   readonly hasFleet?: boolean;
 }
 
@@ -134,7 +133,6 @@ export function refuseForeignWorkers(
   return null;
 }
 
-/** What is in the fleet can only be gone on with where that can be asked. */
 function refuseWithoutFleet(state: GroupState, { hasFleet = false }: StartOptions): ReturnType<typeof fail> | null {
   if (hasFleet) return null;
   for (const id of state.running) {
@@ -164,7 +162,6 @@ function isHidden(state: GroupState, id: SessionId, self: ProcessIdentity, sight
   return origin !== undefined && isOutOfSight(origin, self) && sight.listens(id);
 }
 
-/** `groupId`: whose worker it is. */
 export function refuseHidden(groupId: GroupId): ReturnType<typeof fail> {
   return fail(
     'other-host',

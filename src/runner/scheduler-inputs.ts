@@ -37,7 +37,6 @@ const windowMs = 5 * 3_600_000;
 const nearMs = 60_000;
 
 export interface SurroundingsOptions {
-  /** Data root. */
   readonly root: string;
   readonly gate: LimitGate;
   readonly checkouts: Checkouts;
@@ -57,7 +56,6 @@ export class SchedulerInputs {
   readonly #fleet: FleetSight;
   /** Milliseconds since the model answered anybody in this run, also one that has ended since; Infinity = nobody. */
   #unservedMs = Number.POSITIVE_INFINITY;
-  /** The last answer, ms since 1970. */
   #servedAtMs = Number.NEGATIVE_INFINITY;
   #verdicts: Verdicts | undefined;
   /** Milliseconds since the outage was noticed; null = there is none. */
@@ -92,13 +90,9 @@ export class SchedulerInputs {
 
   /** An outage begins with a session that nobody served, and ends with the first answer to any of them. */
   trackOutage({ usage: served }: GroupState, facts: readonly Fact[]): void {
-    const nowMs = this.#world.clock.now();
-    // After a clock was set back, what was answered before would seem to come after all that happens now.
-    const whenServed = (atMs: number) => (atMs > nowMs ? Number.NEGATIVE_INFINITY : atMs);
-    this.#servedAtMs = whenServed(this.#servedAtMs);
     for (const { worker } of this.#workers.values()) {
       this.#unservedMs = Math.min(this.#unservedMs, worker.notes.unservedMs);
-      this.#servedAtMs = Math.max(this.#servedAtMs, whenServed(worker.notes.answeredAtMs));
+      this.#servedAtMs = Math.max(this.#servedAtMs, worker.notes.answeredAtMs);
     }
     if (this.#unservedMs <= (this.#outMs ?? Number.NEGATIVE_INFINITY)) this.#outMs = null;
     const { isUnserved } = this;
@@ -106,7 +100,6 @@ export class SchedulerInputs {
     if (isOut) this.#outMs ??= 0;
   }
 
-  /** `ms` have passed, of which the workers were told as well. */
   tick(ms: number): void {
     this.#unservedMs += ms;
     if (this.#outMs !== null) this.#outMs += ms;
@@ -116,7 +109,6 @@ export class SchedulerInputs {
   readonly isUnserved = (sessionId: SessionId): boolean =>
     this.#unservedMs >= (this.#workers.get(sessionId)?.worker.notes.ageMs ?? 0);
 
-  /** A usage limit holds, or nobody knows yet that it does not hold any more. */
   get isLimited(): boolean {
     return this.#gate.read() !== null;
   }
@@ -172,7 +164,6 @@ export class SchedulerInputs {
     };
   }
 
-  /** Workers on this machine that have printed nothing yet. */
   #starting({ sessions }: GroupState): number {
     let starting = 0;
     for (const [id, { worker }] of this.#workers) {
@@ -219,7 +210,6 @@ export class SchedulerInputs {
   }
 }
 
-/** Whether there is a cap for which it counts what running sessions have cost so far. */
 function hasCap({ group, running, sessions }: GroupState): boolean {
   if (group.config.maxBudgetUsd !== undefined) return true;
   for (const id of running) if (sessions.get(id)?.definition.maxBudgetUsd !== undefined) return true;

@@ -29,7 +29,6 @@ export function machineOf({ sessions }: GroupState, sessionId: SessionId): strin
   return session?.status === 'running' ? (session.attempt.place?.host ?? null) : null;
 }
 
-/** The same for one session that works here. */
 export async function stopSession(
   world: World,
   writer: GroupWriter,

@@ -4,7 +4,6 @@ import { helperMark, noteChild } from './processes/own-children.ts';
 
 export interface Aside {
   readonly args: readonly string[];
-  /** Absolute. */
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
 }

@@ -19,14 +19,11 @@ export function createClock(): Clock {
   };
 }
 
-/** Resolves after `ms` milliseconds. */
 export function delay(clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => {
     clock.after(ms, resolve);
   });
 }
-
-// A short wait that blocks the whole process: for programs that live for milliseconds, such as hooks.
 
 /** Waits `ms` milliseconds. Nothing else of this process goes on meanwhile. */
 export function pauseBlocking(ms: number): void {

@@ -50,7 +50,6 @@ class QueuedWriter implements FifoWriter {
   readonly #clock: Pick<Clock, 'after'>;
   #queue: Uint8Array[] = [];
   #retryMs = firstRetryMs;
-  /** Null while none is waited for. */
   #cancelRetry: (() => void) | null = null;
   #closed = false;
 

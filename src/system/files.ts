@@ -198,7 +198,6 @@ function writeBytes(path: string, bytes: Uint8Array, options?: Parameters<Files[
   }
 }
 
-/** Tidies up after a failed write; the first error is the one worth telling. */
 function removeQuietly(path: string): void {
   try {
     rmSync(path, { force: true });

@@ -3,7 +3,6 @@
 import { helperMark, noteChild } from './processes/own-children.ts';
 
 export interface ForegroundOptions {
-  /** Program and arguments. */
   readonly words: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -18,7 +17,6 @@ export interface ForegroundProcess {
   end(isPatient: boolean): void;
 }
 
-/** Throws when it cannot be started. */
 export function runInForeground({ words, cwd, env }: ForegroundOptions): ForegroundProcess {
   const child = Bun.spawn([...words], {
     cwd,
@@ -44,9 +42,7 @@ export function keepTerminal(): () => void {
   let settings = '';
   try {
     settings = stty('-g').stdout.toString().trim();
-  } catch {
-    // Without stty a terminal stays as it is left.
-  }
+  } catch {}
   return () => {
     process.stdout.write(modesOff);
     if (settings !== '') stty(settings);

@@ -61,7 +61,6 @@ function open(): Libc {
 
 let opened: Libc | undefined;
 
-/** Opened on first use: most short commands need neither call. */
 function libc(): Libc {
   opened ??= open();
   return opened;
@@ -77,7 +76,6 @@ export function tryFlock(fd: number, operation: number, path: string): boolean {
   throw error;
 }
 
-/** Makes a FIFO; throws the system's error. */
 export function makeFifo(path: string, mode: number): void {
   const errno = libc().mkfifo(path, mode);
   if (errno !== 0) throw systemError(errno, 'mkfifo', path);

@@ -5,7 +5,6 @@ export function hostName(): string {
   return hostname();
 }
 
-/** The system it runs, as node names it: linux, darwin. */
 export const platform: string = process.platform;
 
 // macOS keeps logins in a keychain, which belongs to the user whatever HOME says.

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { freemem } from 'node:os';
 import { posix } from 'node:path';
 
-/** The text of a file; null when it cannot be read. */
 export type ReadText = (path: string) => string | null;
 
 /**
@@ -55,7 +54,6 @@ function freeIn(read: ReadText, folder: string): number {
   return Math.max(0, most - Math.max(0, used - cached));
 }
 
-/** A number of bytes; null for `max`, which is no limit, and for what is no number. */
 function bytes(text: string | null): number | null {
   return text !== null && /^\d+\s*$/.test(text) ? Number(text) : null;
 }

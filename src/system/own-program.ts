@@ -42,13 +42,10 @@ const parts = {
   hook: { source: 'src/hook-main.ts', words: ['hook'] },
 } as const satisfies Record<string, { readonly source: string; readonly words: readonly string[] }>;
 
-/** The sources of the parts, from the package's root. */
 export const bundledParts: readonly string[] = Object.values(parts).map(({ source }) => source);
 
 export interface OwnCommand {
-  /** Absolute path. */
   readonly program: string;
-  /** What comes before all other arguments. */
   readonly args: readonly string[];
   /** Absolute path of what takes the same arguments when the program is gone by the time it is needed. */
   readonly instead?: string;

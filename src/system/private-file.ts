@@ -13,7 +13,6 @@ import {
 } from 'node:fs';
 import { errorCode, unlessMissing } from './system-error.ts';
 
-/** Creates a file as the user's other programs do, or like the file `like`. */
 export function createShared(path: string, flags: number, like?: string): number {
   const old = like === undefined ? null : unlessMissing(() => statSync(like), null);
   if (old === null) return openSync(path, flags | constants.O_CREAT | constants.O_NOFOLLOW, 0o666);
@@ -31,8 +30,7 @@ function giveTo(fd: number, { uid, gid }: { readonly uid: number; readonly gid: 
   try {
     fchownSync(fd, uid, gid);
   } catch (error) {
-    // Others than root may not, some disks know no owners, and an owner may be none within a container: the file then
-    // belongs to who wrote it, as with any editor.
+    // Only root may. Some file systems have no owners, and an owner may not exist within a container.
     if (!['EPERM', 'EINVAL', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP'].includes(errorCode(error))) throw error;
   }
 }
@@ -56,7 +54,6 @@ export function writeFully(fd: number, bytes: Uint8Array): void {
   for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done, bytes.length - done);
 }
 
-/** Makes the names in a folder (a rename, a new file) survive a power cut. */
 export function syncFolder(path: string): void {
   const fd = openSync(path, constants.O_RDONLY);
   try {

@@ -23,8 +23,6 @@ export function isRegularFile(fd: number): boolean {
   }
 }
 
-// Signals that were ignored when this program was started; what `nohup` asks for is to stay so.
-
 /** True when SIGHUP is ignored. Known on Linux only; elsewhere false. */
 export function ignoresHangup(): boolean {
   try {

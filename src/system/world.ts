@@ -74,20 +74,15 @@ export interface Files {
   truncate(path: string, size: number): void;
   /** Makes the folder and its missing parents; false when it is there, and nothing happens. */
   makeFolder(path: string, access?: FileAccess): boolean;
-  /** Makes the names in a folder survive a power cut. Throws when it is not there. */
   syncFolder(path: string): void;
   /** Names in a folder, sorted; empty when it does not exist. */
   list(path: string): string[];
-  /** Follows symbolic links; null when nothing is there. */
   info(path: string): FileInfo | null;
-  /** What has that name itself: links are not followed; null when nothing is there. */
   entryKind(path: string): EntryKind | null;
-  /** The path without symbolic links; null when nothing is there. */
   realPath(path: string): string | null;
   rename(from: string, to: string): void;
   /** Removes a file or a folder with all it holds; nothing happens when it does not exist. */
   remove(path: string): void;
-  /** Free bytes on the disk that holds `path`. */
   freeBytes(path: string): number;
   /**
    * Calls `onChange` soon after something in the folder changed. Only a hint: changes may be reported late, twice or
@@ -105,11 +100,8 @@ export interface ReadFile {
 export interface AppendFile {
   /** File size after what was appended so far. */
   readonly size: number;
-  /** Appends the whole text in one call. */
   append(text: string): void;
-  /** The same for bytes that need not be a text. */
   appendBytes(bytes: Uint8Array): void;
-  /** Makes everything appended so far survive a power cut. */
   sync(): void;
   close(): void;
 }
@@ -118,11 +110,9 @@ export interface SpawnOptions {
   readonly program: string;
   readonly args: readonly string[];
   readonly cwd: string;
-  /** The whole environment of the child. */
   readonly env: Readonly<Record<string, string>>;
   /** Path of a FIFO, opened read-write for the child so that it never sees an end of input; absent = no input. */
   readonly stdinFifo?: string;
-  /** Regular files, opened for append. */
   readonly stdoutFile: string;
   readonly stderrFile: string;
   /**
@@ -183,7 +173,6 @@ export interface Processes {
   identify(pid: number): ProcessIdentity | null;
   /** True while that very process (pid and start time) lives on this machine since this boot. */
   isAlive(identity: ProcessIdentity): boolean;
-  /** It lives, and is halted by a signal. */
   isHalted(identity: ProcessIdentity): boolean;
   /** Living processes whose environment holds `name=value`, this process left out. */
   findMarked(name: string, value: string): ProcessIdentity[];
@@ -219,7 +208,6 @@ export interface RunOptions {
   readonly timeoutMs: number;
   /** How its output is read; absent = utf8. With latin1 each character is one byte, whatever the bytes say. */
   readonly encoding?: 'latin1';
-  /** What it reads; absent = nothing. */
   readonly input?: Uint8Array;
   /** Is told each line of its standard error when that is whole. */
   readonly onStderrLine?: (line: string) => void;

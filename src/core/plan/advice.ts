@@ -13,7 +13,6 @@ import { type GroupState, isRehearsal } from '../state.ts';
 import { moneyUsd, sessionNamePattern } from '../values.ts';
 import { isBudgetExhausted } from './budget.ts';
 
-/** Begins a group, or continues a run that broke off. */
 export function runCommand(state: GroupState, ...more: CommandLine): CommandLine {
   return ['group', 'run', state.group.id, ...rehearsed(state), ...more];
 }
@@ -49,7 +48,7 @@ function rehearsed(state: GroupState): CommandLine {
   return isRehearsal(state) ? ['--rehearse'] : [];
 }
 
-/** Without more money the command would get nowhere, when that is what was short: as much again as the group had. */
+/** Raises the cap when the group's money is used up: without more the command would get nowhere. */
 function raisedBudget(state: GroupState): CommandLine {
   const cap = state.group.config.maxBudgetUsd;
   return state.reason !== 'budget' || cap === undefined ? [] : raised('--max-budget-usd', cap, state.usage.costUsd);
@@ -60,7 +59,7 @@ function raised(option: '--max-budget-usd' | '--raise-to', capUsd: number, spent
   return [option, String(Math.ceil(wantedUsd * 100 - roundingError) / 100)];
 }
 
-/** Hundreds of cents are no exact numbers. */
+/** Sums of cents are inexact in binary. */
 const roundingError = 1e-6;
 
 /** How a group goes on that nobody runs; before its cap is raised for money that may not be spent, that is settled. */
@@ -71,18 +70,15 @@ export function groupAdvice(state: GroupState): Advice {
     const { free, book } = settleCommands(state.group.id, held.definition.id);
     return advise('Free what is held, book it as spent, or raise the cap', free, book, goOnCommand(state));
   }
-  // Refused as it is typed, until another claude is there.
   if (isClaudeUnproven(state)) return advise('With another version of claude, go on with', goOnCommand(state));
   return advise('Go on with', goOnCommand(state));
 }
 
-/** It stopped because of the claude that was found. */
 export function isClaudeUnproven({ failed, sessions }: GroupState): boolean {
   const failures = [...failed].map((id) => sessions.get(id)?.state);
   return failures.some((session) => session?.status === 'failed' && session.failure.reason === 'claude-unproven');
 }
 
-/** The session whose held money keeps the group from going on. */
 export function heldRecord({ reason, sessions }: GroupState): SessionRecord | undefined {
   if (reason !== 'budget') return undefined;
   return [...sessions.values()].find(({ usage }) => usage.heldUsd !== undefined);
@@ -99,7 +95,6 @@ function drySession({ sessions }: GroupState): SessionRecord | undefined {
   return [...sessions.values()].find((record) => record.state.status === 'paused' && isBudgetExhausted(record));
 }
 
-/** The two answers to the question what became of money that is held for a session. */
 export function settleCommands(
   groupId: GroupId,
   id: SessionId,
@@ -111,7 +106,6 @@ export function settleCommands(
   };
 }
 
-/** For a session that has used up its own budget. */
 export function raiseAdvice(state: GroupState, record: SessionRecord): Advice {
   return advise('Raise it and go on with', raiseSessionCommand(state, record));
 }
@@ -121,7 +115,6 @@ export function failureAdvice(state: GroupState, record: SessionRecord, { reason
   const reference = sessionReference(state, record);
   const then = (what: string, ...commands: CommandLine[]) => advise(`${next} ${what}`.trim(), ...commands);
   if (needsPerson(reason)) return then('Go on with', resumeCommand(state));
-  // Nothing shortens a conversation.
   if (reason === 'prompt-too-long') return then('Remove it with', ['session', 'remove', reference]);
   const retry = ['session', 'retry', reference];
   if (reason === 'permission') {
@@ -133,7 +126,6 @@ export function failureAdvice(state: GroupState, record: SessionRecord, { reason
   if (reason === 'config-invalid') {
     return then('See what it is started with, then try again', ['session', 'show', reference, '--config'], retry);
   }
-  // The same again would fail again.
   const isFirst = reason === 'spawn-failed' && next !== '';
   return then(isFirst ? 'After that, try again with' : 'Try again with', retry);
 }

@@ -9,7 +9,7 @@ import { ownBudgetLeft, type SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 import type { Decision } from './decision.ts';
 
-/** Smaller slices would be used up by a single message. */
+/** A single message would use up a smaller share. */
 const sliceUsdMin = 0.05;
 /** claude crashes on `--max-budget-usd 0`, so nothing below this is ever handed out. */
 const reservationUsdMin = 0.001;
@@ -18,12 +18,10 @@ export type BudgetGrant =
   /** No cap anywhere: no flag is passed. */
   | { readonly kind: 'unlimited' }
   | { readonly kind: 'slice'; readonly usd: number }
-  /** The session's own cap is used up. */
   | { readonly kind: 'own-dry' }
   /** Not enough of the group's money is left for another start. */
   | { readonly kind: 'dry' };
 
-/** True when the session's own cap leaves nothing for another attempt. */
 export function isBudgetExhausted(record: SessionRecord): boolean {
   return ownBudgetLeft(record) < reservationUsdMin;
 }
@@ -59,7 +57,6 @@ function elsewhereMost(leftUsd: number): number {
   return Math.min(leftUsd, Math.max(elsewhereUsdMin, roundUsd(leftUsd * shareElsewhere)));
 }
 
-/** The same for an attempt on another machine. */
 export function grantElsewhere(state: GroupState, record: SessionRecord, alreadyReserved: number): BudgetGrant {
   const all = grantFor(state, record, alreadyReserved, 1);
   return all.kind === 'slice' ? { kind: 'slice', usd: elsewhereMost(all.usd) } : all;
@@ -77,7 +74,6 @@ export function deservesNewGrant(state: GroupState, record: SessionRecord, spent
   const { reservedUsd: reserved, place } = record.state.status === 'running' ? record.state.attempt : {};
   if (cap === undefined || reserved === undefined || state.group.config.onBudgetExceeded === 'warn') return false;
   if (spentUsd < reserved * regrantShare || spentUsd >= reserved) return false;
-  // A session that holds all its own cap allows cannot be given more.
   if (ownBudgetLeft(record) <= reserved) return false;
   const freeAfterwards = cap - state.usage.costUsd - state.reservedUsd + reserved - spentUsd;
   const left = Math.min(ownBudgetLeft(record) - spentUsd, freeAfterwards);
@@ -86,9 +82,7 @@ export function deservesNewGrant(state: GroupState, record: SessionRecord, spent
 }
 
 export interface BudgetVerdict {
-  /** What is due to be said now and was not yet. */
   readonly notices: Decision[];
-  /** The cap is reached and the group must not go on. */
   readonly isOver: boolean;
 }
 
@@ -99,7 +93,6 @@ export function judgeBudget(state: GroupState, liveUsd: ReadonlyMap<string, numb
   let usage = state.usage.costUsd;
   for (const cost of liveUsd.values()) usage = roundUsd(usage + cost);
   const notices: Decision[] = [];
-  // Without sessions there is nobody whose spending could be warned of.
   if (!state.budgetWarned && state.sessions.size > 0 && usage >= limit * warningThreshold) {
     notices.push({ do: 'warn-budget', usage, limit });
   }

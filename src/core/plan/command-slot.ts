@@ -11,7 +11,6 @@ export interface SlotUse {
   readonly command: SlotCommand;
 }
 
-/** A command that waits until another one has ended. */
 export interface SlotWait {
   readonly command: SlotCommand;
   readonly atOnce: number;
@@ -19,10 +18,9 @@ export interface SlotWait {
   readonly heldBy: readonly SlotUse[];
 }
 
-/** The reason code of a session that waits so. */
 export const slotReason = 'command-slot';
 
-/** So many of those that hold a slot are named. */
+/** Only the first of many holders are named. */
 export const heldMax = 8;
 
 const names: Readonly<Record<SlotCommand, string>> = {

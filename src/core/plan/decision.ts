@@ -28,11 +28,9 @@ export type Decision =
       /** The machine that is to be asked before all others. */
       readonly prefer?: string;
     }
-  /** Ask the session's worker to stop. */
   | { readonly do: 'stop'; readonly sessionId: SessionId; readonly reason: StopReason }
   /** Say once that a share of the budget is used. */
   | ({ readonly do: 'warn-budget' } & Amounts)
-  /** The same of a session's own cap. */
   | ({ readonly do: 'warn-own-budget'; readonly sessionId: SessionId } & Amounts)
   /** Say once that the budget does not allow to go on, or that it was passed and the group goes on all the same. */
   | ({ readonly do: 'exceed-budget'; readonly action: 'stopped' | 'paused' | 'continued' } & Amounts)
@@ -44,7 +42,6 @@ export type Decision =
     } & Amounts)
   /** Nothing can be started for this reason: before its time, or until the world changes. */
   | ({ readonly do: 'wait' } & Hold)
-  /** End the run. */
   | { readonly do: 'settle'; readonly status: 'completed' }
   | {
       readonly do: 'settle';
@@ -53,14 +50,12 @@ export type Decision =
       readonly message: string;
     };
 
-/** What a session asks of the machine on which it works. */
 export type Needs = Pick<SessionDefinition, 'requires' | 'host'>;
 
 export type Wish = Extract<Decision, { do: 'wish' }>;
 
 export type Start = Extract<Decision, { do: 'start' }>;
 
-/** What keeps a session that could start from starting. */
 export interface Hold extends Verdict {
   readonly reason: HoldReason;
 }
@@ -99,7 +94,6 @@ export interface Gate {
   readonly isThrottled?: boolean;
 }
 
-/** What the other groups of this machine do. */
 export interface OtherGroups {
   /** One that has a session at work in the repository's checkouts, without a worktree of its own. */
   workingIn(repository: string): GroupId | undefined;
@@ -111,11 +105,9 @@ export interface HostsSaid {
   readonly text: string;
   /** There is none, or nobody can use it: what helps. */
   readonly cure?: Advice;
-  /** Nobody knows yet which machines there are. */
   readonly isUnknown?: true;
 }
 
-/** The machines of a fleet, as the run sees them. */
 export interface FleetView {
   /** Slots that wait to be used, by the session for which they were wished. */
   readonly granted: ReadonlyMap<SessionId, Place>;
@@ -181,9 +173,7 @@ export function loggedContext(state: GroupState, nowMs: number): SchedulingConte
 export interface Verdict {
   /** A code, such as `waiting`, `limit` or the reason of a failure. */
   readonly reason: string;
-  /** Full sentences. */
   readonly message: string;
-  /** What helps, where something does. */
   readonly advice?: Advice;
   /** ms since 1970: it goes on by itself, but not before. */
   readonly until?: number;

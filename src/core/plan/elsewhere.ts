@@ -12,7 +12,6 @@ function needsOf({ requires, host }: SessionDefinition): Needs {
   return defined({ requires, host });
 }
 
-/** The slot that the session wants for its next attempt. */
 export function wishOf(record: SessionRecord): Wish {
   const { definition } = record;
   const prefer = lastHost(record);
@@ -40,19 +39,14 @@ export function mustGo({ where }: Pick<GroupConfig, 'where'>, definition: Sessio
   return where === 'fleet' || isChoosy(definition);
 }
 
-/** What this machine still has room for. */
 export interface LocalRoom {
-  /** Attempts that may begin here now. */
   readonly places: number;
-  /** What is short, when it is none. */
   readonly wait: Hold | null;
 }
 
-/** Where the next attempt of a session is made. */
 export type Spot =
   | { readonly at: 'here' }
   | { readonly at: 'elsewhere'; readonly place: Place }
-  /** Nowhere yet: a slot elsewhere is to be wished for. */
   | { readonly at: 'wish'; readonly hold: Hold }
   | { readonly at: 'nowhere'; readonly hold: Hold };
 
@@ -60,7 +54,6 @@ const here: Spot = { at: 'here' };
 
 export interface SpotLimits {
   readonly room: LocalRoom;
-  /** Slots that may be wished for at once. */
   readonly wishesMax: number;
 }
 
@@ -72,7 +65,6 @@ export class Spots {
   /** Attempts that run here, with those found a spot here. */
   #locals = 0;
   #begun = 0;
-  /** So many more slots may be wished for. */
   #wishes: number;
 
   constructor(state: GroupState, fleet: FleetView | null, { room, wishesMax }: SpotLimits) {
@@ -83,7 +75,6 @@ export class Spots {
     for (const id of state.running) if (!isElsewhere(state.sessions.get(id))) this.#locals += 1;
   }
 
-  /** `isolated`: it works in a worktree. */
   of(record: SessionRecord, isolated: boolean): Spot {
     const { definition, finished } = record;
     const fleet = this.#fleet;
@@ -93,7 +84,6 @@ export class Spots {
     if (must && this.#config.where === 'local') return { at: 'nowhere', hold: keptHere(definition) };
     if (must && !isolated) return { at: 'nowhere', hold: inPlace(definition) };
     const may = fleet !== null && isolated && this.#config.where !== 'local' && finished === undefined;
-    // Nobody pays for an acceptance.
     const refusedHere = finished === undefined ? fleet?.refusedHere : undefined;
     if (!may && refusedHere !== undefined) return { at: 'nowhere', hold: noLoginHere(definition, refusedHere) };
     if (!may) return this.#here(null);
@@ -116,7 +106,6 @@ export class Spots {
     return wish(fleet, definition);
   }
 
-  /** It starts there, so that the next one finds less room. */
   take(spot: Spot): void {
     if (spot.at !== 'here') return;
     this.#locals += 1;
@@ -133,7 +122,6 @@ export class Spots {
 
 const busy: Hold = { reason: 'starting', message: 'Other sessions are still starting up.' };
 
-/** Its running attempt is on another machine. */
 export function isElsewhere(record: SessionRecord | undefined): boolean {
   return record?.state.status === 'running' && record.state.attempt.place !== undefined;
 }

@@ -3,7 +3,6 @@
  * made-up figure would be believed.
  */
 
-/** A completed session of an earlier group. */
 export interface Sample {
   /** Name of the prompt template; absent for a prompt of its own. */
   readonly template?: string;
@@ -29,9 +28,7 @@ export interface Forecast {
 
 export type Kind = Pick<Sample, 'template' | 'model'>;
 
-/** Forecasts by kind of session. */
 export interface History {
-  /** The forecast for a session of this template and model; null when there is no history. */
   forecast(kind: Kind): Forecast | null;
 }
 

@@ -47,7 +47,6 @@ interface Findings {
   readonly version: number;
   readonly completed: number;
   readonly running: number;
-  /** Some session of the group has, or is to get, a worktree. */
   readonly usesWorktrees: boolean;
   /** That stays so whatever begins or ends, until sessions or dependencies change. */
   readonly isFinal: boolean;
@@ -123,7 +122,6 @@ const none: ReadonlySet<string> = new Set();
 
 function inPlace(state: GroupState, plan: Plan): Set<SessionId> {
   const sessions = new Set<SessionId>();
-  // Repositories in whose checkouts lies work on which a session builds.
   const below = new Map<SessionId, ReadonlySet<string>>();
   for (const id of plan.graph.order) {
     const record = state.sessions.get(id);
@@ -144,7 +142,6 @@ function inPlace(state: GroupState, plan: Plan): Set<SessionId> {
   return sessions;
 }
 
-/** By its own choice, or because it was begun so. */
 function isInPlace({ isolated, definition }: SessionRecord): boolean {
   return isolated === undefined ? definition.isolate === 'none' : !isolated;
 }

@@ -9,7 +9,6 @@ import type { SessionId } from '../group.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 
-/** What follows from the definitions of the sessions. */
 export interface Plan {
   readonly graph: SessionGraph;
   /** All sessions, the one to start first at the end: longest remaining chain, then added first. */
@@ -38,7 +37,6 @@ export function graphOf(state: GroupState): Result<SessionGraph> {
   return knownOf(state).graph;
 }
 
-/** The plan for the present definitions. */
 export function planOf(state: GroupState): Plan {
   const now = knownOf(state);
   const { graph } = now;
@@ -53,7 +51,6 @@ function startOrderOf(state: GroupState, { chain }: SessionGraph): SessionId[] {
   return [...state.sessions.keys()].reverse().sort((a, b) => lengthOf(a) - lengthOf(b));
 }
 
-/** Startable sessions, the one to start first at the end. */
 export function readySessions(state: GroupState): SessionId[] {
   return planOf(state).startOrder.filter((id) => isReady(state, state.sessions.get(id) as SessionRecord));
 }
@@ -110,7 +107,6 @@ export function isReady(state: GroupState, record: SessionRecord): boolean {
   return unmetOf(state, record).length === 0;
 }
 
-/** Dependencies that are not completed. */
 export function unmetOf(state: GroupState, { definition }: SessionRecord): readonly SessionId[] {
   if (!state.group.config.respectDependencies) return [];
   return definition.dependsOn.filter((id) => state.sessions.get(id)?.state.status !== 'completed');

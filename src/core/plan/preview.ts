@@ -18,7 +18,6 @@ export interface Preview {
   /** The longest chain of sessions that are not completed: by forecast time where all have one, else by number. */
   readonly criticalPath: readonly SessionId[];
   readonly forecasts: ReadonlyMap<SessionId, Forecast>;
-  /** Sessions that are to run and have no history. */
   readonly withoutHistory: readonly SessionId[];
   /** Sum over sessions with a forecast; null when none has one. */
   readonly costUsd: Spread | null;
@@ -26,22 +25,17 @@ export interface Preview {
   readonly criticalMs: Spread | null;
   /** Sessions for whose first request others of their wave wait (warm-cache.ts). */
   readonly warmUps: readonly WarmUp[];
-  /** Sentences about caps that cannot be met as they are. */
   readonly budgetWarnings: readonly string[];
 }
 
 export interface WarmUp {
-  /** From 1. */
   readonly wave: number;
   readonly first: SessionId;
-  /** How many wait for it. */
   readonly others: number;
 }
 
-/** The smallest share of the money with which a session is started. */
 const leastUsd = 0.05;
 
-/** `liveUsd`: what running attempts have cost so far, by session. */
 export function previewOf(
   state: GroupState,
   history: History,
@@ -181,7 +175,6 @@ function budgetWarnings(
   return warnings;
 }
 
-/** What its own cap allows it from now on; 0 without one. */
 function ownLeft({ sessions }: GroupState, id: SessionId, liveUsd = 0): number {
   const record = sessions.get(id) as SessionRecord;
   return record.definition.maxBudgetUsd === undefined ? 0 : Math.max(0, ownBudgetLeft(record) - liveUsd);

@@ -25,13 +25,11 @@ export function remainingMs(state: GroupState, history: History, nowMs: number):
   return lengthWithSlots(state, lengths);
 }
 
-/** Those that are not over and wait for nothing that does not come. */
 function openSessions(state: GroupState): ReadonlySet<SessionId> {
   const open = new Set<SessionId>();
   const respects = state.group.config.respectDependencies;
   for (const id of planOf(state).graph.order) {
     const record = state.sessions.get(id);
-    // What is to go on by itself is queued, whatever it is doing.
     if (record === undefined || !(record.state.status === 'running' || record.queued)) continue;
     const isReady = record.definition.dependsOn.every(
       (other) => open.has(other) || state.sessions.get(other)?.state.status === 'completed',
@@ -49,7 +47,6 @@ function lengthOf(state: GroupState, { definition, state: session }: SessionReco
   return Math.max(usual - taken, usual * overdueShare);
 }
 
-/** As the runner starts them: whatever is ready, in the order of the graph, for as long as there are slots. */
 function lengthWithSlots(state: GroupState, lengths: ReadonlyMap<SessionId, number>): number {
   const { maxConcurrentSessions, respectDependencies } = state.group.config;
   const ends = new Map<SessionId, number>();

@@ -45,7 +45,6 @@ export interface Judgement {
   readonly decisions: Decision[];
   /** What keeps the sessions that could start, and were not refused for a reason of their own; null = they start. */
   readonly hold: Verdict | null;
-  /** They start by themselves as soon as nothing keeps them any more. */
   readonly goesOn?: boolean;
 }
 
@@ -83,7 +82,6 @@ export function judge(state: GroupState, context: SchedulingContext, refuse: Ref
   return { decisions: [...decisions, ...ends], hold: blocker === null ? (ends.find(isUndone) ?? hold) : hold };
 }
 
-/** The end of a run in which what `wait` says keeps everything, and nobody who runs can change that. */
 function endWaiting(state: GroupState, plan: Plan, wait: Hold, { gate }: SchedulingContext): Decision[] {
   if (wait.reason === 'limit') return [settleForLimit(gate?.untilMs)];
   if (wait.reason === 'no-host')
@@ -103,7 +101,6 @@ function frozen(state: GroupState, until: string): Hold {
   return { reason: 'frozen', message, advice: advise('Go on with', resumeCommand(state)) };
 }
 
-/** What keeps all sessions of a group that is not running. */
 function groupHold(state: GroupState): Verdict {
   const { status, reason = status, message = '' } = state;
   switch (status) {
@@ -155,7 +152,6 @@ function stopForDisk(state: GroupState): Decision[] {
   return stopAll(state, 'disk').filter((decision) => decision.do === 'stop' && isWorking(decision.sessionId));
 }
 
-/** The cap is reached: stop what still runs, then the run ends as the settings say. */
 function stopForBudget(state: GroupState): Decision[] {
   if (state.running.size > 0) return stopAll(state, 'budget');
   if (state.counts.completed === state.sessions.size) return [{ do: 'settle', status: 'completed' }];
@@ -208,7 +204,6 @@ const here: Spot = { at: 'here' };
 /** What is there without a fleet is counted for all at once. */
 const roomForAll: LocalRoom = { places: Number.POSITIVE_INFINITY, wait: null };
 
-/** Null where there is no question of other machines. */
 function spotsFor(state: GroupState, context: SchedulingContext): Spots | null {
   const { fleet } = context;
   if (fleet === undefined) return null;
@@ -216,7 +211,6 @@ function spotsFor(state: GroupState, context: SchedulingContext): Spots | null {
   return new Spots(state, fleet, { room, wishesMax: wishesMax(state, context) });
 }
 
-/** Starts into free slots, longest remaining chain first. */
 export function nextStarts(state: GroupState, context: SchedulingContext, refuse: Refuse = () => {}): NextStarts {
   const ready = readySessions(state);
   if (ready.length === 0) return nothingNext;
@@ -296,7 +290,6 @@ interface Surroundings {
   readonly context: SchedulingContext;
 }
 
-/** What keeps the session from starting anywhere, though there is a place for it. */
 function obstacleTo(
   state: GroupState,
   record: SessionRecord,
@@ -320,17 +313,13 @@ function grantOf(
   return spot.at === 'here' ? grantFor(state, record, reserved, sharers) : grantElsewhere(state, record, reserved);
 }
 
-/** No backoff is longer; one that seems to be began before the clock was set back. */
-const delayMsMax = 15 * 60_000;
-
-/** Its next attempt is not to begin yet. */
 export function isDelayed(
   record: SessionRecord,
   { nowMs = 0, servedAtMs }: Pick<SchedulingContext, 'nowMs' | 'servedAtMs'>,
 ): boolean {
   const { notBeforeMs = 0 } = record;
   if (servedAtMs !== undefined && waitsForApi(record) && servedAtMs > Date.parse(record.endedAt ?? '')) return false;
-  return notBeforeMs > nowMs && notBeforeMs - nowMs <= delayMsMax;
+  return notBeforeMs > nowMs;
 }
 
 /** Its retries are used up; it waits until the API is there again. */
@@ -342,15 +331,12 @@ function waitsForApi({ promptUnsent, transients, definition: { retries = default
 function hasBegun(state: GroupState, ready: readonly SessionId[]): boolean {
   return ready.some((id) => {
     const record = state.sessions.get(id) as SessionRecord;
-    // Who has no money left asks nobody any more.
     return record.attempts > 0 && !isBudgetExhausted(record);
   });
 }
 
-/** Acceptance asks nothing of the model. */
 const nothingToPay: BudgetGrant = { kind: 'unlimited' };
 
-/** Why nobody may begin in the repository's checkouts; null = they are free. */
 function takenCheckout(
   state: GroupState,
   repository: string,
@@ -390,8 +376,6 @@ function attemptKind(record: SessionRecord): AttemptKind {
   return record.attempts === 0 ? 'start' : 'resume';
 }
 
-// How many sessions may start now, and what is short when they are none.
-
 export const outageWait: Hold = {
   reason: 'backoff',
   message: 'The API answers nobody; one session at a time asks it again.',
@@ -409,7 +393,6 @@ export interface FreePlaces {
   readonly wait: Hold | null;
 }
 
-/** How many sessions may start, wherever that is. */
 export function freePlaces(state: GroupState, context: SchedulingContext): FreePlaces {
   const slots = Math.min(state.group.config.maxConcurrentSessions, context.slotsMax ?? Number.POSITIVE_INFINITY);
   if (state.running.size >= slots) return { places: 0, wait: slotWait };
@@ -426,14 +409,12 @@ export function freePlaces(state: GroupState, context: SchedulingContext): FreeP
 /** A machine keeps a slot for half a minute, and what goes there is prepared here before: none is to be given back. */
 const wishesEach = 4;
 
-/** How many slots of other machines may be wished for at once. */
 export function wishesMax({ running, sessions }: GroupState, context: SchedulingContext): number {
   let coming = context.fleet?.granted.size ?? 0;
   for (const id of running) if (context.inQueue?.has(id) && isElsewhere(sessions.get(id))) coming += 1;
   return Math.max(0, wishesEach * context.preparingMax - coming);
 }
 
-/** How many may start on this machine, where others may start elsewhere. */
 export function localPlaces(state: GroupState, context: SchedulingContext): FreePlaces {
   return tightest(localLimits(state, context));
 }
@@ -462,7 +443,6 @@ function localLimits(state: GroupState, context: SchedulingContext): FreePlaces[
   return limits;
 }
 
-/** Running sessions to which the model has said nothing in this attempt. */
 function unanswered(state: GroupState, { answered, inQueue }: SchedulingContext): number {
   let count = 0;
   for (const id of state.running) {

@@ -18,7 +18,6 @@ export const budgetMessage = 'The budget is used up.';
 /** Where part of what is used up is held (Usage.heldUsd). */
 const heldMessage = 'Part of it is only held until you say whether it was spent.';
 
-/** The end of a run in which nothing runs and `holding` (or nothing) keeps sessions from starting. */
 export function settle(state: GroupState, plan: Plan, holding: string | null): Decision[] {
   const { counts, sessions } = state;
   if (counts.completed === sessions.size) return [{ do: 'settle', status: 'completed' }];
@@ -68,7 +67,6 @@ function isAccountsTrouble({ sessions, failed }: GroupState): boolean {
   });
 }
 
-/** What `startBlocker` says, as what keeps sessions that could start. */
 export function blockerHold(state: GroupState, reason: string): Verdict {
   const message =
     reason === 'needs-person'
@@ -86,7 +84,6 @@ function settleHeld(state: GroupState, holding: string, left: boolean): Settle {
   return { do: 'settle', status: paused ? 'paused' : 'failed', reason: holding, message };
 }
 
-/** Of this run. */
 function failuresText({ failed: { size } }: GroupState): string {
   return `${size} ${size === 1 ? 'session' : 'sessions'} failed`;
 }
@@ -124,7 +121,6 @@ function settleDry(state: GroupState, ids: readonly SessionId[]): Decision[] {
   return [...notice, settleForBudget(state)];
 }
 
-/** The end because `dry`, and whatever else is left, has used up its own cap. */
 function settleOwnDry(state: GroupState, { definition, usage }: SessionRecord): SettleUndone {
   const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
   const title = sessionLabel(definition.id, definition.name);
@@ -133,7 +129,6 @@ function settleOwnDry(state: GroupState, { definition, usage }: SessionRecord): 
   return { do: 'settle', status, reason: 'budget', message };
 }
 
-/** The end for want of money, as the group's settings say. */
 export function settleForBudget(state: GroupState): SettleUndone {
   const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
   const used = leftMessage(state) ?? budgetMessage;
@@ -161,7 +156,6 @@ export function noteMoney(state: GroupState): void {
   state.message = (dry === undefined ? settleForBudget(state) : settleOwnDry(state, dry)).message;
 }
 
-/** Nothing but money keeps the session from being started by the next run. */
 function couldStart({ group, sessions }: GroupState, { definition, state }: SessionRecord): boolean {
   if (state.status === 'completed') return false;
   const isMet = (id: SessionId) => sessions.get(id)?.state.status === 'completed';

@@ -26,13 +26,11 @@ type EventOf<T extends GroupEvent['type']> = Extract<GroupEvent, { readonly type
 
 export const takeOverWait: Hold = { reason: 'attached', message: 'A person is speaking with a session.' };
 
-/** Why such a session does not run. */
 export function takenOver({ openedAt }: TakeOver): Verdict {
   const message = openedAt === undefined ? 'A person is taking it over.' : 'Attached: a person is speaking with it.';
   return { reason: 'attached', message };
 }
 
-/** What is told whoever asks for something that has to wait for them. */
 export function takenFailure(
   { run }: GroupState,
   { definition: { id, name }, takenOver: now }: SessionRecord,
@@ -132,7 +130,6 @@ export function isPlaceEvent(event: Pick<GroupEvent, 'type'>): event is PlaceEve
   return placeEvents.has(event.type);
 }
 
-/** What is told of the machines on which the session works. */
 export function notePlace(state: GroupState, record: SessionRecord, event: PlaceEvent): void {
   switch (event.type) {
     case 'session_moved':
@@ -154,7 +151,6 @@ export function heldOf({ reservedUsd = 0 }: Attempt, knownUsd: number): number {
   return Math.max(0, roundUsd(reservedUsd - knownUsd));
 }
 
-/** The attempt is over, with this usage, and its machine was lost. */
 export function noteLost(record: SessionRecord, attempt: Attempt, usage: Usage): void {
   if (attempt.isLost) record.lost = [...(record.lost ?? []), { attempt, usage }];
 }
@@ -201,5 +197,5 @@ function keepLost(record: SessionRecord, lost: readonly LostAttempt[] = []): voi
   else delete record.lost;
 }
 
-/** Sums of money differ in their last digits; less than this is none. */
+/** Sums of cents are inexact in binary. */
 const sameUsd = 1e-9;

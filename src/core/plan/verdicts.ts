@@ -36,10 +36,8 @@ export function verdictsAtRest(state: GroupState): Verdicts {
   return verdictsOf(state, { ...loggedContext(state, Date.parse(state.updatedAt)), isAbandoned: true });
 }
 
-/** What all verdicts on one state have in common. */
 interface Moment {
   readonly seq: number;
-  /** Failed sessions that keep it from starting. */
   readonly blockersOf: (id: SessionId) => readonly SessionId[] | undefined;
   readonly refused: ReadonlyMap<SessionId, Hold>;
   readonly hold: Verdict;
@@ -57,7 +55,6 @@ function lookAt(state: GroupState, context: SchedulingContext): Moment {
   return { seq: state.lastSeq, blockersOf, refused, hold: hold ?? aboutToStart, goesOn };
 }
 
-/** Nothing is known that keeps it from starting. */
 export const aboutToStart: Verdict = { reason: 'slot', message: 'It is about to start.' };
 
 const notAskedFor: Verdict = { reason: 'not-asked-for', message: 'Only other sessions were asked for in this run.' };
@@ -92,7 +89,6 @@ function verdictOf(state: GroupState, context: SchedulingContext, record: Sessio
   return state.status === 'running' && state.only?.has(definition.id) === false ? notAskedFor : hold;
 }
 
-/** It was paused for a reason of its own, and nothing else keeps it. */
 function rests(state: GroupState, queued: boolean, hold: Verdict): boolean {
   return state.status === 'running' ? !queued : summaries.has(hold.reason);
 }
@@ -100,7 +96,6 @@ function rests(state: GroupState, queued: boolean, hold: Verdict): boolean {
 /** Reasons of groups that only sum up how their sessions stand. */
 const summaries: ReadonlySet<string> = new Set(['sessions-failed', 'sessions-paused', 'sessions-waiting']);
 
-/** Of a session that was never started, and waits for others or is held back. */
 function waitingFor(
   state: GroupState,
   unmet: readonly SessionId[],

@@ -33,30 +33,19 @@ export function cacheKind(group: GroupDefinition, definition: SessionDefinition)
   return `${model} ${(inherits && group.configTemplate?.digest) || ''} ${inherits} ${ownKind(definition)}`;
 }
 
-/** Asked for at every decision; an output schema may be long. */
-const ownKinds = new WeakMap<SessionDefinition, string>();
-
 function ownKind(definition: SessionDefinition): string {
-  const known = ownKinds.get(definition);
-  if (known !== undefined) return known;
   const { configTemplate, config = {}, outputSchema } = definition;
   const { generateSettings, generateMcpConfig, generateClaudeMd, settingsOverride } = config;
   // Instructions, commands, skills and agents are told after the system prompt; only their absence changes it.
   const parts = [configTemplate?.digest, generateSettings, generateMcpConfig, generateClaudeMd, settingsOverride];
-  const kind = JSON.stringify([...parts, outputSchema]);
-  ownKinds.set(definition, kind);
-  return kind;
+  return JSON.stringify([...parts, outputSchema]);
 }
 
-/** What is known of the moment, see SchedulingContext. */
 export interface Answers {
-  /** Running sessions that the model has answered in this attempt; absent = not known, then nobody waits. */
   readonly answered?: SessionSet;
-  /** ms since 1970. */
   readonly nowMs?: number;
 }
 
-/** The model has answered an attempt that used this much. */
 export function isAnswered({ tokens }: Pick<Usage, 'tokens'>): boolean {
   return Object.values(tokens).some((count) => count > 0);
 }
@@ -76,7 +65,6 @@ export function cacheWait(state: GroupState, leader: SessionId): Hold {
 
 const nobodyWaits: WarmUps = { leaderFor: () => null, noteStart: () => {} };
 
-/** For one look at one state. */
 export function warmUps(state: GroupState, { answered, nowMs = 0 }: Answers): WarmUps {
   if (state.group.config.warmCache === false || answered === undefined) return nobodyWaits;
   const kinds = new Map<string, Kind>();
@@ -101,7 +89,6 @@ export function warmUps(state: GroupState, { answered, nowMs = 0 }: Answers): Wa
 interface Kind {
   /** Nobody has had an answer yet, and there are enough of them for waiting to be worth while. */
   readonly isCold: boolean;
-  /** The one that has been on its way for the longest time. */
   leader: SessionId | null;
 }
 
@@ -110,9 +97,7 @@ function look(state: GroupState, kind: string, answered: SessionSet, nowMs: numb
   // One of the kind has ended so lately that the cache is still kept: nobody waits, and nobody leads.
   if (nowMs - endedMs < keptMs) return { isCold: false, leader: null };
   const begun = begunOf(state, kind);
-  // Filled, or tried for as long as it is worth. A clock that was set back keeps nobody waiting.
-  const isOver = ({ id, startedAtMs }: Begun) =>
-    answered.has(id) || nowMs < startedAtMs || nowMs - startedAtMs >= warmUpMs;
+  const isOver = ({ id, startedAtMs }: Begun) => answered.has(id) || nowMs - startedAtMs >= warmUpMs;
   return { isCold: !begun.some(isOver) && hasCompany(state, kind, begun.length), leader: begun[0]?.id ?? null };
 }
 
@@ -121,7 +106,6 @@ interface Begun {
   readonly startedAtMs: number;
 }
 
-/** Running attempts of the kind that ask the model, in the order of their start. */
 function begunOf(state: GroupState, kind: string): Begun[] {
   const found: Begun[] = [];
   for (const id of state.running) {
@@ -134,7 +118,6 @@ function begunOf(state: GroupState, kind: string): Begun[] {
   return found;
 }
 
-/** At least `similarMin` of the kind have begun or are ready to. */
 function hasCompany(state: GroupState, kind: string, begun: number): boolean {
   let count = begun;
   const ready = readySessions(state);

@@ -35,7 +35,6 @@ export function takenProblem(state: GroupState, record: SessionRecord, kind: str
   return record.takenOver === undefined || allowed.has(kind) ? null : takenFailure(state, record);
 }
 
-/** The same for what concerns all of a group. */
 export function anyTakenProblem(state: GroupState): Result<never> | null {
   for (const id of state.takenOver) {
     const record = state.sessions.get(id);
@@ -44,7 +43,6 @@ export function anyTakenProblem(state: GroupState): Result<never> | null {
   return null;
 }
 
-/** Fails with a sentence when it cannot be done now. */
 export function takeOverEvents(
   state: GroupState,
   record: SessionRecord,

@@ -104,7 +104,6 @@ export class TakeOverWatch {
   readonly #world: World;
   readonly #log: { readonly state: GroupState; readonly paths: GroupPaths };
   readonly #emit: (fact: Fact) => void;
-  /** Those that are just being ended. */
   readonly #ending = new Set<string>();
 
   constructor(

@@ -123,7 +123,6 @@ export function createPsTable(ask: Ask = askSystem): ProcTable {
     find: (pids) => (pids.length === 0 ? [] : parsePs(ask('ps', ['-o', columns, '-p', pids.join(',')]))),
     all: () => parsePs(ask('ps', ['-ax', '-o', columns])),
     marked: (name, value) => parseMarked(ask('ps', ['-axEww', '-o', 'pid=,command=']), `${name}=${value}`),
-    // A second run of ps would describe another moment.
     children: () => null,
     valuesOf: () => [],
     bootId: () => ask('sysctl', ['-n', 'kern.bootsessionuuid']).trim(),

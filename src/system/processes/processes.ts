@@ -26,14 +26,12 @@ import type { ProcEntry, ProcTable } from './proc-stat.ts';
 import { collectDescendants } from './proc-table.ts';
 import { describeSpawnError, locateProgram, runProgram } from './program.ts';
 
-/** Which limits can be set was checked before, so something has changed since. */
 const limitsFailure = fail(
   'spawn-failed',
   'The limits of the session could not be set on its control group.',
   'See what `doctor` says of limits, then retry the session, or add it anew without --max-processes.',
 );
 export interface ProcessOptions {
-  /** Tries to make control groups; null where this process may not. */
   readonly cgroups?: () => Cgroups | null;
   /** False: this process never becomes the parent of orphans. */
   readonly adoptsOrphans?: boolean;
@@ -218,7 +216,6 @@ interface StandardFiles {
   readonly stderr: number;
 }
 
-/** Every file that was opened is noted in `opened`, also when a later one fails. */
 function openStandardFiles(options: SpawnOptions, opened: number[]): Result<StandardFiles> {
   let path = options.stdinFifo ?? '';
   const open = (next: string, opener: (path: string) => number): number => {
@@ -266,8 +263,6 @@ class Ending {
   }
 }
 
-// How we learn that a process ended that is not our child: by looking, with one timer for all of them.
-
 /** Adopted workers run for minutes; their files are followed separately and tell the news first. */
 const pollMs = 200;
 
@@ -276,7 +271,6 @@ export interface ExitPoll {
   watch(identity: ProcessIdentity, action: () => void): void;
 }
 
-/** `living` says which of the given processes still live. */
 export function createExitPoll(living: (identities: readonly ProcessIdentity[]) => Set<ProcessIdentity>): ExitPoll {
   const watched = new Map<ProcessIdentity, () => void>();
   let timer: ReturnType<typeof setInterval> | undefined;

@@ -92,9 +92,7 @@ function renamed(failure: Failure): { readonly ok: false; readonly failure: Fail
 function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL');
-  } catch {
-    // It ended in the same instant.
-  }
+  } catch {}
 }
 
 interface Collected {

@@ -308,7 +308,7 @@ function extraAct(luck: Seeded): Act {
     () => ({ do: 'power-cut' }),
     () => ({ do: 'disk-full', forMs: luck.int(1, 4_000) }),
     () => ({ do: 'disk-fault', calls: luck.int(1, 2), onRead: luck.chance(0.5) }),
-    () => ({ do: 'clock-jump', byMs: luck.pick([-3_600_000, -1_500, 60_000, 86_400_000]) }),
+    () => ({ do: 'clock-jump', byMs: luck.pick([60_000, 3_600_000, 86_400_000]) }),
     () => ({ do: 'add-session', dependsOnLast: luck.chance(0.5) }),
     () => ({ do: 'remove-session', index: luck.int(0, 4) }),
     () => ({ do: 'pause', mode: luck.pick(['now', 'drain', 'freeze']) }),

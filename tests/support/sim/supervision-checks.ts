@@ -34,7 +34,7 @@ interface Standing {
   stalls: number;
   stallsInAll: number;
   /** By the wall clock, and by how much that had been set when the delay began. */
-  retry: { readonly atMs: number; readonly offsetMs: number } | null;
+  retry: { readonly atMs: number } | null;
 }
 
 /** What has been in the transcript for so long must have been read. */
@@ -71,7 +71,7 @@ export class SupervisionChecks {
   /** When it began, virtual milliseconds. */
   #ranMs = 0;
   #isQuiet = false;
-  #frozen: { readonly sinceMs: number; readonly offsetMs: number } | null = null;
+  #frozen: { readonly sinceMs: number } | null = null;
   /** The limit that ended a session: its reset by the wall clock, and when it was heard of. */
   #limit: { readonly untilMs: number; readonly heardMs: number } | null = null;
   #haltedSinceMs: number | null = null;
@@ -132,7 +132,7 @@ export class SupervisionChecks {
         this.#frozen = null;
         return;
       case 'group_frozen':
-        this.#frozen = { sinceMs: this.#nowMs, offsetMs: this.#offsetMs };
+        this.#frozen = { sinceMs: this.#nowMs };
         return;
       case 'group_thawed':
       case 'group_paused':
@@ -207,7 +207,7 @@ export class SupervisionChecks {
       this.#violate(invariants.threshold, `${sessionId} starts after ${this.#failed.size} failures`);
     if (session.rests) this.#violate(invariants.rests, `${sessionId} starts, and nobody asked for it`);
     const { retry } = session;
-    if (retry !== null && atMs < retry.atMs && this.#offsetMs >= retry.offsetMs && !this.#isRelieved(session))
+    if (retry !== null && atMs < retry.atMs && !this.#isRelieved(session))
       this.#violate(invariants.tries, `${sessionId} is tried again ${retry.atMs - atMs} ms too early`);
   }
 
@@ -238,7 +238,7 @@ export class SupervisionChecks {
     session.attemptId = null;
     session.pausedMs = this.#nowMs;
     session.rests = !passing.has(reason);
-    session.retry = retryAt === undefined ? null : { atMs: Date.parse(retryAt), offsetMs: this.#offsetMs };
+    session.retry = retryAt === undefined ? null : { atMs: Date.parse(retryAt) };
     if (reason === 'stall') {
       session.stalls = progressed === true ? 1 : session.stalls + 1;
       session.stallsInAll += 1;
@@ -321,11 +321,10 @@ export class SupervisionChecks {
       this.#violate(invariants.thaw, `${halted.name} is still halted, and the group is not frozen`);
   }
 
-  #checkFrozen({ sinceMs, offsetMs }: { readonly sinceMs: number; readonly offsetMs: number }): void {
+  #checkFrozen({ sinceMs }: { readonly sinceMs: number }): void {
     const now = this.#nowMs;
-    // A clock that was set back may add as much as the freeze itself.
-    const most = freezeMsMax * (this.#offsetMs < offsetMs ? 2 : 1) + haltWithinMs;
-    if (now - sinceMs > most) this.#violate(invariants.thaw, `the group is frozen for ${now - sinceMs} ms`);
+    if (now - sinceMs > freezeMsMax + haltWithinMs)
+      this.#violate(invariants.thaw, `the group is frozen for ${now - sinceMs} ms`);
     if (now - sinceMs <= haltWithinMs) return;
     for (const process of this.#machine.table.living.values()) {
       if (process.kind === 'runner' || process.halted || now - process.bornMs <= haltWithinMs) continue;
@@ -347,10 +346,6 @@ export class SupervisionChecks {
 
   get #nowMs(): number {
     return this.#machine.timeline.nowMs;
-  }
-
-  get #offsetMs(): number {
-    return this.#machine.timeline.wallOffsetMs;
   }
 
   #violate(invariant: string, message: string): void {

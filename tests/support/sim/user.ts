@@ -31,7 +31,7 @@ const muteMs = 120_000;
 const roundsMax = 7;
 /** A group that is started again as often as this never comes to its end. */
 const roundsLimit = 60;
-/** A command, or a run without anything that hangs, takes no longer; a clock set back prolongs a limit by an hour. */
+/** A command, or a run without anything that hangs, takes no longer. */
 const longestMs = 9_000_000;
 
 interface Run {

@@ -155,8 +155,7 @@ export class VirtualClaude {
     this.#keep({ type: 'assistant', message: { id }, ...this.#stamp() });
     this.#print(messageLine(id, call, toolId), () => {
       this.#book.begin(firstUsd(call));
-      // A clock that is set back takes no answer back.
-      this.#book.answeredWallMs = Math.max(this.#book.answeredWallMs, this.#machine.timeline.wall());
+      this.#book.answeredWallMs = this.#machine.timeline.wall();
       this.#book.answeredMs = this.#machine.timeline.nowMs;
       if (toolId !== null) this.#book.toolSinceMs = this.#machine.timeline.nowMs;
     });

@@ -319,8 +319,4 @@ describe('a delay', () => {
     expect(delayed(600_000)).toMatchObject({ starts: [], wait: { reason: 'backoff', until: nowMs + 600_000 } });
     expect(delayed(0).starts).toHaveLength(1);
   });
-
-  test('that is longer than any was chosen by a clock that has been set back since, and is over', () => {
-    expect(delayed(24 * 3_600_000).starts).toHaveLength(1);
-  });
 });

@@ -102,12 +102,6 @@ describe('nobody waits for longer than it is worth', () => {
     expect(starts(log, now(log, [], limitMs))).toEqual([b, c]);
   });
 
-  test('when the clock was set back', () => {
-    const log = group();
-    log.intend(a);
-    expect(starts(log, now(log, [], -3_600_000))).toEqual([b, c]);
-  });
-
   test('when too few are left', () => {
     const log = group();
     log.intend(a);

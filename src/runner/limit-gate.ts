@@ -104,123 +104,93 @@ function closed(file: GateFile | null, { nowMs, resetsAtMs: named = 0, limitType
   };
 }
 
-type Change = (file: GateFile | null) => GateFile | null;
-
-/**
- * The file of the gate: what it says, and how it is changed while nobody else changes it. One that cannot be used -
- * somebody else's, or the disk is full - must end no run: this one then goes by what it meets itself, until it can be
- * written again.
- */
+/** The file of the gate. `warn` is called once when it cannot be used: this run then keeps its limits in memory. */
 function gateFile(world: World, { root, key, runId, warn = () => {} }: GateOptions) {
+  const { files, locks, machine } = world;
   const folder = join(root, 'limits');
   const path = join(folder, `${key}.json`);
-  let lastRead: GateFile | null = null;
-  let isShared = true;
+  let known: GateFile | null = null;
+  /** The last change could not be written. */
+  let isAlone = false;
   let isWarned = false;
-  /** `before` while the table of open files is full, and from then on when the system refuses more than that. */
-  const attempt = <T>(what: () => T, before: T): T => {
-    if (!isShared) return before;
+  const attempt = <T>(action: () => T): T | undefined => {
     try {
-      return what();
+      return action();
     } catch (error) {
-      if (isTableFull(error)) return before;
       const code = errorCode(error);
       if (code === '') throw error;
-      isShared = false;
-      if (!isWarned)
-        warn(`The usage limits in ${path} cannot be used (${code}): this run goes by those it meets itself.`);
-      isWarned = true;
-      return before;
+      const message = `The usage limits in ${path} cannot be used (${code}): this run goes by those it meets itself.`;
+      if (!isWarned && !isTableFull(error)) warn(message);
+      isWarned ||= !isTableFull(error);
+      return undefined;
     }
   };
   const read = (): GateFile | null => {
-    lastRead = attempt(() => readGate(world, path), lastRead);
-    return lastRead;
+    const found = isAlone ? undefined : attempt(() => readGate(world, path));
+    if (found !== undefined) known = found;
+    return known;
   };
-  // As good as always nothing is there, and it is asked for at every step.
-  const { get: load, forget } = inOneBreath(read);
-  const updateShared = (change: Change): 'changed' | 'kept' | 'busy' => {
-    world.files.makeFolder(folder);
-    const holder = { identity: world.machine.self, runId };
-    const lock = world.locks.tryLock(join(folder, `${key}.lock`), holder);
-    if (lock === null) return 'busy';
-    try {
-      const next = change(readGate(world, path));
-      if (next !== null) world.files.writeAtomic(path, `${JSON.stringify(next)}\n`, { durable: true });
-      return next === null ? 'kept' : 'changed';
-    } finally {
-      lock.release();
-    }
-  };
-  /** `change` returning null leaves it as it is. */
-  const update = (change: Change): 'changed' | 'kept' | 'busy' => {
-    forget();
-    const done = attempt(() => updateShared(change), 'busy');
-    if (isShared) return done;
-    const next = change(lastRead);
-    if (next === null) return 'kept';
-    lastRead = next;
-    return 'changed';
-  };
-  /** What could not be shared; false while it still cannot. */
-  const share = (change: Change): boolean => {
-    isShared = true;
-    return attempt(() => updateShared(change), 'busy') !== 'busy';
+  /** True when it was changed; `change` returning null leaves it, as does another run that writes it just now. */
+  const update = (change: (file: GateFile | null) => GateFile | null): boolean => {
+    const done = attempt(() => {
+      files.makeFolder(folder);
+      const lock = locks.tryLock(join(folder, `${key}.lock`), { identity: machine.self, runId });
+      if (lock === null) return false;
+      try {
+        const next = change(readGate(world, path));
+        if (next !== null) files.writeAtomic(path, `${JSON.stringify(next)}\n`, { durable: true });
+        return next !== null;
+      } finally {
+        lock.release();
+      }
+    });
+    isAlone = done === undefined;
+    if (done !== undefined) return done;
+    const next = change(known);
+    known = next ?? known;
+    return next !== null;
   };
   const clear = (): void => {
-    forget();
-    attempt(() => world.files.remove(path), undefined);
-    if (!isShared) lastRead = null;
+    attempt(() => files.remove(path));
+    known = null;
   };
-  return { read, load, forget, update, share, clear, isShared: () => isShared };
+  return { read, update, clear };
 }
 
 export function openLimitGate(world: World, options: GateOptions): LimitGate {
+  const { clock, machine, processes } = world;
   const { runId } = options;
-  /** A report that could not be written down yet, because another run was writing just then, or the disk was full. */
-  let unsaid: Report | null = null;
-  const { read, load, forget, update, share, clear, isShared } = gateFile(world, options);
-  const report = (met: Report): void => {
-    const isWritten = update((file) => closed(file, met)) !== 'busy' && isShared();
-    unsaid = isWritten ? null : met;
-  };
-  const reportAgain = (met: Report): void => {
-    if (isShared()) report(met);
-    // Nobody else would know of it, nor the next run.
-    else if (share((file) => closed(file, met))) unsaid = null;
-  };
-  const holdsProbe = (file: GateFile): boolean =>
-    file.probe !== undefined &&
-    world.clock.now() - file.probe.atMs < probeMsMax &&
-    (world.processes.isAlive(file.probe.runner) || isOutOfSight(file.probe.runner, world.machine.self));
+  const { read, update, clear } = gateFile(world, options);
+  const holdsProbe = ({ probe }: GateFile): boolean =>
+    probe !== undefined &&
+    clock.now() - probe.atMs < probeMsMax &&
+    (processes.isAlive(probe.runner) || isOutOfSight(probe.runner, machine.self));
 
   return {
     read() {
-      if (unsaid !== null) reportAgain(unsaid);
-      const file = unsaid === null || !isShared() ? load() : closed(load(), unsaid);
+      const file = read();
       if (file === null || file.untilMs === 0) return null;
       const probe = !holdsProbe(file) ? 'nobody' : file.probe?.runId === runId ? 'mine' : 'other';
       return { untilMs: file.untilMs, ...(file.limitType ? { limitType: file.limitType } : {}), probe };
     },
     close(resetsAtMs, limitType) {
-      report({ nowMs: world.clock.now(), resetsAtMs, limitType });
+      update((file) => closed(file, { nowMs: clock.now(), resetsAtMs, limitType }));
     },
     claimProbe() {
-      const claimed = update((file) => {
-        const now = world.clock.now();
+      return update((file) => {
+        const now = clock.now();
         if (file === null || file.untilMs === 0 || now < file.untilMs) return null;
         if (holdsProbe(file) && file.probe?.runId !== runId) return null;
-        return { ...file, probe: { runId, runner: world.machine.self, atMs: now } };
+        return { ...file, probe: { runId, runner: machine.self, atMs: now } };
       });
-      return claimed === 'changed';
     },
     open() {
-      unsaid = null;
-      forget();
       const nearUntilMs = read()?.nearUntilMs ?? 0;
-      if (nearUntilMs <= world.clock.now()) clear();
-      // Busy or not: whoever writes just now has met the limit again, or sees an open gate at its next look.
-      else update((file) => (file === null ? null : { untilMs: 0, guesses: 0, nearUntilMs }));
+      if (nearUntilMs > clock.now()) {
+        update((file) => (file === null ? null : { untilMs: 0, guesses: 0, nearUntilMs }));
+        return;
+      }
+      clear();
     },
     noteNear(nearUntilMs) {
       update((file) => {
@@ -229,29 +199,14 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
       });
     },
     isNear() {
-      return (load()?.nearUntilMs ?? 0) > world.clock.now();
+      return (read()?.nearUntilMs ?? 0) > clock.now();
     },
   };
 }
 
-/** A step of a run asks several times; what it asks without a pause in between is answered by one reading. */
-function inOneBreath<T>(read: () => T): { get(): T; forget(): void } {
-  let known: { readonly value: T } | null = null;
-  const forget = () => {
-    known = null;
-  };
-  const get = () => {
-    if (known !== null) return known.value;
-    const value = read();
-    known = { value };
-    queueMicrotask(forget);
-    return value;
-  };
-  return { get, forget };
-}
-
-/** Written as a whole, so what is none is damage; a limit that still holds closes the gate again. */
+/** Null while there is none: it is read several times at each step of a run, and an exception would cost more. */
 function readGate({ files, clock }: World, path: string): GateFile | null {
+  if (files.info(path)?.kind !== 'file') return null;
   const file = parseOwn<GateFile>(files.readText(path));
   if (file === null) return null;
   const { untilMs, nearUntilMs = 0 } = file;

@@ -96,7 +96,9 @@ export class LocalAttempt implements HostedAttempt {
   }
 
   look(): void {
-    this.#unlessRefused(() => this.#world.processes.findContained(this.#subject.attemptId));
+    const { processes } = this.#world;
+    const { attemptId } = this.#subject;
+    this.#unlessRefused(() => processes.isGrouped(attemptId) || processes.findContained(attemptId));
   }
 
   terminate(): void {
@@ -191,8 +193,8 @@ export function lastStderrLine(files: Files, path: string, from: number): string
 // claude has no lock of its own, so a second one would write the same conversation and work in the same folder.
 
 /** The processes of such a worker of this session; none when nobody reads its FIFO, which a worker does to its end. */
-export function unloggedWorkers({ fifos, processes }: World, { fifo, tmp }: SessionPaths): ProcessIdentity[] {
-  const reader = fifos.openWriter(fifo);
+export function unloggedWorkers({ files, fifos, processes }: World, { fifo, tmp }: SessionPaths): ProcessIdentity[] {
+  const reader = files.entryKind(fifo) === null ? null : fifos.openWriter(fifo);
   if (reader === null) return [];
   reader.close();
   // Its attempt is not known; but no other session, and no claude of a person, has this folder.

@@ -104,12 +104,16 @@ export function isReady(state: GroupState, record: SessionRecord): boolean {
   const { status } = record.state;
   if (!record.queued || record.takenOver !== undefined || status === 'running' || status === 'completed') return false;
   if (state.only !== undefined && !state.only.has(record.definition.id)) return false;
-  return unmetOf(state, record).length === 0;
+  return !state.group.config.respectDependencies || record.definition.dependsOn.every((id) => isCompleted(state, id));
+}
+
+function isCompleted({ sessions }: GroupState, id: SessionId): boolean {
+  return sessions.get(id)?.state.status === 'completed';
 }
 
 export function unmetOf(state: GroupState, { definition }: SessionRecord): readonly SessionId[] {
   if (!state.group.config.respectDependencies) return [];
-  return definition.dependsOn.filter((id) => state.sessions.get(id)?.state.status !== 'completed');
+  return definition.dependsOn.filter((id) => !isCompleted(state, id));
 }
 
 /** Number of sessions on the longest chain that waits for this one, itself included. */

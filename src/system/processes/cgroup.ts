@@ -209,16 +209,30 @@ export class Cgroups {
   end(name: string): boolean {
     const folder = this.#find(name);
     if (folder === null) return true;
-    try {
-      if (isPopulated(folder)) this.#system.write(join(folder, 'cgroup.kill'), '1');
-      if (isPopulated(folder)) return false;
-      removeTree(folder, this.#system);
-    } catch {
-      // It is gone, or belongs to another user by now.
-      if (existsSync(folder)) return false;
+    if (!this.#isRemoved(folder)) {
+      this.#killAll(folder);
+      if (!this.#isRemoved(folder)) return false;
     }
     this.#folders.set(name, null);
     return true;
+  }
+
+  /** The kernel refuses to remove a group that holds a living process. */
+  #isRemoved(folder: string): boolean {
+    try {
+      removeTree(folder, this.#system);
+      return true;
+    } catch {
+      return !existsSync(folder);
+    }
+  }
+
+  #killAll(folder: string): void {
+    try {
+      this.#system.write(join(folder, 'cgroup.kill'), '1');
+    } catch {
+      // It is gone, or belongs to another user by now.
+    }
   }
 
   #find(name: string): string | null {
@@ -278,6 +292,7 @@ function wordsOf(path: string): string[] {
 
 /** The limits of its own that the group has reached. */
 function hitsOf(folder: string): LimitKind[] {
+  if (!existsSync(join(folder, innerName))) return [];
   return limitKinds.filter((kind) => {
     const { file, events, hits, isCountedBelow } = controllers[kind];
     const limit = readQuietly(join(folder, file)).trim();

@@ -27,7 +27,8 @@ export function createLinuxTable(root: string): ProcTable {
     return entry !== null && valuesOf(pid, name).includes(value);
   };
   return {
-    find: (wanted) => wanted.flatMap((pid) => parseStat(stat(pid)) ?? []),
+    // Most of those that are looked for have ended, and an exception for each would cost more than this.
+    find: (wanted) => wanted.flatMap((pid) => (existsSync(`${root}/${pid}`) ? (parseStat(stat(pid)) ?? []) : [])),
     all: () => pids().flatMap((pid) => parseStat(stat(pid)) ?? []),
     children(pid) {
       const folder = `${root}/${pid}/task`;

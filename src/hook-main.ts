@@ -49,7 +49,7 @@ async function main([system = '', event = '', ...options]: readonly string[]): P
   const source = (at < 0 ? undefined : options[at + 1]) ?? input.source;
   const call: HookCall = {
     event: event as HookEvent,
-    ...defined({ source, sessionId: input.sessionId, transcriptPath: input.transcriptPath, resumed: input.resumed }),
+    ...defined({ source, sessionId: input.sessionId, transcriptPath: input.transcriptPath }),
     projectFolder: env.CLAUDE_PROJECT_DIR || input.cwd || process.cwd(),
     isWorker,
     ...(sessionFolder === null ? {} : { sessionFolder }),
@@ -119,8 +119,7 @@ async function taskAnswer(call: HookCall): Promise<HookAnswer> {
   if (sessionFolder === null || call.event !== 'session-start') return { text: '' };
   const { sessionStartText } = await import('./context/session-hook.ts');
   const promptFile = join(sessionFolder, 'prompt.md');
-  const notes = call.resumed === undefined ? {} : { notes: { resumed: call.resumed } };
-  return { text: sessionStartText(call, files.readText(promptFile), promptFile), ...notes };
+  return { text: sessionStartText(call, files.readText(promptFile), promptFile) };
 }
 
 /** A full disk, of all things, must not keep the state from the session. */

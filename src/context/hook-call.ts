@@ -4,7 +4,6 @@
  */
 import { unsafeCharacters } from '../core/text.ts';
 import type { Files } from '../system/world.ts';
-import type { ResumeNote } from './hook-input.ts';
 
 export type HookEvent = 'session-start' | 'pre-compact' | 'session-end';
 export const hookEvents: readonly HookEvent[] = ['session-start', 'pre-compact', 'session-end'];
@@ -38,7 +37,6 @@ export interface HookCall {
   readonly source?: string;
   readonly sessionId?: string;
   readonly transcriptPath?: string;
-  readonly resumed?: ResumeNote;
   /** Absolute: CLAUDE_PROJECT_DIR, never the hook's own folder when that is set. */
   readonly projectFolder: string;
   /** True in a worker of ours: nobody can answer questions. */

@@ -7,17 +7,6 @@ export interface HookInput {
   readonly source?: string;
   readonly transcriptPath?: string;
   readonly cwd?: string;
-  /** When a conversation is resumed. */
-  readonly resumed?: ResumeNote;
-}
-
-/** What it costs to go on, as claude reckons. */
-export interface ResumeNote {
-  readonly contextTokens: number;
-  /** US dollars for writing them into the prompt cache. */
-  readonly cacheWriteUsd: number;
-  /** The prompt cache is likely not to hold them any more. */
-  readonly isCacheExpired: boolean;
 }
 
 /** Ids become parts of file names, so only what can be one counts. */
@@ -37,16 +26,8 @@ export function parseHookInput(text: string): HookInput {
   const source = textOf('source') ?? textOf('trigger') ?? textOf('reason');
   const transcriptPath = textOf('transcript_path');
   const cwd = textOf('cwd');
-  const resumed = resumeNote(fields);
   return {
     ...(sessionId !== undefined && idPattern.test(sessionId) ? { sessionId } : {}),
-    ...defined({ source, transcriptPath, cwd, resumed }),
+    ...defined({ source, transcriptPath, cwd }),
   };
-}
-
-function resumeNote(fields: Record<string, unknown>): ResumeNote | undefined {
-  const { context_tokens: contextTokens, estimated_cache_write_usd: cacheWriteUsd } = fields;
-  if (!Number.isFinite(contextTokens) || !Number.isFinite(cacheWriteUsd)) return undefined;
-  const isCacheExpired = fields.prompt_cache_likely_expired === true;
-  return { contextTokens: contextTokens as number, cacheWriteUsd: cacheWriteUsd as number, isCacheExpired };
 }

@@ -38,8 +38,6 @@ export interface PlanDetails {
   readonly notes: readonly string[];
   /** Sentences about sessions that would wait. */
   readonly warnings: readonly string[];
-  /** A sentence about what going on with conversations costs; null = nothing worth a word. */
-  readonly goingOn: string | null;
 }
 
 export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails, style: Style): string[] {
@@ -52,7 +50,6 @@ export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails,
     ...pathLines(state, preview, style),
     ...cacheLines(state, preview, style),
     ...moneyLines(state, preview, plan.spentUsd, style),
-    ...(plan.goingOn === null ? [] : [`  ${plan.goingOn}`]),
     ...noteLines(plan.notes, style),
     ...warningLines(plan.warnings, style),
     ...missingLines(state, plan.missing, style),

@@ -28,7 +28,6 @@ import { checkAccepted, judge } from '../claude-check/checks.ts';
 import { lastCheckOf } from '../claude-check/remembered.ts';
 import type { Place } from '../place.ts';
 import { presentUsage, readSamples, standingOf } from '../watch/live-view.ts';
-import { resumeCostSentence } from '../watch/resume-cost.ts';
 import { checkGit, projectCheck } from './run-check.ts';
 
 const sentenceColumnsMax = 600;
@@ -54,8 +53,6 @@ export interface RunPreview {
   readonly notes: readonly string[];
   /** Sentences about sessions that would wait for machines, with what helps. */
   readonly warnings: readonly string[];
-  /** What it costs to go on; null when nothing has begun. */
-  readonly goingOn: string | null;
 }
 
 /** The copies in the group's folder, or the templates of a group that is not made yet. */
@@ -76,11 +73,10 @@ export async function previewRun(
   const preview = previewOf(state, historyOf(readSamples(place.world, root, state)), liveUsd);
   const configs = configsFor(place, state, preview, store);
   const missing = await missingFor(place, root, { state, preview, configs }, options);
-  const goingOn = resumeCostSentence(place.world, paths, state);
   const warnings = options.rehearsal ? [] : await warningsFor(place, root, state);
   const modes = modesOf(state, configs);
   const spentUsd = presentUsage(state, live).costUsd;
-  return { preview, spentUsd, missing, configs, modes, notes: powerNotes(state, configs), warnings, goingOn };
+  return { preview, spentUsd, missing, configs, modes, notes: powerNotes(state, configs), warnings };
 }
 
 /** The fleet is asked only where a session has to work on one of its machines. */

@@ -2,12 +2,12 @@
  * app/watch/: what can be known of groups without changing them. This file: what a group is doing now, seen from
  * outside its runner: the log's state, and what the runner last wrote down.
  */
+import { defined } from '../../core/defined.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import {
   addUsage,
   type GroupId,
-  noTokens,
   roundUsd,
   type SessionDefinition,
   type SessionId,
@@ -15,15 +15,12 @@ import {
   type Usage,
 } from '../../core/group.ts';
 import { isOutOfSight } from '../../core/out-of-sight.ts';
-import { isSlotCommand, type SlotUse, type SlotWait } from '../../core/plan/command-slot.ts';
 import type { Verdict, Verdicts } from '../../core/plan/decision.ts';
 import { loggedContext, seenByRunner } from '../../core/plan/decision.ts';
 import type { Sample } from '../../core/plan/forecast.ts';
 import { kindOf } from '../../core/plan/preview.ts';
 import { aboutToStart, verdictsAtRest, verdictsOf } from '../../core/plan/verdicts.ts';
 import {
-  type ApiRetry,
-  type Denied,
   type FleetStanding,
   type GroupProgress,
   groupProgress,
@@ -32,11 +29,10 @@ import {
 } from '../../core/progress.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
-import { foreignText } from '../../core/text.ts';
 import { readLog } from '../../store/event-log.ts';
 import { foldLog } from '../../store/fold.ts';
 import { listGroups, loadGroup } from '../../store/group-store.ts';
-import { isObject, parseJson } from '../../store/json.ts';
+import { parseOwn } from '../../store/json.ts';
 import { type GroupMeta, groupMeta, type SessionSummary } from '../../store/meta.ts';
 import { type GroupPaths, groupPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
@@ -85,30 +81,24 @@ export function withoutRunner(state: GroupState, usages: ReadonlyMap<SessionId, 
 }
 
 /** What the runner wrote into progress.json last, as far as it still is so by the log. */
-export function readProgress(world: World, progressFile: string, state: GroupState): Seen {
+export function readProgress({ files, clock }: World, progressFile: string, state: GroupState): Seen {
   const live = new Map<SessionId, LiveSession>();
   const told = new Map<SessionId, Verdict>();
-  const nowMs = world.clock.now();
+  const nowMs = clock.now();
   const logged = verdictsOf(state, loggedContext(state, nowMs));
-  const progress = parseJson(textOf(world, progressFile));
-  const isOurs = isObject(progress) && progress.groupId === state.group.id && Array.isArray(progress.sessions);
-  if (!isOurs) return { live, verdicts: logged };
-  for (const session of progress.sessions as unknown[]) {
-    const record = isObject(session) ? state.sessions.get(foreignText(session.id)) : undefined;
-    if (!isObject(session) || record === undefined) continue;
-    const verdict = verdictIn(session);
-    if (session.status === 'running' && record.state.status === 'running') {
-      live.set(record.definition.id, liveSession(session as Partial<SessionProgress>, record, nowMs));
-    } else if (verdict !== null) told.set(record.definition.id, verdict);
+  const read = tryPath(() => files.readText(progressFile));
+  const progress = read.ok ? parseOwn<GroupProgress>(read.value) : null;
+  if (progress?.groupId !== state.group.id) return { live, verdicts: logged };
+  for (const session of progress.sessions) {
+    const record = state.sessions.get(session.id);
+    if (record === undefined) continue;
+    const { reason, status } = session;
+    if (status === 'running' && record.state.status === 'running') {
+      live.set(session.id, liveSession(session, record, nowMs));
+    } else if (reason !== undefined) told.set(session.id, verdictIn({ ...session, reason }));
   }
   const verdicts = toldVerdicts(told, logged, progress.seq === state.lastSeq);
-  return { live, verdicts, ...fleetIn(progress.fleet) };
-}
-
-/** Nothing where it cannot be read: the log tells all but what sessions are just doing. */
-function textOf({ files }: World, progressFile: string): string {
-  const read = tryPath(() => files.readText(progressFile));
-  return read.ok ? (read.value ?? '') : '';
+  return { live, verdicts, ...defined({ fleet: progress.fleet }) };
 }
 
 /** When something has happened since they were told, what only the runner can see still holds. */
@@ -123,86 +113,36 @@ function toldVerdicts(told: ReadonlyMap<SessionId, Verdict>, logged: Verdicts, i
   };
 }
 
-function verdictIn(session: Readonly<Record<string, unknown>>): Verdict | null {
-  const { reason, message, why = message, retryAt, on, waitsFor } = session;
-  if (typeof reason !== 'string') return null;
-  const until = typeof retryAt === 'string' ? Date.parse(retryAt) : Number.NaN;
-  const whom = on ?? waitsFor;
-  return {
-    reason,
-    message: typeof why === 'string' ? why : '',
-    ...(Number.isFinite(until) ? { until } : {}),
-    ...(Array.isArray(whom) ? { on: whom.filter((one) => typeof one === 'string') } : {}),
-  };
+function verdictIn({ reason, message = '', why = message, retryAt, on, waitsFor }: Told): Verdict {
+  const until = retryAt === undefined ? undefined : Date.parse(retryAt);
+  return { reason, message: why, ...defined({ until, on: on ?? waitsFor }) };
 }
 
+type Told = SessionProgress & { readonly reason: string };
+
 /** progress.json counts all attempts together; what ended attempts used is taken off again. */
-function liveSession(session: Partial<SessionProgress>, record: SessionRecord, nowMs: number): LiveSession {
-  const { usage } = record;
-  const attempt = record.state.status === 'running' ? record.state.attempt : undefined;
+function liveSession(session: SessionProgress, { usage, state }: SessionRecord, nowMs: number): LiveSession {
+  const attempt = state.status === 'running' ? state.attempt : undefined;
   // While its work is accepted, its attempt is counted already.
   const startedAt = attempt === undefined || attempt.accepting !== undefined ? nowMs : Date.parse(attempt.startedAt);
+  const { currentTool, lastText, retry, denied, slot, estimated, cost, tokens } = session;
+  const since = (name: keyof Tokens): number => Math.max(0, tokens[name] - usage.tokens[name]);
   return {
-    ...(typeof session.currentTool === 'string' ? { currentTool: session.currentTool } : {}),
-    ...(typeof session.lastText === 'string' ? { lastText: session.lastText } : {}),
-    ...retryIn(session.retry),
-    ...deniedIn(session.denied),
-    ...slotIn(session.slot),
+    ...defined({ currentTool, lastText, retry, denied, slot }),
     usage: {
-      costUsd: Math.max(0, roundUsd(amount(session.cost) - usage.costUsd)),
-      tokens: tokensSince(session.tokens, usage.tokens),
+      costUsd: Math.max(0, roundUsd(cost - usage.costUsd)),
+      tokens: {
+        input: since('input'),
+        output: since('output'),
+        cacheRead: since('cacheRead'),
+        cacheCreation: since('cacheCreation'),
+      },
       durationMs: Math.max(0, nowMs - startedAt),
       turns: 0,
-      ...(session.estimated === true ? { estimated: true as const } : {}),
+      ...defined({ estimated }),
       models: {},
     },
   };
-}
-
-function retryIn(told: unknown): { readonly retry?: ApiRetry } {
-  if (!isObject(told) || typeof told.error !== 'string') return {};
-  const { attempt, attemptsMax, error, errorStatus } = told;
-  const max = typeof attemptsMax === 'number' ? { attemptsMax } : {};
-  const status = typeof errorStatus === 'number' ? errorStatus : null;
-  return { retry: { attempt: amount(attempt), ...max, error, errorStatus: status } };
-}
-
-function deniedIn(told: unknown): { readonly denied?: Denied } {
-  if (!isObject(told) || !Array.isArray(told.tools) || amount(told.calls) < 1) return {};
-  const tools = told.tools.filter((name) => typeof name === 'string');
-  const first = typeof told.first === 'string' ? { first: told.first } : {};
-  return { denied: { calls: amount(told.calls), tools, ...first } };
-}
-
-function slotIn(told: unknown): { readonly slot?: SlotWait } {
-  if (!isObject(told) || !isSlotCommand(told.command) || !Array.isArray(told.heldBy)) return {};
-  const heldBy = told.heldBy.flatMap((use: unknown): SlotUse[] => {
-    if (!isObject(use) || typeof use.sessionId !== 'string' || !isSlotCommand(use.command)) return [];
-    return [{ sessionId: use.sessionId, command: use.command }];
-  });
-  return { slot: { command: told.command, atOnce: amount(told.atOnce), heldBy } };
-}
-
-function fleetIn(told: unknown): { readonly fleet?: FleetStanding } {
-  if (!isObject(told)) return {};
-  const count = (name: keyof FleetStanding): number => amount(told[name]);
-  const alive = { up: count('up'), drained: count('drained'), refusing: count('refusing') };
-  return { fleet: { ...alive, lost: count('lost'), used: count('used'), slots: count('slots') } };
-}
-
-function tokensSince(now: Partial<Tokens> | undefined, before: Tokens): Tokens {
-  const since = (name: keyof Tokens): number => Math.max(0, amount(now?.[name]) - before[name]);
-  if (!isObject(now)) return noTokens;
-  return {
-    input: since('input'),
-    output: since('output'),
-    cacheRead: since('cacheRead'),
-    cacheCreation: since('cacheCreation'),
-  };
-}
-
-function amount(value: unknown): number {
-  return typeof value === 'number' && Number.isFinite(value) ? value : 0;
 }
 
 // What is known of a worker, or a person, whose runner is gone.

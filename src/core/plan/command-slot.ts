@@ -29,10 +29,6 @@ const names: Readonly<Record<SlotCommand, string>> = {
   accept: 'acceptance command',
 };
 
-export function isSlotCommand(word: unknown): word is SlotCommand {
-  return typeof word === 'string' && Object.hasOwn(names, word);
-}
-
 /** `Its set-up command waits for a command slot (1 at once); now running: the acceptance command of 001 api.` */
 export function slotSentence({ sessions }: GroupState, { command, atOnce, heldBy }: SlotWait): string {
   const holders = heldBy.map(

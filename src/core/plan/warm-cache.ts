@@ -16,7 +16,7 @@ import type { Hold } from './decision.ts';
 import { readySessions } from './plan.ts';
 
 /** The shortest lifetime of what the server keeps, milliseconds; with a subscription it is an hour. */
-export const keptMs = 5 * 60_000;
+const keptMs = 5 * 60_000;
 /**
  * How long after the start of the first one the others wait at most, milliseconds. claude sends its request one to
  * three seconds after its start, the server begins to answer some seconds later, and what was written can be read from

@@ -5,7 +5,6 @@ import { whileWaiting } from '../../../app/request.ts';
 import { type GroupReference, loadWithRunner } from '../../../app/resolve.ts';
 import type { RunConfig } from '../../../app/run/run-options.ts';
 import { submit } from '../../../app/submit.ts';
-import { resumeCostSentence } from '../../../app/watch/resume-cost.ts';
 import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
 import type { Context, Work } from '../../context.ts';
@@ -23,17 +22,7 @@ Example:
   $ claude-code-agent group resume auth-refactor --max-budget-usd 20      after the budget was used up`;
 
 export function define(command: Command, context: Context): void {
-  defineRun(command, context, { description, example, retriesFailed: true, before: thawOrTell });
-}
-
-/** What it costs to go on is told before it costs anything. */
-async function thawOrTell(context: Context, group: GroupReference, config: RunConfig): Promise<Work | null> {
-  const thawed = await thaw(context, group, config);
-  if (thawed !== null) return thawed;
-  const loaded = loadWithRunner(context.world, group);
-  const sentence = loaded.ok ? resumeCostSentence(context.world, group.paths, loaded.value.state) : null;
-  if (sentence !== null) context.stderr.line(sentence);
-  return null;
+  defineRun(command, context, { description, example, retriesFailed: true, before: thaw });
 }
 
 /** null when the group is not frozen under a live runner, so that it has to be run. */

@@ -5,7 +5,6 @@
 import type { Command } from '@commander-js/extra-typings';
 import { type LoadedGroup, loadReferredGroup } from '../../../app/resolve.ts';
 import { presentMeta, progressOf, type Standing, standingOf } from '../../../app/watch/live-view.ts';
-import { resumeCostSentence } from '../../../app/watch/resume-cost.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
 import { planOf } from '../../../core/plan/plan.ts';
@@ -53,7 +52,6 @@ function describe(context: Context, { state, paths }: LoadedGroup, standing: Sta
   const { group } = state;
   const order = planOf(state).graph.order;
   const trouble = troubleLines(state, style, standing.verdicts);
-  const goingOn = resumeCostSentence(context.world, paths, state);
   const table = { style, columns: isTerminal ? columns : undefined, nowMs: standing.atMs };
   return [
     `${style('strong', safeLine(group.name, 120))}  ${group.id}`,
@@ -66,7 +64,6 @@ function describe(context: Context, { state, paths }: LoadedGroup, standing: Sta
     ...sessionTable(state, standing, order, table),
     '',
     totalsLine(state, standing.live, standing.atMs, style, !standing.isInterrupted),
-    ...(goingOn === null ? [] : [goingOn]),
     ...(trouble.length > 0 ? ['', ...trouble] : []),
     '',
     ...nextSteps(state, !standing.isInterrupted),

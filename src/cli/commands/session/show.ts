@@ -5,7 +5,6 @@ import { configLines, configView } from '../../../app/config-view.ts';
 import { sessionMeta, sessionPaths } from '../../../app/groups.ts';
 import { type LoadedSession, loadReferredSession } from '../../../app/resolve.ts';
 import { runningSetup, type Standing, standingOf } from '../../../app/watch/live-view.ts';
-import { resumeCost, resumeCostText, resumeNoteText } from '../../../app/watch/resume-cost.ts';
 import { ok } from '../../../core/failure.ts';
 import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } from '../../../core/group.ts';
 import { slotSentence } from '../../../core/plan/command-slot.ts';
@@ -118,7 +117,6 @@ function describe(context: Context, session: LoadedSession, { used, now, denied,
     ['Status', `${style(statusTone(status), status)}${reasons === '' ? '' : ` (${reasons})`}`],
     ['Why', words],
     ['Now', now],
-    ['Going on', goingOn(context, session)],
     ['Project', definition.projectPath],
     ...workLines(session),
     ['Description', definition.description === '' ? undefined : definition.description],
@@ -168,11 +166,6 @@ function whyWords(state: GroupState, record: SessionRecord, why: Verdict): strin
 function rejected(output: string, style: Style): string[] {
   const printed = safeText(output).trimEnd();
   return printed === '' ? [] : ['', style('dim', 'The acceptance command printed, in the end:'), printed];
-}
-
-function goingOn({ world }: Context, { paths, state, record }: LoadedSession): string | undefined {
-  const cost = resumeCost(world, paths, state, record);
-  return cost === null ? (resumeNoteText(world, paths, record) ?? undefined) : resumeCostText(cost);
 }
 
 /** Where it works, what it left there and how that is checked. */

@@ -5,7 +5,9 @@
 import { sep } from 'node:path';
 import { ok, type Result } from '../core/failure.ts';
 import type { Git } from './git.ts';
-import { listBranches, registeredWorktrees } from './worktrees/discard.ts';
+import { listBranches } from './worktrees/discard.ts';
+import { repositoryDir } from './worktrees/scratch.ts';
+import { listWorktrees } from './worktrees/worktree.ts';
 
 export interface Inventory {
   /** As in SessionDefinition. */
@@ -45,7 +47,7 @@ export async function appearedBranches(git: Git, inventory: Inventory): Promise<
 async function branchesAndWorktrees(git: Git, { repository, ownFolder }: Inventory): Promise<Result<string[]>> {
   const branches = await listBranches(git, repository, '');
   if (!branches.ok) return branches;
-  const worktrees = await registeredWorktrees(git, repository);
+  const worktrees = await listWorktrees(git, repositoryDir(repository));
   if (!worktrees.ok) return worktrees;
   const own = `${git.world.files.realPath(ownFolder) ?? ownFolder}${sep}`;
   return ok([

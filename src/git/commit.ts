@@ -61,9 +61,8 @@ export async function commitWork(
   if (!trouble.ok && !leave) return trouble;
   const isThere = current === branch && head !== null;
   // What is left as it is may be told of, but is no reason to fail.
-  const stays = { isHome: isThere && trouble.ok, notes: trouble.ok ? [] : [trouble.failure.message], committed: false };
-  const home =
-    isThere || !trouble.ok ? ok(stays) : await bringHome(git, workspace, looked.value, { gitDir, message, leave });
+  const stays = { isHome: isThere && trouble.ok, notes: trouble.ok ? [] : [trouble.failure.message] };
+  const home = isThere || !trouble.ok ? ok(stays) : await bringHome(git, workspace, looked.value, { gitDir, leave });
   if (!home.ok) return home;
   const now = home.value === stays ? looked : await uncommittedIn(git, path);
   if (!now.ok) return now;
@@ -79,7 +78,7 @@ export async function commitWork(
   const { repositories, repositoriesLeft } = now.value;
   return ok({
     commit: tip.value,
-    committed: home.value.committed || commit.value,
+    committed: commit.value,
     stat,
     notes: [...home.value.notes, ...repositoriesApart(commit.value ? repositoriesLeft : repositories, links)],
   });

@@ -4,13 +4,13 @@
  * else, backwards.
  */
 
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describeFailure, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import type { MergeJournal, Move } from '../store/merge-journal.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import type { Git } from './git.ts';
-import { askOwn, isAncestor, longTimeoutMs, type OwnCall, refusal, runOwn } from './run-git.ts';
+import { askOwn, isAncestor, longTimeoutMs, refusal, runOwn } from './run-git.ts';
 import { type ChangedPath, changedPaths, tipOf } from './target.ts';
 import { listed, repositoryDir } from './worktrees/scratch.ts';
 
@@ -189,59 +189,33 @@ export async function followBranch(git: Git, repository: string, step: Follow): 
   if (!staged.ok) return staged;
   // Git writes the files first and the index last, and so do we: an index that is there has everything with it.
   if (!changed.value.some(({ path }) => staged.value.has(path))) {
-    return step.isReturn === true ? mend(git, step, changed.value, []) : ok([]);
+    return step.isReturn === true ? mend(git, step, changed.value, { hasOldIndex: false }) : ok([]);
   }
   const args = ['read-tree', '-m', '-u', from, to];
-  const read = await askOwn(git, checkout, args, long);
-  if (!read.ok) return read;
-  if (read.value.exitCode === 0) return ok([]);
-  if (heldOrForbidden.test(read.value.stderr)) return refusal(args, read.value);
-  return mend(
-    git,
-    step,
-    changed.value,
-    changed.value.map(({ path }) => path),
-  );
+  for (const isLast of [false, true]) {
+    const read = await askOwn(git, checkout, args, long);
+    if (!read.ok) return read;
+    if (read.value.exitCode === 0) return ok([]);
+    if (heldOrForbidden.test(read.value.stderr)) return refusal(args, read.value);
+    // A file that was only touched counts as changed until the index is refreshed.
+    if (!isLast) await askOwn(git, checkout, ['update-index', '-q', '--refresh'], long);
+  }
+  return mend(git, step, changed.value, { hasOldIndex: true });
 }
 
 /**
  * Some files are old, some are new, one may be torn, and some may have been changed since. A file that is as in one of
- * the two commits, or was on its way from one to the other, is brought to the new one; any other is the user's and
- * stays. Of the index `stale` are not there yet; they come last, and until then an index of our own says how things
- * are.
+ * the two commits, or holds the beginning of it, is brought to the new one; any other is the user's and stays. The
+ * index comes last.
  */
 async function mend(
   git: Git,
   step: Follow,
   changed: readonly ChangedPath[],
-  stale: readonly string[],
+  { hasOldIndex }: { readonly hasOldIndex: boolean },
 ): Promise<Result<string[]>> {
   const { files } = git.world;
-  const found = await runOwn(git, step.checkout, ['rev-parse', '--git-path', `index-${git.world.random.uuid()}`]);
-  if (!found.ok) return found;
-  const index = resolve(step.checkout, found.value.trimEnd());
-  try {
-    const mended = await mendFiles(git, step, changed, { ...long, variables: { GIT_INDEX_FILE: index } });
-    if (!mended.ok) return mended;
-    const reset = await inPortions(git, step.checkout, ['reset', '--quiet', step.to], stale);
-    return reset.ok ? mended : reset;
-  } finally {
-    for (const path of [index, `${index}.lock`]) files.remove(path);
-  }
-}
-
-async function mendFiles(
-  git: Git,
-  step: Follow,
-  changed: readonly ChangedPath[],
-  call: OwnCall,
-): Promise<Result<string[]>> {
   const { checkout, from, to } = step;
-  const paths = changed.map(({ path }) => path);
-  const unlikeOld = await differing(git, checkout, from, paths, call);
-  if (!unlikeOld.ok) return unlikeOld;
-  const unlikeNew = await differing(git, checkout, to, paths, call);
-  if (!unlikeNew.ok) return unlikeNew;
   const sparse = await names(git, checkout, ['ls-files', '-t', '-z', '--full-name']);
   if (!sparse.ok) return sparse;
   const kept: string[] = [];
@@ -249,59 +223,49 @@ async function mendFiles(
   for (const { path, before, after } of changed) {
     // Left out of the checkout by the user.
     if (sparse.value.has(`S ${path}`)) continue;
-    const isThere = git.world.files.entryKind(join(checkout, path)) !== null;
-    if (after ? isThere && !unlikeNew.value.has(path) : !isThere) continue;
-    // Git removes a file before it writes it anew.
-    const isOld = isThere ? before && !unlikeOld.value.has(path) : true;
-    if (!isOld && !(await isTorn(git, step, { path, before, after }))) kept.push(path);
+    const isThere = files.entryKind(join(checkout, path)) !== null;
+    const commits = [...(before ? [from] : []), ...(after ? [to] : [])];
+    if (isThere && !(await isPartOf(git, checkout, path, commits))) kept.push(path);
     else if (after) bring.push(path);
-    else {
+    else if (isThere) {
       const removed = removeFile(git, checkout, path);
       if (!removed.ok) return removed;
     }
   }
-  const brought = await inPortions(git, checkout, ['checkout', '--quiet'], bring, call);
+  const brought = await inPortions(git, checkout, ['checkout', '--quiet', to], bring);
   if (!brought.ok) return brought;
-  if (kept.length === 0) return ok([]);
+  const stale = hasOldIndex ? changed.map(({ path }) => path) : [];
+  const reset = await inPortions(git, checkout, ['reset', '--quiet', to], stale);
+  if (!reset.ok || kept.length === 0) return reset.ok ? ok([]) : reset;
   return ok([`In ${checkout} these files were changed meanwhile and stay as they are: ${listed(kept)}; see git diff.`]);
 }
 
-/** More is not compared. */
-const tornBytesMax = 64 * 1024 * 1024;
-
-/** The file holds no more than the beginning of what it is, or was, to become: the disk was full, or git was killed. */
-async function isTorn(
-  git: Git,
-  { checkout, from, to }: Follow,
-  { path, before, after }: ChangedPath,
-): Promise<boolean> {
+/**
+ * The file is as one of the commits has it, or holds the beginning of that: a git that was killed, or met a full disk,
+ * left it so.
+ */
+async function isPartOf(git: Git, checkout: string, path: string, commits: readonly string[]): Promise<boolean> {
   const { files } = git.world;
   const file = join(checkout, path);
-  const info = files.info(file);
-  if (files.entryKind(file) !== 'file' || info === null || info.size > tornBytesMax) return false;
-  const there = Buffer.from(files.readBytes(file, 0, info.size)).toString('latin1');
-  for (const commit of [...(before ? [from] : []), ...(after ? [to] : [])]) {
-    const blob = await runOwn(git, checkout, ['cat-file', 'blob', `${commit}:${path}`], {
-      ...long,
-      encoding: 'latin1',
-    });
-    if (blob.ok && blob.value.length > there.length && blob.value.startsWith(there)) return true;
+  const isLink = files.entryKind(file) === 'link';
+  const hashed = await askOwn(git, checkout, ['hash-object', `--path=${path}`, '--', file], long);
+  for (const commit of commits) {
+    if (isLink) {
+      const same = await askOwn(git, checkout, ['--literal-pathspecs', 'diff', '--quiet', commit, '--', path]);
+      if (same.ok && same.value.exitCode === 0) return true;
+      continue;
+    }
+    const id = await askOwn(git, checkout, ['rev-parse', '--verify', '--quiet', `${commit}:${path}`]);
+    if (hashed.ok && id.ok && hashed.value.stdout === id.value.stdout) return true;
+  }
+  if (files.entryKind(file) !== 'file') return false;
+  const there = Buffer.from(files.readBytes(file, 0, files.info(file)?.size ?? 0)).toString('latin1');
+  for (const commit of commits) {
+    const call = { ...long, encoding: 'latin1' } as const;
+    const blob = await runOwn(git, checkout, ['cat-file', 'blob', `${commit}:${path}`], call);
+    if (blob.ok && blob.value.startsWith(there)) return true;
   }
   return false;
-}
-
-/** Which files are not as in the commit. The call's index has the commit's entries for these paths afterwards. */
-async function differing(
-  git: Git,
-  checkout: string,
-  commit: string,
-  paths: readonly string[],
-  call: OwnCall,
-): Promise<Result<ReadonlySet<string>>> {
-  const reset = await inPortions(git, checkout, ['reset', '--quiet', commit], paths, call);
-  if (!reset.ok) return reset;
-  const options = ['--name-only', '-z', '--no-ext-diff', '--no-renames', '--ignore-submodules=dirty'];
-  return names(git, checkout, ['diff', ...options], call);
 }
 
 async function inPortions(
@@ -309,23 +273,17 @@ async function inPortions(
   checkout: string,
   command: readonly string[],
   paths: readonly string[],
-  call: OwnCall = long,
 ): Promise<Result<void>> {
   for (let at = 0; at < paths.length; at += pathsAtOnce) {
     const portion = paths.slice(at, at + pathsAtOnce);
-    const done = await runOwn(git, checkout, ['--literal-pathspecs', ...command, '--', ...portion], call);
+    const done = await runOwn(git, checkout, ['--literal-pathspecs', ...command, '--', ...portion], long);
     if (!done.ok) return done;
   }
   return ok(undefined);
 }
 
-async function names(
-  git: Git,
-  checkout: string,
-  args: readonly string[],
-  call: OwnCall = long,
-): Promise<Result<ReadonlySet<string>>> {
-  const printed = await runOwn(git, checkout, args, call);
+async function names(git: Git, checkout: string, args: readonly string[]): Promise<Result<ReadonlySet<string>>> {
+  const printed = await runOwn(git, checkout, args, long);
   return printed.ok ? ok(new Set(printed.value.split('\0').filter((name) => name !== ''))) : printed;
 }
 

@@ -8,18 +8,15 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import type { Workspace } from '../core/group.ts';
 import type { Files } from '../system/world.ts';
 import type { Git } from './git.ts';
-import { askOwn, commitOf, identityOptions, isAncestor, longTimeoutMs, nameFiles, runOwn } from './run-git.ts';
-import { commitAll, type Uncommitted, uncommittedIn } from './stage.ts';
-import { registeredWorktrees } from './worktrees/discard.ts';
-import { mergeCommit } from './worktrees/workspace-make.ts';
+import { askOwn, commitOf, isAncestor, longTimeoutMs, nameFiles, runOwn } from './run-git.ts';
+import { type Uncommitted, uncommittedIn } from './stage.ts';
+import { listWorktrees } from './worktrees/worktree.ts';
 
 export interface Home {
   /** The branch is checked out, so that what is uncommitted can be committed on it. */
   readonly isHome: boolean;
   /** Sentences for people. */
   readonly notes: readonly string[];
-  /** A commit was made on the way. */
-  readonly committed: boolean;
 }
 
 /** Where the session stands. */
@@ -33,44 +30,37 @@ interface Place {
   readonly current: string | null;
 }
 
-export interface HomeOptions {
-  readonly gitDir: string;
-  readonly message: string;
-  /** No commit is made. */
-  readonly leave: boolean;
-}
-
 const ref = ({ branch }: Workspace): string => `refs/heads/${branch}`;
 
 /**
  * Of a session that is not on its branch, or whose branch has no commit. Fails with `worktree-failed`, or with
- * `merge-conflict` when both the branch and what was left elsewhere went on.
+ * `merge-conflict` when both the branch and what was left elsewhere went on; `leave`: that is only named.
  */
 export async function bringHome(
   git: Git,
   workspace: Workspace,
   { head, branch: current }: Pick<Uncommitted, 'head' | 'branch'>,
-  options: HomeOptions,
+  { gitDir, leave }: { readonly gitDir: string; readonly leave: boolean },
 ): Promise<Result<Home>> {
   const { path, branch } = workspace;
   const tip = await commitOf(git, path, ref(workspace));
   if (!tip.ok) return tip;
   const free = await checkFree(git, workspace);
   if (!free.ok) return free;
-  const restored = tip.value === null ? await restoreBranch(git, workspace, options.gitDir) : ok(tip.value);
+  const restored = tip.value === null ? await restoreBranch(git, workspace, gitDir) : ok(tip.value);
   if (!restored.ok) return restored;
   const notes =
     tip.value === null ? [`The branch ${branch} was gone; it begins at ${restored.value.slice(0, 12)} again.`] : [];
   // Nothing is checked out on a branch without commits, so all files are as good as new on any branch.
   const there = head ?? restored.value;
-  const place = { workspace, gitDir: options.gitDir, tip: restored.value, head: there, current };
-  const home = head === null ? await attach(git, place, there) : await decide(git, place, options);
+  const place = { workspace, gitDir, tip: restored.value, head: there, current };
+  const home = head === null ? await attach(git, place, there) : await decide(git, place, leave);
   return home.ok ? ok({ ...home.value, notes: [...notes, ...home.value.notes] }) : home;
 }
 
 /** A branch that somebody has checked out would change below his files. */
 async function checkFree(git: Git, { path, branch }: Workspace): Promise<Result<void>> {
-  const listed = await registeredWorktrees(git, path);
+  const listed = await listWorktrees(git, path);
   if (!listed.ok) return listed;
   const other = listed.value.find((worktree) => worktree.branch === branch && worktree.path !== path);
   if (other === undefined) return ok(undefined);
@@ -90,7 +80,7 @@ async function restoreBranch(git: Git, workspace: Workspace, gitDir: string): Pr
   return made.ok ? ok(commit) : made;
 }
 
-async function decide(git: Git, place: Place, options: HomeOptions): Promise<Result<Home>> {
+async function decide(git: Git, place: Place, leave: boolean): Promise<Result<Home>> {
   const standing = await standingOf(git, place);
   if (!standing.ok) return standing;
   const { isOwn, isAhead, isBehind, isLoose, isUnmoved } = standing.value;
@@ -106,10 +96,13 @@ async function decide(git: Git, place: Place, options: HomeOptions): Promise<Res
     // Git carries uncommitted changes over, or refuses and changes nothing.
     const back = await askOwn(git, path, ['checkout', '--quiet', branch, '--'], { timeoutMs: longTimeoutMs });
     if (!back.ok) return back;
-    if (back.value.exitCode === 0) return ok({ isHome: true, notes: [], committed: false });
+    if (back.value.exitCode === 0) return ok({ isHome: true, notes: [] });
   }
-  if (!isOwn || options.leave) return staysAway(git, place, isLoose);
-  return mergeBack(git, place, options);
+  if (!isOwn || leave) return staysAway(git, place, isLoose);
+  const commit = head.slice(0, 12);
+  const message = `The session left its branch ${branch}, and both the branch and its work there (${commit}) went on.`;
+  const next = `Merge it by hand in ${path} (git checkout ${branch}, git merge ${commit}), then retry the session.`;
+  return fail('merge-conflict', message, next);
 }
 
 interface Standing {
@@ -173,7 +166,7 @@ async function attach(git: Git, { workspace, tip, head, current }: Place, commit
   // In the words of git itself, because the log of HEAD is read by them.
   const message = `checkout: moving from ${current ?? head} to ${branch}`;
   const attached = await runOwn(git, path, ['symbolic-ref', '-m', message, 'HEAD', ref(workspace)]);
-  return attached.ok ? ok({ isHome: true, notes: [], committed: false }) : attached;
+  return attached.ok ? ok({ isHome: true, notes: [] }) : attached;
 }
 
 async function staysAway(git: Git, place: Place, isLoose: boolean): Promise<Result<Home>> {
@@ -192,45 +185,12 @@ async function staysAway(git: Git, place: Place, isLoose: boolean): Promise<Resu
   const rest = apart.length === 0 ? '' : ` Not part of its work: ${apart.join(' and ')}.`;
   const note = `The session left its branch ${branch} for ${where}.${rest}`;
   const cure = isLoose ? ` Commits there are on no branch: git branch NAME ${head.slice(0, 12)} keeps them.` : '';
-  return ok({ isHome: false, notes: [`${note}${cure}`], committed: false });
-}
-
-/**
- * The branch went on, and so did the session elsewhere. What is checked out takes the branch in, so that at no moment a
- * commit is held by nothing; after a conflict all is as it was, but committed.
- */
-async function mergeBack(git: Git, place: Place, { message }: HomeOptions): Promise<Result<Home>> {
-  const { workspace, tip } = place;
-  const { path, branch, base } = workspace;
-  const detached = await runOwn(git, path, ['checkout', '--quiet', '--detach']);
-  if (!detached.ok) return detached;
-  const found = await uncommittedIn(git, path);
-  if (!found.ok) return found;
-  const commit = await commitAll(git, path, message, { base }, found.value);
-  if (!commit.ok) return commit;
-  const identity = await identityOptions(git, path);
-  if (!identity.ok) return identity;
-  const merged = await mergeCommit(git, path, identity.value, tip, `Merge ${branch} into what was made beside it`);
-  if (!merged.ok) return merged;
-  if (merged.value.length > 0) await runOwn(git, path, ['merge', '--abort']);
-  const head = await commitOf(git, path, 'HEAD');
-  if (!head.ok) return head;
-  const work = head.value ?? place.head;
-  if (merged.value.length === 0) {
-    const home = await attach(git, place, work);
-    return home.ok ? ok({ ...home.value, committed: true }) : home;
-  }
-  return fail(
-    'merge-conflict',
-    `The session left its branch ${branch}, and its work there (${work.slice(0, 12)}) conflicts with the branch in ` +
-      `${nameFiles(merged.value)}.`,
-    `Merge it by hand in ${path} (git checkout ${branch}, git merge ${work.slice(0, 12)}), then retry the session.`,
-  );
+  return ok({ isHome: false, notes: [`${note}${cure}`] });
 }
 
 // What the log of a worktree's HEAD tells about its branch: where it was left, and for which commit.
 
-export interface HeadLog {
+interface HeadLog {
   /** The last commit that was checked out on the branch, as far as the log knows. */
   readonly tip?: string;
   /** The commit that was checked out when the branch was left last; absent = it was not, or nothing is known. */
@@ -242,7 +202,7 @@ const bytesMax = 4 * 1024 * 1024;
 const linePattern = /^[0-9a-f]{40,64} ([0-9a-f]{40,64}) [^\t]*\t(.*)$/;
 
 /** Empty when git keeps no such log. */
-export function readHeadLog(files: Files, gitDir: string, branch: string): HeadLog {
+function readHeadLog(files: Files, gitDir: string, branch: string): HeadLog {
   const path = join(gitDir, 'logs', 'HEAD');
   const info = files.info(path);
   if (info?.kind !== 'file') return {};

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import type { Git } from './git.ts';
-import { askOwn, refusal, runOwn } from './run-git.ts';
+import { askOwn, runOwn } from './run-git.ts';
 import { isCheckoutState } from './stage.ts';
 import { listed, repositoryDir } from './worktrees/scratch.ts';
 import { listWorktrees } from './worktrees/worktree.ts';
@@ -92,12 +92,10 @@ async function checkoutsOf(git: Git, repository: string, branch: string): Promis
 }
 
 /**
- * Fails with `usage` when a checkout of the branch holds changes, or is in the middle of something, or when another
- * worktree is in the middle of something with the branch. What belongs to a checkout may have changed there as long as
- * none of the commits in `sources`, which are to be merged, brings another one.
+ * Fails with `usage` when a checkout of the branch holds changes or is in the middle of something, or when another
+ * worktree is in the middle of something with the branch.
  */
-export async function checkTarget(git: Git, target: Target, sources: readonly string[]): Promise<Result<void>> {
-  const { repository, branch, checkouts } = target;
+export async function checkTarget(git: Git, { repository, branch, checkouts }: Target): Promise<Result<void>> {
   const { files } = git.world;
   const linked = join(repository, 'worktrees');
   for (const folder of [repository, ...files.list(linked).map((name) => join(linked, name))]) {
@@ -110,7 +108,7 @@ export async function checkTarget(git: Git, target: Target, sources: readonly st
     }
   }
   for (const checkout of checkouts) {
-    const clean = await checkCheckout(git, checkout, target, sources);
+    const clean = await checkCheckout(git, checkout, branch);
     if (!clean.ok) return clean;
   }
   return ok(undefined);
@@ -125,13 +123,7 @@ const unfinished: readonly (readonly [string, string])[] = [
   ['REVERT_HEAD', 'a revert'],
 ];
 
-async function checkCheckout(
-  git: Git,
-  checkout: string,
-  target: Target,
-  sources: readonly string[],
-): Promise<Result<void>> {
-  const { branch } = target;
+async function checkCheckout(git: Git, checkout: string, branch: string): Promise<Result<void>> {
   const gitDir = await runOwn(git, checkout, ['rev-parse', '--absolute-git-dir']);
   if (!gitDir.ok) return gitDir;
   const folder = gitDir.value.replace(/\n$/, '');
@@ -149,44 +141,12 @@ async function checkCheckout(
   const args = ['status', '--porcelain', '-z', '--untracked-files=no', '--no-renames', '--ignore-submodules=dirty'];
   const status = await runOwn(git, checkout, args);
   if (!status.ok) return status;
-  const entries = status.value.split('\0').filter((line) => line !== '');
-  const passed = await unconcerned(git, target, entries, sources);
-  if (!passed.ok) return passed;
-  const changed = entries.map((line) => line.slice(3)).filter((path) => !passed.value.has(path));
+  // Resume files belong to the checkout: hooks write to them while sessions work, and no branch of a session has them.
+  const isOwn = (line: string): boolean => /^(?: M|M |MM) /.test(line) && isCheckoutState(line.slice(3));
+  const changed = status.value.split('\0').flatMap((line) => (line === '' || isOwn(line) ? [] : [line.slice(3)]));
   if (changed.length === 0) return ok(undefined);
   const next = 'Commit them or put them aside with git stash, then merge again.';
   return fail('usage', `${where} holds changes that are in no commit: ${listed(changed)}.`, next);
-}
-
-/** Of what `git status` tells, the paths that may stay as they are. */
-async function unconcerned(
-  git: Git,
-  { repository, commit }: Target,
-  entries: readonly string[],
-  sources: readonly string[],
-): Promise<Result<ReadonlySet<string>>> {
-  const own = entries.filter((line) => /^(?: M|M |MM) /.test(line)).map((line) => line.slice(3));
-  const paths = new Set(own.filter(isCheckoutState));
-  if (paths.size === 0) return ok(paths);
-  for (const source of sources) {
-    const made = await madeSince(git, repository, commit, source);
-    if (!made.ok) return made;
-    for (const { path } of made.value) paths.delete(path);
-  }
-  return ok(paths);
-}
-
-/** What a commit brings that is to be merged into another one. */
-async function madeSince(
-  git: Git,
-  repository: string,
-  commit: string,
-  source: string,
-): Promise<Result<readonly ChangedPath[]>> {
-  const parted = await askOwn(git, repositoryDir(repository), ['merge-base', commit, source]);
-  if (!parted.ok) return parted;
-  const base = parted.value.exitCode === 0 ? parted.value.stdout.trim() : commit;
-  return changedPaths(git, repository, base, source);
 }
 
 export interface ChangedPath {
@@ -214,57 +174,27 @@ export async function changedPaths(
   return ok(changed);
 }
 
+/** Arguments of one command are limited by the system. */
+const pathsAtOnce = 200;
+
 /**
  * Fails with `usage` when a checkout holds a file that git does not track, ignored or not, where moving the branch to
  * `to` would put one: it would be lost.
  */
 export async function checkRoom(git: Git, target: Target, to: string): Promise<Result<void>> {
-  const { repository, commit, checkouts } = target;
+  const { repository, branch, commit, checkouts } = target;
   if (checkouts.length === 0 || commit === to) return ok(undefined);
   const changed = await changedPaths(git, repository, commit, to);
-  return changed.ok ? checkPaths(git, target, sidesOf(changed.value)) : changed;
-}
-
-/** The same for commits that are not merged yet, as far as it can be told before. */
-export async function checkRoomBefore(git: Git, target: Target, sources: readonly string[]): Promise<Result<void>> {
-  const { repository, commit, checkouts } = target;
-  if (checkouts.length === 0 || sources.length === 0) return ok(undefined);
-  // What one adds and a later one removes is never there.
-  const last = await runOwn(git, repositoryDir(repository), ['merge-base', '--independent', ...sources]);
-  if (!last.ok) return last;
-  for (const source of last.value.split('\n').filter((line) => line !== '')) {
-    const made = await madeSince(git, repository, commit, source);
-    if (!made.ok) return made;
-    const different = await changedPaths(git, repository, commit, source);
-    if (!different.ok) return different;
-    const missing = new Set(sidesOf(different.value).added);
-    const { added, tracked } = sidesOf(made.value);
-    const room = await checkPaths(git, target, { added: added.filter((path) => missing.has(path)), tracked });
-    if (!room.ok) return room;
-  }
-  return ok(undefined);
-}
-
-interface Sides {
-  readonly added: readonly string[];
-  readonly tracked: ReadonlySet<string>;
-}
-
-function sidesOf(changed: readonly ChangedPath[]): Sides {
-  return {
-    added: changed.flatMap(({ path, before, after }) => (after && !before ? [path] : [])),
-    tracked: new Set(changed.flatMap(({ path, before }) => (before ? [path] : []))),
-  };
-}
-
-async function checkPaths(git: Git, { branch, checkouts }: Target, { added, tracked }: Sides): Promise<Result<void>> {
+  if (!changed.ok) return changed;
+  const tracked = new Set(changed.value.flatMap(({ path, before }) => (before ? [path] : [])));
+  const added = changed.value.flatMap(({ path, before }) => (before ? [] : [path]));
   for (const checkout of checkouts) {
-    const seen = new Map<string, Promise<Result<string | null>>>();
-    const inTheWay = new Set<string>();
-    for (const path of added) {
-      const found = await obstacleTo(git, checkout, path, tracked, seen);
-      if (!found.ok) return found;
-      if (found.value !== null) inTheWay.add(found.value);
+    const inTheWay = new Set(added.flatMap((path) => obstacleAbove(git, checkout, path, tracked) ?? []));
+    for (let first = 0; first < added.length; first += pathsAtOnce) {
+      const some = added.slice(first, first + pathsAtOnce);
+      const others = await runOwn(git, checkout, ['--literal-pathspecs', 'ls-files', '-z', '--others', '--', ...some]);
+      if (!others.ok) return others;
+      for (const path of others.value.split('\0')) if (path !== '') inTheWay.add(path);
     }
     if (inTheWay.size > 0) {
       const where = `${checkout}, where ${quoted(branch)} is checked out`;
@@ -275,47 +205,30 @@ async function checkPaths(git: Git, { branch, checkouts }: Target, { added, trac
   return ok(undefined);
 }
 
-/** The untracked path that would have to go for `path`; null when there is room. */
-async function obstacleTo(
-  git: Git,
+/** The same for commits that are not merged yet, as far as it can be told before. */
+export async function checkRoomBefore(git: Git, target: Target, sources: readonly string[]): Promise<Result<void>> {
+  // What one session adds and a later one removes is never there.
+  const args = ['merge-base', '--independent', ...sources];
+  const last = sources.length === 0 ? ok('') : await runOwn(git, repositoryDir(target.repository), args);
+  if (!last.ok) return last;
+  for (const source of last.value.split('\n').filter((line) => line !== '')) {
+    const room = await checkRoom(git, target, source);
+    if (!room.ok) return room;
+  }
+  return ok(undefined);
+}
+
+/** The nearest thing above the path that is no folder, unless it is tracked and goes; null when there is room. */
+function obstacleAbove(
+  { world: { files } }: Git,
   checkout: string,
   path: string,
   tracked: ReadonlySet<string>,
-  seen: Map<string, Promise<Result<string | null>>>,
-): Promise<Result<string | null>> {
-  const { files } = git.world;
-  const parent = dirname(path);
-  if (parent !== '.') {
-    const above = seen.get(parent) ?? obstacleAbove(git, checkout, parent, tracked);
-    seen.set(parent, above);
-    const found = await above;
-    if (!found.ok || found.value !== null) return found;
+): string | null {
+  for (let above = dirname(path); above !== '.'; above = dirname(above)) {
+    const kind = files.entryKind(join(checkout, above));
+    if (kind === 'folder') return null;
+    if (kind !== null) return tracked.has(above) ? null : above;
   }
-  const kind = files.entryKind(join(checkout, path));
-  if (kind === null || tracked.has(path)) return ok(null);
-  // A folder is no obstacle when all it holds is tracked: then that goes with it.
-  return kind === 'folder' ? untrackedIn(git, checkout, path) : ok(path);
-}
-
-/** The nearest thing above that is no folder, unless it is tracked and goes. */
-async function obstacleAbove(
-  { world: { files } }: Git,
-  checkout: string,
-  folder: string,
-  tracked: ReadonlySet<string>,
-): Promise<Result<string | null>> {
-  for (let path = folder; path !== '.'; path = dirname(path)) {
-    const kind = files.entryKind(join(checkout, path));
-    if (kind !== null && kind !== 'folder') return ok(tracked.has(path) ? null : path);
-    if (kind === 'folder') return ok(null);
-  }
-  return ok(null);
-}
-
-async function untrackedIn(git: Git, checkout: string, path: string): Promise<Result<string | null>> {
-  const args = ['--literal-pathspecs', 'ls-files', '-z', '--others', '--', path];
-  const others = await askOwn(git, checkout, args);
-  if (!others.ok) return others;
-  if (others.value.exitCode !== 0) return refusal(args, others.value);
-  return ok(others.value.stdout.split('\0').find((name) => name !== '') ?? null);
+  return null;
 }

@@ -83,10 +83,10 @@ async function prepare(
     if (!target.ok) return target;
     const own = checkCheckouts(bench.git, paths, target.value, options);
     if (!own.ok) return own;
-    const sources = plan.items.map(({ source }) => source);
-    const free = await checkTarget(bench.git, target.value, sources);
+    const free = await checkTarget(bench.git, target.value);
     if (!free.ok) return free;
-    const room = options.dryRun ? await checkRoomBefore(bench.git, target.value, sources) : ok(undefined);
+    const sources = options.dryRun ? plan.items.map(({ source }) => source) : [];
+    const room = await checkRoomBefore(bench.git, target.value, sources);
     if (!room.ok) return room;
     prepared.push({ plan, target: target.value });
   }
@@ -164,7 +164,7 @@ async function tryOut(bench: MergeSandbox, tasks: readonly Task[]): Promise<Resu
       const message = `The branch ${into} of ${placeName(repository)} was moved while the work was tried out.`;
       return fail('usage', message, 'This command moved no branch. Merge again.');
     }
-    const free = await checkTarget(bench.git, target.value, [commit]);
+    const free = await checkTarget(bench.git, target.value);
     if (!free.ok) return free;
     const room = await checkRoom(bench.git, target.value, commit);
     if (!room.ok) return room;

@@ -13,16 +13,9 @@ import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import { findRepository } from '../../git/git.ts';
-import {
-  discard,
-  forgetWorktree,
-  halfRemoved,
-  listBranches,
-  type Registered,
-  registeredWorktrees,
-  standingOf,
-} from '../../git/worktrees/discard.ts';
+import { discard, halfRemoved, listBranches, standingOf } from '../../git/worktrees/discard.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
+import { listWorktrees, type Worktree } from '../../git/worktrees/worktree.ts';
 import { groupIds, loadGroup } from '../../store/group-store.ts';
 import { readMergeJournal } from '../../store/merge-journal.ts';
 import { type GroupPaths, groupPaths, groupsFolder, sessionPaths } from '../../store/paths.ts';
@@ -87,7 +80,14 @@ export async function checkWorktrees(place: Place, root: string, fix: boolean): 
     findings.push(...(await lookedAt(place, group, () => checkGroup(survey, group))));
   const repositories = repositoriesOf(survey);
   for (const repository of repositories) findings.push(...(await checkRepository(survey, repository)));
-  return findings.length > 0 ? findings : [fine(check, `${repositoryCount(repositories.length)}, nothing left behind`)];
+  return findings.length > 0
+    ? findings
+    : [
+        fine(
+          check,
+          `${repositories.length === 1 ? '1 repository' : `${repositories.length} repositories`}, nothing left behind`,
+        ),
+      ];
 }
 
 /** What the system refuses of one group is what there is to say of it. */
@@ -104,10 +104,6 @@ async function lookedAt(
 function isBusy({ locks }: World, { lock }: GroupPaths): boolean {
   const holder = tryPath(() => locks.holder(lock));
   return !holder.ok || holder.value !== null;
-}
-
-function repositoryCount(count: number): string {
-  return count === 1 ? '1 repository' : `${count} repositories`;
 }
 
 /** Those of all sessions, and the one in which the user is: groups that named it may be gone. */
@@ -131,11 +127,8 @@ async function checkMerge(place: Place, group: GroupReference, fix: boolean): Pr
   if (!journal.ok) return [trouble('broken', journal.failure.message, journal.failure.next)];
   if (journal.value === null || isBusy(place.world, group.paths)) return [];
   const { step } = journal.value;
-  const places = journal.value.scratches
-    .map(({ path }) => path)
-    .filter((path) => place.world.files.info(path) !== null);
-  const left = places.length === 0 ? '' : ` It left scratch worktrees: ${places.join(', ')}.`;
-  const what = `A merge of ${group.groupId} was interrupted.${left}`;
+  const places = journal.value.scratches.map(({ path }) => path);
+  const what = `A merge of ${group.groupId} was interrupted. Its scratch worktrees: ${places.join(', ')}.`;
   const state = loadGroup(place.world, group.root, group.groupId);
   if (step === 'moved' && state.ok && state.value.status === 'running') {
     // All branches have moved, and it can be noted only when the group does not count as running any more.
@@ -171,54 +164,46 @@ async function checkGroup(survey: Survey, group: KnownGroup): Promise<Finding[]>
 
 /** A worktree that belongs to a session; null when all is well. */
 async function checkWorkspace(survey: Survey, group: KnownGroup, record: SessionRecord): Promise<Finding | null> {
-  const { world } = survey.place;
+  const { place, fix, root } = survey;
+  const { files } = place.world;
   const { definition, workspace, mergedInto } = record;
   // What is inherited lies in another group, which is looked at by itself.
-  if (workspace === undefined || record.inherited !== undefined) return null;
+  if (workspace === undefined || record.inherited !== undefined || group.state === null) return null;
   const { worktree } = sessionPaths(group.paths, definition.id);
-  const title = group.state === null ? definition.id : titleOf(group.state, definition.id);
-  const whose = `The worktree of ${title} in ${group.id}`;
-  if (world.files.info(workspace.repository)?.kind !== 'folder') {
+  const whose = `The worktree of ${titleOf(group.state, definition.id)} in ${group.id}`;
+  if (files.info(workspace.repository)?.kind !== 'folder') {
     const what = `${whose} has lost its repository ${repositoryDir(workspace.repository)}.`;
     return trouble('broken', what, archiveIt(group, 'Put it back where it was. '));
   }
-  const isInterrupted = world.files.entryKind(halfRemoved(worktree)) !== null;
-  const isGone = world.files.entryKind(worktree) === null;
+  const isInterrupted = files.entryKind(halfRemoved(worktree)) !== null;
+  const isGone = files.entryKind(worktree) === null;
   if (!isInterrupted && !isGone && mergedInto === undefined) return null;
-  const leftover = await leftoverOf(survey.place, group.paths, definition.id, record);
-  if (leftover === null || group.state === null) return null;
+  const leftover = await leftoverOf(place, group.paths, definition.id, record);
   // Of what is locked checkRegistered tells.
-  if (leftover.standing?.ok && leftover.standing.value.registered?.lock !== undefined) return null;
+  if (leftover === null || (leftover.standing?.ok && leftover.standing.value.registered?.lock !== undefined))
+    return null;
   const state = isInterrupted ? 'was half removed' : isGone ? 'is gone' : `is still there, merged into ${mergedInto}`;
-  const why = whyKept(survey.place, leftover, 'keep-unmerged');
-  const isOpen = nextGroupStatus(group.state.status, 'session_cleaned') !== null;
-  const cure =
-    why === null || !isOpen ? archiveIt(group) : archiveIt(group, `${recoveryHint(group.state, leftover)}. `);
-  if (why !== null || !isOpen) return trouble('broken', `${whose} ${state}.${why === null ? '' : ` ${why}`}`, cure);
-  if (!survey.fix) return trouble('broken', `${whose} ${state}.`, fixIt);
-  const cleaned = await cleanUp(survey, group, record);
-  if (cleaned === null) return fine(check, `${whose} ${state}: removed what was left.`);
-  return trouble('broken', `${whose} ${state}. ${cleaned}`, archiveIt(group));
-}
-
-/** Why it could not be done; null when it was. */
-async function cleanUp({ place, root }: Survey, group: KnownGroup, record: SessionRecord): Promise<string | null> {
+  const what = `${whose} ${state}.`;
+  const why = whyKept(place, leftover, 'keep-unmerged');
+  if (nextGroupStatus(group.state.status, 'session_cleaned') === null) {
+    return trouble('broken', `${what}${why === null ? '' : ` ${why}`}`, archiveIt(group));
+  }
+  if (why !== null) {
+    return trouble('broken', `${what} ${why}`, archiveIt(group, `${recoveryHint(group.state, leftover)}. `));
+  }
+  if (!fix) return trouble('broken', what, fixIt);
   const reference = { root, groupId: group.id, paths: group.paths };
-  const done = await changeGroup<string | null>(place, reference, {
-    async direct(writer) {
-      const { status } = writer.state;
-      if (nextGroupStatus(status, 'session_cleaned') === null) return ok(`The group is ${status}.`);
-      const cleaned = await cleanUpSessions(place, writer, [record.definition.id], { force: false });
-      return cleaned.ok ? ok(cleaned.value.kept[0]?.why ?? null) : cleaned;
-    },
+  const done = await changeGroup(place, reference, {
+    direct: (writer) => cleanUpSessions(place, writer, [definition.id], { force: false }),
   });
-  return done.ok ? done.value : describeFailure(done.failure);
+  const kept = done.ok ? done.value.kept[0]?.why : describeFailure(done.failure);
+  return kept === undefined ? fine(check, `${what} Removed.`) : trouble('broken', `${what} ${kept}`, archiveIt(group));
 }
 
 /** What git knows of worktrees below the data root and of branches of sessions. */
 async function checkRepository(survey: Survey, repository: string): Promise<Finding[]> {
   const { place, groups } = survey;
-  const listed = await registeredWorktrees(place, repository);
+  const listed = await listWorktrees(place, repositoryDir(repository));
   const branches = listed.ok ? await listBranches(place, repository, ownBranches) : listed;
   if (!listed.ok || !branches.ok) {
     const failure = listed.ok ? (branches as { failure: Failure }).failure : listed.failure;
@@ -237,7 +222,7 @@ async function checkRepository(survey: Survey, repository: string): Promise<Find
   return findings;
 }
 
-async function checkRegistered(survey: Survey, repository: string, registered: Registered): Promise<Finding | null> {
+async function checkRegistered(survey: Survey, repository: string, registered: Worktree): Promise<Finding | null> {
   const { place, root, groups, fix } = survey;
   const { files } = place.world;
   const folder = groupsFolder(root);
@@ -261,18 +246,14 @@ async function checkRegistered(survey: Survey, repository: string, registered: R
   if (!standing.ok) return trouble('warning', `${registered.path}: ${standing.failure.message}`, standing.failure.next);
   const why = isGroupId(groupId) && group === undefined ? 'whose group is gone' : 'that nobody uses';
   const what = `${repositoryDir(repository)} has a worktree ${why}: ${registered.path}.`;
-  const kept = whyKept(place, { sessionId, title: '', doomed, isUncertain: false, standing }, 'keep-branches');
+  const kept = whyKept(place, { sessionId, title: '', doomed, standing }, 'keep-branches');
   const remove = `${gitIn(repository)} worktree remove --force ${shellWord(registered.path)}`;
   if (kept !== null) return trouble('broken', `${what} ${kept}`, `Save what you need, then: ${remove}`);
   if (!fix) return trouble('broken', what, fixIt);
-  const isThere = files.entryKind(registered.path) !== null;
-  const removed = isThere
-    ? await discard(place, doomed, standing.value, { withBranch: false })
-    : await forgetWorktree(place, repository, registered);
-  return outcome(what, removed);
+  return outcome(what, await discard(place, doomed, standing.value, { withBranch: false }));
 }
 
-function lockedBy({ path, lock }: Registered, repository: string): Finding {
+function lockedBy({ path, lock }: Worktree, repository: string): Finding {
   const reason = lock === undefined || lock === '' ? '' : ` (${lock})`;
   const unlock = `${gitIn(repository)} worktree unlock ${shellWord(path)}`;
   return trouble('warning', `The worktree ${path} is locked${reason}, so it is never removed.`, `Unlock it: ${unlock}`);
@@ -295,7 +276,7 @@ const fixIt = advise('Remove it with', ['doctor', '--worktrees', '--fix']);
 /** By hand, since nothing tells what of it is wanted; what is left then is removed with --fix. */
 function dropIt({ doomed, standing }: Leftover): string {
   if (standing?.ok !== true) return `Save what you need, then remove the folder: rm -r ${shellWord(doomed.path)}`;
-  const { registered, isThere, tip, unmerged, stashes } = standing.value;
+  const { registered, isThere, tip, unmerged } = standing.value;
   const git = gitIn(doomed.repository);
   const commands: string[] = [];
   if (registered?.lock !== undefined) commands.push(`${git} worktree unlock ${shellWord(registered.path)}`);
@@ -304,8 +285,7 @@ function dropIt({ doomed, standing }: Leftover): string {
   if (doomed.branch !== undefined && tip !== null && unmerged > 0) {
     commands.push(`${git} branch -D ${shellWord(doomed.branch)}`);
   }
-  const drop = stashes === 0 ? '' : `Drop what "${git} stash list" shows of ${doomed.branch}. `;
-  return `${drop}Save what you need, then: ${commands.join(' && ')}`;
+  return `Save what you need, then: ${commands.join(' && ')}`;
 }
 
 const deleteCommand = (groupId: string): CommandLine => ['group', 'delete', groupId, '--force'];

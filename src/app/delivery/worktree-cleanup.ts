@@ -24,17 +24,16 @@ import {
   standingOf,
 } from '../../git/worktrees/discard.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
-import { readIntent, type WorkspaceIntent } from '../../git/worktrees/workspace-make.ts';
-import { listGroups, loadGroup } from '../../store/group-store.ts';
+import { readIntent } from '../../git/worktrees/workspace.ts';
+import { listGroups } from '../../store/group-store.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { type GroupPaths, groupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-import type { World } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
 import { sessionTitle } from '../../view/wording.ts';
 import { carryBack, copiesOf, freshFiles, type HandoverCopies, workNotPlaced } from '../../worker/prepare/handover.ts';
 import { whileBusy } from '../live-runner.ts';
-import { briefPath, shellWord, strayIn, tryPath } from '../path-argument.ts';
+import { briefPath, shellWord, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 
 const namesShownMax = 3;
@@ -58,8 +57,6 @@ export interface Leftover {
   readonly doomed: Doomed;
   /** Absent when the session is not in the log any more. */
   readonly record?: SessionRecord;
-  /** A crash came before the branch was surely made: somebody else may have one of that name. */
-  readonly isUncertain: boolean;
   /** Null when the repository is gone. */
   readonly standing: Result<Standing> | null;
 }
@@ -168,12 +165,6 @@ export function checkReleasable(
   leftovers: readonly Leftover[],
   { force, command }: Omit<Release, 'tell'>,
 ): Result<void> {
-  const lost = force ? null : lostFolder(place, leftovers);
-  if (lost !== null) {
-    const message = `${lost}, so nobody can tell what would be lost with its worktrees.`;
-    const next = advise('Look at it; go on all the same with', [...command, '--force']);
-    return fail('illegal-transition', message, next);
-  }
   const obstacles = leftovers.flatMap((leftover) => {
     const why = whyKept(place, leftover, careOf(force));
     return why === null ? [] : [`The worktree of ${leftover.title} is in the way. ${why}`];
@@ -188,14 +179,6 @@ export function checkReleasable(
         '--force',
       ]);
   return fail('illegal-transition', `${first}${rest}`, next);
-}
-
-/** The path of the folder of all sessions with what stands in its place; null when that is there, or nothing is. */
-function lostFolder({ world: { files } }: Place, [leftover]: readonly Leftover[]): string | null {
-  if (leftover === undefined) return null;
-  const sessions = dirname(dirname(leftover.doomed.path));
-  const stray = strayIn(files, sessions);
-  return stray === null ? null : `${sessions} ${stray}`;
 }
 
 const careOf = (force: boolean): Care => (force ? 'keep-commits' : 'keep-branches');
@@ -239,7 +222,6 @@ export async function leftoverOf(
     title: sessionTitle(sessionId, record?.definition.name),
     doomed,
     ...defined({ record }),
-    isUncertain: record?.workspace === undefined && intentOf(place, paths, sessionId)?.state === 'making',
     standing: isGone ? null : await standingOf(place, doomed),
   };
 }
@@ -259,8 +241,10 @@ async function doomedOf(
 ): Promise<Doomed | null> {
   const { files } = place.world;
   const { worktree } = sessionPaths(paths, sessionId);
-  const own = record?.inherited === undefined ? record?.workspace : undefined;
-  const known = own ?? intentOf(place, paths, sessionId) ?? inheritedBy(place, paths, record);
+  // A branch of another group is this one's once that is gone.
+  const maker = record?.inherited && groupPaths(dirname(dirname(paths.folder)), record.inherited.groupId).folder;
+  const own = maker === undefined || files.entryKind(maker) === null ? record?.workspace : undefined;
+  const known = own ?? readIntent(files, sessionPaths(paths, sessionId).workspace);
   const isThere = [worktree, halfRemoved(worktree)].some((path) => files.entryKind(path) !== null);
   if (known === null && !isThere) return null;
   const found = findRepository(files, worktree);
@@ -270,25 +254,13 @@ async function doomedOf(
     repository: known?.repository ?? linked ?? record?.definition.repository ?? '',
     path: worktree,
     ...(known === null ? {} : { madeAt: known.path, base: known.base }),
-    ...(known !== null && mayRemove(place, paths, known) ? { branch: known.branch } : {}),
+    // What another group builds on stays; so does whatever is called as no session's branch is.
+    ...(known?.branch.startsWith(ownBranches) && namedElsewhere(place, paths, known) === null
+      ? { branch: known.branch }
+      : {}),
     fresh: await freshHandover(place, record, sessionPaths(paths, sessionId)),
     into,
   };
-}
-
-/** What another group builds on stays; so does whatever is called as no session's branch is. */
-function mayRemove(place: Place, paths: GroupPaths, known: Pick<Workspace, 'repository' | 'branch'>): boolean {
-  return known.branch.startsWith(ownBranches) && namedElsewhere(place, paths, known, { orOwned: false }) === null;
-}
-
-/** A branch of another group is this one's as soon as nobody else names it. */
-function inheritedBy(place: Place, paths: GroupPaths, record: SessionRecord | undefined): Workspace | null {
-  if (record?.inherited === undefined || record.workspace === undefined) return null;
-  return namedElsewhere(place, paths, record.workspace, { orOwned: true }) === null ? record.workspace : null;
-}
-
-function intentOf({ world: { files } }: Place, paths: GroupPaths, sessionId: SessionId): WorkspaceIntent | null {
-  return readIntent(files, sessionPaths(paths, sessionId).workspace);
 }
 
 /** Why it stays, one or two sentences; null when it may go. */
@@ -322,13 +294,11 @@ export function whyKept(place: Place, { doomed, record, standing }: Leftover, ca
   return care === 'keep-unmerged' ? whyUnmerged(doomed, standing.value) : null;
 }
 
-function whyUnmerged({ branch, into }: Doomed, { unmerged, stashes }: Standing): string | null {
-  if (unmerged > 0) {
-    const where = into.length > 0 ? `in ${into.join(' or ')}` : 'in the branch of the project';
-    const verb = unmerged === 1 ? 'is' : 'are';
-    return `${plural(unmerged, 'commit')} of ${branch} ${verb} neither ${where} nor in a remote branch.`;
-  }
-  return stashes > 0 ? `There ${stashes === 1 ? 'is a stash' : `are ${stashes} stashes`} of ${branch}.` : null;
+function whyUnmerged({ branch, into }: Doomed, { unmerged }: Standing): string | null {
+  if (unmerged === 0) return null;
+  const where = into.length > 0 ? `in ${into.join(' or ')}` : 'in the branch of the project';
+  const verb = unmerged === 1 ? 'is' : 'are';
+  return `${plural(unmerged, 'commit')} of ${branch} ${verb} neither ${where} nor in a remote branch.`;
 }
 
 function countOf(count: number, noun: string): string {
@@ -395,7 +365,7 @@ async function saveFirst(
 
 async function removeWorktree(
   place: Place,
-  { doomed, isUncertain, title }: Leftover,
+  { doomed, title }: Leftover,
   standing: Standing | null,
   care: Care,
 ): Promise<Result<readonly string[]>> {
@@ -405,30 +375,20 @@ async function removeWorktree(
     if (!removed.ok) return removed;
     return ok(isThere ? [`Thrown away: the folder of ${title}, whose repository is gone.`] : []);
   }
-  const notes: string[] = [];
-  const { elsewhere, unmerged, tip, registered } = standing;
-  const isForeign = isUncertain && registered?.branch !== doomed.branch;
-  const stays =
-    elsewhere !== null || (unmerged > 0 && (care === 'keep-branches' || care === 'keep-commits' || isForeign));
+  const { elsewhere, unmerged, tip } = standing;
+  const stays = elsewhere !== null || (unmerged > 0 && (care === 'keep-branches' || care === 'keep-commits'));
   const removed = await discard(place, doomed, standing, { withBranch: !stays });
   if (!removed.ok) return removed;
+  if (!stays || tip === null) return ok([]);
+  const why = elsewhere === null ? `${countOf(unmerged, 'commit')} not merged` : `it is checked out in ${elsewhere}`;
   const where = briefPath(doomed.repository);
-  if (stays && tip !== null) {
-    const why = elsewhere === null ? `${countOf(unmerged, 'commit')} not merged` : `it is checked out in ${elsewhere}`;
-    notes.push(`The branch ${doomed.branch} stays in ${where} at ${tip.slice(0, 12)}: ${why}.`);
-  }
-  if (standing.stashes > 0) notes.push(`Stashes of ${doomed.branch} stay in ${where}.`);
-  return ok(notes);
+  return ok([`The branch ${doomed.branch} stays in ${where} at ${tip.slice(0, 12)}: ${why}.`]);
 }
 
 // What a session wrote into the resume files of its worktree, when the worktree is to go.
 
 /** Brings it into the project. Fails with `illegal-transition` when that is impossible, and it would be lost. */
-export async function keepHandover(
-  git: Git,
-  record: SessionRecord | undefined,
-  paths: SessionPaths,
-): Promise<Result<void>> {
+async function keepHandover(git: Git, record: SessionRecord | undefined, paths: SessionPaths): Promise<Result<void>> {
   const copies = copiesIn(git, record, paths);
   const [trouble] = copies === null ? [] : (await carryBack(git, copies)).troubles;
   if (trouble === undefined) return ok(undefined);
@@ -437,7 +397,7 @@ export async function keepHandover(
 }
 
 /** Files that bear a name of ours and are the session's work, by paths from the top of the worktree. */
-export async function freshHandover(
+async function freshHandover(
   git: Git,
   record: SessionRecord | undefined,
   paths: SessionPaths,
@@ -460,75 +420,32 @@ function copiesIn(
   return copiesOf(record, paths, { path, folder, base: workspace.base });
 }
 
-// Branches on which sessions of other groups build: they stay, whatever becomes of the group that made them.
-
-/**
- * The group, another one than that of the folder `own`, that builds on the branch; null when there is none. With
- * `orOwned` also one that made it counts, for whoever only has it from there.
- */
+/** The other group, than that of the folder `own`, that builds on the branch; null when there is none. */
 export function namedElsewhere(
   { world }: Pick<Place, 'world'>,
   own: GroupPaths,
   { repository, branch }: Pick<Workspace, 'repository' | 'branch'>,
-  { orOwned }: { readonly orOwned: boolean },
 ): GroupId | null {
   const root = dirname(dirname(own.folder));
-  const others = listGroups(world, root).filter(({ id }) => id !== basename(own.folder));
-  const found = others.find(({ id, meta }) => {
+  const found = listGroups(world, root).find(({ id, meta }) => {
+    if (id === basename(own.folder)) return false;
     // What of a damaged group can be read at all tells of its branches.
-    if (meta === undefined) return mentions(world, groupPaths(root, id), branch);
-    const named = meta.inheritedBranches ?? [];
-    if (named.some((one) => one.branch === branch && one.repository === repository)) return true;
-    return orOwned && isOwner(world, root, id, branch, repository);
+    if (meta === undefined) return world.files.readText(groupPaths(root, id).events)?.includes(JSON.stringify(branch));
+    return (meta.inheritedBranches ?? []).some((one) => one.branch === branch && one.repository === repository);
   });
   return found?.id ?? null;
 }
 
-/** Names of branches hold the slug of the group that made them, so few groups are looked at. */
-function isOwner(world: World, root: string, id: string, branch: string, repository: string): boolean {
-  if (!branch.startsWith(`cca/${id.slice(16)}/`)) return false;
-  const state = loadGroup(world, root, id);
-  if (!state.ok) return mentions(world, groupPaths(root, id), branch);
-  return [...state.value.sessions.values()].some(
-    ({ workspace }) => workspace?.branch === branch && workspace.repository === repository,
-  );
-}
-
-function mentions({ files }: World, { events }: GroupPaths, branch: string): boolean {
-  try {
-    return (files.readText(events) ?? '').includes(JSON.stringify(branch));
-  } catch {
-    // What cannot be read may name it.
-    return true;
-  }
-}
-
-// How unmerged work that a session left gets to where it is wanted; only commands that will not be refused.
-
-/** The beginning of a sentence, without a dot. */
-export function recoveryHint(state: GroupState, leftover: Leftover): string {
-  const { doomed, standing } = leftover;
-  if (standing === null) return `Put the repository ${briefPath(repositoryDir(doomed.repository))} back where it was`;
-  if (!standing.ok) return 'Make git work there again';
-  const { isThere, isReadable, uncommitted, loose, unmerged, stashes, submodules } = standing.value;
-  if (isThere && !isReadable) return `Save what you need from ${briefPath(doomed.path)}`;
-  if (uncommitted.length > 0) {
-    const merge = mergeCommand(state, leftover);
-    return `Commit it on its branch in ${briefPath(doomed.path)}, then merge that with "${merge}"`;
-  }
-  if (loose > 0) return `Put it on a branch of your own with "git -C ${shellWord(doomed.path)} branch <name>"`;
-  if (unmerged > 0) return `Merge it with "${mergeCommand(state, leftover)}"`;
-  if (submodules) return 'Push what you need from its submodules';
-  if (stashes > 0) return `Take what you need from "git -C ${shellWord(repositoryDir(doomed.repository))} stash list"`;
-  return 'Settle that';
-}
-
-/** Only completed sessions of groups that are not put away are handed over. */
-function mergeCommand({ group, status, sessions }: GroupState, { doomed, record }: Leftover): string {
+/** How unmerged work that a session left gets to where it is wanted: the beginning of a sentence, without a dot. */
+export function recoveryHint({ group, status, sessions }: GroupState, { doomed, record, standing }: Leftover): string {
   const isOpen = nextGroupStatus(status, 'group_merged') !== null;
-  if (isOpen && record?.state.status === 'completed' && record.isolated === true) {
-    const isPartial = [...sessions.values()].some(({ state }) => state.status !== 'completed');
-    return commandText(['group', 'merge', group.id, ...(isPartial ? ['--partial'] : [])]);
-  }
-  return `git -C ${shellWord(repositoryDir(doomed.repository))} merge ${shellWord(doomed.branch ?? '<its branch>')}`;
+  const isPartial = [...sessions.values()].some(({ state }) => state.status !== 'completed');
+  const merge =
+    isOpen && record?.state.status === 'completed' && record.isolated === true
+      ? commandText(['group', 'merge', group.id, ...(isPartial ? ['--partial'] : [])])
+      : `git -C ${shellWord(repositoryDir(doomed.repository))} merge ${shellWord(doomed.branch ?? '<its branch>')}`;
+  const isCommitted = standing?.ok === true && standing.value.uncommitted.length === 0;
+  return isCommitted
+    ? `Merge it with "${merge}"`
+    : `Commit it on its branch in ${briefPath(doomed.path)}, then merge that with "${merge}"`;
 }

@@ -10,8 +10,8 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import { isGroupId, isSessionId } from '../../core/id.ts';
 import {
   addWorktree,
-  allIgnoredFiles,
   changedFiles,
+  ignoredFiles,
   isMerged,
   listWorktrees,
   pruneWorktrees,
@@ -159,7 +159,7 @@ async function keepRun(place: Place, main: FaberProject, { path, runId }: Worktr
   const { files } = place.world;
   const changed = await changedFiles(place, path);
   if (!changed.ok) return changed;
-  const ignored = await allIgnoredFiles(place, path);
+  const ignored = await ignoredFiles(place, path);
   if (!ignored.ok) return ignored;
   const project = projectIn(main, path);
   const inTree = (name: string) => relative(project.root, join(path, name));

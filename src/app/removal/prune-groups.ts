@@ -100,7 +100,7 @@ async function checkPrunable(place: Place, group: GroupReference): Promise<Resul
 
 function namedProblem(place: Place, paths: GroupPaths, { group, sessions }: GroupState): Result<void> {
   for (const { workspace } of sessions.values()) {
-    const other = workspace === undefined ? null : namedElsewhere(place, paths, workspace, { orOwned: false });
+    const other = workspace === undefined ? null : namedElsewhere(place, paths, workspace);
     if (workspace === undefined || other === null) continue;
     const message = `The group ${other} builds on its branch ${workspace.branch}.`;
     return fail('illegal-transition', message, advise('Delete it all the same with', ['group', 'delete', group.id]));

@@ -8,26 +8,11 @@ import { systemFailure } from '../../store/system-failure.ts';
 import { halfDoneSeries } from '../diff.ts';
 import type { Git } from '../git.ts';
 import { findRepository, gitDirOf } from '../git.ts';
-import { commitOf, identityOptions, longTimeoutMs, nameFiles, runOwn } from '../run-git.ts';
+import { askOwn, commitOf, identityOptions, longTimeoutMs, nameFiles, runOwn } from '../run-git.ts';
 import { isOurFile, stageAll, uncommittedIn } from '../stage.ts';
 import { tipOf } from '../target.ts';
 import { repositoryDir } from './scratch.ts';
-import { changedFiles } from './worktree.ts';
-
-/** The word with which git itself locks a worktree that it is making; it stays when that git was killed. */
-const beingMade = 'initializing';
-
-/** A worktree as the repository knows it. */
-export interface Registered {
-  /** As git wrote it down; the folder may be gone. */
-  readonly path: string;
-  /** The commit that is checked out; absent = none yet. */
-  readonly head?: string;
-  /** Without `refs/heads/`; absent = none is checked out. */
-  readonly branch?: string;
-  /** Somebody locked it; the reason, empty when none was given. */
-  readonly lock?: string;
-}
+import { changedFiles, listWorktrees, removeWorktree, type Worktree } from './worktree.ts';
 
 /** A worktree and a branch that are to go. */
 export interface Doomed {
@@ -50,7 +35,7 @@ export interface Doomed {
 /** What is known of a worktree before it goes. */
 export interface Standing {
   /** Null when the repository does not know the worktree. */
-  readonly registered: Registered | null;
+  readonly registered: Worktree | null;
   /** Something is there at its path. */
   readonly isThere: boolean;
   /** It is a worktree of the repository, so that git could say what is uncommitted in it. */
@@ -65,41 +50,14 @@ export interface Standing {
   readonly loose: number;
   /** Changed and new files, by paths from its top; ignored files and our own are none of them. */
   readonly uncommitted: readonly string[];
-  /** Stashes that were made on the branch. They are the repository's and outlive the worktree. */
-  readonly stashes: number;
   /** It holds repositories of submodules, whose commits may be nowhere else. */
   readonly submodules: boolean;
 }
 
-/** All worktrees of the repository, its first one in front. Fails with git's reason. */
-export async function registeredWorktrees(git: Git, repository: string): Promise<Result<readonly Registered[]>> {
-  const listed = await runOwn(git, repositoryDir(repository), ['worktree', 'list', '--porcelain', '-z']);
-  if (!listed.ok) return listed;
-  return ok(listed.value.split('\0\0').flatMap((entry) => parseEntry(entry.split('\0')) ?? []));
-}
-
-function parseEntry(fields: readonly string[]): Registered | null {
-  const value = (name: string): string | undefined => {
-    const field = fields.find((text) => text === name || text.startsWith(`${name} `));
-    return field?.slice(name.length + 1);
-  };
-  const [path, head, branch, lock] = ['worktree', 'HEAD', 'branch', 'locked'].map(value);
-  if (path === undefined) return null;
-  return {
-    path,
-    ...(head === undefined || /^0*$/.test(head) ? {} : { head }),
-    ...(branch?.startsWith('refs/heads/') ? { branch: branch.slice('refs/heads/'.length) } : {}),
-    ...(lock === undefined || lock === beingMade ? {} : { lock }),
-  };
-}
-
 /** Local branches whose names begin with `start`, which ends in a slash. Fails with git's reason. */
 export async function listBranches(git: Git, repository: string, start: string): Promise<Result<readonly string[]>> {
-  const listed = await runOwn(git, repositoryDir(repository), [
-    'for-each-ref',
-    '--format=%(refname)',
-    `refs/heads/${start}`,
-  ]);
+  const args = ['for-each-ref', '--format=%(refname)', `refs/heads/${start}`];
+  const listed = await runOwn(git, repositoryDir(repository), args);
   if (!listed.ok) return listed;
   const names = listed.value.split('\n').filter((name) => name !== '');
   return ok(names.map((name) => name.slice('refs/heads/'.length)));
@@ -109,7 +67,7 @@ export async function listBranches(git: Git, repository: string, start: string):
 export async function standingOf(git: Git, doomed: Doomed): Promise<Result<Standing>> {
   const { files } = git.world;
   const { repository, path, branch } = doomed;
-  const listed = await registeredWorktrees(git, repository);
+  const listed = await listWorktrees(git, repositoryDir(repository));
   if (!listed.ok) return listed;
   const names = [...namesOf(git, path), doomed.madeAt];
   const registered = listed.value.find((worktree) => names.includes(worktree.path)) ?? null;
@@ -125,8 +83,6 @@ export async function standingOf(git: Git, doomed: Doomed): Promise<Result<Stand
   if (!loose.ok) return loose;
   const changed = isReadable ? await changedFiles(git, path) : ok([]);
   if (!changed.ok) return changed;
-  const stashes = branch === undefined ? ok(0) : await countStashes(git, repository, branch);
-  if (!stashes.ok) return stashes;
   return ok({
     registered,
     isThere,
@@ -136,7 +92,6 @@ export async function standingOf(git: Git, doomed: Doomed): Promise<Result<Stand
     unmerged: unmerged.value,
     loose: loose.value,
     uncommitted: changed.value.filter((name) => !isOurFile(name) || doomed.fresh?.includes(name)),
-    stashes: stashes.value,
     submodules: isReadable && hasSubmodules(git, path),
   });
 }
@@ -173,7 +128,7 @@ async function countUnmerged(
 }
 
 /** What a branch holds is judged with that branch. */
-async function countLoose(git: Git, { repository }: Doomed, registered: Registered | null): Promise<Result<number>> {
+async function countLoose(git: Git, { repository }: Doomed, registered: Worktree | null): Promise<Result<number>> {
   if (registered?.head === undefined || registered.branch !== undefined) return ok(0);
   return countCommits(git, repository, [registered.head, '--not', '--branches', '--tags', '--remotes']);
 }
@@ -181,23 +136,6 @@ async function countLoose(git: Git, { repository }: Doomed, registered: Register
 async function countCommits(git: Git, repository: string, range: readonly string[]): Promise<Result<number>> {
   const counted = await runOwn(git, repositoryDir(repository), ['rev-list', '--count', ...range]);
   return counted.ok ? ok(Number.parseInt(counted.value, 10)) : counted;
-}
-
-/** Git names the branch in each stash's first line, as a whole or by its last part. */
-async function countStashes(git: Git, repository: string, branch: string): Promise<Result<number>> {
-  const some = await runOwn(git, repositoryDir(repository), ['for-each-ref', '--format=%(refname)', 'refs/stash']);
-  if (!some.ok || some.value.trim() === '') return some.ok ? ok(0) : some;
-  const listed = await runOwn(git, repositoryDir(repository), [
-    'log',
-    '--walk-reflogs',
-    '--format=%gs',
-    'refs/stash',
-    '--',
-  ]);
-  if (!listed.ok) return listed;
-  const short = branch.slice(branch.lastIndexOf('/') + 1);
-  const starts = [branch, short].flatMap((name) => [`WIP on ${name}:`, `On ${name}:`]);
-  return ok(listed.value.split('\n').filter((line) => starts.some((start) => line.startsWith(start))).length);
 }
 
 /** A worktree keeps the repositories of its submodules in its own part of the git folder. */
@@ -220,7 +158,10 @@ export async function discard(
   const { repository, branch } = doomed;
   const aside = setAside(git, doomed);
   if (!aside.ok) return aside;
-  const forgotten = await forgetWorktree(git, repository, standing.registered);
+  const { registered } = standing;
+  // Only this one: `git worktree prune` would also forget worktrees of the user's on a disk that is away.
+  const forgotten =
+    registered === null ? ok(undefined) : await removeWorktree(git, repositoryDir(repository), registered.path);
   if (!forgotten.ok) return forgotten;
   if (withBranch && branch !== undefined && standing.tip !== null) {
     const gone = await deleteBranch(git, repository, branch, standing.tip);
@@ -243,60 +184,38 @@ export function halfRemoved(path: string): string {
 /** One step, so that a crash leaves no worktree of which half the files seem to be deleted by its session. */
 function setAside({ world: { files } }: Git, { path }: Pick<Doomed, 'path'>): Result<void> {
   const aside = halfRemoved(path);
-  try {
-    if (files.entryKind(path) === null) return ok(undefined);
+  return attempt(path, () => {
+    if (files.entryKind(path) === null) return;
     files.remove(aside);
     files.rename(path, aside);
-    return ok(undefined);
+  });
+}
+
+function removeAside({ world: { files } }: Git, { path }: Pick<Doomed, 'path'>): Result<void> {
+  const aside = halfRemoved(path);
+  return attempt(aside, () => files.remove(aside));
+}
+
+function attempt(path: string, act: () => void): Result<void> {
+  try {
+    return ok(act());
   } catch (error) {
     return { ok: false, failure: systemFailure(path, error) };
   }
 }
 
-function removeAside({ world: { files } }: Git, { path }: Pick<Doomed, 'path'>): Result<void> {
-  const aside = halfRemoved(path);
-  try {
-    files.remove(aside);
-    return ok(undefined);
-  } catch (error) {
-    return { ok: false, failure: systemFailure(aside, error) };
-  }
-}
-
-/** Only this one: `git worktree prune` would also forget worktrees of the user's on a disk that is away. */
-export async function forgetWorktree(
-  git: Git,
-  repository: string,
-  registered: Registered | null,
-): Promise<Result<void>> {
-  if (registered === null) return ok(undefined);
-  // The second --force is for one that a killed git left marked as being made.
-  const removed = await runOwn(git, repositoryDir(repository), [
-    'worktree',
-    'remove',
-    '--force',
-    '--force',
-    '--',
-    registered.path,
-  ]);
-  return removed.ok ? ok(undefined) : removed;
-}
-
 async function deleteBranch(git: Git, repository: string, branch: string, tip: string): Promise<Result<void>> {
   const gone = await runOwn(git, repositoryDir(repository), ['update-ref', '-d', `refs/heads/${branch}`, tip]);
   if (!gone.ok) return gone;
-  // Where it was pushed to may be noted; nothing needs that any more.
-  const pattern = `^branch\\.${branch.replace(/[^A-Za-z0-9/-]/g, '\\$&')}\\.`;
-  const noted = await runOwn(git, repositoryDir(repository), ['config', '--local', '--get-regexp', pattern]);
-  if (noted.ok)
-    await runOwn(git, repositoryDir(repository), ['config', '--local', '--remove-section', `branch.${branch}`]);
+  // Where it was pushed to may be noted; nothing needs that any more, and most have no such note.
+  await askOwn(git, repositoryDir(repository), ['config', '--local', '--remove-section', `branch.${branch}`]);
   return ok(undefined);
 }
 
-// * Puts what would be lost with a worktree onto a branch, in whatever state the worktree is: in the middle of a
+// Puts what would be lost with a worktree onto a branch, in whatever state the worktree is: in the middle of a
 // rebase, with open conflicts, on a branch of somebody else. No branch but the session's own is moved.
 
-export interface Rescued {
+interface Rescued {
   /** As it is now. */
   readonly standing: Standing;
   /** Sentences: what was put onto which branch, and what git cannot keep. */
@@ -374,14 +293,8 @@ async function commitFiles(
   if (!identity.ok) return identity;
   const message = `Uncommitted work of ${title}\n\nCommitted by claude-code-agent before the worktree was deleted.`;
   const parents = head === null ? [] : ['-p', head];
-  const made = await runOwn(git, path, [
-    ...identity.value,
-    'commit-tree',
-    ...parents,
-    '-m',
-    message,
-    tree.value.trim(),
-  ]);
+  const args = [...identity.value, 'commit-tree', ...parents, '-m', message, tree.value.trim()];
+  const made = await runOwn(git, path, args);
   return made.ok ? ok(made.value.trim()) : made;
 }
 

@@ -1,33 +1,104 @@
 /**
  * git/worktrees/: worktrees of sessions, from their making to their end. This file: the worktree of an isolated
- * session, made on a branch of its own, found again after a crash.
+ * session, made step by step on a branch of its own, and found again or taken back after a crash.
  */
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { SessionId } from '../../core/group.ts';
+import type { Remade, SessionId, Workspace } from '../../core/group.ts';
 import { sessionNumber } from '../../core/id.ts';
+import { parseOwn } from '../../store/json.ts';
 import { systemFailure } from '../../store/system-failure.ts';
+import type { Files } from '../../system/world.ts';
 import type { Git } from '../git.ts';
 import { findRepository } from '../git.ts';
-import { askOwn, commitOf, isAncestor, longTimeoutMs, refusal, runOwn } from '../run-git.ts';
-import { repositoryDir } from './scratch.ts';
+import { syncDisks } from '../leftover-files.ts';
 import {
-  addFolder,
-  checkFolder,
-  dropBlankBranch,
-  forgetFolder,
-  type MadeWorkspace,
-  makeNew,
-  readIntent,
-  registrationOf,
-  remadeNow,
-  sayMade,
-  takeBack,
-  type WorkspaceIntent,
-  type WorkspacePlan,
-  workspaceOf,
-  writeIntent,
-} from './workspace-make.ts';
+  askOwn,
+  commitOf,
+  currentBranch,
+  identityOptions,
+  longTimeoutMs,
+  nameFiles,
+  refusal,
+  runOwn,
+} from '../run-git.ts';
+import { isOurFile } from '../stage.ts';
+import { repositoryDir } from './scratch.ts';
+import { removeWorktree, type Worktree, worktreeAt } from './worktree.ts';
+
+export interface WorkspacePlan {
+  /** Absolute real path of the project, a folder in a worktree of the repository. */
+  readonly projectPath: string;
+  /** As in SessionDefinition. */
+  readonly repository: string;
+  /** Where the worktree is to be; its parent folder exists. */
+  readonly path: string;
+  /** The wanted name, without `refs/heads/`. */
+  readonly branch: string;
+  /** JSON file that says what is being made, written before anything is. */
+  readonly intentFile: string;
+  /** Where a session without parents begins; absent = what is checked out in the project. */
+  readonly base?: string;
+  /** Commits to begin from: the first is checked out, the others are merged. */
+  readonly parents: readonly string[];
+  /** The session has worked in one before, so a new one is none that it knows. */
+  readonly isKnown?: boolean;
+}
+
+export interface MadeWorkspace {
+  readonly workspace: Workspace;
+  /** Sentences for people. */
+  readonly notes: readonly string[];
+  /** True when this call made the folder: ignored files and what set-up makes are not in it yet. */
+  readonly isNew: boolean;
+}
+
+const states = ['making', 'made', 'restoring'] as const;
+
+export interface WorkspaceIntent {
+  /**
+   * `making`: nobody has worked in it yet, so what is there of it can go. `restoring`: the branch holds work, the
+   * folder is being filled from it again.
+   */
+  readonly state: (typeof states)[number];
+  readonly repository: string;
+  readonly path: string;
+  readonly folder: string;
+  readonly branch: string;
+  /** Full id of the commit the branch begins from. */
+  readonly base: string;
+  readonly target?: string;
+  /** As in the plan. */
+  readonly parents: readonly string[];
+  /** As in Workspace: kept here as well, because a crash may come before anybody was told. */
+  readonly remade?: Remade;
+}
+
+/** Null when there is none, or none that can be understood. */
+export function readIntent(files: Files, path: string): WorkspaceIntent | null {
+  return parseOwn<WorkspaceIntent>(files.readText(path));
+}
+
+/** Durable when it returns. Fails with `write-failed`. */
+function writeIntent(files: Files, path: string, intent: WorkspaceIntent): Result<void> {
+  try {
+    files.writeAtomic(path, `${JSON.stringify({ version: 1, ...intent }, null, 2)}\n`, { durable: true });
+    return ok(undefined);
+  } catch (error) {
+    return { ok: false, failure: systemFailure(path, error) };
+  }
+}
+
+function workspaceOf(intent: WorkspaceIntent): Workspace {
+  const { path, folder, repository, branch, base, target, remade } = intent;
+  const optionalFields = defined({ target, remade });
+  return { path, folder, repository, branch, base, ...optionalFields };
+}
+
+function remadeNow({ world }: Git, from: Remade['from']): Remade {
+  return { at: new Date(world.clock.now()).toISOString(), from };
+}
 
 /** `cca/<group-slug>/<NNN>-<name>`, whatever the name holds; without a name only the number. */
 export function branchName(groupSlug: string, sessionId: SessionId, name: string | undefined): string {
@@ -72,13 +143,11 @@ export async function makeWorkspace(git: Git, wanted: WorkspacePlan): Promise<Re
   }
 }
 
-// Finds the worktree that a session had, and brings it back from its branch when its folder is gone.
-
 /**
  * Null when nothing is left of it, so that a new one has to be made. Fails with `worktree-failed`, and then changes
  * nothing that holds work.
  */
-export async function findAgain(
+async function findAgain(
   git: Git,
   plan: WorkspacePlan,
   intent: WorkspaceIntent,
@@ -87,35 +156,13 @@ export async function findAgain(
   const { path, repository } = intent;
   if (intent.state === 'made' && files.entryKind(path) !== null) {
     const found = findRepository(files, path);
-    const isWorktree = found?.repository === repository && found.top === path;
-    const isEmptied = await hasLostItsFiles(git, path, isWorktree);
-    if (!isEmptied.ok) return isEmptied;
-    if (!isEmptied.value && isWorktree) return ok({ workspace: workspaceOf(intent), notes: [], isNew: false });
-    if (!isEmptied.value) {
-      const message = `${path} is no longer a worktree of ${repository}.`;
-      // That is what a power cut leaves of a file that was just made, and git cannot repair it.
-      const isBlank = files.info(join(path, '.git'))?.size === 0;
-      const repair = isBlank
-        ? 'Its file .git is empty, as after a power cut. Save'
-        : 'Try git worktree repair; or save';
-      return fail('worktree-failed', message, `${repair} its files and remove it, then retry.`);
+    if (found?.repository === repository && found.top === path) {
+      return ok({ workspace: workspaceOf(intent), notes: [], isNew: false });
     }
+    const message = `${path} is no longer a worktree of ${repository}.`;
+    return fail('worktree-failed', message, 'Try git worktree repair; or save its files and remove it, then retry.');
   }
   return restore(git, plan, intent);
-}
-
-/**
- * Nothing is in the folder any more, or only the file that makes it a worktree, while files are checked out in it:
- * whoever emptied it, the next commit of the session would delete all that the repository holds.
- */
-async function hasLostItsFiles(git: Git, path: string, isWorktree: boolean): Promise<Result<boolean>> {
-  const { files } = git.world;
-  if (files.entryKind(path) !== 'folder') return ok(false);
-  const names = files.list(path);
-  if (names.length === 0) return ok(true);
-  if (!isWorktree || names.some((name) => name !== '.git')) return ok(false);
-  const missing = await runOwn(git, path, ['ls-files', '--deleted', '-z'], { timeoutMs: longTimeoutMs });
-  return missing.ok ? ok(missing.value !== '') : missing;
 }
 
 async function restore(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): Promise<Result<MadeWorkspace | null>> {
@@ -123,7 +170,7 @@ async function restore(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): 
   const { path, branch, base } = intent;
   const repository = repositoryDir(intent.repository);
   dropBlankBranch(git, intent);
-  const entry = await registrationOf(git, repository, path);
+  const entry = await worktreeAt(git, repository, path);
   if (!entry.ok) return entry;
   if (entry.value?.lock !== undefined) {
     const message = `The worktree ${path} is gone, but somebody locked it: ${entry.value.lock || 'no reason given'}.`;
@@ -133,31 +180,39 @@ async function restore(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): 
   files.remove(path);
   const tip = await commitOf(git, repository, `refs/heads/${branch}`);
   if (!tip.ok) return tip;
-  const last = await lastCommit(git, repository, tip.value, entry.value?.head);
-  if (!last.ok) return last;
-  const commit = last.value;
+  const head = entry.value?.head;
+  // Commits that are on no branch get one of their own as the old folder is forgotten.
+  const kept = tip.value !== null || head === undefined ? tip : await commitOf(git, repository, head);
+  if (!kept.ok) return kept;
+  const commit = kept.value;
   const isSamePlan = JSON.stringify(plan.parents) === JSON.stringify(intent.parents);
-  const hasBase = commit === null ? await commitOf(git, repository, base) : ok(base);
+  const hasBase = commit === null && isSamePlan ? await commitOf(git, repository, base) : ok(base);
   if (!hasBase.ok) return hasBase;
-  if (commit === null && (!isSamePlan || hasBase.value === null)) {
-    const gone = await forgetFolder(git, repository, path, branch, entry.value);
-    if (!gone.ok) return gone;
-    files.remove(plan.intentFile);
-    return ok(null);
+  const isNothingLeft = commit === null && (!isSamePlan || hasBase.value === null);
+  const again: WorkspaceIntent = {
+    ...intent,
+    state: 'restoring',
+    // One that was begun before a crash is the same one.
+    remade:
+      intent.state === 'restoring' && intent.remade !== undefined
+        ? intent.remade
+        : remadeNow(git, commit === null ? 'base' : 'branch'),
+  };
+  if (!isNothingLeft) {
+    const written = writeIntent(files, plan.intentFile, again);
+    if (!written.ok) return written;
+    const why = 'branch: restored by claude-code-agent';
+    const args = ['update-ref', '-m', why, `refs/heads/${branch}`, commit ?? base, ''];
+    const made = tip.value === null ? await runOwn(git, repository, args) : ok('');
+    if (!made.ok) return made;
+    const aside = await keepAside(git, repository, branch, head);
+    if (!aside.ok) return aside;
   }
-  // One that was begun before a crash is the same one.
-  const remade =
-    intent.state === 'restoring' && intent.remade !== undefined
-      ? intent.remade
-      : remadeNow(git, commit === null ? 'base' : 'branch');
-  const again: WorkspaceIntent = { ...intent, state: 'restoring', remade };
-  const written = writeIntent(files, plan.intentFile, again);
-  if (!written.ok) return written;
-  const moved = await setBranch(git, repository, branch, commit ?? base, tip.value);
-  if (!moved.ok) return moved;
-  const gone = await forgetFolder(git, repository, path, branch, entry.value);
+  const gone = entry.value === null ? ok(undefined) : await forgetFolder(git, repository, entry.value);
   if (!gone.ok) return gone;
-  return refill(git, plan, again);
+  if (!isNothingLeft) return refill(git, plan, again);
+  files.remove(plan.intentFile);
+  return ok(null);
 }
 
 async function refill(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): Promise<Result<MadeWorkspace>> {
@@ -169,30 +224,352 @@ async function refill(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): P
   return made.ok ? ok({ workspace: workspaceOf(made.value), notes: [], isNew: true }) : made;
 }
 
-/** The later one of the branch's commit and the one that was checked out; null when neither is there. */
-async function lastCommit(
-  git: Git,
-  repository: string,
-  tip: string | null,
-  head: string | undefined,
-): Promise<Result<string | null>> {
-  if (head === undefined || head === tip) return ok(tip);
-  const there = await commitOf(git, repository, head);
-  if (!there.ok || there.value === null || tip === null) return there.ok ? ok(tip ?? there.value) : there;
-  const isBehind = await isAncestor(git, repository, tip, head);
-  return isBehind.ok ? ok(isBehind.value ? head : tip) : isBehind;
+/** Names are taken only by people and by other groups of the same slug; far fewer than this. */
+const namesMax = 1000;
+const inPlace = 'or work in the checkout itself with --isolate none.';
+
+/** The checkout from which a worktree is made. */
+interface Origin {
+  /** Root of the worktree that holds the project. */
+  readonly top: string;
+  /** The project within it; empty = the root itself. */
+  readonly inside: string;
+  /** The commit that is checked out first. */
+  readonly start: string;
+  readonly target: string | null;
 }
 
-async function setBranch(
+/** Fails with `worktree-failed`, `project-missing` or `merge-conflict`; then nothing is left of it. */
+async function makeNew(git: Git, plan: WorkspacePlan): Promise<Result<MadeWorkspace>> {
+  const origin = await lookAtOrigin(git, plan);
+  if (!origin.ok) return origin;
+  const { top, inside, start, target } = origin.value;
+  const begun = await beginBranch(
+    git,
+    plan,
+    {
+      state: 'making',
+      repository: plan.repository,
+      path: plan.path,
+      folder: join(plan.path, inside),
+      branch: plan.branch,
+      base: start,
+      ...(target === null ? {} : { target }),
+      parents: plan.parents,
+      ...(plan.isKnown === true ? { remade: remadeNow(git, 'base') } : {}),
+    },
+    top,
+  );
+  if (!begun.ok) return begun;
+  const filled = await fill(git, plan, begun.value, top);
+  if (!filled.ok) {
+    // The failure is what people want to know; what cannot be taken back now is taken back by the next call.
+    await takeBack(git, plan.intentFile, begun.value);
+    return filled;
+  }
+  const notes = [...(await originNotes(git, plan, origin.value)), ...worktreeNotes(git, plan.path)];
+  return ok({ workspace: workspaceOf(filled.value), notes, isNew: true });
+}
+
+async function lookAtOrigin(git: Git, plan: WorkspacePlan): Promise<Result<Origin>> {
+  const { files } = git.world;
+  const { projectPath, repository } = plan;
+  if (files.info(projectPath)?.kind !== 'folder') {
+    const next = 'Put it back and retry the session, or remove the session, after those that depend on it.';
+    return fail('project-missing', `The project folder ${projectPath} does not exist any more.`, next);
+  }
+  const found = findRepository(files, projectPath);
+  if (found?.repository !== repository) {
+    const message =
+      found === null
+        ? `${projectPath} is in no git repository any more.`
+        : `${projectPath} belongs to another repository now: ${found.repository}.`;
+    return fail('worktree-failed', message, 'Remove the session and add it again.');
+  }
+  const { top } = found;
+  const start = await startOf(git, plan, top);
+  if (!start.ok) return start;
+  const target = await currentBranch(git, top);
+  if (!target.ok) return target;
+  return ok({ top, inside: relative(top, projectPath), start: start.value, target: target.value });
+}
+
+/** Every commit that is needed must be there before anything is made. */
+async function startOf(git: Git, plan: WorkspacePlan, top: string): Promise<Result<string>> {
+  const { base, parents } = plan;
+  const wanted = parents.length > 0 ? parents : base === undefined ? [] : [base];
+  const revisions = wanted.length > 0 ? wanted : ['HEAD'];
+  const all = await askOwn(git, top, [...inWorktree, ...revisions.map((revision) => `${revision}^{commit}`)]);
+  if (!all.ok) return all;
+  const [isInside, start = ''] = all.value.stdout.split('\n');
+  if (all.value.exitCode !== 0 || isInside !== 'true') return startByParts(git, wanted, top);
+  return ok(start);
+}
+
+const inWorktree = ['rev-parse', '--is-inside-work-tree'];
+
+/** The same, to say what is wrong. */
+async function startByParts(git: Git, wanted: readonly string[], top: string): Promise<Result<string>> {
+  const asked = await askOwn(git, top, inWorktree);
+  if (!asked.ok) return asked;
+  if (asked.value.exitCode !== 0) return refusal(inWorktree, asked.value);
+  if (asked.value.stdout.trim() !== 'true') {
+    const message = `${top} is a bare repository: there are no files to work on.`;
+    return fail(
+      'worktree-failed',
+      message,
+      'Make a checkout with git worktree add, and add the session with the folder of that.',
+    );
+  }
+  for (const commit of wanted) {
+    const there = await commitOf(git, top, commit);
+    if (!there.ok) return there;
+    if (there.value !== null) continue;
+    const message = `The commit ${commit.slice(0, 12)} to begin from is not in the repository of ${top}.`;
+    return fail('worktree-failed', message, 'Bring it back (git fetch), or remove the session and add it again.');
+  }
+  if (wanted[0] !== undefined) return ok(wanted[0]);
+  const head = await commitOf(git, top, 'HEAD');
+  if (!head.ok) return head;
+  if (head.value !== null) return ok(head.value);
+  const message = `Nothing is checked out in ${top}: it has no commit yet.`;
+  return fail('worktree-failed', message, `Make a first commit (git commit --allow-empty), ${inPlace}`);
+}
+
+/** Chooses a name that is free, writes the intent, makes the branch. Nobody else's branch is ever moved. */
+async function beginBranch(
   git: Git,
-  repository: string,
-  branch: string,
+  plan: WorkspacePlan,
+  draft: WorkspaceIntent,
+  top: string,
+): Promise<Result<WorkspaceIntent>> {
+  const tried = new Set<string>();
+  const prefix = plan.branch.split('/')[0] ?? '';
+  for (;;) {
+    const listed = await branchesBelow(git, top, prefix);
+    if (!listed.ok) return listed;
+    const branch = freeName(plan.branch, new Set([...listed.value, ...tried]));
+    if (branch === null) {
+      const next = `Remove some of them: git branch --list '${plan.branch}*'`;
+      return fail('worktree-failed', `All names of branches like ${plan.branch} are taken.`, next);
+    }
+    tried.add(branch.toLowerCase());
+    const intent = { ...draft, branch };
+    const written = writeIntent(git.world.files, plan.intentFile, intent);
+    if (!written.ok) return written;
+    // The empty old value makes it an error when the branch exists.
+    const ref = `refs/heads/${branch}`;
+    // In a repository of the user's: a power cut must not leave a branch of nothing there.
+    const options = ['-c', 'core.fsync=reference'];
+    const args = [...options, 'update-ref', '-m', 'branch: created by claude-code-agent', ref, draft.base, ''];
+    const made = await askOwn(git, top, args);
+    if (made.ok && made.value.exitCode === 0) return ok(intent);
+    git.world.files.remove(plan.intentFile);
+    if (!made.ok) return made;
+    // Somebody else was faster.
+    if (/reference already exists/.test(made.value.stderr)) continue;
+    return refusal(args, made.value);
+  }
+}
+
+/** In lower case: some disks make no difference. */
+async function branchesBelow(git: Git, top: string, prefix: string): Promise<Result<Set<string>>> {
+  const listed = await runOwn(git, top, ['for-each-ref', '--format=%(refname)', `refs/heads/${prefix}`]);
+  if (!listed.ok) return listed;
+  const names = listed.value.split('\n').map((ref) => ref.slice('refs/heads/'.length).toLowerCase());
+  return ok(new Set(names.filter((name) => name !== '')));
+}
+
+/** Also a name below which there are others is taken: branches are files and folders. */
+function freeName(wanted: string, taken: ReadonlySet<string>): string | null {
+  for (let count = 1; count <= namesMax; count += 1) {
+    const name = count === 1 ? wanted : `${wanted}-${count}`;
+    const lower = name.toLowerCase();
+    if (!taken.has(lower) && ![...taken].some((other) => other.startsWith(`${lower}/`))) return name;
+  }
+  return null;
+}
+
+/** Checks the branch out, merges the further parents and says in the intent that all is there. */
+async function fill(
+  git: Git,
+  plan: WorkspacePlan,
+  intent: WorkspaceIntent,
+  top: string,
+): Promise<Result<WorkspaceIntent>> {
+  const added = await addFolder(git, top, intent.path, intent.branch);
+  if (!added.ok) return added;
+  const base = await mergeParents(git, intent);
+  if (!base.ok) return base;
+  const checked = checkFolder(git, intent);
+  if (!checked.ok) return checked;
+  return sayMade(git, plan, { ...intent, base: base.value });
+}
+
+/** Once that is written nobody makes it again, and git waits for no disk: after a power cut its files are empty. */
+async function sayMade(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): Promise<Result<WorkspaceIntent>> {
+  await syncDisks(git, intent.repository, intent.path);
+  const made: WorkspaceIntent = { ...intent, state: 'made' };
+  const written = writeIntent(git.world.files, plan.intentFile, made);
+  return written.ok ? ok(made) : written;
+}
+
+/** The project must be a folder of the worktree, and not reached by a link that leads somewhere else. */
+function checkFolder(git: Git, { path, folder }: WorkspaceIntent): Result<void> {
+  const { files } = git.world;
+  if (files.entryKind(folder) === 'folder' && files.realPath(folder) === folder) return ok(undefined);
+  const name = relative(path, folder);
+  const message = `The folder ${nameFiles([name])} of the project is in no commit, so a worktree would not have it.`;
+  return fail('worktree-failed', message, `Commit it first, ${inPlace}`);
+}
+
+/** The commit from which the session's own work begins. */
+async function mergeParents(git: Git, { path, branch, base, parents }: WorkspaceIntent): Promise<Result<string>> {
+  const [, ...others] = parents;
+  if (others.length === 0) return ok(base);
+  const identity = await identityOptions(git, path);
+  if (!identity.ok) return identity;
+  for (const commit of others) {
+    const message = `Merge ${commit.slice(0, 12)} into ${branch}`;
+    const merged = await mergeCommit(git, path, identity.value, commit, message);
+    if (!merged.ok) return merged;
+    if (merged.value.length === 0) continue;
+    const files = nameFiles(merged.value);
+    return fail(
+      'merge-conflict',
+      `The work of the sessions before this one does not go together in ${files}.`,
+      'Let one of them begin from the other (--depends-on), or let this session depend on only one of them.',
+    );
+  }
+  const head = await runOwn(git, path, ['rev-parse', '--verify', 'HEAD']);
+  return head.ok ? ok(head.value.trim()) : head;
+}
+
+/** The paths that conflict, none when it is merged; after a conflict the merge stands half done. */
+export async function mergeCommit(
+  git: Git,
+  path: string,
+  identity: readonly string[],
   commit: string,
-  tip: string | null,
-): Promise<Result<void>> {
-  if (commit === tip) return ok(undefined);
-  const args = ['update-ref', '-m', 'branch: restored by claude-code-agent', `refs/heads/${branch}`, commit, tip ?? ''];
-  const moved = await askOwn(git, repository, args);
-  if (!moved.ok) return moved;
-  return moved.value.exitCode === 0 ? ok(undefined) : refusal(args, moved.value);
+  message: string,
+): Promise<Result<readonly string[]>> {
+  const flags = [
+    '--quiet',
+    '--ff',
+    '--commit',
+    '--no-edit',
+    '--no-stat',
+    '--no-squash',
+    '--no-autostash',
+    '--no-signoff',
+  ];
+  const args = [...identity, 'merge', ...flags, '--cleanup=whitespace', '-m', message, commit];
+  const merged = await askOwn(git, path, args, { timeoutMs: longTimeoutMs });
+  if (!merged.ok) return merged;
+  if (merged.value.exitCode === 0) return ok([]);
+  const listed = await runOwn(git, path, ['diff', '--name-only', '--no-relative', '--diff-filter=U', '-z']);
+  if (!listed.ok) return listed;
+  const conflicts = listed.value.split('\0').filter((name) => name !== '');
+  return conflicts.length > 0 ? ok(conflicts) : refusal(['merge'], merged.value);
+}
+
+/**
+ * Removes a worktree in which nobody has worked, its branch and the intent; running it again finishes. Fails with
+ * `worktree-failed` when git cannot be asked; throws the system's error.
+ */
+async function takeBack(git: Git, intentFile: string, intent: WorkspaceIntent): Promise<Result<void>> {
+  const { files } = git.world;
+  const { path, branch, base } = intent;
+  const asked = repositoryDir(intent.repository);
+  dropBlankBranch(git, intent);
+  const entry = await worktreeAt(git, asked, path);
+  if (!entry.ok) return entry;
+  const tip = await commitOf(git, asked, `refs/heads/${branch}`);
+  if (!tip.ok) return tip;
+  files.remove(path);
+  // Between the intent and its branch somebody else may have made one of that name.
+  const isOurs = tip.value === base || entry.value?.branch === branch;
+  if (tip.value !== null && isOurs) {
+    const gone = await runOwn(git, asked, ['update-ref', '-d', `refs/heads/${branch}`, tip.value]);
+    if (!gone.ok) return gone;
+  }
+  const forgotten = entry.value === null ? ok(undefined) : await forgetFolder(git, asked, entry.value);
+  if (!forgotten.ok) return forgotten;
+  files.remove(intentFile);
+  return ok(undefined);
+}
+
+/** What people may expect in the worktree and will not find there. Said once, by whoever fixes the base. */
+async function originNotes(git: Git, plan: WorkspacePlan, { top, start, target }: Origin): Promise<string[]> {
+  if (plan.base !== undefined || plan.parents.length > 0) return [];
+  const notes: string[] = [];
+  const args = ['status', '--porcelain', '-z', '--untracked-files=normal', '--no-renames', '--ignore-submodules=dirty'];
+  const status = await askOwn(git, top, args, { timeoutMs: longTimeoutMs });
+  const changed = status.ok && status.value.exitCode === 0 ? status.value.stdout.split('\0') : [];
+  const names = changed.map((line) => line.slice(3)).filter((name) => name !== '' && !isOurFile(name));
+  if (names.length > 0) {
+    notes.push(
+      `${top} has changes that are in no commit (${nameFiles(names)}); the work begins from the commit ` +
+        `${start.slice(0, 12)}, without them.`,
+    );
+  }
+  if (target === null) {
+    notes.push(`No branch is checked out in ${top}, so the hand-over has to be told one with --into BRANCH.`);
+  }
+  if ((git.world.files.info(join(plan.repository, 'shallow'))?.size ?? 0) > 0) {
+    notes.push(`${top} is a shallow clone: work may be impossible to merge before git fetch --unshallow.`);
+  }
+  return notes;
+}
+
+const gitmodulesBytesMax = 1024 * 1024;
+
+function worktreeNotes({ world: { files } }: Git, path: string): string[] {
+  const file = join(path, '.gitmodules');
+  if (files.entryKind(file) !== 'file') return [];
+  const text = new TextDecoder().decode(files.readBytes(file, 0, gitmodulesBytesMax));
+  const names = [...text.matchAll(/^\s*path\s*=\s*(.+?)\s*$/gm)].map((match) => match[1] as string);
+  if (names.length === 0) return [];
+  const which = names.length === 1 ? `The submodule ${nameFiles(names)} is` : `The submodules ${nameFiles(names)} are`;
+  return [`${which} empty in the worktree; a set-up command can fill it: git submodule update --init`];
+}
+
+// The folder of a worktree and what the repository knows of it: added, found, forgotten without losing a commit.
+
+/** Checks the existing branch out in a new folder at the absolute path. Fails with `worktree-failed`. */
+async function addFolder(git: Git, cwd: string, path: string, branch: string): Promise<Result<string>> {
+  return runOwn(git, cwd, ['worktree', 'add', '--quiet', '--', path, branch], { timeoutMs: longTimeoutMs });
+}
+
+/** A branch that a power cut left as a file of nothing, as git before 2.36 lets it: it is in the way. */
+function dropBlankBranch({ world }: Git, { repository, branch }: { repository: string; branch: string }): void {
+  const path = join(repository, 'refs', 'heads', branch);
+  const info = world.files.entryKind(path) === 'file' ? world.files.info(path) : null;
+  if (info?.size === 0) world.files.remove(path);
+}
+
+/**
+ * Makes the repository forget this one worktree (`git worktree prune` would also forget those of the user's on a disk
+ * that is away) and removes its folder. Fails with `worktree-failed`.
+ */
+async function forgetFolder(git: Git, cwd: string, { path }: Worktree): Promise<Result<void>> {
+  const gone = await removeWorktree(git, cwd, path);
+  if (gone.ok) return gone;
+  // A git that was told to end takes back by itself what it was making, maybe just now.
+  const left = await worktreeAt(git, cwd, path);
+  return left.ok && left.value === null ? ok(undefined) : gone;
+}
+
+/** A commit that is on no branch gets one of a name that begins with `branch`. */
+async function keepAside(git: Git, cwd: string, branch: string, head: string | undefined): Promise<Result<void>> {
+  if (head === undefined) return ok(undefined);
+  const there = await commitOf(git, cwd, head);
+  if (!there.ok) return there;
+  if (there.value === null) return ok(undefined);
+  const counted = await runOwn(git, cwd, ['rev-list', '--count', head, '--not', '--branches', '--tags', '--remotes']);
+  if (!counted.ok) return counted;
+  if (counted.value.trim() === '0') return ok(undefined);
+  const name = `refs/heads/${branch}-${head.slice(0, 12)}`;
+  const kept = await runOwn(git, cwd, ['update-ref', '-m', 'branch: kept by claude-code-agent', name, head]);
+  return kept.ok ? ok(undefined) : kept;
 }

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { describeFailure, type Failure, type Result } from '../../../src/core/failure.ts';
 import type { Workspace } from '../../../src/core/group.ts';
 import type { Git } from '../../../src/git/git.ts';
-import type { MadeWorkspace, WorkspacePlan } from '../../../src/git/worktrees/workspace-make.ts';
+import type { MadeWorkspace, WorkspacePlan } from '../../../src/git/worktrees/workspace.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import type { World } from '../../../src/system/world.ts';
 import { git, Repository, type Tree, writeTree } from './repository.ts';

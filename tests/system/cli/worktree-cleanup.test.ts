@@ -91,14 +91,6 @@ const inTheWay: readonly (readonly [string, (group: WorktreeGroup) => void, stri
     'on no branch',
   ],
   [
-    'a stash',
-    (group) => {
-      writeFileSync(join(group.path('api'), 'README.md'), 'stashed');
-      git(group.path('api'), 'stash', '--quiet');
-    },
-    'a stash of cca/auth/001-api',
-  ],
-  [
     'a lock of somebody',
     (group) => git(user.shop, 'worktree', 'lock', '--reason', 'mine for now', group.path('api')),
     'locked (mine for now)',

@@ -8,7 +8,6 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, wr
 import { join } from 'node:path';
 import { leftoversOf, releaseWorktrees } from '../../../src/app/delivery/worktree-cleanup.ts';
 import { groupPaths } from '../../../src/store/paths.ts';
-import { makeFifo } from '../../../src/system/libc.ts';
 import { quietContext, type WorktreeGroup, WorktreeUser } from '../../support/cli/worktree-ground.ts';
 import { git } from '../../support/git/repository.ts';
 
@@ -246,37 +245,6 @@ test('a name in a file beside the worktree cannot have a branch of the user dele
   expect(user.branches()).toContain('precious');
   expect(existsSync(user.home)).toBe(true);
 });
-
-test.each([
-  ['a file', 'is not a folder', (path: string) => writeFileSync(path, 'x')],
-  ['a FIFO', 'is not a folder', (path: string) => makeFifo(path, 0o600)],
-  ['a dangling link', 'is a link that leads nowhere', (path: string) => symlinkSync('nowhere', path)],
-])(
-  '%s in place of the folder of sessions: refused in a sentence, and deleted with --force',
-  async (_name, what, put) => {
-    const group = user.group('auth', ['api', 'web']);
-    const work = group.commit('api');
-    const sessions = join(group.folder, 'sessions');
-    rmSync(sessions, { recursive: true });
-    put(sessions);
-    const command = `claude-code-agent group delete ${group.id} --force`;
-    expect(await user.run('group', 'delete', group.id, '--yes')).toEqual({
-      code: 1,
-      stdout: '',
-      stderr:
-        `claude-code-agent: ${sessions} ${what}, so nobody can tell what would be lost with its worktrees. ` +
-        `Look at it; go on all the same with: ${command}\n`,
-    });
-    expect(user.branches()).toEqual([group.branch('api'), group.branch('web'), 'main']);
-    const { checks } = JSON.parse((await user.run('doctor', '--json')).stdout) as { checks: object[] };
-    const next = expect.stringContaining(command);
-    expect(checks).toContainEqual({ check: 'group', level: 'broken', message: `${sessions} ${what}.`, next });
-    const { code, stderr } = await user.run('group', 'delete', group.id, '--force');
-    expect([code, user.worktrees(), existsSync(group.folder)]).toEqual([0, [], false]);
-    expect(user.branches()).toEqual([group.branch('api'), 'main']);
-    expect(lineOf(stderr, group.branch('api'))).toContain(work.slice(0, 12));
-  },
-);
 
 test('a link to itself in place of the folder of sessions: --force deletes nothing until it is removed', async () => {
   const group = user.group('auth', ['api', 'web']);

@@ -29,15 +29,6 @@ const stories: Readonly<Record<string, { readonly act: (workspace: Workspace) =>
     },
     files: ['b.txt', 'c.txt'],
   },
-  'commits on the branch, and commits and files beside it': {
-    act: ({ path, base }) => {
-      commit(path, { 'b.txt': 'b\n' });
-      git(path, 'checkout', '--quiet', '--detach', base);
-      commit(path, { 'c.txt': 'c\n' });
-      writeTree(path, { 'd.txt': 'd\n' });
-    },
-    files: ['b.txt', 'c.txt', 'd.txt'],
-  },
   'a branch that was deleted': {
     act: ({ path, branch, base }) => {
       commit(path, { 'b.txt': 'b\n' });

@@ -116,18 +116,6 @@ test('F3: nothing counts as made before it is on the disk, and what a power cut 
   rig.fsck();
 });
 
-test('F3: one that counts as made and is empty holds files that somebody may want', async () => {
-  begin();
-  const plan = rig.plan();
-  made(await makeWorkspace(rig.git, plan));
-  empty(plan);
-  const { message, next } = failure(await makeWorkspace(rig.git, plan));
-  expect(message).toContain('is no longer a worktree of');
-  expect(adviceText(next)).toContain('Its file .git is empty, as after a power cut. Save its files and remove it');
-  rmSync(plan.path, { recursive: true });
-  expect(git(made(await makeWorkspace(rig.git, plan)).path, 'status', '--porcelain')).toBe('');
-});
-
 test('F7: what a git takes back itself, just while we take it back, is gone', async () => {
   begin();
   const plan = rig.plan();
@@ -176,17 +164,10 @@ test('a worktree whose folder is gone comes back from its branch, with the commi
   rig.fsck();
 });
 
-test('a stale registration, with and without a lock of the user', async () => {
+test('a worktree that the user locked is not made again', async () => {
   begin();
   const plan = rig.plan();
-  rig.run('worktree', 'add', '--quiet', '--detach', plan.path);
-  git(plan.path, 'commit', '--quiet', '--allow-empty', '-m', 'Nobody has it');
-  const lost = git(plan.path, 'rev-parse', 'HEAD');
-  rmSync(plan.path, { recursive: true });
   const workspace = made(await makeWorkspace(rig.git, plan));
-  expect(rig.run('branch', '--contains', lost, '--format=%(refname:short)')).toBe(
-    `cca/group/001-work-${lost.slice(0, 12)}`,
-  );
   rig.run('worktree', 'lock', '--reason', 'on a stick', plan.path);
   rmSync(plan.path, { recursive: true });
   const { reason, message, next } = failure(await makeWorkspace(rig.git, plan));
@@ -222,26 +203,6 @@ test('a crash at any step of making it again: it is known to have been made agai
   }
   expect(crashes).toBeGreaterThan(4);
 }, 60_000);
-
-test('a folder that was emptied is made again; one whose files the session removed is not', async () => {
-  begin();
-  const plan = rig.plan();
-  const workspace = made(await makeWorkspace(rig.git, plan));
-  git(plan.path, 'rm', '--quiet', '-r', '.');
-  expect(made(await makeWorkspace(rig.git, plan))).toEqual(workspace);
-  expect(git(plan.path, 'ls-files')).toBe('');
-  git(plan.path, 'reset', '--quiet', '--hard');
-  for (const names of [
-    ['a.txt', 'b.txt'],
-    ['a.txt', 'b.txt', '.git'],
-  ]) {
-    for (const name of names) rmSync(join(plan.path, name));
-    expect(made(await makeWorkspace(rig.git, plan)).remade).toEqual(remade('branch'));
-    expect(readFileSync(join(plan.path, 'a.txt'), 'utf8')).toBe('a\n');
-    expect(git(plan.path, 'status', '--porcelain')).toBe('');
-  }
-  rig.fsck();
-});
 
 test('a session that has worked before gets one that is new to it when nothing of the old one is found', async () => {
   begin();

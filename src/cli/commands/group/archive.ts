@@ -74,16 +74,14 @@ const lineColumns = 1000;
 const namesShownMax = 10;
 
 /** Of a worktree that was removed by force: what was nowhere else. Git keeps commits for some weeks, files never. */
-function lostWith({ title, doomed, standing, isUncertain }: Leftover): string[] {
+function lostWith({ title, doomed, standing }: Leftover): string[] {
   if (standing?.ok !== true) return [];
   const { branch, repository } = doomed;
   const { unmerged, loose, tip, registered, uncommitted, elsewhere } = standing.value;
   const back = (name: string, commit: string) =>
     `git -C ${shellWord(repositoryDir(repository))} branch ${shellWord(name)} ${commit}`;
   const lost: string[] = [];
-  // A branch of that name that may be somebody else's stays.
-  const isForeign = elsewhere !== null || (isUncertain && registered?.branch !== branch);
-  if (branch !== undefined && tip !== null && unmerged > 0 && !isForeign) {
+  if (branch !== undefined && tip !== null && unmerged > 0 && elsewhere === null) {
     const what = `${plural(unmerged, 'unmerged commit')} of ${branch}, the last one ${tip}`;
     lost.push(`Thrown away: ${what}. For some weeks this brings it back: ${back(branch, tip)}`);
   }

@@ -14,7 +14,6 @@ export function draftOf(state: GroupState): GroupState {
     running: new Set(state.running),
     failed: new Set(state.failed),
     takenOver: new Set(state.takenOver),
-    tight: new Set(state.tight),
     counts: { ...state.counts },
     endedMs: new DraftMap(state.endedMs),
     bases: new DraftMap(state.bases),

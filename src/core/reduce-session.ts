@@ -10,7 +10,6 @@ import {
   type Usage,
   type Workspace,
 } from './group.ts';
-import { noteSaid, noteTight } from './plan/budget.ts';
 import { noteMoney } from './plan/settle.ts';
 import { isPlaceEvent, noteLost, notePlace, reduceTakeOver, settleCost } from './plan/take-over.ts';
 import { cacheKind, isAnswered } from './plan/warm-cache.ts';
@@ -86,7 +85,6 @@ function removeSession(state: GroupState, id: SessionId, record: SessionRecord):
   if (heldUsd !== undefined) settleCost(state, record, known);
   state.sessions.delete(id);
   state.failed.delete(id);
-  state.tight.delete(id);
   state.counts[record.state.status] -= 1;
   state.definitionsVersion += 1;
 }
@@ -102,7 +100,6 @@ function changeDefinition(state: GroupState, record: SessionRecord, definition: 
     delete record.budgetSaid;
     noteMoney(state);
   }
-  noteTight(state, record);
   state.definitionsVersion += 1;
 }
 
@@ -183,7 +180,7 @@ function applySessionEvent(
       return;
     case 'session_budget_warning':
     case 'session_budget_exceeded':
-      noteSaid(state, record, event.type);
+      record.budgetSaid = event.type === 'session_budget_warning' ? 'warned' : 'exceeded';
       return;
     default:
       if (isPlaceEvent(event)) notePlace(state, record, event);
@@ -295,7 +292,6 @@ function completeSession(
 ): void {
   endAttempt(state, record, event);
   const work = defined({ work: event.work });
-  state.tight.delete(event.sessionId);
   noteCommitted(record);
   record.state = { status: 'completed', ...answerOf(event), ...work };
   delete record.finished;
@@ -431,5 +427,4 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
   record.usage = addUsage(record.usage, event.usage);
   noteLost(record, attempt, event.usage);
   state.usage = addUsage(state.usage, event.usage);
-  noteTight(state, record);
 }

@@ -51,8 +51,6 @@ export interface GroupState {
   readonly endedMs: Map<string, number>;
   /** Sessions that a person has. */
   readonly takenOver: Set<SessionId>;
-  /** Sessions whose ended attempts used enough of their own cap to be spoken of. */
-  readonly tight: Set<SessionId>;
   budgetWarned: boolean;
   budgetExceeded: boolean;
   /** Where worktrees begin, by the checkout of the user's that their projects are in: fixed by the first of each. */
@@ -92,7 +90,6 @@ export function initialState(event: GroupEvent): GroupState {
     reservedUsd: 0,
     endedMs: new Map(),
     takenOver: new Set(),
-    tight: new Set(),
     budgetWarned: false,
     budgetExceeded: false,
     bases: new Map(),

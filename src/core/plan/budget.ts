@@ -3,7 +3,6 @@
  * when no runner is alive: spent + sum of reservations never exceeds it. Amounts are US dollars.
  */
 
-import type { GroupEvent } from '../event.ts';
 import { roundUsd } from '../group.ts';
 import { ownBudgetLeft, type SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
@@ -109,11 +108,9 @@ export function judgeBudget(state: GroupState, liveUsd: ReadonlyMap<string, numb
 export function ownNotices(state: GroupState, liveUsd: ReadonlyMap<string, number> = new Map()): Decision[] {
   const { warningThreshold, onBudgetExceeded } = state.group.config;
   const notices: Decision[] = [];
-  const ids = state.tight.size === 0 ? state.running : new Set([...state.running, ...state.tight]);
-  for (const sessionId of ids) {
-    const record = state.sessions.get(sessionId);
-    const limit = record?.definition.maxBudgetUsd;
-    if (record === undefined || limit === undefined) continue;
+  for (const [sessionId, record] of state.sessions) {
+    const limit = record.definition.maxBudgetUsd;
+    if (limit === undefined || record.state.status === 'completed') continue;
     const usage = roundUsd(record.usage.costUsd + (liveUsd.get(sessionId) ?? 0));
     if (record.budgetSaid === undefined && usage >= limit * warningThreshold) {
       notices.push({ do: 'warn-own-budget', sessionId, usage, limit });
@@ -124,17 +121,4 @@ export function ownNotices(state: GroupState, liveUsd: ReadonlyMap<string, numbe
     notices.push({ do: 'exceed-own-budget', sessionId, action, usage, limit });
   }
   return notices;
-}
-
-// A session's own cap: what was said of it, and whether it may be due to be said.
-
-export function noteTight(state: GroupState, { definition: { id, maxBudgetUsd }, usage }: SessionRecord): void {
-  const isTight = maxBudgetUsd !== undefined && usage.costUsd >= maxBudgetUsd * state.group.config.warningThreshold;
-  if (isTight) state.tight.add(id);
-  else state.tight.delete(id);
-}
-
-export function noteSaid(state: GroupState, record: SessionRecord, type: GroupEvent['type']): void {
-  record.budgetSaid = type === 'session_budget_warning' ? 'warned' : 'exceeded';
-  if (record.budgetSaid === 'exceeded') state.tight.delete(record.definition.id);
 }

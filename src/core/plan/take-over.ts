@@ -16,7 +16,7 @@ import {
   type TakeOver,
 } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import { type BudgetGrant, grantFor, noteTight } from './budget.ts';
+import { type BudgetGrant, grantFor } from './budget.ts';
 import type { Hold, Verdict } from './decision.ts';
 import { readySessions } from './plan.ts';
 import { noteMoney } from './settle.ts';
@@ -82,7 +82,6 @@ function endTakeOver(state: GroupState, record: SessionRecord, event: EventOf<'s
   state.reservedUsd = Math.max(0, state.reservedUsd - reservedUsd);
   record.usage = addUsage(record.usage, usage);
   state.usage = addUsage(state.usage, usage);
-  noteTight(state, record);
   for (const id of claudeSessionIds) {
     record.claudeSessionIds = [...record.claudeSessionIds.filter((other) => other !== id), id];
   }
@@ -166,7 +165,6 @@ function bookAttempt(state: GroupState, record: SessionRecord, attemptId: string
     record.lost?.filter((one) => one !== counted),
   );
   state.budgetExceeded = false;
-  noteTight(state, record);
   noteMoney(state);
 }
 

@@ -1,10 +1,10 @@
 /** What `group run` and `group resume` share: the options, and the way from the command line to the runner. */
 import type { Command } from '@commander-js/extra-typings';
+import type { CheckGate } from '../app/claude-check/gate.ts';
 import { awaitedEvents } from '../app/event-commands.ts';
 import { liveRunner, whileBusy } from '../app/live-runner.ts';
 import { whileWaiting } from '../app/request.ts';
 import { type GroupReference, type LoadedSession, loadWithRunner, resolveGroup } from '../app/resolve.ts';
-import type { OpenGate } from '../app/run/claude-gate.ts';
 import { startDetached } from '../app/run/detach.ts';
 import { type PreviewOptions, type PreviewTemplates, previewRun, type RunPreview } from '../app/run/preview.ts';
 import { type RunHere, type RunWays, runHere } from '../app/run/run-here.ts';
@@ -104,7 +104,7 @@ export async function runInTerminal(
   context: Context,
   group: GroupReference,
   options: RunCommandOptions,
-  opened?: OpenGate,
+  opened?: CheckGate,
 ): Promise<Result<RunCommandResult>> {
   const output = chooseOutput(context, options.output);
   if (!output.ok) return output;

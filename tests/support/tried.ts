@@ -1,6 +1,6 @@
 /** Claudes of tests are remembered as checked, so that a run starts at once; the check has tests of its own. */
 import { type CheckResult, checks, holds } from '../../src/app/claude-check/checks.ts';
-import { remember } from '../../src/app/claude-check/remembered.ts';
+import { remember } from '../../src/app/claude-check/gate.ts';
 import { programFile } from '../../src/claude/launch/program.ts';
 import { createRealWorld } from '../../src/system/real-world.ts';
 

@@ -9,8 +9,7 @@ import { ok, type Result } from '../../core/failure.ts';
 import type { SessionDefinition } from '../../core/group.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { judge, withResults } from '../claude-check/checks.ts';
-import { CheckGate } from '../claude-check/gate.ts';
-import { type CheckedClaude, lastCheckOf } from '../claude-check/remembered.ts';
+import { type CheckedClaude, CheckGate, lastCheckOf } from '../claude-check/gate.ts';
 import { whileBusy } from '../live-runner.ts';
 import type { Place } from '../place.ts';
 import { onSignal } from '../signals.ts';
@@ -18,21 +17,19 @@ import { type Finding, finding, fine } from './finding.ts';
 
 /** Checks the claude that is found now, also when it was checked before. */
 export async function checkClaudeNow(place: Place, root: string): Promise<Result<CheckedClaude | 'interrupted'>> {
-  const { world, env, packageRoot } = place;
-  const interruption = new AbortController();
-  const unsubscribe = onSignal(world.clock, () => interruption.abort());
-  const options = { root, caller: env, packageRoot, say: () => {}, stop: interruption.signal };
-  const gate = new CheckGate(world, options);
+  const gate = new CheckGate(place, { root, isQuiet: true });
+  const unsubscribe = onSignal(place.world.clock, () => gate.interrupt());
   const checked = await whileBusy(place, 'Checking claude at no cost', () => gate.again()).finally(unsubscribe);
-  return interruption.signal.aborted ? ok('interrupted') : checked;
+  return gate.isInterrupted ? ok('interrupted') : checked;
 }
 
 /** What the last check of the installed claude found; nothing when there is no claude. */
-export async function rememberedCheck({ world, env, packageRoot }: Place, root: string): Promise<Finding[]> {
+export async function rememberedCheck(place: Place, root: string): Promise<Finding[]> {
+  const { world, env, packageRoot } = place;
   const found = findClaude(world, env, { packageRoot });
   if (!found.ok) return [];
   const name = 'compat';
-  const checked = await lastCheckOf(world, root, found.value.program, env);
+  const checked = await lastCheckOf(place, root, found.value.program);
   if (checked === undefined) {
     const now = commandText(['doctor', '--claude']);
     return [fine(name, `not checked here yet: the next run does it at no cost, and so does: ${now}`)];

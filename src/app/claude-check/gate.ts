@@ -4,40 +4,41 @@
  * that is installed then is used, and checked if it is new.
  */
 import { isAbsolute, join } from 'node:path';
-import { chooseLogin } from '../../claude/launch/login.ts';
+import { chooseLogin, type Login } from '../../claude/launch/login.ts';
 import {
   checkSupported,
   findClaude,
   isSameFile,
+  isWholeProgram,
   type ProgramFile,
   programFile,
   versionOf,
 } from '../../claude/launch/program.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
 import { programName } from '../../core/program-name.ts';
+import { parseOwn } from '../../store/json.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { delay } from '../../system/clock.ts';
 import type { Lock, World } from '../../system/world.ts';
+import { safeLine } from '../../view/terminal-text.ts';
+import type { ClaudeGate } from '../../worker/attempt/attempt-setup.ts';
+import type { Place } from '../place.ts';
 import type { checkClaude } from './check-claude.ts';
-import { isConclusive, judge, refuseUnchecked } from './checks.ts';
-import { type CheckedClaude, isFixed, readChecked, recall, remember } from './remembered.ts';
+import { type CheckResult, checkAccepted, isConclusive, judge, refuseUnchecked } from './checks.ts';
 
 export interface GateOptions {
-  /** Data root. */
+  /** Folder in which results are remembered. */
   readonly root: string;
-  readonly caller: Readonly<Record<string, string | undefined>>;
-  /** Root folder of this package. */
-  readonly packageRoot: string;
-  /** Prints whole sentences for people. */
-  readonly say: (line: string) => void;
+  /** Nothing is printed. */
+  readonly isQuiet?: boolean;
   /** Ends a check that is under way. */
-  readonly stop: AbortSignal;
+  readonly stop?: AbortSignal | undefined;
   /** Default: `checkClaude`. */
-  readonly check?: typeof checkClaude;
+  readonly check?: typeof checkClaude | undefined;
 }
 
 /** A program and the version it reports. */
-export interface FoundClaude {
+interface FoundClaude {
   readonly program: string;
   readonly file: ProgramFile;
   readonly version: string;
@@ -46,25 +47,57 @@ export interface FoundClaude {
 /** Another process needs as long as we would; a busy machine needs a multiple of that. */
 const othersMsMax = 180_000;
 const lookMs = 100;
+const columnsMax = 600;
 
-export class CheckGate {
-  readonly #world: World;
+export class CheckGate implements ClaudeGate {
+  readonly #place: Pick<Place, 'world' | 'env' | 'packageRoot' | 'notes'>;
   readonly #options: GateOptions;
+  readonly #interruption = new AbortController();
+  readonly #stop: AbortSignal;
+  #isQuiet: boolean;
   #admitted: FoundClaude | null = null;
   #underWay: Promise<Result<FoundClaude>> | null = null;
+  isLoggedIn = false;
 
-  constructor(world: World, options: GateOptions) {
-    this.#world = world;
+  constructor(place: Pick<Place, 'world' | 'env' | 'packageRoot' | 'notes'>, options: GateOptions) {
+    const { signal } = this.#interruption;
+    this.#place = place;
     this.#options = options;
+    this.#isQuiet = options.isQuiet === true;
+    this.#stop = options.stop === undefined ? signal : AbortSignal.any([options.stop, signal]);
+  }
+
+  /** From now on nothing is printed. */
+  hush(): void {
+    this.#isQuiet = true;
+  }
+
+  /** Ends a check that is under way. */
+  interrupt(): void {
+    this.#interruption.abort();
+  }
+
+  get isInterrupted(): boolean {
+    return this.#stop.aborted;
+  }
+
+  /** The same; resolves when nothing of a check is left. */
+  async close(): Promise<void> {
+    this.interrupt();
+    await this.#underWay;
+  }
+
+  #say(line: string): void {
+    if (!this.#isQuiet) this.#place.notes.line(safeLine(line, columnsMax));
   }
 
   /**
    * The program that the next session is started with. Fails with `claude-missing`, and with `claude-unproven` when it
    * is too old, or when a required check failed or could not be made and `accepted` is not its version.
    */
-  async admit(accepted: string | undefined): Promise<Result<FoundClaude>> {
+  async choose(accepted: string | undefined): Promise<Result<FoundClaude>> {
     const admitted = this.#admitted;
-    const now = admitted === null ? null : programFile(this.#world, admitted.program);
+    const now = admitted === null ? null : programFile(this.#place.world, admitted.program);
     if (admitted !== null && now !== null && isSameFile(now, admitted.file)) return ok(admitted);
     // Sessions that are prepared together wait for one check.
     this.#underWay ??= this.#admitNext(accepted).finally(() => {
@@ -79,9 +112,10 @@ export class CheckGate {
     return found.ok ? ok(found.value.version) : found;
   }
 
-  /** Resolves when no check is under way. */
-  async idle(): Promise<void> {
-    await this.#underWay;
+  /** Fails with `usage` when the installed claude is not the one that is accepted. */
+  async checkNamed(accepted: string | undefined): Promise<Result<void>> {
+    const version = accepted === undefined ? undefined : await this.version();
+    return version?.ok ? checkAccepted(version.value, accepted) : ok(undefined);
   }
 
   /** Checks the installed claude now, also when it was checked before. */
@@ -102,65 +136,64 @@ export class CheckGate {
       const { failure } = admitted;
       return { ok: false, failure: { ...failure, message: `${lost}. ${failure.message}` } };
     }
-    this.#options.say(`${lost}; from now on the run uses claude ${admitted.value.version}.`);
+    this.#say(`${lost}; from now on the run uses claude ${admitted.value.version}.`);
     return admitted;
   }
 
   async #admitNow(accepted: string | undefined): Promise<Result<FoundClaude>> {
-    const { say, stop } = this.#options;
     const found = await this.#find();
     if (!found.ok) return found;
     const { version } = found.value;
     const supported = checkSupported(version);
     if (!supported.ok) return supported;
-    const known = this.#known(found.value);
-    const checked = known === undefined ? await this.#checkAlone(found.value) : ok(known);
+    const checked = await this.#checkAlone(found.value);
     if (!checked.ok) {
-      if (accepted !== version || stop.aborted) return refuseUnchecked(version, checked.failure);
-      say(`claude ${version} could not be checked, and is used anyway: ${checked.failure.message}`);
+      if (accepted !== version || this.isInterrupted) return refuseUnchecked(version, checked.failure);
+      this.#say(`claude ${version} could not be checked, and is used anyway: ${checked.failure.message}`);
       return found;
     }
     const judged = judge(checked.value, accepted);
     if (!judged.ok) return judged;
-    for (const warning of judged.value) say(warning);
+    for (const warning of judged.value) this.#say(warning);
     return found;
   }
 
   /** Asks the program for its version unless its file is known to be a certain one. */
   async #find(): Promise<Result<FoundClaude>> {
-    const world = this.#world;
-    const { caller, packageRoot, root } = this.#options;
-    const claude = findClaude(world, caller, { packageRoot });
+    const { world, env, packageRoot } = this.#place;
+    const claude = findClaude(world, env, { packageRoot });
     if (!claude.ok) return claude;
     const { program } = claude.value;
     const file = programFile(world, program);
     if (file === null) return fail('claude-missing', `The program ${program} is gone.`, 'Install Claude Code again.');
-    const known = readChecked(world, root).find((one) => isSameFile(one.file, file) && isFixed(one));
+    const known = readChecked(world, this.#options.root).find((one) => isSameFile(one.file, file) && isFixed(one));
     if (known !== undefined) return ok({ program: file.path, file, version: known.version });
-    const version = await versionOf(world, file.path, caller);
+    const version = await versionOf(world, file.path, env);
     if (version.ok) return ok({ program: file.path, file, version: version.value });
     // A version manager's shim starts claude only under the name of its link.
-    const named = file.path === program ? version : await versionOf(world, program, caller);
+    const named = file.path === program ? version : await versionOf(world, program, env);
     return named.ok ? ok({ program, file, version: named.value }) : version;
   }
 
   #known({ file, version }: FoundClaude): CheckedClaude | undefined {
-    const { root, caller } = this.#options;
-    const known = recall(this.#world, root, file, chooseLogin(caller).kind);
+    const known = recall(this.#place.world, this.#options.root, file, chooseLogin(this.#place.env).kind);
     return known?.version === version ? known : undefined;
   }
 
   /** One check at a time on a machine; what another run has found meanwhile is taken over. */
   async #checkAlone(found: FoundClaude, when?: 'always'): Promise<Result<CheckedClaude>> {
-    const { root, say } = this.#options;
+    const { root } = this.#options;
+    const known = () => (when === 'always' ? undefined : this.#known(found));
+    const before = known();
+    if (before !== undefined) return ok(before);
     try {
-      this.#world.files.makeFolder(root);
+      this.#place.world.files.makeFolder(root);
       const lock = await this.#lock(join(root, 'tried-claudes.lock'));
       if (lock === null) return fail('busy', 'Another check has not ended for minutes.', '');
       try {
-        const known = when === 'always' ? undefined : this.#known(found);
-        if (known !== undefined) return ok(known);
-        say(`claude ${found.version} is new here: checking it at no cost (a few seconds) ...`);
+        const now = known();
+        if (now !== undefined) return ok(now);
+        this.#say(`claude ${found.version} is new here: checking it at no cost (a few seconds) ...`);
         return await this.#check(found);
       } finally {
         lock.release();
@@ -171,8 +204,8 @@ export class CheckGate {
   }
 
   async #check(found: FoundClaude): Promise<Result<CheckedClaude>> {
-    const world = this.#world;
-    const { root, caller, say, stop } = this.#options;
+    const { world, env: caller } = this.#place;
+    const { root } = this.#options;
     const begin = world.clock.now();
     const login = chooseLogin(caller).kind;
     // Always the same for a data root, so that a check ends and removes what a killed one left. No instructions and no
@@ -182,24 +215,86 @@ export class CheckGate {
     const folder = join(isAbsolute(TMPDIR) ? TMPDIR : '/tmp', `${programName}-${mark}`);
     // Loaded only here, because most runs find everything remembered.
     const check = this.#options.check ?? (await import('./check-claude.ts')).checkClaude;
-    const results = await check(world, { folder, mark, program: found.program, caller, login, stop });
-    if (stop.aborted) return fail('usage', 'The check was interrupted.', '');
+    const results = await check(world, { folder, mark, program: found.program, caller, login, stop: this.#stop });
+    if (this.isInterrupted) return fail('usage', 'The check was interrupted.', '');
     if (!results.ok) return results;
     const [at, durationMs] = [new Date(begin).toISOString(), Math.max(0, world.clock.now() - begin)];
     const checked: CheckedClaude = { ...found, login, at, durationMs, results: results.value };
     const kept = isConclusive(results.value) ? remember(world, root, checked) : ok(undefined);
-    if (!kept.ok) say(`The check could not be remembered: ${describeFailure(kept.failure)}`);
+    if (!kept.ok) this.#say(`The check could not be remembered: ${describeFailure(kept.failure)}`);
     return ok(checked);
   }
 
   /** Null when another process has held it for minutes. */
   async #lock(path: string): Promise<Lock | null> {
-    const world = this.#world;
+    const { world } = this.#place;
     const holder = { identity: world.machine.self, runId: world.random.uuid() };
     for (let waited = 0; ; waited += lookMs) {
       const lock = world.locks.tryLock(path, holder);
-      if (lock !== null || waited >= othersMsMax || this.#options.stop.aborted) return lock;
+      if (lock !== null || waited >= othersMsMax || this.isInterrupted) return lock;
       await delay(world.clock, lookMs);
     }
   }
+}
+
+// `tried-claudes.json`: the claudes that were checked on this machine, by file and kind of login.
+
+export interface CheckedClaude extends FoundClaude {
+  readonly login: Login['kind'];
+  /** ISO 8601, UTC. */
+  readonly at: string;
+  readonly durationMs: number;
+  readonly results: readonly CheckResult[];
+}
+
+/** Raised when the checks or the way a worker is started change, so that every claude is checked again. */
+const formatVersion = '2';
+/** Updates come daily and old versions are removed; several programs may be in use. */
+const keptMax = 16;
+
+const fileIn = (root: string): string => join(root, 'tried-claudes.json');
+
+/** The newest first; empty when the file is missing or unreadable, because a check costs nothing. */
+export function readChecked({ files }: World, root: string): readonly CheckedClaude[] {
+  try {
+    const kept = parseOwn<{ version: string; checked: readonly CheckedClaude[] }>(files.readText(fileIn(root)));
+    return kept?.version === formatVersion ? kept.checked : [];
+  } catch {
+    return [];
+  }
+}
+
+/** Replaces what was known of the same program and login. Fails with `write-failed`. */
+export function remember(world: World, root: string, checked: CheckedClaude): Result<void> {
+  const isOther = ({ file, login }: CheckedClaude) => file.path !== checked.file.path || login !== checked.login;
+  const all = [checked, ...readChecked(world, root).filter(isOther)].slice(0, keptMax);
+  try {
+    world.files.makeFolder(root);
+    world.files.writeAtomic(fileIn(root), `${JSON.stringify({ version: formatVersion, checked: all }, null, 2)}\n`);
+    return ok(undefined);
+  } catch (error) {
+    return { ok: false, failure: systemFailure(fileIn(root), error) };
+  }
+}
+
+function recall(world: World, root: string, file: ProgramFile, login: Login['kind']): CheckedClaude | undefined {
+  return readChecked(world, root).find((one) => isSameFile(one.file, file) && one.login === login);
+}
+
+/** The same file always is the same version: it is no script or shim that starts another program. */
+function isFixed({ file, program }: CheckedClaude): boolean {
+  return isWholeProgram(file) && program === file.path;
+}
+
+/** The last check of the program at this path, which may be a link; undefined when it has to be checked. */
+export async function lastCheckOf(
+  { world, env }: Pick<Place, 'world' | 'env'>,
+  root: string,
+  program: string,
+): Promise<CheckedClaude | undefined> {
+  const file = programFile(world, program);
+  const known = file === null ? undefined : recall(world, root, file, chooseLogin(env).kind);
+  if (known === undefined || isFixed(known)) return known;
+  const version = await versionOf(world, known.program, env);
+  return version.ok && version.value === known.version ? known : undefined;
 }

@@ -1,7 +1,6 @@
 /** `host serve`: the agent of this machine, or its guard, until it is told to end. */
 
 import { findClaude, isSameFile, type ProgramFile, programFile } from '../../claude/launch/program.ts';
-import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { ChosenProgram } from '../../fleet/agent/context.ts';
 import { fleetPaths, readHost } from '../../fleet/fleet-files.ts';
@@ -93,16 +92,11 @@ interface Refused {
 /** The results of checks are kept in the fleet's folder of this host. */
 export function hostClaude(place: Place, root: string, check?: GateOptions['check']): HostClaude {
   const { world, env, packageRoot, notes } = place;
-  const interruption = new AbortController();
   const host = readHost(world.files, root);
   const paying = environmentWith(world.files, root, env, host.ok ? host.value?.login : undefined);
   // Of a login that cannot be read each session hears by itself.
   const caller = paying.ok ? paying.value : env;
-  const gate = new CheckGate(world, {
-    ...{ root: fleetPaths(root).folder, caller, packageRoot, stop: interruption.signal },
-    say: (line) => notes.line(line),
-    ...defined({ check }),
-  });
+  const gate = new CheckGate({ world, env: caller, packageRoot, notes }, { root: fleetPaths(root).folder, check });
   let refused: Refused | null = null;
   // It may be accepted while the agent runs.
   const acceptedNow = (): string | undefined => {
@@ -117,7 +111,7 @@ export function hostClaude(place: Place, root: string, check?: GateOptions['chec
     const isKnown =
       refused !== null && refused.accepted === accepted && file !== null && isSameFile(refused.file, file);
     if (refused !== null && isKnown && Math.abs(world.clock.now() - refused.atMs) < againMs) return refused.answer;
-    const admitted = await gate.admit(accepted);
+    const admitted = await gate.choose(accepted);
     refused = null;
     if (!admitted.ok) {
       if (file !== null && admitted.failure.reason === 'claude-unproven')
@@ -127,13 +121,9 @@ export function hostClaude(place: Place, root: string, check?: GateOptions['chec
     const { program, version } = admitted.value;
     return ok({ program, version });
   };
-  const close = (): Promise<void> => {
-    interruption.abort();
-    return gate.idle();
-  };
   const version = async (): Promise<string> => {
     const there = await gate.version();
     return there.ok ? there.value : '';
   };
-  return { choose, version, close };
+  return { choose, version, close: () => gate.close() };
 }

@@ -8,9 +8,6 @@ import { sightOf } from '../../runner/checkouts.ts';
 import { startEvents } from '../../runner/run-start.ts';
 import { loadGroup } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
-import { safeLine } from '../../view/terminal-text.ts';
-import type { ClaudeGate } from '../../worker/attempt/attempt-setup.ts';
-import { checkAccepted } from '../claude-check/checks.ts';
 import { CheckGate } from '../claude-check/gate.ts';
 import { draftState, type NewGroup } from '../create/new-group.ts';
 import type { Place } from '../place.ts';
@@ -18,16 +15,6 @@ import type { GroupReference } from '../resolve.ts';
 import { onSignal } from '../signals.ts';
 import { checkFirstProjects, checkGit, checkLimitable, sayRefusedProjects } from './run-check.ts';
 import type { RunOptions } from './run-options.ts';
-
-const columnsMax = 600;
-
-/** The gate of one run, open for the claude that was found; it goes on watching that. */
-export interface OpenGate extends ClaudeGate {
-  /** From now on nothing is said on standard error, which belongs to somebody else. */
-  hush(): void;
-  /** Ends a check that is under way; resolves when nothing of it is left. */
-  close(): Promise<void>;
-}
 
 /**
  * For a run of a group: nothing is checked when nothing would be started, and workers that are at work are taken over
@@ -40,21 +27,21 @@ export async function gateForGroup(
   group: GroupReference,
   options: Pick<RunOptions, 'config' | 'only' | 'isQuiet' | 'retryFailed'>,
   { isTaken, calledOff }: { readonly isTaken: boolean; readonly calledOff?: AbortSignal | undefined },
-): Promise<Result<OpenGate | 'interrupted'>> {
+): Promise<Result<CheckGate | 'interrupted'>> {
   const { config, only, isQuiet = false } = options;
-  const gate = newGate(place, group.root, isQuiet, calledOff);
+  const gate = new CheckGate(place, { root: group.root, isQuiet, stop: calledOff });
   const state = loadGroup(place.world, group.root, group.groupId);
   // What is wrong with the group the run itself will say.
-  if (!state.ok || !isTaken) return ok(gate.open);
+  if (!state.ok || !isTaken) return ok(gate);
   const ids = toBeRun(place, group, state.value, options);
-  if (ids === null || only?.length === 0) return ok(gate.open);
+  if (ids === null || only?.length === 0) return ok(gate);
   const named = await gate.checkNamed(config.acceptClaude);
   if (!named.ok) return named;
   if (!isQuiet) await sayRefusedProjects(place, group.root, state.value, ids);
-  if (state.value.running.size > 0) return ok(gate.open);
+  if (state.value.running.size > 0) return ok(gate);
   const ready = await checkMachine(place, state.value, ids);
   if (!ready.ok) return ready;
-  return gate.admit({ ...state.value.group.config, ...config }.acceptClaude);
+  return admit(place, gate, { ...state.value.group.config, ...config }.acceptClaude);
 }
 
 /** For a rehearsal, which needs no gate: it works where it will, and as limited as it will be. Fails with `usage`. */
@@ -126,9 +113,9 @@ export async function gateForNewGroup(
   root: string,
   options: Pick<RunOptions, 'config' | 'isQuiet'>,
   group: NewGroup,
-): Promise<Result<OpenGate | 'interrupted'>> {
+): Promise<Result<CheckGate | 'interrupted'>> {
   const { acceptClaude } = options.config;
-  const gate = newGate(place, root, options.isQuiet === true);
+  const gate = new CheckGate(place, { root, isQuiet: options.isQuiet === true });
   const named = await gate.checkNamed(acceptClaude);
   if (!named.ok) return named;
   const draft = draftState(place, group);
@@ -137,47 +124,29 @@ export async function gateForNewGroup(
   if (!startable.ok) return startable;
   const ready = await checkMachine(place, draft.value, [...draft.value.sessions.keys()]);
   if (!ready.ok) return ready;
-  const admitted = await gate.admit(acceptClaude);
+  const admitted = await admit(place, gate, acceptClaude);
   if (!admitted.ok || admitted.value === 'interrupted') return admitted;
   const first = group.sessions.find(({ dependsOn }) => dependsOn.length === 0);
-  const chosen = await gate.open.choose(acceptClaude);
+  const chosen = await gate.choose(acceptClaude);
   if (!chosen.ok) return chosen;
   const asked = await (await import('../check/claude.ts')).askLogin(place, chosen.value.program, first);
-  return asked.ok ? ok({ ...gate.open, isLoggedIn: true }) : asked;
+  if (!asked.ok) return asked;
+  gate.isLoggedIn = true;
+  return ok(gate);
 }
 
-function newGate({ world, notes, env, packageRoot }: Place, root: string, isQuiet: boolean, calledOff?: AbortSignal) {
-  let hushed = isQuiet;
-  const say = (line: string): void => {
-    if (!hushed) notes.line(safeLine(line, columnsMax));
-  };
-  const interruption = new AbortController();
-  const stop = calledOff === undefined ? interruption.signal : AbortSignal.any([calledOff, interruption.signal]);
-  const gate = new CheckGate(world, { root, caller: env, packageRoot, say, stop });
-  const open: OpenGate = {
-    choose: (accepted) => gate.admit(accepted),
-    hush: () => {
-      hushed = true;
-    },
-    close: () => {
-      interruption.abort();
-      return gate.idle();
-    },
-  };
-  const checkNamed = async (accepted: string | undefined): Promise<Result<void>> => {
-    const version = accepted === undefined ? undefined : await gate.version();
-    return version?.ok ? checkAccepted(version.value, accepted) : ok(undefined);
-  };
-  const admit = async (accepted: string | undefined): Promise<Result<OpenGate | 'interrupted'>> => {
-    const unsubscribe = onSignal(world.clock, () => interruption.abort());
-    try {
-      const admitted = await gate.admit(accepted);
-      if (stop.aborted) return ok('interrupted');
-      // A missing claude is reported for each session that the run wants to start.
-      return !admitted.ok && admitted.failure.reason === 'claude-unproven' ? admitted : ok(open);
-    } finally {
-      unsubscribe();
-    }
-  };
-  return { open, admit, checkNamed };
+/** A missing claude is no failure here: it is reported for each session that the run wants to start. */
+async function admit(
+  { world }: Place,
+  gate: CheckGate,
+  accepted: string | undefined,
+): Promise<Result<CheckGate | 'interrupted'>> {
+  const unsubscribe = onSignal(world.clock, () => gate.interrupt());
+  try {
+    const admitted = await gate.choose(accepted);
+    if (gate.isInterrupted) return ok('interrupted');
+    return !admitted.ok && admitted.failure.reason === 'claude-unproven' ? admitted : ok(gate);
+  } finally {
+    unsubscribe();
+  }
 }

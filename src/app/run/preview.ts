@@ -25,7 +25,7 @@ import {
 } from '../../worker/prepare/generated-config.ts';
 import { checkClaudeLogin } from '../check/machine.ts';
 import { checkAccepted, judge } from '../claude-check/checks.ts';
-import { lastCheckOf } from '../claude-check/remembered.ts';
+import { lastCheckOf } from '../claude-check/gate.ts';
 import type { Place } from '../place.ts';
 import { presentUsage, readSamples, standingOf } from '../watch/live-view.ts';
 import { checkGit, projectCheck } from './run-check.ts';
@@ -162,7 +162,7 @@ async function missingFor(
   const claude = findClaude(world, env, { packageRoot, ...(rehearsal ? forRehearsal : {}) });
   note(claude);
   if (!claude.ok || rehearsal) return missing;
-  const checked = await lastCheckOf(world, root, claude.value.program, env);
+  const checked = await lastCheckOf(place, root, claude.value.program);
   const version = checked === undefined ? await versionOf(world, claude.value.program, env) : ok(checked.version);
   if (version.ok) note(checkSupported(version.value));
   if (version.ok) note(checkAccepted(version.value, acceptClaude));

@@ -9,6 +9,7 @@ import { loadGroup } from '../../store/group-store.ts';
 import { hasMergeJournal } from '../../store/merge-journal.ts';
 import { isPauseAsked } from '../../store/requests.ts';
 import type { Lock, World } from '../../system/world.ts';
+import type { CheckGate } from '../claude-check/gate.ts';
 import { readUserConfig, type UserSettings } from '../config/user-config.ts';
 import { createRunHooks } from '../event-commands.ts';
 import { liveRunner, shortRunPrefix } from '../live-runner.ts';
@@ -16,7 +17,7 @@ import { briefPath, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
 import { waitForShortCommands } from '../submit.ts';
-import { checkRehearsed, gateForGroup, type OpenGate } from './claude-gate.ts';
+import { checkRehearsed, gateForGroup } from './claude-gate.ts';
 import type { RunDisplay, RunOptions } from './run-options.ts';
 
 /** A group can be taken by one short command after the other; more often than this is no accident. */
@@ -46,7 +47,7 @@ export async function runHere(
   group: GroupReference,
   options: RunOptions,
   ways: RunWays,
-  opened?: OpenGate,
+  opened?: CheckGate,
 ): Promise<Result<RunHere>> {
   const rehearsal = await rehearsalOf(place, group, options.rehearse);
   if (!rehearsal.ok) return rehearsal;
@@ -73,7 +74,7 @@ interface Held {
   readonly hold: Hold | null;
   readonly rehearsal: Rehearsal | undefined;
   readonly ofUser: UserSettings;
-  readonly opened: OpenGate | undefined;
+  readonly opened: CheckGate | undefined;
 }
 
 async function runHeld(

@@ -18,8 +18,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { broken, type CheckResult, checks, holds } from '../../../src/app/claude-check/checks.ts';
-import { CheckGate, type GateOptions } from '../../../src/app/claude-check/gate.ts';
-import { lastCheckOf, readChecked } from '../../../src/app/claude-check/remembered.ts';
+import { CheckGate, lastCheckOf, readChecked } from '../../../src/app/claude-check/gate.ts';
 import { fail, ok, type Result } from '../../../src/core/failure.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { newFolder, removeFolders } from '../../support/claude-check/rig.ts';
@@ -87,30 +86,35 @@ class Machine {
     return { PATH: `${this.bin}:/usr/bin:/bin`, ANTHROPIC_API_KEY: 'test-key' };
   }
 
-  gate(more: Partial<GateOptions> = {}): CheckGate {
-    return new CheckGate(world, {
+  place(env = this.caller) {
+    const notes = { line: (line: string) => this.said.push(line), passing: () => {} };
+    return { world, env, packageRoot: join(this.folder, 'package'), notes };
+  }
+
+  gate(caller?: Record<string, string>): CheckGate {
+    return new CheckGate(this.place(caller), {
       root: this.root,
-      caller: this.caller,
-      packageRoot: join(this.folder, 'package'),
-      say: (line) => this.said.push(line),
       stop: this.stop.signal,
       check: async (_world, { program }) => {
         this.checked.push(program);
         await this.during();
         return this.results;
       },
-      ...more,
     });
+  }
+
+  lastCheck(program = join(this.bin, 'claude')) {
+    return lastCheckOf(this.place(), this.root, program);
   }
 }
 
 test('a new claude is checked with a message, and a second run starts nothing for it', async () => {
   const machine = new Machine();
-  const first = await machine.gate().admit(undefined);
+  const first = await machine.gate().choose(undefined);
   expect(first).toMatchObject({ ok: true, value: { version: '2.1.400', program: machine.versionFile('2.1.400') } });
   expect(machine.said).toEqual(['claude 2.1.400 is new here: checking it at no cost (a few seconds) ...']);
   const { asked } = machine;
-  expect(await machine.gate().admit(undefined)).toEqual(first);
+  expect(await machine.gate().choose(undefined)).toEqual(first);
   expect([machine.asked, machine.checked.length, machine.said.length]).toEqual([asked, 1, 1]);
   expect(statSync(join(machine.root, 'tried-claudes.json')).mode & 0o777).toBe(0o600);
   expect(readdirSync(machine.root)).toEqual(['tried-claudes.json', 'tried-claudes.lock']);
@@ -119,10 +123,10 @@ test('a new claude is checked with a message, and a second run starts nothing fo
 test('a remembered check is found through a link as well, with its results', async () => {
   const machine = new Machine();
   machine.results = ok(without(broken('hooks', 'x')));
-  await machine.gate().admit(undefined);
-  const last = await lastCheckOf(world, machine.root, join(machine.bin, 'claude'), machine.caller);
+  await machine.gate().choose(undefined);
+  const last = await machine.lastCheck();
   expect(last?.results).toEqual(without(broken('hooks', 'x')));
-  expect(await lastCheckOf(world, machine.root, '/nowhere/claude', machine.caller)).toBeUndefined();
+  expect(await machine.lastCheck('/nowhere/claude')).toBeUndefined();
 });
 
 test.each([
@@ -130,9 +134,9 @@ test.each([
   ['of another format', '{"version":"1","tried":[]}'],
 ])('a file of remembered checks that is %s counts as none', async (_what, text) => {
   const machine = new Machine();
-  await machine.gate().admit(undefined);
+  await machine.gate().choose(undefined);
   writeFileSync(join(machine.root, 'tried-claudes.json'), text);
-  await machine.gate().admit(undefined);
+  await machine.gate().choose(undefined);
   expect(machine.checked.length).toBe(2);
   expect(readChecked(world, machine.root)).toHaveLength(1);
 });
@@ -140,33 +144,33 @@ test.each([
 test('a check that cannot be remembered counts for this run, with a message', async () => {
   const machine = new Machine();
   mkdirSync(join(machine.root, 'tried-claudes.json'), { recursive: true });
-  expect(await machine.gate().admit(undefined)).toMatchObject({ ok: true, value: { version: '2.1.400' } });
+  expect(await machine.gate().choose(undefined)).toMatchObject({ ok: true, value: { version: '2.1.400' } });
   expect(machine.said.at(-1)).toContain('could not be remembered: ');
   expect(machine.said.at(-1)).toContain(join(machine.root, 'tried-claudes.json'));
 });
 
 test('another file of the same name, and another kind of login, are checked', async () => {
   const machine = new Machine();
-  await machine.gate().admit(undefined);
+  await machine.gate().choose(undefined);
   machine.install('2.1.400', (1 << 20) + 1);
-  await machine.gate().admit(undefined);
+  await machine.gate().choose(undefined);
   expect(machine.checked.length).toBe(2);
-  const { PATH } = machine.caller;
-  const withToken = { caller: { PATH, CLAUDE_CODE_OAUTH_TOKEN: 'test-token' } };
-  for (const more of [withToken, withToken, {}]) await machine.gate(more).admit(undefined);
+  const { PATH = '' } = machine.caller;
+  const withToken = { PATH, CLAUDE_CODE_OAUTH_TOKEN: 'test-token' };
+  for (const caller of [withToken, withToken, undefined]) await machine.gate(caller).choose(undefined);
   expect(machine.checked.length).toBe(3);
 });
 
 test('two programs on one machine are both remembered', async () => {
   const machine = new Machine();
-  await machine.gate().admit(undefined);
+  await machine.gate().choose(undefined);
   const other = join(machine.folder, 'other');
   writeFileSync(other, `#!/bin/sh\necho "2.1.401 (Claude Code)"\nexit\n`);
   truncateSync(other, 1 << 20);
   chmodSync(other, 0o755);
   const caller = { ...machine.caller, CLAUDE_CODE_AGENT_CLAUDE: other };
-  await machine.gate({ caller }).admit(undefined);
-  for (const more of [{}, { caller }]) expect(await machine.gate(more).admit(undefined)).toMatchObject({ ok: true });
+  await machine.gate(caller).choose(undefined);
+  for (const one of [undefined, caller]) expect(await machine.gate(one).choose(undefined)).toMatchObject({ ok: true });
   expect(machine.checked).toEqual([machine.versionFile('2.1.400'), other]);
 });
 
@@ -176,15 +180,15 @@ test('a script is asked for its version at each run, because its file does not t
   const version = join(machine.folder, 'version');
   writeFileSync(version, '2.1.400');
   writeFileSync(machine.versionFile('2.1.400'), `#!/bin/sh\necho "$(cat '${version}') (Claude Code)"\n`);
-  await machine.gate().admit(undefined);
-  await machine.gate().admit(undefined);
+  await machine.gate().choose(undefined);
+  await machine.gate().choose(undefined);
   expect(machine.checked.length).toBe(1);
-  const last = () => lastCheckOf(world, machine.root, join(machine.bin, 'claude'), machine.caller);
+  const last = () => machine.lastCheck();
   expect(await last()).toMatchObject({ version: '2.1.400' });
   // The program that the script starts was updated.
   writeFileSync(version, '2.1.401');
   expect(await last()).toBeUndefined();
-  expect(await machine.gate().admit(undefined)).toMatchObject({ ok: true, value: { version: '2.1.401' } });
+  expect(await machine.gate().choose(undefined)).toMatchObject({ ok: true, value: { version: '2.1.401' } });
   expect(machine.checked.length).toBe(2);
 });
 
@@ -192,7 +196,7 @@ test('a shim of a version manager is started by the name of its link', async () 
   const machine = new Machine();
   machine.installShim();
   for (let run = 1; run <= 2; run += 1) {
-    const admitted = await machine.gate().admit(undefined);
+    const admitted = await machine.gate().choose(undefined);
     expect(admitted).toMatchObject({ ok: true, value: { program: join(machine.bin, 'claude') } });
   }
   expect(machine.checked).toEqual([join(machine.bin, 'claude')]);
@@ -205,7 +209,7 @@ test('runs that start together check it once', async () => {
   machine.during = async () => {
     while (machine.asked < gates.length) await Bun.sleep(5);
   };
-  const admitted = await Promise.all(gates.map((gate) => gate.admit(undefined)));
+  const admitted = await Promise.all(gates.map((gate) => gate.choose(undefined)));
   expect(admitted.map((one) => one.ok)).toEqual([true, true, true]);
   expect(machine.checked.length).toBe(1);
 });
@@ -218,33 +222,33 @@ test('a claude that is too old is refused, whatever is accepted, and is not chec
     'claude 2.1.307 is too old; this program needs 2.1.308 or newer.',
     'Update it with: npm install -g @anthropic-ai/claude-code@latest',
   );
-  expect(await machine.gate().admit(undefined)).toEqual(refused);
-  expect(await machine.gate().admit('2.1.307')).toEqual(refused);
+  expect(await machine.gate().choose(undefined)).toEqual(refused);
+  expect(await machine.gate().choose('2.1.307')).toEqual(refused);
   expect(await machine.gate().again()).toEqual(refused);
   expect(machine.checked).toEqual([]);
   machine.install('2.1.308');
-  expect(await machine.gate().admit(undefined)).toMatchObject({ ok: true });
+  expect(await machine.gate().choose(undefined)).toMatchObject({ ok: true });
 });
 
 test('a claude that was refused stays refused without another check, until it is checked on purpose', async () => {
   const machine = new Machine();
   machine.results = ok(without(forbidden));
-  expect(await machine.gate().admit(undefined)).toMatchObject({ ok: false, failure: { reason: 'claude-unproven' } });
-  expect((await machine.gate().admit('2.1.399')).ok).toBe(false);
-  expect(await machine.gate().admit('2.1.400')).toMatchObject({ ok: true });
+  expect(await machine.gate().choose(undefined)).toMatchObject({ ok: false, failure: { reason: 'claude-unproven' } });
+  expect((await machine.gate().choose('2.1.399')).ok).toBe(false);
+  expect(await machine.gate().choose('2.1.400')).toMatchObject({ ok: true });
   expect(machine.checked.length).toBe(1);
   machine.results = ok(allHold);
   expect(await machine.gate().again()).toMatchObject({ ok: true });
-  expect(await machine.gate().admit(undefined)).toMatchObject({ ok: true });
+  expect(await machine.gate().choose(undefined)).toMatchObject({ ok: true });
   expect(machine.checked.length).toBe(2);
 });
 
 test('a check that could not be made is refused, and not remembered', async () => {
   const machine = new Machine();
   machine.results = fail('write-failed', 'The disk is full.', 'Free some.');
-  const refused = await machine.gate().admit(undefined);
+  const refused = await machine.gate().choose(undefined);
   expect(!refused.ok && refused.failure.message).toContain('could not be checked: The disk is full.');
-  expect(await machine.gate().admit('2.1.400')).toMatchObject({ ok: true });
+  expect(await machine.gate().choose('2.1.400')).toMatchObject({ ok: true });
   expect(readChecked(world, machine.root)).toEqual([]);
   expect(machine.said.at(-1)).toContain('is used anyway');
 });
@@ -252,26 +256,26 @@ test('a check that could not be made is refused, and not remembered', async () =
 test('nothing of an interrupted check counts, whatever is accepted', async () => {
   const machine = new Machine();
   machine.during = () => machine.stop.abort();
-  expect((await machine.gate().admit('2.1.400')).ok).toBe(false);
+  expect((await machine.gate().choose('2.1.400')).ok).toBe(false);
   expect(readChecked(world, machine.root)).toEqual([]);
 });
 
 test('a run keeps its file when a link moves on, and checks the new one when that file is gone', async () => {
   const machine = new Machine();
   const gate = machine.gate();
-  await gate.admit(undefined);
+  await gate.choose(undefined);
   machine.install('2.1.401');
-  expect(await gate.admit(undefined)).toMatchObject({ ok: true, value: { version: '2.1.400' } });
+  expect(await gate.choose(undefined)).toMatchObject({ ok: true, value: { version: '2.1.400' } });
   rmSync(machine.versionFile('2.1.400'));
   machine.results = ok(without(forbidden));
   const lost = 'The file of claude 2.1.400, which this run used, was replaced or removed';
-  const both = await Promise.all([gate.admit(undefined), gate.admit(undefined)]);
+  const both = await Promise.all([gate.choose(undefined), gate.choose(undefined)]);
   for (const refused of both) {
     expect(!refused.ok && refused.failure.message).toStartWith(`${lost}. claude 2.1.401 failed a check.`);
   }
   expect(machine.checked.length).toBe(2);
-  expect(await gate.admit('2.1.401')).toMatchObject({ ok: true, value: { version: '2.1.401' } });
-  expect(await gate.admit(undefined)).toMatchObject({ ok: true, value: { version: '2.1.401' } });
+  expect(await gate.choose('2.1.401')).toMatchObject({ ok: true, value: { version: '2.1.401' } });
+  expect(await gate.choose(undefined)).toMatchObject({ ok: true, value: { version: '2.1.401' } });
   const told = machine.said.filter((line) => line.includes('which this run used'));
   expect(told).toEqual([`${lost}; from now on the run uses claude 2.1.401.`]);
 });
@@ -279,8 +283,8 @@ test('a run keeps its file when a link moves on, and checks the new one when tha
 test('a program that is missing, or is no claude, is not checked', async () => {
   const machine = new Machine();
   rmSync(machine.versionFile('2.1.400'));
-  expect(await machine.gate().admit(undefined)).toMatchObject({ ok: false, failure: { reason: 'claude-missing' } });
+  expect(await machine.gate().choose(undefined)).toMatchObject({ ok: false, failure: { reason: 'claude-missing' } });
   writeFileSync(machine.versionFile('2.1.400'), 'x', { mode: 0o644 });
-  expect(await machine.gate().admit('2.1.400')).toMatchObject({ ok: false, failure: { reason: 'claude-missing' } });
+  expect(await machine.gate().choose('2.1.400')).toMatchObject({ ok: false, failure: { reason: 'claude-missing' } });
   expect(machine.checked).toEqual([]);
 });

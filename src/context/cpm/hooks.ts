@@ -2,12 +2,18 @@
  * context/cpm/: progress files of CPM. This file: its hooks, from an event of claude to what the model is told about
  * the progress files of its project.
  */
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { type ContextSystem, charactersMax, fileBytesMax, type HookAnswer, type HookCall } from '../hook-call.ts';
-import { adopt } from './adoption.ts';
 import { type Layout, layOut, type Shown } from './layout.ts';
-import { findProgress, type Progress, type ProgressFile, readProgress, shownPath } from './progress-files.ts';
-import { hoursOf, isSessionId, labelOf } from './state.ts';
+import {
+  findProgress,
+  type Progress,
+  type ProgressFile,
+  progressPath,
+  readProgress,
+  shownPath,
+} from './progress-files.ts';
+import { hoursOf, labelOf } from './state.ts';
 
 export const cpm = { name: 'cpm', answer } satisfies ContextSystem;
 
@@ -22,7 +28,7 @@ function answer(call: HookCall): HookAnswer {
   }
 }
 
-/** So many files are read; more are only counted. */
+/** More files are only counted. */
 const filesReadMax = 64;
 /** Bytes that are read of a file of another session: more than is shown of one, in any language. */
 const otherBytesMax = 32 * 1024;
@@ -35,15 +41,14 @@ interface Candidate {
 interface Candidates {
   /** What was read: the own file first, then the newest first, stale ones last. */
   readonly all: readonly Candidate[];
-  /** Names of the rest. */
-  readonly unread: readonly string[];
+  readonly unread: number;
 }
 
 function sessionStart(call: HookCall): HookAnswer {
   const adoption = adoptEarlier(call);
   const progress = findProgress(call.files, call.projectFolder, call.nowMs);
-  const candidates = readCandidates(call, progress, adoption?.ownId ?? call.sessionId);
-  const layout = layoutFor(call, candidates, adoption?.ownId ?? call.sessionId);
+  const ownId = adoption?.ownId ?? call.sessionId;
+  const layout = layoutFor(call, readCandidates(call, progress, ownId), ownId);
   const { text, whole, named, leftOut } = layOut(layout, charactersMax);
   const notes = {
     shown: whole,
@@ -58,35 +63,37 @@ function sessionStart(call: HookCall): HookAnswer {
 
 /**
  * A worker keeps its id through resumes, but `/clear` gives it a new one, and so does `/branch` (a fork) in a session
- * that was attached. So its state can be taken over here instead of being left to the model. Only then: a claude that
- * the worker itself starts has the same folder and must not take the state away.
+ * that was attached. Its file is renamed then, which loses nothing. Only then: a claude that the worker itself starts
+ * has the same folder and must not take the state away.
  */
-function adoptEarlier(call: HookCall) {
+function adoptEarlier(call: HookCall): { readonly ownId: string; readonly note: string } | null {
   const { isWorker, source, sessionId, files, projectFolder } = call;
   const isNewId = source === 'clear' || source === 'fork';
   if (!isWorker || !isNewId || sessionId === undefined) return null;
-  for (const earlierId of earlierIds(call)) {
-    if (earlierId === sessionId || !isSessionId(earlierId)) continue;
-    const adopted = adopt(files, projectFolder, earlierId, sessionId);
-    if (adopted.ok) return { ownId: sessionId, note: `${earlierId}: ${adopted.value}` };
+  const earlierId = earlierIdOf(call, sessionId);
+  const to = progressPath(projectFolder, sessionId);
+  if (earlierId === null) return null;
+  try {
+    if (files.entryKind(to) !== null) return null;
+    files.rename(progressPath(projectFolder, earlierId), to);
+    return { ownId: sessionId, note: `${earlierId}: moved` };
+  } catch (error) {
     // What could not be moved is still the state of this session.
-    if (adopted.failure.reason !== 'not-found') return { ownId: earlierId, note: adopted.failure.message };
+    return { ownId: earlierId, note: error instanceof Error ? error.message : String(error) };
   }
-  return null;
 }
 
-/**
- * Its folder `<NNN-uuid>` tells the first id of a worker. After it come those whose conversation lies beside this one,
- * for no other worker has this config dir: a second `/clear` finds the state under the id of the first.
- */
-function earlierIds({ env, transcriptPath, files, projectFolder, nowMs }: HookCall): string[] {
-  const firstId = /^\d+-(.+)$/.exec(basename(dirname(env.CLAUDE_CONFIG_DIR ?? '')))?.[1];
-  if (firstId === undefined) return [];
-  const conversations = transcriptPath === undefined ? null : dirname(transcriptPath);
-  const later = findProgress(files, projectFolder, nowMs).sessions.flatMap(({ sessionId: id }) =>
-    id !== null && conversations !== null && files.entryKind(join(conversations, `${id}.jsonl`)) !== null ? [id] : [],
-  );
-  return [firstId, ...later];
+/** No other worker has this config dir, so a conversation beside this one bears an earlier id of the session. */
+function earlierIdOf({ transcriptPath, files, projectFolder, nowMs }: HookCall, ownId: string): string | null {
+  if (transcriptPath === undefined) return null;
+  const folder = dirname(transcriptPath);
+  const isEarlier = (id: string) => id !== ownId && files.entryKind(join(folder, `${id}.jsonl`)) !== null;
+  const { sessions } = findProgress(files, projectFolder, nowMs);
+  try {
+    return sessions.find(({ sessionId }) => sessionId !== null && isEarlier(sessionId))?.sessionId ?? null;
+  } catch {
+    return null;
+  }
 }
 
 function readCandidates(call: HookCall, { sessions, legacy }: Progress, ownId: string | undefined): Candidates {
@@ -100,7 +107,7 @@ function readCandidates(call: HookCall, { sessions, legacy }: Progress, ownId: s
     const shown = shownOf(call, file, own.includes(file) ? fileBytesMax : otherBytesMax);
     return { file, shown: file === legacy && sessions.length > 0 ? { ...shown, isNamedOnly: true } : shown };
   });
-  return { all, unread: ordered.slice(filesReadMax).map(({ name }) => name) };
+  return { all, unread: ordered.length - all.length };
 }
 
 /**
@@ -117,7 +124,7 @@ function withLegacy(others: readonly ProgressFile[], legacy: ProgressFile | null
 
 function shownOf(call: HookCall, file: ProgressFile, bytesMax: number): Shown {
   const read = readProgress(call.files, call.projectFolder, file.path, bytesMax);
-  const about = { name: file.name, path: shownPath(file), ageMs: file.ageMs, isNamedOnly: false };
+  const about = { name: file.name, path: shownPath(file.path), ageMs: file.ageMs, isNamedOnly: false };
   if (!read.ok) return { ...about, header: {}, text: '', truncated: false, trouble: read.trouble };
   return { ...about, header: read.header, text: read.text, truncated: read.truncated, trouble: null };
 }
@@ -127,39 +134,29 @@ function layoutFor(call: HookCall, { all, unread }: Candidates, ownId: string | 
   const isOwn = ({ file, shown }: Candidate) =>
     file.sessionId !== null && file.sessionId === ownId && shown.trouble === null;
   const own = all.find(isOwn) ?? null;
-  const rest = all.filter((one) => one !== own).map(({ shown }) => shown);
-  const base = { first, primary: own?.shown ?? null, stale: [], othersTitle: notShown, unread, closing: '' };
-  if (call.source === 'compact' && own !== null) {
-    const others = rest.filter(({ isNamedOnly }) => isNamedOnly);
-    return { ...base, others, showsOthers: false, othersTitle: ofOthers, unread: [], closing: goOn(call) };
+  const rest = all.filter((one) => one !== own);
+  const shownRest = rest.map(({ shown }) => shown);
+  const base = { first, primary: own?.shown ?? null, stale: [], unread };
+  const isCompact = call.source === 'compact';
+  if (isCompact && own !== null) {
+    const others = shownRest.filter(({ isNamedOnly }) => isNamedOnly);
+    return { ...base, others, showsOthers: false, othersTitle: ofOthers, unread: 0, closing: goOn(call) };
   }
   // Without an id nobody can tell whose state is whose, so a worker then gets all that there is.
   if (call.isWorker && ownId !== undefined) {
     const closing = own === null ? '' : goOn(call);
-    return { ...base, others: rest, showsOthers: false, othersTitle: ofOthers, closing };
+    return { ...base, others: shownRest, showsOthers: false, othersTitle: ofOthers, closing };
   }
-  if (call.source === 'compact' || call.isWorker) {
-    return { ...base, ...firstAndOthers(rest), showsOthers: true, closing: rest.length === 0 ? '' : noMatch(call) };
+  const shows = { ...base, showsOthers: true, othersTitle: notShown };
+  if (isCompact || call.isWorker) {
+    return { ...shows, ...firstAndOthers(shownRest), closing: rest.length === 0 ? '' : noMatch(call) };
   }
-  return startLayout(call, all, own, base);
-}
-
-/**
- * Somebody is there to be asked: every file, and the old ones to be cleared away. Not the own one: who resumes a
- * session after a long weekend wants its state back, and is told how old it is.
- */
-function startLayout(
-  call: HookCall,
-  all: readonly Candidate[],
-  own: Candidate | null,
-  base: Omit<Layout, 'others' | 'showsOthers'>,
-): Layout {
-  const rest = all.filter((one) => one !== own);
+  // A person is asked what to do with each file. The own one is never stale: it is wanted after a long weekend, too.
   const stale = rest.filter(({ file }) => file.stale).map(({ shown }) => shown);
   const fresh = rest.filter(({ file }) => !file.stale).map(({ shown }) => shown);
   const files = own === null ? firstAndOthers(fresh) : { others: fresh };
   const closing = all.length === 0 ? '' : `${askUser(call)}${own?.file.stale === true ? oldButOwn(own) : ''}`;
-  return { ...base, ...files, showsOthers: true, stale, closing };
+  return { ...shows, ...files, stale, closing };
 }
 
 /** The first file that can be shown, and the rest. */

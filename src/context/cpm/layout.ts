@@ -1,6 +1,6 @@
 /**
- * What of several progress files is shown within the characters a hook has: the first one as far as it goes, others as
- * a whole or as one line each. Never a bit of many: a model that sees the beginnings of five files knows none of them.
+ * How several progress files are shown within the characters of a hook: the first one as far as it goes, others whole
+ * or in one line each. Never the beginnings of many: a model that sees those knows none of the files.
  */
 import {
   fittedState,
@@ -24,24 +24,23 @@ export interface Shown {
   readonly truncated: boolean;
   /** Completes a sentence that begins with the path; null = the text can be shown. */
   readonly trouble: string | null;
-  /** Has a line at most, whatever the room. */
+  /** Gets one line at most, whatever the room. */
   readonly isNamedOnly: boolean;
 }
 
 export interface Layout {
   /** The first line; empty = none. */
   readonly first: string;
-  /** Shown as far as there is room; null = no file comes before the others. */
+  /** Shown as far as there is room. */
   readonly primary: Shown | null;
   /** The most important first. */
   readonly others: readonly Shown[];
-  /** Others are shown as a whole while there is room; else one line each. */
+  /** Others are shown whole while there is room. */
   readonly showsOthers: boolean;
-  /** Stands before the lines of others. */
   readonly othersTitle: string;
   readonly stale: readonly Shown[];
-  /** Names of files that were not even read. */
-  readonly unread: readonly string[];
+  /** Count of files that were not read. */
+  readonly unread: number;
   /** Empty = none. */
   readonly closing: string;
 }
@@ -61,112 +60,74 @@ const warning =
 /** Room for the sentence that counts what is left out. */
 const moreCharacters = 120;
 
-/** At most so much is spent on names of files. */
-const namesCharacters = 1_800;
+/** A first file that must be cut leaves at most this much to the lines of others. */
+const linesCharacters = 1_800;
 
-/** Parts are separated by an empty line. */
 const separator = '\n\n';
+
+interface Named {
+  readonly shown: Shown;
+  readonly line: string;
+}
 
 /** At most `max` characters. */
 export function layOut(layout: Layout, max: number): LaidOut {
-  const { primary, others, stale } = layout;
-  const names = [...[...others, ...stale].map(({ name }) => name), ...layout.unread];
-  let room = max - cost(layout.first) - cost(layout.closing) - (names.length > 0 ? moreCharacters : 0);
-  const primaryBlock = primary === null ? '' : primaryOf(primary, names, room - separator.length);
-  room -= cost(primaryBlock);
-  const named = new Map<Shown, string>();
-  for (const [group, title, line] of [
-    [others, layout.othersTitle, otherLine],
-    [stale, warning, staleLine],
-  ] as const) {
-    for (const [index, shown] of group.entries()) {
-      const text = line(shown);
-      const price = text.length + 1 + (index === 0 ? cost(title) : 0);
-      if (price + namesCost(names.slice(named.size + 1)) > room) break;
-      room -= price;
-      named.set(shown, text);
-    }
+  const { first, primary, showsOthers, othersTitle, unread, closing } = layout;
+  const others = layout.others.map((shown): Named => ({ shown, line: otherLine(shown) }));
+  const stale = layout.stale.map((shown): Named => ({ shown, line: staleLine(shown) }));
+  const count = others.length + stale.length + unread;
+  const titles = (others.length > 0 ? cost(othersTitle) : 0) + (stale.length > 0 ? cost(warning) : 0);
+  let room = max - cost(first) - cost(closing) - (count > 0 ? moreCharacters : 0);
+  const linesCost = titles + [...others, ...stale].reduce((sum, { line }) => sum + line.length + 1, 0);
+  const top = primary === null ? '' : primaryBlock(primary, room - separator.length, linesCost);
+  room -= cost(top) + titles;
+  const fits = ({ line }: Named): boolean => {
+    if (line.length + 1 > room) return false;
+    room -= line.length + 1;
+    return true;
+  };
+  const [named, namedStale] = [others.filter(fits), stale.filter(fits)];
+  const whole = new Map<Named, string>();
+  for (const one of showsOthers ? named : []) {
+    const { shown, line } = one;
+    if (shown.trouble !== null || shown.truncated || shown.isNamedOnly) continue;
+    const text = block(shown);
+    const price = cost(text) - line.length - 1;
+    if (price > room) continue;
+    room -= price;
+    whole.set(one, text);
   }
-  const namedNames = new Set([...named.keys()].map(({ name }) => name));
-  const leftOut = names.filter((name) => !namedNames.has(name));
-  const more = moreLine(leftOut, moreCharacters + room);
-  room -= Math.max(0, cost(more) - moreCharacters);
-  const whole = layout.showsOthers ? wholeOnes(others, named, room) : new Map<Shown, string>();
-  for (const shown of whole.keys()) named.delete(shown);
-  const parts = [
-    layout.first,
-    primaryBlock,
-    ...whole.values(),
-    lines(layout.othersTitle, others, named),
-    lines(warning, stale, named),
-    more,
-    layout.closing,
-  ];
+  const inLine = named.filter((one) => !whole.has(one));
+  const leftOut = count - named.length - namedStale.length;
+  const more = `${leftOut} more CPM progress ${leftOut === 1 ? 'file' : 'files'} in ${progressFolder}.`;
+  const parts = [first, top, ...whole.values(), section(othersTitle, inLine), section(warning, namedStale)];
+  const all = [...parts, leftOut === 0 ? '' : more, closing];
   return {
-    text: parts.filter((part) => part !== '').join(separator),
-    whole: [...(primary === null ? [] : [primary]), ...whole.keys()].map(({ name }) => name),
-    named: [...named.keys()].map(({ name }) => name),
-    leftOut: leftOut.length,
+    text: all.filter((part) => part !== '').join(separator),
+    whole: [...(primary === null ? [] : [primary]), ...[...whole.keys()].map(({ shown }) => shown)].map(nameOf),
+    named: [...inLine, ...namedStale].map(({ shown }) => shown.name),
+    leftOut,
   };
 }
 
-/** As a whole when it fits; one that has to be cut anyway leaves room to name the others. */
-function primaryOf(primary: Shown, names: readonly string[], room: number): string {
+const nameOf = ({ name }: Shown): string => name;
+
+/** Whole when it fits; one that must be cut leaves room for the lines of others. */
+function primaryBlock(primary: Shown, room: number, linesCost: number): string {
   const whole = block(primary);
-  return whole.length <= room && !primary.truncated ? whole : block(primary, room - namesCost(names));
-}
-
-/** Those of which there is room for the whole text instead of a line. */
-function wholeOnes(others: readonly Shown[], named: ReadonlyMap<Shown, string>, room: number): Map<Shown, string> {
-  const whole = new Map<Shown, string>();
-  let left = room;
-  for (const shown of others) {
-    const line = named.get(shown);
-    if (line === undefined || shown.trouble !== null || shown.truncated || shown.isNamedOnly) continue;
-    const text = block(shown);
-    const price = cost(text) - line.length - 1;
-    if (price > left) continue;
-    left -= price;
-    whole.set(shown, text);
-  }
-  return whole;
-}
-
-/** What it takes to name these files, as far as they are all named. */
-function namesCost(names: readonly string[]): number {
-  let sum = 0;
-  for (const name of names) {
-    sum += name.length + 2;
-    if (sum >= namesCharacters) return namesCharacters;
-  }
-  return sum;
-}
-
-/** At most `max` characters, the separator included. */
-function moreLine(names: readonly string[], max: number): string {
-  if (names.length === 0) return '';
-  const head = `${names.length} more CPM progress ${names.length === 1 ? 'file' : 'files'} in ${progressFolder}`;
-  const given: string[] = [];
-  let room = Math.min(namesCharacters, max - head.length - 20);
-  for (const name of names) {
-    room -= name.length + 2;
-    if (room < 0) break;
-    given.push(name);
-  }
-  if (given.length === 0) return `${head}.`;
-  return `${head}: ${given.join(', ')}${given.length < names.length ? ', and others' : ''}.`;
+  if (whole.length <= room && !primary.truncated) return whole;
+  return block(primary, room - Math.min(linesCharacters, linesCost));
 }
 
 function cost(text: string): number {
   return text === '' ? 0 : text.length + separator.length;
 }
 
-function lines(title: string, group: readonly Shown[], named: ReadonlyMap<Shown, string>): string {
-  const shown = group.flatMap((one) => named.get(one) ?? []);
-  return shown.length === 0 ? '' : [title, ...shown].join('\n');
+function section(title: string, named: readonly Named[]): string {
+  return named.length === 0 ? '' : [title, ...named.map(({ line }) => line)].join('\n');
 }
 
-/** One file with its delimiters; without `max` as a whole. */
+/** One file with its delimiters. */
 function block(shown: Shown, max = Number.POSITIVE_INFINITY): string {
   const top = `--- CPM SESSION STATE (${labelOf(shown.header)}) [${shown.name}] ---`;
   const bottom = '--- END ---';
@@ -176,8 +137,7 @@ function block(shown: Shown, max = Number.POSITIVE_INFINITY): string {
   return `${top}\n${text}\n${bottom}`;
 }
 
-function otherLine(shown: Shown): string {
-  const { path, trouble, header, ageMs } = shown;
+function otherLine({ path, trouble, header, ageMs }: Shown): string {
   if (trouble !== null) return `- ${path} ${oneLine(trouble, 200)}`;
   return `- ${labelOf(header)} — file: ${path} (${hoursOf(ageMs)}h old)`;
 }

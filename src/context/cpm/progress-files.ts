@@ -100,13 +100,9 @@ export function progressPath(projectFolder: string, sessionId: string): string {
   return join(projectFolder, progressFolder, progressName(sessionId));
 }
 
-/** A longer path would crowd out what is said about it. */
-const pathCharacters = 500;
-
-/** A path for a sentence: absolute, or relative to the project when it is very long. */
-export function shownPath({ path, name }: Pick<ProgressFile, 'path' | 'name'>): string {
-  const shown = path.length > pathCharacters ? `${progressFolder}/${name}` : path;
-  return oneLine(harmless(shown), pathCharacters);
+/** A path for a sentence. */
+export function shownPath(path: string): string {
+  return oneLine(harmless(path), 500);
 }
 
 function codeOf(error: unknown): string {

@@ -172,23 +172,3 @@ test('a system that refuses any call is no reason to say nothing', () => {
   const left = readdirSync(project.plans).map((name) => readFileSync(join(project.plans, name), 'utf8'));
   for (const words of ['MINE', 'THEIRS']) expect(left.join('\n')).toContain(words);
 });
-
-test('a very long path of the project crowds out nothing', () => {
-  const deep = join(project.top, ...Array.from({ length: 14 }, () => 'd'.repeat(240)));
-  mkdirSync(join(deep, 'docs', 'plans'), { recursive: true });
-  for (const [id, hours] of [
-    [own, 0],
-    [other, 0],
-    ['third', 100],
-  ] as const) {
-    const at = (project.nowMs - hours * 3_600_000) / 1000;
-    const path = join(deep, 'docs', 'plans', `.cpm-progress-${id}.md`);
-    writeFileSync(path, progress('cpm:do', '1', `${id} text`));
-    expect(Bun.spawnSync(['touch', '-d', `@${at}`, path]).exitCode).toBe(0);
-  }
-  const text = project.start({ projectFolder: deep });
-  checkHarmless(text);
-  expect(text).toContain(`${own} text`);
-  expect(text).toContain(`${other} text`);
-  expect(text).toContain('delete docs/plans/.cpm-progress-third.md');
-});

@@ -134,7 +134,7 @@ function obstacleTo({ files }: World, top: string, path: string, name: string): 
 
 /** With cp, which keeps their modes and does not hold large files in memory. */
 async function copyAll(
-  { world, env }: Git,
+  { world, env, mark }: Git,
   top: string,
   path: string,
   names: readonly string[],
@@ -146,7 +146,7 @@ async function copyAll(
         program: 'cp',
         args: ['-p', '--', ...part.map((name) => join(top, name)), `${join(path, folder)}/`],
         cwd: top,
-        env: { PATH: env.PATH ?? '', LC_ALL: 'C' },
+        env: { PATH: env.PATH ?? '', LC_ALL: 'C', ...mark },
         timeoutMs: copyTimeoutMs,
       });
       if (ran.ok && ran.value.exitCode === 0) continue;

@@ -8,7 +8,6 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import { defaultCommandTimeoutMs, type SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { Git } from '../../git/git.ts';
-import { gitDirOf } from '../../git/git.ts';
 import { copyIncluded } from '../../git/include.ts';
 import { isAncestor, nameFiles } from '../../git/run-git.ts';
 import { tipOf } from '../../git/target.ts';
@@ -46,17 +45,7 @@ const lookMs = 20;
 
 /** Everything that is started for a hand-over bears its mark. */
 export function markedGit({ world, env }: Pick<Place, 'world' | 'env'>, mark: string): Git {
-  const { processes } = world;
-  return {
-    env,
-    world: {
-      ...world,
-      processes: {
-        ...processes,
-        run: (options) => processes.run({ ...options, env: { ...options.env, [attemptMark]: mark } }),
-      },
-    },
-  };
+  return { world, env, mark: { [attemptMark]: mark } };
 }
 
 /** Waits until what a killed command started has ended; with `end`, what does not belong to git is ended. */
@@ -208,12 +197,11 @@ export class MergeSandbox {
     if ('commit' in merged.value) return ok(merged.value.commit);
     const sides: Side[] = [{ title: plan.into, name: startName, commit: start }];
     for (const one of before) {
-      const side = await sideOf(this.git, one);
-      if (!side.ok) return side;
-      sides.push(side.value);
+      const name = await nameOf(this.git, one);
+      if (!name.ok) return name;
+      sides.push({ title: `that of ${titleOfItem(one)}`, name: name.value, commit: one.source });
     }
-    const { repository } = plan;
-    return conflictFailure(this.git, { repository, item, sides, files: merged.value.conflicts });
+    return conflictFailure(this.git, { repository: plan.repository, item, sides, files: merged.value.conflicts });
   }
 
   /** Runs the acceptance command on what was merged so far. */
@@ -311,10 +299,8 @@ function interrupted(): Result<never> {
   return fail('busy', 'The command was interrupted.', 'No branch was moved.');
 }
 
-// What to do about work that does not go together: whose it is, and the commands that bring it together by hand.
-
 /** What was put together before the work that does not fit, or a part of it. */
-export interface Side {
+interface Side {
   /** For people: a branch, or `that of 001 a`. */
   readonly title: string;
   /** What git merge takes. */
@@ -323,7 +309,7 @@ export interface Side {
   readonly commit: string;
 }
 
-export interface Conflict {
+interface Conflict {
   readonly repository: string;
   readonly item: MergeItem;
   /** In the order in which they were merged, the target in front. */
@@ -333,22 +319,27 @@ export interface Conflict {
 }
 
 /** The branch of a session, or its commit where the branch is gone. Fails with git's reason. */
-export async function sideOf(git: Git, item: MergeItem): Promise<Result<Side>> {
-  const { repository, branch } = item.workspace;
+async function nameOf(git: Git, { workspace: { repository, branch }, source }: MergeItem): Promise<Result<string>> {
   const tip = await tipOf(git, repository, branch);
-  if (!tip.ok) return tip;
-  const name = tip.value === item.source ? branch : item.source;
-  return ok({ title: `that of ${titleOfItem(item)}`, name, commit: item.source });
+  return tip.ok ? ok(tip.value === source ? branch : source) : tip;
 }
 
-/** Always fails, with `merge-conflict` or git's reason. */
-export async function conflictFailure(git: Git, conflict: Conflict): Promise<Result<never>> {
-  const { repository, item, files } = conflict;
-  const others = await othersIn(git, conflict);
-  if (!others.ok) return others;
-  const advice = await adviceFor(git, conflict, others.value);
+/** Says whose work it is and which commands bring it together. Always fails, with `merge-conflict` or git's reason. */
+async function conflictFailure(git: Git, { repository, item, sides, files }: Conflict): Promise<Result<never>> {
+  const missing: Side[] = [];
+  const guilty: Side[] = [];
+  for (const side of sides) {
+    const known = await isAncestor(git, repositoryDir(repository), side.commit, item.source);
+    const changed = await changedSince(git, repository, item.source, side.commit, files);
+    if (!known.ok || !changed.ok) return known.ok ? (changed as Result<never>) : known;
+    if (!known.value) missing.push(side);
+    if (!known.value && changed.value) guilty.push(side);
+  }
+  // All that the work does not hold yet, when it cannot be told who changed the files as well.
+  const others = guilty.length > 0 ? guilty : missing;
+  const advice = await adviceFor(git, repository, item, others);
   if (!advice.ok) return advice;
-  const whom = others.value.map(({ title }) => title).join(' and ');
+  const whom = others.map(({ title }) => title).join(' and ');
   return fail(
     'merge-conflict',
     `The work of ${titleOfItem(item)} does not go together with ${whom} in ${repositoryDir(repository)}: both sides ` +
@@ -357,62 +348,22 @@ export async function conflictFailure(git: Git, conflict: Conflict): Promise<Res
   );
 }
 
-/** Those that changed the files as well; all that the work does not hold yet, when that cannot be told. */
-async function othersIn(git: Git, { repository, item, sides, files }: Conflict): Promise<Result<readonly Side[]>> {
-  const contains = (commit: string, of: string) => isAncestor(git, repositoryDir(repository), commit, of);
-  const missing: Side[] = [];
-  for (const side of sides) {
-    const known = await contains(side.commit, item.source);
-    if (!known.ok) return known;
-    if (!known.value) missing.push(side);
-  }
-  const guilty: Side[] = [];
-  for (const side of missing) {
-    const changed = await changedSince(git, repository, item.source, side.commit, files);
-    if (!changed.ok) return changed;
-    if (changed.value) guilty.push(side);
-  }
-  const found = guilty.length > 0 ? guilty : missing;
-  const tops: Side[] = [];
-  for (const [index, side] of found.entries()) {
-    let isWithin = false;
-    for (const later of found.slice(index + 1)) {
-      const within = await contains(side.commit, later.commit);
-      if (!within.ok) return within;
-      isWithin ||= within.value;
-    }
-    if (!isWithin) tops.push(side);
-  }
-  return ok(tops);
-}
-
-async function adviceFor(git: Git, { repository, item }: Conflict, others: readonly Side[]): Promise<Result<string>> {
-  const { files } = git.world;
+async function adviceFor(
+  git: Git,
+  repository: string,
+  item: MergeItem,
+  others: readonly Side[],
+): Promise<Result<string>> {
   const { path, branch } = item.workspace;
-  const merges = (folder: string) => others.map(({ name }) => `git -C ${folder} merge ${shellWord(name)}`);
-  if (!isWorktree(git, item.workspace)) {
-    const place = shellWord(repositoryDir(repository));
-    const tip = await tipOf(git, repository, branch);
-    if (!tip.ok) return tip;
-    const from =
-      tip.value === null ? `checkout -b ${shellWord(branch)} ${item.source}` : `checkout ${shellWord(branch)}`;
-    return ok(resolveWith([`git -C ${place} ${from}`, ...merges(place)]));
-  }
-  const folder = shellWord(path);
-  const gitDir = gitDirOf(files, path);
-  if (gitDir !== null && files.info(join(gitDir, 'MERGE_HEAD')) !== null) {
-    const commit = `git -C ${folder} commit --all --no-edit`;
-    return ok(`Its worktree is in the middle of a merge: resolve that, commit it with "${commit}", then try again.`);
-  }
+  const isThere = isWorktree(git, item.workspace);
+  const folder = shellWord(isThere ? path : repositoryDir(repository));
   const uncommitted = await uncommittedOf(git, item.workspace);
-  if (!uncommitted.ok) return uncommitted;
-  const first =
-    uncommitted.value.length === 0
-      ? ''
-      : `First commit in ${path} what is uncommitted there: ${nameFiles(uncommitted.value)}. `;
-  return ok(`${first}${resolveWith(merges(folder))}`);
-}
-
-function resolveWith(commands: readonly string[]): string {
-  return `Bring it together with "${commands.join('", then "')}", resolve and commit that, then try again.`;
+  const tip = await tipOf(git, repository, branch);
+  if (!uncommitted.ok || !tip.ok) return uncommitted.ok ? (tip as Result<never>) : uncommitted;
+  const names = nameFiles(uncommitted.value);
+  const first = names === '' ? '' : `First commit in ${path} what is uncommitted there: ${names}. `;
+  const from = tip.value === null ? `checkout -b ${shellWord(branch)} ${item.source}` : `checkout ${shellWord(branch)}`;
+  const steps = [...(isThere ? [] : [from]), ...others.map(({ name }) => `merge ${shellWord(name)}`)];
+  const commands = steps.map((step) => `git -C ${folder} ${step}`).join('", then "');
+  return ok(`${first}Bring it together with "${commands}", resolve and commit that, then try again.`);
 }

@@ -12,7 +12,7 @@ import { type MergeJournal, type Move, writeMergeJournal } from '../../store/mer
 import type { Place } from '../place.ts';
 import { beginMerge, endMerge, settleMerge } from './finish.ts';
 import { type MergeSandbox, scratchPlace, type Task } from './merge-sandbox.ts';
-import { checkCheckouts, type MergePlan, type MergeSelection, placeName, type RepositoryPlan } from './plan.ts';
+import { type MergePlan, type MergeSelection, placeName, type RepositoryPlan } from './plan.ts';
 import { type CleanUp, cleanUpSessions } from './worktree-cleanup.ts';
 
 export interface MergeOptions extends MergeSelection {
@@ -52,7 +52,7 @@ export async function mergeGroup(
   const begun = await beginMerge(place, writer, options);
   if (!begun.ok) return begun;
   const { bench, mergePlan, mark } = begun.value;
-  const prepared = await prepare(bench, writer, mergePlan, options);
+  const prepared = await prepare(bench, mergePlan, options);
   if (!prepared.ok) return prepared;
   const report = {
     outcome: 'nothing' as MergeReport['outcome'],
@@ -73,7 +73,6 @@ export async function mergeGroup(
 
 async function prepare(
   bench: MergeSandbox,
-  { paths }: GroupWriter,
   { repositories }: MergePlan,
   options: MergeOptions,
 ): Promise<Result<Prepared[]>> {
@@ -81,8 +80,6 @@ async function prepare(
   for (const plan of repositories) {
     const target = await readTarget(bench.git, plan.repository, plan.into);
     if (!target.ok) return target;
-    const own = checkCheckouts(bench.git, paths, target.value, options);
-    if (!own.ok) return own;
     const free = await checkTarget(bench.git, target.value);
     if (!free.ok) return free;
     const sources = options.dryRun ? plan.items.map(({ source }) => source) : [];

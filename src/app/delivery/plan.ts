@@ -1,5 +1,4 @@
 /** What a hand-over is about: which sessions' work goes into which branch of which repository, in which order. */
-import { dirname } from 'node:path';
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
@@ -11,9 +10,7 @@ import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import { changedPrograms } from '../../git/diff.ts';
 import type { Git } from '../../git/git.ts';
-import { readTarget, type Target, tipOf } from '../../git/target.ts';
 import { listed, repositoryDir } from '../../git/worktrees/scratch.ts';
-import type { GroupPaths } from '../../store/paths.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { sessionTitle, titleOf } from '../../view/wording.ts';
 import { shellWord } from '../path-argument.ts';
@@ -101,7 +98,7 @@ export async function planMerge(git: Git, state: GroupState, options: MergeSelec
       items.set(repository, [...(items.get(repository) ?? []), { ...found.value, programs: programs.value }]);
     }
   }
-  if (elsewhere.length > 0 && options.into !== undefined) return mergedElsewhere(git, elsewhere, options.into);
+  if (elsewhere.length > 0 && options.into !== undefined) return mergedElsewhere(elsewhere, options.into);
   const repositories: RepositoryPlan[] = [];
   for (const [repository, work] of items) {
     const into = branchFor(repository, work, options.into);
@@ -179,19 +176,6 @@ function checkForeign(state: GroupState, repository: string, into: string, optio
   return fail('usage', `${quoted(into)} has the name of a session's own branch.`, nameYourOwn);
 }
 
-/** Fails with `usage` when the branch that the user named is checked out in the worktree of a session. */
-export function checkCheckouts(
-  { world: { files } }: Git,
-  { folder }: GroupPaths,
-  { branch, checkouts }: Target,
-  options: MergeSelection,
-): Result<void> {
-  const groups = dirname(files.realPath(folder) ?? folder);
-  const inside = checkouts.find((path) => path.startsWith(`${groups}/`));
-  if (options.into === undefined || inside === undefined) return ok(undefined);
-  return fail('usage', `${quoted(branch)} is checked out in the worktree of a session, ${inside}.`, nameYourOwn);
-}
-
 /** Whether some work was left where it is although nobody asked for that: then the command has not done its task. */
 export function isIncomplete({ leftOut, merged, repositories }: MergePlan, isAnyDone: boolean): boolean {
   if (leftOut.some(({ work }) => work === 'uncommitted')) return true;
@@ -214,56 +198,24 @@ export function leftOutLines({ leftOut, repositories }: MergePlan): string[] {
   ];
 }
 
-// Work that was merged into one branch and is wished for in another one, now that its own branches are gone.
-
 const titlesShown = 5;
 
 /**
- * Says where the work is and how it gets into the branch `into`. A commit that was recorded with a session is no
- * substitute: corrections on its branch would be lost. Always fails, with `usage` or git's reason.
+ * Says where work that was merged into another branch is, and how it gets into the branch `into`. A commit that was
+ * recorded with a session is no substitute: corrections on its branch would be lost. Always fails, with `usage`.
  */
-export async function mergedElsewhere(
-  git: Git,
-  records: readonly SessionRecord[],
-  into: string,
-): Promise<Result<never>> {
-  const places = new Map<string, SessionRecord[]>();
-  for (const record of records) {
-    const repository = record.workspace?.repository ?? record.definition.repository ?? '';
-    const key = `${repository}\0${record.mergedInto}`;
-    places.set(key, [...(places.get(key) ?? []), record]);
-  }
-  const commands: string[] = [];
-  const where: string[] = [];
-  for (const [key, found] of places) {
-    const [repository = '', mergedInto = ''] = key.split('\0');
-    const place = repositoryDir(repository);
-    where.push(`${quoted(mergedInto)} of ${place}`);
-    const target = await readTarget(git, repository, into);
-    if (!target.ok) return target;
-    const sources = await whatToMerge(git, repository, mergedInto, found);
-    if (!sources.ok) return sources;
-    const checkout = target.value.checkouts[0];
-    const folder = shellWord(checkout ?? place);
-    if (checkout === undefined) commands.push(`git -C ${folder} checkout ${shellWord(into)}`);
-    for (const source of sources.value) commands.push(`git -C ${folder} merge ${shellWord(source)}`);
-  }
+function mergedElsewhere(records: readonly SessionRecord[], into: string): Result<never> {
+  const places = records.map(({ workspace, definition, mergedInto = '' }) => {
+    const place = placeName(workspace?.repository ?? definition.repository ?? '');
+    const git = `git -C ${shellWord(place)}`;
+    const merge = `${git} checkout ${shellWord(into)} && ${git} merge ${shellWord(mergedInto)}`;
+    return { where: `${quoted(mergedInto)} of ${place}`, merge };
+  });
   const titles = records.map((record) => titleOfItem({ record }));
   const more = titles.length > titlesShown ? ` and ${titles.length - titlesShown} more` : '';
   const who = `${titles.slice(0, titlesShown).join(', ')}${more}`;
-  const message = `${who}: merged into ${where.join(' and ')} before, and not in ${listed([into])}.`;
-  return fail('usage', message, `Merge it from there: ${commands.join(' && ')}`);
-}
-
-/** The branch that has the work; when that is gone as well, the commits themselves. */
-async function whatToMerge(
-  git: Git,
-  repository: string,
-  mergedInto: string,
-  records: readonly SessionRecord[],
-): Promise<Result<readonly string[]>> {
-  const tip = await tipOf(git, repository, mergedInto);
-  if (!tip.ok) return tip;
-  if (tip.value !== null) return ok([mergedInto]);
-  return ok(records.flatMap(({ state }) => (state.status === 'completed' ? (state.work?.commit ?? []) : [])));
+  const where = [...new Set(places.map((one) => one.where))].join(' and ');
+  const commands = [...new Set(places.map(({ merge }) => merge))].join(' && ');
+  const message = `${who}: merged into ${where} before, and not in ${listed([into])}.`;
+  return fail('usage', message, `Merge it from there: ${commands}`);
 }

@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { repositoryVariables } from '../../claude/launch/variables.ts';
 import { defined } from '../../core/defined.ts';
-import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupState } from '../../core/state.ts';
 import { foreignText } from '../../core/text.ts';
 import { fetchBranch, pushHead, type Remote, remoteOf, remoteTip } from '../../git/push.ts';
@@ -21,7 +21,7 @@ import type { Place } from '../place.ts';
 import { beginMerge, endMerge } from './finish.ts';
 import { type MergeItem, programsSentence, titleOfItem } from './merge-items.ts';
 import { type Integrated, type MergeSandbox, scratchPlace, type Task } from './merge-sandbox.ts';
-import { checkCheckouts, type MergePlan, type MergeSelection, placeName, type RepositoryPlan, say } from './plan.ts';
+import { type MergePlan, type MergeSelection, placeName, type RepositoryPlan, say } from './plan.ts';
 
 /** So many groups of the same slug push into one remote repository. */
 const namesMax = 50;
@@ -106,8 +106,6 @@ async function choosePlaces(
     const { repository, into } = plan;
     const target = await readTarget(git, repository, into);
     if (!target.ok) return target;
-    const own = checkCheckouts(git, paths, target.value, options);
-    if (!own.ok) return own;
     const remote = await remoteOf(git, repository, into);
     if (!remote.ok) return remote;
     const { name } = remote.value;
@@ -151,12 +149,9 @@ async function choosePlaces(
 
 /** Before anything is tried or pushed. Fails as checkGh. */
 async function checkHosts(place: Place, destinations: readonly Destination[]): Promise<Result<void>> {
-  const hosts = new Set<string | undefined>();
   for (const { plan, remote } of destinations) {
-    const host = remote.slug?.split('/')[0];
-    const ready = hosts.has(host) ? ok(undefined) : await checkGh(place, placeName(plan.repository), remote.slug);
+    const ready = await checkGh(place, placeName(plan.repository), remote.slug);
     if (!ready.ok) return fail(ready.failure.reason, `${ready.failure.message} ${nothingPushed}`, ready.failure.next);
-    hosts.add(host);
   }
   return ok(undefined);
 }
@@ -296,10 +291,9 @@ async function create(
   body: string,
   draft: boolean,
 ): Promise<Result<string>> {
-  const request = { base: remote.base, head: branch, title: proposalTitle(writer.state), draft };
-  const slug = defined({ slug: remote.slug });
+  const request = { base: remote.base, head: branch, title: proposalTitle(writer.state), draft, slug: remote.slug };
   const printed = await withBody(writer, place, body, (bodyFile) =>
-    text(place, placeName(plan.repository), createArgs({ ...request, ...slug, bodyFile })),
+    text(place, placeName(plan.repository), createArgs({ ...request, bodyFile })),
   );
   if (!printed.ok) return printed;
   const url = printed.value.trim().split('\n').at(-1)?.trim() ?? '';
@@ -315,24 +309,18 @@ export function bodyFileOf({ paths }: Pick<GroupWriter, 'paths'>): string {
 
 async function withBody<T>(
   writer: GroupWriter,
-  { world: { files }, notes }: Place,
+  { world: { files } }: Place,
   body: string,
   act: (file: string) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const file = bodyFileOf(writer);
   try {
     files.writeAtomic(file, body);
+    return await act(file);
   } catch (error) {
     return { ok: false, failure: systemFailure(file, error) };
-  }
-  try {
-    return await act(file);
   } finally {
-    try {
-      files.remove(file);
-    } catch (error) {
-      notes.line(describeFailure(systemFailure(file, error)));
-    }
+    files.remove(file);
   }
 }
 
@@ -343,18 +331,13 @@ const timeoutMs = 2 * 60_000;
 /** Nobody can answer a question, and its output is read by us. */
 const quiet = { GH_PROMPT_DISABLED: '1', GH_NO_UPDATE_NOTIFIER: '1', NO_COLOR: '1', GH_PAGER: 'cat' };
 
-export interface FoundRequest {
-  readonly url: string;
-  readonly body: string;
-}
-
 /** How gh is told which repository is meant; without a slug it finds out by the folder. */
 function repositoryArgs(slug: string | undefined): string[] {
   return slug === undefined ? [] : ['--repo', slug];
 }
 
-export interface NewRequest {
-  readonly slug?: string;
+interface NewRequest {
+  readonly slug?: string | undefined;
   readonly base: string;
   readonly head: string;
   readonly title: string;
@@ -374,7 +357,7 @@ export function editArgs(url: string, bodyFile: string): string[] {
 }
 
 /** Fails with `spawn-failed` when gh is not there and `not-logged-in` when it has no login. */
-export async function checkGh(place: Place, cwd: string, slug: string | undefined): Promise<Result<void>> {
+async function checkGh(place: Place, cwd: string, slug: string | undefined): Promise<Result<void>> {
   const host = slug?.split('/')[0];
   const asked = await run(place, cwd, ['auth', 'status', ...(host === undefined ? [] : ['--hostname', host])]);
   if (!asked.ok) return asked;
@@ -384,12 +367,12 @@ export async function checkGh(place: Place, cwd: string, slug: string | undefine
 }
 
 /** The open request for a branch; null when there is none. */
-export async function findRequest(
+async function findRequest(
   place: Place,
   cwd: string,
   slug: string | undefined,
   head: string,
-): Promise<Result<FoundRequest | null>> {
+): Promise<Result<{ readonly url: string; readonly body: string } | null>> {
   const args = ['pr', 'list', ...repositoryArgs(slug), '--head', head, '--state', 'open', '--json', 'url,body'];
   const printed = await text(place, cwd, args);
   if (!printed.ok) return printed;
@@ -402,7 +385,7 @@ export async function findRequest(
 }
 
 /** What gh printed on standard output. Fails with `spawn-failed` and gh's reason. */
-export async function text(place: Place, cwd: string, args: readonly string[]): Promise<Result<string>> {
+async function text(place: Place, cwd: string, args: readonly string[]): Promise<Result<string>> {
   const asked = await run(place, cwd, args);
   if (!asked.ok) return asked;
   const { exitCode, stdout, stderr } = asked.value;
@@ -433,7 +416,7 @@ const titleMax = 200;
 const begin = '<!-- claude-code-agent: begin -->';
 const end = '<!-- claude-code-agent: end -->';
 
-export interface Related {
+interface Related {
   readonly repository: string;
   readonly url: string;
 }

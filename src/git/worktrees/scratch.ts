@@ -58,7 +58,10 @@ export type Merged =
   /** Paths from the top that both sides changed. */
   | { readonly conflicts: readonly string[] };
 
-/** Merges the commit into what is checked out in the scratch worktree. Fails with `worktree-failed`. */
+/**
+ * Merges the commit into what is checked out in the worktree; after a conflict the merge stands half done. Fails with
+ * `worktree-failed`.
+ */
 export async function mergeInto(git: Git, scratch: string, commit: string, message: string): Promise<Result<Merged>> {
   const identity = await identityOptions(git, scratch);
   if (!identity.ok) return identity;
@@ -66,10 +69,10 @@ export async function mergeInto(git: Git, scratch: string, commit: string, messa
   const merged = await askOwn(git, scratch, args, long);
   if (!merged.ok) return merged;
   if (merged.value.exitCode === 0) {
-    const head = await headOf(git, scratch);
-    return head.ok ? ok({ commit: head.value }) : head;
+    const head = await runOwn(git, scratch, ['rev-parse', '--verify', 'HEAD^{commit}']);
+    return head.ok ? ok({ commit: head.value.trim() }) : head;
   }
-  const unmerged = await runOwn(git, scratch, ['diff', '--name-only', '--diff-filter=U', '-z']);
+  const unmerged = await runOwn(git, scratch, ['diff', '--name-only', '--no-relative', '--diff-filter=U', '-z']);
   if (!unmerged.ok) return unmerged;
   const names = unmerged.value.split('\0').filter((name) => name !== '');
   return names.length === 0 ? refusal(['merge'], merged.value) : ok({ conflicts: names });
@@ -93,12 +96,10 @@ export function mergeArgs(commit: string, message: string): string[] {
 }
 
 /** Said aloud, because the user's configuration may say otherwise. */
-const mergeOptions = ['--quiet', '--ff', '--commit', '--no-edit', '--no-log', '--no-signoff', '--no-verify'];
-
-/** Full id of what is checked out. */
-function headOf(git: Git, folder: string): Promise<Result<string>> {
-  return trimmed(runOwn(git, folder, ['rev-parse', '--verify', 'HEAD^{commit}']));
-}
+const mergeOptions = [
+  ...['--quiet', '--ff', '--commit', '--no-edit', '--no-log', '--no-squash', '--no-autostash', '--no-signoff'],
+  ...['--no-verify', '--cleanup=whitespace'],
+];
 
 /**
  * Puts the scratch worktree back to the commit, whatever a command did in it: files that are neither tracked nor
@@ -109,11 +110,6 @@ export async function restore(git: Git, scratch: string, commit: string): Promis
   if (!checkedOut.ok) return checkedOut;
   const cleaned = await runOwn(git, scratch, ['clean', '-ffdq'], long);
   return cleaned.ok ? ok(undefined) : cleaned;
-}
-
-async function trimmed(asked: Promise<Result<string>>): Promise<Result<string>> {
-  const answer = await asked;
-  return answer.ok ? ok(answer.value.trim()) : answer;
 }
 
 /** File names for a sentence. */

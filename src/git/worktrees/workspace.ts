@@ -13,18 +13,9 @@ import type { Files } from '../../system/world.ts';
 import type { Git } from '../git.ts';
 import { findRepository } from '../git.ts';
 import { syncDisks } from '../leftover-files.ts';
-import {
-  askOwn,
-  commitOf,
-  currentBranch,
-  identityOptions,
-  longTimeoutMs,
-  nameFiles,
-  refusal,
-  runOwn,
-} from '../run-git.ts';
+import { askOwn, commitOf, currentBranch, longTimeoutMs, nameFiles, refusal, runOwn } from '../run-git.ts';
 import { isOurFile } from '../stage.ts';
-import { repositoryDir } from './scratch.ts';
+import { mergeInto, repositoryDir } from './scratch.ts';
 import { removeWorktree, type Worktree, worktreeAt } from './worktree.ts';
 
 export interface WorkspacePlan {
@@ -425,52 +416,20 @@ function checkFolder(git: Git, { path, folder }: WorkspaceIntent): Result<void> 
 
 /** The commit from which the session's own work begins. */
 async function mergeParents(git: Git, { path, branch, base, parents }: WorkspaceIntent): Promise<Result<string>> {
-  const [, ...others] = parents;
-  if (others.length === 0) return ok(base);
-  const identity = await identityOptions(git, path);
-  if (!identity.ok) return identity;
-  for (const commit of others) {
-    const message = `Merge ${commit.slice(0, 12)} into ${branch}`;
-    const merged = await mergeCommit(git, path, identity.value, commit, message);
+  let head = base;
+  for (const commit of parents.slice(1)) {
+    const merged = await mergeInto(git, path, commit, `Merge ${commit.slice(0, 12)} into ${branch}`);
     if (!merged.ok) return merged;
-    if (merged.value.length === 0) continue;
-    const files = nameFiles(merged.value);
-    return fail(
-      'merge-conflict',
-      `The work of the sessions before this one does not go together in ${files}.`,
-      'Let one of them begin from the other (--depends-on), or let this session depend on only one of them.',
-    );
+    if ('conflicts' in merged.value) {
+      return fail(
+        'merge-conflict',
+        `The work of the sessions before this one does not go together in ${nameFiles(merged.value.conflicts)}.`,
+        'Let one of them begin from the other (--depends-on), or let this session depend on only one of them.',
+      );
+    }
+    head = merged.value.commit;
   }
-  const head = await runOwn(git, path, ['rev-parse', '--verify', 'HEAD']);
-  return head.ok ? ok(head.value.trim()) : head;
-}
-
-/** The paths that conflict, none when it is merged; after a conflict the merge stands half done. */
-export async function mergeCommit(
-  git: Git,
-  path: string,
-  identity: readonly string[],
-  commit: string,
-  message: string,
-): Promise<Result<readonly string[]>> {
-  const flags = [
-    '--quiet',
-    '--ff',
-    '--commit',
-    '--no-edit',
-    '--no-stat',
-    '--no-squash',
-    '--no-autostash',
-    '--no-signoff',
-  ];
-  const args = [...identity, 'merge', ...flags, '--cleanup=whitespace', '-m', message, commit];
-  const merged = await askOwn(git, path, args, { timeoutMs: longTimeoutMs });
-  if (!merged.ok) return merged;
-  if (merged.value.exitCode === 0) return ok([]);
-  const listed = await runOwn(git, path, ['diff', '--name-only', '--no-relative', '--diff-filter=U', '-z']);
-  if (!listed.ok) return listed;
-  const conflicts = listed.value.split('\0').filter((name) => name !== '');
-  return conflicts.length > 0 ? ok(conflicts) : refusal(['merge'], merged.value);
+  return ok(head);
 }
 
 /**

@@ -1,10 +1,9 @@
 /**
- * The real world with trouble that a test asked for: the process ends itself by SIGKILL, or hangs, at a named moment;
- * the clock jumps; processes are looked up by ps(1). Moments are named `before X` and `after X`, where X is one of the
+ * The real world with trouble that a test asked for: the process ends itself by SIGKILL, at a named moment;
+ * processes are looked up by ps(1). Moments are named `before X` and `after X`, where X is one of the
  * calls below: `log TYPE`, `write NAME`, `spawn`, `prompt`, `signal SIGTERM` ... A program that is waited for, such as
- * in `run git merge`, has a moment `during X` as well. A number means the n-th moment.
+ * in `run git merge`, has a moment `during X` as well.
  */
-import { appendFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { ProcessIdentity } from '../../src/core/event.ts';
 import { createPsTable } from '../../src/system/processes/proc-table.ts';
@@ -13,17 +12,12 @@ import type { AppendFile, Fifos, Files, Locks, Processes, World } from '../../sr
 
 export interface Alteration {
   /** The moment at which the process ends itself; `nth` (default 1) of those with that name. */
-  readonly at?: string | number;
+  readonly at?: string;
   readonly nth?: number;
   /** Moments before this one do not count. */
   readonly since?: string;
-  /** `frozen`: the worker spawned last is stopped first, so that it says nothing. `hang`: block for ever instead. */
-  readonly how?: 'kill' | 'frozen' | 'hang';
-  /** A file that is made when the process begins to hang. */
-  readonly mark?: string;
-  /** A file that gets every moment, one a line. */
-  readonly trace?: string;
-  readonly clock?: 'jumping';
+  /** `frozen`: the worker spawned last is stopped first, so that it says nothing. */
+  readonly how?: 'kill' | 'frozen';
   /** `blind`: as where ps shows no environment of others. */
   readonly table?: 'ps' | 'blind';
 }
@@ -34,22 +28,12 @@ export function alterWorld(real: World, alteration: Alteration): World {
   const processes = table === undefined ? real.processes : createProcesses(psTable(real.machine.bootId, table));
   return {
     ...real,
-    ...(alteration.clock === 'jumping' ? { clock: { ...real.clock, now: jumpingNow(real.clock.now) } } : {}),
     files: watchedFiles(real.files, moments),
     processes: watchedProcesses(processes, moments),
     fifos: watchedFifos(real.fifos, moments),
     locks: watchedLocks(real.locks, moments),
     machine: { ...real.machine, self: processes.identify(process.pid) ?? real.machine.self },
   };
-}
-
-const hourMs = 3_600_000;
-const jumpsMs = [0, 5 * hourMs, -7 * hourMs, 30 * hourMs, -1, -48 * hourMs, 1];
-
-/** Every look at the clock finds it somewhere else. */
-function jumpingNow(now: () => number): () => number {
-  let looks = 0;
-  return () => now() + (jumpsMs[looks++ % jumpsMs.length] as number);
 }
 
 /** What macOS would be asked, on Linux in the words of its own ps. `bootId` stands in for sysctl. */
@@ -63,7 +47,6 @@ function psTable(bootId: string, sight: 'ps' | 'blind') {
 
 class Moments {
   readonly #alteration: Alteration;
-  #count = 0;
   #named = 0;
   #counts: boolean;
   worker: ProcessIdentity | undefined;
@@ -74,12 +57,11 @@ class Moments {
   }
 
   reach(moment: string): void {
-    const { at, nth = 1, since, trace } = this.#alteration;
+    const { at, nth = 1, since } = this.#alteration;
     this.#counts ||= moment === since;
-    if (this.#counts) this.#count += 1;
-    if (this.#counts && moment === at) this.#named += 1;
-    if (trace !== undefined) appendFileSync(trace, `${moment}\n`);
-    if (this.#counts && (this.#count === at || (moment === at && this.#named === nth))) this.#end();
+    if (!this.#counts || moment !== at) return;
+    this.#named += 1;
+    if (this.#named === nth) this.#end();
   }
 
   around<T>(call: string, action: () => T): T {
@@ -90,11 +72,9 @@ class Moments {
   }
 
   #end(): void {
-    const { how, mark } = this.#alteration;
-    if (how === 'frozen' && this.worker !== undefined) process.kill(this.worker.pid, 'SIGSTOP');
-    if (how !== 'hang') process.kill(process.pid, 'SIGKILL');
-    if (mark !== undefined) writeFileSync(mark, '');
-    // A system call that does not come back: nothing of this process runs any more.
+    if (this.#alteration.how === 'frozen' && this.worker !== undefined) process.kill(this.worker.pid, 'SIGSTOP');
+    process.kill(process.pid, 'SIGKILL');
+    // The signal takes a moment: nothing of this process runs any more.
     for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   }
 }

@@ -2,7 +2,6 @@
 import { expect } from 'bun:test';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { forgetGroupElsewhere } from '../../src/app/fleet/forget-group.ts';
 import { sessionUuid } from '../../src/core/id.ts';
 import { fleetPaths } from '../../src/fleet/fleet-files.ts';
 import { firstMessageUsd } from './books.ts';
@@ -16,31 +15,23 @@ import { type Noted, stepUsd } from './stepping-claude.ts';
 const looksMax = 100;
 
 /** Lets all of it happen. `opened` is given what ends the group and its machines, also after a failure. */
-export async function expectAllOnce(
-  what: string,
-  troubles: readonly Trouble[],
-  opened: (close: () => Promise<void>) => void,
-): Promise<void> {
+export async function expectAllOnce(trouble: Trouble, opened: (close: () => Promise<void>) => void): Promise<void> {
   let story = (): string => '';
   try {
-    const result = await runChaos(troubles, (ground, closing) => {
+    const result = await runChaos(trouble, (ground, closing) => {
       opened(closing);
       story = () => storyOf(ground);
     });
     await expectOnce(result);
-    if (process.env.TEST_SEEDS !== undefined) console.log(`chaos ${what}${figuresOf(result)}`);
   } catch (error) {
-    throw new Error(`${what}${troubles.map(describe).join('; ')}\n${story()}`, { cause: error });
+    throw new Error(`${describe(trouble)}\n${story()}`, { cause: error });
   }
 }
 
 const numbersOf = (noted: readonly Noted[], word: Noted['word']): readonly number[] =>
   noted.flatMap((one) => (one.word === word ? [one.numbers[0] ?? 0] : []));
 
-/** Steps of all; a Redis that is away then is there again before the group is over. */
-const midOfWork = 20;
-
-async function expectOnce({ ground, noted, troubles }: ChaosResult): Promise<void> {
+async function expectOnce({ ground, noted, trouble }: ChaosResult): Promise<void> {
   const { group, machines } = ground;
   const events = group.events();
   const state = group.state();
@@ -57,22 +48,13 @@ async function expectOnce({ ground, noted, troubles }: ChaosResult): Promise<voi
   }
   await until(() => leftOf(ground).length === 0);
   expectPaid(ground);
-  const untilFree = async () => {
-    for (const { root } of Object.values(machines)) await until(() => readdirSync(fleetPaths(root).slots).length === 0);
-  };
-  const mayForgetEnd = troubles.some(({ kind, at }) => kind.startsWith('redis') && at > midOfWork);
-  if (!mayForgetEnd) await untilFree();
+  for (const { root } of Object.values(machines)) await until(() => readdirSync(fleetPaths(root).slots).length === 0);
   // What came back with an old Redis is nobody's any more.
-  if (!troubles.some(({ kind }) => kind === 'redis as it was')) {
+  if (trouble.kind !== 'redis as it was') {
     for (let looks = 0; keysLeft(ground).length > 0 && looks < looksMax; looks += 1) await Bun.sleep(100);
     expect(keysLeft(ground)).toEqual([]);
   }
   expect(git(group.project('app'), 'for-each-ref', 'refs/claude-code-agent')).toBe('');
-  if (!mayForgetEnd) return;
-  // What Redis has forgotten of the end, when no runner was there to say it again, goes when the group does.
-  const { world, root, groupId } = group;
-  expect(await forgetGroupElsewhere({ world, env: {} }, root, groupId)).toMatchObject({ ok: true });
-  await untilFree();
 }
 
 function expectWork(own: readonly Noted[], written: readonly number[], lost: ReadonlySet<string>): void {
@@ -125,22 +107,4 @@ function expectPaid({ group, machines }: ChaosResult['ground']): void {
   const attempts = group.events().filter(({ type }) => type === 'session_starting').length;
   expect(heldUsd).toBeLessThanOrEqual((attempts - 1) * firstMessageUsd);
   expect(costUsd - heldUsd).toBeCloseTo(asked * stepUsd, 9);
-}
-
-function figuresOf({ ground, noted, troubles, runs, wallMs }: ChaosResult): string {
-  const events = ground.group.events();
-  const count = (type: string) => events.filter((event) => event.type === type).length;
-  const figures = {
-    ...{ troubles: troubles.map(describe), seconds: Math.round(wallMs / 1_000), runs },
-    ...{ attempts: count('session_starting'), lost: count('session_host_lost'), booked: count('session_booked') },
-    ...{
-      adopted: count('session_adopted'),
-      asked: numbersOf(noted, 'ask').length,
-      did: numbersOf(noted, 'did').length,
-    },
-    usd: ground.group.state().usage.costUsd,
-    held: ground.group.state().usage.heldUsd ?? 0,
-    keys: keysLeft(ground),
-  };
-  return JSON.stringify(figures);
 }

@@ -1,12 +1,8 @@
-/**
- * A group on three machines to which things happen: which, when and for how long is drawn by a seed. When is said by
- * the work that is done, how long in leases. All of it heals, and the group must come to its end.
- */
-import { cpSync, existsSync, rmSync } from 'node:fs';
+/** A group on three machines to which one thing happens. It heals, and the group must come to its end. */
+import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { launcher } from './cli.ts';
 import { type CuttableProxy, type CutWay, startProxy } from './cuttable-proxy.ts';
-import { draw } from './draw.ts';
 import { type FleetGround, type Machine, openGround } from './fleet-ground.ts';
 import { type Noted, steppingClaude, stepsNoted } from './stepping-claude.ts';
 import { noteTried } from './tried.ts';
@@ -16,8 +12,9 @@ export const leaseMs = 3_000;
 const fenceMs = 20_000;
 const shape = { machines: 3, sessions: 5, steps: 16, stepSeconds: 0.7 };
 export const stepsOfEach = shape.steps;
-/** By then none of them is done. */
-const maxAt = 40;
+/** Steps that were done in all when the trouble begins, and those after which Redis is copied to come back so. */
+const beginsAt = 8;
+const copiedAt = 2;
 const lookMs = 50;
 
 const kinds = [
@@ -28,19 +25,12 @@ const kinds = [
   'runner killed',
   'redis killed',
   'redis as it was',
-  'machine burned',
 ] as const;
 
 export interface Trouble {
   readonly kind: (typeof kinds)[number];
-  /** Steps that were done in all by then. */
-  readonly at: number;
-  /** `busy`: one on which a session works by then. */
-  readonly machine: number | 'busy';
   readonly lastsMs: number;
   readonly way: CutWay;
-  /** Redis comes back as it was when so many steps were done. */
-  readonly from: number;
 }
 
 /** Each by itself, long enough to be noticed where that is possible. */
@@ -54,40 +44,10 @@ export const singleTroubles: readonly Trouble[] = [
   { kind: 'runner killed', way: 'both', lastsMs: 60_000 },
   { kind: 'redis killed', way: 'both', lastsMs: 2 * leaseMs },
   { kind: 'redis as it was', way: 'both', lastsMs: 0 },
-].map((one): Trouble => ({ ...(one as Pick<Trouble, 'kind' | 'way' | 'lastsMs'>), at: 8, machine: 'busy', from: 2 }));
+];
 
 /** Of what all machines need, not of one of them. */
 export const isOfCenter = (kind: Trouble['kind']): boolean => /^(runner|redis)/.test(kind);
-
-/** One to four, in the order in which they begin. */
-export function drawTroubles(seed: number): readonly Trouble[] {
-  let nth = 0;
-  const next = (max: number): number => {
-    nth += 1;
-    return draw(seed, nth, max);
-  };
-  const all = Array.from({ length: 1 + next(4) }, (): Trouble => {
-    const kind = kinds[next(kinds.length)] as Trouble['kind'];
-    const at = 1 + next(maxAt);
-    const lasts = [0, leaseMs / 2, 2 * leaseMs, leaseMs + fenceMs + 5_000];
-    const ways = ['both', 'both', 'up', 'down'] as const;
-    return {
-      ...{ kind, at, machine: next(shape.machines), from: next(at) },
-      ...{ lastsMs: lasts[next(lasts.length)] as number, way: ways[next(ways.length)] as CutWay },
-    };
-  });
-  return all.flatMap((one) => guarded(one, all)).toSorted((a, b) => a.at - b.at);
-}
-
-/** Where agent and guard are both gone nobody is left to end anything, so each dies alone: elsewhere, if it can. */
-function guarded(trouble: Trouble, all: readonly Trouble[]): readonly Trouble[] {
-  if (trouble.kind !== 'guard killed') return [trouble];
-  const agents = new Set(all.flatMap(({ kind, machine }) => (kind === 'agent killed' ? [machine] : [])));
-  const first = Number(trouble.machine);
-  const machines = Array.from({ length: shape.machines }, (_, index) => (first + index) % shape.machines);
-  const machine = machines.find((one) => !agents.has(one));
-  return machine === undefined ? [] : [{ ...trouble, machine }];
-}
 
 /** What is left in Redis but what lies there for good: the registry, and what the engine keeps of its queues. */
 export function keysLeft({ server }: FleetGround): string[] {
@@ -119,29 +79,22 @@ export function storyOf({ group, machines }: FleetGround): string {
 export interface ChaosResult {
   readonly ground: FleetGround;
   readonly noted: readonly Noted[];
-  /** Those that came to pass before the group was over. */
-  readonly troubles: readonly Trouble[];
-  /** How often a runner was started. */
-  readonly runs: number;
-  readonly wallMs: number;
+  readonly trouble: Trouble;
 }
 
-export function describe({ kind, at, machine, lastsMs, way, from }: Trouble): string {
-  const on = /machine|agent|guard/.test(kind) ? ` ${machine === 'busy' ? machine : `m${machine + 1}`}` : '';
-  const how = kind.endsWith('cut off') ? ` ${way}` : kind === 'redis as it was' ? ` at ${from}` : '';
-  return `${kind}${on}${how} @${at} ${lastsMs / 1_000}s`;
-}
+export const describe = ({ kind, lastsMs, way }: Trouble): string =>
+  `${kind}${kind.endsWith('cut off') ? ` ${way}` : ''} ${lastsMs / 1_000}s`;
 
-/** `opened` gets the ground and what closes it. Throws when the group does not complete. */
 /** Each waits a moment for machines that were started a moment ago. */
 const bookingsMax = 6;
 
+/** `opened` gets the ground and what closes it. Throws when the group does not complete. */
 export async function runChaos(
-  troubles: readonly Trouble[],
+  trouble: Trouble,
   opened: (ground: FleetGround, close: () => Promise<void>) => void,
 ): Promise<ChaosResult> {
   const chaos = await Chaos.open(opened);
-  return chaos.run(troubles);
+  return chaos.run(trouble);
 }
 
 class Chaos {
@@ -150,13 +103,11 @@ class Chaos {
   readonly #proxies: readonly CuttableProxy[];
   readonly #runnerProxy: CuttableProxy;
   readonly #machines: readonly Machine[];
-  readonly #healings = new Set<Promise<void>>();
   /** Sooner than they would by themselves, once the group is over. */
   readonly #hurry = Promise.withResolvers<void>();
   #runner: Bun.Subprocess | null = null;
   #runnerMayRun: Promise<void> = Promise.resolve();
-  #redisBack: Promise<void> = Promise.resolve();
-  #runs = 0;
+  #healing: Promise<void> = Promise.resolve();
 
   private constructor(
     ground: FleetGround,
@@ -191,7 +142,7 @@ class Chaos {
     const chaos = new Chaos(ground, claude, others, runnerProxy);
     opened(ground, async () => {
       chaos.#hurry.resolve();
-      await Promise.all(chaos.#healings);
+      await chaos.#healing;
       chaos.#runner?.kill('SIGKILL');
       await chaos.#runner?.exited;
       await ground.close();
@@ -200,48 +151,32 @@ class Chaos {
     return chaos;
   }
 
-  async run(troubles: readonly Trouble[]): Promise<ChaosResult> {
-    const begin = performance.now();
+  async run(trouble: Trouble): Promise<ChaosResult> {
     const { folder } = this.#ground.group;
     const steps = (): number => stepsNoted(folder).filter(({ word }) => word === 'did').length;
-    const left = [...troubles];
-    const snapshots = troubles.filter(({ kind }) => kind === 'redis as it was').map(({ from }) => from);
     let isOver = false;
     const running = this.#runToEnd().finally(() => {
       isOver = true;
     });
     // It is awaited below; until then nothing is lost.
     running.catch(() => {});
-    while (!isOver) {
-      const done = steps();
-      for (const from of snapshots.filter((one) => done >= one)) {
-        snapshots.splice(snapshots.indexOf(from), 1);
-        await this.#redisBack;
-        cpSync(this.#ground.server.folder, this.#snapshot(from), { recursive: true });
-      }
-      while (left[0] !== undefined && done >= left[0].at) this.#begin(left.shift() as Trouble);
-      await Bun.sleep(lookMs);
-    }
-    this.#hurry.resolve();
-    await Promise.all(this.#healings);
-    await running;
+    while (!isOver && steps() < copiedAt) await Bun.sleep(lookMs);
+    cpSync(this.#ground.server.folder, this.#copy, { recursive: true });
+    while (!isOver && steps() < beginsAt) await Bun.sleep(lookMs);
+    if (!isOver) this.#healing = this.#happen(trouble);
+    await running.finally(() => this.#hurry.resolve());
+    await this.#healing;
     // What a machine that was lost when all was done has to tell is booked by the next command.
     for (let more = 0; more < bookingsMax && this.#isHeld; more += 1) await this.#runToEnd();
-    return {
-      ground: this.#ground,
-      noted: stepsNoted(folder),
-      troubles: troubles.filter((one) => !left.includes(one)),
-      runs: this.#runs,
-      wallMs: performance.now() - begin,
-    };
+    return { ground: this.#ground, noted: stepsNoted(folder), trouble };
   }
 
   get #isHeld(): boolean {
     return this.#ground.group.state().usage.heldUsd !== undefined;
   }
 
-  #snapshot(from: number): string {
-    return join(this.#ground.group.folder, `redis at ${from}`);
+  get #copy(): string {
+    return join(this.#ground.group.folder, 'redis as it was');
   }
 
   /** Starts a runner again for each that was killed. */
@@ -260,7 +195,6 @@ class Chaos {
   #startRunner(): Bun.Subprocess {
     const { folder, root, groupId } = this.#ground.group;
     noteTried(root, this.#claude);
-    this.#runs += 1;
     const child = Bun.spawn([launcher, 'group', 'run', groupId, '--min-free-memory', '1', '--output', 'quiet'], {
       env: {
         ...{ PATH: process.env.PATH ?? '', HOME: folder, LANG: 'C.UTF-8', CLAUDE_CODE_AGENT_HOME: root },
@@ -275,14 +209,9 @@ class Chaos {
     return child;
   }
 
-  #begin(trouble: Trouble): void {
-    const healing = this.#happen(trouble).finally(() => this.#healings.delete(healing));
-    this.#healings.add(healing);
-  }
-
   /** Resolves when it has healed. */
-  async #happen({ kind, machine: which, lastsMs, way, from }: Trouble): Promise<void> {
-    const index = which === 'busy' ? this.#busy() : which;
+  async #happen({ kind, lastsMs, way }: Trouble): Promise<void> {
+    const index = this.#busy();
     const machine = this.#machines[index] as Machine;
     const lasts = (): Promise<void> => Promise.race([Bun.sleep(lastsMs), this.#hurry.promise]);
     switch (kind) {
@@ -302,14 +231,9 @@ class Chaos {
       case 'guard killed':
         await machine.killGuard();
         return;
-      case 'machine burned':
-        await machine.burn(this.#attemptsOn(`m${index + 1}`));
-        await lasts();
-        machine.start();
-        return;
       case 'runner killed': {
         const back = Promise.withResolvers<void>();
-        this.#runnerMayRun = Promise.all([this.#runnerMayRun, back.promise]).then(() => {});
+        this.#runnerMayRun = back.promise;
         this.#runner?.kill('SIGKILL');
         await lasts();
         back.resolve();
@@ -317,19 +241,14 @@ class Chaos {
       }
       case 'redis killed':
       case 'redis as it was': {
-        const before = this.#redisBack;
-        this.#redisBack = before.then(async () => {
-          const { server } = this.#ground;
-          await server.kill();
-          await lasts();
-          const kept = this.#snapshot(from);
-          if (kind === 'redis as it was' && existsSync(kept)) {
-            rmSync(join(server.folder, 'appendonlydir'), { recursive: true });
-            cpSync(join(kept, 'appendonlydir'), join(server.folder, 'appendonlydir'), { recursive: true });
-          }
-          await server.restart();
-        });
-        await this.#redisBack;
+        const { server } = this.#ground;
+        await server.kill();
+        await lasts();
+        if (kind === 'redis as it was') {
+          rmSync(join(server.folder, 'appendonlydir'), { recursive: true });
+          cpSync(join(this.#copy, 'appendonlydir'), join(server.folder, 'appendonlydir'), { recursive: true });
+        }
+        await server.restart();
         return;
       }
     }
@@ -338,11 +257,5 @@ class Chaos {
   #busy(): number {
     const working = [...this.#ground.group.state().sessions.values()].filter(({ state }) => state.status === 'running');
     return Number(working[0]?.host?.slice(1) ?? 1) - 1;
-  }
-
-  #attemptsOn(host: string): string[] {
-    const events = this.#ground.group.events();
-    const begun = events.flatMap((event) => (event.type === 'session_starting' ? [event.attempt] : []));
-    return begun.flatMap(({ id, place }) => (place?.host === host ? [id] : []));
   }
 }

@@ -117,14 +117,6 @@ test('of a paused session: claude opens as a worker would, for a person, and wha
   expect((await logs(group)).match(/== (?:attempt \d \w+|taken over)/g)).toEqual(['== attempt 1 started', ...order]);
 }, 60_000);
 
-test('of nothing that was said the transcript says nothing', async () => {
-  const group = await pausedGroup();
-  const terminal = attach(group);
-  (await opened(group)).exit(0);
-  expect(await terminal.exited).toBe(0);
-  expect(await logs(group)).not.toContain('taken over');
-}, 60_000);
-
 test('while a runner is at work: nothing else starts the session, and it goes on when the person leaves', async () => {
   const group = await user.group('auth', { api: [] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
@@ -230,23 +222,6 @@ for (const what of ['the command', 'claude'] as const) {
     expect(record(group)?.usage.costUsd).toBeCloseTo(0.25 + answerUsd, 6);
   }, 60_000);
 }
-
-test('killed while a runner is at work: the runner counts it and goes on with the session', async () => {
-  const group = await user.group('auth', { api: [] });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const api = await user.begun(group, 'api');
-  note(user, group, [typed('Do it.'), answer('old')]);
-  const terminal = attach(group);
-  await obeyInterrupt(api, 0.25);
-  const fake = await opened(group);
-  note(user, group, [typed('paint it blue'), answer('new')]);
-  terminal.kill('SIGKILL');
-  const next = await user.begun(group, 'api');
-  expect(lives(fake)).toBe(false);
-  await next.succeed(0.5);
-  expect((await run.finished).code).toBe(0);
-  expect(state(group).usage.costUsd).toBeCloseTo(0.75 + answerUsd, 6);
-}, 60_000);
 
 test('a killed runner: the next one leaves the session to the person, and goes on when they have left', async () => {
   const group = await user.group('auth', { api: [], web: [] }, '--max-budget-usd', '9');

@@ -4,11 +4,10 @@
  * can still be deleted.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { User } from '../../support/cli/user.ts';
 import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
-import { giveToUnprivileged, unprivileged } from '../../support/unprivileged.ts';
 
 let rig: Rig;
 /** Has a completed group, which is copied for each test. */
@@ -111,47 +110,4 @@ test('F1, F11: one that cannot be deleted keeps nobody from being deleted', asyn
   expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(`${bad} stays: `) });
   expect(stderr).toContain(`Deleted ${good}.`);
   expect(readdirSync(groups)).toEqual([bad]);
-});
-
-test('F1, F11: a group that nobody can read is stopped all the same', async () => {
-  const good = await user.makeGroup('good');
-  const run = user.start('group', 'run', good);
-  const fake = await rig.nextFor(await claudeId(user, `${good}/1`));
-  await fake.prompt();
-  const log = join(groups, good, 'events.jsonl');
-  const whole = readFileSync(log, 'utf8');
-  const lines = whole.split('\n');
-  writeFileSync(log, whole.replace(lines[1] as string, 'x'.repeat((lines[1] as string).length)));
-  const stop = await user.run('stop', '--all');
-  expect([stop.code, stop.stderr]).toEqual([1, expect.stringContaining('was told to pause it')]);
-  expect((await run.finished).code).toBe(3);
-  await fake.ended;
-});
-
-test.skipIf(!unprivileged.isPossible)('F1, F11: a group of somebody else keeps nobody from the others', async () => {
-  const good = await user.makeGroup('good');
-  giveToUnprivileged(user.folder);
-  const theirs = join(groups, bad);
-  const run = (...args: string[]) => {
-    const command = [...unprivileged.prefix, user.program, ...args];
-    const { exitCode, stdout, stderr } = Bun.spawnSync(command, { cwd: '/', env: user.env });
-    return `${exitCode} ${stderr}${stdout}`;
-  };
-  for (const place of [theirs, join(theirs, 'events.jsonl'), join(theirs, 'runner.lock'), join(theirs, 'meta.json')]) {
-    chmodSync(place, 0o000);
-    for (const args of looks) {
-      const said = run(...args);
-      expect(said).not.toMatch(/Unexpected trouble|defect|undefined|The system refused/);
-      if (args[0] !== 'doctor') expect(said).toContain('good');
-    }
-    // The path that was refused is named, not the folder that it lies in.
-    if (place.endsWith('runner.lock')) {
-      for (const word of ['run', 'resume', 'pause'])
-        expect(run('group', word, bad)).toContain(`Cannot write ${place}: EACCES`);
-    }
-    if (!place.endsWith('meta.json')) expect(run('stop', '--all')).toMatch(new RegExp(`^1 ${bad}: .*EACCES`));
-    chmodSync(place, place === theirs ? 0o700 : 0o600);
-  }
-  expect(run('group', 'create', 'more')).toStartWith('0 ');
-  expect(run('group', 'show', good)).toStartWith('0 ');
 });

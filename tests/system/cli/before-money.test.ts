@@ -3,13 +3,13 @@
  * not there are reported before a run begins, and by `group plan` and `--dry-run`, not session by session.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { broken } from '../../../src/app/claude-check/checks.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { Night } from '../../support/cli/night.ts';
 import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
-import { Repository, writeTree } from '../../support/git/repository.ts';
+import { Repository } from '../../support/git/repository.ts';
 import { noteTried } from '../../support/tried.ts';
 
 let rig: Rig;
@@ -135,23 +135,6 @@ test('a session that gets a worktree is refused without git, before anything is 
   expect((await run.finished).code).toBe(0);
 });
 
-test('a limit on processes is shown, and one that is none is refused in one sentence', async () => {
-  const group = await user.group('one', { a: ['--max-processes', '2000'] });
-  const words = 'at most 2,000 processes and threads at once, claude’s own included';
-  expect(await user.ok('session', 'show', 'one/a')).toContain(`Processes: ${words}\n`);
-  expect((await user.run('group', 'plan', group)).stdout).toContain(`Processes\n  ${words}: 001 a\n`);
-  const [added] = user.events(group).filter((event) => event.type === 'session_added');
-  expect(added).toMatchObject({ session: { maxProcesses: 2000 } });
-  for (const bad of ['0', '63', '-1', '64.5', '1e3', 'many', '', '4000001', '9'.repeat(400)]) {
-    const refused = await user.run('session', 'add', 'one', '--project', user.project('b'), `--max-processes=${bad}`);
-    expect([refused.code, refused.stdout]).toEqual([2, '']);
-    expect(refused.stderr).toContain('It must be a whole number from 64 to 4000000.');
-  }
-  const limited = await user.run('run', workflow('maxProcesses: 63'), '--output', 'text');
-  expect([limited.code, limited.stderr]).toEqual([2, expect.stringContaining('maxProcesses')]);
-  expect((await user.ok('session', 'add', '--help')).replace(/\s+/g, ' ')).toContain('own included; at least 64');
-});
-
 test('a claude that endangers safety is told by a plan as well', async () => {
   noteTried(user.data, rig.program, broken('deny', 'a forbidden command ran'));
   const group = await user.group('one', { a: [] });
@@ -191,45 +174,4 @@ test('a project that switches compaction off is told before its session is start
   expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
   expect(refused.stderr).toContain(why);
   expect(await user.json('group', 'list')).toEqual(groups);
-});
-
-test('of sessions that get a worktree, what is committed decides', async () => {
-  const bad = JSON.stringify({ env: { DISABLE_COMPACT: '1' } });
-  const repository = new Repository(user.project('api'));
-  repository.commit({ 'README.md': 'api' });
-  const file = workflow('model: opus');
-  const missing = async (): Promise<readonly string[]> => {
-    const dry = await user.run('run', file, '--dry-run', '--output', 'json');
-    return (JSON.parse(dry.stdout) as Plan).missing.map(({ message }) => message);
-  };
-  writeTree(repository.folder, { '.claude/settings.json': bad });
-  expect(await missing()).toEqual([]);
-  repository.commit({ '.claude/settings.json': bad });
-  rmSync(join(repository.folder, '.claude'), { recursive: true });
-  const why = expect.stringContaining(`${join('.claude', 'settings.json')} sets DISABLE_COMPACT`);
-  expect(await missing()).toEqual([why, why]);
-  const refused = await user.run('run', file, '--output', 'text');
-  expect([refused.code, refused.stderr]).toEqual([2, why]);
-});
-
-test('a version that is accepted is the one that is installed, or nothing begins', async () => {
-  const group = await user.group('one', { a: [] });
-  const why = '--accept-claude names 2.1.333, but the claude that is installed is 2.1.332.';
-  for (const command of [
-    ['group', 'run', group],
-    ['group', 'run', group, '--detach'],
-    ['run', workflow('memory: 2000')],
-  ]) {
-    const refused = await user.run(...command, '--output', 'text', '--accept-claude', '2.1.333');
-    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
-    expect(refused.stderr).toContain(why);
-  }
-  expect(await user.json<unknown[]>('group', 'list')).toHaveLength(1);
-  const planned = await user.run('group', 'run', group, '--dry-run', '--accept-claude', '2.1.333');
-  expect([planned.code, planned.stdout]).toEqual([1, expect.stringContaining(why)]);
-  // What was accepted once and is on record says nothing of what is installed today.
-  const other = await user.group('two', { b: [] }, '--accept-claude', '2.1.331');
-  const run = user.start('group', 'run', other, '--output', 'quiet');
-  await (await user.begun(other, 'b')).succeed();
-  expect((await run.finished).code).toBe(0);
 });

@@ -66,50 +66,6 @@ test('every face names what waits for a command slot, and what holds it', async 
   expect(readFileSync(began, 'utf8')).toBe('began\nbegan\n');
 }, 60_000);
 
-test('it is set at the creation, by a workflow and for a run, and kept until it is given again', async () => {
-  const group = await user.ok('group', 'create', 'plain');
-  expect((await show(group)).config).not.toHaveProperty('commandsAtOnce');
-  const set = await user.group('auth', { api: [] }, '--commands-at-once', '3');
-  expect(await show(set)).toMatchObject({ config: { commandsAtOnce: 3 } });
-  expect(await user.ok('group', 'show', set)).toContain('3 commands at once');
-  const run = user.start('group', 'run', set, '--commands-at-once', '5', '--output', 'quiet');
-  await (await user.begun(set, 'api')).succeed();
-  expect((await run.finished).code).toBe(0);
-  expect(await show(set)).toMatchObject({ config: { commandsAtOnce: 5 } });
-  const workflow = join(user.folder, 'flow.yaml');
-  const sessions = `sessions: { a: { project: '${user.project('app')}', prompt: x } }`;
-  writeFileSync(workflow, `version: 1\ngroup: { commandsAtOnce: 2 }\n${sessions}\n`);
-  const made = await user.ok('group', 'create', 'flow', '--from', workflow);
-  expect(await show(made)).toMatchObject({ config: { commandsAtOnce: 2 } });
-  const other = await user.ok('group', 'create', 'other', '--from', workflow, '--commands-at-once', '4');
-  expect(await show(other)).toMatchObject({ config: { commandsAtOnce: 4 } });
-}, 60_000);
-
-test('what is no number of commands is refused, and nothing is made', async () => {
-  const group = await user.group('auth', { api: [] });
-  for (const value of ['0', '-1', '1.5', 'x', '', '257']) {
-    for (const words of [
-      ['group', 'create', 'x'],
-      ['group', 'run', group],
-      ['group', 'resume', group],
-    ]) {
-      const { code, stdout, stderr } = await user.run(...words, `--commands-at-once=${value}`);
-      expect({ words, value, code, stdout }).toEqual({ words, value, code: 2, stdout: '' });
-      expect(stderr).toContain('It must be a whole number from 1 to 256.');
-    }
-    const workflow = join(user.folder, 'flow.yaml');
-    const shown = value === '' ? "''" : value;
-    writeFileSync(
-      workflow,
-      `version: 1\ngroup: { commandsAtOnce: ${shown} }\nsessions: { a: { project: ., prompt: x } }\n`,
-    );
-    const refused = await user.run('group', 'create', 'flow', '--from', workflow);
-    expect({ value, code: refused.code }).toEqual({ value, code: 2 });
-    expect(refused.stderr).toContain('commandsAtOnce');
-  }
-  expect(await user.json<{ groups: readonly unknown[] } | readonly unknown[]>('group', 'list')).toHaveLength(1);
-}, 60_000);
-
 test('the checks of a merge run one after another, in all repositories together', async () => {
   const merging = new MergeUser();
   const notes = join(merging.folder, 'notes');

@@ -123,45 +123,6 @@ test('a signal that ends the dashboard ends claude with it, and what was said is
   expect(state(group).usage.costUsd).toBeCloseTo(0.75 + answerUsd, 6);
 }, 60_000);
 
-test('a terminal that dies with the person inside ends claude, and the run leaves with all counted', async () => {
-  const group = await user.group('auth', { api: [] }, '--max-budget-usd', '2');
-  open('run', group);
-  const api = await user.begun(group, 'api');
-  note(user, group, [typed('Do it.'), answer('old')]);
-  await terminal.shows('● 1 running');
-  terminal.type('a');
-  await obeyInterrupt(api, 0.25);
-  const fake = await opened(group);
-  note(user, group, [typed('paint it blue'), answer('new')]);
-  terminal.hangUp();
-  await terminal.ended;
-  expect(lives(fake)).toBe(false);
-  expect(record(group)).toMatchObject({ queued: true, spokenWith: true });
-  expect(record(group)?.takenOver).toBeUndefined();
-  expect(state(group).usage.costUsd).toBeCloseTo(0.25 + answerUsd, 6);
-  expect(state(group).reservedUsd).toBe(0);
-}, 60_000);
-
-test('q before claude has opened: it does not open any more, and the session goes on', async () => {
-  const group = await user.group('auth', { api: [] });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const api = await user.begun(group, 'api');
-  note(user, group, [typed('Do it.'), answer('old')]);
-  open('watch', group);
-  await terminal.shows('● 1 running');
-  terminal.type('a');
-  await terminal.shows('Taking 001 api over…');
-  await user.event(group, 'session_stopping');
-  terminal.type('q');
-  await obeyInterrupt(api, 0.25);
-  expect(await terminal.exited).toBe(0);
-  const next = await user.begun(group, 'api');
-  expect(next.hello.args).toContain('-p');
-  await next.succeed(0.5);
-  expect((await run.finished).code).toBe(0);
-  expect(state(group).usage.costUsd).toBeCloseTo(0.75, 6);
-}, 60_000);
-
 /** An editor that shows the file, and waits for a line before it does what it is made for. */
 function editor(does: string): Readonly<Record<string, string>> {
   const path = join(user.folder, 'editor');
@@ -226,23 +187,6 @@ test.each([
   },
   60_000,
 );
-
-test('e changes all of a task that a template has made, and of one that waits nothing is tried', async () => {
-  const template = join(user.folder, 'paint.md');
-  writeFileSync(template, 'Paint it {{colour}}. {{prompt}}');
-  const given = ['--template', template, '--var', 'colour=red', '--prompt', 'Twice.'];
-  const group = await user.group('auth', {});
-  user.note('api', await user.ok('session', 'add', group, '--name', 'api', '--project', user.project('api'), ...given));
-  open('watch', group, editor(`echo 'Paint it blue.' > "$1"`));
-  await terminal.shows('›○  001 api');
-  terminal.type('e');
-  await terminal.shows('Paint it red. Twice.', 'type a line');
-  terminal.type('\r');
-  await isBack();
-  await says('Changed 001 api:');
-  expect(record(group)).toMatchObject({ definition: { prompt: 'Paint it blue.' }, state: { status: 'pending' } });
-  expect(record(group)?.definition.template).toBeUndefined();
-}, 60_000);
 
 test('e of a session that works is refused with the reason, before any editor opens', async () => {
   const group = await user.group('auth', { api: [] });

@@ -120,36 +120,6 @@ test('clicks select sessions and tabs, the wheel scrolls, and the terminal gets 
   expect(terminal.tracksMouse).toBe(false);
 }, 60_000);
 
-test('a storm of sizes leaves a whole picture of the last one', async () => {
-  await open();
-  const sizes = Array.from({ length: 200 }, (_, nth) => [40 + ((nth * 37) % 260), 12 + ((nth * 13) % 88)] as const);
-  for (const [columns, rows] of sizes) terminal.resize(columns, rows);
-  for (const [columns, rows] of [
-    [300, 100],
-    [40, 12],
-    [100, 30],
-  ] as const) {
-    terminal.resize(columns, rows);
-    await terminal.until((text) => {
-      const lines = text.split('\n');
-      const isWhole = lines.filter((line) => line === '─'.repeat(columns)).length === 1;
-      return isWhole && lines[0]?.startsWith(' Release') === true && /\n›. {2}001 schema/.test(text);
-    });
-    expect(terminal.lines().at(-1)).toContain('q quit');
-  }
-}, 60_000);
-
-test('when its terminal dies it ends, also while the editor of the person has the terminal', async () => {
-  await open();
-  terminal.hangUp();
-  await terminal.ended;
-  await open({ env: { PAGER: 'sh -c "echo reading; exec sleep 600"' } });
-  terminal.type('jol');
-  await terminal.shows('reading');
-  terminal.hangUp();
-  await terminal.ended;
-}, 60_000);
-
 const question = '\u001b]11;?';
 
 /** Of the selected row. */
@@ -170,12 +140,6 @@ test.each([
   },
   60_000,
 );
-
-test('COLORFGBG answers the question before it is asked', async () => {
-  await open({ env: { COLORFGBG: '0;15' } });
-  expect(selectedCell()).toMatchObject({ background: 252, isReverse: false });
-  expect(terminal.raw).not.toContain(question);
-}, 60_000);
 
 test.each([
   ['without an answer', {}, true],

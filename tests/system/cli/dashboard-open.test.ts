@@ -91,34 +91,6 @@ test('the log and the report open in the pager, and nothing of them is left behi
   await until(() => readdirSync(user.folder).every((name) => !name.startsWith('claude-code-agent-')));
 }, 60_000);
 
-test('a run that ends meanwhile waits for the person, and says then how it ended', async () => {
-  const group = await user.group('auth', { api: [] });
-  open('run', group);
-  const api = await user.begun(group, 'api');
-  await terminal.shows('● 1 running');
-  terminal.type('ow');
-  await terminal.shows('type a line');
-  await api.succeed(0.25);
-  await user.event(group, 'group_completed');
-  terminal.type('saved\r');
-  expect(await terminal.exited).toBe(0);
-  expect(typed('editor')).toBe('saved\n');
-  expect(terminal.text()).toMatch(/001 api .*completed .*\$0\.25/);
-  expect([terminal.isAlternate, terminal.isCooked]).toEqual([false, true]);
-}, 60_000);
-
-test('a signal that ends the dashboard ends the tool with it', async () => {
-  const group = await user.group('auth', { api: [] });
-  open('watch', group);
-  await terminal.shows('001 api');
-  terminal.type('ow');
-  await terminal.shows('type a line');
-  terminal.kill('SIGTERM');
-  await terminal.exited;
-  expect(terminal.signalCode).toBe('SIGTERM');
-  expect([terminal.isAlternate, terminal.isCooked, terminal.tracksMouse]).toEqual([false, true, false]);
-}, 60_000);
-
 test('a tool that is not there is told', async () => {
   const group = await user.group('auth', { api: [] });
   const env = { ...user.env, VISUAL: '', EDITOR: 'no-such-editor -x' };

@@ -3,7 +3,7 @@
  * other; its keys ask the runner; it outlives the runner; the terminal is given back however it ends.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
-import { appendFileSync, readFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Night, obeyInterrupt, sayCost } from '../../support/cli/night.ts';
 import { launcher } from '../../support/cli/user.ts';
@@ -76,63 +76,6 @@ test('before, during and after a run, two watchers see the same', async () => {
     expectRestored(terminal);
     expect(terminal.text()).toContain('2 of 2 sessions completed');
   }
-}, 60_000);
-
-test('rows, keys, panes, filters and sizes', async () => {
-  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'], docs: [] });
-  const terminal = watch(group);
-  await terminal.shows('›○  001 api');
-  terminal.type(`${key.down}j`);
-  await terminal.shows('›○  003 docs');
-  const docs = terminal.lines().findIndex((line) => line.includes('003 docs'));
-  expect([docs - 1, docs].map((line) => terminal.cell(line, 5).isReverse)).toEqual([false, true]);
-  terminal.type(`k${key.enter}`);
-  await terminal.shows('›○  └ 002 web', '── 002 web ──', '[now]', 'It waits for api.');
-  terminal.type('3');
-  await terminal.shows('[diff]', 'has not begun, so there is nothing to compare.');
-  terminal.type('4');
-  await terminal.shows('[prompt]', 'Do it.');
-  terminal.type(key.right);
-  await terminal.shows('[cost]', 'It was not started so far.');
-  terminal.type('6');
-  await terminal.shows('[config]', user.project('web').slice(-12));
-  terminal.type('l');
-  await terminal.until((text) => text.includes('[log]') && !text.includes('SESSION'));
-  terminal.type('q');
-  await terminal.shows('SESSION', '[log]');
-  terminal.type(key.enter);
-  await terminal.until((text) => !text.includes('[log]'));
-  terminal.type('/');
-  await terminal.shows('filter:');
-  terminal.type('web');
-  await terminal.until((text) => text.includes('filter: web') && !text.includes('003 docs'));
-  terminal.type(key.enter);
-  await terminal.shows('1 of 3 shown');
-  terminal.type(key.escape);
-  await terminal.shows('001 api', '003 docs');
-  terminal.type('f');
-  await terminal.shows('Nothing matches');
-  terminal.type('f');
-  terminal.type('?');
-  await terminal.shows('Any key returns.');
-  terminal.type('x');
-  await terminal.until((text) => !text.includes('Any key returns.') && text.includes('003 docs'));
-  for (const [columns, rows] of [
-    [120, 40],
-    [60, 12],
-    [200, 60],
-    [30, 6],
-    [80, 24],
-  ] as const) {
-    terminal.resize(columns, rows);
-    const rule = '─'.repeat(columns);
-    await terminal.until((text) => (rows < 8 || text.split('\n').includes(rule)) && text.includes('002 w'));
-    expect(terminal.lines()).toHaveLength(rows);
-  }
-  // Whatever was begun before, a paste that never ends for example, it is heard.
-  terminal.type(`\u001b[200~half of a paste${key.ctrlC}`);
-  expect(await terminal.exited).toBe(0);
-  expectRestored(terminal);
 }, 60_000);
 
 test('a session is paused, let go on, spoken to and tried again by keys', async () => {
@@ -233,18 +176,6 @@ describe('the terminal is given back', () => {
     },
     60_000,
   );
-
-  test('when the log breaks', async () => {
-    const group = await user.group('auth', { api: [] });
-    const terminal = watch(group);
-    await terminal.shows('001 api');
-    const log = join(user.data, 'session-groups', group, 'events.jsonl');
-    // An event that was there before cannot happen again.
-    appendFileSync(log, `${readFileSync(log, 'utf8').trimEnd().split('\n').at(-1)}\n`);
-    expect(await terminal.exited).toBe(1);
-    expectRestored(terminal);
-    expect(terminal.text()).toContain('claude-code-agent: Line');
-  }, 60_000);
 
   test('when the group is deleted', async () => {
     const group = await user.group('auth', { api: [] });

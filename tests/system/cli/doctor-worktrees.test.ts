@@ -83,16 +83,6 @@ test('a folder that is gone, a clean-up that was interrupted, one that never beg
   expect(await examine()).toMatchObject({ code: 0, checks: [{ level: 'ok' }] });
 });
 
-test('locked: told, never removed', async () => {
-  const group = user.group('auth', ['api']);
-  git(user.shop, 'worktree', 'lock', '--reason', 'on a stick', group.path('api'));
-  rmSync(group.folder, { recursive: true });
-  const { checks } = await examine('--fix');
-  expect(checks).toMatchObject([{ level: 'warning', message: expect.stringContaining('locked (on a stick)') }]);
-  expect(checks[0]?.next).toContain('worktree unlock');
-  expect(user.worktrees()).toEqual([group.path('api')]);
-});
-
 test('what a killed merge left: scratch worktrees go when it is finished or undone', async () => {
   const group = user.group('auth', ['api']);
   const scratch = join(group.folder, 'merge', 'auth-merge-1');
@@ -117,74 +107,3 @@ test('what a killed merge left: scratch worktrees go when it is finished or undo
   expect((await examine('--fix')).code).toBe(0);
   expect(user.worktrees()).toEqual([group.path('api')]);
 });
-
-test('worktrees of the user’s own are nobody’s business', async () => {
-  user.group('auth', ['api']);
-  const mine = join(user.folder, 'mine');
-  git(user.shop, 'worktree', 'add', '--quiet', '-b', 'topic', mine);
-  rmSync(mine, { recursive: true });
-  expect(await examine('--fix')).toMatchObject({ code: 0, checks: [{ level: 'ok' }] });
-  expect(git(user.shop, 'worktree', 'list')).toContain(mine);
-});
-
-test('a repository that is gone', async () => {
-  const group = user.group('auth', ['api']);
-  renameSync(user.shop, join(user.folder, 'moved'));
-  const { code, stdout } = await user.run('doctor', '--worktrees');
-  expect(code).toBe(1);
-  expect(stdout).toContain('has lost its repository');
-  expect(stdout).toContain(`group archive ${group.id} --force`);
-});
-
-/** What one check says, with and without --fix: the same, when --fix can do nothing. */
-async function examineBoth(): Promise<Check> {
-  const before = (await examine()).checks.filter(({ level }) => level === 'broken');
-  const after = (await examine('--fix')).checks.filter(({ level }) => level === 'broken');
-  expect(after).toEqual(before);
-  expect(before).toHaveLength(1);
-  expect(before[0]?.next).not.toContain('--fix');
-  return before[0] as Check;
-}
-
-test('a folder that is gone while its branch is not merged: the cure is the one that works', async () => {
-  const group = user.group('auth', ['api']);
-  group.commit('api');
-  rmSync(group.path('api'), { recursive: true });
-  const open = await examineBoth();
-  expect(open.message).toContain(`1 commit of ${group.branch('api')}`);
-  expect(open.next).toContain(`claude-code-agent group merge ${group.id}`);
-  expect(open.next).toContain(`group archive ${group.id} --force`);
-  group.write((writer) => writer.record([{ type: 'group_archived' }]));
-  const archived = await examineBoth();
-  expect(archived.next).not.toContain('group merge');
-  const merge = /"(git -C .*)"/.exec(archived.next)?.[1] ?? '';
-  expect(Bun.spawnSync(['/bin/sh', '-c', merge], { env: user.env }).exitCode).toBe(0);
-  expect(await examine('--fix')).toMatchObject({ code: 0 });
-  expect(await examine()).toMatchObject({ code: 0, checks: [{ level: 'ok' }] });
-}, 20_000);
-
-test('merged, with something uncommitted since: no --fix removes it', async () => {
-  const group = user.group('auth', ['api']);
-  const to = group.commit('api');
-  group.merge('api');
-  const merged = { repository: user.gitDir, into: 'main', from: user.base, to, sessionIds: [group.session('api')] };
-  group.write((writer) => writer.record([{ type: 'group_merged', merged: [merged] }]));
-  writeFileSync(join(group.path('api'), 'late.txt'), 'x');
-  const { message, next } = await examineBoth();
-  expect(message).toContain('in no commit: late.txt');
-  expect(next).toContain(`Commit it on its branch in ${group.path('api')}`);
-  expect(await user.run('group', 'archive', group.id, '--force')).toMatchObject({ code: 0 });
-  expect(await examine()).toMatchObject({ code: 0, checks: [{ level: 'ok' }] });
-}, 20_000);
-
-test('a session that is gone and held something: by hand, and the rest with --fix', async () => {
-  const group = user.group('auth', ['api'], 'failed');
-  group.commit('api');
-  group.write((writer) => writer.record([{ type: 'session_removed', sessionId: group.session('api') }]));
-  const { next } = await examineBoth();
-  const drop = next.replace('Save what you need, then: ', '');
-  expect(Bun.spawnSync(['/bin/sh', '-c', drop], { env: user.env }).exitCode).toBe(0);
-  expect(await examine('--fix')).toMatchObject({ code: 0 });
-  expect(await examine()).toMatchObject({ code: 0, checks: [{ level: 'ok' }] });
-  expect([user.worktrees(), user.branches()]).toEqual([[], ['main']]);
-}, 20_000);

@@ -67,21 +67,3 @@ test.each(['n\r', '\r', 'no\r', 'yw\r', '\u0004'])('%j cancels', async (answer) 
   expect(user.activeRun()).toBe(`${first}\n`);
   expect([runs(), existsSync(beside())]).toEqual([[first], false]);
 });
-
-test('resume offers no work tree: its run has its place', async () => {
-  const first = await user.begin();
-  const second = await user.begin('259', '--take-over');
-  const refused = await onTerminal('w\r', 'resume', first);
-  expect(refused.code).toBe(1);
-  expect(refused.shown).toContain('[y/N]');
-  expect(user.activeRun()).toBe(`${second}\n`);
-  expect((await onTerminal('yes\r', 'resume', first)).code).toBe(0);
-  expect(user.activeRun()).toBe(`${first}\n`);
-});
-
-test('--worktree and --take-over together are refused, and nothing is made', async () => {
-  const { code, stdout, stderr } = await user.faber('start', '--work-id', '259', '--worktree', '--take-over');
-  expect([code, stdout]).toEqual([2, '']);
-  expect(stderr).toContain('Both --worktree and --take-over are given.');
-  expect([existsSync(join(user.shop, '.fractary')), existsSync(beside())]).toEqual([false, false]);
-});

@@ -10,24 +10,6 @@ beforeEach(() => {
 });
 afterEach(() => user.remove());
 
-test('S4: is recorded from then on, so that its end is, too', async () => {
-  const { code, stdout } = await user.asSession('s1', 'start', '--work-id', '258');
-  expect(code).toBe(0);
-  const run = stdout.trim();
-  expect(user.stateOf(run).sessions).toMatchObject({ total_sessions: 1, current_session: { session_id: 's1' } });
-  await user.hook('session-end', { session_id: 's1', reason: 'other' });
-  expect(user.stateOf(run).sessions.session_history).toMatchObject([{ session_id: 's1', end_reason: 'other' }]);
-  await user.asSession('s2', 'resume', run);
-  await user.hook('session-end', { session_id: 's2', reason: 'other' });
-  expect(user.stateOf(run).sessions.session_history).toMatchObject([
-    { session_id: 's1' },
-    { session_id: 's2', end_reason: 'other' },
-  ]);
-  // In a work tree beside its own it takes no part.
-  const beside = (await user.asSession('s3', 'start', '--work-id', '259', '--worktree')).stdout.trim();
-  expect(user.stateOf(beside, `${user.shop}-issue-259`).sessions.total_sessions).toBe(0);
-});
-
 test('S7: what a workflow wants before a phase is done or told, and only before that phase', async () => {
   const loads = 'FABER ARTIFACT orchestration-protocol';
   const begun = await user.asSession('s1', 'start', '--work-id', '258');
@@ -108,36 +90,6 @@ describe('S10', () => {
       expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(why) });
     }
   });
-
-  test('a placeholder that there is not is refused, whatever the artifact is called', async () => {
-    const run = await user.begin('258');
-    for (const name of ['x', 'spec_path']) {
-      expect(await user.faber('phase', 'architect', '--artifact', `${name}={nosuch}/a`)).toEqual({
-        code: 2,
-        stdout: '',
-        stderr:
-          `claude-code-agent: ${name} holds {nosuch}, which nothing gives a value. ` +
-          'There are {project_root}, {run_id}, {plan_id}, {work_id} and {faber_root}.\n',
-      });
-    }
-    expect(user.stateOf(run).artifacts).toEqual({});
-    expect((await user.faber('phase', 'architect', '--artifact', 'x={run_id}/a')).code).toBe(0);
-    expect(user.stateOf(run).artifacts).toEqual({ x: '{run_id}/a' });
-  });
-
-  test.each([undefined, null, '', '1; rm -rf ~'])(
-    'no command is advised for a work item that is %j',
-    async (work_id) => {
-      user.write('.fractary/runs/old-1/state.json', JSON.stringify({ status: 'in_progress', work_id }));
-      await user.begin('258');
-      const { code, stderr } = await user.faber('resume', 'old-1');
-      expect(code).not.toBe(0);
-      expect(stderr).toContain('Recommendation: use separate worktrees for concurrent workflows.');
-      expect(stderr).not.toMatch(/--work-id|issue-/);
-      await user.faber('resume', 'old-1', '--take-over');
-      expect((await user.faber('start', '--work-id', '9')).stderr).not.toMatch(/work item (?:null|undefined|\))/);
-    },
-  );
 
   test('an active run that is not there is said by every command that needs one', async () => {
     user.write('.fractary/faber/.active-run-id', 'gone-1\n');

@@ -3,14 +3,14 @@
  * and removed when their run is over; when one cannot be made, nothing is half made.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { faber } from '../../../src/context/faber/hooks.ts';
 import type { HookCall } from '../../../src/context/hook-call.ts';
 import { createFiles } from '../../../src/system/files.ts';
 import { FaberUser } from '../../support/cli/faber-ground.ts';
 import { until } from '../../support/cli.ts';
-import { git, Repository } from '../../support/git/repository.ts';
+import { git } from '../../support/git/repository.ts';
 
 let user: FaberUser;
 beforeEach(() => {
@@ -72,29 +72,6 @@ test('kept while it holds changes or an open session; --prune says why', async (
   expect(git(user.shop, 'show', 'feature/259:work.txt')).toBe('not committed');
 });
 
-test('kept while it holds ignored files, stands on no branch, or is not what faber start makes', async () => {
-  writeFileSync(join(user.shop, '.gitignore'), '.env\n');
-  git(user.shop, 'add', '.gitignore');
-  git(user.shop, 'commit', '--quiet', '-m', 'Ignore');
-  await user.begin('259', '--worktree');
-  const [entry] = await tracked();
-  writeFileSync(join(beside(), '.env'), 'SECRET=1');
-  await complete(entry.run_id);
-  const why = async () => (await user.faber('worktrees', '--prune', '--force')).stdout;
-  expect(await why()).toContain('files that are in no commit: .env');
-  rmSync(join(beside(), '.env'));
-  git(beside(), 'checkout', '--quiet', '--detach');
-  expect(await why()).toContain('its commits would be lost');
-  git(beside(), 'checkout', '--quiet', 'feature/259');
-  const mine = join(user.folder, 'mine');
-  git(user.shop, 'worktree', 'add', '--quiet', '-b', 'topic', mine);
-  const list = join(user.shop, '.fractary/faber/worktrees.json');
-  const text = readFileSync(list, 'utf8').replace('../shop-issue-259', '../mine').replace('feature/259', 'topic');
-  writeFileSync(list, text);
-  await why();
-  expect([existsSync(mine), existsSync(beside())]).toEqual([true, true]);
-}, 30_000);
-
 describe('S9: cleaned up by itself when its run is completed, and it is clean and merged', () => {
   const others = {
     merge: () => git(user.shop, 'merge', '--quiet', '--no-ff', '-m', 'Merge', 'feature/259'),
@@ -146,12 +123,6 @@ describe('S9: cleaned up by itself when its run is completed, and it is clean an
   });
 });
 
-test('--merged goes with --prune alone', async () => {
-  for (const more of [['--merged'], ['--merged', '--prune', '--force'], ['--merged', '--prune', '--json']]) {
-    expect(await user.faber('worktrees', ...more)).toMatchObject({ code: 2, stdout: '' });
-  }
-});
-
 test('orphans: a folder that is gone, a run that is gone', async () => {
   await user.begin('259', '--worktree');
   rmSync(beside(), { recursive: true });
@@ -164,34 +135,4 @@ test('orphans: a folder that is gone, a run that is gone', async () => {
   expect(await tracked()).toMatchObject([{ status: 'orphaned' }]);
   expect(await user.faber('worktrees', '--prune', '--force')).toMatchObject({ code: 0 });
   expect(existsSync(beside())).toBe(false);
-});
-
-test('nothing is made where there is something already, without a commit, or without a repository', async () => {
-  mkdirSync(beside());
-  const taken = await user.faber('start', '--work-id', '259', '--worktree');
-  expect(taken).toMatchObject({ code: 2, stdout: '' });
-  expect(taken.stderr).toContain('There is something at');
-  const plain = user.project('plain');
-  const none = await user.runWith({ cwd: plain }, 'faber', 'start', '--work-id', '1', '--worktree');
-  expect(none.code).toBe(2);
-  expect(none.stderr).toContain('not a git repository');
-  const empty = new Repository(join(user.folder, 'empty')).folder;
-  const unborn = await user.runWith({ cwd: empty }, 'faber', 'start', '--work-id', '1', '--worktree');
-  expect(unborn.code).toBe(2);
-  expect(unborn.stderr).toContain('first commit');
-  expect(existsSync(join(user.folder, 'empty-issue-1'))).toBe(false);
-  // Without git everything else works.
-  expect(await user.runWith({ cwd: plain }, 'faber', 'start', '--work-id', '1')).toMatchObject({ code: 0 });
-});
-
-test('a list that cannot be read is left alone', async () => {
-  user.write('.fractary/faber/worktrees.json', '{"worktrees": 7}');
-  const { code, stderr } = await user.faber('start', '--work-id', '259', '--worktree');
-  expect(code).toBe(1);
-  expect(stderr).toContain('.fractary/faber/worktrees.json:1:1:');
-  expect(existsSync(beside())).toBe(false);
-  user.write('.fractary/faber/worktrees.json', '{"theirs": 1, "worktrees": [7, {"path": "x"}]}');
-  await user.begin('259', '--worktree');
-  const list = JSON.parse(readFileSync(join(user.shop, '.fractary/faber/worktrees.json'), 'utf8'));
-  expect(list).toMatchObject({ theirs: 1, worktrees: [7, { path: 'x' }, { work_id: '259' }] });
 });

@@ -4,18 +4,7 @@
  * sentence, and a login stands in no command line and no message. Not covered: other systems than this one, systemd.
  */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import { startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
@@ -202,53 +191,6 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
     git('commit', '--quiet', '-m', 'first');
     return project;
   }
-
-  test('done again it puts this version there, beside what is in use, and keeps one agent', async () => {
-    await open(pathWith('git', 'claude', 'bun'));
-    expect((await add('--slots', '1')).code).toBe(0);
-    const programs = join(there.home, '.local/share/claude-code-agent');
-    const program = realpathSync(join(programs, 'host'));
-    expect(await user.ok('complete', '--', 'host', 'forget', '')).toContain('one\t');
-    const [lock = ''] = locksOf(machineRoot());
-    const before = locks.holder(lock)?.identity;
-    const again = await add('--slots', '3');
-    expect([again.code, again.stderr.includes('Sending Bun')]).toEqual([0, false]);
-    expect(before && processes.isAlive(before)).toBe(false);
-    const { hosts } = await user.json<{ hosts: object[] }>('host', 'list');
-    expect(hosts).toMatchObject([{ name: 'one', slots: 3 }]);
-    // What is not given stays, and what nothing uses any more is gone.
-    const worker = Bun.spawn([Bun.which('sleep') ?? 'sleep', '1000'], { env: { PATH: `${program}/bin` } });
-    expect((await add('--label', 'gpu')).code).toBe(0);
-    expect((await add()).code).toBe(0);
-    const kept = () => readdirSync(programs).map((name) => join(programs, name));
-    // What an agent or a guard of a moment ago was still ending in is gone the next time.
-    for (let times = 0; kept().length > 4 && times < 3; times += 1) expect((await add()).code).toBe(0);
-    worker.kill();
-    expect([kept().includes(program), kept().length]).toEqual([true, 4]);
-    expect(realpathSync(join(programs, 'host'))).not.toBe(program);
-    expect(await user.json('host', 'list')).toMatchObject({ hosts: [{ name: 'one', slots: 3, labels: ['gpu'] }] });
-    const other = await user.run('host', 'add', 'one', '--ssh', 'me@elsewhere');
-    expect(other.stderr).toContain(`There is a machine one already, at ${there.destination}.`);
-
-    // Its agent and guard are ended; what is there no more is no hindrance.
-    await there.stop();
-    const gone = await user.run('host', 'forget', 'one', '-y');
-    expect(gone.stderr).toContain(`ssh did not come to ${there.destination}`);
-    expect([gone.code, gone.stdout]).toEqual([0, 'one is out of the fleet.\n']);
-  });
-
-  test('host add says what join has against it there', async () => {
-    await open(pathWith('git', 'claude', 'bun'));
-    await user.ok('fleet', 'init', '--redis', server.url);
-    await server.kill();
-    const { code, stdout, stderr } = await add();
-    expect([code, stdout]).toEqual([2, '']);
-    expect(stderr.trim().split('\n').at(-1)).toMatch(
-      /^claude-code-agent: On \S+: Redis at \S+ refuses the connection\./,
-    );
-    expect(existsSync(fleetPaths(machineRoot()).host)).toBe(false);
-    await server.restart();
-  });
 });
 
 describe.skipIf(!hasRedis)('with redis-server', () => {
@@ -313,13 +255,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(stderr).not.toContain('asked\n');
   });
 
-  test('a login that is kept in a store cannot be sent', async () => {
-    delete user.env.ANTHROPIC_API_KEY;
-    play('echo asked >&2; exit 1');
-    const { code, stderr } = await user.run('host', 'add', 'one', '--ssh', 'me@there', '--login', 'team-a');
-    expect([code, stderr.includes('logins/team-a.env (chmod 600)')]).toEqual([2, true]);
-  });
-
   test('where there is systemd --user, the agent is a unit that needs no more, and is taken away again', async () => {
     const bin = pathWith('claude');
     const unit = join(user.home, '.config', 'systemd', 'user', 'claude-code-agent-host.service');
@@ -355,34 +290,6 @@ esac
     ]);
     for (const lock of locksOf(user.data)) expect(locks.holder(lock)).toBeNull();
   }, 60_000);
-
-  test('a machine whose claude endangers money says so, takes nothing, and tries the next one by itself', async () => {
-    const program = join(pathWith('claude'), 'claude');
-    const machine = join(user.folder, 'there', 'data');
-    const env = { CLAUDE_CODE_AGENT_HOME: machine, CLAUDE_CODE_AGENT_CLAUDE: program };
-    const joined = await user.runWith({ env }, 'host', 'join', await user.ok('fleet', 'join-line'), '--name', 'two');
-    expect([joined.code, joined.stdout]).toEqual([2, '']);
-    expect(joined.stderr).toContain('This machine has joined, and takes nothing: claude 2.1.331 failed a check');
-    expect((await user.run('host', 'list')).stdout).toMatch(/^two +refusing /m);
-    const { stdout } = await user.run('doctor', '--hosts', '--json');
-    expect(stdout).toContain('two: nothing is sent there. claude 2.1.331 failed a check');
-    expect(stdout).toContain('host add two --ssh USER@HOST --accept-claude 2.1.331');
-    expect(joined.stderr).toContain('join again at your own risk with --accept-claude 2.1.331');
-    copyFileSync(program, `${program}-new`);
-    renameSync(`${program}-new`, program);
-    noteTried(fleetPaths(machine).folder, program);
-    while (!/^two +ready /m.test(await user.ok('host', 'list'))) await Bun.sleep(100);
-
-    writeFileSync(`${program}-other`, '#!/bin/sh\necho "2.1.332 (Claude Code)"\n', { mode: 0o755 });
-    renameSync(`${program}-other`, program);
-    while (!/^two +refusing /m.test(await user.ok('host', 'list'))) await Bun.sleep(100);
-    // The agent that works hears of it.
-    const accept = (version: string) => user.runWith({ env }, 'host', 'serve', '--accept-claude', version);
-    expect((await accept('2.1.331')).stderr).toContain('the claude that is installed is 2.1.332');
-    expect((await accept('2.1.332')).stderr).toContain('An agent runs on this machine already.');
-    while (!/^two +ready /m.test(await user.ok('host', 'list'))) await Bun.sleep(100);
-    expect((await user.runWith({ env }, 'host', 'forget', 'two', '--yes')).code).toBe(0);
-  }, 150_000);
 
   test('a machine joins by itself, in the foreground too, and leaves again', async () => {
     user.env.CLAUDE_CODE_AGENT_CLAUDE = join(pathWith('claude'), 'claude');

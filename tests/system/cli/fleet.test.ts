@@ -9,7 +9,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { parseJoinLine } from '../../../src/fleet/join-line.ts';
 import { FleetRedis } from '../../../src/fleet/redis.ts';
-import { drainHost, refuseLogin, registerHost, resumeHost } from '../../../src/fleet/registry.ts';
+import { drainHost, registerHost, resumeHost } from '../../../src/fleet/registry.ts';
 import { type HostEntry, wireVersion } from '../../../src/fleet/wire.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { User } from '../../support/cli/user.ts';
@@ -105,33 +105,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(stderr).not.toContain(sealingKey);
     expect(await user.ok('fleet', 'join-line')).toBe(stdout.trim());
     expect(await user.json('fleet', 'join-line')).toEqual({ joinLine: stdout.trim() });
-  });
-
-  test('done again it keeps the keys and says so, and what has changed', async () => {
-    const before = (await init()).stdout;
-    const again = await init();
-    expect(again.stdout).toBe(before);
-    expect(again.stderr).toContain('its keys stay');
-    expect(again.stderr).not.toContain('join again');
-    const other = await user.json<{ isNew: boolean; joinLine: string }>(
-      'fleet',
-      'init',
-      '--redis',
-      server.url,
-      '--lease',
-      '9',
-    );
-    expect(other.isNew).toBe(false);
-    const [old, now] = [before, other.joinLine].map((line) => unwrap(parseJoinLine(line)));
-    expect(now).toEqual({ ...old, leaseMs: 9_000 } as typeof now);
-    expect((await init('--lease', '10')).stderr).toContain(
-      'Changed: the lease. Machines that have joined must join again.',
-    );
-  });
-
-  test('CLAUDE_CODE_AGENT_FLEET names the Redis when no option does', async () => {
-    user.env.CLAUDE_CODE_AGENT_FLEET = server.url;
-    expect(unwrap(parseJoinLine(await user.ok('fleet', 'init'))).redis).toBe(server.url);
   });
 
   test.each([
@@ -236,25 +209,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       });
     });
 
-    test('whose login was refused say so until they have another one or are resumed', async () => {
-      const own = { ...(await claudeHere()), loginKey: 'first' };
-      await says('gpu1', { abilities: own });
-      unwrap(await refuseLogin(redis, 'gpu1', { key: 'first', trouble: 'Not logged in.' }));
-      const listed = await user.run('host', 'list');
-      expect(listed.stdout).toMatch(/^gpu1 +refusing /m);
-      expect(listed.stderr).toBe(
-        'gpu1: Its login was refused, and it gets nothing more until that changes, or with: ' +
-          'claude-code-agent host resume gpu1. Not logged in.\n',
-      );
-      const { stdout } = await user.run('doctor', '--hosts');
-      expect(stdout).toContain('gpu1: its login was refused in a session, so nothing is sent there. Not logged in.');
-      await says('gpu1', { abilities: { ...own, loginKey: 'second' } });
-      expect(await user.ok('host', 'list')).toMatch(/^gpu1 +ready /m);
-      await says('gpu1', { abilities: own });
-      await user.ok('host', 'resume', 'gpu1');
-      expect(await user.ok('host', 'list')).toMatch(/^gpu1 +ready /m);
-    });
-
     describe('of which none has what a session requires', () => {
       let group: string;
 
@@ -291,33 +245,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
         unwrap(await resumeHost(redis, 'tpu1'));
         expect((await user.run('group', 'plan', group)).stdout).not.toContain('Would wait');
       });
-
-      test.each(['text', 'json'] as const)(
-        'group run says so once, as %s, and group why as long as it is so',
-        async (output) => {
-          await says('gpu1');
-          const run = user.start('group', 'run', group, '--output', output);
-          const why = () => user.ok('group', 'why', group);
-          while (!(await why()).includes('no machine of the fleet has that')) await Bun.sleep(50);
-          expect(await why()).toContain('Add one that has it with: claude-code-agent host add NAME');
-          await user.ok('group', 'pause', group);
-          const { stdout } = await run.finished;
-          if (output === 'text') expect(stdout.match(/warning: .*/g)).toEqual([`warning: ${lack}`]);
-          const told = stdout.split('\n').flatMap((line) => {
-            const { type, sessionId, reason, message = '' } = output === 'json' && line !== '' ? JSON.parse(line) : {};
-            return type === 'session_progress' && reason === 'host' ? [[sessionId.slice(0, 3), message]] : [];
-          });
-          const waits = expect.stringContaining('It waits for a slot with tpu: no machine of the fleet has that; ');
-          expect(told).toEqual(
-            output === 'json'
-              ? [
-                  ['001', waits],
-                  ['002', waits],
-                ]
-              : [],
-          );
-        },
-      );
     });
 
     test('are drained and resumed by name', async () => {
@@ -372,15 +299,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       expect(finding?.message).toStartWith(`${name}: `);
       expect(finding?.level).not.toBe('ok');
       expect(finding?.next).not.toBe('');
-    });
-
-    test('that speak another language, or have no claude or login, are told by doctor', async () => {
-      const entry = { logins: [] };
-      await says('a', { abilities: { wire: wireVersion + 1, version: '9.0.0', claudeVersion: '', ...entry } });
-      const { code, stdout } = await user.run('doctor', '--hosts');
-      expect(code).toBe(1);
-      expect(stdout).toContain('a: its claude-code-agent 9.0.0 does not understand this one');
-      expect(stdout).toContain('a: there is no claude.');
     });
 
     test('that are well are told in a line each', async () => {

@@ -188,20 +188,6 @@ test('a merge of the copy, and its deletion, leave the branches and worktrees of
   expect((await user.run('doctor', '--worktrees')).stdout).not.toContain('broken');
 }, 60_000);
 
-test('an archive of the first group leaves what a damaged copy names', async () => {
-  const group = await chain();
-  await work(group, 'api', 'web', 'docs');
-  const web = branchOf(group, 'web');
-  const copy = await user.ok('group', 'copy', 'auth', '--from', 'docs');
-  const folder = join(user.data, 'session-groups', copy);
-  writeFileSync(join(folder, 'meta.json'), 'no JSON');
-  const log = join(folder, 'events.jsonl');
-  writeFileSync(log, readFileSync(log, 'utf8').replace('"type":"group_created"', '"type":""'));
-  expect((await user.run('group', 'show', copy)).code).toBe(1);
-  await user.ok('group', 'archive', group, '--force');
-  expect(branches()).toContain(web);
-}, 60_000);
-
 test('a rehearsal is copied for real, and a copy of one is never run for real by mistake', async () => {
   const group = await user.ok('group', 'create', 'auth');
   await addTo(group, 'api');
@@ -217,20 +203,3 @@ test('a rehearsal is copied for real, and a copy of one is never run for real by
   await work(real, 'api');
   expect(stateOf(real).run?.rehearsal).toBeUndefined();
 }, 90_000);
-
-test('work that is gone is said, and no copy is left', async () => {
-  const group = await chain();
-  await work(group, 'api', 'web', 'docs');
-  git(shop.folder, 'worktree', 'remove', '--force', session(group, 'web').workspace?.path ?? '');
-  git(shop.folder, 'branch', '-D', branchOf(group, 'web'));
-  const before = await user.json('group', 'list');
-  expect(await user.run('group', 'copy', 'auth', '--from', 'docs')).toMatchObject({
-    code: 2,
-    stdout: '',
-    stderr: expect.stringContaining('002 web is no longer in its repository'),
-  });
-  expect(await user.json('group', 'list')).toEqual(before);
-  expect((await user.run('group', 'copy', 'auth', '--from', 'nobody')).stderr).toContain('no session "nobody"');
-  expect((await user.run('group', 'copy', 'auth', '--real', '--rehearse')).stderr).toContain('Both --real and');
-  expect((await user.run('group', 'copy', await user.ok('group', 'create', 'empty'))).stderr).toContain('no sessions');
-}, 60_000);

@@ -5,9 +5,8 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { planPrune, pruneGroup } from '../../../src/app/removal/prune-groups.ts';
 import { groupPaths } from '../../../src/store/paths.ts';
-import { quietContext, type WorktreeGroup, WorktreeUser } from '../../support/cli/worktree-ground.ts';
+import { type WorktreeGroup, WorktreeUser } from '../../support/cli/worktree-ground.ts';
 import { TestTerminal } from '../../support/terminal.ts';
 
 let user: WorktreeUser;
@@ -102,32 +101,4 @@ test('work that is in no commit, and a branch on which another group builds, kee
     ]),
   );
   expect(user.branches()).toContain(shared.branch('api'));
-});
-
-test('a group that is another by the time it would go stays', async () => {
-  const done = user.group('done', ['api'], 'failed');
-  const context = { ...quietContext(user, user.world), root: () => ({ ok: true, value: user.data }) } as never;
-  const plan = await planPrune(context, user.data, { status: 'failed' });
-  const group = { root: user.data, groupId: done.id, paths: groupPaths(user.data, done.id) };
-  const [doomed] = plan.doomed;
-  if (doomed === undefined) throw new Error('nothing is to go');
-  const runner = { id: crypto.randomUUID(), runner: user.world.machine.self };
-  done.write((writer) => {
-    writer.record([{ type: 'group_resumed', run: runner, retry: [] }]);
-    writer.record([{ type: 'group_paused', reason: 'user', message: 'Paused.' }]);
-  });
-  expect(await pruneGroup(context, group, doomed, () => {})).toMatchObject({
-    ok: false,
-    failure: { message: expect.stringContaining('is paused by now') },
-  });
-  const copied = user.group('copied', ['api', 'web'], 'completed');
-  const [late] = (await planPrune(context, user.data, { status: 'completed' })).doomed;
-  await user.ok('group', 'copy', copied.id, '--from', 'web');
-  const copiedGroup = { root: user.data, groupId: copied.id, paths: groupPaths(user.data, copied.id) };
-  expect(late?.id).toBe(copied.id);
-  expect(await pruneGroup(context, copiedGroup, { status: 'completed' }, () => {})).toMatchObject({
-    ok: false,
-    failure: { message: expect.stringContaining('builds on its branch') },
-  });
-  expect([isThere(done), isThere(copied)]).toEqual([true, true]);
 });

@@ -4,10 +4,9 @@
  * project, or the worktree stays.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { readResumeFile } from '../../../src/context/handover/resume-file.ts';
-import { sessionPaths } from '../../../src/store/paths.ts';
 import { type MergeGroup, MergeUser } from '../../support/cli/merge-ground.ts';
 import { git } from '../../support/git/repository.ts';
 
@@ -50,15 +49,6 @@ describe('merging into a checkout whose resume file is changed', () => {
     expect(group.worktrees()).toEqual([]);
   });
 
-  test('another changed file is in the way as ever, and only that one is named', async () => {
-    const group = user.mergeGroup('shop', [sketch]);
-    change();
-    change('shared.txt');
-    const { code, stderr } = await merge(group);
-    expect(code).not.toBe(0);
-    expect(stderr).toContain('holds changes that are in no commit: "shared.txt".');
-  });
-
   test('one that the work brings as well is never written over', async () => {
     const tree = { [resume]: text('of the branch') };
     const group = user.mergeGroup('shop', [sketch, { name: 'b', repository: 'app', after: ['a'], tree }]);
@@ -69,12 +59,6 @@ describe('merging into a checkout whose resume file is changed', () => {
       expect(stderr).toContain(`holds changes that are in no commit: "${resume}".`);
       expect(own()).toBe(text('changed'));
     }
-  });
-
-  test('one that is deleted, or in a conflict, is the user’s matter', async () => {
-    const group = user.mergeGroup('shop', [sketch]);
-    renameSync(join(folder(), resume), join(folder(), 'moved.md'));
-    expect((await merge(group)).stderr).toContain('holds changes that are in no commit');
   });
 });
 
@@ -98,70 +82,5 @@ describe('before a worktree goes', () => {
     expect(await remove(group)).toMatchObject({ code: 0 });
     expect(own()).toStartWith(text('of a person'));
     expect(own()).toContain('    next_action: "half way"\n');
-  });
-
-  test('a project that was only begun there is work like any other', async () => {
-    const group = failed();
-    const path = '02-projects/29-c/01-planning/resume-context.md';
-    copy(group, 'a', text('begin'), path);
-    const refused = await user.run('group', 'archive', group.id);
-    expect(refused.code).not.toBe(0);
-    expect(refused.stderr).toContain(path);
-    const removed = await remove(group);
-    expect(removed).toMatchObject({ code: 0 });
-    expect(removed.stdout + removed.stderr).toContain(`Committed on ${group.branch('a')}`);
-    expect(git(folder(), 'show', `${group.branch('a')}:${path}`)).toBe(text('begin').trim());
-  });
-
-  /** As when the session was begun with what the checkout held. */
-  const begin = (group: MergeGroup, content: string) => {
-    copy(group, 'a', content);
-    const files = { [resume]: Buffer.from(content).toString('base64') };
-    writeFileSync(sessionPaths(group.paths, group.session('a')).handoverCopies, JSON.stringify({ version: 1, files }));
-  };
-  const leaveBranch = () => {
-    git(folder(), 'checkout', '--quiet', '-b', 'other');
-    git(folder(), 'rm', '-r', '--quiet', '02-projects');
-    git(folder(), 'commit', '--quiet', '-m', 'Without the project');
-  };
-
-  test('a copy of a project that is on another branch is no work, and in the way of nothing', async () => {
-    const group = failed();
-    begin(group, text('of a person'));
-    leaveBranch();
-    expect(await user.run('group', 'archive', group.id)).toMatchObject({ code: 0 });
-    expect(existsSync(group.path('a'))).toBe(false);
-  });
-
-  test('what the session wrote of it is not lost', async () => {
-    const group = failed();
-    begin(group, text('of a person'));
-    copy(group, 'a', text('half way'));
-    leaveBranch();
-    const refused = await user.run('group', 'archive', group.id);
-    expect(refused.code).not.toBe(0);
-    expect(refused.stderr).toContain(resume);
-    expect(await remove(group)).toMatchObject({ code: 0 });
-    expect(git(folder(), 'show', `${group.branch('a')}:${resume}`)).toBe(text('half way').trim());
-  });
-
-  test('what the project cannot take keeps the worktree', async () => {
-    const group = failed();
-    copy(group, 'a', text('half way'));
-    change(resume, 'x'.repeat(1024 * 1024 + 1));
-    const refused = await remove(group);
-    expect(refused.code).not.toBe(0);
-    expect(refused.stderr).toContain('What the session wrote for the next one cannot be kept');
-    expect(readFileSync(join(group.path('a'), resume), 'utf8')).toBe(text('half way'));
-    change(resume, text('plan'));
-    expect(await remove(group)).toMatchObject({ code: 0 });
-    expect(readResumeFile(own()).nextAction).toBe('half way');
-  });
-
-  test('with the work that is thrown away goes what was written of it', async () => {
-    const group = failed();
-    copy(group, 'a', text('half way'));
-    expect(await user.run('group', 'archive', group.id, '--force')).toMatchObject({ code: 0 });
-    expect(own()).toBe(text('plan'));
   });
 });

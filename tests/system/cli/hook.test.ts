@@ -5,17 +5,7 @@
  * helps with its words.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { claudeBinary, openRig, patienceMs } from '../../support/claude/rig.ts';
 import { User } from '../../support/cli/user.ts';
@@ -113,62 +103,6 @@ describe('install and uninstall', () => {
     expect(read()).toBe('{"model":"sonnet"}');
     expect(readdirSync(dirname(settings)).toSorted()).toEqual(['settings.json', 'settings.json.claude-code-agent.bak']);
   });
-
-  test.each([
-    ['a folder', (path: string) => mkdirSync(path)],
-    ['a link', (path: string) => symlinkSync(join(project, 'elsewhere'), path)],
-  ])('%s in the place of the copy: a sentence, and nothing is changed', async (_, make) => {
-    write('{"model":"opus"}');
-    make(`${settings}.claude-code-agent.bak`);
-    const { code, stderr } = await user.run('hook', 'install', '--project', project);
-    expect(code).toBe(1);
-    expect(stderr).toContain('is in the way of a copy of what is there');
-    expect(read()).toBe('{"model":"opus"}');
-    expect(existsSync(join(project, 'elsewhere'))).toBe(false);
-  });
-
-  test('a file and its copy keep the mode; a new one is for all in a project, private in a config dir', async () => {
-    const modeOf = (path: string) => statSync(path).mode & 0o777;
-    for (const mode of [0o644, 0o664, 0o600, 0o400]) {
-      write('{"model":"opus"}');
-      chmodSync(settings, mode);
-      await user.ok('hook', 'install', '--project', project);
-      expect(modeOf(settings)).toBe(mode);
-      expect(modeOf(`${settings}.claude-code-agent.bak`)).toBe(mode);
-      rmSync(dirname(settings), { recursive: true });
-    }
-    await user.ok('hook', 'install', '--project', project);
-    const usual = 0o666 & ~process.umask();
-    expect(modeOf(settings)).toBe(usual);
-    expect(modeOf(dirname(settings))).toBe(0o777 & ~process.umask());
-    const config = user.project('config');
-    await user.ok('hook', 'install', '--config-dir', config);
-    expect(modeOf(join(config, 'settings.json'))).toBe(0o600);
-  });
-
-  test('in a config dir, behind a link, with systems one after another', async () => {
-    const config = user.project('claude config');
-    const real = join(user.project('dotfiles'), 'claude.json');
-    writeFileSync(real, '{"theme":"dark"}');
-    symlinkSync(real, join(config, 'settings.json'));
-    await user.ok('hook', 'install', '--config-dir', config, '--systems', 'cpm');
-    await user.ok('hook', 'install', '--config-dir', config, '--systems', 'faber');
-    expect(written(real).hooks.PreCompact).toHaveLength(2);
-    expect(read(real)).toStartWith('{"theme":"dark","hooks": {');
-    await user.ok('hook', 'uninstall', '--config-dir', config, '--systems', 'cpm');
-    expect(written(real).hooks.PreCompact).toHaveLength(1);
-    await user.ok('hook', 'uninstall', '--config-dir', config);
-    expect(read(real)).toBe('{"theme":"dark"}');
-  });
-
-  test('six at once: every system is there once', async () => {
-    const systems = ['cpm', 'faber', 'handover', 'cpm', 'faber', 'handover'];
-    const ends = await Promise.all(
-      systems.map((name) => user.run('hook', 'install', '--project', project, '--systems', name)),
-    );
-    expect(ends.map(({ code }) => code)).toEqual(systems.map(() => 0));
-    expect(written().hooks.SessionStart).toHaveLength(3);
-  });
 });
 
 describe('what cannot be changed stays', () => {
@@ -191,17 +125,6 @@ describe('what cannot be changed stays', () => {
     }
     expect(read()).toBe(text);
     expect(readdirSync(dirname(settings))).toEqual(['settings.json']);
-  });
-
-  test('text that is no UTF-8', async () => {
-    mkdirSync(dirname(settings), { recursive: true });
-    const bytes = Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]);
-    writeFileSync(settings, bytes);
-    expect(await user.run('hook', 'install', '--project', project)).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('is not valid UTF-8'),
-    });
-    expect(readFileSync(settings).equals(bytes)).toBe(true);
   });
 
   test('folders and options that cannot be', async () => {
@@ -335,30 +258,4 @@ describe('called by hand', () => {
     const stderr = `claude-code-agent hook: There is no option "${wrong}". Give --source and its value.\n`;
     expect(await hook('cpm', 'session-start', ...options)).toEqual({ code: 0, stdout: '', stderr });
   });
-
-  test.each([[['--source', 'startup']], [['--installed']], [['--installed', '--source', '--sorce']]])(
-    '%j is right',
-    async (options) => {
-      expect(await hook('cpm', 'session-start', ...options)).toEqual({ code: 0, stdout: '', stderr: '' });
-    },
-  );
-
-  test('a real event says nothing where there is nothing to say', async () => {
-    for (const system of ['task', 'cpm', 'faber', 'handover', 'all']) {
-      for (const event of ['session-start', 'session-end']) {
-        expect(await hook(system, event)).toEqual({ code: 0, stdout: '', stderr: '' });
-      }
-    }
-  });
-});
-
-test('a folder that cannot be written to: one sentence, nothing changed', async () => {
-  // The superuser may write everywhere, except where there is no file system that takes files.
-  const folder = process.getuid?.() === 0 ? '/proc/self' : project;
-  if (folder === project) chmodSync(project, 0o500);
-  const { code, stderr } = await user.run('hook', 'install', '--project', folder);
-  chmodSync(project, 0o700);
-  expect(code).toBe(1);
-  expect(stderr).toContain('Cannot write');
-  expect(stderr.trim().split('\n')).toHaveLength(1);
 });

@@ -3,7 +3,7 @@
  * by --yes, or by at most five answers on a terminal; no file is replaced without a question.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { launcher, User } from '../../support/cli/user.ts';
@@ -212,15 +212,6 @@ test(
   },
   timeoutMs,
 );
-
-test('whoever ends the input wants nothing written', async () => {
-  const terminal = ask();
-  await terminal.shows('Folders of the projects');
-  terminal.type('\u0004');
-  expect(await terminal.exited).toBe(0);
-  expect(terminal.text()).toContain('Nothing was written.');
-  expect(existsSync(join(here, 'workflow.yaml'))).toBe(false);
-});
 
 test.each<[string[], string]>([
   [[], 'no terminal on which to ask what is to be done'],

@@ -52,30 +52,6 @@ describe('work that does not go together', () => {
     expect(await merge(group)).toMatchObject({ code: 0 });
     expect(git(user.folderOf(one), 'show', 'main:shared.txt')).toBe('X and Y\ntwo\nthree');
   }, 30_000);
-
-  test('with the target and with another session: both, one after the other', async () => {
-    const group = user.mergeGroup('shop', [
-      { name: 'x', repository: one, tree: { 'x.txt': 'X\n' } },
-      { name: 'y', repository: one, tree: { 'x.txt': 'Y\n', 'shared.txt': 'Y\ntwo\nthree\n' } },
-    ]);
-    user.repository(one).commit({ 'shared.txt': 'of main\ntwo\nthree\n' });
-    const { stderr } = await merge(group);
-    expect(stderr).toContain('002 y does not go together with main and that of 001 x');
-    const folder = `'${group.path('y')}'`;
-    expect(commandsIn(stderr)).toEqual([`git -C ${folder} merge main`, `git -C ${folder} merge ${group.branch('x')}`]);
-  }, 20_000);
-
-  test('without its worktree and its branch: in the project', async () => {
-    const group = user.mergeGroup('shop', [...clash.map((sketch) => ({ ...sketch, repository: two }))]);
-    git(user.folderOf(two), 'worktree', 'remove', '--force', group.path('y'));
-    git(user.folderOf(two), 'branch', '-D', group.branch('y'));
-    const { stderr } = await merge(group);
-    const place = `'${user.folderOf(two)}'`;
-    expect(commandsIn(stderr)).toEqual([
-      `git -C ${place} checkout -b ${group.branch('y')} ${group.commit('y')}`,
-      `git -C ${place} merge ${group.branch('x')}`,
-    ]);
-  }, 20_000);
 });
 
 describe('uncommitted work', () => {
@@ -104,25 +80,6 @@ describe('uncommitted work', () => {
     expect(stdout).toContain('Merged 1 session into main');
     expect(stdout).toContain('Left out: 001 a holds uncommitted work: work.txt');
     expect([group.mergedInto('a'), group.mergedInto('b')]).toEqual([undefined, 'main']);
-  }, 20_000);
-
-  test('beside commits of the same session: those are merged, and what comes later as well', async () => {
-    const group = user.mergeGroup('shop', [{ ...plain, tree: { 'first.txt': '1\n' } }]);
-    writeTree(group.path('a'), { 'second.txt': '2\n' });
-    const first = await merge(group);
-    expect(first.code).toBe(1);
-    expect(first.stdout).toContain('Only its commits: 001 a holds uncommitted work: second.txt');
-    expect(group.mergedInto('a')).toBe('main');
-    // It is no different when asked again.
-    expect(await merge(group)).toMatchObject({ code: 1, stdout: expect.stringContaining('second.txt') });
-    git(group.path('a'), 'add', '--all');
-    git(group.path('a'), 'commit', '--quiet', '-m', 'By hand');
-    const again = await merge(group);
-    expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('Merged 1 session into main') });
-    expect(git(user.folderOf(one), 'show', 'main:second.txt')).toBe('2');
-    expect(group.worktrees()).toEqual([]);
-    const merges = group.state.sessions.get(group.session('a'));
-    expect(merges?.workspace).toBeUndefined();
   }, 20_000);
 });
 
@@ -154,23 +111,6 @@ describe('merged into one branch, wished for in another', () => {
     const done = await merge(group, '--into', 'main');
     expect(done).toMatchObject({ code: 0, stdout: `Everything of ${group.id} is merged already, into main.\n` });
   }, 20_000);
-
-  test('while its branch is still there it is simply merged', async () => {
-    const group = user.mergeGroup('shop', both.slice(1));
-    git(user.folderOf(two), 'worktree', 'lock', group.path('b'));
-    const first = await merge(group, '--into', 'integ');
-    expect(first).toMatchObject({
-      code: 0,
-      stdout: expect.stringContaining('Kept the worktree of 001 b: It is locked'),
-    });
-    // Told by its name, also when nothing is left to merge.
-    const again = await merge(group);
-    expect(again.stdout).toContain('is merged already, into integ.');
-    expect(again.stdout).toContain('Kept the worktree of 001 b: It is locked');
-    expect(await merge(group, '--into', 'main')).toMatchObject({ code: 0 });
-    expect([user.tip(two), group.mergedInto('b')]).toEqual([group.commit('b'), 'main']);
-    git(user.folderOf(two), 'worktree', 'unlock', group.path('b'));
-  }, 20_000);
 });
 
 describe('branches that belong to sessions take nothing', () => {
@@ -194,12 +134,6 @@ describe('branches that belong to sessions take nothing', () => {
     },
     20_000,
   );
-
-  test('a name that only begins like one is free', async () => {
-    const group = user.mergeGroup('shop', [sketch]);
-    git(user.folderOf(one), 'branch', 'cca/shop/all');
-    expect(await merge(group, '--into', 'cca/shop/all')).toMatchObject({ code: 0 });
-  }, 20_000);
 });
 
 test('when no session worked on a branch nothing is merged, and the exit code says so', async () => {

@@ -3,7 +3,7 @@
  * what was tried and refused leaves every repository, every checkout and the group as they were.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type MergeGroup, MergeUser, type Snapshot, type WorkSketch } from '../../support/cli/merge-ground.ts';
 import { git, writeTree } from '../../support/git/repository.ts';
@@ -121,25 +121,6 @@ test('--into names a branch that is checked out nowhere', async () => {
   expect(group.worktrees()).toEqual([]);
 }, 20_000);
 
-test('a target that is checked out in two places takes both along', async () => {
-  const group = user.mergeGroup('shop', [shop[2] as WorkSketch]);
-  const other = join(user.folder, 'second checkout');
-  git(user.folderOf(two), 'worktree', 'add', '--quiet', '--force', other, 'main');
-  expect(await merge(group)).toMatchObject({ code: 0 });
-  expect([status(two), git(other, 'status', '--porcelain')]).toEqual(['', '']);
-  expect(readFileSync(join(other, 'd.txt'), 'utf8')).toBe('d\n');
-  git(user.folderOf(two), 'worktree', 'remove', other);
-});
-
-test('what is contained already is not merged again, and counts as merged', async () => {
-  const group = user.mergeGroup('shop', shop);
-  git(user.folderOf(one), 'merge', '--quiet', '--no-edit', group.branch('b'));
-  const { code, stdout } = await merge(group);
-  expect(code).toBe(0);
-  expect(stdout).toContain('2 of them there already');
-  expect(group.mergedInto('a')).toBe('main');
-});
-
 test('work that was corrected on its branch by hand is what is merged', async () => {
   const group = user.mergeGroup('shop', shop);
   user.repository(one).commit({ 'shared.txt': 'EINS\ntwo\nthree\n' });
@@ -196,18 +177,6 @@ describe('acceptance', () => {
     expect(readFileSync(log, 'utf8')).toContain('no good');
   });
 
-  test('one that does not end is ended with all that it started', async () => {
-    const pids = join(user.folder, 'pids');
-    const command = `(setsid sleep 1000 & echo $! >>'${pids}'); echo $$ >>'${pids}'; sleep 1000`;
-    const group = user.mergeGroup('shop', [
-      { ...(shop[2] as WorkSketch), ...accept(command, { acceptTimeoutMs: 1_000 }) },
-    ]);
-    await expectRefused(group, 1, ['did not end within 1 second']);
-    const started = readFileSync(pids, 'utf8').trim().split('\n').map(Number);
-    expect(started.length).toBe(2);
-    for (const pid of started) expect(user.world.processes.identify(pid)).toBeNull();
-  });
-
   test('it finds what set-up made, also what was added by a later session', async () => {
     const counted = join(user.folder, 'set up');
     const setup = `echo once >>'${counted}'; cat *.need 2>/dev/null >have.ignored; true`;
@@ -262,19 +231,6 @@ describe('refused before anything is tried', () => {
     expect(read(two, path)).toBe('of the user\n');
   });
 
-  test('a folder without anything of the user in it is in nobody‘s way', async () => {
-    const group = user.mergeGroup('shop', [{ name: 'd', repository: two, tree: { 'd.txt': 'd\n' } }]);
-    mkdirSync(join(user.folderOf(two), 'd.txt'));
-    expect(await merge(group)).toMatchObject({ code: 0 });
-    expect(read(two, 'd.txt')).toBe('d\n');
-  });
-
-  test('no branch was checked out when the work began', async () => {
-    const group = user.mergeGroup('shop', [...shop.slice(0, 1), { ...(shop[2] as WorkSketch), target: null }]);
-    await expectRefused(group, 2, [user.folderOf(two), '--into']);
-    expect(await merge(group, '--into', 'main')).toMatchObject({ code: 0 });
-  });
-
   test('work that began on two branches', async () => {
     const group = user.mergeGroup('shop', [
       shop[0] as WorkSketch,
@@ -283,16 +239,6 @@ describe('refused before anything is tried', () => {
     ]);
     await expectRefused(group, 2, ['"main", "next"', '--into']);
   });
-
-  test('the target is gone, is no branch, or is another name for one', async () => {
-    const group = user.mergeGroup('shop', [{ ...(shop[2] as WorkSketch), target: 'gone' }]);
-    await expectRefused(group, 2, ['has no branch "gone"', '--into']);
-    await expectRefused(group, 2, ['cannot be the name'], '--into', 'a..b');
-    await expectRefused(group, 2, ['has no branch "--help-me"'], '--into=--help-me');
-    git(user.folderOf(two), 'symbolic-ref', 'refs/heads/alias', 'refs/heads/main');
-    await expectRefused(group, 2, ['another name for "main"'], '--into', 'alias');
-    git(user.folderOf(two), 'symbolic-ref', '--delete', 'refs/heads/alias');
-  }, 20_000);
 
   test('a group with sessions that are not completed, unless they are to be left out', async () => {
     const sketches: WorkSketch[] = [
@@ -317,20 +263,6 @@ describe('refused before anything is tried', () => {
     expect(stdout).toContain('Merged 1 session');
     expect(stdout).toContain('Left out: 002 a worked in the project folder itself.');
   });
-
-  test('a group that is archived', async () => {
-    const group = user.mergeGroup('shop', shop);
-    group.write((writer) => writer.record([{ type: 'group_archived' }]));
-    await expectRefused(group, 1, ['is archived']);
-  });
-});
-
-test('a session branch that is gone is merged by its commit', async () => {
-  const group = user.mergeGroup('shop', [shop[2] as WorkSketch]);
-  git(user.folderOf(two), 'worktree', 'remove', '--force', group.path('d'));
-  git(user.folderOf(two), 'branch', '-D', group.branch('d'));
-  expect(await merge(group)).toMatchObject({ code: 0 });
-  expect(user.tip(two)).toBe(group.commit('d'));
 });
 
 test('nothing is left of a merge that the user interrupts', async () => {

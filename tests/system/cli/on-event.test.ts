@@ -3,20 +3,10 @@
  * logins; what they do never harms the run; nothing of them is left. `--notify` rings terminals only.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createRunHooks, EventCommands } from '../../../src/app/event-commands.ts';
-import type { Context } from '../../../src/cli/context.ts';
+import { EventCommands } from '../../../src/app/event-commands.ts';
 import type { Output } from '../../../src/cli/output.ts';
 import { notify } from '../../../src/cli/run-command.ts';
 import type { GroupEvent } from '../../../src/core/event.ts';
@@ -24,9 +14,8 @@ import { sessionUuid } from '../../../src/core/id.ts';
 import type { GroupState } from '../../../src/core/state.ts';
 import { groupPathsIn } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { Night, obeyInterrupt } from '../../support/cli/night.ts';
-import { until } from '../../support/cli.ts';
-import { type Invocation, type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { Night } from '../../support/cli/night.ts';
+import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
 
 const world = createRealWorld();
 const marked = (file: string) =>
@@ -114,37 +103,6 @@ describe('in a run', () => {
     expect(types.map((line) => JSON.parse(line).type)).toEqual(['group_paused', 'group_completed']);
   }, 60_000);
 
-  test('a pause of a group whose runner died is told by the command that does it', async () => {
-    const told = join(user.folder, 'told');
-    configure(`onEvent: "cat >>'${told}'; echo it broke; exit 3"\n`);
-    const group = await user.group('auth', { api: [] });
-    const other = await user.group('other', { web: [] });
-    const [api] = await user.abandoned(group, 'api');
-    const [web] = await user.abandoned(other, 'web');
-    const pause = user.start('group', 'pause', group);
-    await obeyInterrupt(api as Invocation, 0.01);
-    expect(await pause.finished).toMatchObject({
-      code: 0,
-      stdout: expect.stringContaining(`Paused ${group}`),
-      stderr: expect.stringMatching(/^warning: An onEvent command failed \(exit code 3\): .*: it broke\. .*\n$/),
-    });
-    // A configuration that cannot be read keeps nobody from pausing.
-    configure(`onEvent: "cat >>'${told}'"\nunknown: 1\n`);
-    const stop = user.start('stop', '--all');
-    await obeyInterrupt(web as Invocation, 0.01);
-    expect(await stop.finished).toMatchObject({
-      code: 0,
-      stderr: expect.stringMatching(/^warning: Your onEvent command was not told\. .*unknown.*\n$/),
-    });
-    // Nothing happens to what is paused already, so nobody is told.
-    expect((await user.run('stop', '--all')).code).toBe(0);
-    const events = readFileSync(told, 'utf8').trim().split('\n');
-    expect(events.map((line) => JSON.parse(line))).toMatchObject([
-      { type: 'group_paused', groupId: group, reason: 'user' },
-    ]);
-    expect(await user.ok('group', 'list', '--status', 'paused')).toContain(other);
-  }, 60_000);
-
   test('a command that cannot be one is refused at its place', async () => {
     const group = await user.group('auth', { api: [] });
     configure('prices: {}\nonEvent: "  "\n');
@@ -183,22 +141,6 @@ describe('the commands', () => {
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
     });
 
-  test('no more than a few run at once, and all are told', async () => {
-    const go = join(folder, 'go');
-    const hooks = commands();
-    const wait = `while [ ! -e '${go}' ]; do sleep 0.02; done`;
-    const command = `echo x >>'${join(folder, 'begun')}'; ${wait}; cat >>'${folder}/told'`;
-    for (let seq = 1; seq <= 10; seq += 1) hooks.tell(event(seq), [command]);
-    const begun = () =>
-      existsSync(join(folder, 'begun')) ? readFileSync(join(folder, 'begun'), 'utf8').length / 2 : 0;
-    await until(() => begun() === 4);
-    writeFileSync(go, '');
-    await hooks.finish();
-    const told = readFileSync(join(folder, 'told'), 'utf8').trim().split('\n');
-    expect(told.map((line) => JSON.parse(line).seq).sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-    expect(warnings).toEqual([]);
-  }, 60_000);
-
   test('one that takes too long is ended, one that is stopped too, and one that cannot run is told of', async () => {
     const slow = commands(100);
     slow.tell(event(1), [`exec sleep 986${process.pid}`, 'exit 1']);
@@ -216,50 +158,6 @@ describe('the commands', () => {
     await broken.finish();
     expect(warnings.at(-1)).toContain('could not be started');
   }, 60_000);
-
-  test('who is kept waiting is told for what', async () => {
-    const go = join(folder, 'go');
-    // Only the second of silence is over at once.
-    const after: typeof world.clock.after = (ms, action) => world.clock.after(ms === 1_000 ? 0 : ms, action);
-    const said: string[] = [];
-    const stderr = {
-      line(text: string) {
-        said.push(text);
-        writeFileSync(go, '');
-      },
-    };
-    const context = {
-      world: { ...world, clock: { ...world.clock, after } },
-      env: { PATH: process.env.PATH },
-      notes: stderr,
-    } as unknown as Context;
-    const wait = `while [ ! -e '${go}' ]; do sleep 0.02; done`;
-    const hooks = createRunHooks(context, { paths: groupPathsIn(folder) }, { isRehearsal: false }, wait);
-    const nobody = { event() {}, progress() {}, waiting() {}, summarize() {} };
-    const state = { group: { config: {} } } as GroupState;
-    hooks.around(nobody).event(event(1), state, new Map());
-    await hooks.finish(false);
-    expect(said).toEqual(['Waiting for an onEvent command, at most 30 s; Ctrl-C ends it.']);
-  }, 60_000);
-
-  test('F6: nothing is written or removed through a link, nor anything that is none of ours', async () => {
-    const elsewhere = join(folder, 'elsewhere');
-    mkdirSync(elsewhere);
-    const names = ['settings.json', `7-0-${2 ** 22 + 1}.json`];
-    for (const name of names) writeFileSync(join(elsewhere, name), '{}');
-    symlinkSync(elsewhere, join(folder, 'on-event'));
-    await commands().endLeftovers();
-    const hooks = commands();
-    hooks.tell(event(1), ['true']);
-    await hooks.finish();
-    expect(readdirSync(elsewhere).sort()).toEqual(names.toSorted());
-    expect(warnings).toEqual([expect.stringContaining('is a symbolic link')]);
-    rmSync(join(folder, 'on-event'));
-    mkdirSync(join(folder, 'on-event'));
-    writeFileSync(join(folder, 'on-event', 'mine.json'), '{}');
-    await commands().endLeftovers();
-    expect(readdirSync(join(folder, 'on-event'))).toEqual(['mine.json']);
-  });
 
   test('what a killed runner left is ended by the next one', async () => {
     const file = join(folder, 'on-event', `7-0-${2 ** 22 + 1}.json`);

@@ -7,7 +7,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync }
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type MergeGroup, MergeUser, type WorkSketch } from '../../support/cli/merge-ground.ts';
-import { git, Repository } from '../../support/git/repository.ts';
+import { git } from '../../support/git/repository.ts';
 
 const one = `o n"e's`;
 const two = 'two';
@@ -120,17 +120,6 @@ test('called again, it adds what is new by an ordinary push and keeps what peopl
   expect(request(one).body).toMatch(/-->\n\nThanks!$/);
 }, 20_000);
 
-test('a branch of that name that is somebody else‘s is left alone', async () => {
-  git(user.folderOf(two), 'push', '--quiet', 'origin', 'main:refs/heads/cca/shop');
-  const group = user.mergeGroup('shop', shop.slice(2));
-  expect(await propose(group)).toMatchObject({ code: 0 });
-  expect(git(bare(two), 'rev-parse', 'cca/shop')).toBe(user.tip(two));
-  expect(request(two, 'cca/shop-2').body).toContain('c is done.');
-  // And remembered: the next call does not look for another one.
-  expect(await propose(group)).toMatchObject({ code: 0 });
-  expect(remoteBranches(two)).toEqual(['cca/shop', 'cca/shop-2', 'main']);
-});
-
 test('--dry-run prints commands that do the same, and does nothing', async () => {
   const group = user.mergeGroup('shop', shop);
   const before = [user.snapshot(one), user.snapshot(two)];
@@ -197,32 +186,5 @@ test('nothing is pushed when a session is not accepted', async () => {
   expect(refused.stderr).toContain('003 c');
   expect([remoteBranches(one), remoteBranches(two)]).toEqual([['main'], ['main']]);
   expect(calls().filter((line) => !line.includes('"auth"'))).toEqual([]);
-  expect(group.isTidy()).toBe(true);
-});
-
-test('which remote repository: the one of the branch, else the only one', async () => {
-  const group = user.mergeGroup('shop', shop.slice(2));
-  const folder = user.folderOf(two);
-  const other = new Repository(join(user.folder, 'other')).folder;
-  git(folder, 'remote', 'add', 'fork', other);
-  const refused = await propose(group);
-  expect(refused).toMatchObject({ code: 2 });
-  expect(refused.stderr).toContain('several remote repositories ("fork", "origin")');
-  git(folder, 'config', 'branch.main.remote', 'origin');
-  git(folder, 'config', 'branch.main.merge', 'refs/heads/trunk');
-  expect(await propose(group)).toMatchObject({ code: 0 });
-  expect(request(two).base).toBe('trunk');
-  for (const name of ['origin', 'fork']) git(folder, 'remote', 'remove', name);
-  const none = await propose(group);
-  expect(none).toMatchObject({ code: 2 });
-  expect(none.stderr).toContain('no remote repository');
-});
-
-test('a remote repository that cannot be reached', async () => {
-  const group = user.mergeGroup('shop', shop.slice(2));
-  rmSync(bare(two), { recursive: true });
-  const refused = await propose(group);
-  expect(refused).toMatchObject({ code: 1, stdout: '' });
-  expect(refused.stderr).toContain('git ls-remote refused');
   expect(group.isTidy()).toBe(true);
 });

@@ -4,10 +4,10 @@
  */
 
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { appendFileSync, closeSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { appendFileSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { openGroupWriter } from '../../../src/store/group-writer.ts';
-import { Ground, type SessionPlan, sessionId, story } from '../../support/cli/bad-input/ground.ts';
+import { Ground, type SessionPlan, story } from '../../support/cli/bad-input/ground.ts';
 import { lives, Night, obeyInterrupt } from '../../support/cli/night.ts';
 import { launcher } from '../../support/cli/user.ts';
 import { until } from '../../support/cli.ts';
@@ -28,14 +28,6 @@ const said = (text: string) => ({ type: 'assistant', message: { id: text, conten
 const transcriptOf = (group: string, name: string) =>
   join(user.data, 'session-groups', group, 'sessions', user.id(name), 'transcript.jsonl');
 const withoutTimes = (text: string) => text.replace(/\d\d:\d\d:\d\d/g, 'TIME').replace(/, \d+s$/gm, ', TIME');
-
-function peakMemoryKib(pid: number): number {
-  try {
-    return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0);
-  } catch {
-    return 0;
-  }
-}
 
 /** A group whose session `api` completed after saying `hello`. */
 async function completed(): Promise<string> {
@@ -89,27 +81,6 @@ test('--follow goes on over attempts and ends with the session', async () => {
   expect((await user.run('session', 'logs', `${group}/api`)).stdout).toBe(shown.stdout);
 }, 60_000);
 
-test('--follow passes over a pause after which the session goes on by itself', async () => {
-  const group = await user.group('auth', { api: ['--retries', '3'] }, '--max-budget-usd', '1');
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const first = await user.begun(group, 'api');
-  const follow = user.start('session', 'logs', `${group}/api`, '--follow');
-  await first.print({ type: 'assistant', error: 'overloaded', message: { model: '<synthetic>', content: [] } });
-  await first.print({
-    ...{ type: 'result', subtype: 'success', is_error: true, api_error_status: 529, num_turns: 1 },
-    ...{ result: 'API Error: 529', total_cost_usd: 0.01, modelUsage: {} },
-  });
-  first.exit(1);
-  await user.event(group, 'session_paused');
-  const second = await user.begun(group, 'api');
-  await second.succeed(0.02, 'fine now');
-  await run.finished;
-  const { stdout } = await follow.finished;
-  expect(stdout).toContain('== attempt 1 paused (transient)');
-  expect(stdout).toContain('fine now\n');
-  expect(stdout.trimEnd().split('\n').at(-1)).toStartWith('== attempt 2 completed');
-}, 60_000);
-
 /** A stored group that this process runs, so to speak; its session `api` works. */
 function held(ground: Ground, ...more: SessionPlan[]) {
   const group = ground.make('auth', [{ name: 'api' }, ...more], [story.started, story.intended, story.spawned]);
@@ -132,29 +103,6 @@ function following(ground: Ground, reference: string) {
     seen: (text: string) => until(() => Object.values(printed).join('').includes(text) || child.exitCode !== null),
   };
 }
-
-test('--follow waits while a session alone is paused, for its group is still run', async () => {
-  const ground = new Ground();
-  try {
-    const { group, writer } = held(ground);
-    const follow = following(ground, `${group}/api`);
-    await follow.seen('attempt 1 started');
-    writer.record([story.paused]);
-    await follow.seen('attempt 1 paused');
-    const again = { sessionId: sessionId(1), attemptId: 'second' };
-    writer.record([
-      { type: 'session_queued', sessionId: again.sessionId, queued: true },
-      { ...story.intended, attempt: { id: 'second', number: 2, kind: 'resume', offset: 0 } },
-      { ...story.completed, ...again },
-    ]);
-    const { code, stdout, stderr } = await follow.ended;
-    writer.close();
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toContain('== attempt 2 completed');
-  } finally {
-    ground.remove();
-  }
-}, 60_000);
 
 test('--follow names the cure when nobody runs the group any more, and fails when the group is gone', async () => {
   const ground = new Ground();
@@ -228,49 +176,6 @@ test('readable and JSON forms say the same, and torn or hostile lines harm neith
   const some = await user.json<{ entries: object[] }>('session', 'logs', `${group}/api`, '--grep', 'hello');
   expect(some.entries).toEqual([{ kind: 'said', depth: 0, text: 'hello' }]);
   expect(await user.ok('session', 'logs', `${group}/api`, '--grep', '^hel+o$')).toBe('hello');
-}, 60_000);
-
-test('a transcript of many megabytes is printed without being held in memory', async () => {
-  const group = await completed();
-  const file = openSync(transcriptOf(group, 'api'), 'a');
-  const block = `${JSON.stringify({ type: 'user', message: { content: 'x'.repeat(4_000) }, isMeta: true })}\n`.repeat(
-    500,
-  );
-  // 300 MB here; more would only take longer.
-  for (let written = 0; written < 150; written += 1) writeSync(file, block);
-  writeSync(file, `${JSON.stringify(said('the end'))}\n`);
-  closeSync(file);
-  const child = Bun.spawn([launcher, 'session', 'logs', `${group}/api`], { env: user.env, stdout: 'pipe' });
-  const stdout = new Response(child.stdout).text();
-  let peakKib = 0;
-  // Of its own memory: what the system counts for a child begins with the memory of this process.
-  while (child.exitCode === null) {
-    peakKib = Math.max(peakKib, peakMemoryKib(child.pid));
-    await Bun.sleep(10);
-  }
-  expect(await stdout).toContain('the end\n');
-  expect(peakKib).toBeGreaterThan(0);
-  expect(peakKib).toBeLessThan(200 * 1024);
-}, 120_000);
-
-test('what does not go together, and a pattern that is none, is said in one sentence', async () => {
-  const group = await user.group('auth', { api: [] });
-  const logs = (...options: string[]) => user.run('session', 'logs', `${group}/api`, ...options);
-  const wrong = await Promise.all([logs('--grep', '(un'), logs('--json', '--raw'), logs('--json', '--follow')]);
-  for (const { code, stdout, stderr } of wrong) {
-    expect({ code, stdout, lines: stderr.trim().split('\n').length }).toEqual({ code: 2, stdout: '', lines: 1 });
-  }
-  expect(wrong.map(({ stderr }) => stderr)).toEqual([
-    expect.stringContaining('It must be a regular expression'),
-    expect.stringContaining('Both --json and --raw were given.'),
-    expect.stringContaining('Use --raw --follow'),
-  ]);
-  expect(await logs()).toMatchObject({
-    code: 0,
-    stdout: '',
-    stderr: 'Session 001 api has not printed anything yet.\n',
-  });
-  expect((await logs('--grep', 'a\\-b')).code).toBe(0);
 }, 60_000);
 
 test('on a terminal lines are broken to its width, and nothing but colours gets there', async () => {

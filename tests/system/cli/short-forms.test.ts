@@ -3,7 +3,7 @@
  * session; `@`, `latest`, `@1` are groups by age; `help a b` is `a b --help`.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { launcher, User } from '../../support/cli/user.ts';
+import { User } from '../../support/cli/user.ts';
 
 let user: User;
 beforeEach(() => {
@@ -83,20 +83,6 @@ test('what runs, is followed, paused, gone on with and read, by one word each', 
   expect((await user.run('diff', 'auth/api')).stderr).toBe((await user.run('session', 'diff', `${group}/api`)).stderr);
 }, 120_000);
 
-test('logs for somebody who has stopped reading, as head does, claim nothing of what is not read', async () => {
-  const group = await user.makeGroup();
-  await user.ok('group', 'run', group, '--rehearse', '--output', 'quiet');
-  // A pipe that nobody reads.
-  const unread = 'mkfifo pipe && exec 3<>pipe 4>pipe 3>&- && exec "$0" logs auth >&4 4>&-';
-  const reading = Bun.spawn(['sh', '-c', unread, launcher], {
-    cwd: user.folder,
-    env: user.env,
-    stderr: 'pipe',
-  });
-  expect(await reading.stderr.text()).toBe('');
-  await reading.exited;
-});
-
 test('logs of a group with one session are that session’s, also as it is', async () => {
   const group = await user.ok('group', 'create', 'one');
   await user.add(group, 'only');
@@ -129,18 +115,6 @@ test('@ is the group created last, @1 the one before it; in one second, too', as
   const none = await user.run('show', '@3');
   expect(none).toMatchObject({ code: 2, stdout: '' });
   expect(none.stderr).toContain('No group was created so long ago: there are 3 groups.');
-});
-
-test('a group that is called latest is what its name says, and nothing is destroyed by such a word', async () => {
-  const named = await user.ok('group', 'create', 'latest');
-  expect(await user.run('rm', 'latest', '--yes')).toMatchObject({ code: 0 });
-  const again = await user.ok('group', 'create', 'latest');
-  const last = await user.ok('group', 'create', 'other');
-  expect(await user.json('show', 'latest')).toMatchObject({ id: again });
-  const refused = await user.run('rm', 'latest', '--yes');
-  expect(refused).toMatchObject({ code: 2, stdout: '' });
-  for (const id of [again, last]) expect(refused.stderr).toContain(id);
-  expect(named).toMatch(/-latest$/);
 });
 
 test.each<string[]>([

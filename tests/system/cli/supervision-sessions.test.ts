@@ -3,7 +3,7 @@
  * resumed, tried again and spoken to while others go on; of each session it is told why it is not running.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, existsSync, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { lives, Night, obeyInterrupt } from '../../support/cli/night.ts';
 import { until } from '../../support/cli.ts';
@@ -53,22 +53,6 @@ test('a live runner pauses one session, the other goes on, and it is resumed', a
   await (await user.begun(group, 'api')).succeed(0.02);
   await web.succeed(0.03);
   expect((await run.finished).code).toBe(0);
-}, 60_000);
-
-test('of a worker on another machine nobody says that it has ended', async () => {
-  const group = await user.group('auth', { api: [] });
-  const [api] = await user.abandoned(group, 'api');
-  expect(await user.ok('group', 'why', group)).toContain('It works on by itself (process');
-  const path = join(user.data, 'session-groups', group, 'events.jsonl');
-  const log = readFileSync(path, 'utf8');
-  const elsewhere = log.replaceAll(/"host":"[^"]*","bootId":"[^"]*"/g, '"host":"far","bootId":"another"');
-  expect(elsewhere).not.toBe(log);
-  writeFileSync(path, elsewhere);
-  expect(await user.ok('group', 'why', group)).toContain(
-    'It was started on the machine far; whether it still works cannot be seen from here.',
-  );
-  writeFileSync(path, log);
-  await api?.succeed(0.01);
 }, 60_000);
 
 test('a session of a dead runner is paused and resumed alone, the other works on', async () => {
@@ -130,24 +114,6 @@ test('a failed session is tried again with a word of the user, without a runner'
   await last.init();
   await last.succeed(0.02);
   expect((await third.finished).code).toBe(0);
-}, 60_000);
-
-test('a failed session is tried again by a live runner', async () => {
-  const group = await user.group('auth', { api: [], web: [] });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
-  await api.print(failure);
-  await user.event(group, 'session_failed');
-  const retried = await user.run('session', 'retry', 'auth/api', '--prompt', 'Once more.');
-  expect(retried).toMatchObject({ code: 0, stderr: '' });
-  const again = await user.next('api');
-  expect(await again.prompt()).toContain('Once more.');
-  await again.init();
-  await again.succeed(0.02);
-  await web.succeed(0.02);
-  expect((await run.finished).code).toBe(0);
-  const [, , prompt, began] = await conversation('auth/api');
-  expect([prompt, began]).toEqual(['Once more.', 'attempt-began']);
 }, 60_000);
 
 const said = (text: string) => ({ type: 'assistant', message: { id: text, content: [{ type: 'text', text }] } });
@@ -264,38 +230,4 @@ test('a session that has not started is held back, and the reason is told', asyn
   expect(lines).toHaveLength(3);
   await api.succeed(0.01);
   expect((await run.finished).code).toBe(3);
-}, 60_000);
-
-test('limits of a session and of the machine are kept and shown', async () => {
-  const given = ['--retries', '0', '--timeout', '90s', '--stall-timeout', '1h30m'];
-  const group = await user.group('auth', { api: given }, '--on-limit', 'pause', '--min-free-memory', '512');
-  expect(await user.ok('session', 'show', 'auth/api')).toContain(
-    'Limits: timeout 1m 30s, stalled after 1h 30m without progress, 0 retries after transient failures',
-  );
-  const [added] = user.events(group).filter((event) => event.type === 'session_added');
-  expect(added).toMatchObject({ session: { retries: 0, timeoutMs: 90_000, stallTimeoutMs: 5_400_000 } });
-  const [created] = user.events(group);
-  expect(created).toMatchObject({ group: { config: { onLimit: 'pause', minFreeMemoryBytes: 512_000_000 } } });
-  const run = user.start('group', 'run', group, '--output', 'quiet', '--on-limit', 'wait', '--min-free-memory', '0');
-  const api = await user.begun(group, 'api');
-  await api.succeed(0.01);
-  expect((await run.finished).code).toBe(0);
-  const changed = user.events(group).find((event) => event.type === 'group_changed');
-  expect(changed).toMatchObject({ config: { onLimit: 'wait', minFreeMemoryBytes: 0 } });
-}, 60_000);
-
-test('an untrusted project and a memory limit are shown', async () => {
-  const group = await user.group('auth', { api: ['--untrusted', '--memory', '2000'] });
-  const trust = 'its hooks do not run, and of its variables only harmless ones count';
-  const memory = '2,000 MB for its commands and those of others that run at once';
-  const shown = await user.ok('session', 'show', 'auth/api');
-  expect(shown).toContain(`Untrusted: ${trust}\nMemory: ${memory}\n`);
-  const { stdout: plan, code } = await user.run('group', 'plan', group);
-  expect(code).toBe(0);
-  expect(plan).toContain(`Untrusted projects\n  ${trust}: 001 api\n\nMemory\n  ${memory}: 001 api\n`);
-  const agents = join(user.project('api'), 'AGENTS.md');
-  writeFileSync(agents, 'Use tabs.');
-  const config = await user.ok('session', 'show', 'auth/api', '--config');
-  expect(config).toContain('untrusted project');
-  expect(config).toContain(`Instructions of the project\n  ${agents}  (there is no CLAUDE.md; `);
 }, 60_000);

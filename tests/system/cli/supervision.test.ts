@@ -4,8 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
 import { lives, Night, obeyInterrupt, sayCost } from '../../support/cli/night.ts';
-import { until } from '../../support/cli.ts';
-import { type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
 
 let rig: Rig;
 let user: Night;
@@ -62,22 +61,6 @@ test('what a dead runner left is paused, resumably, and paid once', async () => 
   expect(shown.progress.totalCost).toBeCloseTo(0.13);
 }, 60_000);
 
-test('work that was finished before the pause came counts', async () => {
-  const group = await user.group('auth', { api: [] });
-  const [api] = await user.abandoned(group, 'api');
-  if (!api) throw new Error('no fake');
-  await api.succeed(0.01);
-  const pause = user.start('group', 'pause', group);
-  // An idle claude confirms at once that there is nothing to interrupt.
-  const requestId = await api.control('interrupt');
-  await api.print({ type: 'control_response', response: { subtype: 'success', request_id: requestId } });
-  expect(await pause.finished).toMatchObject({
-    code: 0,
-    stdout: `Group ${group} completed before it could be paused.\n`,
-  });
-  expect(await user.run('group', 'pause', group)).toMatchObject({ code: 2, stdout: '' });
-}, 60_000);
-
 test('a drain lets running sessions finish, under a live runner and without one', async () => {
   const sessions = { api: [], web: [], docs: [] };
   const group = await user.group('auth', sessions, '--concurrent', '1');
@@ -125,36 +108,6 @@ test('a frozen group says so everywhere and goes on when it is resumed', async (
   expect((await run.finished).code).toBe(0);
 }, 60_000);
 
-test('a session that failed during a freeze is tried again by group resume, one that was paused rests', async () => {
-  const group = await user.group('auth', { api: [], web: [] });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
-  const pause = user.start('session', 'pause', `${group}/web`);
-  await obeyInterrupt(web, 0.01);
-  expect((await pause.finished).code).toBe(0);
-  await user.ok('group', 'pause', group, '--freeze');
-  process.kill(api.hello.pid, 'SIGKILL');
-  await until(() => user.events(group).some(({ type }) => type === 'session_failed'));
-  expect(await user.run('group', 'resume', group)).toMatchObject({ code: 0, stderr: '' });
-  await (await user.begun(group, 'api')).succeed(0.02);
-  expect((await run.finished).code).toBe(3);
-  const { sessions } = await user.json<{ sessions: { name: string; status: string }[] }>('group', 'show', group);
-  expect(sessions.map(({ name, status }) => [name, status])).toEqual([
-    ['api', 'completed'],
-    ['web', 'paused'],
-  ]);
-}, 60_000);
-
-test('nobody could end a freeze without a runner, so it is a pause', async () => {
-  const group = await user.group('auth', { api: [] });
-  const [api] = await user.abandoned(group, 'api');
-  const pause = user.start('group', 'pause', group, '--freeze');
-  if (api) await obeyInterrupt(api, 0.01);
-  const paused = await pause.finished;
-  expect(paused).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Paused /) });
-  expect(paused.stderr).toContain('nobody could end a freeze');
-}, 60_000);
-
 test('stop --all pauses every running group, with and without a runner, and leaves the others', async () => {
   const one = await user.group('one', { a: [] });
   const two = await user.group('two', { b: [] });
@@ -171,58 +124,6 @@ test('stop --all pauses every running group, with and without a runner, and leav
   expect((await run.finished).code).toBe(3);
   expect(await Promise.all([one, two, idle].map(statusOf))).toEqual(['paused', 'paused', 'created']);
   expect(await user.run('stop', '--all')).toMatchObject({ code: 0, stdout: 'No group is running.\n' });
-}, 60_000);
-
-test('who asks a halted runner is told whom to wake, and other groups are stopped all the same', async () => {
-  const one = await user.group('one', { a: [] });
-  const two = await user.group('two', { b: [] });
-  const run = user.start('group', 'run', one, '--output', 'quiet');
-  const other = user.start('group', 'run', two, '--output', 'quiet');
-  const [a, b] = await Promise.all([user.begun(one, 'a'), user.begun(two, 'b')]);
-  const runner = run.pid;
-  run.kill('SIGSTOP');
-  await until(() =>
-    Bun.spawnSync(['ps', '-o', 'stat=', '-p', String(runner)])
-      .stdout.toString()
-      .startsWith('T'),
-  );
-  const halted = `The runner of ${one} (process ${runner}) is halted: its sessions work on,`;
-  const why = await user.ok('group', 'why', one);
-  expect(why).toStartWith(`${halted} and nothing else is started. Let it go on with: kill -CONT ${runner}\n`);
-  expect((await user.run('doctor')).stdout).toContain(halted);
-  const pause = user.start('group', 'pause', one);
-  const stop = user.start('stop', '--all');
-  await obeyInterrupt(b, 0.01);
-  const stopped = await stop.finished;
-  expect(stopped.code).toBe(1);
-  expect(stopped.stdout).toContain(`Paused ${two}`);
-  expect(stopped.stderr).toContain(`kill -CONT ${runner}`);
-  expect(stopped.stderr).toContain(`${one}: Its runner does not answer`);
-  expect((await other.finished).code).toBe(3);
-  run.kill('SIGCONT');
-  await obeyInterrupt(a, 0.01);
-  const paused = await pause.finished;
-  expect(paused).toMatchObject({ code: 0, stderr: expect.stringContaining(`(pid ${runner}) does not answer`) });
-  expect((await run.finished).code).toBe(3);
-}, 60_000);
-
-test('a run says once that it waits for a limit, not again when the first session goes ahead', async () => {
-  // The first goes first again, because another waits for it; a third one could start all the time.
-  const group = await user.group('one', { a: [], b: ['--depends-on', 'a'], c: [] }, '--concurrent', '1');
-  const run = user.start('group', 'run', group, '--output', 'text');
-  const a = await user.begun(group, 'a');
-  // Far enough away that it still holds when a busy machine comes to read it; the test waits until then.
-  const resetsAt = Math.ceil(Date.now() / 1000) + 5;
-  const info = { status: 'rejected', resetsAt, rateLimitType: 'five_hour' };
-  await a.print({ type: 'rate_limit_event', rate_limit_info: info });
-  await a.print(resultLine(0, { is_error: true, result: 'You’ve hit your session limit', api_error_status: 429 }));
-  const probe = await user.begun(group, 'a');
-  await probe.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content: [] } });
-  await probe.succeed();
-  await Promise.all(['b', 'c'].map(async (name) => (await user.begun(group, name)).succeed()));
-  const { code, stdout } = await run.finished;
-  expect(code).toBe(0);
-  expect(stdout.match(/waiting \(limit\)/g)).toHaveLength(1);
 }, 60_000);
 
 interface Budget {

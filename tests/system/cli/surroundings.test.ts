@@ -4,7 +4,7 @@
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import manifest from '../../../package.json' with { type: 'json' };
 import { launcher, User } from '../../support/cli/user.ts';
 
@@ -140,43 +140,4 @@ test('completion offers commands, options, values, groups and sessions', async (
   expect(await offered('group', 'run', '--retry')).toEqual(['--retry-failed']);
   expect(await offered('group', 'run', 'auth', '--output', '')).toEqual(['tui', 'text', 'json', 'quiet']);
   expect(await offered('session', 'add', group, '--depends-on', '')).toEqual(['api', 'web']);
-});
-
-test.skipIf(Bun.which('bash') === null)('a bash without the package bash-completion completes as well', async () => {
-  await user.makeGroup();
-  await user.makeGroup('other');
-  // The library prints it past everything that a test could catch in its own process.
-  const script = Bun.spawnSync([launcher, 'completion', 'bash'], { env: { ...user.env } }).stdout;
-  writeFileSync(join(user.folder, 'script'), script);
-  /** `words` as bash splits the line: = and : are words of their own. */
-  const offered = async (line: string, ...words: string[]): Promise<string[]> => {
-    const typed = `
-      . ./script; . ./script
-      COMP_WORDS=(claude-code-agent "$@") COMP_CWORD=$# COMP_LINE=$LINE COMP_POINT=\${#LINE}
-      __claude_code_agent_complete 2>/dev/null
-      echo "\${COMPREPLY[@]}"`;
-    const env = { ...user.env, PATH: `${dirname(launcher)}:${process.env.PATH}`, LINE: `claude-code-agent ${line}` };
-    const shell = ['bash', '--norc', '--noprofile', '-c', typed, 'bash', ...words];
-    const { stdout, stderr } = Bun.spawnSync(shell, { cwd: user.folder, env });
-    expect(stderr.toString()).toBe('');
-    return stdout.toString().trim().split(' ');
-  };
-  expect(await offered('group sh', 'group', 'sh')).toEqual(['show']);
-  expect((await offered('group show ', 'group', 'show', '')).sort()).toEqual(['auth', 'other']);
-  expect(await offered('session logs auth/', 'session', 'logs', 'auth/')).toEqual(['auth/api', 'auth/web']);
-  expect(await offered('group create a:b --on', 'group', 'create', 'a', ':', 'b', '--on')).toEqual([
-    '--on-budget-exceeded',
-    '--on-limit',
-  ]);
-});
-
-test('a current folder that is gone is told as such', async () => {
-  await user.makeGroup();
-  const cwd = join(user.folder, 'gone');
-  mkdirSync(cwd);
-  const typed = 'rmdir "$PWD" && exec "$0" session add auth --project . --prompt x';
-  const { exitCode, stderr } = Bun.spawnSync(['sh', '-c', typed, launcher], { cwd, env: { ...user.env } });
-  const next = 'Change to a folder that does, then run the command again.';
-  expect(stderr.toString()).toEndWith(`claude-code-agent: The current folder does not exist any more. ${next}\n`);
-  expect(exitCode).toBe(1);
 });

@@ -57,11 +57,6 @@ describe('the task', () => {
     });
   });
 
-  test('values are not looked at again', async () => {
-    const { prompt } = await added('--template', 'review', '--var', 'file={{tone}} $& {{x}}');
-    expect(prompt).toBe('Review {{tone}} $& {{x}} of api in a kind way.');
-  });
-
   test('a prompt beside a template fills its {{prompt}}, or replaces it', async () => {
     expect(await added('--template', 'frame', '--prompt', 'Do {{it}}.')).toMatchObject({
       prompt: 'Before.\nDo {{it}}.\nAfter.',
@@ -70,24 +65,6 @@ describe('the task', () => {
     const replaced = await added('--template', 'review', '--prompt', 'Something else.');
     expect(replaced.prompt).toBe('Something else.');
     expect(replaced.template).toBeUndefined();
-  });
-
-  test('results of other sessions are found in a prompt beside a template too', async () => {
-    await user.ok('session', 'add', group, '--project', project, '--prompt', 'x', '--name', 'lib');
-    const text = 'Use {{sessions.lib.result}}.';
-    const shown = await added('--template', 'frame', '--prompt', text, '--depends-on', 'lib');
-    expect(shown.prompt).toBe(`Before.\n${text}\nAfter.`);
-    const at = shown.prompt.indexOf('{{');
-    expect(shown).toMatchObject({ promptReferences: [{ at, length: text.indexOf('}}') + 2 - text.indexOf('{{') }] });
-  });
-
-  test('a typed prompt keeps its braces, but for variables that have a value', async () => {
-    const text = 'Keep {{ user.name }}, {{topic}} and \\{{x}}.';
-    expect((await added('--prompt', text)).prompt).toBe(text);
-    const filled = await added('--prompt', 'About {{topic}}.', '--var', 'topic=tests');
-    expect(filled).toMatchObject({ prompt: 'About tests.', variables: { topic: 'tests' } });
-    group = await user.ok('group', 'create', 'with', '--var', 'ticket=ABC-12');
-    expect((await added('--prompt', 'Do {{ticket}} of {{other}}.')).prompt).toBe('Do ABC-12 of {{other}}.');
   });
 
   test('the group’s template is for sessions that name none', async () => {
@@ -101,12 +78,6 @@ describe('the task', () => {
     expect((await added('--prompt', 'Mine.')).prompt).toBe('Before.\nMine.\nAfter.');
     expect((await added('--template', 'review', '--var', 'file=x')).prompt).toStartWith('Review x');
     expect((await added('--template', 'none', '--prompt', 'Mine.')).prompt).toBe('Mine.');
-  });
-
-  test('the group’s variables count where the session gives none', async () => {
-    group = await user.ok('group', 'create', 'with', '--var', 'file=shared.ts', '--var', 'unused=1');
-    expect((await added('--template', 'review')).prompt).toStartWith('Review shared.ts');
-    expect((await added('--template', 'review', '--var', 'file=own.ts')).prompt).toStartWith('Review own.ts');
   });
 });
 
@@ -128,21 +99,6 @@ describe('who wins', () => {
     rmSync(home, { recursive: true });
     const gone = await add('--template', 'review');
     expect({ code: gone.code, stdout: gone.stdout }).toEqual({ code: 2, stdout: '' });
-  });
-
-  test('--template may name a config; with --config-template that is one too many', async () => {
-    expect(await added('--prompt', 'x', '--template', 'strict')).toMatchObject({ configTemplate: { name: 'strict' } });
-    const both = await add('--prompt', 'x', '--template', 'strict', '--config-template', 'strict');
-    expect(both).toMatchObject({ code: 2, stdout: '' });
-    expect(both.stderr).toContain('are config templates');
-  });
-
-  test('a name of a prompt and of a config is a clash that names both', async () => {
-    write('prompts/strict.md', 'x');
-    const clash = await add('--template', 'strict');
-    expect(clash).toMatchObject({ code: 2, stdout: '' });
-    expect(clash.stderr).toContain('prompts/strict.md');
-    expect(clash.stderr).toContain('configs/strict');
   });
 });
 
@@ -189,56 +145,6 @@ describe('refused, and nothing added', () => {
       expect(await user.run(...command)).toMatchObject({ code: 2, stdout: '' });
     }
     expect(readdirSync(join(user.data, 'session-groups'))).toEqual([group]);
-  });
-
-  test('a config template that replaces that of a workflow must suit it, and its variables may be given', async () => {
-    const folder = join(project, '.claude-code-agent/templates/configs');
-    const file = 'version: 1\ngroup: {configTemplate: strict}\nsessions: {a: {project: projects/api, prompt: x}}';
-    writeFileSync(join(user.folder, 'w.yaml'), file);
-    user.env.CLAUDE_CODE_AGENT_TEMPLATES = dirname(folder);
-    const create = ['group', 'create', 'w', '--from', 'w.yaml', '--config-template', join(folder, 'loose')];
-    const refused = await user.run(...create);
-    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
-    expect(refused.stderr).toContain('"topic" has no value');
-    const made = await user.run(...create, '--var', 'topic=tests');
-    expect(made.code).toBe(0);
-    expect(made.stderr).toContain('The config template strict of the workflow is replaced');
-    const view = await user.json<View>('session', 'show', `${made.stdout.trim()}/a`, '--config');
-    expect(view.claudeMd.at(-1)?.text).toContain('Be loose about tests.');
-  });
-
-  test('the templates of the folder where the command is typed do not count', async () => {
-    write('prompts/review.md', 'of the folder', join(user.folder, '.claude-code-agent', 'templates'));
-    rmSync(join(project, '.claude-code-agent'), { recursive: true });
-    expect(await add('--template', 'review')).toMatchObject({ code: 2, stdout: '' });
-    // A folder inside a repository has the templates of the repository.
-    mkdirSync(join(user.folder, '.git'));
-    expect((await added('--template', 'review')).prompt).toBe('of the folder');
-  });
-
-  test('a faulty workflow leaves no group behind', async () => {
-    writeFileSync(join(user.folder, 'w.yaml'), 'version: 1\nsessions: {a: {project: nowhere, prompt: x}}');
-    for (const command of [
-      ['run', 'w.yaml'],
-      ['group', 'create', 'w', '--from', 'w.yaml'],
-    ]) {
-      const refused = await user.run(...command);
-      expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
-      expect(refused.stderr).toContain('w.yaml:2:25: ');
-    }
-    expect(readdirSync(join(user.data, 'session-groups'))).toEqual([group]);
-  });
-
-  test('prices that are none are told at their place when a group is run', async () => {
-    write(
-      'config.yaml',
-      'prices:\n  opus: {input: cheap, output: 1}\n',
-      join(user.home, '.config', 'claude-code-agent'),
-    );
-    await user.ok('session', 'add', group, '--project', project, '--prompt', 'x');
-    const refused = await user.run('group', 'run', group, '--rehearse');
-    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
-    expect(refused.stderr).toContain('config.yaml:2:17: prices.opus.input');
   });
 });
 
@@ -334,47 +240,5 @@ sessions:
   test('each part can be left out', async () => {
     expect(layersOf(await viewOf('{ generateClaudeMd: false }'))).not.toContain('claude-code-agent');
     expect((await viewOf('{ generateSettings: false }')).settings).toEqual({});
-  });
-
-  test('the session’s own settings come last, but cannot lift what is denied', async () => {
-    const view = await viewOf(
-      '{ settingsOverride: { model: haiku, permissions: { allow: [WebFetch, Edit], deny: [] } } }',
-    );
-    expect(view.settings).toMatchObject({
-      model: 'haiku',
-      permissions: { allow: ['Read', 'Edit'], deny: ['WebFetch'] },
-    });
-    expect(view.settingsOrigins).toMatchObject({
-      model: 'session settings',
-      'permissions.deny.0': 'config template strict',
-    });
-  });
-
-  test('the mode of a config counts, unless the session has its own; bypassing has to be said', async () => {
-    const mode = async (settings: string) => {
-      const view = await viewOf(`{ settingsOverride: { permissions: { defaultMode: ${settings} } } }`);
-      return (view as View & { permissionMode: string }).permissionMode;
-    };
-    expect(await mode('plan')).toBe('plan');
-    expect(await mode('bypassPermissions')).toBe('acceptEdits');
-  });
-
-  test('what has no effect is said to have none, and secrets are not shown', async () => {
-    const view = await viewOf(
-      '{ settingsOverride: { apiKeyHelper: x, env: { ANTHROPIC_BASE_URL: "http://x", MY_API_KEY: hush, A: b } } }',
-    );
-    expect(view.settingsOrigins).toMatchObject({
-      apiKeyHelper: 'overridden by claude-code-agent',
-      'env.ANTHROPIC_BASE_URL': 'overridden by claude-code-agent',
-      'env.A': 'session settings',
-    });
-    expect(JSON.stringify(view)).not.toContain('hush');
-  });
-
-  test('a text of its own takes the place of the template’s', async () => {
-    write('own.md', 'My own words.', join(user.folder));
-    const view = await viewOf('{ claudeMdTemplate: ./own.md }');
-    expect(layersOf(view)).toEqual(['claude-code-agent', 'config template strict', 'session settings']);
-    expect(view.claudeMd.at(-1)?.text).toContain('My own words.');
   });
 });

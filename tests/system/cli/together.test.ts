@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { answerRequests } from '../../../src/runner/request-answers.ts';
 import { type GroupWriter, openGroupWriter } from '../../../src/store/group-writer.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { launcher, User } from '../../support/cli/user.ts';
+import { User } from '../../support/cli/user.ts';
 import { begin, usage } from '../../support/view/sample-run.ts';
 
 const world = createRealWorld();
@@ -76,46 +76,6 @@ test('when the runner goes without an answer, the command does it itself', async
   writer?.close();
   expect(await pending).toStartWith('003-');
   expect(world.files.list(requests)).toEqual([]);
-}, 60_000);
-
-test('run, archive and delete are refused while a runner is alive', async () => {
-  const group = await user.makeGroup();
-  hold(group);
-  for (const args of [
-    ['group', 'run', group],
-    ['group', 'run', group, '--output', 'json'],
-    ['group', 'resume', group],
-    ['group', 'archive', group],
-    ['group', 'delete', group],
-  ]) {
-    expect(await user.run(...args)).toMatchObject({ code: 4, stdout: '' });
-  }
-  expect((await user.json<{ status: string }>('group', 'show', group)).status).toBe('running');
-}, 60_000);
-
-test('nobody is asked whether a group that is running shall be deleted', async () => {
-  const group = await user.makeGroup();
-  hold(group);
-  let shown = '';
-  const child = Bun.spawn([launcher, 'group', 'delete', group], {
-    env: user.env,
-    terminal: {
-      cols: 400,
-      rows: 10,
-      data: (terminal, data) => {
-        shown += Buffer.from(data).toString('utf8');
-        if (shown.includes('?')) terminal.write('y\r');
-      },
-    },
-  });
-  expect(await child.exited).toBe(4);
-  expect(shown).not.toContain('?');
-  expect(shown).toContain(`The group ${group} is held by process ${process.pid} on `);
-  // Without a terminal the same is said, and not that nobody can be asked.
-  const refused = await user.run('group', 'delete', group);
-  expect(refused).toMatchObject({ code: 4, stdout: '' });
-  expect(refused.stderr).toBe(shown.replaceAll('\r\n', '\n'));
-  expect((await user.run('group', 'delete', '--help')).stdout).toContain('pause');
 }, 60_000);
 
 test('watchers are told what happened and what happens, and end with the group', async () => {

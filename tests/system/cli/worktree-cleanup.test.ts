@@ -3,7 +3,7 @@
  * no repository remembers a worktree that is gone, and the user's own checkout is as it was.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CleanUp, cleanUpSessions } from '../../../src/app/delivery/worktree-cleanup.ts';
 import type { Result } from '../../../src/core/failure.ts';
@@ -95,20 +95,6 @@ const inTheWay: readonly (readonly [string, (group: WorktreeGroup) => void, stri
     (group) => git(user.shop, 'worktree', 'lock', '--reason', 'mine for now', group.path('api')),
     'locked (mine for now)',
   ],
-  ['its link to git removed', (group) => rmSync(join(group.path('api'), '.git')), 'Git does not know its folder'],
-  [
-    'a repository of its own instead',
-    (group) => {
-      rmSync(join(group.path('api'), '.git'));
-      git(group.path('api'), 'init', '--quiet');
-    },
-    'Git does not know its folder',
-  ],
-  [
-    'a branch that is damaged',
-    (group) => writeFileSync(join(user.gitDir, 'refs/heads', group.branch('api')), `${'1'.repeat(40)}\n`),
-    'names no commit',
-  ],
 ];
 
 for (const [what, prepare, why] of inTheWay) {
@@ -119,7 +105,6 @@ for (const [what, prepare, why] of inTheWay) {
     expect(cleaned).toEqual([]);
     expect(kept).toEqual([{ sessionId: group.session('api'), why: expect.stringContaining(why) }]);
     expect([group.isThere('api'), group.hasWorkspace('api')]).toEqual([true, true]);
-    if (what.includes('damaged')) rmSync(join(user.gitDir, 'refs/heads', group.branch('api')));
   });
 }
 
@@ -129,58 +114,6 @@ test('what git ignores and what we ourselves wrote is no work', async () => {
   writeFileSync(join(group.path('api'), '.cpm-progress-abc.md'), 'x');
   expect(await archive(group)).toMatchObject({ code: 0 });
   expect(user.worktrees()).toEqual([]);
-});
-
-test('what a remote repository has is merged', async () => {
-  const group = user.group('auth', ['api']);
-  group.commit('api');
-  user.repository.bare(join(user.folder, 'server.git'));
-  git(user.shop, 'remote', 'add', 'origin', join(user.folder, 'server.git'));
-  git(user.shop, 'push', '--quiet', '--set-upstream', 'origin', group.branch('api'));
-  expect(await archive(group)).toMatchObject({ code: 0 });
-  expect(user.branches()).toEqual(['main']);
-  expect(readFileSync(join(user.gitDir, 'config'), 'utf8')).not.toContain('cca/auth');
-});
-
-test('a branch that is checked out elsewhere stays; its worktree goes', async () => {
-  const group = user.group('auth', ['api']);
-  git(group.path('api'), 'checkout', '--quiet', '--detach');
-  const mine = join(user.folder, 'mine');
-  git(user.shop, 'worktree', 'add', '--quiet', mine, group.branch('api'));
-  const { notes } = await tidy(group);
-  expect(notes).toEqual([expect.stringContaining(`The branch ${group.branch('api')} stays`)]);
-  expect(notes[0]).toContain('checked out in');
-  expect(user.worktrees()).toEqual([mine]);
-  expect(user.branches()).toContain(group.branch('api'));
-});
-
-test('gone already: the folder, the branch, git’s own note of the worktree', async () => {
-  const group = user.group('auth', ['folder', 'branch', 'note', 'both']);
-  for (const name of ['folder', 'both']) rmSync(group.path(name), { recursive: true });
-  git(group.path('branch'), 'checkout', '--quiet', '--detach');
-  git(user.shop, 'branch', '-D', group.branch('branch'));
-  rmSync(git(group.path('note'), 'rev-parse', '--absolute-git-dir'), { recursive: true });
-  git(user.shop, 'worktree', 'prune');
-  git(user.shop, 'branch', '-D', group.branch('both'));
-  const { cleaned, kept } = await tidy(group);
-  expect(cleaned).toEqual(['folder', 'branch', 'both'].map((name) => group.session(name)));
-  // Nobody can say what is new in a folder that git does not know any more.
-  expect(kept).toEqual([
-    { sessionId: group.session('note'), why: expect.stringContaining('Git does not know its folder') },
-  ]);
-  expect([user.worktrees(), user.branches()]).toEqual([[], [group.branch('note'), 'main']]);
-  expect(await archive(group, '--force')).toMatchObject({ code: 0 });
-  expect([group.isThere('note'), group.hasWorkspace('note'), user.branches()]).toEqual([false, false, ['main']]);
-});
-
-test('the repository is gone: nothing is guessed', async () => {
-  const group = user.group('auth', ['api']);
-  renameSync(user.shop, join(user.folder, 'moved'));
-  expect((await tidy(group)).kept).toMatchObject([{ why: expect.stringContaining('is gone, so nobody can tell') }]);
-  expect(group.isThere('api')).toBe(true);
-  expect(await archive(group, '--force')).toMatchObject({ code: 0 });
-  expect([group.isThere('api'), group.hasWorkspace('api')]).toEqual([false, false]);
-  renameSync(join(user.folder, 'moved'), user.shop);
 });
 
 test('nobody’s ground is removed under his feet', async () => {
@@ -238,14 +171,6 @@ test('run again after a crash at any step, it finishes', async () => {
   }
 }, 30_000);
 
-test('a worktree that git was killed in the middle of making is no lock of somebody', async () => {
-  const group = user.group('auth', ['api']);
-  const note = git(group.path('api'), 'rev-parse', '--git-path', 'locked');
-  writeFileSync(note, 'initializing');
-  expect(await archive(group)).toMatchObject({ code: 0 });
-  expect(user.worktrees()).toEqual([]);
-});
-
 test('what is logged is what was removed; the list of FABER is kept in step', async () => {
   const group = user.group('auth', ['api', 'web']);
   group.commit('web');
@@ -266,27 +191,4 @@ test('what is logged is what was removed; the list of FABER is kept in step', as
   expect([group.hasWorkspace('api'), group.hasWorkspace('web')]).toEqual([false, true]);
   const left = JSON.parse(readFileSync(list, 'utf8'));
   expect(left).toMatchObject({ theirs: 1, worktrees: [entry('web')] });
-});
-
-test('files that cannot be removed: a sentence, and the next time all goes', async () => {
-  const group = user.group('auth', ['api']);
-  const { files } = user.world;
-  const remove = (path: string): void => {
-    if (path.endsWith('.removed') && files.entryKind(path) !== null) {
-      throw Object.assign(new Error('no'), { code: 'EACCES' });
-    }
-    files.remove(path);
-  };
-  const world = { ...user.world, files: { ...files, remove } };
-  const context = quietContext(user, world);
-  await group.writeAsync(async (writer) => {
-    const outcome = await cleanUpSessions(context, writer, [group.session('api')], { force: false });
-    expect(outcome).toMatchObject({
-      ok: true,
-      value: { cleaned: [], kept: [{ why: expect.stringContaining('EACCES') }] },
-    });
-  });
-  expect(group.hasWorkspace('api')).toBe(true);
-  expect(await archive(group)).toMatchObject({ code: 0 });
-  expect(group.hasWorkspace('api')).toBe(false);
 });

@@ -4,7 +4,7 @@
  * that git cannot keep; and git remembers no worktree that is gone.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { leftoversOf, releaseWorktrees } from '../../../src/app/delivery/worktree-cleanup.ts';
 import { groupPaths } from '../../../src/store/paths.ts';
@@ -91,29 +91,6 @@ test('group delete --force: the group goes; all work stays on its branches, whic
   expect(git(user.shop, 'rev-parse', `${web}^`)).toBe(user.base);
 });
 
-test('--force in the middle of a rebase, or on a branch of somebody else: nothing is lost or moved', async () => {
-  const group = user.group('auth', ['api', 'web', 'docs']);
-  const api = group.commit('api', 'same.txt');
-  git(user.shop, 'branch', 'theirs', group.commit('web', 'same.txt'));
-  expect(() => git(group.path('api'), 'rebase', 'theirs')).toThrow('could not apply');
-  git(group.path('web'), 'checkout', '--quiet', 'theirs');
-  writeFileSync(join(group.path('web'), 'notes.txt'), 'x');
-  git(group.path('docs'), 'checkout', '--quiet', '--detach');
-  const loose = group.commit('docs');
-  const theirs = git(user.shop, 'rev-parse', 'theirs');
-  const { code, stderr } = await user.run('group', 'delete', group.id, '--force');
-  expect([code, user.worktrees()]).toEqual([0, []]);
-  expect(git(user.shop, 'rev-parse', 'theirs')).toBe(theirs);
-  expect(git(user.shop, 'rev-parse', group.branch('api'))).toBe(api);
-  const beside = (name: string): string =>
-    user.branches().find((branch) => branch.startsWith(`${group.branch(name)}-`)) ?? `nothing beside ${name}`;
-  expect(git(user.shop, 'show', `${beside('api')}:same.txt`)).toContain('<<<<<<<');
-  expect(git(user.shop, 'rev-parse', `${beside('web')}^`)).toBe(theirs);
-  expect(filesOf(beside('web'))).toContain('notes.txt');
-  expect(beside('docs')).toBe(`${group.branch('docs')}-${loose.slice(0, 12)}`);
-  for (const name of ['api', 'web', 'docs']) expect(lineOf(stderr, beside(name))).not.toBe('');
-});
-
 test('--force: what git cannot keep is named, and what cannot be committed keeps the group', async () => {
   const group = user.group('auth', ['api', 'web']);
   mkdirSync(join(group.path('api'), 'vendor'));
@@ -131,15 +108,6 @@ test('--force: what git cannot keep is named, and what cannot be committed keeps
   rmSync(lock);
   expect(await user.run('group', 'delete', group.id, '--force')).toMatchObject({ code: 0 });
   expect(filesOf(group.branch('web'))).toContain('notes.txt');
-});
-
-test('--force with a repository that is gone names the folder', async () => {
-  const group = user.group('auth', ['api']);
-  const moved = `${user.shop} moved`;
-  renameSync(user.shop, moved);
-  const { code, stderr } = await user.run('group', 'delete', group.id, '--force');
-  renameSync(moved, user.shop);
-  expect([code, stderr]).toEqual([0, expect.stringContaining('Thrown away: the folder of 001 api')]);
 });
 
 test('group delete --force: what somebody locked keeps the group', async () => {
@@ -165,23 +133,6 @@ test('a damaged group is deleted with its worktrees', async () => {
   expect(user.branches()).toEqual([group.branch('api'), group.branch('web'), 'main']);
 });
 
-test('a folder that is a link: the link goes, and what it led to is named', async () => {
-  const group = user.group('auth', ['api']);
-  const [folder, moved] = [groupPaths(user.data, group.id).folder, join(user.folder, 'moved')];
-  renameSync(folder, moved);
-  symlinkSync(moved, folder);
-  const { stderr } = await user.run('group', 'delete', group.id, '--force');
-  expect(stderr).toContain(`what it led to stays: ${moved}`);
-  expect([existsSync(folder), existsSync(moved)]).toEqual([false, true]);
-});
-
-test('a folder of a session that is not in the log any more goes through git as well', async () => {
-  const group = user.group('auth', ['api', 'web'], 'failed');
-  group.write((writer) => writer.record([{ type: 'session_removed', sessionId: group.session('api') }]));
-  expect(await user.run('group', 'delete', group.id, '--force')).toMatchObject({ code: 0 });
-  expect([user.worktrees(), user.branches()]).toEqual([[], ['main']]);
-});
-
 test('session remove: the worktree goes, with --force once its work is committed', async () => {
   const group = user.group('auth', ['api', 'web'], 'failed');
   const work = group.commit('api');
@@ -198,72 +149,4 @@ test('session remove: the worktree goes, with --force once its work is committed
   expect(stderr).toContain(` at ${tip.slice(0, 12)}: 2 commits are not merged`);
   expect(readdirSync(join(group.folder, 'sessions'))).toEqual([group.session('web')]);
   expect(group.state.sessions.has(group.session('api'))).toBe(false);
-});
-
-test('session remove: what is locked keeps the session', async () => {
-  const group = user.group('auth', ['api'], 'failed');
-  git(user.shop, 'worktree', 'lock', group.path('api'));
-  const refused = await user.run('session', 'remove', `${group.id}/api`, '--force');
-  expect(refused.code).toBe(1);
-  expect(refused.stderr).toContain('locked');
-  expect([group.isThere('api'), group.state.sessions.has(group.session('api'))]).toEqual([true, true]);
-});
-
-test('a data folder that was moved: the worktree is found where it is now', async () => {
-  const group = user.group('auth', ['api']);
-  group.commit('api');
-  group.merge('api');
-  const folder = join(user.folder, 'elsewhere');
-  await user.world.files.rename(user.data, folder);
-  const archived = await user.runWith({ env: { CLAUDE_CODE_AGENT_HOME: folder } }, 'group', 'archive', group.id);
-  expect(archived).toMatchObject({ code: 0 });
-  expect(archived.stderr).toContain('Removed 1 worktree');
-  expect([user.worktrees(), user.branches()]).toEqual([[], ['main']]);
-});
-
-test('a data folder that was moved: --force commits all the same', async () => {
-  const group = user.group('auth', ['api']);
-  writeFileSync(join(group.path('api'), 'notes.txt'), 'x');
-  const folder = join(user.folder, 'elsewhere');
-  user.world.files.rename(user.data, folder);
-  const env = { CLAUDE_CODE_AGENT_HOME: folder };
-  expect(await user.runWith({ env }, 'group', 'delete', group.id, '--force')).toMatchObject({ code: 0 });
-  expect([user.worktrees(), filesOf(group.branch('api'))]).toEqual([[], expect.arrayContaining(['notes.txt'])]);
-});
-
-test('a name in a file beside the worktree cannot have a branch of the user deleted', async () => {
-  const group = user.group('auth', ['api'], 'failed');
-  git(user.shop, 'branch', 'precious');
-  const intent = join(group.folder, 'sessions', group.session('api'), 'workspace.json');
-  const text = user.world.files.readText(intent) ?? '';
-  user.world.files.writeAtomic(
-    intent,
-    JSON.stringify({ ...JSON.parse(text), branch: 'precious', path: join(user.folder, 'home') }),
-  );
-  group.write((writer) => writer.record([{ type: 'session_removed', sessionId: group.session('api') }]));
-  expect(await user.run('group', 'delete', group.id, '--force')).toMatchObject({ code: 0 });
-  expect(user.branches()).toContain('precious');
-  expect(existsSync(user.home)).toBe(true);
-});
-
-test('a link to itself in place of the folder of sessions: --force deletes nothing until it is removed', async () => {
-  const group = user.group('auth', ['api', 'web']);
-  const work = group.commit('api');
-  const sessions = join(group.folder, 'sessions');
-  rmSync(sessions, { recursive: true });
-  symlinkSync(sessions, sessions);
-  const next = 'Remove it, then run the command again.';
-  for (const option of ['--yes', '--force']) {
-    expect(await user.run('group', 'delete', group.id, option)).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: `claude-code-agent: ${sessions} is a symbolic link that leads back to itself. ${next}\n`,
-    });
-  }
-  expect(user.branches()).toEqual([group.branch('api'), group.branch('web'), 'main']);
-  rmSync(sessions);
-  const { code, stderr } = await user.run('group', 'delete', group.id, '--force');
-  expect([code, user.worktrees(), existsSync(group.folder)]).toEqual([0, [], false]);
-  expect(user.branches()).toEqual([group.branch('api'), 'main']);
-  expect(lineOf(stderr, group.branch('api'))).toContain(work.slice(0, 12));
 });

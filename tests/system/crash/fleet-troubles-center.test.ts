@@ -1,4 +1,4 @@
-/** Promises as fleet-chaos.test.ts; this file: each trouble of the runner and of Redis alone. */
+/** Promises as fleet-troubles-machine.test.ts; this file: each trouble of the runner and of Redis alone. */
 import { afterEach, test } from 'bun:test';
 import { describe, isOfCenter, singleTroubles } from '../../support/fleet-chaos.ts';
 import { expectAllOnce } from '../../support/fleet-chaos-checks.ts';
@@ -14,6 +14,6 @@ test
   .if(hasRedis)
   .each(singleTroubles.filter(({ kind }) => isOfCenter(kind)).map((trouble) => [describe(trouble), trouble] as const))(
   'alone: %s',
-  async (_, trouble) => expectAllOnce('', [trouble], opened),
+  async (_, trouble) => expectAllOnce(trouble, opened),
   400_000,
 );

@@ -1,4 +1,8 @@
-/** Promises as fleet-chaos.test.ts; this file: each trouble of one machine alone. */
+/**
+ * Promises, whatever happens to a machine, its agent or its guard: each session is worked on once at a time and
+ * completes once; what is done is done again only where its machine was lost or it was interrupted; the money is what
+ * was spent, and nothing is left. fleet-troubles-center.test.ts: the same for the runner and Redis.
+ */
 import { afterEach, test } from 'bun:test';
 import { describe, isOfCenter, singleTroubles } from '../../support/fleet-chaos.ts';
 import { expectAllOnce } from '../../support/fleet-chaos-checks.ts';
@@ -14,6 +18,6 @@ test
   .if(hasRedis)
   .each(singleTroubles.filter(({ kind }) => !isOfCenter(kind)).map((trouble) => [describe(trouble), trouble] as const))(
   'alone: %s',
-  async (_, trouble) => expectAllOnce('', [trouble], opened),
+  async (_, trouble) => expectAllOnce(trouble, opened),
   400_000,
 );

@@ -4,15 +4,14 @@
  * transcripts, what was done: no session whose intent is on record runs again, whatever k is.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test';
-import { cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { decide } from '../../../src/core/plan/schedule.ts';
 import { sightOf } from '../../../src/runner/checkouts.ts';
 import { startEvents } from '../../../src/runner/run-start.ts';
 import { loadGroup } from '../../../src/store/group-store.ts';
 import { openGroupWriter } from '../../../src/store/group-writer.ts';
 import type { World } from '../../../src/system/world.ts';
-import { answerAll, begin, expectSettled, spoken, work } from '../../support/crash-rig.ts';
+import { answerAll, begin, work } from '../../support/crash-rig.ts';
 import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
 import { isLongRun } from '../../support/long.ts';
@@ -137,88 +136,3 @@ describe.each([
     }
   }, 120_000);
 });
-
-/** Goes on from a journal without its last `dropped` events; the sessions whose claude was started again. */
-async function rerunWithout(dropped: number, lines: readonly string[]): Promise<string[]> {
-  writeFileSync(
-    group.paths.events,
-    lines
-      .slice(0, lines.length - dropped)
-      .map((line) => `${line}\n`)
-      .join(''),
-  );
-  const before = rig.invocations.length;
-  const result = await group.run(rig.env).result;
-  expect({ dropped, kind: result.kind }).toMatchObject({ kind: expect.stringMatching(/^settled|already-completed$/) });
-  expectSettled(group);
-  const started = rig.invocations.slice(before).map(({ claudeSessionId }) => claudeSessionId);
-  return names.filter((name) => started.includes(group.claudeId(name)));
-}
-
-/** The group's folder as it is now; the returned function brings it back. */
-function snapshot(): () => void {
-  const copy = join(group.folder, 'copy');
-  // A dead worker's FIFO holds nothing.
-  cpSync(group.paths.folder, copy, { recursive: true, filter: (path) => !path.endsWith('.fifo') });
-  return () => {
-    rmSync(group.paths.folder, { recursive: true });
-    cpSync(copy, group.paths.folder, { recursive: true });
-  };
-}
-
-const journalLines = () => readFileSync(group.paths.events, 'utf8').trimEnd().split('\n');
-
-test('without the last k events of a finished run, only sessions without an intent on record run again', async () => {
-  await finishedDiamond();
-  const lines = journalLines();
-  const restore = snapshot();
-  const again: Record<string, string> = {};
-  for (let dropped = 0; lines.length - dropped >= 2 + names.length; dropped += 1) {
-    restore();
-    const last = JSON.parse(lines.at(-1 - dropped) as string) as { type: string; sessionId?: string };
-    const name = names.find((candidate) => group.id(candidate) === last.sessionId);
-    again[`${dropped}, up to ${last.type}${name === undefined ? '' : ` ${name}`}`] = (
-      await rerunWithout(dropped, lines)
-    ).join(' ');
-  }
-  expect(again).toMatchInlineSnapshot(`
-    {
-      "0, up to group_completed": "",
-      "1, up to session_completed bottom": "",
-      "10, up to session_identified left": "right bottom",
-      "11, up to session_started left": "right bottom",
-      "12, up to session_starting left": "right bottom",
-      "13, up to session_completed top": "left right bottom",
-      "14, up to session_identified top": "left right bottom",
-      "15, up to session_started top": "left right bottom",
-      "16, up to session_starting top": "left right bottom",
-      "17, up to group_started": "top left right bottom",
-      "18, up to session_added bottom": "top left right bottom",
-      "2, up to session_identified bottom": "",
-      "3, up to session_started bottom": "",
-      "4, up to session_starting bottom": "",
-      "5, up to session_completed right": "bottom",
-      "6, up to session_identified right": "bottom",
-      "7, up to session_started right": "bottom",
-      "8, up to session_starting right": "bottom",
-      "9, up to session_completed left": "right bottom",
-    }
-  `);
-}, 120_000);
-
-test('without the last k events of an interrupted run, what is on record as done stays done', async () => {
-  await interruptedDiamond();
-  const lines = journalLines();
-  const restore = snapshot();
-  answerAll(rig, names.map(group.claudeId));
-  for (let dropped = 0; lines.length - dropped >= 2 + names.length; dropped += 1) {
-    restore();
-    const kept = lines.slice(0, lines.length - dropped).map((line) => JSON.parse(line));
-    const begun = new Set(kept.filter(({ type }) => type === 'session_starting').map(({ sessionId }) => sessionId));
-    // `right` died at work and `bottom` never began: those two have to run, whatever is on record.
-    const due = names.filter((name) => name === 'right' || name === 'bottom' || !begun.has(group.id(name)));
-    expect({ dropped, again: await rerunWithout(dropped, lines) }).toEqual({ dropped, again: due });
-    const twice = names.filter((name) => spoken(group, name).results > 1);
-    expect({ dropped, twice }).toEqual({ dropped, twice: due.filter((name) => name === 'top' || name === 'left') });
-  }
-}, 120_000);

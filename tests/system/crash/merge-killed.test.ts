@@ -2,18 +2,15 @@
  * Promises: whenever `group merge` is killed (kill -9), after one more command the branches of all repositories have
  * moved or none has, checkouts are what their branches say, the log says which it was, and the next merge completes.
  */
-import { afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { finishInterruptedMerge } from '../../../src/app/delivery/finish.ts';
 import type { Context } from '../../../src/cli/context.ts';
 import type { Alteration } from '../../support/altered-world.ts';
 import { type MergeGroup, MergeUser } from '../../support/cli/merge-ground.ts';
 import { alteredProgram, startCommand } from '../../support/crash-rig.ts';
-import { draw, testSeed } from '../../support/draw.ts';
 import { git } from '../../support/git/repository.ts';
 import type { Finished } from '../../support/in-process.ts';
-import { isLongRun, sampled } from '../../support/long.ts';
+import { sampled } from '../../support/long.ts';
 
 const repositories = ['one "1"', 'two', 'three'];
 
@@ -115,56 +112,3 @@ test.each(sampled(moments, 4).map((moment) => ({ nth: 1, ...moment })))(
   },
   30_000,
 );
-
-/** Calls that a merge makes which nobody disturbs. */
-let calls = 0;
-beforeAll(async () => {
-  user = new MergeUser();
-  group = makeGroup();
-  const trace = join(user.folder, 'trace');
-  expect(await mergeAltered({ trace })).toMatchObject({ code: 0 });
-  calls = readFileSync(trace, 'utf8').trimEnd().split('\n').length;
-  user.remove();
-}, 30_000);
-
-/** Merges of the same group differ by a few calls; a moment in this share of them comes in every merge. */
-const certainShare = 0.95;
-const tries = Array.from({ length: isLongRun ? 30 : 2 }, (_, index) => index);
-
-test.each(tries)(
-  `killed at a random moment (TEST_SEED=${testSeed}), %d`,
-  async (nth) => {
-    const trace = join(user.folder, 'trace');
-    // Each moment lies in a part of its own, so that they are spread over the whole merge.
-    const part = Math.floor((calls * certainShare) / tries.length);
-    const at = 1 + nth * part + draw(testSeed, nth, part);
-    const killed = await mergeAltered({ at, trace });
-    const moment = `${at}: ${readFileSync(trace, 'utf8').trimEnd().split('\n').at(-1)}`;
-    expect({ moment, code: killed.code }).toEqual({ moment, code: null });
-    if (nth % 2 === 0) {
-      await finish();
-      expectWhole();
-    }
-    await expectMergeable();
-  },
-  60_000,
-);
-
-test('a branch that somebody moved meanwhile: the others are put back', async () => {
-  await mergeAltered({ at: 'after run git update-ref' });
-  expect(contains('one "1"', group.commit('a'))).toBe(true);
-  user.repository('two').commit({ 'elsewhere.txt': 'Somebody else was here.\n' });
-  before = [before[0] as string, user.tip('two'), before[2] as string];
-  await finish();
-  expect(expectWhole()).toBe('none');
-  await expectMergeable();
-}, 30_000);
-
-test('a branch on which somebody has built already stays, and that is logged', async () => {
-  await mergeAltered({ at: 'before log group_merged' });
-  const built = user.repository('one "1"').commit({ 'more.txt': 'more\n' });
-  await finish();
-  expect(user.tip('one "1"')).toBe(built);
-  expect(['a', 'b', 'c'].map((name) => group.mergedInto(name))).toEqual(['main', 'main', 'main']);
-  expect(git(user.folderOf('one "1"'), 'status', '--porcelain')).toBe('');
-}, 30_000);

@@ -1,7 +1,7 @@
 /**
  * Promises: the runner may be killed (kill -9) at any of these moments of a session's life; the next `group run`
  * completes the group, each session was worked on once by one attempt, its cost is right and nothing is left behind.
- * Workers are fakes that the test steps; real-claude.test.ts does some of this with the real one.
+ * Workers are fakes that the test steps; runner-killed.test.ts does some of this with the real one.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';

@@ -115,18 +115,6 @@ test('the worker finishes, the next run adopts it, nothing happens twice', async
   expect(workersAlive()).toEqual([]);
 }, 60_000);
 
-test('a worker that ends while nobody watches is counted by the next run', async () => {
-  const group = await makeGroup();
-  await killRunnerInTool(group);
-  release();
-  await until(() => api.requests.filter((request) => request.name === 'one').length === 2);
-  const second = await machine.run('group', 'run', group, '--output', 'quiet');
-  expect(second).toMatchObject({ code: 0 });
-  const shown = await machine.json<Shown>('group', 'show', group);
-  expect(shown.progress.totalCost).toBeCloseTo(api.served.total.costUsd, 6);
-  expect(workersAlive()).toEqual([]);
-}, 60_000);
-
 test('an adopted worker is paused with its cost known, and resumed in the same conversation', async () => {
   const group = await makeGroup();
   await killRunnerInTool(group);

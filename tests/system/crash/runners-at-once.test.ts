@@ -4,19 +4,8 @@
  * the next run takes over.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Started } from '../../support/cli.ts';
-import { until } from '../../support/cli.ts';
-import {
-  begin,
-  expectSettled,
-  expectWorkedOnce,
-  finish,
-  markedProcesses,
-  Runners,
-  work,
-} from '../../support/crash-rig.ts';
+import { begin, expectSettled, expectWorkedOnce, finish, Runners, work } from '../../support/crash-rig.ts';
 import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
 import type { Finished } from '../../support/in-process.ts';
@@ -79,24 +68,4 @@ test('a runner is killed and three are started at once: one adopts, two are refu
   expectSettled(group);
   expectWorkedOnce(group, ['one']);
   expect(group.events().filter(({ type }) => type === 'session_adopted').length).toBe(1);
-}, 60_000);
-
-test('a disk that hangs stops the runner, not its workers; the next run takes over', async () => {
-  group = makeGroup([{ name: 'one' }, { name: 'two' }]);
-  const runners = new Runners(group, rig.env);
-  const mark = join(group.folder, 'hangs');
-  const first = runners.startAltered({ at: 'before sync session_completed', how: 'hang', mark });
-  const [one, two] = await Promise.all(['one', 'two'].map((name) => rig.nextFor(group.claudeId(name))));
-  if (one === undefined || two === undefined) throw new Error('both sessions have a worker');
-  await begin(two);
-  await work(one);
-  await until(() => existsSync(mark));
-  // Nobody reads what it prints, and it does not wait for anybody.
-  await finish(two);
-  expect(markedProcesses(group)).toEqual([two.hello.pid]);
-  expect(await runners.start().finished).toMatchObject({ code: 4 });
-  first.kill('SIGKILL');
-  await first.finished;
-  await runners.complete();
-  expectWorkedOnce(group, ['one', 'two']);
 }, 60_000);

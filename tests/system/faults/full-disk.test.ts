@@ -53,13 +53,6 @@ function fill(): void {
   }
 }
 
-/** The same while the runner sleeps, which otherwise interrupts its sessions on the way. */
-function fillUnseen(runner: { readonly pid: number }): void {
-  process.kill(runner.pid, 'SIGSTOP');
-  fill();
-  process.kill(runner.pid, 'SIGCONT');
-}
-
 const free = () => rmSync(ballast());
 const groups = () => readdirSync(inside('session-groups'));
 
@@ -141,81 +134,6 @@ test.skipIf(!mountable)(
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/"session_paused".*"reason":"disk".*the disk is nearly full/);
     await machine.expectCompleted(group);
-  },
-  60_000,
-);
-
-/** Ends the journal so many bytes behind the beginning of a page, by what is said to the session. */
-async function endJournalAt(journal: string, session: string, offset: number): Promise<void> {
-  const size = () => readFileSync(journal).length;
-  const say = async (length: number): Promise<number> => {
-    const before = size();
-    await machine.ok('session', 'say', session, 'x'.repeat(length));
-    return size() - before - length;
-  };
-  await say(1);
-  const more = await say(1);
-  await say(((offset - size() - more) % 4096) + 4096);
-  expect(Math.abs((size() % 4096) - offset)).toBeLessThan(20);
-}
-
-test.skipIf(!mountable).each([
-  ['its end still finds room', 300, 0],
-  ['nor its end', 4_060, 1],
-] as const)(
-  'what runs is stopped, though nobody can write down what is asked of its runner: %s',
-  async (_, offset, code) => {
-    const group = await machine.ok('group', 'create', 'x');
-    const ids = [await machine.add(group, 'one'), await machine.add(group, 'two')];
-    const run = machine.start('group', 'run', group, '--output', 'quiet', '--concurrent', '1');
-    const [id = ''] = ids;
-    const fake = await rig.nextFor(id);
-    await begin(fake);
-    const journal = inside('session-groups', group, 'events.jsonl');
-    await until(() => readFileSync(journal, 'utf8').includes('session_identified'));
-    await endJournalAt(journal, `${group}/one`, offset);
-    fillUnseen(run);
-    const said = await machine.refused(1, 'session', 'say', `${group}/one`, 'hello');
-    expect(said).toMatch(/\/requests: ENOSPC\. Free some disk space/);
-    const stopped = await machine.run('stop', '--all');
-    expect(stopped.code).toBe(code);
-    if (code === 0) expect(stopped.stdout).toContain(`Paused ${group}`);
-    else
-      expect(stopped.stderr).toMatch(/^\S+: Cannot write .*ENOSPC\. Its sessions were ended; what they have cost is/);
-    expect(machine.alive(fake.hello.pid)).toBe(false);
-    expect((await run.finished).code).toBe(code === 0 ? 3 : 1);
-    free();
-    const second = machine.start('group', 'run', group, '--output', 'quiet');
-    for (const one of ids) await rig.nextFor(one).then(work);
-    expect(await second.finished).toMatchObject({ code: 0 });
-    // What claude was being asked as it was ended is held.
-    expect(JSON.parse(await machine.ok('group', 'show', group, '--json'))).toMatchObject({ status: 'completed' });
-  },
-  60_000,
-);
-
-test.skipIf(!mountable)(
-  'what ends without a word while the disk is full has not failed, and goes on when there is room',
-  async () => {
-    const group = await machine.ok('group', 'create', 'x');
-    const id = await machine.add(group, 'one');
-    const run = machine.start('group', 'run', group);
-    const fake = await rig.nextFor(id);
-    await begin(fake);
-    const journal = inside('session-groups', group, 'events.jsonl');
-    await until(() => readFileSync(journal, 'utf8').includes('session_identified'));
-    await endJournalAt(journal, `${group}/one`, 300);
-    fillUnseen(run);
-    fake.exit(0);
-    await until(() => readFileSync(journal, 'utf8').includes('session_paused'));
-    expect(await machine.ok('group', 'why', group)).toContain(
-      'The disk is full: what claude said as it ended is lost.',
-    );
-    free();
-    await rig.nextFor(id).then(work);
-    const { code, stdout } = await run.finished;
-    expect(code).toBe(0);
-    expect(stdout).toMatch(/paused \(disk, goes on at .*The disk is full: what claude said as it ended is lost/);
   },
   60_000,
 );

@@ -53,26 +53,6 @@ test.skipIf(Bun.which('ps') === null).each([
   60_000,
 );
 
-test.skipIf(Bun.which('ps') === null)(
-  'a silent worker is found by its mark alone and started again',
-  async () => {
-    group = makeGroup([{ name: 'one' }]);
-    const runners = new Runners(group, rig.env);
-    const first = runners.crash({ at: 'after spawn', table: 'ps' });
-    const fake = await rig.nextFor(group.claudeId('one'));
-    await first;
-    const second = runners.startAltered({ table: 'ps' });
-    await fake.ended;
-    const again = await rig.nextFor(group.claudeId('one'));
-    await begin(again);
-    await finish(again);
-    expect(await second.finished).toMatchObject({ code: 0, stderr: '' });
-    expectSettled(group);
-    expectWorkedOnce(group, ['one']);
-  },
-  60_000,
-);
-
 test.skipIf(!canHideProc)('Linux without /proc: one sentence that says how to get it', () => {
   const env = { PATH: process.env.PATH ?? '', HOME: '/' };
   const { exitCode, stdout, stderr } = Bun.spawnSync([...withoutProc, launcher, 'group', 'list'], { env });

@@ -7,13 +7,11 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { attemptMark } from '../../../src/claude/launch/environment.ts';
 import type { SessionDefinition } from '../../../src/core/group.ts';
-import { openGroupWriter } from '../../../src/store/group-writer.ts';
 import { until } from '../../support/cli.ts';
 import { markedProcesses } from '../../support/crash-rig.ts';
 import type { Invocation } from '../../support/fake-claude-rig.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
 import { make as makeFixture, rig, withRig } from '../../support/rig-ground.ts';
-import { unwrap } from '../../support/store-world.ts';
 
 withRig();
 
@@ -32,10 +30,6 @@ async function turn(group: GroupFixture): Promise<{ fake: Invocation; prompt: st
 const turnsOf = (group: GroupFixture) =>
   rig.invocations.filter(({ claudeSessionId }) => claudeSessionId === group.claudeId('a')).length;
 const recordOf = (group: GroupFixture) => group.state().sessions.get(group.id('a'));
-const attemptOf = (group: GroupFixture) => {
-  const state = recordOf(group)?.state;
-  return state?.status === 'running' ? state.attempt.id : '';
-};
 const log = (group: GroupFixture) => readFileSync(group.session('a').acceptLog, 'utf8');
 
 /** Waits until `go` exists in the project, and leaves word that it began. */
@@ -111,14 +105,6 @@ test('U7: of a quiet failure claude and the user are told the command and that i
   expect(recordOf(group)?.state).toMatchObject({ failure: { message } });
 });
 
-test('with no retries the first failure is the last', async () => {
-  const group = make({ accept: 'false', acceptRetries: 0 });
-  const run = group.run(rig.env);
-  await (await turn(group)).fake.succeed();
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
-  expect(turnsOf(group)).toBe(1);
-});
-
 test('a pause ends the command; a resume accepts the same work without another turn', async () => {
   const group = make({ accept: held });
   const run = group.run(rig.env);
@@ -133,16 +119,6 @@ test('a pause ends the command; a resume accepts the same work without another t
   expect(turnsOf(group)).toBe(1);
   expect(recordOf(group)?.usage.costUsd).toBeCloseTo(0.02, 9);
   expect(began(group)).toBe(2);
-});
-
-test('what is said while the work is being accepted is refused, for its turn is over', async () => {
-  const group = make({ accept: held });
-  const run = group.run(rig.env);
-  await (await turn(group)).fake.succeed();
-  await until(() => began(group) === 1);
-  expect(await run.ask({ kind: 'say', sessionId: group.id('a'), text: 'also this' })).toMatchObject({ done: false });
-  expect(await run.ask({ kind: 'pause-session', sessionId: group.id('a') })).toMatchObject({ done: true });
-  expect(await run.result).toMatchObject({ status: 'paused' });
 });
 
 test('a runner that leaves takes the command along; the next one begins it anew', async () => {
@@ -184,36 +160,3 @@ test('the command sees no login and works in the project; what it leaves running
   expect(readFileSync(join(group.project('a'), 'where'), 'utf8').trim()).toBe(group.project('a'));
   expect(markedProcesses(group)).toEqual([]);
 });
-
-test('a budget that is used up by the last turn does not keep its work from being accepted', async () => {
-  const group = makeFixture([{ name: 'a', fields: { accept: held, maxBudgetUsd: 0.05 } }], {});
-  const run = group.run(rig.env);
-  await (await turn(group)).fake.succeed(0.05);
-  await until(() => began(group) === 1);
-  run.signal('SIGINT');
-  await run.result;
-  release(group);
-  expect(await group.run(rig.env).result).toMatchObject({ kind: 'settled', status: 'completed' });
-});
-
-test.each([
-  ['signal', 'completed'],
-  ['user', 'paused'],
-] as const)(
-  'a stop (%s) that was begun by a runner that is gone: the next one leaves the work %s',
-  async (reason, end) => {
-    const group = make({ accept: held });
-    const run = group.run(rig.env);
-    await (await turn(group)).fake.succeed(0.02);
-    await until(() => began(group) === 1);
-    run.signal('SIGHUP');
-    await run.result;
-    const writer = unwrap(openGroupWriter(group.world, group.root, group.groupId, 'gone'));
-    const attempt = { sessionId: group.id('a'), attemptId: attemptOf(group) };
-    writer.record([{ type: 'session_stopping', ...attempt, reason }]);
-    writer.close();
-    release(group);
-    expect(await group.run(rig.env).result).toMatchObject({ kind: 'settled', status: end });
-    expect(turnsOf(group)).toBe(1);
-  },
-);

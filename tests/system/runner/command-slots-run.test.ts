@@ -7,9 +7,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readProgress } from '../../../src/app/watch/live-view.ts';
 import type { GroupConfig, SessionDefinition } from '../../../src/core/group.ts';
-import { slotSentence } from '../../../src/core/plan/command-slot.ts';
 import { until } from '../../support/cli.ts';
-import { answerAll, expectSettled, expectWorkedOnce, markedProcesses, Runners } from '../../support/crash-rig.ts';
+import { answerAll, expectSettled, expectWorkedOnce, Runners } from '../../support/crash-rig.ts';
 import { git, Repository } from '../../support/git/repository.ts';
 import type { GroupFixture, SessionSketch } from '../../support/group-fixture.ts';
 import { begin, make as makeFixture, rig, withRig } from '../../support/rig-ground.ts';
@@ -105,23 +104,6 @@ test('of 20 sessions that end together three are judged at a time', async () => 
   expect(most(group)).toBe(3);
 }, 60_000);
 
-test('unless something else was said, as many as there are cores', async () => {
-  const group = make(
-    ['a', 'b', 'c'].map((name) => ({ name, fields: { accept: held(name) } })),
-    {},
-  );
-  const { world } = group;
-  expect(group.state().group.config.commandsAtOnce).toBeUndefined();
-  answerAll(rig, ['a', 'b', 'c'].map(group.claudeId));
-  const run = group.run(envOf(group));
-  await until(() => notes(group).length === Math.min(3, world.machine.cores));
-  if (world.machine.cores < 3) await until(() => waitsOf(group, ['a', 'b', 'c']).length > 0);
-  const waits = waitsOf(group, ['a', 'b', 'c']);
-  expect(waits.map(({ atOnce }) => atOnce)).toEqual(waits.map(() => world.machine.cores));
-  for (const name of ['a', 'b', 'c']) release(group, name);
-  expect(await run.result).toMatchObject({ status: 'completed' });
-}, 60_000);
-
 test('a diamond of worktrees with set-up and acceptance goes through one slot', async () => {
   const fields = (name: string): Fields => ({ setup: quick(`setup-${name}`), accept: quick(`accept-${name}`) });
   const after = { a: [], b: ['a'], c: ['a'], d: ['b', 'c'] } as Record<string, string[]>;
@@ -132,23 +114,6 @@ test('a diamond of worktrees with set-up and acceptance goes through one slot', 
   expect(notes(group).length).toBe(16);
   expect(most(group)).toBe(1);
   git(join(group.folder, 'projects', 'app'), 'fsck', '--strict');
-}, 60_000);
-
-test('what holds up the longest chain is judged first', async () => {
-  const accepted = (name: string, after: string[] = []) => ({ name, after, fields: { accept: held(name) } });
-  const group = make([accepted('a'), accepted('b'), accepted('c'), { name: 'd', after: ['c'] }], { commandsAtOnce: 1 });
-  const run = group.run(envOf(group));
-  const [a, b, c] = [await begin(group, 'a'), await begin(group, 'b'), await begin(group, 'c')];
-  await a.succeed();
-  await began(group, 'a');
-  await b.succeed();
-  await until(() => waitOf(group, 'b') !== undefined);
-  await c.succeed();
-  await until(() => waitOf(group, 'c') !== undefined);
-  answerAll(rig, [group.claudeId('d')]);
-  for (const name of ['a', 'b', 'c']) release(group, name);
-  expect(await run.result).toMatchObject({ status: 'completed' });
-  expect(notes(group)).toEqual(['+a', '-a', '+c', '-c', '+b', '-b']);
 }, 60_000);
 
 test('a command that fails, and one that takes too long, give their slots back', async () => {
@@ -192,132 +157,6 @@ test('while it waits the time of the command does not pass', async () => {
   await passed(group, 1.1 * fields.acceptTimeoutMs);
   release(group, 'a');
   expect(await run.result).toMatchObject({ status: 'completed' });
-}, 60_000);
-
-/** Without a command: whoever waits for it asks for a slot when the others have theirs. */
-const first: SessionSketch = { name: 'first', fields: { isolate: 'none' } };
-
-test('nor does the time of the session', async () => {
-  const timeoutMs = 3_000;
-  const group = makeInWorktrees(
-    [
-      { name: 'a', fields: { setup: held('a') } },
-      first,
-      { name: 'b', after: ['first'], fields: { timeoutMs, stallTimeoutMs: timeoutMs } },
-    ],
-    { commandsAtOnce: 1 },
-    10,
-  );
-  const run = group.run(envOf(group));
-  await began(group, 'a');
-  await (await begin(group, 'first')).succeed();
-  await until(() => waitOf(group, 'b') !== undefined);
-  await passed(group, 2 * timeoutMs);
-  expect(waitOf(group, 'b')).toMatchObject({ command: 'checkout' });
-  expect(group.events().filter(({ type }) => /stalled|stopping/.test(type))).toEqual([]);
-  await run.ask({ kind: 'pause', mode: 'now' });
-  expect(await run.result).toMatchObject({ status: 'paused' });
-}, 60_000);
-
-test('who is paused while it waits is paused at once; later its command is asked for again, no turn', async () => {
-  const group = make(
-    ['a', 'b'].map((name) => ({ name, fields: { accept: held(name) } })),
-    { commandsAtOnce: 1 },
-  );
-  const run = group.run(envOf(group));
-  const [a, b] = [await begin(group, 'a'), await begin(group, 'b')];
-  await a.succeed();
-  await began(group, 'a');
-  await b.succeed();
-  await until(() => waitOf(group, 'b') !== undefined);
-  await run.ask({ kind: 'pause-session', sessionId: group.id('b') });
-  await run.event('session_paused', group.id('b'));
-  expect(notes(group)).toEqual(['+a']);
-  expect(areAccepting(group, ['a'])).toBe(true);
-  await run.ask({ kind: 'resume-session', sessionId: group.id('b') });
-  await until(() => waitOf(group, 'b') !== undefined);
-  release(group, 'b');
-  release(group, 'a');
-  expect(await run.result).toMatchObject({ status: 'completed' });
-  expect(notes(group)).toEqual(['+a', '-a', '+b', '-b']);
-  expect(rig.invocations.filter(({ claudeSessionId }) => claudeSessionId === group.claudeId('b')).length).toBe(1);
-}, 60_000);
-
-test('a pause of the group takes checkouts and set-up commands out of the queue as well', async () => {
-  const group = makeInWorktrees(
-    [
-      { name: 'a', fields: { setup: held('a') } },
-      first,
-      { name: 'b', after: ['first'], fields: { setup: quick('b') } },
-      { name: 'c', after: ['first'], fields: { setup: quick('c') } },
-    ],
-    { commandsAtOnce: 1 },
-  );
-  const run = group.run(envOf(group));
-  await began(group, 'a');
-  await (await begin(group, 'first')).succeed();
-  await until(() => waitsOf(group, ['b', 'c']).length === 2);
-  expect(['b', 'c'].map((name) => waitOf(group, name)?.heldBy)).toEqual(
-    Array(2).fill([{ sessionId: group.id('a'), command: 'setup' }]),
-  );
-  const wait = waitOf(group, 'b');
-  expect(wait && slotSentence(group.state(), wait)).toEndWith(
-    'waits for a command slot (1 at once); now running: the set-up command of a.',
-  );
-  await run.ask({ kind: 'pause', mode: 'now' });
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
-  expect(notes(group)).toEqual(['+a']);
-  expect(markedProcesses(group)).toEqual([]);
-  release(group, 'a');
-  answerAll(rig, ['a', 'b', 'c'].map(group.claudeId));
-  expect(await group.run(envOf(group)).result).toMatchObject({ status: 'completed' });
-  expect(notes(group).toSorted()).toEqual(['+a', '+a', '+b', '+c', '-a', '-b', '-c'].toSorted());
-}, 60_000);
-
-test('however many wait for a slot, others start that need none', async () => {
-  const names = Array.from({ length: 2 * navigator.hardwareConcurrency + 1 }, (_, index) => `w${index}`);
-  const group = makeInWorktrees(
-    [
-      { name: 'a', fields: { setup: held('a') } },
-      first,
-      ...names.map((name) => ({ name, after: ['first'] })),
-      { name: 'z', after: ['first'], fields: { isolate: 'none' } as const },
-    ],
-    { commandsAtOnce: 1 },
-  );
-  const run = group.run(envOf(group));
-  await began(group, 'a');
-  await (await begin(group, 'first')).succeed();
-  await (await begin(group, 'z')).succeed();
-  await run.event('session_completed', group.id('z'));
-  await until(() => waitsOf(group, names).length === names.length);
-  release(group, 'a');
-  answerAll(rig, ['a', ...names].map(group.claudeId));
-  expect(await run.result).toMatchObject({ status: 'completed' });
-}, 60_000);
-
-test('a runner that is killed while set-up commands wait loses none of them either', async () => {
-  const after = ['first'];
-  const group = makeInWorktrees(
-    [
-      { name: 'a', fields: { setup: held('a') } },
-      first,
-      { name: 'b', after, fields: { setup: quick('b') } },
-      { name: 'c', after },
-    ],
-    { commandsAtOnce: 1 },
-  );
-  const runners = new Runners(group, envOf(group));
-  answerAll(rig, ['a', 'first', 'b', 'c'].map(group.claudeId));
-  const begun = runners.start();
-  await began(group, 'a');
-  await until(() => waitsOf(group, ['b', 'c']).length === 2);
-  begun.kill('SIGKILL');
-  await begun.finished;
-  release(group, 'a');
-  await runners.complete();
-  expectWorkedOnce(group, ['a', 'first', 'b', 'c']);
-  expect(notes(group).filter((note) => note === '-b').length).toBe(1);
 }, 60_000);
 
 test('a runner that is killed while commands wait loses none of them', async () => {

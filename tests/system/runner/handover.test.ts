@@ -4,7 +4,7 @@
  * does with git; what people write there meanwhile stays; and branches do not carry it.
  */
 import { expect, test } from 'bun:test';
-import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { git } from '../../support/git/repository.ts';
 import { begin, rig, withRig } from '../../support/rig-ground.ts';
@@ -20,7 +20,6 @@ import {
   text,
   unchanged,
   warnings,
-  write,
 } from '../../support/runner/handover-ground.ts';
 
 withRig();
@@ -50,18 +49,6 @@ test('ids and state reach the project, and the next session is handed them', asy
   expect(own(group)).toEndWith('\n\nNotes of b.\n');
   for (const branch of ['cca/fixture/001-a', 'cca/fixture/002-b']) unchanged(group, branch);
   expect([...warnings(group, 'a'), ...warnings(group, 'b')]).toEqual([]);
-});
-
-test('a new id of claude is noted in the project, before a compaction', async () => {
-  const group = make([{ name: 'a' }]);
-  const run = group.run(rig.env);
-  const a = await begin(group, 'a');
-  const copy = read(a.hello.cwd);
-  expect(hook(a, 'pre-compact', 'after-clear')).toBe('');
-  expect(facts(group).sessionIds).toEqual([group.claudeId('a'), 'after-clear']);
-  expect(read(a.hello.cwd)).toBe(copy);
-  await a.succeed();
-  expect(await run.result).toMatchObject({ status: 'completed' });
 });
 
 test.each([
@@ -123,31 +110,6 @@ test('two at once and a person: nobody’s words are lost', async () => {
   for (const words of ['"from a"', '"from b"', 'Done by b.', 'says a person']) expect(own(group)).toContain(words);
   expect(new Set(facts(group).sessionIds)).toEqual(new Set([group.claudeId('a'), group.claudeId('b')]));
   expect(own(group)).toContain('## Also written by session ');
-});
-
-test('a project that the session makes is part of its work', async () => {
-  const group = make([{ name: 'a' }]);
-  const run = group.run(rig.env);
-  const a = await begin(group, 'a');
-  const made = '02-projects/29-c/01-planning/resume-context.md';
-  write(a.hello.cwd, made, text('begin'));
-  await a.succeed();
-  expect(await run.result).toMatchObject({ status: 'completed' });
-  expect(git(group.project('app'), 'diff', '--name-only', 'main', 'cca/fixture/001-a')).toBe(made);
-  expect(existsSync(join(group.project('app'), made))).toBe(false);
-});
-
-test('a project that the session deletes is deleted by its work, and not before that is merged', async () => {
-  const group = make([{ name: 'a' }]);
-  const run = group.run(rig.env);
-  const a = await begin(group, 'a');
-  const before = own(group);
-  git(a.hello.cwd, 'rm', '-r', '--quiet', '--force', '02-projects');
-  git(a.hello.cwd, 'commit', '--quiet', '-m', 'Done with it');
-  await a.succeed();
-  expect(await run.result).toMatchObject({ status: 'completed' });
-  expect(git(group.project('app'), 'diff', '--name-status', 'main', 'cca/fixture/001-a')).toBe(`D\t${resume}`);
-  expect(own(group)).toBe(before);
 });
 
 test('a link in the worktree leads nothing out of it, nor into the project', async () => {

@@ -3,8 +3,8 @@
  * touched; a dependent begins with the work of those it depends on; sessions without a worktree take turns.
  */
 import { expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { GroupConfig, SessionDefinition } from '../../../src/core/group.ts';
 import { until } from '../../support/cli.ts';
 import { markedProcesses } from '../../support/crash-rig.ts';
@@ -298,24 +298,6 @@ test('a new worktree is filled and set up once; when that fails the session says
   expect(recordOf(group, 'a')?.state).toMatchObject({ work: { files: 0 } });
 });
 
-test('a set-up may be silent for longer than claude may', async () => {
-  const setup = 'touch ../begun; while ! test -e ../ready; do sleep 0.05; done';
-  const fields = { isolate: 'worktree', setup, stallTimeoutMs: 30_000 } as const;
-  const group = make([{ name: 'a', in: 'app', fields }], {}, 40);
-  const { clock } = group.world;
-  const run = group.run(rig.env);
-  const at = (name: string) => join(group.session('a').folder, name);
-  await until(() => existsSync(at('begun')));
-  const begun = clock.now();
-  await until(() => clock.now() > begun + 70_000);
-  writeFileSync(at('ready'), '');
-  await (await begin(group, 'a')).succeed();
-  expect(await run.result).toMatchObject({ status: 'completed' });
-  const types = group.events().map((event) => event.type);
-  // On a busy machine the fake may take its time once it is started; that is another silence.
-  expect(types.slice(0, types.indexOf('session_started'))).not.toContain('session_stalled');
-});
-
 test('a pause ends a set-up that goes on for ever', async () => {
   const setup = 'touch ../begun; sleep 600';
   const group = make([{ name: 'a', in: 'app', fields: { isolate: 'worktree', setup } }]);
@@ -324,39 +306,6 @@ test('a pause ends a set-up that goes on for ever', async () => {
   run.signal('SIGINT');
   expect(await run.result).toMatchObject({ status: 'paused' });
   expect(markedProcesses(group)).toEqual([]);
-});
-
-test('what we write into a project is no change that a session made', async () => {
-  const group = make([{ name: 'idle', in: 'app', fields: { isolate: 'none', expectChanges: true } }]);
-  const planning = join(group.project('app'), '01-planning');
-  mkdirSync(planning);
-  writeFileSync(join(planning, 'resume-context.md'), '---\nproject_id: app\nsession_ids: []\n---\n');
-  const run = group.run(rig.env);
-  await work(group, 'idle', { '.cpm-progress-left.md': '# State' });
-  expect(await run.result).toMatchObject({ status: 'completed' });
-  expect(readFileSync(join(planning, 'resume-context.md'), 'utf8')).toContain(group.claudeId('idle'));
-  expect(recordOf(group, 'idle')?.warnings.map(({ code }) => code)).toEqual(['no-changes']);
-});
-
-test('a session beside the FABER run of its project is told that it is no part of it', async () => {
-  const group = make([{ name: 'a', in: 'app', fields: { isolate: 'worktree' } }]);
-  const faber = join(group.project('app'), '.fractary');
-  const files = {
-    'faber/.active-run-id': 'run-1\n',
-    'runs/run-1/state.json': '{"status":"in_progress","work_id":"258"}',
-  };
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(faber, path)), { recursive: true });
-    writeFileSync(join(faber, path), text);
-  }
-  const run = group.run(rig.env);
-  await work(group, 'a', { 'new.txt': 'new' });
-  expect(await run.result).toMatchObject({ status: 'completed' });
-  const warnings = recordOf(group, 'a')?.warnings.map(({ message }) => message);
-  expect(warnings).toContainEqual(
-    expect.stringContaining('To take part in it, add such a session with --isolate none.'),
-  );
-  expect(readFileSync(join(faber, 'faber/worktrees.json'), 'utf8')).toContain('run-1');
 });
 
 test('who was expected to change something and did not is warned about, with and without a worktree', async () => {

@@ -51,35 +51,3 @@ test.each([
   },
   20_000,
 );
-
-test('a log that is removed at the very end leaves no completed group', async () => {
-  group = makeGroup([{ name: 'one' }]);
-  const run = group.run(rig.env, {
-    onEvent: ({ type }) => {
-      if (type === 'group_completed') rmSync(group.paths.folder, { recursive: true });
-    },
-  });
-  await (await begin()).succeed(0.02);
-  expect(await run.result).toMatchObject({ kind: 'refused', failure: { reason: 'gone' } });
-  expect(existsSync(group.paths.folder)).toBe(false);
-});
-
-test('a folder that is moved away during a run is named with what to do, and goes on where it was', async () => {
-  group = makeGroup([{ name: 'one' }]);
-  const { folder, progress } = group.paths;
-  const run = group.run(rig.env);
-  const fake = await begin();
-  await run.event('session_identified');
-  renameSync(folder, `${folder}-moved`);
-  const sentence = 'If its folder was moved, move it back and run the group again.';
-  expect(await run.result).toMatchObject({
-    kind: 'refused',
-    failure: { reason: 'gone', next: { sentence: expect.stringContaining(sentence) } },
-  });
-  await fake.ended;
-  expect(existsSync(progress)).toBe(false);
-  renameSync(`${folder}-moved`, folder);
-  const again = group.run(rig.env);
-  await (await begin()).succeed(0.02);
-  expect(await again.result).toMatchObject({ kind: 'settled', status: 'completed' });
-});

@@ -22,27 +22,6 @@ function processState(pid: number): string {
   return readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, '')[0] ?? '';
 }
 
-test('a drained group finishes what runs and starts nothing else', async () => {
-  const group = make([{ name: 'a' }, { name: 'b' }], { maxConcurrentSessions: 1 });
-  const run = group.run(rig.env);
-  const a = await begin(group, 'a');
-  expect(await run.ask({ kind: 'pause', mode: 'drain' })).toMatchObject({ done: true });
-  await a.succeed();
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
-  expect(group.state().counts).toMatchObject({ completed: 1, pending: 1 });
-});
-
-test('a drain can be hastened into a pause', async () => {
-  const group = make([{ name: 'a' }]);
-  const run = group.run(rig.env);
-  const a = await begin(group, 'a');
-  await run.event('session_identified');
-  await run.ask({ kind: 'pause', mode: 'drain' });
-  await run.ask({ kind: 'pause', mode: 'now' });
-  await obeyInterrupt(a, 0.01);
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
-});
-
 test('a freeze halts the worker and what it started, and is thawed', async () => {
   const group = make([{ name: 'a' }]);
   const run = group.run(rig.env);
@@ -55,108 +34,6 @@ test('a freeze halts the worker and what it started, and is thawed', async () =>
   expect([a.hello.pid, tool].map(processState)).not.toContain('T');
   await a.succeed();
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-});
-
-test('a group that drains is frozen all the same, and goes on draining', async () => {
-  const group = make([{ name: 'a' }, { name: 'b' }], { maxConcurrentSessions: 1 });
-  const run = group.run(rig.env);
-  const a = await begin(group, 'a');
-  await run.event('session_identified');
-  await run.ask({ kind: 'pause', mode: 'drain' });
-  expect(await run.ask({ kind: 'pause', mode: 'freeze' })).toMatchObject({ done: true });
-  await until(() => processState(a.hello.pid) === 'T');
-  expect(await run.ask({ kind: 'thaw' })).toMatchObject({ done: true });
-  await a.succeed();
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
-  expect(group.state().counts).toMatchObject({ completed: 1, pending: 1 });
-});
-
-test('a freeze that lasts becomes a pause', async () => {
-  const group = make([{ name: 'a' }], {}, { speed: 60 });
-  const run = group.run(rig.env);
-  const a = await begin(group, 'a');
-  await run.event('session_identified');
-  await run.ask({ kind: 'pause', mode: 'freeze' });
-  // Thawed after a minute, it hears the interrupt.
-  await obeyInterrupt(a, 0.01);
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
-  expect(group.events().map((event) => event.type)).toContain('group_thawed');
-});
-
-test('one session is paused and resumed while the others run', async () => {
-  const group = make([{ name: 'a' }, { name: 'b' }]);
-  const run = group.run(rig.env);
-  const [a, b] = await Promise.all([begin(group, 'a'), begin(group, 'b')]);
-  await run.event('session_identified', group.id('a'));
-  expect(await run.ask({ kind: 'pause-session', sessionId: group.id('a') })).toMatchObject({ done: true });
-  await obeyInterrupt(a, 0.01);
-  await run.event('session_paused', group.id('a'));
-  expect(await run.ask({ kind: 'resume-session', sessionId: group.id('b') })).toMatchObject({ done: false });
-  expect(await run.ask({ kind: 'resume-session', sessionId: group.id('a') })).toMatchObject({ done: true });
-  await (await begin(group, 'a')).succeed(0.02);
-  await b.succeed(0.03);
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-  expect(group.state().usage.costUsd).toBeCloseTo(0.06);
-});
-
-test('what the user says reaches a running session at once and another one with its next attempt', async () => {
-  const group = make([{ name: 'a' }, { name: 'b', after: ['a'] }]);
-  const run = group.run(rig.env);
-  const a = await begin(group, 'a');
-  await run.ask({ kind: 'say', sessionId: group.id('a'), text: 'mind the tests' });
-  expect(await a.prompt()).toBe('mind the tests');
-  await run.ask({ kind: 'say', sessionId: group.id('b'), text: 'and the docs' });
-  await a.succeed();
-  const b = await rig.nextFor(group.claudeId('b'));
-  const prompt = await b.prompt();
-  expect(prompt).toContain('do b');
-  expect(prompt).toContain('and the docs');
-  await b.init();
-  await b.succeed();
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-});
-
-test('what is said while a session stops is kept for its next attempt', async () => {
-  const group = make([{ name: 'a' }]);
-  const run = group.run(rig.env);
-  const a = await begin(group, 'a');
-  await run.event('session_identified');
-  await run.ask({ kind: 'pause-session', sessionId: group.id('a') });
-  const interrupt = await a.control('interrupt');
-  expect(await run.ask({ kind: 'say', sessionId: group.id('a'), text: 'not too late' })).toMatchObject({ done: true });
-  await a.print({ type: 'control_response', response: { subtype: 'success', request_id: interrupt } });
-  await a.print(resultLine(0.01, { subtype: 'error_during_execution', is_error: true }));
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
-  const again = group.run(rig.env);
-  const second = await rig.nextFor(group.claudeId('a'));
-  expect(await second.prompt()).toContain('not too late');
-  await second.init();
-  await second.succeed();
-  expect(await again.result).toMatchObject({ kind: 'settled', status: 'completed' });
-});
-
-test('what claude has written down and a full disk kept from us is counted when the session goes on', async () => {
-  const group = make([{ name: 'a' }], { maxBudgetUsd: 2 });
-  const run = group.run(rig.env);
-  const a = await begin(group, 'a');
-  await run.event('session_identified');
-  await run.ask({ kind: 'pause-session', sessionId: group.id('a') });
-  await obeyInterrupt(a, 0.02);
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
-  const again = group.run(rig.env);
-  const second = await rig.nextFor(group.claudeId('a'));
-  const response = { subtype: 'success', request_id: await second.control('get_usage') };
-  const session = { total_cost_usd: 0.5, model_usage: { 'claude-opus-4-8': { costUSD: 0.5 } } };
-  await second.print({ type: 'control_response', response: { ...response, response: { session } } });
-  await second.init();
-  await second.succeed(0.6);
-  expect(await again.result).toMatchObject({ kind: 'settled', status: 'completed' });
-  expect(group.state().usage.costUsd).toBe(0.6);
-  const { usage, warnings = [] } = group.state().sessions.get(group.id('a')) ?? {};
-  expect(usage?.costUsd).toBe(0.6);
-  expect(warnings.map(({ message }) => message).join(' ')).toContain(
-    '$0.480000 more than is known of the earlier attempts',
-  );
 });
 
 test('a silent session is interrupted and resumed, and given up the second time; a tool is progress', async () => {
@@ -309,50 +186,4 @@ test('a session that has nearly used up its slice gets a new one, in the same co
   await again.succeed(0.3);
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
   expect(group.state().usage.costUsd).toBeCloseTo(1.3);
-});
-
-test('a new slice waits until the running tool has ended', async () => {
-  const group = make([{ name: 'a' }, { name: 'b' }], { maxBudgetUsd: 2, maxConcurrentSessions: 2 }, { speed: 20 });
-  const run = group.run(rig.env);
-  const [a, b] = await Promise.all([begin(group, 'a'), begin(group, 'b')]);
-  const call = { type: 'tool_use', id: 't1', name: 'Bash', input: { command: 'make' } };
-  await a.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content: [call] } });
-  await b.succeed(0.1);
-  await run.event('session_completed', group.id('b'));
-  const session = { total_cost_usd: 0.9, model_usage: {} };
-  const response = { subtype: 'success', request_id: await a.control('get_usage'), response: { session } };
-  await a.print({ type: 'control_response', response });
-  // The runner looks around many times between two of these.
-  for (let meter = 0; meter < 2; meter += 1) await a.control('get_usage');
-  expect(group.events().map((event) => event.type)).not.toContain('session_stopping');
-  const answer = { type: 'tool_result', tool_use_id: 't1', content: 'made', is_error: false };
-  await a.print({ type: 'user', message: { role: 'user', content: [answer] } });
-  await obeyInterrupt(a, 0.9);
-  expect(await run.event('session_paused', group.id('a'))).toMatchObject({ reason: 'slice' });
-  await (await begin(group, 'a')).succeed(0.3);
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-});
-
-test('with `stop` the group fails for the budget and running sessions are interrupted', async () => {
-  const group = make([{ name: 'a' }, { name: 'b' }], { maxBudgetUsd: 1, onBudgetExceeded: 'stop' }, { speed: 20 });
-  const run = group.run(rig.env);
-  const [a, b] = await Promise.all([begin(group, 'a'), begin(group, 'b')]);
-  await run.event('session_identified', group.id('b'));
-  await a.succeed(1.2);
-  await obeyInterrupt(b, 0.1);
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
-  expect(group.state().reason).toBe('budget');
-  expect(group.events()).toContainEqual(expect.objectContaining({ type: 'budget_exceeded', action: 'stopped' }));
-});
-
-test('with `warn` everything goes on and it is said once', async () => {
-  const group = make([{ name: 'a' }, { name: 'b', after: ['a'] }], { maxBudgetUsd: 1, onBudgetExceeded: 'warn' });
-  const run = group.run(rig.env);
-  const a = await begin(group, 'a');
-  expect(a.hello.args).not.toContain('--max-budget-usd');
-  await a.succeed(1.2);
-  await (await begin(group, 'b')).succeed(1);
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-  const exceeded = group.events().filter((event) => event.type === 'budget_exceeded');
-  expect(exceeded).toMatchObject([{ action: 'continued' }]);
 });

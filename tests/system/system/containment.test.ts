@@ -219,36 +219,6 @@ describe.skipIf(!isLinux).each(ways)('F4: with a %s', (way, processes) => {
 const withTree = createProcesses(createProcTable(), withoutGroups);
 
 describe.skipIf(!isLinux)('by the process tree', () => {
-  test('an orphan that has ended is waited for while its program lives', async () => {
-    const name = crypto.randomUUID();
-    names.push(name);
-    const lose = '(setsid sleep 600 & echo $!) | { read -r pid; kill -9 $pid; echo $pid; }; sleep 602; :';
-    const worker = start(withTree, name, lose);
-    const out = join(temp.path, 'out');
-    await until(() => existsSync(out) && readFileSync(out, 'utf8').endsWith('\n'));
-    await until(() => !existsSync(`/proc/${Number(readFileSync(out, 'utf8'))}`));
-    expect(withTree.isAlive(worker.identity)).toBe(true);
-    await until(() => withTree.endContained(name));
-  });
-
-  test('the end of a child that Bun has started is left to Bun, in our session and in its own', async () => {
-    const name = crypto.randomUUID();
-    names.push(name);
-    start(withTree, name, 'sleep 600; :');
-    const ran = withTree.run({
-      ...{ program: '/bin/sh', args: ['-c', 'sleep 0.5; exit 3'], cwd: temp.path },
-      ...{ env: { PATH: basePath }, timeoutMs: 60_000 },
-    });
-    const child = Bun.spawn(['/bin/sh', '-c', 'exit 3'], { env: { PATH: basePath } });
-    const isZombie = () => readFileSync(`/proc/${child.pid}/stat`, 'latin1').includes(') Z ');
-    // Nothing else of this process runs meanwhile, so that Bun cannot have waited for it.
-    while (!isZombie()) Bun.sleepSync(1);
-    withTree.findContained(name);
-    expect(await child.exited).toBe(3);
-    expect(await ran).toMatchObject({ ok: true, value: { exitCode: 3 } });
-    await until(() => withTree.endContained(name));
-  });
-
   test('what a helper program such as git leaves running is not ended', async () => {
     const name = crypto.randomUUID();
     names.push(name);
@@ -263,29 +233,6 @@ describe.skipIf(!isLinux)('by the process tree', () => {
     await until(() => withTree.endContained(name));
     expect(bearing(name)).toEqual([]);
     expect(bearing(`${name}-helper`).length).toBeGreaterThan(0);
-  });
-
-  test('what a script had started before it became the runner is not ended', async () => {
-    const name = crypto.randomUUID();
-    names.push(name, `${name}-before`);
-    const code = `${runnerSource('tree', name, 'sleep 600; :')}
-      const end = () => (processes.endContained(${JSON.stringify(name)}) ? console.log('ended') : setTimeout(end, 10));
-      setTimeout(end, 10);`;
-    const script = 'setsid sh -c "sleep 600; :" sh "$1" >/dev/null 2>&1 & shift; exec "$@"';
-    const words = ['/bin/sh', '-c', script, 'sh', `${name}-before`, process.execPath, ...isolatedBunFlags, '-e', code];
-    const isBefore = () => bearing(`${name}-before`).length > 0;
-    const runner = Bun.spawn(words, { env: { PATH: basePath }, stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' });
-    try {
-      let said = '';
-      for await (const part of runner.stdout) {
-        said += new TextDecoder().decode(part);
-        if (said.includes('ended')) break;
-      }
-      expect(bearing(name)).toEqual([]);
-      expect(isBefore()).toBe(true);
-    } finally {
-      runner.kill('SIGKILL');
-    }
   });
 
   test('a process of the library never becomes the parent of orphans', async () => {

@@ -15,10 +15,8 @@ export function strangeFiles(ground: Ground): readonly Mistake[] {
   const add = (group: string): string[] => ['session', 'add', group, '--project', '.', '--prompt', 'x'];
   return [
     mistake(['group', 'show', missing], 1, 'events.jsonl is missing', restore),
-    mistake(['group', 'run', missing], 1, 'events.jsonl is missing', restore),
     mistake(['session', 'show', `${missing}/001`], 1, 'events.jsonl is missing', restore),
     mistake(['group', 'show', folder], 1, 'ends before its first line does', restore),
-    mistake(add(folder), 1, 'ends before its first line does', restore),
     mistake(add(locked), 1, 'runner.lock: EISDIR', 'permissions'),
     mistake(['group', 'run', locked], 1, 'runner.lock: EISDIR', 'permissions'),
     mistake(['group', 'show', linked], 1, 'belongs to the group', restore),
@@ -54,11 +52,7 @@ function prepareStrangeFiles(ground: Ground): Record<'missing' | 'folder' | 'loc
 export function strangeSnapshots(ground: Ground): readonly Mistake[] {
   const damage: Readonly<Record<string, (path: string) => void>> = {
     torn: (path) => truncateSync(path, 100),
-    emptied: (path) => truncateSync(path, 0),
-    gone: (path) => rmSync(path),
-    array: (path) => writeFileSync(path, '[]'),
     nulled: (path) => writeFileSync(path, 'null'),
-    binary: (path) => writeFileSync(path, Buffer.from([0, 255, 1, 254])),
     replaced: (path) => renameSync(ground.paths(ground.groups[0] as string).meta, path),
     'a-folder': (path) => {
       rmSync(path);
@@ -77,32 +71,20 @@ export function strangeSnapshots(ground: Ground): readonly Mistake[] {
 
 export function scripts(ground: Ground): readonly Mistake[] {
   const file = (name: string, text: string): void => writeFileSync(join(ground.folder, name), text);
-  file('blank.yaml', '');
   file('unclosed.yaml', 'version: 1\nsessions: {');
   file('tabs.yaml', 'version: 1\nsessions:\n\t"*": {}');
-  file('binary.yaml', 'a\0b\u0001');
-  file('list.yaml', '- 1\n');
   file('newer.yaml', 'version: 2\nsessions: {}\n');
-  file('no-sessions.yaml', 'version: 1\n');
-  file('no-steps.yaml', 'version: 1\nsessions:\n  api:\n    steps: []\n');
   file('unknown-key.yaml', 'version: 1\nsessions:\n  api:\n    steps:\n      - txt: hi\n');
-  file('colour.yaml', 'version: 1\nsessions:\n  api:\n    steps:\n      - "\u001b[31mx": hi\n');
   const lol = (name: string, of: string): string => `${name}: &${name} [${Array(9).fill(`*${of}`).join(',')}]\n`;
   file('laughs.yaml', `a: &a [x]\n${lol('b', 'a')}${lol('c', 'b')}${lol('d', 'c')}${lol('e', 'd')}version: 1\n`);
   const correct = 'Correct the script and run the command again.';
   const rows: readonly (readonly [string, string | RegExp, string | RegExp])[] = [
     ['nope.yaml', 'no rehearsal script', 'Give the path of a YAML file'],
     ['.', 'no rehearsal script', 'Give the path of a YAML file'],
-    ['blank.yaml', 'blank.yaml', correct],
     ['unclosed.yaml', 'unclosed.yaml:2:', correct],
     ['tabs.yaml', 'tabs.yaml:3:', correct],
-    ['binary.yaml', 'binary.yaml', correct],
-    ['list.yaml', 'list.yaml', correct],
     ['newer.yaml', 'newer.yaml:1:', correct],
-    ['no-sessions.yaml', 'sessions is missing', correct],
-    ['no-steps.yaml', 'no-steps.yaml:4:', correct],
     ['unknown-key.yaml', 'unknown-key.yaml:5:', correct],
-    ['colour.yaml', 'colour.yaml:5:', correct],
     ['laughs.yaml', 'laughs.yaml', correct],
   ];
   return rows.map(([name, culprit, next]) => mistake(['group', 'run', 'auth', '--rehearse', name], 2, culprit, next));
@@ -119,10 +101,10 @@ export function environments(ground: Ground): readonly Mistake[] {
   const list = ['group', 'list', '--json'];
   const setRoot = 'Set CLAUDE_CODE_AGENT_HOME to a folder of yours';
   return [
-    ...['relative', '~/data', '.', './data', ' ', 'file:///data'].map((path) =>
+    ...['relative', '~/data', ' '].map((path) =>
       mistake(list, 2, `CLAUDE_CODE_AGENT_HOME is "${path}"`, 'Set it to a path that begins with "/"', root(path)),
     ),
-    ...[list, ['group', 'create', 'x'], ['group', 'show', 'auth'], ['session', 'list', 'auth']].map((args) =>
+    ...[list, ['group', 'create', 'x']].map((args) =>
       mistake(args, 2, `${folder}/plain is not a folder`, setRoot, root(join(folder, 'plain'))),
     ),
     mistake(list, 2, `${folder}/plain/deeper`, setRoot, root(join(folder, 'plain', 'deeper'))),

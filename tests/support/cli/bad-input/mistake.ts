@@ -5,17 +5,12 @@ import { unprivileged } from '../../unprivileged.ts';
 import { launcher } from '../user.ts';
 import type { Ground } from './ground.ts';
 
-export interface Circumstances {
+export interface Mistake {
   readonly cwd?: string;
-  /** null = standard input is closed; absent = it is empty. */
-  readonly stdin?: string | null;
   /** undefined = the variable is not set. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** As a user to whom file permissions apply. */
   readonly unprivileged?: true;
-}
-
-export interface Mistake extends Circumstances {
   readonly args: readonly string[];
   readonly code: number;
   /** What the sentence must name. */
@@ -42,23 +37,13 @@ export function mistake(
   return { args, code, culprit, next, ...more };
 }
 
-/** The rows of a table whose command lines begin and end alike. */
-export function mistakes(
-  argsOf: (value: string) => readonly string[],
-  code: number,
-  rows: readonly (readonly [value: string, culprit: string | RegExp, next: string | RegExp])[],
-): Mistake[] {
-  return rows.map(([value, culprit, next]) => mistake(argsOf(value), code, culprit, next));
-}
-
 const titleColumnsMax = 100;
 
 /** Command line and circumstances on one printable line. */
 export function titleOf({ args, cwd: _, ...rest }: Mistake, ground: Ground): string {
   const words = args.map((arg) => (/^[\w./:=@-]+$/.test(arg) ? arg : JSON.stringify(arg))).join(' ');
   const variables = Object.entries(rest.env ?? {}).map(([name, value]) => `${name}=${value ?? '(unset)'} `);
-  const input = rest.stdin === undefined ? '' : rest.stdin === null ? ' <&-' : ` < ${rest.stdin.length} characters`;
-  const line = `${variables.join('')}${words}${input}${rest.unprivileged ? ' (unprivileged)' : ''}`;
+  const line = `${variables.join('')}${words}${rest.unprivileged ? ' (unprivileged)' : ''}`;
   const plain = line.replaceAll(ground.folder, '~').replace(/[^\x20-\x7e]/g, '?');
   return plain.length > titleColumnsMax ? `${plain.slice(0, titleColumnsMax - 3)}...` : plain;
 }
@@ -69,18 +54,17 @@ const lineOf = (ground: Ground, { args, cwd = ground.folder, env }: Mistake): Co
   env: { ...ground.env, ...env },
 });
 
-const needsProcess = ({ args, stdin, unprivileged }: Mistake): boolean =>
-  stdin !== undefined || unprivileged === true || !mayBeRefusedInProcess(args);
+const needsProcess = ({ args, unprivileged }: Mistake): boolean =>
+  unprivileged === true || !mayBeRefusedInProcess(args);
 
 async function commitAsProcess(ground: Ground, mistake: Mistake): Promise<Outcome> {
   const line = lineOf(ground, mistake);
   const command = [...(mistake.unprivileged ? unprivileged.prefix : []), launcher, ...line.args];
-  const closed = mistake.stdin === null ? ['sh', '-c', 'exec "$@" <&-', 'sh'] : [];
   const set = Object.entries(line.env).filter(([, value]) => value !== undefined);
-  const child = Bun.spawn([...closed, ...command], {
+  const child = Bun.spawn(command, {
     cwd: line.cwd,
     env: Object.fromEntries(set) as Record<string, string>,
-    stdin: typeof mistake.stdin === 'string' ? Buffer.from(mistake.stdin) : 'ignore',
+    stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',
   });

@@ -39,13 +39,10 @@ async function show(reference: string): Promise<Shown> {
 const prompts: readonly string[] = [
   '-p',
   '--help',
-  '--',
-  '--model opus',
   '/help',
   '/etc/hosts is wrong, repair it',
   '{"type":"control_request"}',
   'Zwei\nZeilen\n',
-  '  indented',
   '"quoted" \'and\' `ticked` $HOME $(id) \\n %s',
   '🚀 認証 \u202eabc',
   'a\u001b[31mred\u0007',
@@ -129,19 +126,6 @@ test('projects are stored by their real path', async () => {
   expect(shown).toContain('real/line break');
 });
 
-test('a dependency named twice counts once, an option given twice counts the last time', async () => {
-  const add = ['session', 'add', 'numbers', '--project', '.', '--prompt', 'x'];
-  const first = await ground.ok(...add, '--name', 'first');
-  await ground.ok(...add, '--name', 'old', '--name', 'new', '--depends-on', 'first', '--depends-on', '1');
-  expect((await show('numbers/new')).dependsOn).toEqual([first]);
-  const group = await ground.ok('group', 'create', 'last', '--concurrent', '3', '--concurrent', '007');
-  expect(await ground.json('group', 'show', group)).toMatchObject({ config: { maxConcurrentSessions: 7 } });
-  const spent = await ground.ok('group', 'create', 'money', '--max-budget-usd', '$2.50', '--warning-threshold', '1');
-  expect(await ground.json('group', 'show', spent)).toMatchObject({ config: { maxBudgetUsd: 2.5 } });
-  const { length } = await ground.ok('group', 'create', 'a'.repeat(64));
-  expect(length).toBe('20260102-030405-'.length + 64);
-});
-
 test('a log that lost its end is read, and the next change goes on after its last whole line', async () => {
   const { events } = ground.paths(ground.groups.find((id) => id.endsWith('-torn')) as string);
   const whole = readFileSync(events, 'utf8');
@@ -151,13 +135,6 @@ test('a log that lost its end is read, and the next change goes on after its las
   await ground.ok('session', 'add', 'torn', '--project', '.', '--prompt', 'x');
   expect(readFileSync(events, 'utf8')).toStartWith(whole);
   expect((await ground.json<unknown[]>('session', 'list', 'torn')).length).toBe(1);
-});
-
-test('what is printed arrives whole, far more than a pipe holds', async () => {
-  ground.make('long');
-  const prompt = 'x'.repeat(mebibyte);
-  await ground.runWith({ stdin: prompt }, 'session', 'add', 'long', '--project', '.', '--prompt', '-');
-  expect((await show('long/1')).prompt).toBe(prompt);
 });
 
 test.skipIf(!existsSync('/dev/full'))('output that a full disk did not take is no success', async () => {
@@ -195,14 +172,3 @@ test.each(['/nowhere/claude', 'nowhere', '/dev/null', ' '])(
     expect(stdout).toContain('Set it to the path of the claude program');
   },
 );
-
-test('a program that cannot be executed fails the session and names the cure', async () => {
-  ground.make('stopped', [{ name: 'one' }]);
-  const program = join(ground.folder, 'claude');
-  writeFileSync(program, 'x', { mode: 0o644 });
-  const env = { CLAUDE_CODE_AGENT_CLAUDE: program };
-  const { code, stdout } = await ground.runWith({ env }, 'group', 'run', 'stopped');
-  expect(code).toBe(3);
-  expect(stdout).toContain('failed (claude-missing)');
-  expect(stdout).toContain(`The program ${program} cannot be executed (EACCES). Install it or correct its path.`);
-});

@@ -1,5 +1,6 @@
 /**
- * Promises, for every row of the tables beside this file: the exit code, one sentence that names the culprit and one
+ * Promises, for every row of the tables in tests/support/cli/bad-input: the exit code, one sentence that names the
+ * culprit and one
  * that says what to do, nothing that moves a cursor, no stack trace, not one byte of the data root changed, and every
  * intact group still listed afterwards.
  */
@@ -21,24 +22,14 @@ import {
   type Outcome,
   titleOf,
 } from '../../../support/cli/bad-input/mistake.ts';
-import {
-  dependencies,
-  groupReferences,
-  projects,
-  prompts,
-  sessionReferences,
-} from '../../../support/cli/bad-input/session-table.ts';
 import { wrongMoments } from '../../../support/cli/bad-input/state-table.ts';
-import { commandLines, names, numbers, slugs, workItems } from '../../../support/cli/bad-input/word-table.ts';
 import { giveToUnprivileged, unprivileged } from '../../../support/unprivileged.ts';
 
 const atOnceMax = 4;
 const patienceMs = 60_000;
-const casesMin = 200;
 
 const grounds: Ground[] = [];
 const locks: Lock[] = [];
-const counted = { tried: 0, skipped: 0 };
 
 /** A data root of its own, with a group in every status; another process seems to run the last one. */
 function newGround(): Ground {
@@ -63,7 +54,6 @@ function describeTable(
 ): void {
   const needsUser = rows.some((row) => row.unprivileged);
   const isPossible = !needsUser || unprivileged.isPossible;
-  counted[isPossible ? 'tried' : 'skipped'] += rows.length;
   describe(title, () => {
     let outcomes: readonly Outcome[];
     let before: Readonly<Record<string, string>>;
@@ -89,16 +79,6 @@ function describeTable(
 
 const ground = newGround();
 const groups = [...ground.groups];
-describeTable('slugs', ground, groups, slugs);
-describeTable('names', ground, groups, names);
-describeTable('numbers', ground, groups, numbers);
-describeTable('work items', ground, groups, workItems);
-describeTable('command lines', ground, groups, commandLines);
-describeTable('references to groups', ground, groups, groupReferences(ground));
-describeTable('references to sessions', ground, groups, sessionReferences(ground));
-describeTable('dependencies', ground, groups, dependencies(ground));
-describeTable('projects', ground, groups, projects(ground));
-describeTable('prompts', ground, groups, prompts(ground));
 // One after the other: two runners of one group would meet each other.
 describeTable('wrong moments', ground, groups, wrongMoments(ground), 1);
 describeTable('rehearsal scripts', ground, groups, scripts(ground));
@@ -114,10 +94,6 @@ for (const [title, tableOf] of [
   const intact = [...damaged.groups];
   describeTable(title, damaged, intact, tableOf(damaged));
 }
-
-test(`there are ${counted.tried} cases, and ${counted.skipped} that need another user`, () => {
-  expect(counted.tried).toBeGreaterThanOrEqual(casesMin);
-});
 
 afterAll(() => {
   for (const lock of locks) lock.release();

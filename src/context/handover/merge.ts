@@ -1,15 +1,13 @@
 /**
  * Brings what a session wrote into its copy of a resume file into the project's own, which others may have changed
  * meanwhile. What stands in the project stays; what cannot be put beside it is added at the end, so nothing is lost.
- * Works on text of any one-byte encoding as well.
+ * Works on text of any one-byte encoding.
  *
  * Not done by `git merge-file`: to it, changes of lines that stand side by side are one conflict, and the fields of a
- * front matter stand side by side. Of a conflict it says all lines again, also those that only one side or none has
- * changed, and it refuses what it takes for binary. And it would run beside us, while the file is locked here.
+ * front matter stand side by side. It would also run beside us, while the file is locked here.
  */
 import { diffArrays } from 'diff/lib/diff/array.js';
-import { type Field, findFrontMatter, listOf, scalarOf } from './front-matter.ts';
-import { readResumeFile, recordSession, sessionIdPattern } from './resume-file.ts';
+import { findFrontMatter, readResumeFile, recordSession, sessionIdPattern } from './resume-file.ts';
 
 export interface Copies {
   /** The project's own file as it is now. */
@@ -22,26 +20,14 @@ export interface Copies {
   readonly who: string;
 }
 
-/** What the project's file shall hold. Doing it again, as after a crash, takes away nothing that anybody added. */
-export function mergeResume(copies: Copies): string {
-  const { ours, who } = copies;
-  if (copies.theirs === copies.base) return ours;
-  const [base, theirs] = [endedLike(ours, copies.base), endedLike(ours, copies.theirs)];
+/** What the project's file shall hold. Doing it again, as after a crash, takes away nothing. */
+export function mergeResume({ ours, base, theirs, who }: Copies): string {
   if (theirs === base || theirs === ours) return ours;
-  const like = findFrontMatter(ours);
-  const merged = mergeLines(linesOf(aligned(base, ours)), linesOf(ours), linesOf(aligned(theirs, ours)), who);
-  const after = findFrontMatter(merged.text);
-  const isSound = typeof like !== 'object' || (typeof after === 'object' && after !== null);
-  return withSessions(isSound ? merged.text : merged.cautious, { ours, base, theirs, who });
+  const text = mergeLines(linesOf(aligned(base, ours)), linesOf(ours), linesOf(aligned(theirs, ours)), who);
+  return withSessions(text, { ours, base, theirs });
 }
 
-/** Who writes a file anew often changes the ends of all its lines, and means nothing by it. */
-function endedLike(ours: string, text: string): string {
-  if (!ours.includes('\r')) return text.replaceAll('\r\n', '\n');
-  return /^[^\n]*\r\n/.test(ours) && !text.includes('\r') ? text.replaceAll('\n', '\r\n') : text;
-}
-
-/** Of several texts the one that is nearest to what it may have become; the first of two that are equally near. */
+/** The candidate that is nearest to `theirs`; the first of two that are equally near. */
 export function nearestBase(theirs: string, candidates: readonly string[]): string {
   const lines = linesOf(theirs);
   const distances = candidates.map((text) =>
@@ -50,7 +36,7 @@ export function nearestBase(theirs: string, candidates: readonly string[]): stri
   return candidates[distances.indexOf(Math.min(...distances))] ?? '';
 }
 
-/** What hooks of every session write: these values are put together by their meaning, not line by line. */
+/** What hooks of every session write: these values are merged by their meaning, not line by line. */
 const tracked: ReadonlySet<string> = new Set(['session_id', 'session_ids', 'last_updated', 'resume_schema_version']);
 
 /** The text with the values of the tracked fields as they are in `like`. */
@@ -62,24 +48,16 @@ function aligned(text: string, like: string): string {
   );
 }
 
-/** Each with the span of its value alone, from the colon on; only those that the text says once. */
-function trackedFields(text: string): Field[] {
-  const found = findFrontMatter(text);
-  if (found === null || found === 'unreadable') return [];
-  const fields = found.fields.filter(({ key }) => tracked.has(key));
-  const once = fields.filter(({ key }) => fields.filter((other) => other.key === key).length === 1);
-  return once.map((field) => ({ ...field, end: valueEnd(text, field) }));
-}
-
-function valueEnd(text: string, field: Field): number {
-  if (field.key !== 'session_ids') return scalarOf(text, field).end;
-  const list = listOf(text, field);
-  return list.form === 'block' ? list.insertAt : list.span.end;
-}
+const trackedFields = (text: string) => findFrontMatter(text)?.fields.filter(({ key }) => tracked.has(key)) ?? [];
 
 /** All sessions that either side lists, and the later of the two updates. */
-function withSessions(text: string, { ours, base, theirs }: Copies): string {
-  const [mine, before, its, now] = [ours, base, theirs, text].map(readResumeFile) as [Facts, Facts, Facts, Facts];
+function withSessions(text: string, { ours, base, theirs }: Omit<Copies, 'who'>): string {
+  const [mine, before, its, now] = [
+    readResumeFile(ours),
+    readResumeFile(base),
+    readResumeFile(theirs),
+    readResumeFile(text),
+  ];
   const isNews = its.lastUpdated !== before.lastUpdated && isLater(its.lastUpdated, mine.lastUpdated);
   const updated = isNews ? its.lastUpdated : mine.lastUpdated;
   const last = its.sessionId !== before.sessionId && its.sessionId !== '' ? its.sessionId : mine.sessionId;
@@ -91,41 +69,35 @@ function withSessions(text: string, { ours, base, theirs }: Copies): string {
   const ids = [...missing.filter((id) => id !== end), end];
   return ids.reduce((result, id) => recordSession(result, id, updated) ?? result, text);
 }
-type Facts = ReturnType<typeof readResumeFile>;
 
 function isLater(one: string, other: string): boolean {
   const [a, b] = [Date.parse(one), Date.parse(other)];
   return !Number.isNaN(a) && (Number.isNaN(b) || a > b);
 }
 
+type Lines = readonly string[];
+
 interface Change {
   /** Indices of lines of the base; equal where lines are only added. */
   readonly from: number;
   readonly to: number;
-  readonly lines: readonly string[];
+  readonly lines: Lines;
 }
 
-interface MergedLines {
-  readonly text: string;
-  /** The project's text with all of the session's words at the end. */
-  readonly cautious: string;
-}
-
-function mergeLines(base: Lines, ours: Lines, theirs: Lines, who: string): MergedLines {
+function mergeLines(base: Lines, ours: Lines, theirs: Lines, who: string): string {
   const mine = changesOf(base, ours);
   const its = changesOf(base, theirs).filter((change) => !mine.some((own) => holds(own, change)));
   const clear = its.filter((change) => !mine.some((own) => collide(own, change)));
-  const rest = its.filter((change) => !clear.includes(change));
   const parts: string[] = [];
   let done = 0;
   for (const { from, to, lines } of [...mine, ...clear].sort((a, b) => a.from - b.from || a.to - b.to)) {
-    parts.push(...[base.slice(done, from), lines].map((some) => some.join('')));
+    parts.push(...base.slice(done, from), ...lines);
     done = to;
   }
-  parts.push(base.slice(done).join(''));
-  return { text: withRest(parts.join(''), rest, who), cautious: withRest(ours.join(''), its, who) };
+  parts.push(...base.slice(done));
+  const rest = its.filter((change) => !clear.includes(change));
+  return withRest(parts.join(''), rest, who);
 }
-type Lines = readonly string[];
 
 function collide(a: Change, b: Change): boolean {
   if (a.from < b.to && b.from < a.to) return true;
@@ -135,8 +107,7 @@ function collide(a: Change, b: Change): boolean {
 
 /** Whether the project has these very lines there already, from an earlier try for example. */
 function holds(own: Change, change: Change): boolean {
-  if (!collide(own, change)) return false;
-  return framed(own.lines).includes(framed(change.lines));
+  return collide(own, change) && framed(own.lines).includes(framed(change.lines));
 }
 
 /** Without blank lines around: whether they belong to a change or to what is beside it is chance. */
@@ -150,18 +121,16 @@ const bare = (line: string): string => line.replace(/\r?\n$/, '');
 
 /** The lines for which there is no place, as a section at the end: indented, so that they are nothing but text. */
 function withRest(text: string, rest: readonly Change[], who: string): string {
-  const words = rest.map(({ lines }) => lines.map(bare).filter((line) => line.trim() !== '')).filter(isFilled);
-  if (words.length === 0) return text;
+  const words = rest.map(({ lines }) => lines.map(bare).filter((line) => line.trim() !== ''));
+  const filled = words.filter((lines) => lines.length > 0);
+  if (filled.length === 0) return text;
   const eol = /^[^\n]*\r\n/.test(text) ? '\r\n' : '\n';
-  const title = `## Also written by ${who}`;
   const why = 'Something else was written in its place meanwhile; what of it holds belongs above.';
-  const parts = words.flatMap((lines) => ['', ...lines.map((line) => `    ${line}`)]);
-  const section = [title, '', why, ...parts, ''].join(eol);
+  const parts = filled.flatMap((lines) => ['', ...lines.map((line) => `    ${line}`)]);
+  const section = [`## Also written by ${who}`, '', why, ...parts, ''].join(eol);
   if (text.includes(section)) return text;
   return `${text}${text === '' || text.endsWith('\n') ? '' : eol}${eol}${section}`;
 }
-
-const isFilled = (lines: readonly string[]): boolean => lines.length > 0;
 
 /** Each with its newline. */
 function linesOf(text: string): Lines {
@@ -178,7 +147,7 @@ function changesOf(before: Lines, after: Lines): readonly Change[] {
   const changes: Change[] = [];
   let [from, to] = [0, 0];
   let lines: Lines = [];
-  for (const { added, removed, value } of [...parts, end]) {
+  for (const { added, removed, value } of [...parts, { added: false, removed: false, value: [] }]) {
     if (added) lines = [...lines, ...value];
     else if (removed) to += value.length;
     else {
@@ -190,6 +159,3 @@ function changesOf(before: Lines, after: Lines): readonly Change[] {
   }
   return changes;
 }
-
-/** After which nothing is open. */
-const end = { added: false, removed: false, value: [] };

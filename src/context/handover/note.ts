@@ -5,7 +5,7 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import { updateExclusively } from '../exclusive-update.ts';
 import type { ContextFiles } from '../hook-call.ts';
 import type { HandoverProject } from './projects.ts';
-import { readResumeFile, recordSession, sessionIdPattern } from './resume-file.ts';
+import { recordSession, sessionIdPattern } from './resume-file.ts';
 
 /** A resume file holds names and numbers; what is larger is something else. */
 const bytesMax = 1024 * 1024;
@@ -62,7 +62,7 @@ function gone(file: string): Result<never> {
 function changed(file: string, before: Uint8Array, sessionId: string, timestamp: string): Result<Uint8Array> {
   // One character per byte: whatever is not ours comes out as it went in, even if it is no valid text.
   const after = recordSession(Buffer.from(before).toString('latin1'), sessionId, timestamp);
-  if (after !== null && readResumeFile(after).sessionIds.includes(sessionId)) return ok(Buffer.from(after, 'latin1'));
-  const next = 'Begin it with lines of "key: value" between two lines "---".';
-  return fail('corrupt-file', `The front matter of ${file} is of a form that cannot be changed safely.`, next);
+  if (after !== null) return ok(Buffer.from(after, 'latin1'));
+  const next = 'Write session_ids as a list, such as session_ids: [].';
+  return fail('corrupt-file', `The list session_ids of ${file} is of a form that cannot be changed safely.`, next);
 }

@@ -1,8 +1,8 @@
 /**
- * resume-context.md, schema 2.0: what a project must say so that a session finds it again. Reading takes what it
- * understands; recording a session changes the values it must and leaves every other byte alone.
+ * resume-context.md, schema 2.0: what a project says so that a session finds it again. Its front matter is read by
+ * lines, because a hook has no time to load a YAML parser (70 ms). Recording a session changes the values it must and
+ * leaves every other byte alone; only ASCII counts as syntax, so any one-byte encoding will do.
  */
-import { type Field, type FrontMatter, findFrontMatter, type List, listOf, scalarOf } from './front-matter.ts';
 
 export const schemaVersion = '2.0';
 
@@ -23,16 +23,145 @@ export interface ResumeFacts {
   readonly filesToLoad: readonly string[];
 }
 
+/** One top-level `key: value` of the front matter. */
+export interface Field {
+  readonly key: string;
+  /** Offset behind the colon. */
+  readonly start: number;
+  /** Offset behind the value: later comments and blank lines belong to the next key. */
+  readonly end: number;
+}
+
+export interface FrontMatter {
+  /** Offset behind the opening line. */
+  readonly start: number;
+  readonly fields: readonly Field[];
+}
+
+/** A byte order mark as one character, or as its three bytes. */
+const opening = /^(?:\ufeff|\u00ef\u00bb\u00bf)?(?=---[ \t]*\r?\n)/;
+const keyLine = /^(?:"([^"\\\n]+)"|'([^'\n]+)'|([A-Za-z_][\w.-]*))[ \t]*:(?=\s|$)/gm;
+const isBlankOrComment = (line: string): boolean => /^\s*(?:#|$)/.test(line);
+
+/** Null when the text does not begin with lines of `key: value` between two lines `---`. */
+export function findFrontMatter(text: string): FrontMatter | null {
+  const mark = opening.exec(text)?.[0];
+  if (mark === undefined) return null;
+  const start = text.indexOf('\n', mark.length) + 1;
+  const length = text.slice(start).search(/^(?:---|\.\.\.)[ \t]*\r?$/m);
+  if (length < 0) return null;
+  const inner = text.slice(start, start + length);
+  const keys = [...inner.matchAll(keyLine)];
+  const head = inner.slice(0, keys[0]?.index ?? length);
+  if (!head.split('\n').every(isBlankOrComment)) return null;
+  const fields = keys.map((match, index): Field => {
+    const from = match.index + match[0].length;
+    const lines = inner.slice(from, keys[index + 1]?.index ?? length).split('\n');
+    while (lines.length > 1 && isBlankOrComment(lines.at(-1) ?? '')) lines.pop();
+    const end = start + from + lines.join('\n').trimEnd().length;
+    return { key: match[1] ?? match[2] ?? match[3] ?? '', start: start + from, end: Math.max(end, start + from) };
+  });
+  return { start, fields };
+}
+
+interface Value {
+  readonly value: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+const quoted = String.raw`"(?:[^"\\\r\n]|\\.)*"|'(?:[^'\r\n]|'')*'`;
+const quotedPattern = new RegExp(`^(?:${quoted})`);
+/** A comment, a quoted item, a plain one, or the end of the list. */
+const flowToken = new RegExp(`(?<=[\\s,[])#[^\\n]*|${quoted}|[^\\s,\\]"'#](?:[^,\\]\\r\\n#]|(?<!\\s)#)*|\\]`, 'g');
+
+function unquoted(text: string): string {
+  if (text.startsWith("'")) return text.slice(1, -1).replaceAll("''", "'");
+  if (!text.startsWith('"')) return /^(?:~|null)$/.test(text) ? '' : text;
+  try {
+    // YAML knows all escapes of JSON.
+    return String(JSON.parse(text));
+  } catch {
+    return text.slice(1, -1);
+  }
+}
+
+/** A quoted value, or a plain one up to a comment, in `line`, which begins at `at`. */
+function valueIn(line: string, at: number): Value {
+  const start = at + line.search(/\S|$/);
+  const rest = line.trimStart();
+  const raw = quotedPattern.exec(rest)?.[0] ?? rest.replace(/(?:^|\s)#.*$/s, '').trimEnd();
+  return raw === '' ? { value: '', start: at, end: at } : { value: unquoted(raw), start, end: start + raw.length };
+}
+
+/** The value as one line: lines that are indented go on with it. */
+function scalarOf(text: string, { start, end }: Field): Value {
+  const [first = '', ...more] = text.slice(start, end).split('\n');
+  const value = valueIn(first, start);
+  if (more.length === 0) return value;
+  const parts = [/^[|>][-+\d]*$/.test(value.value) ? '' : value.value, ...more.map((line) => line.trim())];
+  return { value: parts.filter((part) => part !== '').join(' '), start: value.start, end };
+}
+
+interface List {
+  readonly items: readonly string[];
+  /** Adds an item to a list that is written as one; null for a lone value, or for none. */
+  readonly append: ((item: string, eol: string) => Edit) | null;
+}
+
+/** Null for a list that cannot be changed safely: without its end, or with an alias. */
+function listOf(text: string, field: Field): List | null {
+  const value = text.slice(field.start, field.end);
+  const content = value.replace(/^(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*/, '');
+  const at = field.end - content.length;
+  if (content.startsWith('[')) return flowList(content, at);
+  if (/^-(?:\s|$)/.test(content)) return blockList(value, field);
+  if (/^[&*!{|>]/.test(content)) return null;
+  const { value: lone } = scalarOf(text, field);
+  return { items: lone === '' ? [] : [lone], append: null };
+}
+
+function flowList(content: string, at: number): List | null {
+  const items: string[] = [];
+  let end = 1;
+  flowToken.lastIndex = 1;
+  for (let match = flowToken.exec(content); match !== null; match = flowToken.exec(content)) {
+    const [raw] = match;
+    if (raw === ']') {
+      const place = at + end;
+      const comma = items.length === 0 ? '' : ', ';
+      return { items, append: (item) => ({ start: place, end: place, text: `${comma}${item}` }) };
+    }
+    if (raw.startsWith('#')) continue;
+    if (/^[&*!]/.test(raw)) return null;
+    items.push(unquoted(raw.trimEnd()));
+    end = match.index + raw.trimEnd().length;
+  }
+  return null;
+}
+
+function blockList(value: string, { end }: Field): List | null {
+  const items = [...value.matchAll(/^([ \t]*)-(?:[ \t]+(.*))?$/gm)];
+  const indent = items[0]?.[1] ?? '';
+  const values = items.map(([, , item = '']) => (/^[&*!]/.test(item) ? null : valueIn(item, 0).value));
+  if (values.includes(null)) return null;
+  return {
+    items: values.filter((one): one is string => one !== null && one !== ''),
+    append: (item, eol) => ({ start: end, end, text: `${eol}${indent}- ${item}` }),
+  };
+}
+
 /** What the text says; what it does not say is empty. */
 export function readResumeFile(text: string): ResumeFacts {
-  const found = findFrontMatter(text);
-  const fields = found === null || found === 'unreadable' ? [] : found.fields;
+  const fields = findFrontMatter(text)?.fields ?? [];
   const scalar = (key: string) => {
     const field = fields.find((one) => one.key === key);
     return field === undefined ? '' : scalarOf(text, field).value;
   };
-  const list = (key: string) =>
-    fields.filter((one) => one.key === key).flatMap((field) => listOf(text, field).items.map(({ value }) => value));
+  const list = (key: string) => {
+    const field = fields.find((one) => one.key === key);
+    return field === undefined ? [] : (listOf(text, field)?.items ?? []).filter((item) => item !== '');
+  };
   return {
     schemaVersion: scalar('resume_schema_version'),
     sessionIds: [...new Set(list('session_ids'))],
@@ -53,99 +182,59 @@ interface Edit {
 
 /**
  * The text with the session in its list and as its last one, updated at `timestamp` (ISO 8601). Missing fields are
- * added, a text without front matter gets one. Null when its front matter is of a form that cannot be changed safely.
+ * added, a text without front matter gets one. Null when its list is of a form that cannot be changed safely.
  * `sessionId` must match `sessionIdPattern`.
  */
 export function recordSession(text: string, sessionId: string, timestamp: string): string | null {
   const found = findFrontMatter(text);
-  if (found === 'unreadable') return null;
   const eol = /^[^\n]*\r\n/.test(text) ? '\r\n' : '\n';
+  const { sessionId: last, schemaVersion: version } = readResumeFile(text);
+  // The last session of schema 1 becomes the first of the list.
+  const ids = [...new Set([last, sessionId])].filter((id) => sessionIdPattern.test(id));
+  const wanted = {
+    resume_schema_version: Number.parseFloat(version) >= 2 ? null : `"${schemaVersion}"`,
+    last_updated: `"${timestamp}"`,
+    session_id: `"${sessionId}"`,
+    session_ids: `[${ids.map((id) => `"${id}"`).join(', ')}]`,
+  };
+  const edits: Edit[] = [];
+  const added: string[] = [];
+  for (const [key, value] of Object.entries(wanted)) {
+    const field = found?.fields.find((one) => one.key === key);
+    if (field === undefined) added.push(`${key}: ${value}${eol}`);
+    else if (key === 'session_ids') {
+      const edit = listEdit(text, field, { sessionId, eol });
+      if (edit === null) return null;
+      edits.push(...edit);
+    } else if (value !== null) edits.push(valueEdit(scalarOf(text, field), value));
+  }
   if (found === null) {
     const mark = /^(?:\ufeff|\u00ef\u00bb\u00bf)?/.exec(text)?.[0] ?? '';
     const rest = text.slice(mark.length);
-    const lines = ['---', ...newFields(['', sessionId, timestamp], () => true), '---', ...(rest === '' ? [] : [''])];
-    return `${mark}${lines.map((line) => `${line}${eol}`).join('')}${rest}`;
+    return `${mark}---${eol}${added.join('')}---${eol}${rest === '' ? '' : eol}${rest}`;
   }
-  const lists = found.fields.filter(({ key }) => key === 'session_ids').map((field) => listOf(text, field));
-  if (lists.some((list) => listEdit(text, list, { sessionId, eol }) === null)) return null;
-  const has = (key: string) => found.fields.some((field) => field.key === key);
-  const missing = newFields([previousSession(text, found), sessionId, timestamp], (key) => !has(key));
-  const added = missing.map((line) => `${line}${eol}`).join('');
-  const edits = [
-    { start: found.start, end: found.start, text: added },
-    ...found.fields.flatMap((field) => editOf(text, field, { sessionId, timestamp, eol })),
-  ];
-  return applied(text, edits);
+  edits.push({ start: found.start, end: found.start, text: added.join('') });
+  return edits
+    .toSorted((a, b) => b.start - a.start)
+    .reduce((result, edit) => result.slice(0, edit.start) + edit.text + result.slice(edit.end), text);
 }
 
-/** The lines of the fields for which `isMissing`. The last session of schema 1 becomes the first of the list. */
-function newFields([previous, sessionId, timestamp]: readonly [string, string, string], isMissing: Wanted): string[] {
-  const ids = [...new Set([previous, sessionId])].filter((id) => id !== '').map((id) => `"${id}"`);
-  const lines = {
-    resume_schema_version: `"${schemaVersion}"`,
-    last_updated: `"${timestamp}"`,
-    session_id: `"${sessionId}"`,
-    session_ids: `[${ids.join(', ')}]`,
-  };
-  return Object.entries(lines).flatMap(([key, value]) => (isMissing(key) ? [`${key}: ${value}`] : []));
-}
-type Wanted = (key: string) => boolean;
-
-function previousSession(text: string, { fields }: FrontMatter): string {
-  const field = fields.find(({ key }) => key === 'session_id');
-  const id = field === undefined ? '' : scalarOf(text, field).value;
-  return sessionIdPattern.test(id) ? id : '';
+/** Behind the colon there may be nothing, not even a blank. */
+function valueEdit({ start, end }: Value, value: string): Edit {
+  return { start, end, text: start === end ? ` ${value}` : value };
 }
 
-interface News {
-  readonly sessionId: string;
-  readonly timestamp: string;
-  readonly eol: string;
-}
-
-function editOf(text: string, field: Field, { sessionId, timestamp, eol }: News): Edit[] {
-  switch (field.key) {
-    case 'session_id':
-      return [scalarEdit(text, field, sessionId)];
-    case 'last_updated':
-      return [scalarEdit(text, field, timestamp)];
-    case 'resume_schema_version':
-      return Number.parseFloat(scalarOf(text, field).value) >= 2 ? [] : [scalarEdit(text, field, schemaVersion)];
-    case 'session_ids':
-      return listEdit(text, listOf(text, field), { sessionId, eol }) ?? [];
-    default:
-      return [];
-  }
-}
-
-function scalarEdit(text: string, field: Field, value: string): Edit {
-  const { start, end } = scalarOf(text, field);
-  // Behind the colon there may be nothing, not even a blank.
-  return { start, end, text: start === end ? ` "${value}"` : `"${value}"` };
-}
-
-/** Null when the list would have to be written anew, and says something that is known only elsewhere. */
-function listEdit(text: string, list: List, { sessionId, eol }: Pick<News, 'sessionId' | 'eol'>): Edit[] | null {
-  if (list.form === 'scalar' || (list.form === 'flow' && !list.isWellFormed)) {
-    if (/(?:^|[\s,[])[*&!]/.test(text.slice(list.span.start, list.span.end))) return null;
-    // A lone value was meant as the only item, and a slip of the hand is mended; no id is lost by either.
-    const { start, end } = list.span;
-    const ids = [...new Set([...list.items.map(({ value }) => value), sessionId])].filter((id) => id !== '');
-    const blank = start === end ? ' ' : '';
-    return [{ start, end, text: `${blank}[${ids.map((id) => JSON.stringify(id)).join(', ')}]` }];
-  }
-  if (list.items.some(({ value }) => value === sessionId)) return [];
-  const at = { start: list.insertAt, end: list.insertAt };
-  if (list.form === 'block') return [{ ...at, text: `${eol}${list.indent}- "${sessionId}"` }];
-  return [{ ...at, text: `${list.items.length === 0 ? '' : ', '}"${sessionId}"` }];
-}
-
-function applied(text: string, edits: readonly Edit[]): string {
-  let result = text;
-  for (const edit of edits.toSorted((a, b) => b.start - a.start)) {
-    result = result.slice(0, edit.start) + edit.text + result.slice(edit.end);
-  }
-  return result;
+function listEdit(
+  text: string,
+  field: Field,
+  { sessionId, eol }: { readonly sessionId: string; readonly eol: string },
+): Edit[] | null {
+  const list = listOf(text, field);
+  if (list === null) return null;
+  if (list.append !== null) return list.items.includes(sessionId) ? [] : [list.append(`"${sessionId}"`, eol)];
+  // A lone value was meant as the only item.
+  const ids = [...new Set([...list.items, sessionId])].map((id) => JSON.stringify(id));
+  return [valueEdit(scalarOf(text, field), `[${ids.join(', ')}]`)];
 }
 
 export interface NewResumeFile {

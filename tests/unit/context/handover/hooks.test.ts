@@ -172,7 +172,7 @@ describe('PreCompact', () => {
 
   test('without a project, a session or a fitting file nothing is written and nothing is said', async () => {
     expect((await root.answer({ event: 'pre-compact' })).text).toBe('');
-    const path = root.project('28-b', '{"session_ids": ["aaa111"]}');
+    const path = root.project('28-b', 'session_ids: *ids');
     expect(noted('28-b', 'aaa111')).toMatchObject({
       failure: { reason: 'corrupt-file', message: expect.stringContaining(path) },
     });

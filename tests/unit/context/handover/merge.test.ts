@@ -62,26 +62,9 @@ test('changes in different places go together, whatever the ends of the lines', 
   }
 });
 
-test('a second time adds nothing, wherever blank lines seem to belong', () => {
-  const theirs = file('"a"', 'of the session', '\nDone.\n\n');
-  const result = merged(file('"a"', 'plan', ''), file('"a"', 'of a person', ''), theirs);
-  expect(result.match(/Done\./g)).toHaveLength(1);
-});
-
 test('fields side by side that both sides changed do not clash', () => {
   const numbers = (one: number, two: number) => file('"a"', 'plan').replace('\n# ', `\none: ${one}\ntwo: ${two}\n# `);
   expect(merged(numbers(1, 1), numbers(2, 1), numbers(1, 2))).toBe(numbers(2, 2));
-});
-
-test('a file that was written anew with other ends of lines is no other file', () => {
-  const [base, ours] = ['One.\nTwo.\nThree.\n', 'One.\nTwo.\nThree, says a person.\n'].map((body) =>
-    file('"a"', 'plan', body).replaceAll('\n', '\r\n'),
-  ) as [string, string];
-  const theirs = file('"a"', 'build', 'One.\nTwo.\nThree.\n');
-  const expected = ours.replace('"plan"', '"build"');
-  expect(merged(base, ours, theirs)).toBe(expected);
-  const lf = (text: string) => text.replaceAll('\r\n', '\n');
-  expect(merged(lf(base), lf(ours), theirs.replaceAll('\n', '\r\n'))).toBe(lf(expected));
 });
 
 test('a very large file is merged in a moment', () => {

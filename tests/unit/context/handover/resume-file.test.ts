@@ -88,9 +88,6 @@ describe('the ways in which people write a list', () => {
     ['session_ids:\n- aaa', 'session_ids:\n- aaa\n- "bbb222"'],
     ['session_ids:\n  - aaa\n\n# more', 'session_ids:\n  - aaa\n  - "bbb222"\n\n# more'],
     ['session_ids: [\n  "aaa", # first ]\n  \'ccc\'\n]', 'session_ids: [\n  "aaa", # first ]\n  \'ccc\', "bbb222"\n]'],
-    ['session_ids: ["aaa", "ccc"', 'session_ids: ["aaa", "ccc", "bbb222"]'],
-    ['session_ids: ["aaa, ccc', 'session_ids: ["aaa", "ccc", "bbb222"]'],
-    ['session_ids: [aaa", "ccc"] # x', 'session_ids: ["aaa", "ccc", "bbb222"] # x'],
     ['"session_ids": ["aaa"]', '"session_ids": ["aaa", "bbb222"]'],
     ['session_ids:\n  - bbb222 # me', 'session_ids:\n  - bbb222 # me'],
   ])('%j', (before, after) => {
@@ -126,7 +123,6 @@ describe('whole files', () => {
     ['empty', ''],
     ['no front matter', '# Title\n\nText\n'],
     ['a rule of Markdown', '---\nJust text\n---\nMore\n'],
-    ['a rule without an end', '---\nNote: just text\n'],
     ['a byte order mark', '\ufeff# Title\n'],
   ])('a file without front matter gets one: %s', (_, before) => {
     const result = record(before);
@@ -140,23 +136,17 @@ describe('whole files', () => {
     expect(result.startsWith('\ufeff')).toBe(before.startsWith('\ufeff'));
   });
 
-  test('lines end as they did, and a torn file without its second line of dashes keeps what it has', () => {
+  test('lines end as they did', () => {
     const crlf = '---\r\nsession_ids: ["aaa"]\r\nother: 1\r\n---\r\nText\r\n';
     const result = record(crlf);
     expect(result.replaceAll('\r\n', '').includes('\n')).toBe(false);
     expect(readResumeFile(result).sessionIds).toEqual(['aaa', 'bbb222']);
-    const torn = record('---\nproject_id: "x"\nsession_ids: ["aaa"');
-    expect(torn).toContain('project_id: "x"\nsession_ids: ["aaa", "bbb222"]');
   });
 
   test('an older schema becomes 2.0, a newer one stays', () => {
     expect(yaml(record(file('resume_schema_version: "1.0"'))).resume_schema_version).toBe('2.0');
     expect(yaml(record(file('resume_schema_version: 2'))).resume_schema_version).toBe(2);
     expect(yaml(record(file('resume_schema_version: "3.1"'))).resume_schema_version).toBe('3.1');
-  });
-
-  test('front matter of another form is left alone', () => {
-    expect(recordSession('---\n{session_ids: []}\n---\n', 'bbb222', at)).toBeNull();
   });
 
   test('Phase 3: what a new project begins with is schema 2.0 and takes its first session', () => {
@@ -235,39 +225,7 @@ describe('whatever the file holds', () => {
   });
 });
 
-describe('anchors, aliases and tags of YAML', () => {
-  test.each([
-    ['session_ids: &ids ["a", "b"]\nsame: *ids', ['a', 'b', 'NEW']],
-    ['session_ids: &ids\n  - "a"\n  - &q b # kept\nsame: *ids\nlast: *q', ['a', 'b', 'NEW']],
-    ['session_ids: &ids # kept\n  [a]\nsame: *ids', ['a', 'NEW']],
-    ['session_ids: &ids\nsame: *ids', ['NEW']],
-    ['session_ids: &ids abc\nsame: *ids', ['abc', 'NEW']],
-    ['session_ids: !!seq [ "a" ]', ['a', 'NEW']],
-    ['session_ids: [&x "a", *x]', ['a', 'a', 'NEW']],
-    ['base: &b {k: 1}\nsession_ids:\n  - a\n<<: *b', ['a', 'NEW']],
-    ['session_ids: ["a"]\nsession_id: &last "a"\nsame: *last', ['a', 'NEW']],
-    ['session_ids: ["a"]\nsession_id: &last\nsame: *last', ['a', 'NEW']],
-    ['first: &first a\nsession_id: *first\nsession_ids: [*first]', ['a', 'NEW']],
-  ])('%j stay, and the session joins the list', (front, ids) => {
-    const before = `---\n${front}\n---\nText\n`;
-    const after = record(before, 'NEW');
-    const named = (text: string) => text.match(/[&*!][^\s,[\]{}]+|# kept/g);
-    const own = after.replace(/^(?:resume_schema_version|last_updated): .*\n/gm, '');
-    const aliases = (names: readonly string[] | null) => names?.filter((name) => name !== '*first' || ids[0] !== 'a');
-    expect(aliases(named(own))).toEqual(aliases(named(before)));
-    const read = parse(/^---\n([\s\S]*?)^---/m.exec(after)?.[1] ?? '', { merge: true });
-    expect(read).toMatchObject({ session_ids: ids, session_id: 'NEW' });
-    expect(after.endsWith('---\nText\n')).toBe(true);
-    expect(readResumeFile(after).sessionIds).toContain('NEW');
-  });
-
-  test.each([
-    'x: &ids ["a"]\nsession_ids: *ids',
-    'session_ids: [&x "a',
-    'session_ids: [*x, "a',
-    '<<: *base\nsession_ids: []',
-    '&top a: 1\nsession_ids: []',
-  ])('%j is left alone: what it says stands elsewhere', (front) => {
-    expect(recordSession(`---\n${front}\n---\nText\n`, 'NEW', at)).toBeNull();
-  });
-});
+test.each(['session_ids: *ids', 'session_ids: ["a"', 'session_ids: [*x, "a"]', 'session_ids:\n  - *x'])(
+  '%j is left alone: it cannot be changed safely',
+  (front) => expect(recordSession(`---\n${front}\n---\nText\n`, 'NEW', at)).toBeNull(),
+);

@@ -1,9 +1,7 @@
 /** What every command gets: the world, the environment, the data root and the two output streams. */
-
-import type { Place } from '../app/place.ts';
-import { findDataRoot } from '../app/place.ts';
+import { findDataRoot, type Place } from '../app/place.ts';
 import { adviceText } from '../core/advice.ts';
-import { errorText, type Failure, fail, type Result } from '../core/failure.ts';
+import { errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { programName } from '../core/program-name.ts';
 import { LogLost } from '../store/log-lost.ts';
 import { createRealWorld } from '../system/real-world.ts';
@@ -30,14 +28,48 @@ export interface Context extends Place {
   readonly stdinIsTerminal: boolean;
   /** Its data folder goes when the command ends, so nothing that is in it can be advised. */
   readonly leavesNothing?: true;
-  /** Runs a command's work: its exit code is kept, its failure is said in one sentence. */
+  /** Runs a command. A refusal becomes one sentence and its exit code. */
   run(work: () => Work | Promise<Work>): Promise<void>;
   /** What the process will exit with. */
   code: ExitCode;
 }
 
-/** What a command comes to. */
-export type Work = Result<ExitCode>;
+/** What a command comes to: its exit code, nothing when it is done, or a refusal that was not thrown. */
+// biome-ignore lint/suspicious/noConfusingVoidType: most commands end without a value.
+export type Work = ExitCode | Result<ExitCode> | void;
+
+/** Thrown by a command that cannot do what it was asked to. */
+class Refusal extends Error {
+  readonly failure: Failure;
+
+  constructor(failure: Failure) {
+    super(failure.message);
+    this.failure = failure;
+  }
+}
+
+export function refuseWith(failure: Failure): never {
+  throw new Refusal(failure);
+}
+
+export function refuse(...why: Parameters<typeof fail>): never {
+  throw new Refusal(fail(...why).failure);
+}
+
+/** The value. A failure ends the command. */
+export function need<T>(result: Result<T>): T {
+  return result.ok ? result.value : refuseWith(result.failure);
+}
+
+/** What the work comes to, for callers that go on after a refusal. */
+export async function attempt<T>(work: () => T | Promise<T>): Promise<Result<T>> {
+  try {
+    return ok(await work());
+  } catch (error) {
+    if (error instanceof Refusal) return { ok: false, failure: error.failure };
+    throw error;
+  }
+}
 
 /** What the context of a command takes from its process. */
 export interface Surroundings {
@@ -84,8 +116,10 @@ export function createContext(packageRoot: string, surroundings = ownSurrounding
       return findDataRoot(this.world, env);
     },
     async run(work) {
-      const result = await work();
-      if (result.ok) this.code = result.value;
+      const done = await attempt(work);
+      const result = done.ok ? (done.value ?? exitCode.done) : done;
+      if (typeof result === 'number') this.code = result;
+      else if (result.ok) this.code = result.value;
       else {
         sayFailure(stderr, result.failure);
         this.code = exitCodeFor(result.failure);
@@ -165,4 +199,16 @@ function exceptionFailure(error: unknown): Failure {
 function safeStack(error: Error): string {
   const lines = (error.stack ?? error.message).split('\n');
   return lines.map((line) => `  ${safeLine(line, 400)}`).join('\n');
+}
+
+/** True = go on, false = the user said no. Fails with `usage` when nobody can be asked. */
+export async function confirmed(context: Context, question: string, isAnswered: boolean): Promise<boolean> {
+  if (isAnswered) return true;
+  if (!context.stdinIsTerminal || !context.stdout.isTerminal) {
+    const message = `There is no terminal on which to ask: ${question}`;
+    return refuse('usage', message, 'Give --force or --yes to do it without being asked.');
+  }
+  // The question goes out through the system's own call, after what was said before.
+  await context.stdout.flush();
+  return confirm(question);
 }

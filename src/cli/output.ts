@@ -5,7 +5,7 @@
 
 import { isRegularFile, mayBeTerminal } from '../system/terminal.ts';
 import { colourStyle, plainStyle, type Style } from '../view/format.ts';
-import { fitColumns } from '../view/terminal-text.ts';
+import { fitColumns, safeJson } from '../view/terminal-text.ts';
 import { endsInLineBegin, withoutCommands } from '../view/text-reporter.ts';
 
 export interface Output {
@@ -13,6 +13,9 @@ export interface Output {
   write(text: string): void;
   /** Writes one line. */
   line(text?: string): void;
+  lines(texts: Iterable<string>): void;
+  /** Writes a document for scripts. */
+  json(value: unknown): void;
   /** Writes text of ours in which commands to GitHub Actions stand that are meant; anywhere else they are defused. */
   commands(text: string): void;
   /** What is written is read by GitHub Actions, which obeys some lines. */
@@ -89,9 +92,14 @@ export function createOutput(stream: OutputStream, env: Env): Output {
   const { write: writeRaw, passing } = withPassingLine(send, isTerminal && env.TERM !== 'dumb' ? columns : null);
   const isWorkflowLog = env.GITHUB_ACTIONS === 'true' && stream.isFile !== true;
   const write = isWorkflowLog ? defused(writeRaw) : writeRaw;
+  const line = (text = ''): void => write(`${text}\n`);
   return {
     write,
-    line: (text = '') => write(`${text}\n`),
+    line,
+    lines(texts) {
+      for (const text of texts) line(text);
+    },
+    json: (value) => line(safeJson(value, 2)),
     commands: writeRaw,
     isWorkflowLog,
     bytes: writeRaw,

@@ -3,20 +3,17 @@ import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/
 import { programName } from '../core/program-name.ts';
 import { safeLine } from '../view/terminal-text.ts';
 import { type Context, finishOutput, sayException } from './context.ts';
-import { type CommandModule, type Entry, listed } from './entries.ts';
+import { type Define, type Entry, listed } from './entries.ts';
 import { type ExitCode, exitCode } from './exit-code.ts';
 import { chooseOutput } from './options/run-options.ts';
 import { defineShortForm, shortForms } from './short-forms.ts';
 
 const entries: readonly Entry[] = [
   ...listed,
-  {
-    path: 'complete',
-    summary: 'answer the completion script',
-    hidden: true,
-    load: async () => (await import('./commands/complete.ts')).completeFor(wholeProgram),
-  },
+  ['complete', 'answer the completion script', async () => (await completion()).completeFor(wholeProgram), true],
 ];
+
+const completion = () => import('./commands/completion.ts');
 
 /** Help calls the program as it was called; the examples of the commands, texts of ours, do so by its long name. */
 function asTyped(help: string): string {
@@ -31,23 +28,23 @@ export async function buildProgram(context: Context, argv: readonly string[], ve
     const family = program.command(name).description(`${summary[0]?.toUpperCase()}${summary.slice(1)}.`);
     parents.set(name, family.summary(summary).addHelpText('after', `${note}\nExample:\n${example}`));
   }
-  const words = new Set(argv);
+  const given = new Set(argv);
   // `group run` holds the word `run` as well; only the first word names a command without a family.
   const first = argv.find((word) => !word.startsWith('-'));
   const isNamed = (path: readonly string[]) =>
-    path.length === 1 ? path[0] === first : path.every((word) => words.has(word));
-  for (const entry of entries) {
-    const path = entry.path.split(' ');
+    path.length === 1 ? path[0] === first : path.every((word) => given.has(word));
+  for (const [words, summary, load, hidden = false] of entries) {
+    const path = words.split(' ');
     // Of a family that nobody names only the summary is shown.
-    if (!all && path.length > 1 && !words.has(path[0] as string)) continue;
+    if (!all && path.length > 1 && !given.has(path[0] as string)) continue;
     const name = path.at(-1) as string;
     const parent = path.length === 1 ? program : (parents.get(path[0] as string) as Command);
-    const command = parent.command(name, { hidden: entry.hidden === true }).summary(entry.summary);
-    if (all || isNamed(path)) (await entry.load()).define(command as Command, context);
+    const command = parent.command(name, { hidden }).summary(summary);
+    if (all || isNamed(path)) (await load())(command as Command, context);
   }
   const rest = argv.slice(argv.indexOf(first ?? '') + 1);
   const tree = {
-    define: async (path: readonly string[], command: Command) => (await moduleOf(path)).define(command, context),
+    define: async (path: readonly string[], command: Command) => (await defineOf(path))(command, context),
     run: (line: readonly string[]) => runProgram(context, line, version),
   };
   program.commandsGroup('Short forms:');
@@ -90,10 +87,10 @@ async function takePipedScript(context: Context, command: CommandUnknownOpts): P
   }
 }
 
-function moduleOf(path: readonly string[]): Promise<CommandModule> {
-  const entry = entries.find((one) => one.path === path.join(' '));
+function defineOf(path: readonly string[]): Promise<Define> {
+  const entry = entries.find(([words]) => words === path.join(' '));
   if (entry === undefined) throw new Error(`Internal error: there is no command ${path.join(' ')}`);
-  return entry.load();
+  return entry[2]();
 }
 
 const wholeProgram = (context: Context) => buildProgram(context, [], '', true);

@@ -6,11 +6,11 @@
 import { Command, type OptionValues } from '@commander-js/extra-typings';
 import { isGroupNamed, loadReferredGroup, loadReferredSession, sessionOf } from '../app/resolve.ts';
 import { advise, commandText } from '../core/advice.ts';
-import { fail, ok, type Result } from '../core/failure.ts';
+import { ok, type Result } from '../core/failure.ts';
 import { sessionLabel } from '../core/id.ts';
 import { planOf } from '../core/plan/plan.ts';
 import { listTitles, titleOf } from '../view/wording.ts';
-import type { Context } from './context.ts';
+import { type Context, need, refuse } from './context.ts';
 
 export interface ShortForm {
   readonly word: string;
@@ -123,36 +123,33 @@ interface Line {
 
 function linesFor(context: Context, form: ShortForm, typed: Typed): Result<readonly Line[]> {
   const { reference, rest } = typed;
-  const isGroup = isGroupNamed(context, reference);
-  if (!isGroup.ok) return isGroup;
-  if (form.word === 'logs' && isGroup.value) return logsOf(context, typed);
-  if (form.word === 'why' && !isGroup.value) {
-    const session = loadReferredSession(context, reference);
-    if (!session.ok) return session;
-    const { groupId, sessionId } = session.value;
+  const isGroup = need(isGroupNamed(context, reference));
+  if (form.word === 'logs' && isGroup) return logsOf(context, typed);
+  if (form.word === 'why' && !isGroup) {
+    const session = need(loadReferredSession(context, reference));
+    const { groupId, sessionId } = session;
     return ok([{ argv: ['group', 'why', groupId, sessionId, ...without(rest, reference)] }]);
   }
-  return ok([{ argv: [...((isGroup.value ? form.group : form.session) ?? []), ...rest] }]);
+  return ok([{ argv: [...((isGroup ? form.group : form.session) ?? []), ...rest] }]);
 }
 
 /** One after the other, in the order of the graph; what has no place for titles takes one session alone. */
 function logsOf(context: Context, { reference, rest, options }: Typed): Result<readonly Line[]> {
-  const group = loadReferredGroup(context, reference);
-  if (!group.ok) return group;
-  const { state, groupId } = group.value;
+  const group = need(loadReferredGroup(context, reference));
+  const { state, groupId } = group;
   const { order } = planOf(state).graph;
   const [first, second] = order;
   if (first === undefined) {
     const next = advise('Add some with', ['session', 'add', groupId, '--project', 'DIR', '--prompt', 'TEXT']);
-    return fail('not-found', `The group ${groupId} has no sessions.`, next);
+    return refuse('not-found', `The group ${groupId} has no sessions.`, next);
   }
   const argvFor = (id: string) => ['session', 'logs', `${groupId}/${id}`, ...without(rest, reference)];
   if (second === undefined) return ok([{ argv: argvFor(first) }]);
   if (options.json || options.raw || options.follow) {
-    const session = sessionOf(group.value, first);
+    const session = sessionOf(group, first);
     const example = session.ok ? sessionLabel(first, session.value.record.definition.name) : first;
     const message = `--json, --raw and --follow are for one session, and ${groupId} has ${listTitles(state, order)}.`;
-    return fail('ambiguous', message, advise('Give one of them, such as', ['logs', `${groupId}/${example}`]));
+    return refuse('ambiguous', message, advise('Give one of them, such as', ['logs', `${groupId}/${example}`]));
   }
   return ok(order.map((id) => ({ title: titleOf(state, id), argv: argvFor(id) })));
 }

@@ -2,7 +2,7 @@
 import { blankComments, readSources, type SourceFile } from './tidy-source.ts';
 
 export interface AdviceSite {
-  /** `src/cli/run-command.ts:72`. */
+  /** `src/cli/commands/group/run.ts:72`. */
   readonly where: string;
   /** Its words; what is only known when it is shown stands for itself in angle brackets. */
   readonly words: readonly string[];
@@ -82,7 +82,7 @@ function partsOf(inside: string): string[] {
 
 /** Where the name of a command may stand in a text of the sources: what it is for. */
 const named: Readonly<Record<string, RegExp>> = {
-  'src/cli/entries.ts': /path: '/,
+  'src/cli/entries.ts': /^ {2,4}\[?'/,
   'src/cli/program.ts': /\$ \$\{programName\}/,
   'src/template/workflow/schema.ts': /\.describe\(/,
   // What scripts have always found in `group show --json`; `why` stands beside it.
@@ -96,7 +96,7 @@ const help = /\.description\(|\bsummary: |^ {2}\$ |^\s+Paused .* Go on: |^The wo
 
 /** Lines that name a command in a text, to be shown or to be looked for; advice is data. */
 export function commandsInTexts(files: readonly SourceFile[], program: string): string[] {
-  const paths = [...program.matchAll(/path: '([a-z]+ [a-z-]+)'/g)].map(([, path]) => path);
+  const paths = [...program.matchAll(/(?:\[|^ {4})'([a-z]+ [a-z-]+)',/gm)].map(([, path]) => path);
   const command = new RegExp(`(?:\\\\b|\\b)(?:${paths.join('|')})\\b`);
   return files.flatMap(({ path, text }) =>
     blankComments(text)

@@ -292,7 +292,7 @@ function referencesOf(file: SourceFile): string[] {
  * short commands load one only when it is needed.
  */
 export function checkWeight(files: readonly SourceFile[]): string[] {
-  const atOnce = ['src/runner/run-group.ts', 'src/main.ts', 'src/cli/commands/group/list.ts'];
+  const atOnce = ['src/runner/run-group.ts', 'src/main.ts', 'src/cli/commands/group/look.ts'];
   return [
     ...heavyBehind('src/hook-main.ts', files, () => true),
     ...atOnce.flatMap((entry) => heavyBehind(entry, files, ({ isLater }) => !isLater)),

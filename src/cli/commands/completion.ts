@@ -1,11 +1,13 @@
-/** `completion`: the script that teaches a shell to complete our command lines. */
-
-import { script } from '@bomb.sh/tab';
+/** `completion` prints the script that teaches a shell our command lines; `complete` (hidden) answers that script. */
+import { type Complete, RootCommand, script } from '@bomb.sh/tab';
 import { Argument, type Command } from '@commander-js/extra-typings';
-import { ok } from '../../core/failure.ts';
+import { addedHosts } from '../../app/fleet/added-hosts.ts';
+import { type GroupListing, type GroupMeta, listGroups } from '../../app/groups.ts';
+import { resolveGroup } from '../../app/resolve.ts';
+import { sessionLabel, slugOf } from '../../core/id.ts';
 import { programName } from '../../core/program-name.ts';
+import { safeLine } from '../../view/terminal-text.ts';
 import type { Context } from '../context.ts';
-import { exitCode } from '../exit-code.ts';
 
 const example = `
 Example:
@@ -41,7 +43,7 @@ declare -F _get_comp_words_by_ref >/dev/null || _get_comp_words_by_ref() {
 
 const shells = ['bash', 'zsh', 'fish'] as const;
 
-export function define(command: Command, context: Context): void {
+export function defineCompletion(command: Command, context: Context): void {
   command
     .description('Prints a script that completes commands, options, groups and sessions in your shell.')
     .addArgument(new Argument('<shell>', 'your shell').choices(shells))
@@ -51,7 +53,125 @@ export function define(command: Command, context: Context): void {
         if (shell === 'bash') context.stdout.line(bashBefore(programName));
         // The library prints the script itself.
         script(shell, programName, programName);
-        return ok(exitCode.done);
+        return;
       }),
     );
+}
+
+/** More is no help to anybody who presses the tab key. */
+const candidatesMax = 200;
+
+/** What is looked at of a command; those that it holds are such nodes as well. */
+export type ProgramNode = Pick<
+  Command,
+  'name' | 'summary' | 'commands' | 'options' | 'registeredArguments' | 'createHelp'
+>;
+
+/** Makes the tree of all commands, each in full. */
+type Grow = (context: Context) => Promise<ProgramNode>;
+
+/** `grow` is given, since the tree holds this command as well. */
+export function completeFor(grow: Grow): (command: Command, context: Context) => void {
+  return (command, context) => defineComplete(command, context, grow);
+}
+
+function defineComplete(command: Command, context: Context, grow: Grow): void {
+  command
+    .description('Prints completions of a command line.')
+    .argument('[words...]', 'the command line so far, without the program')
+    .action((words) =>
+      context.run(async () => {
+        const program = await grow(context);
+        const root = new RootCommand();
+        addCommands(context, root, program, '', words);
+        root.parse(words);
+        return;
+      }),
+    );
+}
+
+function addCommands(context: Context, root: RootCommand, node: ProgramNode, path: string, words: string[]): void {
+  for (const command of node.createHelp().visibleCommands(node as never) as unknown as ProgramNode[]) {
+    if (command.name() === 'help') continue;
+    const commandPath = path === '' ? command.name() : `${path} ${command.name()}`;
+    const target = root.command(commandPath, command.summary());
+    for (const option of command.options) {
+      const name = option.long?.slice(2);
+      if (name === undefined || option.hidden) continue;
+      const takesValue = option.required || option.optional;
+      if (!takesValue) target.option(name, option.description);
+      else if (name === 'depends-on') target.option(name, option.description, offerSiblings(context, words));
+      else target.option(name, option.description, offerChoices(option.argChoices));
+    }
+    for (const argument of command.registeredArguments) {
+      const name = argument.name();
+      if (name === 'group') target.argument(name, (complete) => offerGroups(context, complete), argument.variadic);
+      else if (name === 'group-or-session') {
+        target.argument(name, (complete) => {
+          offerGroups(context, complete);
+          offerSessions(context, complete);
+        });
+      } else if (name === 'session' && (commandPath.startsWith('group ') || commandPath === 'why')) {
+        target.argument(name, offerSiblings(context, words));
+      } else if (commandPath.startsWith('host ')) target.argument(name, (complete) => offerHosts(context, complete));
+      else if (name === 'session') target.argument(name, (complete) => offerSessions(context, complete));
+      else target.argument(name, offerChoices(argument.argChoices));
+    }
+    addCommands(context, root, command, commandPath, words);
+  }
+}
+
+function offerChoices(choices: readonly string[] = []): (complete: Complete) => void {
+  return (complete) => {
+    for (const choice of choices) complete(choice, '');
+  };
+}
+
+function readableGroups(context: Context): GroupMeta[] {
+  const root = context.root();
+  const listings: GroupListing[] = root.ok ? listGroups(context.world, root.value) : [];
+  return listings.flatMap((listing) => ('meta' in listing ? [listing.meta] : []));
+}
+
+/** A slug stands for its newest group; older ones of the same slug are offered by their ids. */
+function groupReferences(context: Context): { readonly reference: string; readonly meta: GroupMeta }[] {
+  const taken = new Set<string>();
+  return readableGroups(context)
+    .slice(0, candidatesMax)
+    .map((meta) => {
+      const slug = slugOf(meta.id);
+      const reference = taken.has(slug) ? meta.id : slug;
+      taken.add(slug);
+      return { reference, meta };
+    });
+}
+
+function offerGroups(context: Context, complete: Complete): void {
+  for (const { reference, meta } of groupReferences(context)) {
+    complete(reference, `${meta.status}, ${safeLine(meta.name, 40)}`);
+  }
+}
+
+/** Those that were added from here: to ask the fleet takes too long for a key. */
+function offerHosts(context: Context, complete: Complete): void {
+  const root = context.root();
+  for (const [name, ssh] of root.ok ? addedHosts(context, root.value) : []) complete(name, safeLine(ssh, 40));
+}
+
+function offerSessions(context: Context, complete: Complete): void {
+  const offers = groupReferences(context).flatMap(({ reference, meta }) =>
+    meta.sessions.map((session) => [`${reference}/${sessionLabel(session.id, session.name)}`, session.status] as const),
+  );
+  for (const [reference, status] of offers.slice(0, candidatesMax)) complete(reference, status);
+}
+
+/** Sessions of the group that the command line names, as in `session add <group> ... --depends-on`. */
+function offerSiblings(context: Context, words: readonly string[]): (complete: Complete) => void {
+  return (complete) => {
+    // In a short form the group stands behind one word instead of two.
+    const group = resolveGroup(context, words[words[0] === 'why' ? 1 : 2] ?? '');
+    if (!group.ok) return;
+    const meta = readableGroups(context).find((one) => one.id === group.value.groupId);
+    for (const session of meta?.sessions ?? []) complete(sessionLabel(session.id, session.name), session.status);
+  };
 }

@@ -1,11 +1,11 @@
 /** `config`: every setting, its value and where it comes from; changes those that are kept in config.yaml. */
 import { Argument, type Command } from '@commander-js/extra-typings';
 import { changeSetting, configPath, listSettings, type Setting, settingOf } from '../../app/config/settings.ts';
-import { fail, ok } from '../../core/failure.ts';
+import { ok } from '../../core/failure.ts';
 import { programName } from '../../core/program-name.ts';
 import { type Cell, formatTable } from '../../view/format.ts';
-import { safeJson, safeLine, safeText } from '../../view/terminal-text.ts';
-import type { Context, Work } from '../context.ts';
+import { safeLine, safeText } from '../../view/terminal-text.ts';
+import { type Context, need, refuse, type Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 
 const example = `
@@ -46,7 +46,7 @@ async function config(context: Context, { action, key, value }: Wanted, json: bo
   if (given !== wanted) {
     const form = ['', ' KEY', ' KEY VALUE'][wanted];
     const message = `config ${action} was given ${given === 0 ? 'nothing' : given === 1 ? 'one word' : 'two words'}.`;
-    return fail('usage', message, `Give it as: ${programName} config ${action}${form}`);
+    return refuse('usage', message, `Give it as: ${programName} config ${action}${form}`);
   }
   switch (action) {
     case 'list':
@@ -57,9 +57,8 @@ async function config(context: Context, { action, key, value }: Wanted, json: bo
       return path.ok ? ok(exitCode.done) : path;
     }
     case 'get': {
-      const settings = await listSettings(context);
-      if (!settings.ok) return settings;
-      return say(context, key as string, settingOf(settings.value, key as string), json);
+      const settings = need(await listSettings(context));
+      return say(context, key as string, settingOf(settings, key as string), json);
     }
     case 'set':
       return say(context, key as string, await changeSetting(context, key as string, value as string), json);
@@ -71,25 +70,22 @@ type Found = ReturnType<typeof settingOf>;
 function say(context: Context, key: string, found: Found, json: boolean): Work {
   if (!found.ok) return found;
   print(context, json ? { key, value: found.value } : found.value);
-  return ok(exitCode.done);
 }
 
 /** A text as it stands, for scripts; nothing for what is not set; all else as JSON. */
 function print({ stdout }: Context, value: unknown): void {
   if (typeof value === 'string') stdout.line(safeText(value));
-  else if (value !== null) stdout.line(safeJson(value, 2));
+  else if (value !== null) stdout.json(value);
 }
 
 async function list(context: Context, json: boolean): Promise<Work> {
-  const settings = await listSettings(context);
-  if (!settings.ok) return settings;
-  if (json) context.stdout.line(safeJson({ settings: settings.value }, 2));
+  const settings = need(await listSettings(context));
+  if (json) context.stdout.json({ settings: settings });
   else {
     const columns = [{ title: 'SETTING' }, { title: 'VALUE' }, { title: 'FROM' }];
-    const rows = settings.value.map((setting): Cell[] => [setting.key, shown(setting), from(setting)]);
-    for (const line of formatTable(columns, rows, context.stdout.style)) context.stdout.line(line);
+    const rows = settings.map((setting): Cell[] => [setting.key, shown(setting), from(setting)]);
+    context.stdout.lines(formatTable(columns, rows, context.stdout.style));
   }
-  return ok(exitCode.done);
 }
 
 function shown({ value }: Setting): string {

@@ -7,10 +7,10 @@ import { checkMachine } from '../../app/check/machine.ts';
 import { type CheckResult, judge, withResults } from '../../app/claude-check/checks.ts';
 import { checkWorktrees } from '../../app/delivery/worktree-check.ts';
 import { whileBusy } from '../../app/live-runner.ts';
-import { fail, ok, type Result } from '../../core/failure.ts';
+import type { Result } from '../../core/failure.ts';
 import { padColumns, type Tone } from '../../view/format.ts';
-import { safeJson, safeLine } from '../../view/terminal-text.ts';
-import type { Context, Work } from '../context.ts';
+import { safeLine } from '../../view/terminal-text.ts';
+import { type Context, need, refuse, type Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 
 const example = `
@@ -49,32 +49,29 @@ interface Given {
 
 async function examine(context: Context, { claude, worktrees, fix, hosts, json }: Given): Promise<Work> {
   if (fix && !worktrees) {
-    return fail('usage', '--fix removes worktrees only.', 'Give it together with --worktrees.');
+    return refuse('usage', '--fix removes worktrees only.', 'Give it together with --worktrees.');
   }
   if ([claude, worktrees, hosts].filter(Boolean).length > 1) {
-    return fail('usage', 'Two things are to be looked at.', 'Give one of --claude, --worktrees and --hosts.');
+    return refuse('usage', 'Two things are to be looked at.', 'Give one of --claude, --worktrees and --hosts.');
   }
   const root = context.root();
-  if (claude) return root.ok ? printClaudeCheck(context, root.value, json === true) : root;
-  if ((worktrees || hosts) && !root.ok) return root;
-  const found =
-    hosts && root.ok ? await askHosts(context, root.value) : ok(await lookHere(context, root, { worktrees, fix }));
-  if (!found.ok) return found;
-  const findings = found.value;
+  if (claude) return printClaudeCheck(context, need(root), json === true);
+  const findings = hosts ? await askHosts(context, need(root)) : await lookHere(context, root, { worktrees, fix });
   const isBroken = findings.some(({ level }) => level === 'broken');
-  if (json === true) context.stdout.line(safeJson({ ok: !isBroken, checks: findings }, 2));
-  else for (const finding of findings) for (const line of describe(context, finding)) context.stdout.line(line);
-  return ok(isBroken ? exitCode.failed : exitCode.done);
+  if (json === true) context.stdout.json({ ok: !isBroken, checks: findings });
+  else for (const finding of findings) context.stdout.lines(describe(context, finding));
+  return isBroken ? exitCode.failed : exitCode.done;
 }
 
-async function askHosts(context: Context, root: string): Promise<Result<Finding[]>> {
+async function askHosts(context: Context, root: string): Promise<Finding[]> {
   const { checkHosts } = await import('../../app/check/hosts.ts');
-  return whileBusy(context, 'Asking the fleet', () => checkHosts(context, root));
+  return need(await whileBusy(context, 'Asking the fleet', () => checkHosts(context, root)));
 }
 
 function lookHere(context: Context, root: Result<string>, { worktrees, fix }: Given): Promise<Finding[]> {
+  const folder = worktrees ? need(root) : '';
   return whileBusy(context, worktrees ? 'Looking at worktrees' : 'Checking this machine', () =>
-    worktrees && root.ok ? checkWorktrees(context, root.value, fix === true) : checkAll(context, root),
+    worktrees ? checkWorktrees(context, folder, fix === true) : checkAll(context, root),
   );
 }
 
@@ -101,13 +98,12 @@ const tones: Readonly<Record<CheckResult['verdict'], Tone>> = { holds: 'good', b
 /** Exit code 0 when a run would start with it, else 1. */
 export async function printClaudeCheck(context: Context, root: string, isJson: boolean): Promise<Work> {
   const { stdout, stderr } = context;
-  const checked = await checkClaudeNow(context, root);
-  if (!checked.ok) return checked;
-  if (checked.value === 'interrupted') return ok(exitCode.interrupted);
-  const { program, version, at, durationMs, results } = checked.value;
-  const judged = judge(checked.value, undefined);
+  const checked = need(await checkClaudeNow(context, root));
+  if (checked === 'interrupted') return exitCode.interrupted;
+  const { program, version, at, durationMs, results } = checked;
+  const judged = judge(checked, undefined);
   const rows = withResults(results);
-  if (isJson) stdout.line(safeJson({ ok: judged.ok, version, program, at, durationMs, checks: rows }, 2));
+  if (isJson) stdout.json({ ok: judged.ok, version, program, at, durationMs, checks: rows });
   else {
     stdout.line(`claude ${version} (${safeLine(program, 300)}), checked in ${(durationMs / 1000).toFixed(1)} s`);
     for (const { id, isRequired, verdict, promise, meaning, detail } of rows) {
@@ -119,5 +115,5 @@ export async function printClaudeCheck(context: Context, root: string, isJson: b
     }
     if (!judged.ok) stderr.line(safeLine(judged.failure.message, 1000));
   }
-  return ok(judged.ok ? exitCode.done : exitCode.failed);
+  return judged.ok ? exitCode.done : exitCode.failed;
 }

@@ -4,7 +4,7 @@ import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { placesHere } from '../../app/create/named-template.ts';
 import { checkCommandFor, nearbyProjects } from '../../app/create/nearby-projects.ts';
 import { briefPath, lookAt, shellWord, tryPath } from '../../app/path-argument.ts';
-import { errorText, fail, ok, type Result } from '../../core/failure.ts';
+import { errorText } from '../../core/failure.ts';
 import { slugify } from '../../core/id.ts';
 import { programName } from '../../core/program-name.ts';
 import { systemFailure } from '../../store/system-failure.ts';
@@ -13,10 +13,8 @@ import { type FirstProject, renderFirstWorkflow } from '../../template/first-wor
 import { findTemplate } from '../../template/places.ts';
 import { readTextFile } from '../../template/text-file.ts';
 import { plural } from '../../view/format.ts';
-import { safeJson, safeLine } from '../../view/terminal-text.ts';
-import { confirmed } from '../confirm.ts';
-import type { Context, Work } from '../context.ts';
-import { exitCode } from '../exit-code.ts';
+import { safeLine } from '../../view/terminal-text.ts';
+import { type Context, confirmed, need, refuse, refuseWith, type Work } from '../context.ts';
 import { collect, parseCommand, parseMoney } from '../options/option-values.ts';
 import { readText } from '../options/prompt-source.ts';
 import { runWorkflow } from './run.ts';
@@ -76,24 +74,21 @@ interface Written {
 async function init(context: Context, typed: string | undefined, given: Given): Promise<Work> {
   if (typed === '' || typed === '-') {
     const message = typed === '' ? 'The path of the file is empty.' : 'A workflow is written to a file, not printed.';
-    return fail('usage', message, 'Give the path of a YAML file.');
+    return refuse('usage', message, 'Give the path of a YAML file.');
   }
   const file = resolve(
     context.cwd,
     typed ?? (given.from === undefined ? 'workflow.yaml' : `${basename(given.from)}.yaml`),
   );
   const free = await checkFree(context, file);
-  if (!free.ok) return free;
-  if (!free.value) return nothingWritten(context);
+  if (!free) return nothingWritten(context);
   const made = given.from === undefined ? await compose(context, file, given) : copyOf(context, given.from, given);
-  if (!made.ok) return made;
-  if (made.value === null) return nothingWritten(context);
-  const { text, projects, capUsd } = made.value;
-  const written = tryWrite(context, file, text);
-  if (!written.ok) return written;
+  if (made === null) return nothingWritten(context);
+  const { text, projects, capUsd } = made;
+  tryWrite(context, file, text);
   if (given.json) {
-    context.stdout.line(safeJson({ file, projects }, 2));
-    return ok(exitCode.done);
+    context.stdout.json({ file, projects });
+    return;
   }
   const shown = relative(context.cwd, file) || file;
   const what = capUsd === undefined ? '' : `: ${plural(projects.length, 'project')}, at most $${capUsd}`;
@@ -103,70 +98,66 @@ async function init(context: Context, typed: string | undefined, given: Given): 
 
 function nothingWritten({ stderr }: Context): Work {
   stderr.line('Nothing was written.');
-  return ok(exitCode.done);
 }
 
 /** False when the person wants to keep what is there. --yes does not answer this: nobody asked for that file to go. */
-async function checkFree(context: Context, file: string): Promise<Result<boolean>> {
+async function checkFree(context: Context, file: string): Promise<boolean> {
   const { files } = context.world;
   const found = tryPath(() => files.entryKind(file));
-  if (!found.ok) return fail('usage', `${briefPath(file)} ${found.trouble}.`, 'Give the path of another file.');
-  if (found.value === null) return ok(true);
-  if (found.value !== 'file') return fail('usage', `${briefPath(file)} is no file.`, 'Give the path of another one.');
+  if (!found.ok) return refuse('usage', `${briefPath(file)} ${found.trouble}.`, 'Give the path of another file.');
+  if (found.value === null) return true;
+  if (found.value !== 'file') return refuse('usage', `${briefPath(file)} is no file.`, 'Give the path of another one.');
   if (canAsk(context)) return confirmed(context, `${file} is there. Replace it?`, false);
-  return fail('duplicate', `${briefPath(file)} is there already.`, 'Give the path of another file, or remove it.');
+  return refuse('duplicate', `${briefPath(file)} is there already.`, 'Give the path of another file, or remove it.');
 }
 
 function canAsk({ stdinIsTerminal, stdout }: Context): boolean {
   return stdinIsTerminal && stdout.isTerminal;
 }
 
-function tryWrite({ world: { files } }: Context, file: string, text: string): Result<void> {
+function tryWrite({ world: { files } }: Context, file: string, text: string): void {
   try {
     files.makeFolder(dirname(file), 'project');
     files.remove(file);
     files.writeBytes(file, new TextEncoder().encode(text), { access: 'project' });
-    return ok(undefined);
   } catch (error) {
-    return { ok: false, failure: systemFailure(file, error) };
+    refuseWith(systemFailure(file, error));
   }
 }
 
-function copyOf(context: Context, name: string, { project, prompt, accept, maxBudgetUsd }: Given): Result<Written> {
+function copyOf(context: Context, name: string, { project, prompt, accept, maxBudgetUsd }: Given): Written {
   if ([project, prompt, accept, maxBudgetUsd].some((option) => option !== undefined)) {
     const message = 'With --from the template says what is done where, so --project, --prompt, --accept and ';
-    return fail('usage', `${message}--max-budget-usd have no place.`, 'Leave them out, or write them into the copy.');
+    return refuse('usage', `${message}--max-budget-usd have no place.`, 'Leave them out, or write them into the copy.');
   }
-  const found = findTemplate(context.world, placesHere(context), 'workflow', name);
-  if (!found.ok) return found;
-  const read = readTextFile(context.world, found.value.path, yamlBytesMax);
+  const found = need(findTemplate(context.world, placesHere(context), 'workflow', name));
+  const read = readTextFile(context.world, found.path, yamlBytesMax);
   return read.ok
-    ? ok({ text: read.text, projects: [] })
-    : fail('usage', `The template ${briefPath(found.value.path)} ${read.trouble}.`, 'Correct it, or give another one.');
+    ? { text: read.text, projects: [] }
+    : refuse('usage', `The template ${briefPath(found.path)} ${read.trouble}.`, 'Correct it, or give another one.');
 }
 
 /** Null when the person wanted no more. */
-async function compose(context: Context, file: string, given: Given): Promise<Result<Written | null>> {
+async function compose(context: Context, file: string, given: Given): Promise<Written | null> {
   const asks = canAsk(context) && given.yes !== true;
   if (!asks && given.yes !== true && given.prompt === undefined) {
     const message = 'There is no terminal on which to ask what is to be done.';
-    return fail('usage', message, 'Give it with --prompt TEXT, or take the usual answers with --yes.');
+    return refuse('usage', message, 'Give it with --prompt TEXT, or take the usual answers with --yes.');
   }
-  const text = given.prompt === undefined ? null : await readText(context, given.prompt, 'The text of --prompt');
-  if (text?.ok === false) return text;
+  const { prompt } = given;
+  const text = prompt === undefined ? null : need(await readText(context, prompt, 'The text of --prompt'));
   const projects = await projectsFor(context, given.project, asks);
-  if (!projects.ok) return projects;
-  if (projects.value === null) return ok(null);
-  const task = text?.value ?? (await answer(context, asks, 'What is to be done in each?', usualTask, taskOf));
-  if (task === null) return ok(null);
-  const checks = await checksFor(context, projects.value, given.accept, asks);
-  if (checks === null) return ok(null);
+  if (projects === null) return null;
+  const task = text ?? (await answer(context, asks, 'What is to be done in each?', usualTask, taskOf));
+  if (task === null) return null;
+  const checks = await checksFor(context, projects, given.accept, asks);
+  if (checks === null) return null;
   const question = 'At most how many US dollars?';
   const cap = given.maxBudgetUsd ?? (await answer(context, asks, question, String(usualCapUsd), moneyOf));
-  if (cap === null) return ok(null);
-  const names = namesOf(projects.value);
+  if (cap === null) return null;
+  const names = namesOf(projects);
   const from = dirname(file);
-  const named = projects.value.map((path, index): FirstProject => {
+  const named = projects.map((path, index): FirstProject => {
     const accept = checks[index] ?? null;
     const shown = relative(from, path);
     const written = shown === '' ? '.' : shown.startsWith('.') ? shown : `./${shown}`;
@@ -181,7 +172,7 @@ async function compose(context: Context, file: string, given: Given): Promise<Re
     projects: named,
     commands: [`${run} --dry-run     what it would do`, `${run} --rehearse    a scripted model, no cost`, run],
   });
-  return ok({ text: workflow, projects: projects.value, capUsd: cap });
+  return { text: workflow, projects, capUsd: cap };
 }
 
 async function answer<T>(
@@ -217,17 +208,17 @@ async function projectsFor(
   context: Context,
   given: readonly string[] | undefined,
   asks: boolean,
-): Promise<Result<readonly string[] | null>> {
+): Promise<readonly string[] | null> {
   const { world, cwd } = context;
   if (given !== undefined) {
     const checked = foldersOf(context, given);
-    if ('value' in checked) return ok(checked.value);
-    return fail('usage', checked.problem, 'Give the path of an existing folder to --project.');
+    if ('value' in checked) return checked.value;
+    return refuse('usage', checked.problem, 'Give the path of an existing folder to --project.');
   }
   const nearby = nearbyProjects(world, cwd);
   if (nearby.length === 0) context.stderr.line('No git repository was found here; the project is this folder.');
   const usual = nearby.length === 0 ? [cwd] : nearby;
-  if (!asks) return ok(usual);
+  if (!asks) return usual;
   const shown = usual.map((path) => relative(cwd, path) || '.').join(', ');
   const question = 'Folders of the projects, with commas between them?';
   const answered = await ask(context, question, shown, (text) =>
@@ -238,7 +229,7 @@ async function projectsFor(
           text.split(',').map((path) => path.trim()),
         ),
   );
-  return ok(answered?.value ?? null);
+  return answered?.value ?? null;
 }
 
 function foldersOf({ world: { files }, cwd }: Context, paths: readonly string[]): Checked<readonly string[]> {
@@ -290,13 +281,11 @@ async function offerRehearsal(context: Context, file: string, shown: string, { y
   const run = `${programName} run ${shellWord(shown)}`;
   if (canAsk(context) && yes !== true && from === undefined) {
     const wanted = await confirmed(context, 'Rehearse it now, with a scripted model and at no cost?', false);
-    if (!wanted.ok) return wanted;
-    if (wanted.value)
+    if (wanted)
       return runWorkflow(context, file, [], { config: {}, output: undefined, rehearse: true, retryFailed: false });
   }
   const next = from === undefined ? '--rehearse     at no cost; then the same without --rehearse' : '--dry-run';
   context.stdout.line(`Next: ${run} ${next}`);
-  return ok(exitCode.done);
 }
 
 // Questions with a text for an answer, on a terminal.

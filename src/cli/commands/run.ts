@@ -5,13 +5,12 @@ import { createNewGroup, draftState, type NewGroup, unfrozen } from '../../app/c
 import { referenceTo } from '../../app/groups.ts';
 import { checkNewRehearsed, gateForNewGroup } from '../../app/run/claude-gate.ts';
 import { rehearsalFor } from '../../app/run/run-here.ts';
-import { ok } from '../../core/failure.ts';
-import type { Context, Work } from '../context.ts';
+import { type Context, need, type Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { collect } from '../options/option-values.ts';
+import { readNamedWorkflow } from '../options/prompt-source.ts';
 import { chooseOutput, type RunCommandOptions, runCommandOptions, withRunOptions } from '../options/run-options.ts';
-import { readNamedWorkflow } from '../options/workflow-argument.ts';
-import { concludeRun, planOptions, runInTerminal } from '../run-command.ts';
+import { concludeRun, planOptions, runInTerminal } from './group/run.ts';
 
 const description = `Creates the group that a workflow describes and runs it.
 Relative paths in the file are meant from the file's folder; in a workflow template, or one that is piped in, from the
@@ -45,39 +44,31 @@ export async function runWorkflow(
   pairs: readonly string[],
   options: RunCommandOptions,
 ): Promise<Work> {
-  const root = context.root();
-  if (!root.ok) return root;
-  const group = await readNamedWorkflow(context, reference, pairs);
-  if (!group.ok) return group;
-  if (options.dryRun) return dryRun(context, root.value, group.value, options);
+  const root = need(context.root());
+  const group = need(await readNamedWorkflow(context, reference, pairs));
+  if (options.dryRun) return dryRun(context, root, group, options);
   // Looked at first: a group that cannot be run as asked is not to be left behind.
-  const output = chooseOutput(context, options.output);
-  if (!output.ok) return output;
-  const rehearsal = await rehearsalFor(context, options.rehearse);
-  if (!rehearsal.ok) return rehearsal;
-  const ofUser = await readUserConfig(context);
-  if (!ofUser.ok) return ofUser;
-  const isReal = rehearsal.value === undefined;
-  const claude = isReal
-    ? await gateForNewGroup(context, root.value, options, group.value)
-    : await checkNewRehearsed(context, group.value);
-  if (!claude.ok) return claude;
-  if (claude.value === 'interrupted') return ok(exitCode.interrupted);
-  const created = createNewGroup(context, root.value, group.value);
-  if (!created.ok) return created;
-  const { id } = created.value.group;
+  need(chooseOutput(context, options.output));
+  const rehearsal = need(await rehearsalFor(context, options.rehearse));
+  need(await readUserConfig(context));
+  const isReal = rehearsal === undefined;
+  const claude = need(
+    isReal ? await gateForNewGroup(context, root, options, group) : await checkNewRehearsed(context, group),
+  );
+  if (claude === 'interrupted') return exitCode.interrupted;
+  const created = need(createNewGroup(context, root, group));
+  const { id } = created.group;
   context.stderr.line(`Created group ${id}`);
-  const taken = referenceTo(root.value, id);
-  if (options.detach) return (await import('../run-command.ts')).runDetached(context, taken, options);
-  const result = await runInTerminal(context, taken, options, claude.value);
+  const taken = referenceTo(root, id);
+  if (options.detach) return (await import('./group/run.ts')).runDetached(context, taken, options);
+  const result = await runInTerminal(context, taken, options, claude);
   return result.ok ? concludeRun(context, taken, result.value) : result;
 }
 
 async function dryRun(context: Context, root: string, group: NewGroup, options: RunCommandOptions): Promise<Work> {
   const { definition } = group;
   const config = { ...definition.config, ...options.config };
-  const state = draftState(context, { ...group, definition: { ...definition, config } });
-  if (!state.ok) return state;
-  const { showPreview } = await import('../run-command.ts');
-  return showPreview(context, root, state.value, unfrozen(group), planOptions(options));
+  const state = need(draftState(context, { ...group, definition: { ...definition, config } }));
+  const { showPreview } = await import('./group/run.ts');
+  return showPreview(context, root, state, unfrozen(group), planOptions(options));
 }

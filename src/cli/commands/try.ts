@@ -14,10 +14,10 @@ import { type GroupReference, loadReferredGroup } from '../../app/resolve.ts';
 import { endOf, onSignal } from '../../app/signals.ts';
 import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
 import { advise, commandText } from '../../core/advice.ts';
-import { fail, ok, type Result } from '../../core/failure.ts';
+import { ok } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { safeLine } from '../../view/terminal-text.ts';
-import type { Context, Work } from '../context.ts';
+import { type Context, need, refuse, refuseWith, type Work } from '../context.ts';
 import { exitCode, knownExitCode } from '../exit-code.ts';
 import type { RunCommandOptions } from '../options/run-options.ts';
 
@@ -51,11 +51,10 @@ function parseSeconds(text: string): number {
 async function play(context: Context, seconds: number | undefined): Promise<Work> {
   const { world, env, packageRoot } = context;
   // What every session would fail for is said once, before anything is made.
-  const claude = findClaude(world, env, { packageRoot, ...forRehearsal });
-  if (!claude.ok) return claude;
+  need(findClaude(world, env, { packageRoot, ...forRehearsal }));
   const folder = join(env.TMPDIR || '/tmp', `claude-code-agent-try-${world.random.uuid()}`);
   const made = tryPath(() => world.files.makeFolder(folder));
-  if (!made.ok) return fail('usage', `The temporary folder ${folder} ${made.trouble}.`, 'Set TMPDIR to another one.');
+  if (!made.ok) return refuse('usage', `The temporary folder ${folder} ${made.trouble}.`, 'Set TMPDIR to another one.');
   // Until the group runs nothing is there but files.
   const unsubscribe = onSignal(world.clock, (signal) => {
     tryPath(() => world.files.remove(folder));
@@ -63,19 +62,16 @@ async function play(context: Context, seconds: number | undefined): Promise<Work
     endOf(signal);
   });
   const own = withOwnData(context, folder);
-  const ready = await prepare(own, folder).finally(unsubscribe);
+  let ready: Ready | undefined;
   try {
-    if (!ready.ok) return ready;
-    const { isTerminal } = context.stdout;
-    const isShown = isTerminal && context.stdinIsTerminal;
-    const played = await (isShown ? show(own, ready.value, seconds) : print(own, ready.value, seconds));
-    if (played.ok) {
-      context.stdout.line('That was a rehearsal; what it made is removed, and it has cost nothing.');
-      context.stdout.line(`Next: ${commandText(['init'])}        a workflow over your own projects`);
-    }
+    ready = await prepare(own, folder).finally(unsubscribe);
+    const isShown = context.stdout.isTerminal && context.stdinIsTerminal;
+    const played = await (isShown ? show(own, ready, seconds) : print(own, ready, seconds));
+    context.stdout.line('That was a rehearsal; what it made is removed, and it has cost nothing.');
+    context.stdout.line(`Next: ${commandText(['init'])}        a workflow over your own projects`);
     return played;
   } finally {
-    if (ready.ok) await settle(own, ready.value);
+    if (ready !== undefined) await settle(own, ready);
     const gone = tryPath(() => world.files.remove(folder));
     if (!gone.ok) context.stderr.line(safeLine(`${folder} ${gone.trouble}; remove it yourself.`, 600));
   }
@@ -99,68 +95,60 @@ interface Ready {
 }
 
 /** The projects and the group, not yet started. */
-async function prepare(context: Context, folder: string): Promise<Result<Ready>> {
+async function prepare(context: Context, folder: string): Promise<Ready> {
   const { world, packageRoot } = context;
   const example = join(packageRoot, 'examples', 'cross-project-refactor');
   const projects = join(folder, 'projects');
   const set = Object.entries(context.env).filter((entry): entry is [string, string] => entry[1] !== undefined);
-  const setup = await world.processes.run({
-    program: 'sh',
-    args: [join(example, 'setup.sh'), projects],
-    cwd: folder,
-    env: Object.fromEntries(set),
-    timeoutMs: setupMsMax,
-  });
-  if (!setup.ok) return setup;
-  if (setup.value.exitCode !== 0) {
-    const said = setup.value.stderr.trim().split('\n').at(-1) ?? '';
+  const setup = need(
+    await world.processes.run({
+      program: 'sh',
+      args: [join(example, 'setup.sh'), projects],
+      cwd: folder,
+      env: Object.fromEntries(set),
+      timeoutMs: setupMsMax,
+    }),
+  );
+  if (setup.exitCode !== 0) {
+    const said = setup.stderr.trim().split('\n').at(-1) ?? '';
     const message = `The projects of the demonstration could not be made: ${safeLine(said, 400)}.`;
-    return fail('usage', message, advise('See what is missing', ['doctor']));
+    return refuse('usage', message, advise('See what is missing', ['doctor']));
   }
-  const root = context.root();
-  if (!root.ok) return root;
-  const described = await readWorkflow(context, join(example, 'workflow.yaml'), [`dir=${projects}`]);
-  if (!described.ok) return described;
-  const created = createNewGroup(context, root.value, described.value);
-  if (!created.ok) return created;
-  const { id } = created.value.group;
-  const group = referenceTo(root.value, id);
+  const root = need(context.root());
+  const described = need(await readWorkflow(context, join(example, 'workflow.yaml'), [`dir=${projects}`]));
+  const created = need(createNewGroup(context, root, described));
+  const { id } = created.group;
+  const group = referenceTo(root, id);
   const rehearse = join(example, 'rehearsal.yaml');
-  return ok({ group, options: { config: {}, output: 'text', rehearse, retryFailed: false } });
+  return { group, options: { config: {}, output: 'text', rehearse, retryFailed: false } };
 }
 
 /** A runner of its own, and the dashboard of whoever watches: it stays when the group is done. */
 async function show(context: Context, { group, options }: Ready, seconds: number | undefined): Promise<Work> {
   const { startDetached } = await import('../../app/run/detach.ts');
-  const started = await startDetached(context, group, options);
-  if (!started.ok) return started;
-  if (started.value.kind === 'refused') {
-    for (const line of started.value.said) context.stderr.line(line);
-    return ok(knownExitCode(started.value.code));
+  const started = need(await startDetached(context, group, options));
+  if (started.kind === 'refused') {
+    context.stderr.lines(started.said);
+    return ok(knownExitCode(started.code));
   }
-  const loaded = loadReferredGroup(context, group.groupId);
-  if (!loaded.ok) return loaded;
+  const loaded = need(loadReferredGroup(context, group.groupId));
   const { watchedOnScreen } = await import('../dashboard/watch-display.ts');
-  const end = await watchedOnScreen(
-    context,
-    loaded.value,
-    seconds === undefined ? {} : { leavesAfterMs: seconds * 1000 },
-  );
+  const end = await watchedOnScreen(context, loaded, seconds === undefined ? {} : { leavesAfterMs: seconds * 1000 });
   switch (end.by) {
     case 'user':
-      return ok(exitCode.done);
+      return;
     case 'loss':
-      return { ok: false, failure: end.failure };
+      return refuseWith(end.failure);
     case 'trouble':
       throw end.error;
     case 'signal':
       // Whoever ends the terminal wants nothing left behind either.
-      return ok(exitCode.interrupted);
+      return exitCode.interrupted;
   }
 }
 
 async function print(context: Context, { group, options }: Ready, seconds: number | undefined): Promise<Work> {
-  const { concludeRun, runInTerminal } = await import('../run-command.ts');
+  const { concludeRun, runInTerminal } = await import('./group/run.ts');
   let isOver = false;
   const cancel =
     seconds === undefined
@@ -169,10 +157,9 @@ async function print(context: Context, { group, options }: Ready, seconds: numbe
           isOver = true;
           pauseAndTell(context, group, 'now').catch(() => {});
         });
-  const ran = await runInTerminal(context, group, options).finally(cancel);
-  if (!ran.ok) return ran;
-  const work = concludeRun(context, group, ran.value);
-  return isOver && work.ok ? ok(exitCode.done) : work;
+  const ran = need(await runInTerminal(context, group, options).finally(cancel));
+  const work = concludeRun(context, group, ran);
+  return isOver ? exitCode.done : work;
 }
 
 /** Nothing of it runs any more. */

@@ -27,8 +27,8 @@ import { type Diff, type Material, type Notice, reasoned } from '../../tui/dashb
 import { diffLines } from '../../view/diff-text.ts';
 import { colourStyle, plural } from '../../view/format.ts';
 import { titleOf } from '../../view/wording.ts';
+import { statWords } from '../commands/diff.ts';
 import type { Context } from '../context.ts';
-import { statWords } from '../work-diff-text.ts';
 import { asking, type GroupCommand, grant } from './ask-group.ts';
 import { Away } from './away.ts';
 import type { Look, OpenScreen, Screen } from './screen.ts';

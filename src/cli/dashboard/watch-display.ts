@@ -6,7 +6,7 @@ import { endOf, onSignal } from '../../app/signals.ts';
 import { type Failure, ok } from '../../core/failure.ts';
 import { delay } from '../../system/clock.ts';
 import { nextSteps, totalsLine } from '../../view/summary.ts';
-import type { Context, Work } from '../context.ts';
+import { type Context, refuseWith, type Work } from '../context.ts';
 import { exitCode, exitCodeForStatus } from '../exit-code.ts';
 import { Dashboard, hears } from './dashboard.ts';
 import { loadScreen, lookOf } from './screen.ts';
@@ -21,14 +21,14 @@ export async function watchOnScreen(context: Context, group: LoadedGroup): Promi
     case 'user':
       return conclude(context, end.source);
     case 'loss':
-      return { ok: false, failure: end.failure };
+      return refuseWith(end.failure);
     case 'trouble':
       throw end.error;
     case 'signal':
       // As if it had not been caught. It arrives in a moment; should it be blocked, the program ends all the same.
       endOf(end.signal);
       await delay(context.world.clock, signalMs);
-      return ok(exitCode.failed);
+      return exitCode.failed;
   }
 }
 
@@ -91,6 +91,6 @@ function conclude({ stdout, world }: Context, { state, seen: { live }, runner }:
   const atMs = isRunning && runner === 'none' ? Date.parse(state.updatedAt) : world.clock.now();
   const hasRunner = runner !== 'none';
   stdout.line(totalsLine(state, live, atMs, stdout.style, hasRunner));
-  for (const line of nextSteps(state, hasRunner)) stdout.line(line);
+  stdout.lines(nextSteps(state, hasRunner));
   return ok(isRunning || state.status === 'created' ? exitCode.done : exitCodeForStatus(state.status));
 }

@@ -8,13 +8,13 @@ import { loadReferredGroup } from '../../app/resolve.ts';
 import { startDetached } from '../../app/run/detach.ts';
 import { endOf } from '../../app/signals.ts';
 import { defined } from '../../core/defined.ts';
-import { describeFailure, type Failure, fail, ok, type Result } from '../../core/failure.ts';
+import { describeFailure, type Failure, ok, type Result } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { delay } from '../../system/clock.ts';
 import type { Notice } from '../../tui/dashboard/view.ts';
 import type { HomeCommand } from '../../tui/home/keys.ts';
-import { deleteGroups } from '../commands/group/delete.ts';
-import type { Context, Work } from '../context.ts';
+import { deleteGroups } from '../commands/group/remove.ts';
+import { attempt, type Context, need, refuse, type Work } from '../context.ts';
 import { watchedOnScreen } from '../dashboard/watch-display.ts';
 import { exitCode } from '../exit-code.ts';
 import { createOutput } from '../output.ts';
@@ -23,22 +23,21 @@ import { firstMemory, type HomeMemory, showHome } from './home.ts';
 const signalMs = 2_000;
 
 export async function runHome(context: Context): Promise<Work> {
-  const root = context.root();
-  if (!root.ok) return root;
+  const root = need(context.root());
   let memory: HomeMemory = firstMemory;
   for (;;) {
-    const shown = await showHome(context, root.value, memory);
+    const shown = await showHome(context, root, memory);
     const { end } = shown;
     if (end.by === 'trouble') throw end.error;
     if (end.by === 'signal') {
       // As if it had not been caught. It arrives in a moment; should it be blocked, the program ends all the same.
       endOf(end.signal);
       await delay(context.world.clock, signalMs);
-      return ok(exitCode.failed);
+      return exitCode.failed;
     }
-    if (end.command.do === 'quit') return ok(exitCode.done);
-    const came = await grant(context, root.value, end.command);
-    if (came.signalled) return ok(exitCode.failed);
+    if (end.command.do === 'quit') return;
+    const came = await grant(context, root, end.command);
+    if (came.signalled) return exitCode.failed;
     memory = {
       ui: came.selected === undefined ? shown.memory.ui : { ...shown.memory.ui, selected: came.selected },
       ...defined({ notice: came.notice }),
@@ -94,7 +93,7 @@ async function open(context: Context, id: GroupId): Promise<Came> {
 
 async function remove(context: Context, id: GroupId): Promise<Came> {
   const { quiet, said } = listening(context);
-  const deleted = await deleteGroups(quiet, [id], { yes: true }, () => ({}));
+  const deleted = await attempt(() => deleteGroups(quiet, [id], { yes: true }, () => ({})));
   if (!deleted.ok) return refused(deleted.failure);
   return { notice: { text: said().at(-1) ?? 'Deleted.', tone: 'good' } };
 }
@@ -102,18 +101,15 @@ async function remove(context: Context, id: GroupId): Promise<Came> {
 /** A group of that workflow, with a runner of its own. */
 async function start(context: Context, root: string, reference: string, rehearse: boolean): Promise<Result<GroupId>> {
   const { quiet } = listening(context);
-  const described = await readWorkflow(quiet, reference, []);
-  if (!described.ok) return described;
-  const created = createNewGroup(quiet, root, described.value);
-  if (!created.ok) return created;
-  const { id } = created.value.group;
+  const described = need(await readWorkflow(quiet, reference, []));
+  const created = need(createNewGroup(quiet, root, described));
+  const { id } = created.group;
   const group = referenceTo(root, id);
   const options = { config: {}, retryFailed: false, rehearse: rehearse ? true : undefined } as const;
-  const started = await whileBusy(context, 'Starting the runner', () => startDetached(quiet, group, options));
-  if (!started.ok) return started;
-  if (started.value.kind === 'running') return ok(id);
-  const message = started.value.said.join(' ');
-  return fail('usage', message, '');
+  const started = need(await whileBusy(context, 'Starting the runner', () => startDetached(quiet, group, options)));
+  if (started.kind === 'running') return ok(id);
+  const message = started.said.join(' ');
+  return refuse('usage', message, '');
 }
 
 /** What would be printed is kept, for the screen is not there to print on. */

@@ -1,5 +1,7 @@
-/** Where a prompt comes from: the command line, a file, or standard input. Checked before anything is written. */
+/** Texts, prompts and workflows from the command line, a file or standard input. Checked before anything is written. */
 import { resolve } from 'node:path';
+import type { NewGroup } from '../../app/create/new-group.ts';
+import { readPipedWorkflow, readWorkflow } from '../../app/create/workflow-group.ts';
 import { briefPath, lookAt, tryPath } from '../../app/path-argument.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { promptBytesMax, promptProblem } from '../../core/values.ts';
@@ -114,4 +116,16 @@ export async function readPipedYaml(context: Context, what = 'The workflow'): Pr
   const text = textOf(bytes.value);
   const isText = text !== null && !text.includes('\0');
   return isText ? ok(text) : fail('usage', `${what} on standard input is no text in UTF-8.`, 'Give a YAML file.');
+}
+
+/** `pairs` are the values of `--var`, `alsoKnown` names among them that are for others. */
+export async function readNamedWorkflow(
+  context: Context,
+  reference: string,
+  pairs: readonly string[],
+  alsoKnown: readonly string[] = [],
+): Promise<Result<NewGroup>> {
+  if (reference !== standardInput) return readWorkflow(context, reference, pairs, alsoKnown);
+  const text = await readPipedYaml(context);
+  return text.ok ? readPipedWorkflow(context, text.value, pairs, alsoKnown) : text;
 }

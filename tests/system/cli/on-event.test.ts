@@ -7,8 +7,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EventCommands } from '../../../src/app/event-commands.ts';
+import { notify } from '../../../src/cli/commands/group/run.ts';
 import type { Output } from '../../../src/cli/output.ts';
-import { notify } from '../../../src/cli/run-command.ts';
 import type { GroupEvent } from '../../../src/core/event.ts';
 import { sessionUuid } from '../../../src/core/id.ts';
 import type { GroupState } from '../../../src/core/state.ts';

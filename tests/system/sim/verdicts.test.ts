@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test';
 import { Command } from '@commander-js/extra-typings';
 import { loadWithRunner } from '../../../src/app/resolve.ts';
 import { standingOf } from '../../../src/app/watch/live-view.ts';
-import { define as defineShow } from '../../../src/cli/commands/group/show.ts';
+import { defineGroupShow as defineShow } from '../../../src/cli/commands/group/look.ts';
 import { define as defineWhy } from '../../../src/cli/commands/group/why.ts';
 import type { Context, Work } from '../../../src/cli/context.ts';
 import { FileSource } from '../../../src/cli/dashboard/source.ts';

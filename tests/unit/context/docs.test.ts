@@ -19,7 +19,7 @@ test('every command it shows is one of the program', () => {
   );
   expect(new Set(named.map(([, group]) => group))).toEqual(new Set(groups));
   const program = readFileSync(join(packageRoot, 'src/cli/entries.ts'), 'utf8');
-  const commands = new Set([...program.matchAll(/path: '([a-z]+ [a-z-]+)'/g)].map(([, path]) => path));
+  const commands = new Set([...program.matchAll(/(?:\[|^ {4})'([a-z]+ [a-z-]+)',/gm)].map(([, path]) => path));
   for (const [, group, name] of named) expect(commands).toContain(`${group} ${name}`);
 });
 

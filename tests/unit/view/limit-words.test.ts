@@ -3,8 +3,8 @@
  * have no milliseconds.
  */
 import { expect, test } from 'bun:test';
+import { notify } from '../../../src/cli/commands/group/run.ts';
 import type { Output } from '../../../src/cli/output.ts';
-import { notify } from '../../../src/cli/run-command.ts';
 import type { EventBody } from '../../../src/core/event.ts';
 import { decide } from '../../../src/core/plan/schedule.ts';
 import { noteText } from '../../../src/view/html/history.ts';

@@ -11,8 +11,8 @@ import { progressFolder } from '../../../context/cpm/state.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { plural } from '../../../view/format.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
-import { confirmed } from '../../confirm.ts';
 import type { Context, Work } from '../../context.ts';
+import { confirmed } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 
 const example = `
@@ -61,8 +61,7 @@ async function clean(context: Context, ids: readonly string[], { project, yes, f
   }
   if (removable.length === 0) return nothing('There are no stale progress files to remove.');
   const sure = await confirmed(context, question(removable), yes === true || force === true);
-  if (!sure.ok) return sure;
-  if (!sure.value) return nothing('Nothing was removed.');
+  if (!sure) return nothing('Nothing was removed.');
   return removeAll(context, loaded.value.folder, removable, json === true);
 }
 

@@ -14,8 +14,8 @@ import { commandText } from '../../../core/advice.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { formatTable, plural } from '../../../view/format.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
-import { confirmed } from '../../confirm.ts';
 import type { Context, Work } from '../../context.ts';
+import { confirmed } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 
 const example = `
@@ -104,8 +104,7 @@ async function prune(
   if (folders.length > 0) {
     const question = `Remove ${plural(folders.length, 'work tree')}: ${folders.map(({ path }) => path).join(', ')}?`;
     const sure = await confirmed(context, question, yes === true || force === true);
-    if (!sure.ok) return sure;
-    if (!sure.value) return ok(exitCode.failed);
+    if (!sure) return ok(exitCode.failed);
   }
   const results = [];
   for (const view of over) {

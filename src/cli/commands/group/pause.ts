@@ -1,29 +1,36 @@
-/** `group pause`: stops all sessions of a group so that they can be resumed. */
+/** `group pause` and `stop --all`: sessions end so that they can be resumed. */
 import type { Command } from '@commander-js/extra-typings';
 import { whileBusy } from '../../../app/live-runner.ts';
-import { pauseAndTell } from '../../../app/pause-group.ts';
+import {
+  goneGroup,
+  pauseAndTell,
+  type RunningGroups,
+  runningGroups,
+  stopUnreadableGroup,
+  type UnreadableGroup,
+} from '../../../app/pause-group.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import { type GroupReference, loadWithRunner, resolveGroup } from '../../../app/resolve.ts';
 import { endedStartText, type PauseMode, type PauseOutcome } from '../../../app/submit.ts';
 import { advise, commandText, see } from '../../../core/advice.ts';
-import { fail, ok, type Result } from '../../../core/failure.ts';
+import { describeFailure, errorText, fail, ok } from '../../../core/failure.ts';
 import type { GroupId } from '../../../core/group.ts';
 import { resumeCommand } from '../../../core/plan/advice.ts';
 import type { GroupStatus } from '../../../core/status.ts';
 import type { World } from '../../../system/world.ts';
 import { formatClock } from '../../../view/format.ts';
-import { safeJson } from '../../../view/terminal-text.ts';
-import { besideDocument, type Context, type Work } from '../../context.ts';
+import { safeLine } from '../../../view/terminal-text.ts';
+import { besideDocument, type Context, need, refuse, type Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { concludeRun, runInTerminal } from '../../run-command.ts';
+import { concludeRun, runInTerminal } from './run.ts';
 
-const example = `
+const pauseExample = `
 Example:
   $ claude-code-agent group pause auth-refactor               everything stops now; group resume goes on
   $ claude-code-agent group pause auth-refactor --drain       running sessions finish first
   $ claude-code-agent group pause auth-refactor --freeze      for a minute at most; group resume thaws it`;
 
-export function define(command: Command, context: Context): void {
+export function defineGroupPause(command: Command, context: Context): void {
   command
     .description(`Pauses a group and returns when it is paused, from any process, also when its runner is gone.
 Every session keeps its conversation; nothing of it is left running.`)
@@ -31,35 +38,32 @@ Every session keeps its conversation; nothing of it is left running.`)
     .option('--drain', 'start nothing new and wait until running sessions have finished')
     .option('--freeze', 'halt every process where it stands; after 60 s that becomes a pause')
     .option('--json', 'one JSON document: {"group", "status"}, and "frozenUntil" of a frozen one')
-    .addHelpText('after', example)
+    .addHelpText('after', pauseExample)
     .action((reference, given) => context.run(() => pause(context, reference, given)));
 }
 
-interface Given {
+interface PauseOptions {
   readonly drain?: true | undefined;
   readonly freeze?: true | undefined;
   readonly json?: true | undefined;
 }
 
-async function pause(context: Context, reference: string, { drain, freeze, json }: Given): Promise<Work> {
-  if (drain && freeze) return fail('usage', 'Both --drain and --freeze were given.', 'Give one of them.');
-  const group = resolveGroup(context, reference);
-  if (!group.ok) return group;
+async function pause(context: Context, reference: string, { drain, freeze, json }: PauseOptions): Promise<Work> {
+  if (drain && freeze) return refuse('usage', 'Both --drain and --freeze were given.', 'Give one of them.');
+  const group = need(resolveGroup(context, reference));
   const mode = drain ? 'drain' : freeze ? 'freeze' : 'now';
   const words =
     mode === 'drain' ? 'Waiting until running sessions have finished' : 'Waiting until everything has stopped';
-  const paused = await whileBusy(context, words, () =>
-    whileWaiting(context, group.value, pauseAndTell(context, group.value, mode)),
+  const paused = need(
+    await whileBusy(context, words, () => whileWaiting(context, group, pauseAndTell(context, group, mode))),
   );
-  if (!paused.ok) return paused;
-  const { outcome, warnings } = paused.value;
+  const { outcome, warnings } = paused;
   for (const warning of warnings) context.stderr.line(warning);
-  const concluded = await conclude(json ? besideDocument(context) : context, group.value, mode, outcome);
-  if (!json || !concluded.ok) return concluded;
-  const loaded = loadWithRunner(context.world, group.value);
-  if (!loaded.ok) return loaded;
-  const { status, frozenUntil } = loaded.value.state;
-  context.stdout.line(safeJson({ group: group.value.groupId, status, frozenUntil }, 2));
+  const concluded = await conclude(json ? besideDocument(context) : context, group, mode, outcome);
+  if (json) {
+    const { status, frozenUntil } = need(loadWithRunner(context.world, group)).state;
+    context.stdout.json({ group: group.groupId, status, frozenUntil });
+  }
   return concluded;
 }
 
@@ -75,52 +79,48 @@ function conclude(
     case 'unchanged':
       if (outcome.status !== 'paused') return nothingToPause(groupId, outcome.status);
       stdout.line(`Group ${groupId} is paused already.`);
-      return ok(exitCode.done);
+      return;
     case 'frozen':
       stdout.line(
         `Group ${groupId} is frozen until ${formatClock(outcome.until)}; then it becomes a pause. ` +
           `Before that it goes on where it stands with: ${commandText(['group', 'resume', groupId])}`,
       );
-      return ok(exitCode.done);
+      return;
     case 'runner-gone':
       return drainHere(context, group);
     case 'settled':
       if (outcome.had === 'start') {
         stdout.line(endedStartText(groupId));
-        return ok(exitCode.done);
+        return;
       }
       if (mode === 'freeze' && outcome.had === 'workers') {
         context.stderr.line(`The runner of ${groupId} is gone and nobody could end a freeze, so it was paused.`);
       }
       if (outcome.status === 'paused') stdout.line(`Paused ${groupId}. Go on: ${resumeText(context.world, group)}`);
       else stdout.line(`Group ${groupId} ${outcome.status} before it could be paused.`);
-      return ok(outcome.status === 'failed' ? exitCode.failed : exitCode.done);
+      return outcome.status === 'failed' ? exitCode.failed : exitCode.done;
   }
 }
 
 /** Somebody must be there when the sessions end: this command becomes their runner and starts nothing. */
 async function drainHere(context: Context, group: GroupReference): Promise<Work> {
   const { groupId } = group;
-  const loaded = loadWithRunner(context.world, group);
-  if (!loaded.ok) return loaded;
+  const loaded = need(loadWithRunner(context.world, group));
   context.stderr.line(`The runner of ${groupId} is gone; this command waits for what it left running.`);
-  const rehearse = loaded.value.state.run?.rehearsal;
+  const rehearse = loaded.state.run?.rehearsal;
   const options = { config: {}, output: 'text', rehearse, retryFailed: false, only: [] } as const;
-  const drained = await runInTerminal(context, group, options);
-  if (!drained.ok) return drained;
-  const { value: result } = drained;
-  return result.kind === 'settled' && result.status === 'paused'
-    ? ok(exitCode.done)
-    : concludeRun(context, group, result);
+  const result = need(await runInTerminal(context, group, options));
+  const isPaused = result.kind === 'settled' && result.status === 'paused';
+  return isPaused ? exitCode.done : concludeRun(context, group, result);
 }
 
-function nothingToPause(groupId: GroupId, status: GroupStatus): Result<never> {
+function nothingToPause(groupId: GroupId, status: GroupStatus): never {
   if (status === 'created') {
     const next = advise('Start it with', ['group', 'run', groupId]);
-    return fail('usage', `Group ${groupId} was not started yet; there is nothing to pause.`, next);
+    return refuse('usage', `Group ${groupId} was not started yet; there is nothing to pause.`, next);
   }
   const next = see('group', 'show', groupId);
-  return fail('usage', `Group ${groupId} is ${status}; there is nothing to pause.`, next);
+  return refuse('usage', `Group ${groupId} is ${status}; there is nothing to pause.`, next);
 }
 
 // How a paused group goes on, for commands that did not read it.
@@ -128,4 +128,118 @@ function nothingToPause(groupId: GroupId, status: GroupStatus): Result<never> {
 export function resumeText(world: World, group: GroupReference): string {
   const loaded = loadWithRunner(world, group);
   return commandText(loaded.ok ? resumeCommand(loaded.value.state) : ['group', 'resume', group.groupId]);
+}
+
+const stopExample = `
+Example:
+  $ claude-code-agent stop --all
+  Paused 20260104-143022-auth-refactor. Go on: claude-code-agent group resume 20260104-143022-auth-refactor`;
+
+const sentenceColumnsMax = 800;
+/** A runner that has not answered for so long is not waited for any more. */
+const patienceMs = 10_000;
+
+export function defineStop(command: Command, context: Context): void {
+  command
+    .description(
+      'Pauses every group of the data folder that is running, now and resumably, also those without a runner.',
+    )
+    .option('--all', 'needed, so that nobody stops everything by mistake')
+    .option('--json', 'one JSON document: {"groups": [{"group", "status"}], "unreadable": ids}')
+    .addHelpText('after', stopExample)
+    .action(({ all, json }) => context.run(() => stop(context, all === true, json === true)));
+}
+
+async function stop(context: Context, all: boolean, json: boolean): Promise<Work> {
+  if (!all) {
+    const next = advise('Give --all to pause every group, or pause one with', ['group', 'pause', 'GROUP']);
+    return refuse('usage', 'It was not said what to stop.', next);
+  }
+  const groups = need(runningGroups(context));
+  const { running, unreadable } = groups;
+  const people = json ? besideDocument(context) : context;
+  const stopped = await Promise.all(running.map((group) => stopOne(people, group)));
+  const still = await Promise.all(unreadable.map((one) => stopUnreadable(context, one)));
+  const other = still.every(Boolean) ? '' : 'other ';
+  if (running.length === 0) people.stdout.line(`No ${other}group is running.`);
+  if (json) context.stdout.json(stopDocument(context, groups));
+  return ok(unreadable.length === 0 && stopped.every(Boolean) ? exitCode.done : exitCode.failed);
+}
+
+/** How they stand afterwards. */
+function stopDocument({ world }: Context, { running, unreadable }: RunningGroups): object {
+  const groups = running.map((group) => {
+    const loaded = loadWithRunner(world, group);
+    return { group: group.groupId, ...(loaded.ok ? { status: loaded.value.state.status } : {}) };
+  });
+  return { groups, unreadable: unreadable.map(({ group }) => group.groupId) };
+}
+
+/** True when nothing of it was running. */
+async function stopUnreadable(context: Context, { group, failure }: UnreadableGroup): Promise<boolean> {
+  const { groupId } = group;
+  const say = (text: string) => context.stderr.line(`${groupId}: ${safeLine(text, sentenceColumnsMax)}`);
+  // What can be done about the log, and that nothing was, is said by the command that shows the group.
+  const sayDone = (done: string) => say(`${done} ${failure.message} See: ${commandText(['group', 'show', groupId])}`);
+  const stopped = await stopUnreadableGroup(context.world, group);
+  switch (stopped.kind) {
+    case 'runner':
+      sayDone(
+        stopped.isTold ? `Its runner (process ${stopped.pid}) was told to pause it.` : 'Its runner was not reached.',
+      );
+      return false;
+    case 'held':
+      sayDone('Another command holds it, so nothing of it was stopped.');
+      return false;
+    case 'hidden':
+      sayDone(describeFailure(stopped.failure));
+      return false;
+    case 'failed':
+      sayDone(`Nothing of it could be stopped: ${stopped.text}.`);
+      return false;
+    case 'ended':
+      if (stopped.processes === 0 && stopped.runner === undefined) say(describeFailure(failure));
+      else sayDone(endedText(stopped));
+      return stopped.processes === 0 && stopped.runner === undefined;
+  }
+}
+
+function endedText({ processes, runner }: { readonly processes: number; readonly runner?: number }): string {
+  const many = processes === 1 ? '1 process' : `${processes} processes`;
+  if (runner === undefined) {
+    if (processes < 0) return 'Some processes that a dead runner left behind could not be ended.';
+    return `Ended ${many} that a dead runner left behind.`;
+  }
+  if (processes < 0) return `Its runner (process ${runner}) was told to end; some processes could not be ended.`;
+  return `Ended its runner (process ${runner}) and ${many} of its sessions.`;
+}
+
+/** True when nothing of the group runs any more. One that cannot be stopped does not keep the others running. */
+async function stopOne(context: Context, group: GroupReference): Promise<boolean> {
+  const { groupId } = group;
+  try {
+    const paused = await whileWaiting(context, group, pauseAndTell(context, group, 'now'), {
+      afterMs: patienceMs,
+      outcome: fail('busy', 'Its runner does not answer, so it was not stopped.', 'It stops when its runner goes on.'),
+    });
+    if (paused.ok) {
+      context.stdout.line(describeStop(context, group, paused.value.outcome));
+      for (const warning of paused.value.warnings) context.stderr.line(warning);
+      return true;
+    }
+    context.stderr.line(`${groupId}: ${safeLine(describeFailure(paused.failure), sentenceColumnsMax)}`);
+  } catch (error) {
+    const gone = goneGroup(context.world, group);
+    const why = gone === null ? errorText(error) : describeFailure(gone);
+    context.stderr.line(`${groupId}: ${safeLine(why, sentenceColumnsMax)}`);
+  }
+  return false;
+}
+
+function describeStop({ world }: Context, group: GroupReference, outcome: PauseOutcome): string {
+  const { groupId } = group;
+  if (outcome.kind === 'settled' && outcome.had === 'start') return endedStartText(groupId);
+  const status = 'status' in outcome ? outcome.status : 'running';
+  if (status === 'paused') return `Paused ${groupId}. Go on: ${resumeText(world, group)}`;
+  return `Group ${groupId} is ${status}.`;
 }

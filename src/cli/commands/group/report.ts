@@ -4,11 +4,8 @@ import { type Command, Option } from '@commander-js/extra-typings';
 import { tryPath } from '../../../app/path-argument.ts';
 import { loadReport } from '../../../app/report.ts';
 import { resolveGroup } from '../../../app/resolve.ts';
-import { fail, ok, type Result } from '../../../core/failure.ts';
 import { quoted } from '../../../core/id.ts';
-import { safeJson } from '../../../view/terminal-text.ts';
-import type { Context, Work } from '../../context.ts';
-import { exitCode } from '../../exit-code.ts';
+import { type Context, need, refuse, type Work } from '../../context.ts';
 
 const example = `
 Example:
@@ -43,48 +40,44 @@ The HTML file needs nothing else and loads nothing. Without an option the report
 }
 
 async function report(context: Context, reference: string, { html, json, force }: Options): Promise<Work> {
-  const group = resolveGroup(context, reference);
-  if (!group.ok) return group;
-  const loaded = await loadReport(context.world, group.value);
-  if (!loaded.ok) return loaded;
-  const { state, model } = loaded.value;
+  const group = need(resolveGroup(context, reference));
+  const loaded = need(await loadReport(context.world, group));
+  const { state, model } = loaded;
   if (json) {
-    context.stdout.line(safeJson(model, 2));
-    return ok(exitCode.done);
+    context.stdout.json(model);
+    return;
   }
   if (html === undefined) {
     const { reportMarkdown } = await import('../../../view/markdown.ts');
     context.stdout.write(reportMarkdown(state, model));
-    return ok(exitCode.done);
+    return;
   }
   // Loaded only now: the layout of graphs is large.
   const { pageStart, reportPage } = await import('../../../view/html/page.ts');
   if (html === '-') {
     context.stdout.write(reportPage(state, model));
-    return ok(exitCode.done);
+    return;
   }
   const path = resolve(context.cwd, html);
-  const free = checkTarget(context, path, force ? null : pageStart);
-  if (!free.ok) return free;
+  checkTarget(context, path, force ? null : pageStart);
   context.world.files.writeAtomic(path, reportPage(state, model));
   context.stdout.line(path);
-  return ok(exitCode.done);
 }
 
 /** An earlier report may be replaced, anything else only by force. `start`: how reports begin. */
-function checkTarget({ world }: Context, path: string, start: string | null): Result<void> {
+function checkTarget({ world }: Context, path: string, start: string | null): void {
   const shown = quoted(path);
   const next = 'Give --html the name of a file in a folder that exists.';
   const folder = tryPath(() => world.files.info(dirname(path)));
-  if (!folder.ok) return fail('usage', `The folder of ${shown} ${folder.trouble}.`, next);
-  if (folder.value?.kind !== 'folder') return fail('usage', `There is no folder for ${shown}.`, next);
+  if (!folder.ok) refuse('usage', `The folder of ${shown} ${folder.trouble}.`, next);
+  if (folder.value?.kind !== 'folder') refuse('usage', `There is no folder for ${shown}.`, next);
   const there = tryPath(() => world.files.info(path));
-  if (!there.ok) return fail('usage', `The path ${shown} ${there.trouble}.`, next);
-  if (there.value === null) return ok(undefined);
-  if (there.value.kind !== 'file') return fail('usage', `${shown} is no file that could be replaced.`, next);
-  if (start === null || there.value.size === 0) return ok(undefined);
+  if (!there.ok) refuse('usage', `The path ${shown} ${there.trouble}.`, next);
+  if (there.value === null) return;
+  if (there.value.kind !== 'file') refuse('usage', `${shown} is no file that could be replaced.`, next);
+  if (start === null || there.value.size === 0) return;
   const head = tryPath(() => world.files.readBytes(path, 0, start.length));
   const isReport = head.ok && new TextDecoder().decode(head.value) === start;
-  if (isReport) return ok(undefined);
-  return fail('usage', `${shown} exists and is no report.`, 'Give another name, or replace it with --force.');
+  if (isReport) return;
+  refuse('usage', `${shown} exists and is no report.`, 'Give another name, or replace it with --force.');
 }

@@ -1,23 +1,380 @@
-/** `group run`: starts a group, or goes on with a paused or interrupted one. */
+/** `group run`, `resume` and `plan`: from the command line to the runner. */
 import type { Command } from '@commander-js/extra-typings';
-import { loadReferredGroup } from '../../../app/resolve.ts';
-import { isRehearsal } from '../../../core/state.ts';
-import type { Context, Work } from '../../context.ts';
-import { defineRun, type PlanOptions, showPreview } from '../../run-command.ts';
+import type { CheckGate } from '../../../app/claude-check/gate.ts';
+import { awaitedEvents } from '../../../app/event-commands.ts';
+import { liveRunner, whileBusy } from '../../../app/live-runner.ts';
+import { whileWaiting } from '../../../app/request.ts';
+import {
+  type GroupReference,
+  type LoadedSession,
+  loadReferredGroup,
+  loadWithRunner,
+  resolveGroup,
+} from '../../../app/resolve.ts';
+import { startDetached } from '../../../app/run/detach.ts';
+import { type PreviewOptions, type PreviewTemplates, previewRun, type RunPreview } from '../../../app/run/preview.ts';
+import { type RunHere, type RunWays, runHere } from '../../../app/run/run-here.ts';
+import { checkStartable, type RunConfig } from '../../../app/run/run-options.ts';
+import { onSignal } from '../../../app/signals.ts';
+import { type CommandOf, submit } from '../../../app/submit.ts';
+import { object } from '../../../claude/lenient.ts';
+import { commandText } from '../../../core/advice.ts';
+import type { GroupEvent } from '../../../core/event.ts';
+import { ok, type Result } from '../../../core/failure.ts';
+import type { SessionId } from '../../../core/group.ts';
+import { runCommand, sessionReference } from '../../../core/plan/advice.ts';
+import type { SessionRecord } from '../../../core/session-state.ts';
+import { type GroupState, isRehearsal, isThrottled } from '../../../core/state.ts';
+import { formatDate } from '../../../view/format.ts';
+import { isolationWhy, textPlan } from '../../../view/plan.ts';
+import { safeJson, safeLine, safeText } from '../../../view/terminal-text.ts';
+import { titleOf } from '../../../view/wording.ts';
+import { besideDocument, type Context, need, refuseWith, type Work } from '../../context.ts';
+import type { RunTerminal } from '../../dashboard/run-dashboard.ts';
+import { exitCode, exitCodeForStatus, knownExitCode } from '../../exit-code.ts';
+import {
+  chooseOutput,
+  createReporter,
+  type OutputKind,
+  type RunCommandOptions,
+  runCommandOptions,
+  withRunOptions,
+} from '../../options/run-options.ts';
+import type { Output } from '../../output.ts';
 
-const description = `Runs a group until every session has completed, or nothing more can be done.
+export interface RunCommandTexts {
+  readonly description: string;
+  readonly example: string;
+  /** Failed sessions are tried again without --retry-failed. */
+  readonly retriesFailed: boolean;
+  /** Looked at first; null = run. */
+  readonly before?: (context: Context, group: GroupReference, config: RunConfig) => Promise<Work | null>;
+}
+
+export function defineRun(command: Command, context: Context, texts: RunCommandTexts): void {
+  withRunOptions(command.description(texts.description).argument('<group>', 'id, unique prefix or slug'))
+    .option('--retry-failed', 'try failed sessions again')
+    .addHelpText('after', texts.example)
+    .action((reference, given) => {
+      const { retryFailed, ...rest } = given;
+      const options = runCommandOptions(rest, texts.retriesFailed || retryFailed === true);
+      return context.run(() => runGroup(context, reference, options, texts.before));
+    });
+}
+
+async function runGroup(
+  context: Context,
+  reference: string,
+  given: RunCommandOptions,
+  before: RunCommandTexts['before'],
+): Promise<Work> {
+  const group = need(resolveGroup(context, reference));
+  const options = asChosen(context, group, given);
+  if (options.dryRun) return previewGroup(context, group, options);
+  const done = (await before?.(context, group, options.config)) ?? null;
+  if (done !== null) return done;
+  if (options.detach) return runDetached(context, group, options);
+  const result = await runInTerminal(context, group, options);
+  return result.ok ? concludeRun(context, group, result.value) : result;
+}
+
+/** A copy that is to be rehearsed need not be told so again. */
+function asChosen({ world }: Context, group: GroupReference, options: RunCommandOptions): RunCommandOptions {
+  if (options.rehearse !== undefined) return options;
+  const loaded = loadWithRunner(world, group);
+  return loaded.ok && loaded.value.state.rehearsal !== undefined ? { ...options, rehearse: true } : options;
+}
+
+async function previewGroup(context: Context, group: GroupReference, options: RunCommandOptions): Promise<Work> {
+  const loaded = need(loadWithRunner(context.world, group));
+  const { state } = loaded;
+  state.group = { ...state.group, config: { ...state.group.config, ...options.config } };
+  return showPreview(context, group.root, state, 'frozen', planOptions(options));
+}
+
+/** What a dry run of the same options shows. */
+export function planOptions({ output, rehearse, prompts, config: { acceptClaude } }: RunCommandOptions): PlanOptions {
+  return { json: output === 'json', prompts: prompts === true, rehearsal: rehearse !== undefined, acceptClaude };
+}
+
+/** How a run that began here ended, or what came of handing it over to a runner of its own. */
+export type RunCommandResult = RunHere | { readonly kind: 'handed-over'; readonly work: Work };
+
+/**
+ * This command becomes the runner of the group until it is settled; `opened` is a gate that was passed already. Fails
+ * when the rehearsal script is not usable, and with `claude-unproven`.
+ */
+export async function runInTerminal(
+  context: Context,
+  group: GroupReference,
+  options: RunCommandOptions,
+  opened?: CheckGate,
+): Promise<Result<RunCommandResult>> {
+  const output = need(chooseOutput(context, options.output));
+  const { stdout, env } = context;
+  let display: RunTerminal | undefined;
+  const ways: RunWays = {
+    openDisplay: async () => {
+      display = await openRunDisplay(context, group, output);
+      return display;
+    },
+    finishMerge: async () => (await import('../../../app/delivery/finish.ts')).finishInterruptedMerge(context, group),
+    ...(options.notify ? { ring: (event, state) => notify(stdout, env, event, state) } : {}),
+  };
+  const ran = await runHere(context, group, options, ways, opened);
+  if (!ran.ok || ran.value.kind !== 'left' || display?.isHandedOver !== true) return ran;
+  // Its options are on record and hold for the runner that takes over.
+  const { rehearse } = options;
+  const further: RunCommandOptions = { config: {}, output: undefined, rehearse, retryFailed: false };
+  return ok({ kind: 'handed-over', work: await runDetached(context, group, further) });
+}
+
+/** What is said about the end of a run, and its exit code. */
+export function concludeRun(context: Context, { groupId }: GroupReference, result: RunCommandResult): Work {
+  switch (result.kind) {
+    case 'handed-over':
+      return result.work;
+    case 'interrupted':
+      return exitCode.interrupted;
+    case 'called-off':
+      context.stderr.line(`The run of ${groupId} was ended by a pause before it began; nothing was started.`);
+      return exitCode.paused;
+    case 'settled':
+      return exitCodeForStatus(result.status);
+    case 'left': {
+      const { pausing } = result.state;
+      const workers =
+        pausing === undefined ? 'its workers go on' : 'its workers were asked to stop and end by themselves';
+      context.stderr.line(
+        `Left group ${groupId}; ${workers}. Take over again with: ${commandText(runCommand(result.state))}`,
+      );
+      return exitCode.interrupted;
+    }
+    case 'already-completed':
+      context.stderr.line(`Group ${groupId} is completed already; there is nothing to run.`);
+      sayBooked(context, result.booked);
+      return;
+    case 'refused':
+      sayBooked(context, result.booked);
+      return refuseWith(result.failure);
+  }
+}
+
+function sayBooked({ stderr }: Context, booked = 0): void {
+  if (booked === 0) return;
+  const whose = booked === 1 ? 'an attempt' : `${booked} attempts`;
+  stderr.line(`What ${whose} on a machine that was lost had cost is booked now.`);
+}
+
+async function openRunDisplay(context: Context, group: GroupReference, output: OutputKind): Promise<RunTerminal> {
+  if (output === 'tui') return (await import('../../dashboard/run-dashboard.ts')).openRunDashboard(context, group);
+  const reporter = await createReporter(context, group, output);
+  const listen: RunTerminal['onSignal'] = (handler) => onSignal(context.world.clock, handler);
+  return { reporter, onSignal: listen, isScreen: false, isHandedOver: false, close: async () => {} };
+}
+
+// `--detach`: what is said about a runner of its own, and the exit code when it refused.
+
+const sentenceColumnsMax = 1_000;
+
+/** Starts a runner of its own for the group; the exit code is that of its refusal when it does not begin to run. */
+export async function runDetached(context: Context, group: GroupReference, options: RunCommandOptions): Promise<Work> {
+  const { stdout, stderr } = context;
+  const { groupId } = group;
+  const started = need(await whileBusy(context, 'Starting the runner', () => startDetached(context, group, options)));
+  if (started.kind === 'refused') {
+    stderr.lines(started.said);
+    return ok(knownExitCode(started.code));
+  }
+  const { pid, log } = started;
+  if (options.output === 'json') stdout.line(safeJson({ groupId, pid, log }));
+  else stdout.line(groupId);
+  if (options.output !== 'json' && options.output !== 'quiet') sayHowToGoOn(context, groupId, pid, log);
+  if (options.notify) stderr.line('A detached run has no terminal to notify; an onEvent command is told of events.');
+}
+
+function sayHowToGoOn({ stderr }: Context, groupId: string, pid: number, log: string): void {
+  stderr.line(`It runs on its own (pid ${pid}), whatever becomes of this terminal.`);
+  stderr.line(`Watch it: ${commandText(['group', 'watch', groupId])}`);
+  stderr.line(`Pause it: ${commandText(['group', 'pause', groupId])}`);
+  stderr.line(`Its log:  ${safeLine(log, sentenceColumnsMax)}`);
+}
+
+// `session resume` and `session retry` of a group that nobody runs: the command becomes the runner for one
+// session.
+
+/** `rehearse` is the script given by the user; a group that was begun as a rehearsal goes on as one in any case. */
+interface How {
+  readonly rehearse?: string | true | undefined;
+  readonly json?: true | undefined;
+}
+
+/** A live runner is asked to start it when there is a slot; without one this process runs it to its end. */
+export async function startSession(
+  context: Context,
+  session: LoadedSession,
+  command: CommandOf<'resume-session' | 'retry-session'>,
+  how: How,
+): Promise<Work> {
+  const { state, sessionId, record } = session;
+  need(liveRunner(context.world, session) === null ? checkStartable(session) : ok(undefined));
+  const granted = need(await whileWaiting(context, session, submit(context, session, command)));
+  if (granted.by === 'log') return runSession(context, session, how);
+  if (how.json) return printSession(context, session);
+  const follow = commandText(['session', 'logs', sessionReference(state, record), '--follow']);
+  const what = command.kind === 'retry-session' ? 'is tried again' : 'goes on';
+  context.stdout.line(`Session ${titleOf(state, sessionId)} ${what} as soon as there is a slot. Follow it: ${follow}`);
+}
+
+/** Runs the group with this session alone. The exit code tells about the session: 0 completed, 1 failed, 3 paused. */
+export async function runSession(context: Context, session: LoadedSession, { rehearse, json }: How): Promise<Work> {
+  const { sessionId, state } = session;
+  const options = { config: {}, output: json ? 'quiet' : 'text', retryFailed: false, only: [sessionId] } as const;
+  const ran = need(
+    await runInTerminal(json ? besideDocument(context) : context, session, {
+      ...options,
+      rehearse: rehearse ?? (isRehearsal(state) || undefined),
+    }),
+  );
+  if (ran.kind !== 'settled') return concludeRun(context, session, ran);
+  if (json) printSession(context, session);
+  return codeOf(ran.state, sessionId);
+}
+
+/** The document of commands that change a session: how it stands by now. */
+export function printSession(context: Context, session: GroupReference & { readonly sessionId: SessionId }): Work {
+  const { groupId, sessionId } = session;
+  const loaded = need(loadWithRunner(context.world, session));
+  const status = loaded.state.sessions.get(sessionId)?.state.status;
+  context.stdout.json({ group: groupId, session: sessionId, status });
+}
+
+function codeOf(state: GroupState, sessionId: SessionId) {
+  const status = state.sessions.get(sessionId)?.state.status;
+  if (status === 'completed') return exitCode.done;
+  return status === 'failed' ? exitCode.failed : exitCode.paused;
+}
+
+// `--notify`: rings the terminal, and tells it what happened, when something happens that a user may wait for.
+
+const columnsMax = 120;
+
+/**
+ * A bell, and OSC 9, which many terminals show as a notification of the desktop. Nothing for other events, and nothing
+ * when `stdout` is no terminal: such bytes must not get into a file.
+ */
+export function notify(
+  stdout: Output,
+  env: { readonly TERM?: string | undefined },
+  event: GroupEvent,
+  state: GroupState,
+): void {
+  if (!stdout.isTerminal || !awaitedEvents.has(event.type)) return;
+  const text = safeLine(notificationText(event, state), columnsMax);
+  stdout.write(env.TERM === 'dumb' ? '\u0007' : `\u0007\u001b]9;${text}\u0007`);
+}
+
+function notificationText(event: GroupEvent, { group }: GroupState): string {
+  const name = safeLine(group.name, 60);
+  switch (event.type) {
+    case 'group_completed':
+      return `${name} is completed`;
+    case 'group_failed':
+      return `${name} failed: ${event.reason}`;
+    case 'group_paused':
+      return `${name} is paused: ${event.reason}`;
+    case 'limit_reached':
+      return isThrottled(event)
+        ? `${name} is throttled by the server until ${formatDate(event.resetsAt)}`
+        : `${name} waits for a usage limit until ${formatDate(event.resetsAt)}`;
+    default:
+      return name;
+  }
+}
+
+// `group plan` and `--dry-run`: what a run would do and need, for people and as a document.
+
+export interface PlanOptions extends PreviewOptions {
+  readonly json: boolean;
+  /** Show what will be sent. */
+  readonly prompts: boolean;
+}
+
+/** Prints the preview. The exit code is 1 when something is missing without which sessions would fail. */
+export async function showPreview(
+  context: Context,
+  root: string,
+  state: GroupState,
+  templates: PreviewTemplates,
+  options: PlanOptions,
+): Promise<Work> {
+  const shown = await previewRun(context, root, state, templates, options);
+  if (options.json) context.stdout.json(jsonPlan(state, shown));
+  else {
+    const details = (id: SessionId) => (options.prompts ? promptLines(state, id) : []);
+    const lines = textPlan(state, shown.preview, { ...shown, details }, context.stdout.style);
+    context.stdout.lines(lines);
+  }
+  return ok(shown.missing.length === 0 ? exitCode.done : exitCode.failed);
+}
+
+function promptLines(state: GroupState, id: SessionId): string[] {
+  const { prompt } = (state.sessions.get(id) as SessionRecord).definition;
+  return safeText(prompt)
+    .split('\n')
+    .map((line) => `    ${line}`);
+}
+
+function jsonPlan(state: GroupState, { preview, spentUsd, missing, configs, modes, warnings }: RunPreview): object {
+  const waveOf = new Map(preview.waves.flatMap((wave, index) => wave.map((id) => [id, index + 1] as const)));
+  const { config, ...group } = state.group;
+  return {
+    group,
+    config,
+    waves: preview.waves,
+    criticalPath: preview.criticalPath,
+    warmUps: preview.warmUps,
+    sessions: [...waveOf].map(([id, wave]) => {
+      const { definition } = state.sessions.get(id) as SessionRecord;
+      const config = configs.get(id);
+      const settings = config?.ok ? config.value.settings : {};
+      const permissions = { mode: modes.get(id), ...object(settings.permissions) };
+      return {
+        ...definition,
+        wave,
+        permissions,
+        isolation: isolationWhy(state, id),
+        forecast: preview.forecasts.get(id) ?? null,
+      };
+    }),
+    budget: {
+      maxBudgetUsd: config.maxBudgetUsd ?? null,
+      spentUsd,
+      warnings: preview.budgetWarnings,
+    },
+    forecast: {
+      costUsd: preview.costUsd,
+      criticalMs: preview.criticalMs,
+      withoutHistory: preview.withoutHistory,
+    },
+    missing,
+    warnings,
+  };
+}
+
+const runDescription = `Runs a group until every session has completed, or nothing more can be done.
 Goes on with a paused or interrupted group. Options given here hold for later runs until given again.
 Ctrl-C pauses everything; twice leaves at once while the sessions go on.
 Exit codes: 0 completed, 1 failed, 2 bad input, 3 paused, 4 another runner holds the group, 130 left.`;
 
-const example = `
+const runExample = `
 Example:
   $ claude-code-agent group run auth-refactor --concurrent 4 --max-budget-usd 10
   $ claude-code-agent group run auth-refactor --rehearse          try it without an account and without cost
   $ claude-code-agent group run auth-refactor --output json | jq -r .type`;
 
-export function define(command: Command, context: Context): void {
-  defineRun(command, context, { description, example, retriesFailed: false });
+export function defineGroupRun(command: Command, context: Context): void {
+  defineRun(command, context, { description: runDescription, example: runExample, retriesFailed: false });
 }
 
 // `group plan`: what a run would do and need, and what it may cost. Starts nothing.
@@ -38,13 +395,46 @@ export function definePlan(command: Command, context: Context): void {
     .addHelpText('after', planExample)
     .action((reference, { prompts, json }) => {
       const options = { json: json === true, prompts: prompts === true };
-      return context.run(() => plan(context, reference, options));
+      return context.run(() => planGroup(context, reference, options));
     });
 }
 
-async function plan(context: Context, reference: string, options: Omit<PlanOptions, 'rehearsal'>): Promise<Work> {
-  const group = loadReferredGroup(context, reference);
-  if (!group.ok) return group;
-  const { root, state } = group.value;
+async function planGroup(context: Context, reference: string, options: Omit<PlanOptions, 'rehearsal'>): Promise<Work> {
+  const group = need(loadReferredGroup(context, reference));
+  const { root, state } = group;
   return showPreview(context, root, state, 'frozen', { ...options, rehearsal: isRehearsal(state) });
+}
+
+const resumeDescription = `Goes on with a paused, failed or interrupted group; failed sessions are tried again.
+Paused sessions continue their conversation. Options and exit codes are those of: group run.
+A group that was frozen goes on under its own runner, except sessions that were paused by name; the command returns at
+once.`;
+
+const resumeExample = `
+Example:
+  $ claude-code-agent group resume auth-refactor
+  $ claude-code-agent group resume auth-refactor --max-budget-usd 20      after the budget was used up`;
+
+export function defineGroupResume(command: Command, context: Context): void {
+  defineRun(command, context, {
+    description: resumeDescription,
+    example: resumeExample,
+    retriesFailed: true,
+    before: thaw,
+  });
+}
+
+/** null when the group is not frozen under a live runner, so that it has to be run. */
+async function thaw(context: Context, group: GroupReference, config: RunConfig): Promise<Work | null> {
+  const { world } = context;
+  const loaded = need(loadWithRunner(world, group));
+  const { hadRunner, state } = loaded;
+  if (!hadRunner || state.frozenUntil === undefined) return null;
+  const thawed = need(await whileWaiting(context, group, submit(context, group, { kind: 'thaw' })));
+  // The runner died while everything was frozen: what it left is taken over and thawed by a run.
+  if (thawed === 'needs-runner') return null;
+  context.stdout.line(`Group ${group.groupId} goes on. Watch it: ${commandText(['group', 'watch', group.groupId])}`);
+  if (Object.keys(config).length > 0) {
+    context.stderr.line('Its settings stay as they are: options hold from the next run on, when they are given again.');
+  }
 }

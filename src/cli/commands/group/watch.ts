@@ -12,7 +12,7 @@ import type { SessionId } from '../../../core/group.ts';
 import { runCommand } from '../../../core/plan/advice.ts';
 import type { GroupState } from '../../../core/state.ts';
 import type { LiveView, Reporter } from '../../../view/reporter.ts';
-import type { Context, Work } from '../../context.ts';
+import { type Context, need, type Work } from '../../context.ts';
 import { watchOnScreen } from '../../dashboard/watch-display.ts';
 import { exitCode, exitCodeForStatus } from '../../exit-code.ts';
 import { chooseOutput, createReporter } from '../../options/run-options.ts';
@@ -41,14 +41,12 @@ Exit codes: 0 completed (or left while it runs), 1 failed, 3 paused or not finis
 }
 
 async function watch(context: Context, reference: string, wished: WatchOutput | undefined): Promise<Work> {
-  const output = chooseOutput(context, wished);
-  if (!output.ok) return output;
+  const output = need(chooseOutput(context, wished));
   // Read as a whole first: a damaged log is refused before anything of it is shown.
-  const group = loadReferredGroup(context, reference);
-  if (!group.ok) return group;
-  if (output.value === 'tui') return watchOnScreen(context, group.value);
-  const reporter = await createReporter(context, group.value, output.value);
-  return new Promise((resolve, reject) => follow(context, group.value, reporter, { resolve, reject }));
+  const group = need(loadReferredGroup(context, reference));
+  if (output === 'tui') return watchOnScreen(context, group);
+  const reporter = await createReporter(context, group, output);
+  return new Promise((resolve, reject) => follow(context, group, reporter, { resolve, reject }));
 }
 
 interface Promised {
@@ -150,5 +148,5 @@ function conclude(context: Context, state: GroupState, reporter: Reporter, live:
   if (isRunning) {
     context.stderr.line(`The runner of ${id} is gone: \`${commandText(runCommand(state))}\` continues.`);
   }
-  return ok(exitCodeForStatus(state.status));
+  return exitCodeForStatus(state.status);
 }

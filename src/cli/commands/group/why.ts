@@ -5,7 +5,6 @@ import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../app/res
 import { acceptanceLog, leftWorker, runningSetup, type Standing, standingOf } from '../../../app/watch/live-view.ts';
 import { advise } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
-import { ok, type Result } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
 import { runCommand } from '../../../core/plan/advice.ts';
 import { slotReason, slotSentence } from '../../../core/plan/command-slot.ts';
@@ -14,7 +13,7 @@ import { deniedSentence, type LiveSession } from '../../../core/progress.ts';
 import type { Attempt, SessionRecord } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { formatClock, formatTable } from '../../../view/format.ts';
-import { safeJson, safeLine } from '../../../view/terminal-text.ts';
+import { safeLine } from '../../../view/terminal-text.ts';
 import {
   acceptanceSentence,
   retrySentence,
@@ -24,8 +23,7 @@ import {
   withAdvice,
   withLocalTimes,
 } from '../../../view/wording.ts';
-import type { Context, Work } from '../../context.ts';
-import { exitCode } from '../../exit-code.ts';
+import { type Context, need, type Work } from '../../context.ts';
 
 const example = `
 Example:
@@ -55,34 +53,25 @@ interface Answer {
 }
 
 function why(context: Context, reference: string, wanted: string | undefined, json: boolean): Work {
-  const group = loadReferredGroup(context, reference);
-  if (!group.ok) return group;
-  const only = wanted === undefined ? ok(undefined) : findWanted(group.value, wanted);
-  if (!only.ok) return only;
-  const answers = answersFor(context, group.value);
-  const { state, groupId } = group.value;
+  const group = need(loadReferredGroup(context, reference));
+  // The group is known already, but a reference that names it again is no mistake.
+  const only =
+    wanted === undefined ? undefined : need(sessionOf(group, wanted.slice(wanted.indexOf('/') + 1))).sessionId;
+  const answers = answersFor(context, group);
+  const { state, groupId } = group;
   if (json) {
-    const sessions = answers.filter(({ id }) => only.value === undefined || id === only.value);
-    context.stdout.line(safeJson({ groupId, status: state.status, sessions }, 2));
-    return ok(exitCode.done);
+    const sessions = answers.filter(({ id }) => only === undefined || id === only);
+    context.stdout.json({ groupId, status: state.status, sessions });
+    return;
   }
-  const shown = answers.filter(({ id, status }) =>
-    only.value === undefined ? status !== 'completed' : id === only.value,
-  );
-  const halted = haltedRunner(context.world, group.value.paths);
+  const shown = answers.filter(({ id, status }) => (only === undefined ? status !== 'completed' : id === only));
+  const halted = haltedRunner(context.world, group.paths);
   if (halted !== null) {
     const { message, advice } = haltedSentence(groupId, halted);
     context.stdout.line(`${message} ${advice}`);
     context.stdout.line('');
   }
-  for (const line of lines(context, group.value, shown)) context.stdout.line(line);
-  return ok(exitCode.done);
-}
-
-/** The group is known already, but a reference that names it again is no mistake. */
-function findWanted(group: LoadedGroup, wanted: string): Result<SessionId> {
-  const found = sessionOf(group, wanted.slice(wanted.indexOf('/') + 1));
-  return found.ok ? ok(found.value.sessionId) : found;
+  context.stdout.lines(lines(context, group, shown));
 }
 
 function lines(context: Context, { state }: LoadedGroup, answers: readonly Answer[]): string[] {

@@ -9,7 +9,6 @@ import { loadReferredGroup, loadReferredSession } from '../../../app/resolve.ts'
 import { commandText, see } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
 import { configSettings, sessionSettings } from '../../../core/definitions.ts';
-import { fail, ok, type Result } from '../../../core/failure.ts';
 import { resumeSessionCommand, sessionReference } from '../../../core/plan/advice.ts';
 import type { SessionRecord } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
@@ -17,8 +16,7 @@ import { findObjectFault } from '../../../store/json-places.ts';
 import { readTextFile } from '../../../template/text-file.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import { settingWords, titleOf } from '../../../view/wording.ts';
-import type { Context, Work } from '../../context.ts';
-import { exitCode } from '../../exit-code.ts';
+import { type Context, need, refuse, type Work } from '../../context.ts';
 import { collect } from '../../options/option-values.ts';
 import { promptSource, readStandardInput, standardInput } from '../../options/prompt-source.ts';
 import { addSessionSettings, givenSettings, type Target } from '../../options/setting-options.ts';
@@ -51,18 +49,14 @@ interface GivenToAdd {
 }
 
 async function add(context: Context, reference: string, given: GivenToAdd): Promise<Work> {
-  const group = loadReferredGroup(context, reference);
-  if (!group.ok) return group;
+  const group = need(loadReferredGroup(context, reference));
   const asked = await sessionFrom(context, given);
-  if (!asked.ok) return asked;
-  const adding = addSession(context, group.value, { ...asked.value, project: given.project });
-  const added = await whileWaiting(context, group.value, adding);
-  if (!added.ok) return added;
-  for (const note of added.value.notes) context.stderr.line(safeLine(note, noteColumnsMax));
-  const { groupId } = group.value;
-  const { sessionId } = added.value;
+  const adding = addSession(context, group, { ...asked, project: given.project });
+  const added = need(await whileWaiting(context, group, adding));
+  for (const note of added.notes) context.stderr.line(safeLine(note, noteColumnsMax));
+  const { groupId } = group;
+  const { sessionId } = added;
   context.stdout.line(given.json ? safeJson({ group: groupId, session: sessionId }, 2) : sessionId);
-  return ok(exitCode.done);
 }
 
 const editExample = `
@@ -91,28 +85,24 @@ interface GivenToEdit {
 }
 
 async function edit(context: Context, reference: string, given: GivenToEdit): Promise<Work> {
-  const session = loadReferredSession(context, reference);
-  if (!session.ok) return session;
+  const session = need(loadReferredSession(context, reference));
   const { json, project, ...options } = given;
   if (project === undefined && Object.values(options).every((value) => value === undefined)) {
-    return fail('usage', 'Nothing was given that is to change.', see('session', 'edit', '--help'));
+    return refuse('usage', 'Nothing was given that is to change.', see('session', 'edit', '--help'));
   }
   const edit = await sessionFrom(context, options);
-  if (!edit.ok) return edit;
-  const editing = editSession(context, session.value, { ...edit.value, ...defined({ project }) });
-  const edited = await whileWaiting(context, session.value, editing);
-  if (!edited.ok) return edited;
-  const { changed, notes } = edited.value;
-  const { state, sessionId, record } = session.value;
+  const editing = editSession(context, session, { ...edit, ...defined({ project }) });
+  const edited = need(await whileWaiting(context, session, editing));
+  const { changed, notes } = edited;
+  const { state, sessionId, record } = session;
   for (const note of notes) context.stderr.line(safeLine(note, noteColumnsMax));
-  if (json) context.stdout.line(safeJson({ group: state.group.id, session: sessionId, changed }, 2));
+  if (json) context.stdout.json({ group: state.group.id, session: sessionId, changed });
   else {
     const title = titleOf(state, sessionId);
     const what =
       changed.length === 0 ? `${title} is like that already.` : `Changed ${title}: ${settingWords(changed)}.`;
     context.stdout.line(`${what}${nextOf(state, record)}`);
   }
-  return ok(exitCode.done);
 }
 
 function nextOf(state: GroupState, record: SessionRecord): string {
@@ -154,41 +144,40 @@ interface GivenOptions {
 }
 
 /** What the options come to. Reads only. Fails with `usage`. */
-async function sessionFrom(context: Context, options: object): Promise<Result<Omit<NewSessionOptions, 'project'>>> {
+async function sessionFrom(context: Context, options: object): Promise<Omit<NewSessionOptions, 'project'>> {
   const { prompt, promptFile, template, configTemplate, var: vars, dependsOn }: GivenOptions = options;
   const config = givenSettings(configSettings, options);
   const { settingsOverride: typed } = config;
-  const override = typeof typed === 'string' ? await settingsIn(context, typed) : ok(undefined);
-  if (!override.ok) return override;
-  return ok({
+  const override = typeof typed === 'string' ? await settingsIn(context, typed) : undefined;
+  return {
     ...givenSettings(sessionSettings, options),
     ...defined({ template, configTemplate, var: vars, prompt: promptSource(context, { prompt, promptFile }) }),
     ...(dependsOn === undefined ? {} : { dependsOn: dependsOn || null }),
-    config: { ...config, ...defined({ settingsOverride: override.value }) },
-  });
+    config: { ...config, ...defined({ settingsOverride: override }) },
+  };
 }
 
 /** A text that begins with "{" is JSON itself, any other but "-" is the path of a file. */
-async function settingsIn(context: Context, typed: string): Promise<Result<Readonly<Record<string, unknown>>>> {
+async function settingsIn(context: Context, typed: string): Promise<Readonly<Record<string, unknown>>> {
   const next =
     'Give a JSON object such as \'{"permissions": {"deny": ["WebFetch"]}}\', or the path of a file with one.';
   if (typed.trimStart().startsWith('{')) return objectIn(typed, 'The JSON of --settings-override', next);
   if (typed === standardInput) {
-    const bytes = await readStandardInput(context, 'The settings', overrideBytesMax);
-    return bytes.ok ? objectIn(Buffer.from(bytes.value).toString(), 'The JSON on standard input', next) : bytes;
+    const bytes = need(await readStandardInput(context, 'The settings', overrideBytesMax));
+    return objectIn(Buffer.from(bytes).toString(), 'The JSON on standard input', next);
   }
   const path = resolve(context.cwd, typed);
   const read = readTextFile(context.world, path, overrideBytesMax);
-  if (!read.ok) return fail('usage', `The file of --settings-override ${briefPath(path)} ${read.trouble}.`, next);
+  if (!read.ok) return refuse('usage', `The file of --settings-override ${briefPath(path)} ${read.trouble}.`, next);
   return objectIn(read.text, `The file of --settings-override ${briefPath(path)}`, next);
 }
 
-function objectIn(text: string, source: string, next: string): Result<Readonly<Record<string, unknown>>> {
+function objectIn(text: string, source: string, next: string): Readonly<Record<string, unknown>> {
   const fault = findObjectFault(text);
   if (fault !== null)
-    return fail('usage', `${source} is wrong at character ${fault.offset + 1}: ${fault.message}.`, next);
+    return refuse('usage', `${source} is wrong at character ${fault.offset + 1}: ${fault.message}.`, next);
   const value: unknown = JSON.parse(text);
-  return isObject(value) ? ok(value) : fail('usage', `${source} is no JSON object.`, next);
+  return isObject(value) ? value : refuse('usage', `${source} is no JSON object.`, next);
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

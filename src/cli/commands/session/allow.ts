@@ -6,14 +6,12 @@ import { submit } from '../../../app/submit.ts';
 import { type Denial, denialsOf } from '../../../app/watch/denied-calls.ts';
 import { adviceText, advise } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
-import { fail, ok, type Result } from '../../../core/failure.ts';
 import { resumeSessionCommand, sessionReference } from '../../../core/plan/advice.ts';
 import { permissionRules, rulesRule } from '../../../core/values.ts';
-import { safeJson, safeLine } from '../../../view/terminal-text.ts';
+import { safeLine } from '../../../view/terminal-text.ts';
 import { titleOf } from '../../../view/wording.ts';
-import type { Context, Work } from '../../context.ts';
-import { exitCode } from '../../exit-code.ts';
-import { startSession } from '../../run-command.ts';
+import { type Context, need, refuse, type Work } from '../../context.ts';
+import { startSession } from '../group/run.ts';
 
 const example = `
 Example:
@@ -48,12 +46,10 @@ interface Given {
 
 async function allow(context: Context, reference: string, typed: readonly string[], given: Given): Promise<Work> {
   const { denied, retry, json, rehearse } = given;
-  if (json && retry) return fail('usage', 'Both --json and --retry were given.', 'Give one of them.');
-  const session = loadReferredSession(context, reference);
-  if (!session.ok) return session;
+  if (json && retry) return refuse('usage', 'Both --json and --retry were given.', 'Give one of them.');
+  const session = need(loadReferredSession(context, reference));
   const own = rulesOf(typed);
-  if (!own.ok) return own;
-  const { record, sessionId, paths } = session.value;
+  const { record, sessionId, paths } = session;
   const has = new Set(record.definition.allowedTools);
   const denials = denialsOf(context.world, paths, sessionId).map((denial) => ({
     ...denial,
@@ -62,31 +58,29 @@ async function allow(context: Context, reference: string, typed: readonly string
   }));
   const offered = [...new Set(denials.flatMap(({ rules }) => rules))];
   const isShown = typed.length === 0 && denied !== true;
-  if (isShown && !json) show(context, session.value, denials);
-  const chosen = isShown && !json ? await choose(context, session.value, offered) : ok(denied ? offered : []);
-  if (!chosen.ok) return chosen;
-  const rules = [...new Set([...own.value, ...chosen.value])];
-  if (denied && offered.length === 0 && own.value.length === 0) return nothingHelps(session.value, denials);
+  if (isShown && !json) show(context, session, denials);
+  const chosen = isShown && !json ? await choose(context, session, offered) : denied ? offered : [];
+  const rules = [...new Set([...own, ...chosen])];
+  if (denied && offered.length === 0 && own.length === 0) return nothingHelps(session, denials);
   const added = rules.filter((rule) => !has.has(rule));
   if (rules.length > 0) {
-    const asked = submit(context, session.value, { kind: 'allow-tools', sessionId, rules });
-    const done = await whileWaiting(context, session.value, asked);
-    if (!done.ok) return done;
+    const asked = submit(context, session, { kind: 'allow-tools', sessionId, rules });
+    need(await whileWaiting(context, session, asked));
   }
-  if (json) context.stdout.line(safeJson({ session: sessionId, denied: denials.map(forScripts), allowed: added }, 2));
-  else if (rules.length > 0) say(context, session.value, added, retry === true);
-  return retry && (!isShown || rules.length > 0) ? goOn(context, session.value, rehearse) : ok(exitCode.done);
+  if (json) context.stdout.json({ session: sessionId, denied: denials.map(forScripts), allowed: added });
+  else if (rules.length > 0) say(context, session, added, retry === true);
+  if (retry && (!isShown || rules.length > 0)) return goOn(context, session, rehearse);
 }
 
-function rulesOf(typed: readonly string[]): Result<string[]> {
+function rulesOf(typed: readonly string[]): string[] {
   const rules: string[] = [];
   for (const text of typed) {
     const found = permissionRules(text);
     if (found === null)
-      return fail('usage', `"${text}" is no permission rule: ${rulesRule}.`, 'Quote each for the shell.');
+      return refuse('usage', `"${text}" is no permission rule: ${rulesRule}.`, 'Quote each for the shell.');
     rules.push(...found);
   }
-  return ok(rules);
+  return rules;
 }
 
 type Shown = Denial & { readonly isAllowed: boolean };
@@ -119,21 +113,21 @@ async function choose(
   context: Context,
   { state, record }: LoadedSession,
   offered: readonly string[],
-): Promise<Result<string[]>> {
-  if (offered.length === 0) return ok([]);
+): Promise<string[]> {
+  if (offered.length === 0) return [];
   if (!context.stdinIsTerminal || !context.stdout.isTerminal) {
     const all = ['session', 'allow', sessionReference(state, record), '--denied', '--retry'];
     context.stdout.line(adviceText(advise('Allow all of it, and go on', all)));
-    return ok([]);
+    return [];
   }
   await context.stdout.flush();
   const answer = prompt('Which are to be allowed? Numbers, all, or none [none]:')?.trim().toLowerCase() ?? '';
-  if (/^a(?:ll)?$/.test(answer)) return ok([...offered]);
-  if (answer === '' || /^n(?:one)?$/.test(answer)) return ok([]);
+  if (/^a(?:ll)?$/.test(answer)) return [...offered];
+  if (answer === '' || /^n(?:one)?$/.test(answer)) return [];
   const numbers = answer.split(/[\s,]+/).map(Number);
   const rules = numbers.map((number) => offered[number - 1]);
-  if (rules.every((rule) => rule !== undefined)) return ok(rules);
-  return fail(
+  if (rules.every((rule) => rule !== undefined)) return rules;
+  return refuse(
     'usage',
     `${safeLine(answer, columnsMax)} are no numbers from 1 to ${offered.length}.`,
     'Nothing was allowed.',
@@ -142,13 +136,13 @@ async function choose(
 
 function nothingHelps({ state, sessionId, record }: LoadedSession, denials: readonly Shown[]): Work {
   const title = titleOf(state, sessionId);
-  if (denials.length === 0) return fail('usage', `Nothing was denied to session ${title} so far.`, 'Name a rule.');
+  if (denials.length === 0) return refuse('usage', `Nothing was denied to session ${title} so far.`, 'Name a rule.');
   if (denials.some(({ isAllowed }) => isAllowed)) {
-    return fail('usage', `What rules can allow of that, session ${title} is allowed already.`, 'Try it again.');
+    return refuse('usage', `What rules can allow of that, session ${title} is allowed already.`, 'Try it again.');
   }
   const edit = ['session', 'edit', sessionReference(state, record), '--permission-mode', 'acceptEdits'];
   const next = advise('Give it another mode, for example with', edit);
-  return fail('usage', `No rule would have allowed what was denied to session ${title}.`, next);
+  return refuse('usage', `No rule would have allowed what was denied to session ${title}.`, next);
 }
 
 function forScripts({ tool, input, message, rules, isAllowed }: Shown): object {

@@ -3,7 +3,6 @@ import type { Command } from '@commander-js/extra-typings';
 import { type Attached, attachSession } from '../../../app/attach/attach-session.ts';
 import { loadReferredSession } from '../../../app/resolve.ts';
 import { adviceText, advise, commandText } from '../../../core/advice.ts';
-import { fail, ok } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
 import { raiseAdvice, resumeSessionCommand, sessionReference } from '../../../core/plan/advice.ts';
 import { isBudgetExhausted } from '../../../core/plan/budget.ts';
@@ -11,7 +10,7 @@ import type { SessionRecord } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { formatMoney } from '../../../core/text.ts';
 import { titleOf } from '../../../view/wording.ts';
-import type { Context, Work } from '../../context.ts';
+import { type Context, need, refuse, type Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 
 const example = `
@@ -31,17 +30,16 @@ Exit codes: 0 you have left it, 1 it cannot be taken over now, 2 bad input or no
 
 async function attach(context: Context, reference: string): Promise<Work> {
   const { stdout } = context;
-  const session = loadReferredSession(context, reference);
-  if (!session.ok) return session;
+  const session = need(loadReferredSession(context, reference));
   if (!context.stdinIsTerminal || !stdout.isTerminal) {
     const say = commandText(['session', 'say', reference, 'TEXT']);
-    return fail(
+    return refuse(
       'usage',
       'A session is taken over on a terminal, and this is none.',
       `Without one, tell it something with: ${say}`,
     );
   }
-  const attached = await attachSession(context, session.value, {
+  const attached = await attachSession(context, session, {
     opening: (reservedUsd) => stdout.line(mayspendText(reservedUsd)),
     lend: async (use) => {
       await stdout.flush();
@@ -49,8 +47,8 @@ async function attach(context: Context, reference: string): Promise<Work> {
     },
   });
   if (!attached.ok) return attached;
-  stdout.line(attachedText(attached.value, session.value.sessionId));
-  return ok(attached.value.isSpent ? exitCode.paused : exitCode.done);
+  stdout.line(attachedText(attached.value, session.sessionId));
+  return attached.value.isSpent ? exitCode.paused : exitCode.done;
 }
 
 // What is said before and after a person has a session, on a terminal and in the dashboard.

@@ -5,15 +5,13 @@ import { liveRunner } from '../../../app/live-runner.ts';
 import { type LoadedSession, loadReferredSession } from '../../../app/resolve.ts';
 import { LogReader } from '../../../app/watch/log-reader.ts';
 import { commandText, see } from '../../../core/advice.ts';
-import { fail, ok } from '../../../core/failure.ts';
 import { runCommand } from '../../../core/plan/advice.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { delay } from '../../../system/clock.ts';
 import { nextSteps } from '../../../view/summary.ts';
 import { TranscriptMarks } from '../../../view/transcript/transcript-marks.ts';
 import { titleOf } from '../../../view/wording.ts';
-import type { Context, Work } from '../../context.ts';
-import { exitCode } from '../../exit-code.ts';
+import { type Context, need, refuse, type Work } from '../../context.ts';
 import { parsePattern } from '../../options/option-values.ts';
 import {
   jsonSink,
@@ -56,21 +54,20 @@ interface Options {
 }
 
 async function logs(context: Context, reference: string, options: Options): Promise<Work> {
-  if (options.json && options.raw) return fail('usage', 'Both --json and --raw were given.', 'Give one of them.');
+  if (options.json && options.raw) return refuse('usage', 'Both --json and --raw were given.', 'Give one of them.');
   if (options.json && options.follow) {
-    return fail(
+    return refuse(
       'usage',
       'A JSON document has an end, so --json cannot follow.',
       'Use --raw --follow: one JSON a line.',
     );
   }
-  const session = loadReferredSession(context, reference);
-  if (!session.ok) return session;
-  const { log, printer, look } = openTranscript(context, session.value, sinkFor(context, session.value, options));
-  const title = titleOf(session.value.state, session.value.sessionId);
+  const session = need(loadReferredSession(context, reference));
+  const { log, printer, look } = openTranscript(context, session, sinkFor(context, session, options));
+  const title = titleOf(session.state, session.sessionId);
   let goesOn = await look();
-  if (options.follow && goesOn && session.value.state.status === 'created') {
-    const start = commandText(runCommand(session.value.state));
+  if (options.follow && goesOn && session.state.status === 'created') {
+    const start = commandText(runCommand(session.state));
     context.stderr.line(`Waiting until session ${title} begins; its group is started with: ${start}`);
   }
   while (options.follow && goesOn && !context.stdout.isClosed) {
@@ -79,17 +76,16 @@ async function logs(context: Context, reference: string, options: Options): Prom
   }
   printer.finish(goesOn);
   // Who has stopped reading, as `head` does, was shown nothing of what may well be there.
-  if (printer.isEmpty && !context.stdout.isClosed) context.stderr.line(whyEmpty(session.value));
-  if (!options.follow || goesOn) return ok(exitCode.done);
+  if (printer.isEmpty && !context.stdout.isClosed) context.stderr.line(whyEmpty(session));
+  if (!options.follow || goesOn) return;
   if (log.isBroken) {
-    return fail(
+    return refuse(
       'gone',
       `Session ${title} cannot be followed: its group was deleted, or its log is damaged.`,
       seeGroups,
     );
   }
-  for (const line of leftBehind(session.value, log.state)) context.stderr.line(line);
-  return ok(exitCode.done);
+  context.stderr.lines(leftBehind(session, log.state));
 }
 
 function whyEmpty({ sessionId, state }: LoadedSession): string {

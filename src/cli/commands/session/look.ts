@@ -1,15 +1,14 @@
-/** cli/commands/session/: the commands of sessions. This one: `session show` shows everything about one session. */
-
+/** cli/commands/session/: the commands of sessions. This file: `session list` and `session show`. */
 import type { Command } from '@commander-js/extra-typings';
 import { configLines, configView } from '../../../app/config-view.ts';
 import { sessionMeta, sessionPaths } from '../../../app/groups.ts';
-import { type LoadedSession, loadReferredSession } from '../../../app/resolve.ts';
+import { type LoadedSession, loadReferredGroup, loadReferredSession } from '../../../app/resolve.ts';
 import { runningSetup, type Standing, standingOf } from '../../../app/watch/live-view.ts';
-import { ok } from '../../../core/failure.ts';
 import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } from '../../../core/group.ts';
 import { slotSentence } from '../../../core/plan/command-slot.ts';
 import type { Verdict } from '../../../core/plan/decision.ts';
-import { type Denied, deniedSentence } from '../../../core/progress.ts';
+import { planOf } from '../../../core/plan/plan.ts';
+import { type Denied, deniedSentence, groupProgress } from '../../../core/progress.ts';
 import type { SessionRecord } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { diffStatText } from '../../../template/fill-references.ts';
@@ -24,7 +23,8 @@ import {
   setupText,
   trustText,
 } from '../../../view/plan.ts';
-import { safeJson, safeLine, safeText } from '../../../view/terminal-text.ts';
+import { sessionTable } from '../../../view/summary.ts';
+import { safeLine, safeText } from '../../../view/terminal-text.ts';
 import {
   goesOnAt,
   listTitles,
@@ -37,22 +37,51 @@ import {
   withAdvice,
   withLocalTimes,
 } from '../../../view/wording.ts';
-import type { Context, Work } from '../../context.ts';
-import { exitCode } from '../../exit-code.ts';
+import { type Context, need, type Work } from '../../context.ts';
 
-const example = `
+const listExample = `
+Example:
+  $ claude-code-agent session list auth-refactor
+  $ claude-code-agent session list auth-refactor --json | jq -r '.[] | select(.status == "failed") | .id'`;
+
+export function defineSessionList(command: Command, context: Context): void {
+  command
+    .description('Lists the sessions of a group in dependency order.')
+    .argument('<group>', 'id, unique prefix or slug')
+    .option('--json', 'one JSON document: an array of SessionProgress')
+    .addHelpText('after', listExample)
+    .action((reference, { json }) => context.run(() => list(context, reference, json === true)));
+}
+
+function list(context: Context, reference: string, json: boolean): Work {
+  const group = need(loadReferredGroup(context, reference));
+  const { state } = group;
+  const standing = standingOf(context.world, group);
+  const { live, atMs, verdicts } = standing;
+  const order = planOf(state).graph.order;
+  if (json) {
+    const byId = new Map(groupProgress(state, live, atMs, verdicts).sessions.map((one) => [one.id, one]));
+    context.stdout.json(order.map((id) => byId.get(id)));
+  } else {
+    const { style, isTerminal, columns } = context.stdout;
+    const options = { style, columns: isTerminal ? columns : undefined, nowMs: atMs };
+    context.stdout.lines(sessionTable(state, standing, order, options));
+  }
+}
+
+const showExample = `
 Example:
   $ claude-code-agent session show auth-refactor/002
   $ claude-code-agent session show auth-refactor/api --config
   $ claude-code-agent session show auth-refactor/api --json | jq .cost`;
 
-export function define(command: Command, context: Context): void {
+export function defineSessionShow(command: Command, context: Context): void {
   command
     .description('Shows one session: its task, its status and why, cost, and where its files are.')
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
     .option('--config', 'show what it gets in its config dir, each part with the layer it comes from')
     .option('--json', 'one JSON document: meta.json of the session, or its config')
-    .addHelpText('after', example)
+    .addHelpText('after', showExample)
     .action((reference, { config, json }) => {
       const view = config === true ? showConfig : show;
       return context.run(() => view(context, reference, json === true));
@@ -60,31 +89,26 @@ export function define(command: Command, context: Context): void {
 }
 
 function showConfig(context: Context, reference: string, json: boolean): Work {
-  const session = loadReferredSession(context, reference);
-  if (!session.ok) return session;
-  const view = configView(context, session.value);
-  if (!view.ok) return view;
-  if (json) context.stdout.line(safeJson(view.value, 2));
-  else for (const line of configLines(view.value, context.stdout.style)) context.stdout.line(line);
-  return ok(exitCode.done);
+  const session = need(loadReferredSession(context, reference));
+  const view = need(configView(context, session));
+  if (json) context.stdout.json(view);
+  else context.stdout.lines(configLines(view, context.stdout.style));
 }
 
 function show(context: Context, reference: string, json: boolean): Work {
-  const session = loadReferredSession(context, reference);
-  if (!session.ok) return session;
-  const { record, sessionId } = session.value;
-  const standing = standingOf(context.world, session.value);
+  const session = need(loadReferredSession(context, reference));
+  const { record, sessionId } = session;
+  const standing = standingOf(context.world, session);
   const now = standing.live.get(sessionId);
   const usage = addUsage(record.usage, now?.usage ?? noUsage);
   const why = standing.verdicts(record);
   if (json) {
     const retryAt = why?.until === undefined ? {} : { retryAt: new Date(why.until).toISOString() };
-    context.stdout.line(safeJson({ ...sessionMeta({ ...record, usage }), ...retryAt }, 2));
+    context.stdout.json({ ...sessionMeta({ ...record, usage }), ...retryAt });
   } else {
-    const seen = { used: usage, now: doing(context, session.value, standing), denied: now?.denied, why };
-    for (const line of describe(context, session.value, seen)) context.stdout.line(line);
+    const seen = { used: usage, now: doing(context, session, standing), denied: now?.denied, why };
+    context.stdout.lines(describe(context, session, seen));
   }
-  return ok(exitCode.done);
 }
 
 function doing({ world }: Context, session: LoadedSession, { live, isInterrupted }: Standing): string | undefined {

@@ -1,0 +1,400 @@
+/** `group merge` and `group pr`: hands the work of a group over to the branches it came from, or proposes it. */
+
+import { join, relative } from 'node:path';
+import type { Command } from '@commander-js/extra-typings';
+import { type MergeOptions, type MergeReport, mergeGroup } from '../../../app/delivery/merge.ts';
+import { type MergeItem, titleOfItem } from '../../../app/delivery/merge-items.ts';
+import { mergeMessage, scratchPlace } from '../../../app/delivery/merge-sandbox.ts';
+import { isIncomplete, leftOutLines, placeName } from '../../../app/delivery/plan.ts';
+import {
+  bodyFileOf,
+  createArgs,
+  type Destination,
+  editArgs,
+  type ProposalOptions,
+  type ProposalReport,
+  proposalSection,
+  proposalTitle,
+  proposeGroup,
+} from '../../../app/delivery/pull-request.ts';
+import { shellWord } from '../../../app/path-argument.ts';
+import { type GroupReference, type LoadedGroup, loadWithRunner, resolveGroup } from '../../../app/resolve.ts';
+import { changeGroup } from '../../../app/submit.ts';
+import { defined } from '../../../core/defined.ts';
+import { ok } from '../../../core/failure.ts';
+import { pushArgs } from '../../../git/push.ts';
+import { mergeArgs, repositoryDir, scratchArgs, shortCommit } from '../../../git/worktrees/scratch.ts';
+import { plural } from '../../../view/format.ts';
+import { safeLine, safeText } from '../../../view/terminal-text.ts';
+import { attempt, type Context, confirmed, need, type Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
+
+const mergeExample = `
+Everything is merged in scratch worktrees first, and each session's acceptance command is run there. Only if all of
+that goes well the branches move; a checkout of such a branch follows, or is refused while it holds changes.
+
+Example:
+  $ claude-code-agent group merge auth-refactor --dry-run
+  $ claude-code-agent group merge auth-refactor
+  $ claude-code-agent group merge auth-refactor --into integration`;
+
+export function defineMerge(command: Command, context: Context): void {
+  command
+    .description('Merges the work of all sessions, in the order of the graph: in all repositories, or in none.')
+    .argument('<group>', 'id, unique prefix or slug')
+    .option('--into <branch>', 'branch that takes the work in every repository; else the one it began from')
+    .option('--partial', 'merge what is completed although other sessions are not')
+    .option('--dry-run', 'say what would be merged into what, and do nothing')
+    .option('-y, --yes', 'merge the work of a rehearsal, which no model has done, without being asked')
+    .option('--json', 'one JSON document')
+    .addHelpText('after', mergeExample)
+    .action((reference, { into, partial, dryRun, yes, json }) =>
+      context.run(() =>
+        merge(
+          context,
+          reference,
+          { ...defined({ into }), partial: partial === true, dryRun: dryRun === true },
+          { yes: yes === true, json: json === true },
+        ),
+      ),
+    );
+}
+
+interface Manner {
+  readonly yes: boolean;
+  readonly json: boolean;
+}
+
+async function merge(context: Context, reference: string, options: MergeOptions, manner: Manner): Promise<Work> {
+  const { yes, json } = manner;
+  const group = need(resolveGroup(context, reference));
+  const { dryRun, partial } = options;
+  const sure = await mayHandOver(context, group, { what: 'Merge', dryRun, partial, yes });
+  if (!sure) {
+    context.stderr.line('Nothing was merged.');
+    return;
+  }
+  const report = need(
+    await changeGroup(context, group, {
+      direct: (writer) => mergeGroup(context, writer, options),
+    }),
+  );
+  showMerge(context, group.groupId, report, json);
+  const { outcome, mergePlan } = report;
+  if (outcome === 'interrupted') return exitCode.interrupted;
+  return ok(isIncomplete(mergePlan, outcome !== 'nothing') ? exitCode.failed : exitCode.done);
+}
+
+const prExample = `
+The work is merged and accepted in a scratch worktree, as group merge does it, and pushed to the branch cca/<slug>. No
+branch of yours moves. Run again, it adds what is new and brings the text of its pull requests up to date.
+
+Example:
+  $ claude-code-agent group pr auth-refactor --dry-run
+  $ claude-code-agent group pr auth-refactor --draft`;
+
+export function definePr(command: Command, context: Context): void {
+  command
+    .description('Pushes the work of all sessions and creates one pull request for each repository, through gh.')
+    .argument('<group>', 'id, unique prefix or slug')
+    .option('--draft', 'create drafts')
+    .option('--into <branch>', 'branch for which it is proposed in every repository; else the one it began from')
+    .option('--partial', 'propose what is completed although other sessions are not')
+    .option('--dry-run', 'print the commands and do nothing')
+    .option('-y, --yes', 'propose the work of a rehearsal, which no model has done, without being asked')
+    .option('--json', 'one JSON document')
+    .addHelpText('after', prExample)
+    .action((reference, { draft, into, partial, dryRun, yes, json }) =>
+      context.run(() =>
+        propose(
+          context,
+          reference,
+          {
+            ...defined({ into }),
+            partial: partial === true,
+            dryRun: dryRun === true,
+            draft: draft === true,
+          },
+          { yes: yes === true, json: json === true },
+        ),
+      ),
+    );
+}
+
+interface Manner {
+  readonly yes: boolean;
+  readonly json: boolean;
+}
+
+async function propose(context: Context, reference: string, options: ProposalOptions, manner: Manner): Promise<Work> {
+  const { yes, json } = manner;
+  const group = need(resolveGroup(context, reference));
+  const { dryRun, partial } = options;
+  const sure = await mayHandOver(context, group, { what: 'Propose', dryRun, partial, yes });
+  if (!sure) {
+    context.stderr.line('Nothing was pushed.');
+    return;
+  }
+  return changeGroup(context, group, {
+    direct: (writer) =>
+      attempt(async () => {
+        const report = need(await proposeGroup(context, writer, options));
+        const { outcome } = report;
+        if (outcome === 'planned') showCommands(context, writer, report, { draft: options.draft, json });
+        else showProposal(context, group.groupId, report, json);
+        if (outcome === 'interrupted') return exitCode.interrupted;
+        return isIncomplete(report.mergePlan, outcome !== 'nothing') ? exitCode.failed : exitCode.done;
+      }),
+  });
+}
+
+const lineColumns = 1000;
+
+export function showMerge(context: Context, groupId: string, report: MergeReport, json: boolean): void {
+  const { stdout } = context;
+  if (json) stdout.json(mergeDocument(groupId, report));
+  else for (const line of mergeLines(groupId, report)) stdout.line(safeLine(line, lineColumns));
+}
+
+function mergeDocument(
+  groupId: string,
+  { outcome, mergePlan, prepared, moves, contained, cleanUp, notes }: MergeReport,
+) {
+  return {
+    groupId,
+    outcome,
+    repositories: prepared.map(({ plan, target }) => {
+      const move = moves.find(({ repository }) => repository === plan.repository);
+      return {
+        repository: plan.repository,
+        into: plan.into,
+        from: target.commit,
+        ...(move === undefined ? {} : { to: move.to }),
+        checkouts: move?.checkouts ?? target.checkouts,
+        sessions: plan.items.map((item) => ({
+          id: item.record.definition.id,
+          ...defined({ name: item.record.definition.name }),
+          branch: item.workspace.branch,
+          commit: item.source,
+          ...(move === undefined ? {} : { contained: contained.has(item.record.definition.id) }),
+        })),
+      };
+    }),
+    mergedBefore: mergePlan.merged,
+    leftOut: mergePlan.leftOut.map(({ sessionId, why }) => ({ sessionId, why })),
+    cleaned: cleanUp.cleaned,
+    kept: cleanUp.kept,
+    notes: [...notes, ...cleanUp.notes],
+  };
+}
+
+function mergeLines(groupId: string, report: MergeReport): string[] {
+  const { outcome, mergePlan, prepared, moves, contained, cleanUp, notes } = report;
+  const left = leftOutLines(mergePlan);
+  switch (outcome) {
+    case 'interrupted':
+      return ['Interrupted: no branch was moved.'];
+    case 'nothing':
+      return [nothingToMerge(groupId, report), ...left, ...keptLines(report)];
+    case 'planned':
+      return [
+        ...prepared.flatMap(({ plan, target }) => [
+          `Into ${plan.into} of ${placeName(plan.repository)} (${shortCommit(target.commit)}):`,
+          ...plan.items.map(pieceLine),
+        ]),
+        ...left,
+        'Nothing was done.',
+      ];
+    case 'merged':
+      return [
+        ...moves.map(({ repository, into, from, to, sessionIds }) => {
+          const there = sessionIds.filter((id) => contained.has(id)).length;
+          const known = there === 0 ? '' : `, ${there} of them there already`;
+          const step = from === to ? '' : ` (${shortCommit(from)} -> ${shortCommit(to)})`;
+          const where = `${into} of ${placeName(repository)}`;
+          return `Merged ${plural(sessionIds.length, 'session')} into ${where}${known}${step}.`;
+        }),
+        ...left,
+        ...keptLines(report),
+        ...[...notes, ...cleanUp.notes],
+      ];
+  }
+}
+
+function nothingToMerge(groupId: string, { mergePlan }: MergeReport): string {
+  const { leftOut, merged, mergedInto } = mergePlan;
+  if (leftOut.some(({ work }) => work === 'uncommitted')) {
+    return `Nothing of ${groupId} was merged: what is left of it is in no commit.`;
+  }
+  if (merged.length > 0) return `Everything of ${groupId} is merged already, into ${mergedInto.join(' and ')}.`;
+  if (leftOut.some(({ work }) => work === 'elsewhere')) {
+    return `Nothing of ${groupId} was merged: no work of a completed session is on a branch of its own.`;
+  }
+  return `${groupId} has nothing to merge: no session left work in a worktree of its own.`;
+}
+
+function pieceLine(item: MergeItem): string {
+  const { accept } = item.record.definition;
+  const then = accept === undefined ? '' : `, then: ${accept}`;
+  return `  ${titleOfItem(item)}: merge ${item.workspace.branch} (${shortCommit(item.source)})${then}`;
+}
+
+function keptLines({ cleanUp, mergePlan: { titles } }: MergeReport): string[] {
+  return cleanUp.kept.map(({ sessionId, why }) => `Kept the worktree of ${titles.get(sessionId) ?? sessionId}: ${why}`);
+}
+
+// Work that no model has done is handed over only by somebody who knows it.
+
+interface HandOver {
+  /** As in the question: Merge. */
+  readonly what: string;
+  readonly dryRun: boolean;
+  readonly partial: boolean;
+  /** Nobody is to be asked. */
+  readonly yes: boolean;
+}
+
+/** Asks on a terminal; a script, which is not asked, is told. False = the user said no. */
+export async function mayHandOver(
+  context: Context,
+  group: GroupReference,
+  { what, yes, ...options }: HandOver,
+): Promise<boolean> {
+  if (yes || !isRehearsedWork(context, group, options)) return true;
+  const fact = `Group ${group.groupId} is a rehearsal: a script said what to do, no model.`;
+  const canAsk = context.stdinIsTerminal && context.stdout.isTerminal;
+  if (!canAsk) context.stderr.line(fact);
+  return confirmed(context, `${fact} ${what} it all the same?`, !canAsk);
+}
+
+/** Nobody is asked about what will be refused anyway. */
+function isRehearsedWork(
+  { world }: Context,
+  group: GroupReference,
+  { dryRun, partial }: Pick<HandOver, 'dryRun' | 'partial'>,
+): boolean {
+  const loaded = loadWithRunner(world, group);
+  if (dryRun || !loaded.ok || loaded.value.state.run?.rehearsal === undefined) return false;
+  const records = [...loaded.value.state.sessions.values()];
+  return partial || records.every(({ state }) => state.status === 'completed');
+}
+
+export function showProposal(context: Context, groupId: string, report: ProposalReport, json: boolean): void {
+  const { stdout } = context;
+  if (json) stdout.json(proposalDocument(groupId, report));
+  else for (const line of proposalLines(groupId, report)) stdout.line(safeLine(line, lineColumns));
+}
+
+function proposalDocument(groupId: string, { outcome, destinations, proposed, mergePlan }: ProposalReport) {
+  return {
+    groupId,
+    outcome,
+    repositories: destinations.map((destination) => {
+      const { plan, remote, branch } = destination;
+      const done = proposed.find((one) => one.destination === destination);
+      return {
+        repository: plan.repository,
+        remote: remote.name,
+        base: remote.base,
+        branch,
+        ...(done === undefined
+          ? {}
+          : { commit: done.commit, pushed: done.pushed, url: done.url, created: done.created }),
+        sessions: plan.items.map(({ record }) => record.definition.id),
+      };
+    }),
+    leftOut: mergePlan.leftOut.map(({ sessionId, why }) => ({ sessionId, why })),
+  };
+}
+
+function proposalLines(groupId: string, { outcome, mergePlan, proposed }: ProposalReport): string[] {
+  const left = leftOutLines(mergePlan);
+  if (outcome === 'interrupted') return ['Interrupted: nothing was pushed.'];
+  if (outcome === 'nothing') return [`${groupId} has nothing to propose.`, ...left];
+  const done = proposed.map(({ destination, commit, url, created }) => {
+    const what = created ? 'Proposed' : 'Brought up to date';
+    return `${what}: ${url} (${destination.branch} at ${shortCommit(commit)}, into ${destination.remote.base})`;
+  });
+  return [...done, ...left];
+}
+
+/** A shell script that does the same by hand. */
+type Asked = Pick<LoadedGroup, 'state' | 'paths'>;
+
+export function showCommands(context: Context, writer: Asked, report: ProposalReport, options: CommandOptions): void {
+  const commands = report.destinations.map((destination, index) =>
+    commandsFor(writer, destination, index + 1, options, report.destinations),
+  );
+  if (options.json) {
+    const repositories = report.destinations.map(({ plan, remote, branch }, index) => {
+      return { repository: plan.repository, remote: remote.name, base: remote.base, branch, commands: commands[index] };
+    });
+    context.stdout.json({ groupId: writer.state.group.id, outcome: report.outcome, repositories });
+    return;
+  }
+  for (const line of commands.flat()) context.stdout.line(safeText(line));
+  if (report.destinations.length > 1) {
+    for (const nth of report.destinations.keys()) {
+      const edit = editArgs(`$url${nth + 1}`, bodyFileOf(writer)).map((arg) =>
+        arg.startsWith('$') ? `"${arg}"` : shellWord(arg),
+      );
+      context.stdout.line(`gh ${edit.join(' ')}`);
+    }
+  }
+}
+
+interface CommandOptions {
+  readonly draft: boolean;
+  readonly json: boolean;
+}
+
+function commandsFor(
+  writer: Asked,
+  destination: Destination,
+  nth: number,
+  { draft }: CommandOptions,
+  all: readonly Destination[],
+): string[] {
+  const { plan, remote, branch, start, isPushed, url } = destination;
+  const { state, paths } = writer;
+  const { path } = scratchPlace(paths, state, plan.repository, nth);
+  const repository = repositoryDir(plan.repository);
+  const slug = defined({ slug: remote.slug });
+  const bodyFile = bodyFileOf(writer);
+  const request = { ...slug, base: remote.base, head: branch, title: proposalTitle(state), bodyFile, draft };
+  const merges = plan.items.flatMap((item) => {
+    const { accept } = item.record.definition;
+    const folder = join(path, relative(item.workspace.path, item.workspace.folder));
+    const message = mergeMessage(state, item);
+    return [
+      shell('git', ['-C', path, ...mergeArgs(item.workspace.branch, message)]),
+      ...(accept === undefined ? [] : [`(cd ${shellWord(folder)} && ${shell('/bin/sh', ['-c', accept])})`]),
+    ];
+  });
+  const asked =
+    url === undefined
+      ? `${all.length > 1 ? `url${nth}=$(` : '('}cd ${shellWord(repository)} && ${shell('gh', createArgs(request))})`
+      : all.length > 1
+        ? `url${nth}=${shellWord(url)}`
+        : `(cd ${shellWord(repository)} && ${shell('gh', editArgs(url, bodyFile))})`;
+  return [
+    ...(isPushed ? [shell('git', ['-C', repository, 'fetch', '--', remote.name, `refs/heads/${branch}`])] : []),
+    shell('git', ['-C', repository, ...scratchArgs(path, start)]),
+    ...merges,
+    shell('git', ['-C', path, ...pushArgs(remote.name, branch)]),
+    shell('git', ['-C', repository, 'worktree', 'remove', '--force', path]),
+    heredoc(bodyFile, proposalSection(state, plan.items, [])),
+    asked,
+  ];
+}
+
+/** The text goes into the file as it stands. */
+function heredoc(file: string, body: string): string {
+  let mark = 'BODY';
+  while (body.split('\n').includes(mark)) mark += '_';
+  return `cat >${shellWord(file)} <<'${mark}'\n${body}\n${mark}`;
+}
+
+function shell(program: string, args: readonly string[]): string {
+  return [program, ...args].map(shellWord).join(' ');
+}

@@ -1,0 +1,320 @@
+/** cli/commands/group/: the commands of groups. This file: `group list`, `show`, `graph` and `budget`. */
+import { type Command, Option } from '@commander-js/extra-typings';
+import { type GroupListing, listGroups } from '../../../app/groups.ts';
+import { whileWaiting } from '../../../app/request.ts';
+import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../app/resolve.ts';
+import { submit } from '../../../app/submit.ts';
+import { attemptUsages } from '../../../app/watch/attempt-usage.ts';
+import { presentGroup, presentMeta, progressOf, type Standing, standingOf } from '../../../app/watch/live-view.ts';
+import { advise, commandText } from '../../../core/advice.ts';
+import { defined } from '../../../core/defined.ts';
+import { describeFailure, type Failure, publicFailure } from '../../../core/failure.ts';
+import type { SessionId } from '../../../core/group.ts';
+import { resumeCommand } from '../../../core/plan/advice.ts';
+import { planOf } from '../../../core/plan/plan.ts';
+import type { GroupState } from '../../../core/state.ts';
+import { activeGroupStatuses, groupStatuses } from '../../../core/status.ts';
+import { budgetLines, budgetReport } from '../../../view/budget.ts';
+import { type Cell, formatAge, formatDate, formatMoney, formatTable, plural } from '../../../view/format.ts';
+import { dotGraph, graphNodes, mermaidGraph, textGraph } from '../../../view/markdown.ts';
+import { nextSteps, sessionTable, totalsLine, troubleLines } from '../../../view/summary.ts';
+import { safeLine } from '../../../view/terminal-text.ts';
+import { rehearsalNote, statusTone, titleOf } from '../../../view/wording.ts';
+import { type Context, need, refuse, type Work } from '../../context.ts';
+import { parseMoney } from '../../options/option-values.ts';
+
+const listExample = `
+Example:
+  $ claude-code-agent group list --status active
+  $ claude-code-agent group list --json | jq -r '.[].id'`;
+
+const description = `Lists session groups, newest first. Active groups are created, running or paused ones.
+What a rehearsal cost is play money, and marked.`;
+
+const statuses = [...groupStatuses, 'active'] as const;
+type StatusFilter = (typeof statuses)[number];
+
+export function defineGroupList(command: Command, context: Context): void {
+  command
+    .description(description)
+    .addOption(new Option('--status <status>', 'only groups of this status').choices(statuses))
+    .option(
+      '--json',
+      'one JSON document: an array of meta.json contents as of now, with a "problem" where the log cannot be read',
+    )
+    .addHelpText('after', listExample)
+    .action(({ status, json }) => context.run(() => list(context, status, json === true)));
+}
+
+function list(context: Context, status: StatusFilter | undefined, json: boolean): Work {
+  const root = need(context.root());
+  const all = listGroups(context.world, root);
+  const listings = all.filter((listing) => isWanted(listing, status));
+  if (json) {
+    context.stdout.json(listings.map((listing) => plain(context, root, listing)));
+    return;
+  }
+  if (listings.length === 0) {
+    context.stderr.line(nothingToShow(status, all.length));
+  } else {
+    // At once: thousands of lines take longer to hand over one by one than to put together.
+    context.stdout.line(table(context, root, listings).join('\n'));
+  }
+  for (const listing of listings) {
+    const { id, problem } = listing;
+    if (problem !== undefined) context.stderr.line(`${id}: ${safeLine(describeFailure(problem), 400)}`);
+  }
+}
+
+function nothingToShow(status: StatusFilter | undefined, all: number): string {
+  if (status === undefined || all === 0)
+    return `There are no groups. Make one with: ${commandText(['group', 'create', 'SLUG'])}`;
+  const others = `Of any status there ${all === 1 ? 'is 1' : `are ${all}`}: ${commandText(['group', 'list'])}`;
+  const archiving = `A finished group is put away with: ${commandText(['group', 'archive', 'GROUP'])}`;
+  return `There are no ${status} groups. ${others}${status === 'archived' ? `\n${archiving}` : ''}`;
+}
+
+/** Groups of which nothing is known are always shown: whatever is looked for, it may be in them. */
+function isWanted({ meta }: GroupListing, status: StatusFilter | undefined): boolean {
+  if (status === undefined || meta === undefined) return true;
+  return status === 'active' ? activeGroupStatuses.has(meta.status) : meta.status === status;
+}
+
+function plain(context: Context, root: string, { id, meta, problem }: GroupListing): object {
+  const present = meta === undefined ? {} : presentGroup(context, root, meta).meta;
+  return { id, ...present, ...(problem === undefined ? {} : { problem: publicFailure(problem) }) };
+}
+
+function table(context: Context, root: string, listings: readonly GroupListing[]): string[] {
+  const columns = [
+    { title: 'GROUP' },
+    { title: 'STATUS' },
+    { title: 'DONE', align: 'right' },
+    { title: 'COST', align: 'right' },
+    { title: 'AGE', align: 'right' },
+    { title: 'NAME' },
+  ] as const;
+  const nowMs = context.world.clock.now();
+  const rows = listings.map((listing): Cell[] => {
+    if (listing.meta === undefined) return [listing.id, troubled(listing.problem)];
+    const { id, problem } = listing;
+    const { meta, status } = presentGroup(context, root, listing.meta);
+    const done = meta.sessions.filter((session) => session.status === 'completed').length;
+    return [
+      id,
+      problem === undefined ? { text: status, tone: statusTone(status.split(' ')[0] ?? '') } : troubled(problem),
+      `${done}/${meta.sessions.length}`,
+      // Nobody is to add up what was spent with what was not.
+      `${formatMoney(meta.cost, meta.estimated)}${meta.rehearsal ? ' play' : ''}`,
+      formatAge(nowMs - Date.parse(listing.meta.createdAt)),
+      meta.name === meta.slug ? '' : safeLine(meta.name, 60),
+    ];
+  });
+  return formatTable(columns, rows, context.stdout.style);
+}
+
+/** In the place of a status, which nobody can tell. */
+function troubled({ reason }: Failure): Cell {
+  if (reason === 'newer-version') return { text: 'newer version', tone: 'warn' };
+  if (reason === 'older-version') return { text: 'older version', tone: 'warn' };
+  return { text: 'damaged', tone: 'bad' };
+}
+
+const showExample = `
+Example:
+  $ claude-code-agent group show auth-refactor
+  $ claude-code-agent group show auth-refactor --json | jq .progress.totalCost
+  $ claude-code-agent group show auth-refactor --json | jq '.sessions[] | {name, status, cost}'`;
+
+export function defineGroupShow(command: Command, context: Context): void {
+  command
+    .description('Shows a group: its status, its sessions in dependency order, and what to do next.')
+    .argument('<group>', 'id, unique prefix or slug')
+    .option('--json', 'one JSON document: meta.json plus `progress`')
+    .addHelpText('after', showExample)
+    .action((reference, { json }) => context.run(() => show(context, reference, json === true)));
+}
+
+function show(context: Context, reference: string, json: boolean): Work {
+  const group = need(loadReferredGroup(context, reference));
+  const { state } = group;
+  if (json) {
+    // Looked at once, so that one document tells of one moment.
+    const standing = standingOf(context.world, group);
+    const progress = progressOf(context.world, group, standing);
+    const meta = presentMeta(state, standing.live);
+    context.stdout.json({ ...meta, ...conditions(state), progress });
+  } else {
+    context.stdout.lines(describe(context, group, standingOf(context.world, group)));
+  }
+}
+
+function describe(context: Context, { state, paths }: LoadedGroup, standing: Standing): string[] {
+  const { style, isTerminal, columns } = context.stdout;
+  const { group } = state;
+  const order = planOf(state).graph.order;
+  const trouble = troubleLines(state, style, standing.verdicts);
+  const table = { style, columns: isTerminal ? columns : undefined, nowMs: standing.atMs };
+  return [
+    `${style('strong', safeLine(group.name, 120))}  ${group.id}`,
+    ...(group.description === '' ? [] : [safeLine(group.description, 400)]),
+    ...(state.run?.rehearsal ? [rehearsalNote] : []),
+    `Created: ${formatDate(group.createdAt)}`,
+    `Settings: ${settings(state.group.config)}`,
+    `Folder: ${safeLine(paths.folder, 1000)}`,
+    '',
+    ...sessionTable(state, standing, order, table),
+    '',
+    totalsLine(state, standing.live, standing.atMs, style, !standing.isInterrupted),
+    ...(trouble.length > 0 ? ['', ...trouble] : []),
+    '',
+    ...nextSteps(state, !standing.isInterrupted),
+  ];
+}
+
+/** Only while they hold. */
+function conditions(state: LoadedGroup['state']): object {
+  const { pausing, draining, frozenUntil, limitResetsAt, limitType } = state;
+  return {
+    ...(pausing === undefined ? {} : { pausing: draining ? 'drain' : pausing }),
+    ...defined({ frozenUntil, limitResetsAt, limitType }),
+  };
+}
+
+function settings(config: LoadedGroup['state']['group']['config']): string {
+  return [
+    `${config.maxConcurrentSessions} at once`,
+    ...(config.commandsAtOnce === undefined ? [] : [`${plural(config.commandsAtOnce, 'command')} at once`]),
+    config.maxBudgetUsd === undefined
+      ? 'no budget'
+      : `budget ${formatMoney(config.maxBudgetUsd)} (then ${config.onBudgetExceeded})`,
+    `stops starting after ${config.errorThreshold} failed`,
+    ...(config.model === undefined ? [] : [`model ${safeLine(config.model, 60)}`]),
+    ...(config.onLimit === 'pause' ? ['pauses at a usage limit'] : []),
+    ...(config.warmCache === false ? ['similar sessions start at once'] : []),
+    ...(config.acceptClaude === undefined ? [] : [`uses claude ${config.acceptClaude} whatever its check says`]),
+    ...(config.minFreeMemoryBytes === undefined ? [] : [`keeps ${config.minFreeMemoryBytes / 1_000_000} MB free`]),
+    ...(config.respectDependencies ? [] : ['dependencies ignored']),
+    ...whereWords(config),
+  ].join(', ');
+}
+
+function whereWords({ where, onLost }: LoadedGroup['state']['group']['config']): string[] {
+  const words = { local: 'on this machine only', fleet: 'on machines of the fleet only', any: 'on any machine' };
+  return [
+    ...(where === undefined ? [] : [words[where]]),
+    ...(onLost === 'wait' ? ['waits for a machine that is lost'] : []),
+  ];
+}
+
+const graphExample = `
+Example:
+  $ claude-code-agent group graph auth-refactor
+  $ claude-code-agent group graph auth-refactor --format svg > graph.svg
+  $ claude-code-agent group graph auth-refactor --format mermaid`;
+
+const formats = ['text', 'mermaid', 'dot', 'svg'] as const;
+type Format = (typeof formats)[number];
+
+export function defineGraph(command: Command, context: Context): void {
+  command
+    .description('Prints the dependency graph of a group. Sessions of one wave can run at the same time.')
+    .argument('<group>', 'id, unique prefix or slug')
+    .addOption(new Option('--format <format>', 'how to print it').choices(formats).default('text' as const))
+    .option('--json', 'one JSON document: an array of nodes with their dependencies')
+    .addHelpText('after', graphExample)
+    .action((reference, { format, json }) => context.run(() => printGraph(context, reference, format, json === true)));
+}
+
+async function printGraph(context: Context, reference: string, format: Format, json: boolean): Promise<Work> {
+  const group = need(loadReferredGroup(context, reference));
+  const { state } = group;
+  const { stdout } = context;
+  if (json) stdout.json(graphNodes(state));
+  else if (format === 'mermaid') stdout.line(mermaidGraph(state).join('\n'));
+  else if (format === 'dot') stdout.line(dotGraph(state).join('\n'));
+  else if (format === 'svg') return await printPicture(context, state);
+  else stdout.line(textGraph(state, stdout.style).join('\n'));
+}
+
+/** A picture in a file of its own, coloured by status. */
+async function printPicture(context: Context, state: GroupState): Promise<Work> {
+  // Loaded only now: the layout of graphs is large.
+  const { graphPicture } = await import('../../../view/html/graph-picture.ts');
+  const drawn = graphPicture(state, { isFile: true });
+  if (drawn === null) {
+    const next = advise('Print it for Graphviz with', ['group', 'graph', state.group.id, '--format', 'dot']);
+    return refuse('usage', 'The graph is too large to be drawn.', next);
+  }
+  context.stdout.line(drawn.picture.text);
+}
+
+const budgetExample = `
+Example:
+  $ claude-code-agent group budget auth-refactor
+  $ claude-code-agent group budget auth-refactor --raise-to 20 && claude-code-agent group resume auth-refactor
+  $ claude-code-agent group budget auth-refactor --free 002
+  $ claude-code-agent group budget auth-refactor --json | jq .leftUsd`;
+
+export function defineBudget(command: Command, context: Context): void {
+  command
+    .description(`Shows what a group has spent, what running sessions have reserved, and what is left.
+Figures marked with "~" are estimates: a lower bound until claude says what it charged, but for money
+that is held or was booked: of that, the highest it can be.`)
+    .argument('<group>', 'id, unique prefix or slug')
+    .option('--raise-to <usd>', 'set the cap, while the group runs too', parseMoney)
+    .option('--book <session>', 'what is held for the session is spent')
+    .option('--free <session>', 'what is held for the session is not spent')
+    .option('--json', 'one JSON document, amounts in US dollars')
+    .addHelpText('after', budgetExample)
+    .action((reference, options) => context.run(() => budget(context, reference, options)));
+}
+
+interface BudgetOptions {
+  readonly raiseTo?: number;
+  readonly book?: string;
+  readonly free?: string;
+  readonly json?: true;
+}
+
+async function budget(
+  context: Context,
+  reference: string,
+  { raiseTo, book, free, json }: BudgetOptions,
+): Promise<Work> {
+  const group = need(loadReferredGroup(context, reference));
+  if (book !== undefined && free !== undefined) {
+    return refuse('usage', '--book and --free cannot be combined.', 'Give one of them.');
+  }
+  const settled = book ?? free;
+  if (settled !== undefined) {
+    const { sessionId } = need(sessionOf(group, settled));
+    need(await submit(context, group, { kind: 'settle-cost', sessionId, isSpent: book !== undefined }));
+    saySettled(context, need(loadReferredGroup(context, group.groupId)), sessionId, book !== undefined);
+  }
+  if (raiseTo !== undefined) {
+    const raising = submit(context, group, { kind: 'edit-group', config: { maxBudgetUsd: raiseTo } });
+    need(await whileWaiting(context, group, raising));
+    sayRaised(context, need(loadReferredGroup(context, group.groupId)), raiseTo);
+  }
+  const { paths, state } = need(loadReferredGroup(context, group.groupId));
+  const report = budgetReport(state, attemptUsages(context.world, paths, state));
+  if (json) context.stdout.json(report);
+  else context.stdout.lines(budgetLines(report, context.stdout.style));
+}
+
+/** This and the next on stderr, so that stdout is the report alone. */
+function saySettled({ stderr }: Context, { state }: LoadedGroup, sessionId: SessionId, isSpent: boolean): void {
+  const title = titleOf(state, sessionId);
+  // Where it is still short of money, the report and `group show` say what else helps.
+  const next = (state.status === 'paused' || state.status === 'failed') && state.reason !== 'budget';
+  const goOn = next ? ` Go on: ${commandText(resumeCommand(state))}` : '';
+  stderr.line(`What was held for session ${title} is ${isSpent ? 'booked as spent' : 'free again'}.${goOn}`);
+}
+
+function sayRaised({ stderr }: Context, { groupId, state }: LoadedGroup, raiseTo: number): void {
+  const isAtRest = state.status === 'paused' || state.status === 'failed';
+  const goOn = `Go on: ${commandText(resumeCommand(state))}`;
+  const next = state.reason === 'budget' ? (state.message ?? '') : goOn;
+  stderr.line(`The cap of ${groupId} is ${formatMoney(raiseTo)} now.${isAtRest ? ` ${next}` : ''}`);
+}

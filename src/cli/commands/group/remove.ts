@@ -1,0 +1,351 @@
+/** `group archive`, `delete` and `prune`, and `rm` for several groups at once. */
+import { type Command, Option } from '@commander-js/extra-typings';
+import type { Leftover } from '../../../app/delivery/worktree-cleanup.ts';
+import { referenceTo } from '../../../app/groups.ts';
+import { shellWord } from '../../../app/path-argument.ts';
+import { pauseAndTell } from '../../../app/pause-group.ts';
+import { type Archived, archiveGroup } from '../../../app/removal/archive-group.ts';
+import { deleteGroup, refuseWhileRunning } from '../../../app/removal/delete-group.ts';
+import {
+  type Doomed,
+  megabytes,
+  type PruneOptions,
+  type PrunePlan,
+  planPrune,
+  pruneGroup,
+  whatStays,
+  withinGroup,
+} from '../../../app/removal/prune-groups.ts';
+import { whileWaiting } from '../../../app/request.ts';
+import { type GroupReference, isHeld, loadWithRunner, resolveGroupToDestroy } from '../../../app/resolve.ts';
+import { adviceText, advise, type CommandLine } from '../../../core/advice.ts';
+import { describeFailure, type Failure, fail, ok } from '../../../core/failure.ts';
+import type { GroupId } from '../../../core/group.ts';
+import { groupStatuses } from '../../../core/status.ts';
+import { repositoryDir } from '../../../git/worktrees/scratch.ts';
+import { formatTable, plural } from '../../../view/format.ts';
+import { safeLine } from '../../../view/terminal-text.ts';
+import { titleOf } from '../../../view/wording.ts';
+import { attempt, type Context, confirmed, need, refuse, refuseWith, type Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
+import { parseAge, parseKept, parseMegabytes } from '../../options/option-values.ts';
+
+const archiveExample = `
+Example:
+  $ claude-code-agent group archive auth-refactor
+  $ claude-code-agent group archive auth-refactor --force        throws unmerged work away, and says what
+  $ claude-code-agent group list --status archived`;
+
+export function defineArchive(command: Command, context: Context): void {
+  command
+    .description(
+      'Archives a completed, failed or paused group. It stays readable, but cannot run any more. Worktrees and ' +
+        'branches whose work is merged go; while others hold unmerged work, nothing is archived.',
+    )
+    .argument('<group>', 'id, unique prefix or slug; of several groups of one slug the id')
+    .option('--force', 'remove worktrees and branches with unmerged work as well')
+    .option('--json', 'one JSON document: {"group", "removedWorktrees", "keptWorktrees"}')
+    .addHelpText('after', archiveExample)
+    .action((reference, given) => context.run(() => archive(context, reference, given)));
+}
+
+interface ArchiveOptions {
+  readonly force?: true | undefined;
+  readonly json?: true | undefined;
+}
+
+async function archive(context: Context, reference: string, given: ArchiveOptions): Promise<Work> {
+  const group = need(resolveGroupToDestroy(context, reference));
+  const archived = need(await archiveGroup(context, group, given.force === true));
+  say(context, archived, given.force === true);
+  if (given.json) context.stdout.json(documentOf(archived));
+}
+
+function documentOf({ state, tidied: { cleaned, kept } }: Archived): object {
+  return {
+    group: state.group.id,
+    removedWorktrees: cleaned,
+    keptWorktrees: kept.map(({ sessionId }) => sessionId),
+  };
+}
+
+function say({ stderr }: Context, { state, wasArchived, tidied, leftovers }: Archived, force: boolean): void {
+  const { id } = state.group;
+  const line = (text: string): void => stderr.line(safeLine(text, lineColumns));
+  line(wasArchived ? `Group ${id} is archived already.` : `Archived ${id}.`);
+  const { cleaned, kept, notes } = tidied;
+  if (cleaned.length > 0) line(`Removed ${plural(cleaned.length, 'worktree')} with what belonged to it.`);
+  for (const leftover of leftovers.filter(({ sessionId }) => cleaned.includes(sessionId))) {
+    for (const lost of lostWith(leftover)) line(lost);
+  }
+  for (const note of notes) line(note);
+  for (const { sessionId, why } of kept) line(`The worktree of ${titleOf(state, sessionId)} stays. ${why}`);
+  if (kept.length > 0) line(nextAdvice(id, force));
+}
+
+const lineColumns = 1000;
+const namesShownMax = 10;
+
+/** Of a worktree that was removed by force: what was nowhere else. Git keeps commits for some weeks, files never. */
+function lostWith({ title, doomed, standing }: Leftover): string[] {
+  if (standing?.ok !== true) return [];
+  const { branch, repository } = doomed;
+  const { unmerged, loose, tip, registered, uncommitted, elsewhere } = standing.value;
+  const back = (name: string, commit: string) =>
+    `git -C ${shellWord(repositoryDir(repository))} branch ${shellWord(name)} ${commit}`;
+  const lost: string[] = [];
+  if (branch !== undefined && tip !== null && unmerged > 0 && elsewhere === null) {
+    const what = `${plural(unmerged, 'unmerged commit')} of ${branch}, the last one ${tip}`;
+    lost.push(`Thrown away: ${what}. For some weeks this brings it back: ${back(branch, tip)}`);
+  }
+  if (loose > 0 && registered?.head !== undefined) {
+    const what = `${plural(loose, 'commit')} on no branch, the last one ${registered.head}`;
+    const name = `${branch ?? title}-2`;
+    lost.push(`Thrown away with the worktree of ${title}: ${what}. It comes back with: ${back(name, registered.head)}`);
+  }
+  if (uncommitted.length > 0) {
+    const shown = uncommitted.slice(0, namesShownMax).join(', ');
+    const more = uncommitted.length > namesShownMax ? ', …' : '';
+    lost.push(`Thrown away with the worktree of ${title}, for good: uncommitted ${shown}${more}.`);
+  }
+  return lost;
+}
+
+/** For worktrees that stay although the group is archived. */
+function nextAdvice(groupId: string, force: boolean): string {
+  const next = force
+    ? advise('When that is settled, remove it with', archiveCommand(groupId))
+    : advise(
+        'Merge what you need with git merge and archive again; what shall be thrown away goes with',
+        archiveCommand(groupId, '--force'),
+      );
+  return adviceText(next);
+}
+
+function archiveCommand(groupId: string, ...more: CommandLine): CommandLine {
+  return ['group', 'archive', groupId, ...more];
+}
+
+const deleteExample = `
+Example:
+  $ claude-code-agent group delete auth-refactor
+  $ claude-code-agent group pause auth-refactor && claude-code-agent group delete auth-refactor
+  $ claude-code-agent group delete 20260104-143022-auth-refactor --force`;
+
+const noteColumns = 600;
+
+export function defineDelete(command: Command, context: Context): void {
+  command
+    .description(
+      'Deletes a group with its transcripts and worktrees. Projects are not touched. Asks first, and refuses while ' +
+        'worktrees hold work that is in no commit. Branches with unmerged commits stay and are named. A group that ' +
+        'is running has to be paused first; --force does that too.',
+    )
+    .argument('<group>', 'id, unique prefix or slug; of several groups of one slug the id')
+    .option('-y, --yes', 'answer every question with yes')
+    .option('--force', 'do not ask; pause it and commit what is in no commit on its branch first')
+    .option('--json', 'one JSON document: {"group"}, null when the answer was no')
+    .addHelpText('after', deleteExample)
+    .action((reference, given) =>
+      context.run(() => deleteGroups(context, [reference], given, ([group = null]) => ({ group }))),
+    );
+}
+
+export interface DeleteOptions {
+  readonly yes?: true | undefined;
+  readonly force?: true | undefined;
+  readonly json?: true | undefined;
+}
+
+/** One after the other, also when one of them cannot be deleted; none, when one of them is not known for certain. */
+export async function deleteGroups(
+  context: Context,
+  references: readonly string[],
+  given: DeleteOptions,
+  documentOf: (deleted: readonly GroupId[]) => object,
+): Promise<Work> {
+  const groups = new Map<string, GroupReference>();
+  for (const reference of references) {
+    const group = need(resolveGroupToDestroy(context, reference));
+    groups.set(group.groupId, group);
+  }
+  const deleted: GroupId[] = [];
+  let first: Failure | undefined;
+  for (const group of groups.values()) {
+    const removed = await withinGroup(context, group, () => attempt(() => remove(context, group, given)));
+    if (!removed.ok) {
+      const why = safeLine(removed.failure.message, noteColumns);
+      if (groups.size > 1) context.stderr.line(`${whatStays(context, group)}: ${why}`);
+      first ??= removed.failure;
+      continue;
+    }
+    if (removed.value) deleted.push(group.groupId);
+    context.stderr.line(removed.value ? `Deleted ${group.groupId}.` : 'Nothing was deleted.');
+  }
+  if (given.json) context.stdout.json(documentOf(deleted));
+  if (first !== undefined) refuseWith(first);
+}
+
+/** False when the person who was asked said no. */
+async function remove(
+  context: Context,
+  group: GroupReference,
+  { yes, force: forced }: DeleteOptions,
+): Promise<boolean> {
+  const force = forced === true;
+  if (force) await pauseFirst(context, group);
+  else need(await refuseWhileRunning(context, group));
+  if (!(await confirmed(context, question(context, group), force || yes === true))) return false;
+  const command = ['group', 'delete', group.groupId];
+  const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
+  need(await deleteGroup(context, group, { force, command, tell }));
+  return true;
+}
+
+/** A runner that has not answered for so long is not waited for any more. */
+const patienceMs = 10_000;
+
+/** Whoever insists has a live runner stop its sessions as a pause does, so that it ends and gives up the lock. */
+async function pauseFirst(context: Context, group: GroupReference): Promise<void> {
+  if (!isHeld(context.world, group)) return;
+  context.stderr.line(`Pausing ${group.groupId}, which is running ...`);
+  const paused = need(
+    await whileWaiting(context, group, pauseAndTell(context, group, 'now'), {
+      afterMs: patienceMs,
+      outcome: fail(
+        'busy',
+        'Its runner does not answer, so nothing was deleted.',
+        'It is paused when its runner goes on.',
+      ),
+    }),
+  );
+  context.stderr.lines(paused.warnings);
+}
+
+function question(context: Context, group: GroupReference): string {
+  const { groupId } = group;
+  const loaded = loadWithRunner(context.world, group);
+  if (!loaded.ok) {
+    const { reason } = loaded.failure;
+    const whats = { 'newer-version': 'group of a newer version', 'older-version': 'group of an older version' };
+    const what = whats[reason as keyof typeof whats] ?? 'damaged group';
+    return `Delete the ${what} ${groupId} with all its files?`;
+  }
+  return `Delete group ${groupId} with ${plural(loaded.value.state.sessions.size, 'session')} and all transcripts?`;
+}
+
+// `rm`: `group delete` for several groups at once.
+
+const removeExample = `
+Example:
+  $ claude-code-agent rm auth-refactor
+  $ claude-code-agent rm @ @1 --yes        the group created last, and the one before it`;
+
+export function defineRemove(command: Command, context: Context): void {
+  command
+    .description('Deletes groups as group delete does, one after the other; none while one of them is not known.')
+    .argument('<group...>', 'id, unique prefix or slug; of several groups of one slug the id')
+    .option('-y, --yes', 'answer every question with yes')
+    .option('--force', 'do not ask; pause them and commit what is in no commit on its branch first')
+    .option('--json', 'one JSON document: {"groups": ids of those that were deleted}')
+    .addHelpText('after', removeExample)
+    .action((references, given) =>
+      context.run(() => deleteGroups(context, references, given, (groups) => ({ groups }))),
+    );
+}
+
+const pruneExample = `
+Example:
+  $ claude-code-agent group prune --older-than 30d --dry-run
+  $ claude-code-agent group prune --status archived --keep 10
+  $ claude-code-agent group prune --larger-than 500 --older-than 7d --yes`;
+
+export function definePrune(command: Command, context: Context): void {
+  command
+    .description(
+      'Deletes groups of which all is true that is given, as `delete` does: no work is lost, branches with ' +
+        'unmerged commits stay. Shows which ones and why, then asks. Running and paused groups stay unless --status ' +
+        'names them; groups that are being run, or on whose branches others build, stay in any case.',
+    )
+    .option('--older-than <time>', 'nothing happened to them for so long, such as 12h or 30d', parseAge)
+    .addOption(new Option('--status <status>', 'only groups of this status').choices([...groupStatuses, 'active']))
+    .option('--larger-than <mb>', 'their files take more than so many MB', parseMegabytes)
+    .option('--keep <n>', 'so many of the newest stay', parseKept)
+    .option('--dry-run', 'only show which ones')
+    .option('-y, --yes', 'do not ask')
+    .addOption(new Option('--force', 'the same').hideHelp())
+    .option('--json', 'one JSON document: the groups, and why others stay')
+    .addHelpText('after', pruneExample)
+    .action(({ olderThan, status, largerThan, keep, ...given }) => {
+      const options: PruneOptions = { olderThanMs: olderThan, status, largerThanBytes: largerThan, keep };
+      return context.run(() => prune(context, options, given));
+    });
+}
+
+interface PruneCommandOptions {
+  readonly dryRun?: true | undefined;
+  readonly yes?: true | undefined;
+  readonly force?: true | undefined;
+  readonly json?: true | undefined;
+}
+
+async function prune(
+  context: Context,
+  options: PruneOptions,
+  { dryRun, yes, force, json }: PruneCommandOptions,
+): Promise<Work> {
+  if (Object.values(options).every((value) => value === undefined)) {
+    const next = 'Give --older-than, --status, --larger-than or --keep.';
+    return refuse('usage', 'Nothing says which groups are to go.', next);
+  }
+  const root = need(context.root());
+  const plan = await planPrune(context, root, options);
+  if (!json) show(context, plan);
+  if (dryRun || plan.doomed.length === 0) {
+    if (json) context.stdout.json({ groups: plan.doomed, kept: plan.kept, deleted: [] });
+    return;
+  }
+  const bytes = plan.doomed.reduce((sum, one) => sum + one.bytes, 0);
+  const question = `Delete ${plural(plan.doomed.length, 'group')} (${megabytes(bytes)}) with all transcripts?`;
+  const sure = await confirmed(context, question, yes === true || force === true);
+  if (!sure) {
+    context.stderr.line('Nothing was deleted.');
+    return;
+  }
+  const { deleted, failed } = await deleteAll(context, root, plan.doomed);
+  if (json) context.stdout.json({ groups: plan.doomed, kept: [...plan.kept, ...failed], deleted });
+  else context.stderr.line(`Deleted ${plural(deleted.length, 'group')}.`);
+  return ok(deleted.length === plan.doomed.length ? exitCode.done : exitCode.failed);
+}
+
+function show({ stdout, stderr }: Context, { doomed, kept }: PrunePlan): void {
+  const columns = [{ title: 'GROUP' }, { title: 'SIZE', align: 'right' }, { title: 'WHY' }] as const;
+  const rows = doomed.map(({ id, bytes, why }) => [id, megabytes(bytes), why]);
+  if (rows.length > 0) stdout.line(formatTable(columns, rows, stdout.style).join('\n'));
+  else stderr.line('There are no such groups.');
+  for (const { id, why } of kept) stderr.line(`${id} stays. ${safeLine(why, noteColumns)}`);
+}
+
+/** `failed`: those that are not gone, of which it is said why. */
+async function deleteAll(
+  context: Context,
+  root: string,
+  doomed: readonly Doomed[],
+): Promise<{ readonly deleted: GroupId[]; readonly failed: PrunePlan['kept'] }> {
+  const deleted: GroupId[] = [];
+  const failed: { id: GroupId; why: string }[] = [];
+  const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
+  for (const one of doomed) {
+    const group = referenceTo(root, one.id);
+    const work = withinGroup(context, group, () => pruneGroup(context, group, one, tell));
+    const gone = await whileWaiting(context, group, work);
+    if (gone.ok) {
+      deleted.push(one.id);
+      continue;
+    }
+    const why = describeFailure(gone.failure);
+    failed.push({ id: one.id, why });
+    tell(`${whatStays(context, group)}. ${why}`);
+  }
+  return { deleted, failed };
+}

@@ -1,0 +1,258 @@
+/** cli/commands/host/: the machines of a fleet. This file: how one joins, and `host serve`. */
+import { type Command, Option } from '@commander-js/extra-typings';
+import { addHost } from '../../../app/fleet/add-host.ts';
+import type { Started } from '../../../app/fleet/agent-service.ts';
+import { type FleetOptions, joinLineOf, type MadeFleet, makeFleet } from '../../../app/fleet/init.ts';
+import { type Joined, joinAndServe, joinFleet } from '../../../app/fleet/join.ts';
+import { serveFleet } from '../../../app/fleet/serve.ts';
+import { whileBusy } from '../../../app/live-runner.ts';
+import { groupSettings } from '../../../core/definitions.ts';
+import { ok } from '../../../core/failure.ts';
+import { formatDuration, plural } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
+import { type Context, need, refuse, type Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
+import { collect, parseLease, parseSlots } from '../../options/option-values.ts';
+import { readStandardInput, standardInput } from '../../options/prompt-source.ts';
+import { settingOption } from '../../options/setting-options.ts';
+
+const serveExample = `
+Example:
+  $ claude-code-agent host serve`;
+
+export function defineServe(command: Command, context: Context): void {
+  command
+    .description(`Runs the agent of this machine, which has joined a fleet, until it is interrupted. Sessions that it
+started work on after its end, and the next agent takes them over.`)
+    .addOption(settingOption('acceptClaude', groupSettings.acceptClaude))
+    .option('--json', 'what happens as one JSON document a line: {"at", "message"}')
+    .addOption(new Option('--guard', 'what ends the sessions when the lease is over').hideHelp())
+    .addHelpText('after', serveExample)
+    .action((given) => context.run(() => serve(context, command, given)));
+}
+
+interface ServeOptions {
+  readonly guard?: true | undefined;
+  readonly json?: true | undefined;
+  readonly acceptClaude?: string | undefined;
+}
+
+/** `command` is any of the program, which knows its version. */
+export async function serve(
+  context: Context,
+  command: Pick<Command, 'parent'>,
+  { guard, json, acceptClaude }: ServeOptions,
+): Promise<Work> {
+  const root = need(context.root());
+  const told = json ? Object.create(context, { notes: { value: linesOf(context) } }) : context;
+  const wanted = { isGuard: guard === true, version: versionOf(command), acceptClaude };
+  const served = await serveFleet(told, root, wanted);
+  return served.ok ? ok(exitCode.done) : served;
+}
+
+function linesOf({ stdout, world }: Context): Context['notes'] {
+  const line = (message: string) => stdout.line(safeJson({ at: new Date(world.clock.now()).toISOString(), message }));
+  return { line, passing: () => {} };
+}
+
+function versionOf(command: Pick<Command, 'parent'>): string {
+  let top = command.parent;
+  while (top?.parent) top = top.parent;
+  return top?.version() ?? '';
+}
+
+const lineBytesMax = 100_000;
+
+const joinExample = `
+Example:
+  $ claude-code-agent host join cca-join:eyJ2... --slots 8 --label gpu --login team-a
+  $ claude-code-agent host join - --foreground <join-line.txt`;
+
+export function defineJoin(command: Command, context: Context): void {
+  command
+    .description(`Lets this machine work for a fleet: an agent and its guard are started that stay, by systemd --user
+where there is one. Whoever may run groups with the fleet runs commands here. Done again, it changes what is given and
+keeps the rest.`)
+    .argument('<line>', 'the join line, "-" for standard input')
+    .option('--name <name>', 'its name in the fleet (default: as the machine is called)')
+    .option('--slots <n>', 'sessions that may work here at once (default: cores)', parseSlots)
+    .option('--label <label>', 'what it has, for sessions that require it; may be repeated', collect)
+    .option('--login <name>', 'the login of sessions here, fleet/logins/<name>.env in the data folder')
+    .addOption(settingOption('acceptClaude', groupSettings.acceptClaude))
+    .option('--foreground', 'run the agent here, until it is interrupted')
+    .option('--json', 'one JSON document: {"host", "slots", "labels", "redis"}')
+    .addHelpText('after', joinExample)
+    .action((line, given) => context.run(() => join(context, command, line, given)));
+}
+
+interface JoinOptions {
+  readonly name?: string | undefined;
+  readonly slots?: number | undefined;
+  readonly label?: readonly string[] | undefined;
+  readonly login?: string | undefined;
+  readonly acceptClaude?: string | undefined;
+  readonly foreground?: true | undefined;
+  readonly json?: true | undefined;
+}
+
+async function join(context: Context, command: Command, argument: string, given: JoinOptions): Promise<Work> {
+  const root = need(context.root());
+  const line = await joinLineFrom(context, argument);
+  const { name, slots, label: labels, login, acceptClaude, foreground, json } = given;
+  const wanted = { line: line, name, slots, labels, login, acceptClaude };
+  if (foreground) {
+    const joined = need(await joinFleet(context, root, wanted));
+    say(context, joined, undefined, json === true);
+    return serve(context, command, {});
+  }
+  const joined = need(await whileBusy(context, 'Joining', () => joinAndServe(context, root, wanted)));
+  say(context, joined, joined.started, json === true);
+}
+
+async function joinLineFrom(context: Context, argument: string): Promise<string> {
+  if (argument !== standardInput) return argument;
+  return new TextDecoder().decode(need(await readStandardInput(context, 'The join line', lineBytesMax)));
+}
+
+function say({ stdout, stderr }: Context, { host, redis }: Joined, started: Started | undefined, json: boolean): void {
+  const { name, slots, labels } = host;
+  if (json) stdout.json({ host: name, slots, labels, redis });
+  else {
+    const has = labels.length > 0 ? `, ${labels.join(', ')}` : '';
+    stdout.line(
+      safeLine(`This machine works as ${name} for the fleet at ${redis}: ${plural(slots, 'slot')}${has}.`, 600),
+    );
+  }
+  if (started?.as === 'process') {
+    stderr.line(
+      `There is no systemd --user here, so the agent will not come back after a restart. Its log: ${started.log}`,
+    );
+  } else if (started !== undefined && !started.lingers) {
+    stderr.line('It ends when you log out, unless you type: loginctl enable-linger');
+  }
+}
+
+const addExample = `
+Example:
+  $ claude-code-agent host add gpu1 --ssh me@gpu1 --slots 8 --label gpu --login team-a`;
+
+export function defineHostAdd(command: Command, context: Context): void {
+  const described = command
+    .description(`Lets another machine join the fleet. It must have git and Claude Code, and let you in by a key; this
+program is put there, an agent and its guard are started, and with --login that login is sent once, into a file that is
+nobody else's. Done again, it installs this version there and keeps what is not given; sessions at work there keep
+their program. To forget the machine undoes all of it.`)
+    .argument('<name>', 'its name in the fleet')
+    .requiredOption('--ssh <destination>', 'as ssh takes it: [user@]host, or a name of its configuration')
+    .option('--slots <n>', 'sessions that may work there at once (default: its cores)', parseSlots)
+    .option('--label <label>', 'what it has, for sessions that require it; may be repeated', collect)
+    .option('--login <name>', 'send fleet/logins/<name>.env of the data folder, else the login that is in use here');
+  described.addOption(settingOption('acceptClaude', groupSettings.acceptClaude));
+  described
+    .option('--json', 'one JSON document: {"host", "ssh"}')
+    .addHelpText('after', addExample)
+    .action((name, given) => context.run(() => add(context, name, given)));
+}
+
+interface AddOptions {
+  readonly ssh: string;
+  readonly slots?: number | undefined;
+  readonly label?: readonly string[] | undefined;
+  readonly login?: string | undefined;
+  readonly acceptClaude?: string | undefined;
+  readonly json?: true | undefined;
+}
+
+async function add(context: Context, name: string, { label: labels, json, ...given }: AddOptions): Promise<Work> {
+  const root = need(context.root());
+  const say = (step: string) => context.stderr.line(safeLine(step, 300));
+  const added = need(await addHost(context, root, { ...given, name, labels }, say));
+  const out = json ? context.stderr : context.stdout;
+  for (const line of added) out.line(safeLine(`${given.ssh}: ${line}`, 1_000));
+  if (json) context.stdout.json({ host: name, ssh: given.ssh });
+}
+
+const initExample = `
+Example:
+  $ claude-code-agent fleet init --redis redis://127.0.0.1:6379
+  $ claude-code-agent fleet init --redis rediss://cca-runner:PASSWORD@redis.example.org:6380 \\
+      --host-redis rediss://cca-host:PASSWORD@redis.example.org:6380
+  $ ssh gpu1 claude-code-agent host join "$(claude-code-agent fleet join-line)" --label gpu`;
+
+export function defineFleetInit(command: Command, context: Context): void {
+  command
+    .description(`Makes a fleet of the machines that meet at a Redis, and prints the line with which one joins. The line
+holds keys: give it to nobody but the machines. Done again, it keeps the keys that there are.`)
+    .option('--redis <url>', 'with the user and password of whoever runs groups (default: CLAUDE_CODE_AGENT_FLEET)')
+    .option('--host-redis <url>', 'the same Redis with the user and password of the machines (default: the same)')
+    .option('--lease <seconds>', 'how long a machine may work without an answer of Redis (default: 60)', parseLease)
+    .option('--ca <file>', 'PEM file of the authority that signed the certificate of Redis')
+    .option('--insecure', 'Redis on another machine without encryption, in a network that only you use')
+    .option('--json', 'one JSON document: {"joinLine", "isNew", "redis", "leaseMs"}')
+    .addHelpText('after', initExample)
+    .action((given) => context.run(() => init(context, given)));
+}
+
+interface InitOptions {
+  readonly redis?: string | undefined;
+  readonly hostRedis?: string | undefined;
+  readonly lease?: number | undefined;
+  readonly ca?: string | undefined;
+  readonly insecure?: true | undefined;
+  readonly json?: true | undefined;
+}
+
+async function init(context: Context, { redis: given, json, lease, ...more }: InitOptions): Promise<Work> {
+  const root = need(context.root());
+  const redis = given ?? context.env.CLAUDE_CODE_AGENT_FLEET ?? '';
+  if (redis === '') {
+    return refuse('usage', 'Machines meet at a Redis, and none was named.', 'Give its address as --redis URL.');
+  }
+  const options: FleetOptions = { ...more, redis, leaseMs: lease };
+  const made = need(await whileBusy(context, 'Asking Redis', () => makeFleet(context, root, options)));
+  for (const line of notes(made)) context.stderr.line(safeLine(line, 1_000));
+  const { joinLine, isNew, redis: shown, leaseMs } = made;
+  context.stdout.line(json ? safeJson({ joinLine, isNew, redis: shown, leaseMs }, 2) : joinLine);
+}
+
+const changes = { redis: 'the address of Redis', lease: 'the lease', ca: 'the certificate' } as const;
+
+function notes({ isNew, changed, redis, version, leaseMs, acl, file }: MadeFleet): string[] {
+  const begun = isNew
+    ? `Made a fleet at ${redis} (Redis ${version}, lease ${formatDuration(leaseMs)}); its keys are in ${file}.`
+    : `There was a fleet; its keys stay. It is at ${redis} (Redis ${version}, lease ${formatDuration(leaseMs)}).`;
+  const what = changed.map((one) => changes[one]).join(', ');
+  const again = `Changed: ${what}. Machines that have joined must join again.`;
+  const users = [
+    'Redis has no users of its own for this fleet. To make them, type in redis-cli, each with another password:',
+    ...acl.map((line) => `  ${line}`),
+    'then do this again with --redis for cca-runner and --host-redis for cca-host.',
+  ];
+  return [
+    begun,
+    ...(changed.length > 0 ? [again] : []),
+    ...(acl.length > 0 ? users : []),
+    'With this line a machine joins; whoever has it can read what goes through Redis:',
+  ];
+}
+
+// `fleet join-line`: the line with which a machine joins, alone on stdout.
+
+const joinLineExample = `
+Example:
+  $ claude-code-agent fleet join-line
+  $ claude-code-agent fleet join-line | ssh gpu1 claude-code-agent host join - --label gpu`;
+
+export function defineJoinLine(command: Command, context: Context): void {
+  command
+    .description('Prints the line with which a machine joins the fleet. It holds keys and a password.')
+    .option('--json', 'one JSON document: {"joinLine"}')
+    .addHelpText('after', joinLineExample)
+    .action(({ json }) => context.run(() => print(context, json === true)));
+}
+
+function print(context: Context, json: boolean): Work {
+  const root = need(context.root());
+  const line = need(joinLineOf(context, root));
+  context.stdout.line(json ? safeJson({ joinLine: line }, 2) : line);
+}

@@ -1,0 +1,221 @@
+/** `host list`, `drain`, `resume` and `forget`: the machines that have joined. */
+import type { Command } from '@commander-js/extra-typings';
+import {
+  bookHeld,
+  type HeldGroup,
+  heldBy,
+  leaveFleet,
+  lookAtHost,
+  type ToForget,
+  takeOut,
+} from '../../../app/fleet/forget-host.ts';
+import { type FleetHost, isLost, listHosts, setDraining } from '../../../app/fleet/hosts.ts';
+import { whileBusy } from '../../../app/live-runner.ts';
+import { commandText } from '../../../core/advice.ts';
+import { type Cell, formatAge, formatDuration, formatMoney, formatTable, plural } from '../../../view/format.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
+import { type Context, confirmed, need, type Work } from '../../context.ts';
+
+const listExample = `
+Example:
+  $ claude-code-agent host list
+  $ claude-code-agent host list --json | jq '.hosts[] | select(.state == "ready") | .name'`;
+
+export function defineHostList(command: Command, context: Context): void {
+  command
+    .description('Lists the machines of the fleet: what they have, how much of it is in use, and how they stand.')
+    .option('--json', 'one JSON document: {"hosts": [{"name", "state", "labels", "slots", "used", ...}]}')
+    .addHelpText('after', listExample)
+    .action(({ json }) => context.run(() => list(context, json === true)));
+}
+
+async function list(context: Context, json: boolean): Promise<Work> {
+  const root = need(context.root());
+  const hosts = need(await whileBusy(context, 'Asking the fleet', () => listHosts(context, root)));
+  if (json) context.stdout.json({ hosts: hosts.map(plain) });
+  else if (hosts.length === 0) {
+    const command = commandText(['host', 'add', 'NAME', '--ssh', 'USER@HOST']);
+    context.stderr.line(`No machine has joined. Add one with: ${command}`);
+  } else {
+    context.stdout.lines(table(context, hosts));
+    for (const host of hosts) {
+      const why = whyRefusing(host);
+      if (why !== undefined) context.stderr.line(safeLine(`${host.name}: ${why}`, 600));
+    }
+  }
+}
+
+/** One word for how it stands. */
+function stateOf(host: FleetHost): 'ready' | 'draining' | 'lost' | 'unguarded' | 'refusing' | 'full' {
+  if (isLost(host)) return 'lost';
+  if (host.isDrained) return 'draining';
+  if (!host.isGuarded) return 'unguarded';
+  if (whyRefusing(host) !== undefined) return 'refusing';
+  return host.isFull === true ? 'full' : 'ready';
+}
+
+/** Why nothing can be started there. */
+function whyRefusing({ name, refusal, loginTrouble }: FleetHost): string | undefined {
+  if (refusal !== undefined || loginTrouble === undefined) return refusal;
+  const again = commandText(['host', 'resume', name]);
+  return `Its login was refused, and it gets nothing more until that changes, or with: ${again}. ${loginTrouble}`;
+}
+
+const tones = { ready: 'good', draining: 'warn', lost: 'bad', unguarded: 'bad', refusing: 'bad', full: 'bad' } as const;
+
+function plain(host: FleetHost): object {
+  const { name, labels, slots, used, load = null, abilities, leaseMs, since, seenAt } = host;
+  const { logins, version, claudeVersion } = abilities;
+  const at = (ms: number) => new Date(ms).toISOString();
+  const more = {
+    load,
+    logins,
+    login: host.login ?? null,
+    version,
+    claudeVersion,
+    leaseMs,
+    refusal: whyRefusing(host) ?? null,
+    since: at(since),
+    heard: at(seenAt),
+  };
+  return { name, state: stateOf(host), labels, slots, used, free: Math.max(0, slots - used), ...more };
+}
+
+function table({ stdout }: Context, hosts: readonly FleetHost[]): string[] {
+  const columns = [
+    { title: 'HOST' },
+    { title: 'STATE' },
+    { title: 'USED', align: 'right' },
+    { title: 'FREE', align: 'right' },
+    { title: 'LOAD', align: 'right' },
+    { title: 'LOGIN' },
+    { title: 'VERSION' },
+    { title: 'CLAUDE' },
+    { title: 'LEASE', align: 'right' },
+    { title: 'SINCE', align: 'right' },
+    { title: 'LABELS' },
+  ] as const;
+  const rows = hosts.map((host): Cell[] => {
+    const state = stateOf(host);
+    const { version, claudeVersion } = host.abilities;
+    return [
+      host.name,
+      { text: state, tone: tones[state] },
+      String(host.used),
+      String(Math.max(0, host.slots - host.used)),
+      host.load?.toFixed(1) ?? '-',
+      safeLine(host.login ?? '-', 30),
+      safeLine(version, 20),
+      safeLine(claudeVersion || 'none', 20),
+      formatDuration(host.leaseMs),
+      formatAge(host.seenAt + host.silentMs - host.since),
+      safeLine(host.labels.join(' '), 60),
+    ];
+  });
+  return formatTable(columns, rows, stdout.style);
+}
+
+const drainExample = `
+Example:
+  $ claude-code-agent host drain gpu1`;
+
+export function defineDrain(command: Command, context: Context): void {
+  command
+    .description('Lets a machine finish what it has, and take nothing new until it is resumed.')
+    .argument('<name>', 'of the machine')
+    .option('--json', 'one JSON document: {"host", "draining"}')
+    .addHelpText('after', drainExample)
+    .action((name, { json }) => context.run(() => drain(context, name, true, json === true)));
+}
+
+/** The same work for `host drain` and `host resume`. */
+export async function drain(context: Context, name: string, isDrained: boolean, json: boolean): Promise<Work> {
+  const root = need(context.root());
+  const host = need(await setDraining(context, root, name, isDrained));
+  const { used } = host;
+  const rest = used > 0 ? `, and finishes the ${plural(used, 'session')} that it has` : '';
+  const said = isDrained
+    ? `${name} takes nothing new${rest}. It takes sessions again with: ${commandText(['host', 'resume', name])}`
+    : `${name} takes sessions again.`;
+  context.stdout.line(json ? safeJson({ host: name, draining: isDrained }, 2) : said);
+}
+
+// `host resume`: a machine that was drained, or whose login was refused, takes sessions again.
+
+const resumeExample = `
+Example:
+  $ claude-code-agent host resume gpu1`;
+
+export function defineHostResume(command: Command, context: Context): void {
+  command
+    .description('Lets a machine that was drained, or whose login was refused, take sessions again.')
+    .argument('<name>', 'of the machine')
+    .option('--json', 'one JSON document: {"host", "draining"}')
+    .addHelpText('after', resumeExample)
+    .action((name, { json }) => context.run(() => drain(context, name, false, json === true)));
+}
+
+const forgetExample = `
+Example:
+  $ claude-code-agent host forget gpu1`;
+
+export function defineForget(command: Command, context: Context): void {
+  command
+    .description(`Takes a machine out of the fleet. What is held because it may have spent it when it was lost is booked
+as spent. Of a machine that was added from here, agent, login and program are removed there. On the machine itself it
+ends the agent, and the sessions that are at work.`)
+    .argument('<name>', 'of the machine')
+    .option('-y, --yes', 'answer every question with yes')
+    .option('--json', 'one JSON document: {"host", "booked": [{"group", "session", "usd"}]}')
+    .addHelpText('after', forgetExample)
+    .action((name, given) => context.run(() => forget(context, name, given)));
+}
+
+interface ForgetOptions {
+  readonly yes?: true | undefined;
+  readonly json?: true | undefined;
+}
+
+async function forget(context: Context, name: string, { yes, json }: ForgetOptions): Promise<Work> {
+  const root = need(context.root());
+  const host = need(await lookAtHost(context, root, name));
+  const held = host.isHere ? [] : heldBy(context, root, name);
+  const sure = await confirmed(context, question(host, held), yes === true);
+  if (!sure) {
+    context.stderr.line('Nothing was changed.');
+    return;
+  }
+  const forgetting = async () => (host.isHere ? leaveFleet(context, root) : takeOut(context, root, host));
+  const forgotten = need(await whileBusy(context, `Taking ${name} out`, forgetting));
+  if (forgotten !== undefined) {
+    context.stderr.line(safeLine(`${forgotten} What was put there stays there.`, 1_000));
+  }
+  const booked = [];
+  for (const one of held) {
+    const done = await bookHeld(context, one);
+    if (done.ok) booked.push(one);
+    else context.stderr.line(safeLine(`${one.groupId}: ${done.failure.message}`, 1_000));
+  }
+  const money = booked.map(({ groupId, sessionId, usd }) => ({ group: groupId, session: sessionId, usd }));
+  if (json) context.stdout.json({ host: name, booked: money });
+  else
+    context.stdout.line(
+      `${name} is out of the fleet${booked.length > 0 ? `; ${sumText(booked)} booked as spent` : ''}.`,
+    );
+}
+
+function question({ name, isHere, ssh, used }: ToForget, held: readonly HeldGroup[]): string {
+  const parts = [
+    isHere ? `Let this machine leave the fleet` : `Take ${name} out of the fleet`,
+    ...(used === undefined || used === 0 ? [] : [`with ${plural(used, 'session')} at work there`]),
+    ...(ssh === undefined ? [] : [`and remove what was installed at ${ssh}`]),
+    ...(held.length === 0 ? [] : [`and book as spent ${sumText(held)} that it may have cost`]),
+  ];
+  return `${parts.join(', ')}?`;
+}
+
+function sumText(held: readonly HeldGroup[]): string {
+  const sum = held.reduce((all, { usd }) => all + usd, 0);
+  const sessions = held.map(({ groupId, sessionId }) => `${groupId}/${sessionId.slice(0, 3)}`);
+  return `${formatMoney(sum, true)} (${sessions.join(', ')})`;
+}

@@ -1,0 +1,217 @@
+/** `session pause`, `resume`, `retry`, `say` and `remove`: what a user asks of one session. */
+import type { Command } from '@commander-js/extra-typings';
+import { liveRunner } from '../../../app/live-runner.ts';
+import { removeSession } from '../../../app/removal/archive-group.ts';
+import { whileWaiting } from '../../../app/request.ts';
+import { type LoadedSession, loadReferredSession, resolveGroupToDestroy } from '../../../app/resolve.ts';
+import { checkCommand, submit } from '../../../app/submit.ts';
+import { commandText } from '../../../core/advice.ts';
+import { defined } from '../../../core/defined.ts';
+import { resumeSessionCommand, runCommand } from '../../../core/plan/advice.ts';
+import type { SessionState } from '../../../core/session-state.ts';
+import { safeJson, safeLine } from '../../../view/terminal-text.ts';
+import { titleOf } from '../../../view/wording.ts';
+import { besideDocument, type Context, confirmed, need, type Work } from '../../context.ts';
+import { type ExitCode, exitCode } from '../../exit-code.ts';
+import { parseMoney } from '../../options/option-values.ts';
+import { readText } from '../../options/prompt-source.ts';
+import { printSession, runSession, startSession } from '../group/run.ts';
+
+const pauseExample = `
+Example:
+  $ claude-code-agent session pause auth-refactor/api
+  $ claude-code-agent session resume auth-refactor/api`;
+
+const sentenceColumnsMax = 400;
+
+export function definePause(command: Command, context: Context): void {
+  command
+    .description(`Pauses a session and returns when it is paused; the other sessions of its group go on.
+One that has not started yet is held back.`)
+    .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
+    .option('--json', 'one JSON document: {"group", "session", "status"}')
+    .addHelpText('after', pauseExample)
+    .action((reference, { json }) => context.run(() => pause(context, reference, json === true)));
+}
+
+async function pause(context: Context, reference: string, json: boolean): Promise<Work> {
+  const session = need(loadReferredSession(context, reference));
+  const { sessionId } = session;
+  const pausing = submit(context, session, { kind: 'pause-session', sessionId });
+  const ended = need(await whileWaiting(context, session, pausing));
+  const code = conclude(json ? besideDocument(context) : context, session, ended);
+  if (json) printSession(context, session);
+  return code;
+}
+
+function conclude(context: Context, session: LoadedSession, ended: SessionState): ExitCode {
+  const { stdout } = context;
+  const { state, sessionId, record } = session;
+  const title = `Session ${titleOf(state, sessionId)}`;
+  const wasRunning = record.state.status === 'running';
+  const goOn = commandText(resumeSessionCommand(state, record));
+  switch (ended.status) {
+    case 'paused':
+      // It would have gone on by itself.
+      if (!wasRunning && record.queued && liveRunner(context.world, session) !== null) {
+        stdout.line(`${title} is held back. Let it go on: ${goOn}`);
+        return exitCode.done;
+      }
+      stdout.line(`${title} is paused${wasRunning ? '' : ' already'}. Go on: ${goOn}`);
+      return exitCode.done;
+    case 'pending':
+      // A later run begins with every session that is left.
+      if (liveRunner(context.world, session) !== null) stdout.line(`${title} is held back. Let it start: ${goOn}`);
+      else stdout.line(`${title} is not running. It starts with its group: ${commandText(runCommand(state))}`);
+      return exitCode.done;
+    case 'completed':
+      stdout.line(`${title} completed before it could be paused.`);
+      return exitCode.done;
+    case 'failed':
+      stdout.line(
+        `${title} ${wasRunning ? 'failed' : 'is failed'}: ${safeLine(ended.failure.message, sentenceColumnsMax)}`,
+      );
+      return wasRunning ? exitCode.failed : exitCode.done;
+    case 'running':
+      // Not reached: nobody returns before it has ended.
+      stdout.line(`${title} is running.`);
+      return exitCode.failed;
+  }
+}
+
+const resumeExample = `
+Example:
+  $ claude-code-agent session resume auth-refactor/api
+  $ claude-code-agent session resume auth-refactor/api --max-budget-usd 5     after it used up its own budget`;
+
+export function defineResume(command: Command, context: Context): void {
+  command
+    .description(`Goes on with a paused session in the same conversation. A live runner is asked to start it when there
+is a slot; without one this command runs the session, and no other, to its end.
+Exit codes: 0 completed (or asked for), 1 failed, 2 bad input, 3 paused again.`)
+    .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
+    .option('--max-budget-usd <usd>', "the session's own cap over all its attempts from now on", parseMoney)
+    .option('--rehearse [script]', 'the script with which the rehearsal goes on')
+    .option('--json', 'one JSON document: {"group", "session", "status"}')
+    .addHelpText('after', resumeExample)
+    .action((reference, given) => context.run(() => resume(context, reference, given)));
+}
+
+interface ResumeOptions {
+  readonly rehearse?: string | true | undefined;
+  readonly json?: true | undefined;
+  readonly maxBudgetUsd?: number | undefined;
+}
+
+async function resume(context: Context, named: string, { maxBudgetUsd, ...how }: ResumeOptions): Promise<Work> {
+  const session = need(loadReferredSession(context, named));
+  const { sessionId, record } = session;
+  // What a dead runner left running needs no command, only a runner.
+  const isLeft = record.state.status === 'running' && liveRunner(context.world, session) === null;
+  if (isLeft && maxBudgetUsd === undefined) return runSession(context, session, how);
+  const raised = defined({ maxBudgetUsd });
+  return startSession(context, session, { kind: 'resume-session', sessionId, ...raised }, how);
+}
+
+const retryExample = `
+Example:
+  $ claude-code-agent session retry auth-refactor/api
+  $ claude-code-agent session retry auth-refactor/api --prompt "The tests need the database of docker compose."`;
+
+export function defineRetry(command: Command, context: Context): void {
+  command
+    .description(`Tries a failed session again. A live runner is asked to start it when there is a slot; without one
+this command runs the session, and no other, to its end.
+Exit codes: 0 completed (or asked for), 1 failed again, 2 bad input, 3 paused.`)
+    .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
+    .option('--prompt <text>', 'said to the session besides its task; "-" reads it from standard input')
+    .option('--rehearse [script]', 'the script with which the rehearsal goes on')
+    .option('--json', 'one JSON document: {"group", "session", "status"}')
+    .addHelpText('after', retryExample)
+    .action((reference, given) => context.run(() => retry(context, reference, given)));
+}
+
+interface RetryOptions {
+  readonly prompt?: string | undefined;
+  readonly rehearse?: string | true | undefined;
+  readonly json?: true | undefined;
+}
+
+async function retry(context: Context, named: string, given: RetryOptions): Promise<Work> {
+  const session = need(loadReferredSession(context, named));
+  const { prompt: typed } = given;
+  const prompt = typed === undefined ? undefined : need(await readText(context, typed, 'The text of --prompt'));
+  const { sessionId } = session;
+  const said = defined({ prompt });
+  return startSession(context, session, { kind: 'retry-session', sessionId, ...said }, given);
+}
+
+const sayExample = `
+Example:
+  $ claude-code-agent session say auth-refactor/api "Use the staging database, not the local one."
+  $ git diff | claude-code-agent session say auth-refactor/api -`;
+
+export function defineSay(command: Command, context: Context): void {
+  command
+    .description('Tells a session something. A running one reads it at its next step, others with their next attempt.')
+    .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
+    .argument('<text>', 'what to say; "-" reads it from standard input')
+    .option('--json', 'one JSON document: {"group", "session", "heard"}, where heard is now or next-attempt')
+    .addHelpText('after', sayExample)
+    .action((reference, text, { json }) => context.run(() => say(context, reference, text, json === true)));
+}
+
+async function say(context: Context, reference: string, given: string, json: boolean): Promise<Work> {
+  const session = need(loadReferredSession(context, reference));
+  const text = need(await readText(context, given, 'The message'));
+  const { groupId, sessionId, state } = session;
+  const change = submit(context, session, { kind: 'say', sessionId, text: text });
+  const said = need(await whileWaiting(context, session, change));
+  const title = titleOf(state, sessionId);
+  const told = said === 'now' ? `Told session ${title}.` : `Session ${title} is told with its next attempt.`;
+  context.stdout.line(json ? safeJson({ group: groupId, session: sessionId, heard: said }, 2) : told);
+}
+
+const removeExample = `
+Example:
+  $ claude-code-agent session remove auth-refactor/003`;
+
+const noteColumns = 600;
+
+export function defineRemoveSession(command: Command, context: Context): void {
+  command
+    .description(
+      'Removes a session that is not running, with its transcript and its worktree. What it cost stays counted. ' +
+        'Refuses while the worktree holds work that is in no commit. A branch with unmerged commits stays.',
+    )
+    .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
+    .option('-y, --yes', 'answer every question with yes')
+    .option('--force', 'do not ask; commit what is in no commit on its branch first')
+    .option('--json', 'one JSON document: {"group", "session"}')
+    .addHelpText('after', removeExample)
+    .action((reference, given) => context.run(() => remove(context, reference, given)));
+}
+
+interface RemoveOptions {
+  readonly yes?: true | undefined;
+  readonly force?: true | undefined;
+  readonly json?: true | undefined;
+}
+
+async function remove(context: Context, reference: string, { yes, force: forced, json }: RemoveOptions): Promise<Work> {
+  const force = forced === true;
+  const session = need(loadReferredSession(context, reference, resolveGroupToDestroy));
+  const { sessionId, state, record, groupId } = session;
+  need(checkCommand(context.world, session, { kind: 'remove-session', sessionId }));
+  const title = titleOf(state, sessionId);
+  // A session that never ran has nothing to lose but its definition.
+  const isAnswered = force || yes === true || record.attempts === 0;
+  const sure = await confirmed(context, `Delete session ${title} with its transcript?`, isAnswered);
+  if (!sure) return;
+  const command = ['session', 'remove', `${groupId}/${sessionId}`];
+  const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
+  const removing = removeSession(context, session, { force, command, tell });
+  need(await whileWaiting(context, session, removing));
+  context.stderr.line(`Removed ${title} from ${state.group.id}.`);
+  if (json) context.stdout.json({ group: groupId, session: sessionId });
+}

@@ -1,6 +1,6 @@
 /**
- * Changes a file that other processes change too, and loses nothing of theirs: a lock on its folder, which the system
- * frees when its holder ends, the change of what stands there then, and a rename.
+ * Changes a file that other processes of ours change too: under a lock on its folder, which the system frees when its
+ * holder ends, and by a rename.
  */
 import { basename, dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
@@ -22,8 +22,6 @@ export interface ExclusiveUpdate {
   readonly change: (before: Uint8Array | null) => Result<Uint8Array | null>;
   /** Who may read the file when it is new; one that is there keeps its mode. `project` when not given. */
   readonly access?: FileAccess;
-  /** Between two tries; tests hand in their own. */
-  readonly pause?: (ms: number) => void;
 }
 
 /** About three seconds in all, which is less than the timeout of a hook. */
@@ -35,15 +33,14 @@ const pauseMs = 2;
  * system refuses, `corrupt-file` when the path holds no regular file or a far too large one, and as `change` fails.
  */
 export function updateExclusively(files: ContextFiles, update: ExclusiveUpdate): Result<boolean> {
-  const { path, pause = pauseBlocking } = update;
+  const { path } = update;
   try {
     for (let tries = 0; tries < triesMax; tries += 1) {
-      if (tries > 0) pause(pauseMs);
+      if (tries > 0) pauseBlocking(pauseMs);
       const release = lockFolder(dirname(path));
       if (release === null) continue;
       try {
-        const updated = updateLocked(files, update);
-        if (updated !== 'moved-on') return updated;
+        return updateLocked(files, update);
       } finally {
         release();
       }
@@ -54,52 +51,23 @@ export function updateExclusively(files: ContextFiles, update: ExclusiveUpdate):
   return fail('busy', `Another process keeps ${path} locked.`, 'Try again in a moment.');
 }
 
-function updateLocked(files: ContextFiles, update: ExclusiveUpdate): Result<boolean> | 'moved-on' {
-  const { path, bytesMax, change } = update;
+function updateLocked(files: ContextFiles, { path, bytesMax, change, access }: ExclusiveUpdate): Result<boolean> {
   const info = files.info(path);
   if (info !== null && info.kind !== 'file') {
     return fail('corrupt-file', `${path} is not a regular file.`, 'Move it away.');
   }
-  const before = contentOf(files, update);
+  const before = info === null ? null : files.readBytes(path, 0, bytesMax + 1);
   if (before !== null && before.length > bytesMax) {
     return fail('corrupt-file', `${path} is larger than ${bytesMax} bytes.`, 'Make it shorter.');
   }
   const after = change(before);
   if (!after.ok) return after;
-  if (after.value === null || isSame(before, after.value)) return ok(false);
+  if (after.value === null || (before !== null && Buffer.compare(before, after.value) === 0)) return ok(false);
   const fresh = join(dirname(path), `.${basename(path)}.new`);
   // Left over from a process that died here: only the holder of the lock writes it.
-  removeOwn(files, fresh);
-  try {
-    files.writeBytes(fresh, after.value, { durable: true, ...accessOf(path, before, update) });
-    // Editors and other programs know nothing of our lock; what they wrote meanwhile is taken up by another try.
-    if (!isSame(before, contentOf(files, update))) {
-      removeOwn(files, fresh);
-      return 'moved-on';
-    }
-    files.rename(fresh, path);
-  } catch (error) {
-    removeOwn(files, fresh);
-    throw error;
-  }
+  if (files.entryKind(fresh) === 'file') files.remove(fresh);
+  const kept = before === null ? { access: access ?? 'project' } : { access: 'project' as const, like: path };
+  files.writeBytes(fresh, after.value, { durable: true, ...kept });
+  files.rename(fresh, path);
   return ok(true);
-}
-
-/** Null when there is no file. A FIFO is never opened, because that would wait for a writer. */
-function contentOf(files: ContextFiles, { path, bytesMax }: ExclusiveUpdate): Uint8Array | null {
-  return files.info(path)?.kind === 'file' ? files.readBytes(path, 0, bytesMax + 1) : null;
-}
-
-function isSame(a: Uint8Array | null, b: Uint8Array | null): boolean {
-  return a === null || b === null ? a === b : Buffer.compare(a, b) === 0;
-}
-
-/** What is there keeps its mode, wide or narrow. */
-function accessOf(path: string, before: Uint8Array | null, { access = 'project' }: ExclusiveUpdate) {
-  return before === null ? { access } : { access: 'project' as const, like: path };
-}
-
-/** A folder of that name is not ours, and removing it would take all it holds along. */
-function removeOwn(files: ContextFiles, path: string): void {
-  if (files.entryKind(path) === 'file') files.remove(path);
 }

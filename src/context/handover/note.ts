@@ -1,7 +1,7 @@
 /** Writes into a project's resume file that a session works on it. */
 import { advise } from '../../core/advice.ts';
-import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { systemFailure } from '../../store/system-failure.ts';
 import { updateExclusively } from '../exclusive-update.ts';
 import type { ContextFiles } from '../hook-call.ts';
 import type { HandoverProject } from './projects.ts';
@@ -10,53 +10,37 @@ import { recordSession, sessionIdPattern } from './resume-file.ts';
 /** A resume file holds names and numbers; what is larger is something else. */
 const bytesMax = 1024 * 1024;
 
-export interface NotedSession {
-  readonly projectId: string;
-  /** Absolute path of the resume file. */
-  readonly file: string;
-}
-
 /**
- * Adds the session to the list of the project and makes it the last one; `nowMs` is the time of the update,
- * milliseconds since 1970, `pause` waits between two tries. All other bytes of the file stay, and so do the ids that
- * other processes add at the same time. Fails with `not-found` (the file is gone), `usage` (an id that cannot be one),
+ * Adds the session to the list of the project and makes it the last one, updated at `nowMs` (milliseconds since 1970).
+ * All other bytes of the file stay. Fails with `not-found` (the file is gone), `usage` (an id that cannot be one),
  * `corrupt-file`, `busy` or `write-failed`; then the file is as it was.
  */
 export function noteInProject(
   files: ContextFiles,
-  project: Pick<HandoverProject, 'id' | 'file'>,
+  { file }: Pick<HandoverProject, 'file'>,
   sessionId: string,
   nowMs: number,
-  pause?: (ms: number) => void,
-): Result<NotedSession> {
+): Result<void> {
   if (!sessionIdPattern.test(sessionId) || sessionId === 'unknown') {
     return fail('usage', 'That is no session id.', 'Session ids are letters, digits, "-" and "_".');
   }
-  const { id: projectId, file } = project;
   const timestamp = new Date(nowMs).toISOString();
   try {
-    // The file behind a link is changed; the link stays what it is.
-    const path = files.realPath(file) ?? file;
     const updated = updateExclusively(files, {
-      path,
+      // The file behind a link is changed; the link stays what it is.
+      path: files.realPath(file) ?? file,
       bytesMax,
       change: (before) => (before === null ? gone(file) : changed(file, before, sessionId, timestamp)),
-      ...defined({ pause }),
     });
-    return updated.ok ? ok({ projectId, file }) : updated;
+    return updated.ok ? ok(undefined) : updated;
   } catch (error) {
-    const { code } = error as { code?: unknown };
-    if (typeof code !== 'string') throw error;
-    return fail('write-failed', `${file} cannot be reached: ${code}.`, 'Check its folder and permissions.');
+    return { ok: false, failure: systemFailure(file, error) };
   }
 }
 
 function gone(file: string): Result<never> {
-  return fail(
-    'not-found',
-    `${file} is gone.`,
-    advise('Put it back, or make a new one with', ['handover', 'init', 'DIR']),
-  );
+  const next = advise('Put it back, or make a new one with', ['handover', 'init', 'DIR']);
+  return fail('not-found', `${file} is gone.`, next);
 }
 
 function changed(file: string, before: Uint8Array, sessionId: string, timestamp: string): Result<Uint8Array> {

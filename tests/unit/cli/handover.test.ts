@@ -43,7 +43,7 @@ test('init in 02-projects, a session is noted, find and list show it', async () 
   });
   expect(existsSync(config())).toBe(false);
   const { files } = createRealWorld();
-  const project = { id: '28-parser', file: resume('02-projects', '28-parser') };
+  const project = { file: resume('02-projects', '28-parser') };
   expect(noteInProject(files, project, 'aaa111', Date.parse('2026-01-05T00:00:00Z')).ok).toBe(true);
   await inRoot('init', '02-projects/29-lexer');
   expect(await inRoot('find', 'aaa111')).toEqual({ code: 0, stdout: '28-parser\n', stderr: '' });

@@ -1,10 +1,9 @@
 /**
  * Promises: hooks that write one resume file at the same time lose nothing of each other, whatever the moment; a hook
- * that is killed leaves a whole file behind and holds up no other; editors that know no lock keep
- * what they wrote.
+ * that is killed leaves a whole file behind and holds up no other.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { chmodSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, statSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { noteInProject } from '../../../../src/context/handover/note.ts';
 import { readResumeFile } from '../../../../src/context/handover/resume-file.ts';
@@ -22,8 +21,7 @@ beforeEach(() => {
 afterEach(() => root.remove());
 
 const reset = () => root.project('28-b', 'session_id: "first"', 'session_ids: ["first"]', 'note: "stays"');
-const note = (files: ContextFiles, id: string, nowMs = Date.now()) =>
-  noteInProject(files, { id: '28-b', file }, id, nowMs, () => {});
+const note = (files: ContextFiles, id: string, nowMs = Date.now()) => noteInProject(files, { file }, id, nowMs);
 const ids = () => readResumeFile(root.read(root.resume('28-b'))).sessionIds;
 const entries = () => readdirSync(dirname(file));
 
@@ -54,46 +52,6 @@ function callsOfOneNote(): string[] {
   return calls;
 }
 
-test('another session at every moment of the first: who is told that it worked is in the file', () => {
-  const calls = callsOfOneNote();
-  expect(calls).toContain('rename');
-  let waited = 0;
-  for (const moment of calls.keys()) {
-    reset();
-    let other: { readonly ok: boolean } | undefined;
-    const files = watched((_, index) => {
-      if (index === moment) other = note(realFiles, 'other');
-    });
-    expect(note(files, 'mine').ok).toBe(true);
-    expect(ids()).toEqual(expect.arrayContaining(['first', 'mine', ...(other?.ok ? ['other'] : [])]));
-    if (other?.ok === false) waited += 1;
-    expect(note(realFiles, 'other').ok).toBe(true);
-    expect(ids().toSorted()).toEqual(['first', 'mine', 'other']);
-    expect(root.read(root.resume('28-b'))).toContain('note: "stays"');
-    expect(entries()).toEqual(['resume-context.md']);
-  }
-  // The lock was held at some moments, and not at others.
-  expect(waited).toBeGreaterThan(0);
-  expect(waited).toBeLessThan(calls.length);
-});
-
-test('an editor that knows no lock, at every moment: its text is kept until the rename, and so is the session', () => {
-  const calls = callsOfOneNote();
-  for (const moment of calls.keys()) {
-    if (moment > calls.indexOf('rename') - 1) continue;
-    reset();
-    let edited = false;
-    const files = watched((_, index) => {
-      if (index !== moment || edited) return;
-      edited = true;
-      writeFileSync(file, '---\nsession_ids: ["first"]\nnote: "edited"\n---\n');
-    });
-    expect(note(files, 'mine').ok).toBe(true);
-    expect(root.read(root.resume('28-b'))).toContain('note: "edited"');
-    expect(ids()).toEqual(['first', 'mine']);
-  }
-});
-
 test('killed at every moment: the file is whole, and the next session gets in', () => {
   const calls = callsOfOneNote();
   for (const moment of calls.keys()) {
@@ -108,53 +66,6 @@ test('killed at every moment: the file is whole, and the next session gets in', 
     expect(ids()).toEqual(expect.arrayContaining(['first', 'next']));
     expect(entries()).toEqual(['resume-context.md']);
   }
-});
-
-test('what the system refuses at any call is told, and the file is as it was or has the session', () => {
-  const calls = callsOfOneNote();
-  for (const moment of calls.keys()) {
-    reset();
-    const before = root.read(root.resume('28-b'));
-    const faulty = watched((_, index) => {
-      if (index === moment) throw Object.assign(new Error('EIO'), { code: 'EIO' });
-    });
-    const noted = note(faulty, 'mine');
-    if (!noted.ok) expect(noted.failure.message).toContain('EIO');
-    const after = root.read(root.resume('28-b'));
-    if (after !== before) expect(ids()).toEqual(['first', 'mine']);
-  }
-});
-
-test('a folder that a living process has locked is waited for, one of a dead process is free at once', async () => {
-  // Another process that holds the lock, as our hooks do, and waits for its end.
-  const program = join(root.folder, 'holder.ts');
-  const locks = join(packageRoot, 'src', 'system', 'lock.ts');
-  writeFileSync(
-    program,
-    `import { lockFolder } from ${JSON.stringify(locks)};
-     console.log(lockFolder(${JSON.stringify(dirname(file))}) !== null);
-     setInterval(() => {}, 1000);`,
-  );
-  const holder = Bun.spawn([process.execPath, ...isolatedBunFlags, program], { stdin: 'ignore', stdout: 'pipe' });
-  let waits = 0;
-  const mine = () =>
-    noteInProject(realFiles, { id: '28-b', file }, 'mine', Date.now(), () => {
-      waits += 1;
-    });
-  try {
-    await holder.stdout.getReader().read();
-    expect(mine()).toMatchObject({ failure: { reason: 'busy' } });
-    expect(waits).toBeGreaterThan(0);
-    expect(ids()).toEqual(['first']);
-  } finally {
-    holder.kill('SIGKILL');
-    await holder.exited;
-  }
-  waits = 0;
-  expect(mine().ok).toBe(true);
-  expect(waits).toBe(0);
-  expect(ids()).toEqual(['first', 'mine']);
-  expect(entries()).toEqual(['resume-context.md']);
 });
 
 test.each([0o644, 0o664, 0o600, 0o640])('a resume file of mode %o keeps it', (mode) => {

@@ -24,7 +24,7 @@ const start = async (call: object = {}) =>
 const unknown = { sessionId: 'zzz999' };
 
 const noted = (id: string, sessionId: string) =>
-  noteInProject(realFiles, { id, file: root.path(root.resume(id)) }, sessionId, noon);
+  noteInProject(realFiles, { file: root.path(root.resume(id)) }, sessionId, noon);
 
 describe('seed 003', () => {
   test('test_find_by_session_id_in_list', () => {

@@ -1,19 +1,14 @@
 /** What works for a session at this moment: a turn, tool calls, background tasks, and how many sub-agents. */
 import type { Task } from './messages.ts';
 
-/** A tool call that has not been answered yet. */
 export interface OpenTool {
   readonly name: string;
   readonly target: string;
 }
 
 export interface AtWork {
-  /**
-   * From the beginning of a turn to its result, and on to the next one where tasks were at work at that moment: the
-   * last total does not contain what is spent meanwhile.
-   */
+  /** From the beginning of a turn to its result, and on to the next one where tasks were at work at that moment. */
   isAtWork: boolean;
-  /** From the beginning of a turn to its result. */
   inTurn: boolean;
   /** Sub-agents, and commands in the background; true for a sub-agent. */
   readonly openTasks: Map<string, boolean>;

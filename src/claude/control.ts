@@ -50,30 +50,23 @@ export function interruptRequest(id: string): string {
   return controlRequest(`${interruptPrefix}${id}`, 'interrupt');
 }
 
-/**
- * The same before the first message: claude answers it before the model does. Its totals go on after
- * `--resume` with those of the conversation's last clean end, so they are told first and taken off all later ones.
- */
+/** Sent before the first message: with `--resume` the totals go on, so what they begin with is taken off. */
 export function baseRequest(): string {
   return controlRequest(baseId, 'get_usage');
 }
 
-/** What a worker hears first. */
 export function openingLines(prompt: string): string[] {
   return [baseRequest(), userMessage(prompt)];
 }
 
-/** True for the request id of an answer to `baseRequest`. */
 export function answersBase(requestId: string): boolean {
   return requestId === baseId;
 }
 
-/** Asks for the exact cost of the process so far. */
 export function usageRequest(id: string): string {
   return controlRequest(`${usagePrefix}${id}`, 'get_usage');
 }
 
-/** True for the request id of an answer to `interruptRequest`. */
 export function answersInterrupt(requestId: string): boolean {
   return requestId.startsWith(interruptPrefix);
 }

@@ -12,7 +12,6 @@ import { estimateCost, isUnknownModel } from './pricing.ts';
 import { type Claim, noClaim } from './spending.ts';
 import type { AttemptStream } from './stream.ts';
 
-/** Read at once. */
 const chunkBytes = 64 * 1024;
 /** So much is read of a file: one that its session has made larger must not hold up all others. */
 const readBytesMax = 256 * 1024 * 1024;
@@ -21,7 +20,6 @@ const tailBytes = 8 * 1024 * 1024;
 /** Lines of a message begin with its place in the conversation, so the type stands somewhere within. */
 const messageTypes = ['"type":"user"', '"type":"assistant"'];
 
-/** True when the transcript is in the config dir and holds a message. */
 export function conversationExists(world: World, configDir: string, claudeSessionId: string): boolean {
   return filesOf(world, configDir, claudeSessionId).some((path) => holdsMessage(world, path));
 }
@@ -36,10 +34,7 @@ export function removeEmptyConversation(world: World, configDir: string, claudeS
   }
 }
 
-/**
- * True when the last message of the model is not in the transcript: the disk was full, or claude was killed before it
- * wrote it down. False where there is no transcript at all, in none of these config dirs.
- */
+/** The last message of the model is not in the transcript. False where there is no transcript at all. */
 export function isCutOff(
   world: World,
   configDirs: readonly string[],
@@ -50,7 +45,6 @@ export function isCutOff(
   return paths.length > 0 && paths.every((path) => lacks(world, path, lastMessageId));
 }
 
-/** Files of the conversation are there, and all of them are empty, as on a full disk. */
 export function isBlank(world: World, configDirs: readonly string[], claudeSessionId: string): boolean {
   const paths = configDirs.flatMap((folder) => filesWithin(world, folder, claudeSessionId));
   return paths.length > 0 && paths.every((path) => (world.files.info(path)?.size ?? 0) === 0);
@@ -63,7 +57,6 @@ function filesWithin(world: World, configDir: string, claudeSessionId: string): 
 
 const agentFile = /^agent-(.+)\.jsonl$/;
 
-/** The id of its task. */
 function agentOf(path: string): string {
   return agentFile.exec(basename(path))?.[1] ?? basename(path);
 }
@@ -75,10 +68,7 @@ function agentFiles(world: World, configDir: string, claudeSessionId: string): s
   return paths.filter((path) => path.endsWith('.jsonl') && world.files.entryKind(path) === 'file');
 }
 
-/**
- * The folder below projects/ is named after the project's path by rules of claude's own, so all of them are looked
- * into. After a hard kill the file may be missing or empty.
- */
+/** claude names the folder below projects/ by rules of its own, so all of them are searched. */
 function filesOf(world: World, configDir: string, claudeSessionId: string): string[] {
   const paths = projectsOf(world, configDir).map((folder) => join(folder, `${claudeSessionId}.jsonl`));
   return paths.filter((path) => world.files.info(path)?.kind === 'file');
@@ -195,7 +185,6 @@ function endOf(conversation: Iterable<string>, startedAtMs: number): Claim | nul
   return found;
 }
 
-/** A message of the model as claude has kept it. */
 export interface KeptMessage {
   readonly id: string;
   readonly model: string;
@@ -204,14 +193,10 @@ export interface KeptMessage {
   readonly usd: number;
   /** When it was written down, ms since 1970; NaN when the line does not tell. */
   readonly atMs: number;
-  /** The id of its task, when a sub-agent has said it. */
   readonly agent?: string;
 }
 
-/**
- * The messages of these conversations and of their sub-agents, each with what it had become last; none when nothing is
- * left of them.
- */
+/** The messages of these conversations and of their sub-agents, each in its last form. */
 export function keptMessages(
   world: World,
   configDir: string,
@@ -232,7 +217,6 @@ export function keptMessages(
   return [...kept.values()];
 }
 
-/** A message of the model; null when the line is something else. */
 export function keptMessage(line: string, prices: PriceTable): KeptMessage | null {
   const message = line.includes('"type":"assistant"') ? parseLine(line) : undefined;
   if (message?.kind !== 'assistant' || message.usage === undefined || message.model === undefined) return null;
@@ -249,7 +233,6 @@ export function timeOf(line: string): number {
   return Date.parse(timeField.exec(line)?.[1] ?? '');
 }
 
-/** The totals of a clean end; null when the line is something else. */
 export function readTotals(line: string): Claim | null {
   return line.includes(stateMark) ? readState(line) : null;
 }

@@ -7,24 +7,19 @@ import { oneLine } from './text.ts';
 const callsMax = 1_000;
 const nameChars = 60;
 const firstChars = 120;
-/** Nobody reads more at once. */
 const namesMax = 20;
 
 interface DeniedTool {
   readonly tool: string;
-  /** What it was to work on; empty where that is not told. */
   readonly target: string;
 }
 
-/** By call id. */
 export type Denials = Map<string, DeniedTool>;
 
-/** Changes `denials`. */
 export function noteDenial(denials: Denials, { id, tool }: Denial, target: string): void {
   if (denials.size < callsMax) denials.set(id, { tool, target: target || (denials.get(id)?.target ?? '') });
 }
 
-/** Those of a stream so far; undefined when there are none. */
 export function deniedOf({ denials }: { readonly denials: Denials }): Denied | undefined {
   const [first] = denials.values();
   if (first === undefined) return undefined;

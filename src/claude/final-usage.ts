@@ -8,7 +8,6 @@ import type { KeptMessage } from './conversation.ts';
 import { heldAfterKill, isOddMessage } from './spending.ts';
 import { type AttemptStream, usageOf } from './stream.ts';
 
-/** An attempt whose process is gone. */
 export interface EndedAttempt {
   readonly stream: AttemptStream;
   /** The log says that claude had started to work, or its exit code does. */
@@ -23,7 +22,6 @@ export interface EndedAttempt {
   readonly isBlank: (stream: AttemptStream) => boolean;
 }
 
-/** `durationMs` as in `usageOf`. */
 export function finalUsage(attempt: EndedAttempt, durationMs: number): Usage {
   const { stream, startedAtMs, reservedUsd } = attempt;
   const { isAtWork, sawInit, unbelieved, model, prices } = stream;

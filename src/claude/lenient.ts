@@ -35,7 +35,6 @@ export function count(value: unknown): number {
   return Math.trunc(within(value, figureMax.count));
 }
 
-/** US dollars: never negative, never NaN or infinite. */
 export function usd(value: unknown): number {
   return within(value, figureMax.usd);
 }
@@ -55,7 +54,6 @@ export function mapped<T, U>(value: T | undefined, change: (value: T) => U): U |
   return value === undefined ? undefined : change(value);
 }
 
-/** An object with the field, or without it when there is no value. */
 export function optional<K extends string, T>(key: K, value: T | undefined): { [P in K]?: T } {
   return (value === undefined ? {} : { [key]: value }) as { [P in K]?: T };
 }

@@ -37,7 +37,6 @@ export interface ToolResult {
 export interface Denial {
   readonly tool: string;
   readonly id: string;
-  /** Empty where it is not told. */
   readonly input: JsonObject;
 }
 
@@ -60,14 +59,12 @@ export interface AssistantMessage {
   readonly model?: string;
   /** Set on messages that claude itself wrote to report trouble, for example `authentication_failed`. */
   readonly error?: string;
-  /** Present when a sub-agent spoke. */
   readonly parentToolUseId?: string;
 }
 
 export interface UserMessage {
   readonly kind: 'user';
   readonly toolResults: readonly ToolResult[];
-  /** What a tool result says about claude's list of tasks. */
   readonly taskList?: TaskListChange;
   readonly parentToolUseId?: string;
 }
@@ -79,7 +76,6 @@ export interface ResultMessage {
   readonly isError: boolean;
   readonly numTurns: number;
   readonly result?: string;
-  /** With `--json-schema`: the answer in that form. */
   readonly structured?: unknown;
   /** US dollars of this process so far. */
   readonly costUsd: number;
@@ -95,7 +91,6 @@ export interface ResultMessage {
   readonly durationMs: number;
 }
 
-/** The turn was stopped from outside. */
 export function isAborted({ terminalReason }: ResultMessage): boolean {
   return terminalReason?.startsWith('aborted') === true;
 }
@@ -105,7 +100,6 @@ export interface ApiRetryMessage {
   readonly attempt: number;
   readonly attemptsMax?: number;
   readonly error: string;
-  /** Null when there was no answer at all. */
   readonly errorStatus: number | null;
 }
 
@@ -123,10 +117,8 @@ export interface ControlResponseMessage {
   readonly kind: 'control-response';
   readonly requestId: string;
   readonly ok: boolean;
-  /** US dollars of this process so far, in answers to `get_usage`. */
   readonly costUsd?: number;
   readonly models?: Readonly<Record<string, ModelUsage>>;
-  /** As in a result. */
   readonly unpriced?: readonly string[];
 }
 
@@ -135,13 +127,11 @@ export interface HookMessage {
   readonly phase: 'started' | 'response';
   readonly hookName: string;
   readonly hookEvent: string;
-  /** `success`, `error` or `cancelled`. */
   readonly outcome?: string;
   /** Cut to 10,000 characters, which is also what the model gets. */
   readonly stdout?: string;
 }
 
-/** A tool call was denied just now; the turn's result names it again. */
 export interface DeniedMessage extends Denial {
   readonly kind: 'denied';
 }
@@ -183,7 +173,6 @@ export function parseLine(line: string): ClaudeMessage {
   return parseObject(line).message;
 }
 
-/** Like `parseLine`, with the object that the line holds; null when it holds none. */
 export function parseObject(line: string): { readonly message: ClaudeMessage; readonly value: JsonObject | null } {
   let value: unknown;
   try {
@@ -339,10 +328,19 @@ function readResult(value: JsonObject): ResultMessage {
     errors: list(value.errors).filter((error) => typeof error === 'string'),
     durationMs: count(value.duration_ms),
     ...optional('result', text(value.result)),
-    ...optional('structured', value.structured_output),
+    ...optional('structured', writable(value.structured_output)),
     ...optional('apiErrorStatus', number(value.api_error_status)),
     ...optional('terminalReason', text(value.terminal_reason)),
   };
+}
+
+/** What is nested too deep to be written down again is as good as no answer. */
+function writable(value: unknown): unknown {
+  try {
+    return JSON.stringify(value) === undefined ? undefined : value;
+  } catch {
+    return undefined;
+  }
 }
 
 function denialOf(value: JsonObject): Denial {
@@ -390,10 +388,7 @@ export function modelsOf(value: unknown): Record<string, ModelUsage> {
   );
 }
 
-/**
- * Dollars of a total. What is there and cannot be an amount, NaN above all, which JSON writes as null, says no more
- * than one beyond all measure, and is read as that: taken for nothing it would count as paid.
- */
+/** US dollars. What cannot be an amount, such as NaN, counts as more than can be true, never as nothing. */
 function claimedUsd(value: unknown): number {
   return value === undefined || (typeof value === 'number' && value >= 0) ? usd(value) : figureMax.usd;
 }

@@ -37,16 +37,13 @@ export interface JudgeInput {
   readonly isCutOff?: boolean;
   /** Nothing more can be written down where it works. */
   readonly isDiskFull?: boolean;
-  /** The last line of the worker's stderr. */
   readonly stderrTail?: string;
 }
 
 export type Outcome = Verdict & { readonly warnings: readonly Warning[] };
 
-/** The code of the warning that makes the next attempt look for its state itself. */
 export const contextLostCode = 'context-lost';
 
-/** The code of the warning that makes the next attempt look at what it has done. */
 export const cutOffCode = 'conversation-cut';
 
 /** What is kept of an answer; all of it is in transcript.jsonl. */
@@ -145,7 +142,6 @@ function notSent(result: ResultMessage): Verdict {
   };
 }
 
-/** A success, and yet an end that a success does not have. */
 function contradiction(input: JudgeInput): Verdict | undefined {
   const { exit, endedByUs } = input;
   const next = 'Look at the end of the session’s log and at stderr.log, then retry the session.';
@@ -162,7 +158,6 @@ function contradiction(input: JudgeInput): Verdict | undefined {
   return undefined;
 }
 
-/** claude ended, or is gone, without any result. */
 function judgeSilence(input: JudgeInput): Verdict {
   const { exit, found } = input;
   // What it printed and wrote down as its last is lost, so it is no failure of the session.

@@ -8,7 +8,6 @@ import { type JsonObject, text } from './lenient.ts';
 export interface DeniedCall {
   readonly tool: string;
   readonly input: JsonObject;
-  /** claude's sentence, where it said one. */
   readonly message?: string;
 }
 
@@ -39,10 +38,7 @@ export function readRules(folder: string): string[] {
   return /^\/[^*?[\]\\!{}()\p{Cc}]+$/u.test(folder) ? [`Read(/${folder}/**)`] : [];
 }
 
-/**
- * Keeps claude's file tools from every folder of that name below `top`. Where a rule would see a pattern in the path of
- * `top`, it covers all folders of the name.
- */
+/** Keeps claude’s file tools from every folder of that name below `top`, or anywhere if `top` is a pattern. */
 export function denyEdits(top: string, name: string): string {
   const [rule] = readRules(top);
   return rule === undefined ? `Edit(//**/${name}/**)` : `Edit(/${top}/**/${name}/**)`;
@@ -119,7 +115,6 @@ const redirection = /^\d*(?:>>?|<|&>>?)(?:&\d|\s*[^\s;|&]+)?/;
 
 interface SimpleCommand {
   readonly command: string;
-  /** From a file, or from the command before it. */
   readonly readsInput: boolean;
 }
 

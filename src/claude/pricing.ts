@@ -22,7 +22,6 @@ function idPattern(id: string): RegExp {
   return new RegExp(`(^|[^a-z0-9])${RegExp.escape(id)}(?![a-z0-9]|[-.]\\d{1,2}(?!\\d))`);
 }
 
-/** Tokens with what their price depends on beside their number. */
 export interface PricedTokens extends Tokens {
   /** Of `cacheCreation`, those that are written for an hour instead of five minutes, as with a subscription. */
   readonly hourly?: number;
@@ -36,10 +35,7 @@ export function isUnknownModel(model: string, own: PriceTable = {}): boolean {
   return findPrice(model, own) === undefined;
 }
 
-/**
- * US dollars for the tokens of one message; several at once may be taken for one with a long prompt, which costs no
- * less. An unknown model counts as the dearest known one: a cap must not be passed because a name is new.
- */
+/** US dollars of one message. An unknown model counts as the most expensive known one. */
 export function estimateCost(model: string, tokens: PricedTokens, own: PriceTable = {}): number {
   const known = findPrice(model, own) ?? dearest(own);
   const prompt = tokens.input + tokens.cacheCreation + tokens.cacheRead;

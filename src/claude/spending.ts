@@ -18,7 +18,6 @@ type Models = Readonly<Record<string, ModelUsage>>;
 
 type Seen = Readonly<Record<string, ModelUsage & { readonly tokens: PricedTokens }>>;
 
-/** A total in claude's words: dollars, and what they were for. */
 export interface Claim {
   readonly costUsd: number;
   readonly models: Models;
@@ -28,7 +27,6 @@ export interface Claim {
 
 export const noClaim: Claim = { costUsd: 0, models: {} };
 
-/** What is known of a session's earlier attempts when it goes on with its conversation. */
 export interface Earlier {
   /** Finds what claude's totals begin with; asked once, when claude names a total and has not said that. */
   readonly findBase: () => Claim;
@@ -40,7 +38,6 @@ export interface Spending {
   readonly costUsd: number;
   readonly tokens: Tokens;
   readonly models: Models;
-  /** True when more than claude's own figures is in it. */
   readonly estimated: boolean;
   /** What claude's totals held before this process did anything; taken off every total. */
   readonly base: Claim;
@@ -63,20 +60,15 @@ const firstMessage: Tokens = { input: 0, output: 8_000, cacheRead: 0, cacheCreat
 /** An attempt whose process ended while it worked and did not report its totals. */
 export interface KilledAttempt {
   readonly seenUsd: number;
-  /** Its `--max-budget-usd`; absent = no cap. */
   readonly reservedUsd?: number;
   readonly mostExpensiveUsd: number;
-  /** Absent = not known. */
   readonly model?: string;
   /** Requests that may have been in flight; Infinity where the record of the attempt is lost. */
   readonly requests: number;
   readonly prices: PriceTable;
 }
 
-/**
- * US dollars that it may have spent beyond what was seen. Each request in flight may cost one more message, and claude
- * compares its cap with the total only after a message.
- */
+/** US dollars beyond what was seen: one more message for each request in flight, at most the reserved rest. */
 export function heldAfterKill(attempt: KilledAttempt): number {
   const { seenUsd, reservedUsd, mostExpensiveUsd, model = '', requests, prices } = attempt;
   const messageUsd = Math.max(mostExpensiveUsd, estimateCost(model, firstMessage, prices));
@@ -93,10 +85,7 @@ export function isOddTotal({ costUsd, models }: Claim): boolean {
   return costUsd >= figureMax.usd || Object.values(models).some(isOdd);
 }
 
-/**
- * A process whose totals begin with `base`. What claude has written down and nobody has booked - its output met a full
- * disk - is of this process: it is told nowhere else.
- */
+/** A process whose totals begin with `base`. What claude wrote down and no attempt booked counts for this process. */
 export function spendBegun(base: Claim, booked: Claim = base, prices: PriceTable = {}): Spending {
   const begun = emptySpending(base);
   // Of what it goes on with claude does not say that it guesses.
@@ -129,10 +118,7 @@ export function emptySpending(base: Claim = noClaim): Spending {
   };
 }
 
-/**
- * A new conversation began in the same process, and claude names `totalUsd`: its totals
- * then begin with nothing again. A total that is no lower than before goes on with those.
- */
+/** A new conversation begins its totals at nothing again; a total that is no lower goes on with the old ones. */
 export function spendAnew(s: Spending, totalUsd: number): Spending {
   if (totalUsd > s.base.costUsd + s.claimed.costUsd - sameUsd) return s;
   const { costUsd, models, tokens, estimated } = s;

@@ -18,7 +18,6 @@ const userType = '"type":"user"';
 /** US dollars; less than the last digit that is shown. */
 const sameUsd = 1e-6;
 
-/** How far a file was read. */
 interface Read {
   offset: number;
   readonly splitter: LineSplitter;
@@ -42,9 +41,7 @@ interface Conversation {
 export interface Meter {
   /** Before claude opens: all that is written from now on counts, whatever its time, for a clock may be set. */
   begin(): void;
-  /** Reads what was written since. */
   look(): void;
-  /** US dollars so far. */
   readonly costUsd: number;
   /** The model was asked and has not answered, and claude has written down no total since. */
   readonly isAsking: boolean;

@@ -54,7 +54,6 @@ import {
 import { foldTaskList, type ListedTask } from './task-list.ts';
 import { cleanLines, oneLine } from './text.ts';
 
-/** Mutable: `foldMessage` changes it in place. */
 export interface AttemptStream extends AtWork {
   lines: number;
   malformed: number;
@@ -65,9 +64,7 @@ export interface AttemptStream extends AtWork {
   model?: string;
   claudeVersion?: string;
   cwd?: string;
-  /** Number of `result` lines. */
   results: number;
-  /** Sum of the turns that the results report. */
   turns: number;
   /** The answer of the session, unless another turn follows. */
   lastResult?: ResultMessage;
@@ -81,9 +78,7 @@ export interface AttemptStream extends AtWork {
   /** Successful tool results, of the main loop and of sub-agents. */
   toolsDone: number;
   toolErrors: number;
-  /** Denied tool calls. */
   readonly denials: Denials;
-  /** A SessionStart hook reported success. */
   hookOk: boolean;
   /** Our hook for the compaction that is under way gave the session its task back. */
   restored: boolean;
@@ -91,7 +86,6 @@ export interface AttemptStream extends AtWork {
   unrestored: number;
   /** A compaction after which the session was not given its state back. */
   contextLost: boolean;
-  /** Any SessionStart hook was reported. */
   hookSeen: boolean;
   /** claude said who it is before any SessionStart hook was reported. */
   beganWithoutHook: boolean;
@@ -110,38 +104,30 @@ export interface AttemptStream extends AtWork {
   earlier?: Earlier;
   /** US dollars that claude had written down and no earlier attempt was seen to spend; they are in the cost. */
   unbookedUsd: number;
-  /** The user's own. */
   readonly prices: PriceTable;
   costUsd: number;
   tokens: Tokens;
   models: Readonly<Record<string, ModelUsage>>;
   /** The figures are a lower bound from the stream, not claude's own. */
   estimated: boolean;
-  /** Models whose price claude does not know. */
   unpriced: readonly string[];
   /** Figures of money or tokens came that cannot be true; they are not in those above. */
   hasOddFigures: boolean;
   /** Such ones came since the last total that can be true: of this process, or only in what its totals began with. */
   unbelieved?: 'own' | 'before';
   compactions: number;
-  /** claude confirmed an `interruptRequest`. */
   interruptAnswered: boolean;
   /** claude waits for input. A Monitor or a command may run in the background, and start a turn of its own. */
   isIdle: boolean;
   /** The last turn succeeded, with no task left, before claude confirmed an interrupt. */
   successBeforeAnswer: boolean;
-  /**
-   * The last messages, oldest first; claude prints one line per block, and others' lines and results of turns that were
-   * held back come in between.
-   */
+  /** The last messages, oldest first; claude prints one line per block, with other lines in between. */
   readonly spoken: Set<string>;
-  /** Distinct messages of the main loop. */
   messages: number;
   /** Id of the last message of the main loop by the model. */
   lastMessageId?: string;
   /** claude ended in good order, and its totals of that moment are in the cost. */
   isToldAtEnd: boolean;
-  /** claude's own list of tasks, by their ids. */
   readonly taskList: Map<string, ListedTask>;
 }
 
@@ -191,7 +177,6 @@ export function emptyStream(prices: PriceTable = {}, earlier?: Earlier): Attempt
   };
 }
 
-/** Takes one more message into account. Changes `s` and returns it. */
 export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
   s.lines += 1;
   noteSessionId(s, m.claudeSessionId);
@@ -282,7 +267,6 @@ export function isWorkPending({ inTurn, openTasks }: AttemptStream): boolean {
   return inTurn || openTasks.size > 0;
 }
 
-/** True for a result with which a session can be completed. */
 export function isSuccess(result: ResultMessage): boolean {
   return result.subtype === 'success' && !result.isError && result.numTurns > 0;
 }
@@ -403,7 +387,6 @@ function foldTotal(s: AttemptStream, total: Claim): void {
   setSpending(s, spendClaimed(s.spending, total, s.prices));
 }
 
-/** The totals that claude wrote down when it ended, where it printed none. */
 export function foldTotalAtEnd(s: AttemptStream, total: Claim): void {
   foldTotal(s, { ...total, unpriced: [...new Set([...s.unpriced, ...(total.unpriced ?? [])])] });
   s.isToldAtEnd = s.unbelieved === undefined;

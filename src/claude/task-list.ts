@@ -5,10 +5,8 @@
 import { isObject, type JsonObject, objects, text } from './lenient.ts';
 import { oneLine } from './text.ts';
 
-/** What one tool result says about the list. */
 export type TaskListChange =
   | { readonly kind: 'set'; readonly id: string; readonly subject?: string; readonly status: string }
-  /** The whole list. */
   | { readonly kind: 'all'; readonly tasks: readonly Omit<TaskListChange & { kind: 'set' }, 'kind'>[] };
 
 export interface ListedTask {
@@ -46,7 +44,6 @@ function listed(task: JsonObject, status: string): { id: string; subject: string
   return { id: text(task.id) ?? '', subject: text(task.subject) ?? '', status: text(task.status) ?? status };
 }
 
-/** Changes the list in place. */
 export function foldTaskList(list: Map<string, ListedTask>, change: TaskListChange): void {
   if (change.kind === 'all') {
     list.clear();

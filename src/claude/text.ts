@@ -25,7 +25,6 @@ export function oneLine(text: string, max: number): string {
   return clip(clean, max);
 }
 
-/** Like `oneLine`, but with its line ends. */
 export function cleanLines(text: string, max: number): string {
   const head = text.slice(0, max * 8).trim();
   return clip(

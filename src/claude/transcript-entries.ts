@@ -13,7 +13,6 @@ interface Call {
   readonly tool: string;
   readonly target: string;
   readonly depth: number;
-  /** Only of tools that change files. */
   readonly input?: JsonObject;
 }
 
@@ -31,7 +30,6 @@ export class TranscriptReader {
   #calls = new Map<string, Call>();
   #seen = new Set<string>();
   #lastText = '';
-  /** Denied calls that were told when it happened. */
   #denied = new Set<string>();
 
   /** Another process begins: what it does has nothing to do with tools that an earlier one left open. */

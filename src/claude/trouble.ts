@@ -10,7 +10,6 @@ import { isAborted, type ResultMessage } from './messages.ts';
 import type { AttemptStream } from './stream.ts';
 import { oneLine } from './text.ts';
 
-/** An outcome without its warnings. */
 export type Verdict =
   | { readonly status: 'completed'; readonly result: string; readonly structured?: unknown }
   | {
@@ -34,13 +33,9 @@ export type Verdict =
 
 const quoteChars = 300;
 
-/**
- * The begin of a next step for what neither another setting nor a retry can cure: that goes on in the conversation as
- * long as the file of it is there.
- */
+/** For what neither a setting nor a retry cures: a retry goes on in the same conversation. */
 export const addAgain = 'Remove the session, after those that depend on it, and add it again';
 
-/** claude says that it has reached its cap. */
 export function isOverCap({ subtype }: ResultMessage): boolean {
   return subtype === 'error_max_budget_usd';
 }
@@ -78,10 +73,7 @@ export function describeTrouble(stream: AttemptStream, result: ResultMessage): V
   return claudeError(result, said);
 }
 
-/**
- * What became of a session whose time was over while claude asked the API again and again: the time went by for want of
- * an answer, and the same request may well work later. Null when the API is not what it waited for.
- */
+/** For a session that timed out while the API did not answer; null when the API is not what it waited for. */
 export function describeUnanswered(stream: AttemptStream): Verdict | null {
   if (stream.lastRetry === undefined) return null;
   const { error, errorStatus } = stream.lastRetry;
@@ -128,16 +120,12 @@ function isOutage(status: number | undefined): boolean {
   return status === undefined || status > 500;
 }
 
-/** What claude wrote, on one line, cut to 300 characters. */
 export function saidBy(result: ResultMessage): string {
   const text = result.result ?? '';
   return oneLine(text === '' ? result.errors.slice(0, 10).join('; ') : text, quoteChars);
 }
 
-/**
- * Any 429 that claude gave up on is a limit, also one without reset time: it is nobody's failure, and the same request
- * works later.
- */
+/** Any 429 that claude gave up on is a limit, also one without reset time. */
 function limited(stream: AttemptStream, said: string): Verdict {
   const limit = stream.rateLimit;
   if (limit?.status !== 'rejected' && !isUsageLimit(said)) {

@@ -10,15 +10,12 @@ import { repositoryDir } from './worktrees/scratch.ts';
 import { listWorktrees } from './worktrees/worktree.ts';
 
 export interface Inventory {
-  /** As in SessionDefinition. */
   readonly repository: string;
-  /** Holds what was there before the session. */
   readonly file: string;
   /** The data root: worktrees below it are made by this program. */
   readonly ownFolder: string;
 }
 
-/** `branchName` begins with it. */
 const ownBranches = 'cca/';
 const namesShown = 10;
 

@@ -14,12 +14,10 @@ export interface CheckoutInput {
   /** Branch, tag or full commit id, checked by parseRef; absent = what the repository calls HEAD. */
   readonly ref?: string;
   readonly login?: Login;
-  /** Existing empty folder. */
   readonly folder: string;
 }
 
 export interface CheckedOut {
-  /** Full commit id in hexadecimal. */
   readonly commit: string;
 }
 
@@ -46,12 +44,10 @@ export async function checkOut(git: Git, input: CheckoutInput): Promise<Result<C
 }
 
 export interface TreeEntry {
-  /** Below the top of the repository. */
   readonly path: string;
   readonly isLink: boolean;
 }
 
-/** The files of a commit. */
 export async function filesAt(git: Git, folder: string, commit: string): Promise<Result<readonly TreeEntry[]>> {
   const args = ['ls-tree', '-r', '-z', '--full-tree', commit];
   const listed = await runGit(git, { cwd: folder, timeoutMs: localTimeoutMs, args });

@@ -11,20 +11,14 @@ import { nameFiles, runOwn } from './run-git.ts';
 import { commitAll, type Uncommitted, uncommittedIn } from './stage.ts';
 
 export interface CommittedWork {
-  /** Full id of the branch's last commit. */
   readonly commit: string;
-  /** Whether this call made a commit. */
   readonly committed: boolean;
-  /** What the branch changes since its base. */
   readonly stat: DiffStat;
-  /** Sentences for people: what is not part of the branch. */
   readonly notes: readonly string[];
 }
 
 export interface CommitOptions {
-  /** Uncommitted work stays uncommitted. */
   readonly leave?: boolean;
-  /** As in CommitScope. */
   readonly fresh?: readonly string[];
   readonly apart?: readonly string[];
 }

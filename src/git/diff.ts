@@ -14,7 +14,6 @@ export interface DiffStat {
 }
 
 export interface DiffOptions {
-  /** Full id of a commit. */
   readonly from: string;
   /** Full id of a commit; absent = the files of the worktree `folder`, new ones included, without our own. */
   readonly to?: string;
@@ -68,10 +67,7 @@ function parseStat(text: string): DiffStat {
   };
 }
 
-/**
- * As git prints it, with whatever the files hold: not yet fit for a terminal. Empty when nothing differs. Fails with
- * `worktree-failed`.
- */
+/** As git prints it, not yet fit for a terminal; empty when nothing differs. */
 export async function diffText(git: Git, folder: string, options: DiffOptions): Promise<Result<string>> {
   const { from, to, stat } = options;
   const diff = [...readableNames, 'diff', ...plain];
@@ -82,7 +78,6 @@ export async function diffText(git: Git, folder: string, options: DiffOptions): 
   );
 }
 
-/** The same in numbers, for the files of a worktree. */
 export async function worktreeStat(git: Git, folder: string, from: string): Promise<Result<DiffStat>> {
   return withNewFiles(git, folder, async (index) => {
     const args = ['diff', ...plain, '--shortstat', from, '--', '.', ...exceptOurs];
@@ -110,10 +105,7 @@ interface IndexCall {
   readonly variables: Readonly<Record<string, string>>;
 }
 
-/**
- * Git compares only what its index knows, so new files are told to a copy of it: the session may be working, and what
- * it has staged is its own matter.
- */
+/** Git compares what its index knows, so new files are added to a copy of it; the session may be working. */
 async function withNewFiles<T>(
   git: Git,
   folder: string,
@@ -151,9 +143,7 @@ const series = [
 ] as const;
 
 export interface HalfDone {
-  /** With its article. */
   readonly what: string;
-  /** Commands that end it. */
   readonly cure: string;
 }
 

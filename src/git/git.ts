@@ -14,7 +14,6 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Git {
   readonly world: World;
-  /** The caller's environment, of which only a few variables reach git. */
   readonly env: Environment;
   /** Variables that every git gets besides, by which it can be found should this process die. */
   readonly mark?: Readonly<Record<string, string>>;
@@ -28,11 +27,8 @@ export interface GitCall {
   readonly login?: Login;
   /** It is the user's own repository: ends of lines, links and large files are handled as the user has set it up. */
   readonly own?: true;
-  /** Further variables for this one call. */
   readonly variables?: Readonly<Record<string, string>>;
-  /** As in RunOptions. */
   readonly encoding?: 'latin1';
-  /** What git reads on its standard input; absent = nothing. */
   readonly input?: string | Uint8Array;
 }
 
@@ -133,7 +129,6 @@ export async function askGit({ world, env, mark }: Git, call: GitCall): Promise<
   return fail('timeout', message, 'Check the connection, then run the command again.');
 }
 
-/** The variables that git gets. */
 export function gitEnvironment(env: Environment, login?: Login, own?: true): Record<string, string> {
   const kept = Object.entries(env).filter(([name]) => passed.includes(name) || passedPattern.test(name));
   return {

@@ -14,7 +14,6 @@ const argumentsMax = 200;
 const copyTimeoutMs = 10 * 60_000;
 
 export interface Included {
-  /** Paths of the copies, from the top. */
   readonly copied: readonly string[];
   /** Sentences about what a pattern names and what was left out all the same. */
   readonly notes: readonly string[];
@@ -56,10 +55,7 @@ export async function copyIncluded(git: Git, workspace: Workspace, from: string)
   }
 }
 
-/**
- * Paths, from the top of the worktree, of the regular files there that its `.worktreeinclude` names. Fails with
- * `worktree-failed`.
- */
+/** Paths from the top of the worktree of the regular files that its `.worktreeinclude` names. */
 export async function namedByProject(git: Git, top: string): Promise<Result<readonly string[]>> {
   const { files } = git.world;
   const list = join(top, listName);
@@ -89,7 +85,6 @@ function notesOn(left: readonly { readonly path: string; readonly why: Obstacle 
 const copyNext = 'Check the permissions of those files and the free disk space, then retry the session.';
 
 interface Named {
-  /** What a pattern names and git ignores. */
   readonly wanted: readonly string[];
   /** What a pattern names and git would track as soon as somebody adds it. */
   readonly notIgnored: readonly string[];

@@ -9,10 +9,7 @@ import { findRepository } from './git.ts';
 import { askOwn, longTimeoutMs, runOwn, together } from './run-git.ts';
 import { exceptOurs, isOurFile } from './stage.ts';
 
-/**
- * Files and links that are neither tracked nor ignored, by paths from the top; none in repositories within it, and none
- * of our own. `folder` is the top of the worktree. Fails with `worktree-failed`.
- */
+/** Files and links that git neither tracks nor ignores, by paths from `folder`, the top of the worktree. */
 export async function untrackedFiles(git: Git, folder: string): Promise<Result<readonly string[]>> {
   const { files } = git.world;
   // Without its own link to git, which a command may have removed, another repository further up would answer.
@@ -76,13 +73,9 @@ export async function changedTracked(git: Git, folder: string): Promise<Result<r
 
 // Whether anything in a checkout has changed: one word for all that git would show.
 
-/** New files that are hashed by one command; a command line has a limit. */
 const pathsAtOnce = 200;
 
-/**
- * Equal as long as HEAD, the tracked files and the new files below `folder` that git does not ignore are the same,
- * whatever becomes of our own; hexadecimal. Fails with `worktree-failed`.
- */
+/** A hash of HEAD, the changes to tracked files and the new files below `folder`, without our own files. */
 export async function fingerprint(git: Git, folder: string): Promise<Result<string>> {
   const long = { timeoutMs: longTimeoutMs };
   const head = await askOwn(git, folder, ['rev-parse', '--verify', '--quiet', 'HEAD']);
@@ -112,10 +105,7 @@ export async function fingerprint(git: Git, folder: string): Promise<Result<stri
 
 const timeoutMs = 10_000;
 
-/**
- * Neither git nor the tools of a session wait for the disk, and what is completed is never done again. Where there is
- * no such program, or it takes too long, the system writes it by itself some seconds later.
- */
+/** Git and tools do not wait for the disk. Without `sync` the system writes some seconds later. */
 export const syncDisks = together(
   async ({ world, env }, repository, paths: readonly string[]): Promise<undefined[]> => {
     await world.processes.run({

@@ -14,7 +14,6 @@ import { askOwn, isAncestor, longTimeoutMs, refusal, runOwn } from './run-git.ts
 import { type ChangedPath, changedPaths, tipOf } from './target.ts';
 import { listed, repositoryDir } from './worktrees/scratch.ts';
 
-/** What the reflog says of the moves. */
 export interface Wording {
   readonly forwards: string;
   readonly backwards: string;
@@ -60,7 +59,6 @@ export async function settleMoves(
   return kept.ok ? ok({ outcome: 'undone', cause, kept: kept.value, notes }) : kept;
 }
 
-/** Null when all have moved, else why not: then all are to go back. */
 async function forwards(
   git: Git,
   moves: readonly Move[],
@@ -162,11 +160,8 @@ const long = { timeoutMs: longTimeoutMs };
 const heldOrForbidden = /\.lock': |Permission denied|Read-only file system|No space left|Out of diskspace/;
 
 export interface Follow {
-  /** Root of a worktree that had the branch checked out. */
   readonly checkout: string;
-  /** Without `refs/heads/`. */
   readonly branch: string;
-  /** Full ids of the commits. */
   readonly from: string;
   readonly to: string;
   /** It had begun to go from `to` to `from`, which may have been cut off: files can be ahead of the index. */
@@ -203,11 +198,7 @@ export async function followBranch(git: Git, repository: string, step: Follow): 
   return mend(git, step, changed.value, { hasOldIndex: true });
 }
 
-/**
- * Some files are old, some are new, one may be torn, and some may have been changed since. A file that is as in one of
- * the two commits, or holds the beginning of it, is brought to the new one; any other is the user's and stays. The
- * index comes last.
- */
+/** Brings files that are as in one of the commits, or torn, to the new one; others are the user's and stay. */
 async function mend(
   git: Git,
   step: Follow,
@@ -240,10 +231,7 @@ async function mend(
   return ok([`In ${checkout} these files were changed meanwhile and stay as they are: ${listed(kept)}; see git diff.`]);
 }
 
-/**
- * The file is as one of the commits has it, or holds the beginning of that: a git that was killed, or met a full disk,
- * left it so.
- */
+/** The file is as one of the commits has it, or holds the beginning of that, as after a kill or on a full disk. */
 async function isPartOf(git: Git, checkout: string, path: string, commits: readonly string[]): Promise<boolean> {
   const { files } = git.world;
   const file = join(checkout, path);

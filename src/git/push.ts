@@ -6,7 +6,6 @@ import { askOwn, longTimeoutMs, refusal, runOwn } from './run-git.ts';
 import { listed, repositoryDir } from './worktrees/scratch.ts';
 
 export interface Remote {
-  /** As `git remote` names it. */
   readonly name: string;
   /** What the branch is called there, without `refs/heads/`. */
   readonly base: string;
@@ -64,7 +63,6 @@ export function slugOf(url: string): string | null {
   return host?.includes('.') ? `${host.replace(/^ssh\.github\.com$/, 'github.com')}/${owner}/${name}` : null;
 }
 
-/** Full id of a branch's last commit in the remote repository; null when there is no such branch. */
 export async function remoteTip(
   git: Git,
   repository: string,
@@ -80,7 +78,6 @@ export async function remoteTip(
   return ok(line?.split('\t')[0] ?? null);
 }
 
-/** Gets a branch's commits without moving any ref here. */
 export async function fetchBranch(git: Git, repository: string, remote: string, branch: string): Promise<Result<void>> {
   const args = [
     'fetch',

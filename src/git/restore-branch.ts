@@ -15,18 +15,14 @@ import { listWorktrees } from './worktrees/worktree.ts';
 export interface Home {
   /** The branch is checked out, so that what is uncommitted can be committed on it. */
   readonly isHome: boolean;
-  /** Sentences for people. */
   readonly notes: readonly string[];
 }
 
-/** Where the session stands. */
 interface Place {
   readonly workspace: Workspace;
   readonly gitDir: string;
-  /** The branch's last commit. */
   readonly tip: string;
   readonly head: string;
-  /** Null when a commit is checked out by itself. */
   readonly current: string | null;
 }
 

@@ -16,9 +16,7 @@ export interface OwnCall {
   /** Milliseconds; absent = two minutes. */
   readonly timeoutMs?: number;
   readonly variables?: Readonly<Record<string, string>>;
-  /** As in RunOptions. */
   readonly encoding?: 'latin1';
-  /** As in GitCall. */
   readonly input?: string | Uint8Array;
 }
 
@@ -63,7 +61,6 @@ export async function runOwn(
   return asked.value.exitCode === 0 ? ok(asked.value.stdout) : refusal(args, asked.value);
 }
 
-/** The failure for an answer that is no success. */
 export function refusal(args: readonly string[], { stderr, exitCode }: GitAnswer): Result<never> {
   const command = args.find((arg, index) => !arg.startsWith('-') && args[index - 1] !== '-c') ?? '';
   const message = `git ${command} refused: ${reasonIn(stderr, exitCode)}.`;
@@ -162,10 +159,7 @@ function readHead({ world: { files } }: Git, top: string): string | null | undef
 
 const ownIdentity = { name: 'claude-code-agent', email: 'claude-code-agent@localhost' };
 
-/**
- * Options for git that say who makes a commit: whatever of name and address the user has not set. Git itself would
- * refuse, or guess from the name of the machine.
- */
+/** Options for git that say who makes a commit: whatever of name and address the user has not set. */
 export function identityOptions(git: Git, cwd: string): Promise<Result<readonly string[]>> {
   // All worktrees of a repository have the same settings.
   return askIdentity(git, findRepository(git.world.files, cwd)?.repository ?? cwd, cwd);
@@ -212,10 +206,7 @@ interface Waiting<T, R> {
   readonly reject: (error: unknown) => void;
 }
 
-/**
- * `work` gets all that is wanted of one place and returns an answer for each of them, in their order. It begins after
- * each of them was asked for. Its git bears nobody's mark: what ends one of them must not end it for the others.
- */
+/** `work` answers all that is wanted of one place, in their order. Its git has no mark: one end must not end all. */
 export function together<T, R>(
   work: (git: Git, place: string, all: readonly T[]) => Promise<readonly R[]>,
 ): (git: Git, place: string, wanted: T) => Promise<R> {

@@ -7,18 +7,13 @@ import { askOwn, commitOf, identityOptions, longTimeoutMs, refusal, runOwn } fro
 /** Arguments of one command are limited by the system. */
 const pathsAtOnce = 200;
 
-/** A path that both sides of a merge have changed. */
 export interface Unmerged {
   readonly path: string;
-  /** Each of the sides has a file of that name. */
   readonly hasBoth: boolean;
 }
 
-/** What lies in a worktree, by one look at it. */
 export interface Uncommitted {
-  /** Full id of the commit that is checked out; null when there is none yet. */
   readonly head: string | null;
-  /** Without `refs/heads/`; null when a commit is checked out by itself. */
   readonly branch: string | null;
   /** Changed, staged or new, by paths from the top; without our own and without what follows. */
   readonly files: readonly string[];
@@ -27,7 +22,6 @@ export interface Uncommitted {
   /** Those of them of which a commit does not take in all, because not all is staged. */
   readonly repositoriesLeft: readonly string[];
   readonly unmerged: readonly Unmerged[];
-  /** Our own files that are staged, or unmerged. */
   readonly oursStaged: readonly string[];
 }
 
@@ -36,7 +30,6 @@ const statusArgs = [
   '--ignore-submodules=none',
 ];
 
-/** Fails with `worktree-failed`. */
 export async function uncommittedIn(git: Git, path: string): Promise<Result<Uncommitted>> {
   const status = await runOwn(git, path, statusArgs, { timeoutMs: longTimeoutMs });
   if (!status.ok) return status;
@@ -60,10 +53,7 @@ export async function uncommittedIn(git: Git, path: string): Promise<Result<Unco
   });
 }
 
-/**
- * Files that are the session's work although they have a name of ours: what git tracked before, and resume files. Those
- * in `placed`, by paths from the top, were put into the worktree by this program. Fails with `worktree-failed`.
- */
+/** Files with a name of ours that are the session's work: tracked before, or resume files not in `placed`. */
 export async function workUnderOurNames(
   git: Git,
   path: string,
@@ -84,13 +74,10 @@ export async function workUnderOurNames(
 
 interface Entry {
   readonly path: string;
-  /** The last commit has it. */
   readonly isTracked: boolean;
   readonly isRepository: boolean;
   readonly isStaged: boolean;
-  /** Not all of it is staged. */
   readonly isLeft: boolean;
-  /** Of an unmerged path. */
   readonly hasBoth?: boolean;
 }
 
@@ -117,10 +104,7 @@ export interface CommitScope extends Apart {
   readonly fresh?: readonly string[];
 }
 
-/**
- * False when there was nothing to commit. The caller has seen that no conflict is open, and `found` is what lies there
- * now. Fails with `worktree-failed`.
- */
+/** False when there was nothing to commit. `found` is what lies there now, without an open conflict. */
 export async function commitAll(
   git: Git,
   path: string,
@@ -140,10 +124,7 @@ export async function commitAll(
   return touched + dropped.value > 0 || isMerging(git, path) ? commitIndex(git, path, message) : ok(false);
 }
 
-/**
- * All that is uncommitted, but for repositories within this one and our own files; of these only those in `fresh`, by
- * paths from the top. Fails with `worktree-failed`.
- */
+/** Without repositories within this one and our own files; of these only those in `fresh`. */
 export async function stageAll(
   git: Git,
   path: string,
@@ -170,10 +151,7 @@ function isMerging({ world: { files } }: Git, path: string): boolean {
   return gitDir !== null && files.entryKind(join(gitDir, 'MERGE_HEAD')) !== null;
 }
 
-/**
- * What tells of a run and was committed since `base` by the session: its history keeps it, its result does not. Returns
- * how many files that are.
- */
+/** State files of a run that the session committed since `base` go; returns how many. */
 async function dropRunState(git: Git, path: string, base: string): Promise<Result<number>> {
   const args = ['diff', '--name-only', '--no-renames', '--no-relative', '--diff-filter=A', '--no-ext-diff', '-z'];
   const added = await runOwn(git, path, [...args, base, 'HEAD'], { timeoutMs: longTimeoutMs });
@@ -215,7 +193,6 @@ async function commitIndex(git: Git, path: string, message: string): Promise<Res
 interface OurFile {
   /** Of the path from the top of the worktree, with `/`. */
   readonly pattern: RegExp;
-  /** The same as git's pathspecs with `glob`. */
   readonly globs: readonly string[];
   /** It tells of a run alone: taken out of what the session committed itself, too. */
   readonly isState: boolean;
@@ -244,7 +221,6 @@ const ours: readonly OurFile[] = [
   },
 ];
 
-/** Whether the path, from the top of the worktree, is one of ours. */
 export function isOurFile(path: string): boolean {
   return ours.some(({ pattern }) => pattern.test(path));
 }
@@ -268,11 +244,8 @@ export const exceptOurs: readonly string[] = ours.flatMap(({ globs }) =>
 // commit has them as the branch found them.
 
 export interface Apart {
-  /** The commit from which the branch began. */
   readonly base: string;
-  /** By paths from the top. */
   readonly apart?: readonly string[];
-  /** Branch that the work is for, without `refs/heads/`. */
   readonly target?: string;
 }
 

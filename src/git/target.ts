@@ -12,11 +12,8 @@ import { listed, repositoryDir } from './worktrees/scratch.ts';
 import { listWorktrees } from './worktrees/worktree.ts';
 
 export interface Target {
-  /** As in SessionDefinition. */
   readonly repository: string;
-  /** Without `refs/heads/`. */
   readonly branch: string;
-  /** Full id of its last commit. */
   readonly commit: string;
   /** Roots of the worktrees in which it is checked out. */
   readonly checkouts: readonly string[];
@@ -155,7 +152,6 @@ export interface ChangedPath {
   readonly after: boolean;
 }
 
-/** What is different between two commits, by paths from the top. */
 export async function changedPaths(
   git: Git,
   repository: string,

@@ -4,7 +4,6 @@
  */
 import { type Step, type ToolCall, toolCalls } from './script.ts';
 
-/** A content block as far as we look into it. */
 export interface Block {
   readonly type: string;
   readonly text?: string;
@@ -21,7 +20,6 @@ export interface Message {
   readonly content: string | readonly Block[];
 }
 
-/** The body of POST /v1/messages as far as we look into it. */
 export interface MessagesBody {
   readonly model?: string;
   readonly max_tokens?: number;
@@ -55,7 +53,6 @@ const markPattern = /\(rehearsal: (\d+) steps done\)/g;
 const interruptedPattern =
   /doesn't want to (proceed with this tool use|take this action)|\[Request interrupted by user/;
 
-/** What the next reply of a conversation is. */
 export interface Place {
   /** Index of the step; equal to the number of steps when the script is at its end. */
   readonly step: number;
@@ -126,7 +123,6 @@ function nextSpoken(steps: readonly Step[], from: number): number {
   return index;
 }
 
-/** Ids of the tool calls that really came to an end. */
 function answeredCalls(messages: readonly Message[]): Set<string> {
   const answered = new Set<string>();
   for (const message of messages) {
@@ -150,7 +146,6 @@ function sameText(a: string | undefined, b: string | undefined): boolean {
   return plain(a) === plain(b);
 }
 
-/** True for the request in which claude asks for a summary of the conversation, to compact it. */
 export function isSummaryRequest(messages: readonly Message[]): boolean {
   const last = messages.findLast((message) => message.role === 'user');
   if (last === undefined) return false;

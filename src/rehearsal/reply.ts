@@ -5,7 +5,6 @@ import type { PricedTokens } from '../claude/pricing.ts';
 import { type Step, toolCalls } from './script.ts';
 
 export interface ReplyContent {
-  /** Unique; claude merges lines that carry the same one. */
   readonly id: string;
   readonly model: string;
   readonly text: string | undefined;
@@ -16,7 +15,6 @@ export interface ReplyContent {
 
 const common = (requestId: string) => ({ 'request-id': requestId });
 
-/** The message as a stream, or as one document when the client did not ask for a stream. */
 export function messageResponse(content: ReplyContent, stream: boolean): Response {
   const headers = common(content.id.replace(/^msg_/, 'req_'));
   if (!stream) return Response.json(wholeMessage(content), { headers });
@@ -33,7 +31,6 @@ export function errorResponse(
   return Response.json({ type: 'error', error: { type, message } }, { status, headers });
 }
 
-/** The error type the API uses for a status. */
 export function errorTypeOf(status: number): string {
   const types: Readonly<Record<number, string>> = {
     400: 'invalid_request_error',
@@ -100,7 +97,6 @@ function eventStream(content: ReplyContent): string {
 // * Sessions with an output schema: claude offers the model a tool for the answer, and without a call of it the
 // session fails. A script that says nothing of it gets one with an answer made from the schema.
 
-/** claude's name for the tool. */
 export const structuredTool = 'StructuredOutput';
 /** A schema may refer to itself. */
 const depthMax = 12;

@@ -90,7 +90,6 @@ export type RehearsalScript = z.infer<ReturnType<typeof script>>;
 export type Step = z.infer<ReturnType<typeof step>>;
 export type ToolCall = z.infer<ReturnType<typeof toolCall>>;
 
-/** What a session without a script does: it looks around and changes nothing. */
 export const defaultScript: RehearsalScript = {
   version: 1,
   sessions: {
@@ -129,7 +128,6 @@ export function stepsFor(rehearsal: RehearsalScript, name: string | undefined, a
   return own?.steps ?? defaultScript.sessions['*']?.steps ?? [];
 }
 
-/** The tool calls of a step, however they are written. */
 export function toolCalls(item: Step): readonly ToolCall[] {
   if (item.tools !== undefined) return item.tools;
   return item.tool === undefined ? [] : [{ tool: item.tool, ...(item.input ? { input: item.input } : {}) }];

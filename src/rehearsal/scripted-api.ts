@@ -21,12 +21,9 @@ import { errorResponse, errorTypeOf, messageResponse, type ReplyContent, withStr
 import { fillIn, type RehearsalScript, type Step, stepsFor, toolCalls } from './script.ts';
 
 export interface CapturedRequest {
-  /** 1 for the first request the server got. */
   readonly number: number;
-  /** claude's session id; empty when the request names none. */
   readonly session: string;
   readonly name: string | undefined;
-  /** Set for a sub-agent. */
   readonly agentId: string | undefined;
   /** `step` follows the script; `summary` is a compaction; `side` is a question outside the conversation. */
   readonly kind: 'step' | 'summary' | 'side';
@@ -46,17 +43,12 @@ export interface Served {
 
 export interface ScriptedApiOptions {
   readonly script: RehearsalScript;
-  /**
-   * The name of a session in the script; undefined when it has none, then the script of `*` answers. `path` is that of
-   * the request.
-   */
+  /** The name of a session in the script; undefined = the script of `*` answers. `path` is the request's. */
   nameOf(claudeSessionId: string, path: string): string | undefined;
-  /** Default 0: any free port. */
   readonly port?: number;
   /** Called for everything that is asked for, whatever it is. */
   onCall?(method: string, path: string): void;
   onRequest?(request: CapturedRequest): void;
-  /** Called with what the real API would have refused in a request. */
   onProblem?(problem: string): void;
   /** Called after a reply was made that costs something. */
   onServed?(request: CapturedRequest, served: Served): void;
@@ -74,7 +66,6 @@ export interface ScriptedApi {
   readonly served: { readonly total: Served; readonly sessions: ReadonlyMap<string, Served> };
   /** What the real API would have refused, each with the number of the request. */
   readonly problems: readonly string[];
-  /** Drops open requests and frees the port. */
   stop(): Promise<void>;
 }
 
@@ -156,7 +147,6 @@ class Server implements ScriptedApi {
     return messageResponse(content, body.stream === true);
   }
 
-  /** Finds the place of a request in the script and notes the request. */
   private capture(body: MessagesBody, headers: Readonly<Record<string, string>>, path: string) {
     const keep = this.options.capture !== false;
     const session = headers['x-claude-code-session-id'] ?? '';
@@ -197,7 +187,6 @@ class Server implements ScriptedApi {
     this.options.onServed?.(captured, one);
   }
 
-  /** Waits until the client or the server is gone, at most `ms` milliseconds. */
   private wait(client: AbortSignal, ms?: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = ms === undefined ? undefined : setTimeout(end, ms);

@@ -16,22 +16,18 @@ const idleLimitMs = 10 * 60 * 1000;
 const idleCheckMs = 30 * 1000;
 
 export interface ServeOptions {
-  /** The group's folder. */
   readonly groupDir: string;
-  /** Absent: the default script. */
   readonly scriptFile?: string;
   /** Ends the server, for example on SIGTERM. */
   readonly stop: AbortSignal;
 }
 
-/** Content of rehearsal.json: where the server listens and which process it is. */
 export interface RehearsalServer extends ProcessIdentity {
   readonly version: 1;
   readonly url: string;
   readonly port: number;
 }
 
-/** A line of rehearsal.jsonl. */
 type LedgerLine =
   | {
       readonly type: 'served';
@@ -46,10 +42,8 @@ type LedgerLine =
     }
   | { readonly type: 'problem'; readonly at: string; readonly problem: string };
 
-/** What the servers of a group have served so far, over all their lives. */
 export interface Ledger {
   readonly total: Served;
-  /** By claude session id. */
   readonly sessions: ReadonlyMap<string, Served>;
   readonly problems: readonly string[];
 }
@@ -99,7 +93,6 @@ export async function serveRehearsal(world: World, options: ServeOptions): Promi
   return ok(undefined);
 }
 
-/** The living server of a group; null when there is none. */
 export function findRehearsal(world: World, groupDir: string): RehearsalServer | null {
   const server = readServer(world, groupDir);
   return server !== null && world.processes.isAlive(server) ? server : null;
@@ -149,10 +142,7 @@ function readServer(world: World, groupDir: string): RehearsalServer | null {
   return server?.version === 1 ? server : null;
 }
 
-/**
- * The script's name for a session: its own name, else its number, whichever the script knows. Looked up anew for each
- * request: sessions may be added while the server runs, and a request is rare against the cost of one folder listing.
- */
+/** Its own name, else its number, whichever the script knows; sessions may be added while the server runs. */
 function nameOf(world: World, groupDir: string, script: RehearsalScript, claudeId: string): string | undefined {
   const folder = world.files.list(join(groupDir, 'sessions')).find((entry) => entry.replace(/^\d+-/, '') === claudeId);
   if (folder === undefined) return undefined;

@@ -17,11 +17,10 @@ import type { World } from '../system/world.ts';
 import type { Reporter } from '../view/reporter.ts';
 import { Acceptances } from '../worker/attempt/acceptances.ts';
 import type { AttemptPreparer } from '../worker/attempt/attempt-setup.ts';
-import { type ActiveWorker, endBlamed, recordFacts } from '../worker/attempt/blame.ts';
 import type { CommandSlots } from '../worker/attempt/command-slots.ts';
 import { closeHalfLine } from '../worker/attempt/half-line.ts';
 import { overdueEvents } from '../worker/attempt/watchdog.ts';
-import { Worker } from '../worker/attempt/worker.ts';
+import { type ActiveWorker, Worker } from '../worker/attempt/worker.ts';
 import { workerOptions } from '../worker/attempt/worker-options.ts';
 import type { Fact, RunnerSignal, WorkerFact } from '../worker/facts.ts';
 import type { HostedAttempt } from '../worker/host.ts';
@@ -214,11 +213,9 @@ export class GroupRunner {
       else if (fact.kind === 'left-by-person') bodies.push(...leftEvents(this.#writer.state, fact.event));
     }
     const told = facts.filter((fact) => 'sessionId' in fact);
-    const meaning = (fact: WorkerFact) => eventsOf(this.#writer.state, fact, context);
     // Events of one drained inbox are on disk, by one fsync, before any of them is acted on.
-    const { events, blamed } = recordFacts(this.#writer, bodies, told, meaning);
-    for (const event of this.#tell(events)) this.#act(event);
-    for (const one of blamed) void endBlamed(this.#world.clock, this.#workers, this.#hosted, one).then(this.enqueue);
+    const events = told.flatMap((fact) => eventsOf(this.#writer.state, fact, context));
+    for (const event of this.#tell(this.#writer.record([...bodies, ...events]))) this.#act(event);
     for (const fact of told) this.#afterFact(fact);
     this.#recordAndAct(this.#surroundings.gateEvents(this.#writer.state));
   }

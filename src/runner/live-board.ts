@@ -7,8 +7,8 @@ import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import type { World } from '../system/world.ts';
 import type { Reporter } from '../view/reporter.ts';
-import type { ActiveWorker } from '../worker/attempt/blame.ts';
 import type { CommandSlots } from '../worker/attempt/command-slots.ts';
+import type { ActiveWorker } from '../worker/attempt/worker.ts';
 import { liveNow } from '../worker/attempt/worker.ts';
 
 /** How often what running sessions do is shown at most; a tenth of a second, longer for large groups. */

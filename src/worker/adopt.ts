@@ -11,11 +11,9 @@ import type { RunningProcess, World } from '../system/world.ts';
 import { reap } from './reap.ts';
 
 type Way =
-  /** It lives and has begun to work: follow it. */
   | { readonly do: 'adopt'; readonly process: RunningProcess }
   /** It was not told its task, or printed nothing, so it cost nothing: end what is there, start the attempt again. */
   | { readonly do: 'restart' }
-  /** It is gone: what it printed decides. */
   | { readonly do: 'finalizeDead' };
 
 export type Adoption = Way & {
@@ -43,19 +41,13 @@ function signalledAtMs({ stoppingAt, identified }: Attempt): number {
   return Date.parse(stoppingAt) + (identified ? interruptGraceMs : 0);
 }
 
-/**
- * How long ago the living worker of an attempt said something last, milliseconds. Nobody knows whether it worked since,
- * so that time does not count as its own.
- */
+/** Milliseconds since the living worker of an attempt wrote something last. */
 export function silentForMs({ clock, files }: World, attempt: Attempt, transcript: string): number {
   const saidAtMs = Math.max(Date.parse(attempt.startedAt), files.info(transcript)?.mtimeMs ?? 0);
   return Math.max(0, clock.now() - saidAtMs);
 }
 
-/**
- * Ends all processes of an attempt that was judged `restart`. False when its worker spoke while it was being ended:
- * then it had begun to work, and what it printed decides as for any other that is gone.
- */
+/** Ends an attempt that was judged `restart`. False when its worker spoke meanwhile, so that it had begun. */
 export async function endSilently(world: World, attempt: Attempt, transcript: string): Promise<boolean> {
   await reap(world, attempt.id, attempt.process === undefined ? [] : [attempt.process]);
   return !speaks(world, attempt, transcript);

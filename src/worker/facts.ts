@@ -6,11 +6,9 @@ import type { Verdict } from './attempt/acceptance.ts';
 
 export type RunnerSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
-/** What a worker tells of itself. */
 export type WorkerNews =
   /** The worker process exists (or was found again); a new one has not been given its prompt yet. */
   | { readonly kind: 'spawned'; readonly process: ProcessIdentity }
-  /** claude said who it is. */
   | {
       readonly kind: 'identified';
       readonly claudeSessionId: string;
@@ -34,7 +32,6 @@ export type WorkerNews =
       readonly kind: 'ended';
       readonly outcome: Outcome;
       readonly usage: Usage;
-      /** A tool succeeded. */
       readonly progressed: boolean;
       /** What was said to it that claude did not read. */
       readonly unread: readonly string[];

@@ -10,7 +10,6 @@ import type { SessionPaths } from '../store/paths.ts';
 import type { ExitStatus, LimitKind, SpawnOptions } from '../system/world.ts';
 import type { CommandEnd } from './shell-command.ts';
 
-/** Which attempt, and where the files of its session lie. */
 export interface AttemptSubject {
   readonly sessionId: SessionId;
   readonly attemptId: string;
@@ -37,12 +36,10 @@ export type AttemptEnd =
 
 /** What was found when all of an attempt was ended. */
 export interface Remains {
-  /** Something of it would not end. */
   readonly leftover: boolean;
   readonly limitsHit: readonly LimitKind[];
   /** The last line on stderr, often the only explanation of an end without a result. */
   readonly lastStderrLine: string;
-  /** Why what it did is not in its worktree here. */
   readonly failure?: Failure;
 }
 
@@ -69,7 +66,6 @@ export interface HostedAttempt {
   takeOver(attempt: Attempt): Promise<TakeOver>;
   /** Calls `action` once when the process has ended and all it printed is in the transcript. */
   onExit(action: (status: AttemptEnd) => void): void;
-  /** It can be written to. */
   readonly listens: boolean;
   /** One line for its input, or several with newlines between; the last newline is added. */
   write(lines: string): void;

@@ -7,10 +7,7 @@ import type { Limits, Processes } from '../system/world.ts';
 
 type Machine = Pick<Processes, 'limits'>;
 
-/**
- * `memoryBytes` is for its commands, and the group has claude in it as well: that takes a few hundred megabytes, more
- * in a long conversation. Without room it would be ended instead of a command.
- */
+/** Room for claude itself beside `memoryBytes` for its commands: it would be ended instead of a command. */
 export const claudeMemoryBytes = 1024 ** 3;
 
 /** What `spawn` is to set; undefined = nothing. Where memory cannot be limited, claude limits that of its commands. */

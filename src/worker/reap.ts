@@ -71,10 +71,7 @@ export function assertRefusal(error: unknown): void {
   if (errorCode(error) === '') throw error;
 }
 
-/**
- * Looks until the system allows it: the table of open files may be full for a moment. Throws its error in the end. The
- * first look is made at once.
- */
+/** Looks again until the system allows it, at most 20 s: the table of open files may be full for a moment. */
 export async function patiently<T>(world: World, look: () => T): Promise<T> {
   for (let waitedMs = 0; waitedMs < refusedMsMax; waitedMs += refusedLookMs) {
     try {

@@ -3,10 +3,7 @@ import { dirname } from 'node:path';
 import type { SessionPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
 
-/**
- * What claude writes is synced as it is written (SpawnOptions.syncsStdout), and would be lost still if its file had no
- * name; one that an earlier attempt has written to has it (`offset`).
- */
+/** Without a name the synced output of claude would be lost; an earlier attempt has given it one (`offset`). */
 export function nameTranscript({ files }: World, { transcript, folder }: SessionPaths, offset: number): void {
   if (offset > 0) return;
   files.openAppend(transcript).close();

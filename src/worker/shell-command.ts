@@ -54,10 +54,7 @@ export interface RunningCommand {
   halt(isHalted: boolean): void;
 }
 
-/**
- * Starts the command; what cannot be started has failed, and `unstarted` says why. Throws the system's error when the
- * log cannot be written, and `ended` rejects with it when the log cannot be read.
- */
+/** A command that cannot be started has failed with `unstarted`. Throws when its log cannot be written. */
 export function runShellCommand(world: World, options: ShellCommand): RunningCommand {
   const { logFile, timeoutMs, mark } = options;
   const { promise: ended, resolve, reject } = Promise.withResolvers<CommandEnd>();

@@ -31,7 +31,6 @@ import { type MergePlan, type MergeSelection, placeName, planMerge, say } from '
 /** Whoever has the lock: a writer, or somebody who holds a group whose log cannot be read. */
 export type Holder = GroupWriter | { readonly paths: GroupPaths; readonly groupId: GroupId };
 
-/** What became of a merge that was interrupted. */
 export type Finished =
   /** There was none, or no branch had moved and only scratch worktrees were left. */
   'nothing' | 'finished' | 'undone';
@@ -70,10 +69,7 @@ export async function finishMerge(place: Place, holder: Holder): Promise<Result<
   return ok(outcome === 'moved' ? 'finished' : 'undone');
 }
 
-/**
- * As finishMerge, for commands that do not hold the group and only look at it. Fails with `busy` as well while a
- * merge is at work.
- */
+/** As finishMerge, for commands that do not hold the group. Fails with `busy` as well while a merge is at work. */
 export async function finishInterruptedMerge(place: Place, group: GroupReference): Promise<Result<Finished>> {
   const journal = readMergeJournal(place.world, group.paths);
   if (journal.ok && journal.value === null) return ok('nothing');
@@ -81,20 +77,15 @@ export async function finishInterruptedMerge(place: Place, group: GroupReference
   return changeGroup(place, group, { direct: (writer) => finishMerge(place, writer) });
 }
 
-/** `3 sessions in main of …`. */
 export function describeMove({ repository, into, sessionIds }: MergedRepository): string {
   return `${plural(sessionIds.length, 'session')} in ${into} of ${placeName(repository)}`;
 }
 
-/** Of a branch on which somebody has built already. */
 export function keptSentence({ repository, into }: Move): string {
   return `The branch ${quoted(into)} of ${placeName(repository)} keeps what was merged: others have built on it.`;
 }
 
-/**
- * Moves all branches of a journal in step `moving`, or none, and logs what was merged. The journal and the scratch
- * worktrees are gone afterwards. Fails as settleMoves does; the journal stays then.
- */
+/** Moves all branches of a journal in step `moving`, or none, and logs what was merged. Fails as settleMoves. */
 export async function settleMerge(git: Git, holder: Holder, journal: MergeJournal): Promise<Result<Settlement>> {
   const { world } = git;
   const id = idOf(holder);
@@ -170,7 +161,6 @@ export async function endMerge(
 export interface Beginning {
   readonly bench: MergeSandbox;
   readonly mergePlan: MergePlan;
-  /** Of this hand-over alone: in its journal and in the environment of what it starts. */
   readonly mark: string;
 }
 

@@ -14,12 +14,10 @@ import { tipOf } from '../../git/target.ts';
 import { listed, repositoryDir } from '../../git/worktrees/scratch.ts';
 import { sessionTitle } from '../../view/wording.ts';
 
-/** The work of one session. */
 export interface MergeItem {
   readonly record: SessionRecord;
   readonly workspace: Workspace;
   readonly work: Work;
-  /** Full id of the commit that is merged for it. */
   readonly source: string;
   /** The branch that it is for unless the user names one; absent = none was checked out. */
   readonly target?: string;
@@ -32,16 +30,11 @@ export interface MergeItem {
 export interface LeftOut {
   readonly sessionId: SessionId;
   readonly title: string;
-  /** Goes on the title: `is failed`. */
   readonly why: string;
-  /**
-   * `none`: it did nothing that could be merged. `elsewhere`: where no hand-over takes it from. `uncommitted`: it waits
-   * for its user to commit it.
-   */
+  /** `none`: nothing to merge. `elsewhere`: no hand-over takes it. `uncommitted`: its user has to commit it. */
   readonly work: 'none' | 'elsewhere' | 'uncommitted';
 }
 
-/** One sentence on files from which a later run starts programs; null when the work changes none. */
 export function programsSentence(files: readonly string[]): string | null {
   if (files.length === 0) return null;
   return `Review before you run anything there: it changes ${listed(files)}, from which programs are started.`;
@@ -76,10 +69,7 @@ function leaveOut(record: SessionRecord, why: string, work: LeftOut['work']): Le
   return { sessionId: record.definition.id, title: titleOfItem({ record }), why, work };
 }
 
-/**
- * What a session that was merged has new for the branch `into`, such as a correction. Null: that branch has all of it.
- * `elsewhere`: only the branch that it was merged into has it. Fails with git's reason.
- */
+/** What a merged session has new for `into`; null: nothing, `elsewhere`: only the branch it was merged into has it. */
 export async function mergeItemSince(
   git: Git,
   record: SessionRecord,
@@ -121,15 +111,11 @@ export function isGone({ world }: Git, repository: string): boolean {
   return world.files.info(repository)?.kind !== 'folder';
 }
 
-/** Completes a sentence that begins with the session. */
 export function holding(files: readonly string[]): string {
   return `holds uncommitted work: ${nameFiles(files)}; commit it on its branch and merge again`;
 }
 
-/**
- * Paths from the top of the worktree, without our own files; none when there is no worktree any more. Fails with git's
- * reason.
- */
+/** Paths from the top of the worktree, without our own files; none when there is no worktree any more. */
 export async function uncommittedOf(git: Git, workspace: Workspace): Promise<Result<readonly string[]>> {
   if (!isWorktree(git, workspace)) return ok([]);
   const uncommitted = await uncommittedIn(git, workspace.path);
@@ -142,10 +128,7 @@ export function isWorktree({ world: { files } }: Git, { path, repository }: Work
   return found?.repository === repository && found.top === files.realPath(path);
 }
 
-/**
- * What is merged for a session: its branch as it is now, because people correct what does not go together there; its
- * recorded commit when the branch is gone or was only put back.
- */
+/** Its branch as it is now, because people correct conflicts there; its commit when the branch is gone or behind. */
 async function sourceOf(
   git: Git,
   record: SessionRecord,

@@ -43,7 +43,6 @@ import { placeName, type RepositoryPlan, say } from './plan.ts';
 const patienceMs = 60_000;
 const lookMs = 20;
 
-/** Everything that is started for a hand-over bears its mark. */
 export function markedGit({ world, env }: Pick<Place, 'world' | 'env'>, mark: string): Git {
   return { world, env, mark: { [attemptMark]: mark } };
 }
@@ -66,30 +65,24 @@ export async function waitForGitExit(
   return ok(undefined);
 }
 
-/** A repository with the commit at which merging begins. */
 export interface Task {
   readonly plan: RepositoryPlan;
-  /** Full id. */
   readonly start: string;
-  /** What git merge takes for it, where people work. */
   readonly startName: string;
   readonly scratch: ScratchPlace;
 }
 
 export interface Integrated {
   readonly task: Task;
-  /** Full id of what came of it. */
   readonly commit: string;
   /** Sessions whose work was there already. */
   readonly contained: ReadonlySet<SessionId>;
 }
 
-/** What a merge commit says. */
 export function mergeMessage({ group }: GroupState, item: MergeItem): string {
   return `Merge ${item.workspace.branch}\n\nWork of session ${titleOfItem(item)} of group ${group.id}.\n`;
 }
 
-/** Where the scratch worktree of the n-th repository (from 1) is. */
 export function scratchPlace(paths: GroupPaths, state: GroupState, repository: string, nth: number): ScratchPlace {
   return { repository, path: join(scratchFolder(paths), `${state.group.slug}-merge-${nth}`) };
 }
@@ -137,10 +130,7 @@ export class MergeSandbox {
     }
   }
 
-  /**
-   * Merges all pieces of all repositories and has them accepted. Fails with `merge-conflict`, `not-accepted`,
-   * `setup-failed`, `worktree-failed` and `write-failed`. The scratch worktrees stay until `clear`.
-   */
+  /** Merges all pieces of all repositories and has them accepted. The scratch worktrees stay until `clear`. */
   async integrate(tasks: readonly Task[]): Promise<Result<Integrated[]>> {
     const done: Integrated[] = [];
     for (const task of tasks) {
@@ -204,7 +194,6 @@ export class MergeSandbox {
     return conflictFailure(this.git, { repository: plan.repository, item, sides, files: merged.value.conflicts });
   }
 
-  /** Runs the acceptance command on what was merged so far. */
   async #accept(task: Task, item: MergeItem, commit: string, prepared: Set<string>): Promise<Result<void>> {
     const { definition } = item.record;
     const { accept, acceptTimeoutMs = defaultCommandTimeoutMs, setup } = definition;
@@ -294,18 +283,13 @@ function correction({ workspace }: MergeItem): string {
   return `Correct the work in ${workspace.path} and commit it there, then try again.`;
 }
 
-/** Answered by the command with an exit code of its own. */
 function interrupted(): Result<never> {
   return fail('busy', 'The command was interrupted.', 'No branch was moved.');
 }
 
-/** What was put together before the work that does not fit, or a part of it. */
 interface Side {
-  /** For people: a branch, or `that of 001 a`. */
   readonly title: string;
-  /** What git merge takes. */
   readonly name: string;
-  /** Full id. */
   readonly commit: string;
 }
 
@@ -314,7 +298,6 @@ interface Conflict {
   readonly item: MergeItem;
   /** In the order in which they were merged, the target in front. */
   readonly sides: readonly Side[];
-  /** Paths from the top. */
   readonly files: readonly string[];
 }
 

@@ -19,7 +19,6 @@ export interface MergeOptions extends MergeSelection {
   readonly dryRun: boolean;
 }
 
-/** A repository with the branch that is to take its work. */
 export interface Prepared {
   readonly plan: RepositoryPlan;
   readonly target: Target;
@@ -28,7 +27,6 @@ export interface Prepared {
 export interface MergeReport {
   readonly outcome: 'merged' | 'nothing' | 'planned' | 'interrupted';
   readonly mergePlan: MergePlan;
-  /** In a plan, what would be merged. */
   readonly prepared: readonly Prepared[];
   readonly moves: readonly Move[];
   /** Sessions whose work was part of the branch before. */

@@ -28,21 +28,16 @@ import {
 
 export interface RepositoryPlan {
   readonly repository: string;
-  /** Branch that takes the work, without `refs/heads/`. */
   readonly into: string;
   /** In graph order. */
   readonly items: readonly MergeItem[];
 }
 
 export interface MergePlan {
-  /** In the order in which the graph comes to them. */
   readonly repositories: readonly RepositoryPlan[];
   readonly leftOut: readonly LeftOut[];
-  /** Merged by an earlier command. */
   readonly merged: readonly SessionId[];
-  /** The branches into which those were merged. */
   readonly mergedInto: readonly string[];
-  /** For people, of all sessions. */
   readonly titles: ReadonlyMap<SessionId, string>;
 }
 
@@ -53,20 +48,15 @@ export interface MergeSelection {
   readonly partial: boolean;
 }
 
-/** One line for people; paths and names in it may hold anything. */
 export function say({ notes }: Pick<Place, 'notes'>, text: string): void {
   notes.line(safeLine(text, 1000));
 }
 
-/** The folder by which people know a repository. */
 export function placeName(repository: string): string {
   return repositoryDir(repository);
 }
 
-/**
- * Fails with `illegal-transition` (the group is running or put away), `usage`, and `worktree-failed` (git's reason, or
- * the work of a session is gone).
- */
+/** Fails with `illegal-transition` (the group is running or archived), `usage` and `worktree-failed`. */
 export async function planMerge(git: Git, state: GroupState, options: MergeSelection): Promise<Result<MergePlan>> {
   const allowed = checkStatus(state);
   if (!allowed.ok) return allowed;
@@ -162,10 +152,7 @@ function branchFor(repository: string, items: readonly MergeItem[], into: string
 const sessionBranch = /^cca\/[^/]+\/\d{3,}(?:-|$)/;
 const nameYourOwn = 'Name a branch of your own with --into.';
 
-/**
- * A session's branch is its own: what else is merged there is taken for its work and goes with it. The branch from
- * which the work began is never asked about names, because a group can work within the worktree of another one.
- */
+/** Refuses branches of sessions: what else is merged there would be taken for the session's work. */
 function checkForeign(state: GroupState, repository: string, into: string, options: MergeSelection): Result<void> {
   for (const { definition, workspace } of state.sessions.values()) {
     if (workspace?.branch !== into || workspace.repository !== repository) continue;
@@ -183,7 +170,6 @@ export function isIncomplete({ leftOut, merged, repositories }: MergePlan, isAny
   return !isAnyDone && merged.length === 0 && leftOut.some(({ work }) => work === 'elsewhere');
 }
 
-/** What of the sessions' work is not handed over, and what of it needs a look, for people. */
 export function leftOutLines({ leftOut, repositories }: MergePlan): string[] {
   const rests = repositories.flatMap(({ items }) => items.filter(({ uncommitted }) => uncommitted.length > 0));
   return [
@@ -200,10 +186,7 @@ export function leftOutLines({ leftOut, repositories }: MergePlan): string[] {
 
 const titlesShown = 5;
 
-/**
- * Says where work that was merged into another branch is, and how it gets into the branch `into`. A commit that was
- * recorded with a session is no substitute: corrections on its branch would be lost. Always fails, with `usage`.
- */
+/** Says where the work is and how it gets into the branch `into`. Always fails, with `usage`. */
 function mergedElsewhere(records: readonly SessionRecord[], into: string): Result<never> {
   const places = records.map(({ workspace, definition, mergedInto = '' }) => {
     const place = placeName(workspace?.repository ?? definition.repository ?? '');

@@ -31,12 +31,10 @@ export interface ProposalOptions extends MergeSelection {
   readonly draft: boolean;
 }
 
-/** A repository with the branch that is pushed. */
 export interface Destination {
   readonly plan: RepositoryPlan;
   readonly target: Target;
   readonly remote: Remote;
-  /** In the remote repository, without `refs/heads/`. */
   readonly branch: string;
   /** The commit at which merging begins: what was pushed before, else where the target stands. */
   readonly start: string;
@@ -46,7 +44,6 @@ export interface Destination {
 
 export interface Proposed {
   readonly destination: Destination;
-  /** Full id of what the branch holds now. */
   readonly commit: string;
   readonly pushed: boolean;
   readonly url: string;
@@ -228,7 +225,6 @@ async function pushIntegrated(
   return ok(done);
 }
 
-/** Adds what is known now to the group's list. */
 function note(
   { paths }: GroupWriter,
   world: Place['world'],
@@ -302,7 +298,6 @@ async function create(
   return fail('spawn-failed', 'The program gh said nothing about the pull request that it was to make.', next);
 }
 
-/** Where the text of a pull request stands while gh reads it. */
 export function bodyFileOf({ paths }: Pick<GroupWriter, 'paths'>): string {
   return join(paths.folder, 'pull-request.md');
 }
@@ -366,7 +361,6 @@ async function checkGh(place: Place, cwd: string, slug: string | undefined): Pro
   return fail('not-logged-in', 'The program gh is not logged in.', `Log in with "gh auth login${where}".`);
 }
 
-/** The open request for a branch; null when there is none. */
 async function findRequest(
   place: Place,
   cwd: string,
@@ -425,7 +419,6 @@ export function proposalTitle({ group }: GroupState): string {
   return safeLine(group.name, titleMax) || group.slug;
 }
 
-/** The part of the text that is ours. */
 export function proposalSection(
   { group }: GroupState,
   items: readonly MergeItem[],

@@ -21,26 +21,20 @@ export interface WorkDiff {
   readonly sessionId: SessionId;
   readonly name?: string;
   readonly status: SessionStatus;
-  /** As in SessionDefinition. */
   readonly repository: string;
   readonly branch: string;
-  /** Full id of the commit from which the work began. */
   readonly base: string;
   /** Full id of the last commit; absent = the files of the worktree, whether committed or not. */
   readonly commit?: string;
   readonly stat: DiffStat;
-  /** Paths of changed files from which claude or this program starts commands; absent = none. */
   readonly programs?: readonly string[];
   /** A sentence: the worktree is gone, so what was in no commit is not in the difference. */
   readonly gone?: string;
-  /** As git printed it. */
   readonly text?: string;
 }
 
 export interface DiffForm {
-  /** Columns of `--stat`; absent = the lines. */
   readonly stat?: number;
-  /** Only numbers are wanted. */
   readonly numbers?: boolean;
 }
 
@@ -56,10 +50,7 @@ export function workspacesOf(place: Place, group: LoadedGroup): Result<ReadonlyM
   return ok(found);
 }
 
-/**
- * Fails with `illegal-transition` when there is nothing that could be compared, with the command that shows more, with
- * `not-found` when the repository holds the work no more, and with `worktree-failed` when git refuses.
- */
+/** Fails with `illegal-transition` (nothing to compare), `not-found` (the work is gone) and `worktree-failed`. */
 export async function diffOf(
   place: Place,
   session: LoadedSession,
@@ -96,11 +87,8 @@ export async function diffOf(
 }
 
 interface Sides {
-  /** Where git is run. */
   readonly folder: string;
-  /** Absent = the files in it. */
   readonly to?: string;
-  /** As in WorkDiff. */
   readonly gone?: string;
 }
 
@@ -141,7 +129,6 @@ function goneSentence({ world }: Place, { record, state, sessionId }: LoadedSess
   return `${what} ${shown} When the session goes on, it is made again from that branch, and claude is told.`;
 }
 
-/** Whether all that the session did is in commits. */
 function isCommitted(record: SessionRecord): boolean {
   return workOf(record) !== undefined && record.definition.commit !== false;
 }

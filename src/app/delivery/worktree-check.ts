@@ -45,7 +45,6 @@ const branchesShownMax = 20;
 interface KnownGroup {
   readonly id: GroupId;
   readonly paths: GroupPaths;
-  /** Null when its log cannot be read. */
   readonly state: GroupState | null;
   /** Somebody works on it at this moment, so what is half made is no leftover. */
   readonly isBusy: boolean;
@@ -58,7 +57,6 @@ interface Survey {
   readonly groups: readonly KnownGroup[];
 }
 
-/** With `fix` what is safe to remove is removed, and said. */
 export async function checkWorktrees(place: Place, root: string, fix: boolean): Promise<Finding[]> {
   const { world } = place;
   const isThere = (id: GroupId): boolean => lookAt(world.files, groupPaths(root, id).folder).ok;
@@ -162,7 +160,6 @@ async function checkGroup(survey: Survey, group: KnownGroup): Promise<Finding[]>
   return findings;
 }
 
-/** A worktree that belongs to a session; null when all is well. */
 async function checkWorkspace(survey: Survey, group: KnownGroup, record: SessionRecord): Promise<Finding | null> {
   const { place, fix, root } = survey;
   const { files } = place.world;
@@ -200,7 +197,6 @@ async function checkWorkspace(survey: Survey, group: KnownGroup, record: Session
   return kept === undefined ? fine(check, `${what} Removed.`) : trouble('broken', `${what} ${kept}`, archiveIt(group));
 }
 
-/** What git knows of worktrees below the data root and of branches of sessions. */
 async function checkRepository(survey: Survey, repository: string): Promise<Finding[]> {
   const { place, groups } = survey;
   const listed = await listWorktrees(place, repositoryDir(repository));
@@ -290,7 +286,6 @@ function dropIt({ doomed, standing }: Leftover): string {
 
 const deleteCommand = (groupId: string): CommandLine => ['group', 'delete', groupId, '--force'];
 
-/** `first`: sentences that stand before it. */
 function archiveIt({ id, state }: KnownGroup, first = ''): Advice {
   const isDone = state !== null && nextGroupStatus(state.status, 'session_cleaned') !== null;
   return isDone

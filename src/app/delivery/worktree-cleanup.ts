@@ -38,7 +38,6 @@ import type { Place } from '../place.ts';
 
 const namesShownMax = 3;
 
-/** What may be lost. */
 export type Care =
   /** Nothing: what is not merged keeps its worktree and its branch. */
   | 'keep-unmerged'
@@ -49,22 +48,17 @@ export type Care =
   /** Everything but what somebody has locked. */
   | 'none';
 
-/** What a session left in a repository. */
 export interface Leftover {
   readonly sessionId: SessionId;
-  /** For people. */
   readonly title: string;
   readonly doomed: Doomed;
-  /** Absent when the session is not in the log any more. */
   readonly record?: SessionRecord;
-  /** Null when the repository is gone. */
   readonly standing: Result<Standing> | null;
 }
 
 export interface CleanUp {
   readonly cleaned: SessionId[];
   readonly kept: { readonly sessionId: SessionId; readonly why: string }[];
-  /** Sentences about what stays of sessions that were cleaned. */
   readonly notes: string[];
 }
 
@@ -133,7 +127,6 @@ export function recordCleaned(writer: GroupWriter, sessionId: SessionId): Result
   }
 }
 
-/** All that sessions of the group left in repositories, also sessions that are only folders any more. */
 export async function leftoversOf(place: Place, paths: GroupPaths, state: GroupState | null): Promise<Leftover[]> {
   const onDisk = place.world.files.list(paths.sessions).filter(isSessionId);
   const ids = new Set([...(state?.sessions.keys() ?? []), ...onDisk]);
@@ -153,7 +146,6 @@ export async function leftoversOf(place: Place, paths: GroupPaths, state: GroupS
 export interface Release {
   /** What is in no commit is no obstacle: it is committed first. */
   readonly force: boolean;
-  /** The command line that is being carried out, without `--force`. */
   readonly command: CommandLine;
   /** Told at once of all that stays and of all that is thrown away, in sentences: a later step may fail. */
   readonly tell: (note: string) => void;
@@ -207,7 +199,6 @@ export async function releaseWorktrees(
   });
 }
 
-/** What the session left; null when there is nothing. */
 export async function leftoverOf(
   place: Place,
   paths: GroupPaths,
@@ -229,10 +220,7 @@ export async function leftoverOf(
 /** All branches of sessions begin so; no other one is ever deleted, whatever a file says. */
 export const ownBranches = 'cca/';
 
-/**
- * From the log; else from what was noted before the worktree was made; else from the worktree itself. Only what lies in
- * the session's own folder goes: a session can write to files beside its worktree.
- */
+/** From the log, else the intent file, else the worktree itself; only what lies in the session's own folder goes. */
 async function doomedOf(
   place: Place,
   paths: GroupPaths,
@@ -263,7 +251,6 @@ async function doomedOf(
   };
 }
 
-/** Why it stays, one or two sentences; null when it may go. */
 export function whyKept(place: Place, { doomed, record, standing }: Leftover, care: Care): string | null {
   const { path, repository } = doomed;
   if (record?.state.status === 'running') return 'The session is running.';

@@ -13,20 +13,15 @@ export interface WorkerArgsInput {
   /** For people; without a name claude pays for a request that finds a title. */
   readonly name: string;
   readonly permissionMode: PermissionMode;
-  /** Absolute path of the `--settings` file. */
   readonly settingsFile: string;
-  /** Absolute path of what is added to the system prompt. */
   readonly systemPromptFile?: string;
-  /** Absolute path of a file with the session's own MCP servers. */
   readonly mcpConfigFile?: string;
   readonly allowedTools?: readonly string[];
   /** JSON Schema of the answer; claude takes it only as text on the command line. */
   readonly outputSchema?: JsonObject;
-  /** Folders outside the project that may be read and written. */
   readonly addedFolders?: readonly string[];
   /** US dollars this attempt may spend; absent = no cap. */
   readonly reservedUsd?: number;
-  /** Read no settings, instructions or MCP servers of the project. */
   readonly rehearsal: boolean;
 }
 

@@ -23,15 +23,12 @@ import type { Environment } from './variables.ts';
 
 export interface ConfigDirInput {
   readonly paths: SessionPaths;
-  /** There is nothing in it yet, nor beside it. */
   readonly isNew: boolean;
   /** The worker's whole environment; what it says about payers goes into the settings as well. */
   readonly env: Environment;
   readonly instructions: InstructionsInput;
   readonly settings: ConfigSettingsInput;
-  /** Commands, skills, agents and rules; paths are relative to the config dir. */
   readonly files: readonly { readonly path: string; readonly bytes: Uint8Array }[];
-  /** The session's MCP servers; null = none. */
   readonly mcp: JsonObject | null;
 }
 

@@ -24,15 +24,12 @@ export { attemptMark } from './attempt-mark.ts';
 export const tmpVariable = 'CLAUDE_CODE_TMPDIR';
 
 export interface WorkerEnvironmentInput {
-  /** The environment of the command that starts the worker. */
   readonly caller: Readonly<Record<string, string | undefined>>;
   readonly attemptId: string;
-  /** Absolute path of claude-config/. */
   readonly configDir: string;
   /** Absolute path of a folder of the session for scratch files and the output of background tasks. */
   readonly tmpDir: string;
   readonly login: Login;
-  /** Of the session; see SessionDefinition. */
   readonly untrusted?: boolean | undefined;
   readonly memoryBytes?: number | undefined;
   /** A person sits in front of it, who may think for longer than a worker that nobody came back for should wait. */
@@ -63,10 +60,7 @@ export function workerEnvironment(input: WorkerEnvironmentInput): Environment {
   };
 }
 
-/**
- * The environment of the user's own commands (`setup`, `accept`, `onEvent`): like a worker's, without any login and
- * without what is meant for claude. `rehearsalHome` is the home of a rehearsal.
- */
+/** The environment of the user's own commands: like a worker's, without any login and claude's own variables. */
 export function commandEnvironment(
   caller: WorkerEnvironmentInput['caller'],
   rehearsalHome: string | undefined,

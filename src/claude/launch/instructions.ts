@@ -13,7 +13,6 @@ export interface DependencyText {
   readonly projectPath: string;
   /** What it did is in a worktree of its own, and not yet in the project's checkout. */
   readonly worktree?: { readonly folder: string; readonly branch: string };
-  /** The final answer of the session. */
   readonly result?: string;
 }
 
@@ -23,13 +22,11 @@ export interface InstructionsInput {
     readonly name: string;
     readonly description: string;
     readonly projectPath: string;
-    /** The task as it was sent. */
     readonly task: string;
   };
   readonly dependencies: readonly DependencyText[];
   /** Texts of the group and of templates, in their order: trusted, written by the user. */
   readonly shared: readonly string[];
-  /** Rules that are the same for every session, whatever it is called. */
   readonly rules: readonly string[];
   /** False: no CLAUDE.md, and nothing is said of group, task and dependencies. What is shared is said elsewhere. */
   readonly own: boolean;
@@ -42,7 +39,6 @@ const resultChars = 4_000;
 /** Together; a session may depend on a hundred others. */
 const allResultsChars = 24_000;
 
-/** What stands in CLAUDE.md; null when there is to be none. */
 export function instructions(input: InstructionsInput): string | null {
   const { group, session, dependencies, own, git } = input;
   if (!own) return null;
@@ -98,15 +94,11 @@ function whereItIs({ projectPath, worktree }: Pick<DependencyText, 'projectPath'
   return `${code(worktree.folder)}, on the branch ${code(worktree.branch)} of ${code(projectPath)}`;
 }
 
-/**
- * Text of others as a fenced block: claude then follows no `@file` in it. The end of the surrounding reminder is taken
- * apart, so that nothing can pretend to stand outside of it.
- */
+/** Text of others in a fence, where claude follows no `@file`; it cannot end the surrounding reminder either. */
 function quoted(text: string, max: number): string {
   return fenced(clip(text.trim(), max));
 }
 
-/** The same without a limit. */
 export function fenced(text: string): string {
   const body = neutral(text);
   const longest = (body.match(/`+/g) ?? []).reduce((most, run) => Math.max(most, run.length), 2);

@@ -31,10 +31,7 @@ export function loginIdentity(caller: Caller): string {
 /** `auth status` takes half a second; a machine under load may need many times that. */
 const statusTimeoutMs = 20_000;
 
-/**
- * In this order: a cloud provider that is switched on, an API key or token of a gateway, an OAuth token, else the
- * user's own login. The order among the first three is claude's own.
- */
+/** A cloud provider, else an API key or gateway token, else an OAuth token, else the user's own login. */
 export function chooseLogin(caller: Caller): Login {
   const keys = setOnes(caller, ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN']);
   const provider = providerSwitches.find((name) => isOn(caller[name]));
@@ -50,10 +47,7 @@ export function chooseLogin(caller: Caller): Login {
   return { kind: 'store', source: 'claude auth login', variables: {}, storeDir };
 }
 
-/**
- * Asks claude itself, with the worker's environment and folder, whether it is logged in; the value is its name for the
- * method. Fails with `not-logged-in`, or with why claude could not be run.
- */
+/** Asks claude itself; the value is its name for the method. Fails with `not-logged-in`, or why it could not run. */
 export async function checkLogin(
   world: World,
   program: string,

@@ -7,17 +7,14 @@ import type { World } from '../../system/world.ts';
 import { oneLine } from '../text.ts';
 
 export interface FindClaudeOptions {
-  /** Root folder of this package; its native claude lies below node_modules there or beside it. */
   readonly packageRoot: string;
   /** Take the package's own program before the one on PATH: rehearsals and tests, whose model is made for it. */
   readonly preferPinned?: boolean;
 }
 
-/** Options of `findClaude` for a rehearsal. */
 export const forRehearsal = { preferPinned: true } as const;
 
 export interface ClaudeProgram {
-  /** Absolute path. */
   readonly program: string;
   readonly origin: 'CLAUDE_CODE_AGENT_CLAUDE' | 'PATH' | 'package';
 }
@@ -67,10 +64,7 @@ function pathEntries(path: string | undefined): string[] {
   return folders.map((folder) => join(folder, 'claude'));
 }
 
-/**
- * npm puts a dependency below the package, or beside it when the package is a dependency itself, and installs the
- * native program of this machine only. Names sort so that the build for musl comes last.
- */
+/** npm installs a dependency below or beside the package; the name of the build for musl sorts last. */
 function pinnedPaths(world: World, packageRoot: string): string[] {
   const beside = dirname(packageRoot);
   const scopes = [join(packageRoot, 'node_modules'), beside, join(beside, 'node_modules')];
@@ -85,9 +79,7 @@ function pinnedPaths(world: World, packageRoot: string): string[] {
 // it says it is.
 
 export interface ProgramFile {
-  /** Absolute, without links. */
   readonly path: string;
-  /** Bytes. */
   readonly size: number;
   /** ms since 1970. */
   readonly mtimeMs: number;
@@ -103,7 +95,6 @@ const versionTimeoutMs = 20_000;
 /** The oldest claude that has every option and variable we use; `CLAUDE_CODE_IGNORE_PERSISTED_TRUST` came last. */
 export const oldestClaude = '2.1.308';
 
-/** Null when nothing, or no file, is there. */
 export function programFile(world: World, program: string): ProgramFile | null {
   try {
     const path = world.files.realPath(program);
@@ -123,7 +114,6 @@ export function isSameFile(a: ProgramFile, b: ProgramFile): boolean {
   );
 }
 
-/** Whether the file is the whole program, so that the same file is the same version. */
 export function isWholeProgram({ size }: ProgramFile): boolean {
   return size >= wholeProgramBytes;
 }
@@ -142,10 +132,7 @@ export function compareVersions(a: string, b: string): number {
   return index === -1 ? 0 : (left[index] ?? 0) - (right[index] ?? 0);
 }
 
-/**
- * Such as `2.1.331`, as the program says it in the folder `cwd`: what a version manager puts there may choose by that.
- * Fails with `claude-missing` when it says nothing of the kind.
- */
+/** Such as `2.1.331`. A version manager may choose by the folder `cwd`. Fails with `claude-missing`. */
 export async function versionOf(
   world: World,
   program: string,

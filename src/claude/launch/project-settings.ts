@@ -17,16 +17,12 @@ export function checkProjectSettings(world: World, projectPath: string, env: Env
   return checkFound(world, findSettings(world, projectPath), env);
 }
 
-/** A settings file of a project that says anything. */
 export interface SettingsFile {
   readonly path: string;
   readonly settings: JsonObject;
 }
 
-/**
- * The settings that claude takes from a project: for who has the same project checked for many sessions. `files` are
- * those of the project's own folder that are looked at.
- */
+/** The settings that claude takes from a project. `files`: names in the project's own `.claude` to look at. */
 export function findSettings(
   world: World,
   projectPath: string,
@@ -37,7 +33,6 @@ export function findSettings(
     .filter(({ settings }) => Object.keys(settings).length > 0);
 }
 
-/** `checkProjectSettings` of what was read. */
 export function checkFound(world: World, found: readonly SettingsFile[], env: Environment): Result<void> {
   const forbidden = () => [...unprotectedVariables(env), ...unprotectedTelemetry(env)];
   for (const { path, settings } of found) {
@@ -47,7 +42,6 @@ export function checkFound(world: World, found: readonly SettingsFile[], env: En
   return ok(undefined);
 }
 
-/** Of the project, as repositories hold it. */
 export const sharedSettings = 'settings.json';
 /** Of one person, most often; a repository may hold one all the same. */
 const localSettings = 'settings.local.json';
@@ -77,10 +71,7 @@ export function modelOfSettings(
   return isOwn ? undefined : model;
 }
 
-/**
- * The same for settings from elsewhere, which may say where telemetry goes; `source` names them at the begin of the
- * sentence.
- */
+/** The same for settings from elsewhere, which may say where telemetry goes; `source` begins the sentence. */
 export function checkSettings(world: World, settings: JsonObject, source: string, env: Environment): Result<void> {
   return checkAll(world, settings, source, env, () => unprotectedVariables(env));
 }
@@ -114,10 +105,7 @@ function checkAll(
   return fail('spawn-failed', message, `Name the project’s files there, so that ${instructions} stays.`);
 }
 
-/**
- * True when the pattern may match the path, as claude matches: lists of all sources add up, and links in the fixed part
- * of an absolute pattern are followed. Rather says yes: what is not understood counts as a match.
- */
+/** As claude matches, with links in the fixed part of a pattern followed; what is not understood counts as a match. */
 function mayExclude(world: World, pattern: unknown, path: string): boolean {
   if (typeof pattern !== 'string') return false;
   const plain = pattern.replaceAll('\\', '/');

@@ -5,41 +5,28 @@
 import type { AttemptKind } from '../../core/event.ts';
 import { fenced } from './instructions.ts';
 
-/** The worktree of the session was gone and was made again from its branch. */
 export interface Loss {
   readonly branch: string;
-  /** What of the session's work is in it again. */
   readonly kept: 'all' | 'commits' | 'nothing';
 }
 
 export interface ResumePromptInput {
-  /** The session's task as it is now. */
   readonly task: string;
-  /** It is another one since the model last answered. */
   readonly isTaskChanged?: boolean;
   readonly kind: AttemptKind;
   /** The earlier conversation goes on (`--resume`); otherwise the model knows nothing of it. */
   readonly continues: boolean;
-  /** Why the earlier attempt failed, a sentence; for retries. */
   readonly failure?: string;
   /** Its result was not accepted: a sentence, and the end of what the acceptance command printed. */
   readonly rejection?: { readonly message: string; readonly output: string };
-  /** The state of the session did not come back after a compaction. */
   readonly contextLost?: boolean;
-  /** A person has spoken with the session since its last attempt. */
   readonly spokenWith?: boolean;
-  /** The conversation lacks its end. */
   readonly isCutOff?: boolean;
-  /** The model has not heard of it yet. */
   readonly loss?: Loss;
-  /** What the user said to the session since its last attempt. */
   readonly messages?: readonly string[];
 }
 
-/**
- * What is said instead in a conversation that ends with a prompt the model has never seen: in an outage there would
- * soon be dozens of them, and each of its turns would be paid with all of them.
- */
+/** For a conversation that ends with a prompt the model has never seen; repeating that one would be paid each turn. */
 export function repeatPrompt({ messages = [], loss }: Pick<ResumePromptInput, 'messages' | 'loss'>): string {
   return [unserved, ...lossWords(loss), ...messages.flatMap((text) => [added, text])].join('\n\n');
 }

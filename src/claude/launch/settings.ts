@@ -44,10 +44,7 @@ const controlVariables = [
   memoryVariable,
 ];
 
-/**
- * Tools that promise a later turn. claude would have to be alive then, but a session ends when it is idle, so the
- * promise is never kept. A denied tool is not offered to the model.
- */
+/** Tools that promise a later turn: a session ends when it is idle, so the promise is never kept. */
 const laterTools = ['ScheduleWakeup', 'CronCreate', 'CronDelete', 'CronList'];
 
 /**
@@ -57,7 +54,6 @@ const laterTools = ['ScheduleWakeup', 'CronCreate', 'CronDelete', 'CronList'];
  */
 const worktreeTools = ['EnterWorktree', 'ExitWorktree', 'Agent(isolation:worktree)'];
 
-/** Permission rules for what a session must not be offered. */
 export function toolsNotOffered(isInWorktree: boolean): readonly string[] {
   return isInWorktree ? [...laterTools, ...worktreeTools] : laterTools;
 }
@@ -73,13 +69,11 @@ const helperSettings = [
 ];
 
 export interface WorkerSettingsOptions {
-  /** Permission rules that no project can lift. */
   readonly deny?: readonly string[];
   /** Settings of a template or of the session; its word on compaction and telemetry stands, a project's does not. */
   readonly base?: JsonObject;
 }
 
-/** Every variable that `--settings` states, with its value or as empty. */
 const statedVariables: readonly string[] = [
   ...controlVariables,
   ...managedVariables,
@@ -135,7 +129,6 @@ export function unprotectedVariables(caller: Environment): string[] {
   return ['ANTHROPIC_UNIX_SOCKET', 'LD_TRACE_LOADED_OBJECTS', ...secrets, ...(usesProvider(env) ? cloud : [])];
 }
 
-/** The variables of telemetry that settings of a template or of the session set. */
 export function telemetryOf({ env }: JsonObject): Readonly<Record<string, string>> {
   const set = Object.entries(object(env)).filter(
     ([name, value]) =>
@@ -144,10 +137,7 @@ export function telemetryOf({ env }: JsonObject): Readonly<Record<string, string
   return Object.fromEntries(set as [string, string][]);
 }
 
-/**
- * With telemetry on, whoever is named for a part of it that the user has not spoken of reads along; `env` holds what a
- * template says of it as well.
- */
+/** With telemetry on, a collector that only the project names would receive it; `env` includes the template's. */
 export function unprotectedTelemetry(env: Environment): string[] {
   if (!telemetrySwitches.some((name) => (env[name] ?? '') !== '')) return [];
   return telemetryVariables.filter((name) => env[name] === undefined || isSecret(name, env[name]));
@@ -157,10 +147,7 @@ function usesProvider(env: Environment): boolean {
   return providerSwitches.some((name) => isOn(env[name]));
 }
 
-/**
- * The proxies that are set in one spelling in the other as well: stated as empty there, they would be none for tools
- * that look at that one first.
- */
+/** A proxy set in one spelling counts in the other: stated as empty, it would hide from tools that read that first. */
 function inBothSpellings(env: Environment): Environment {
   const spelled = [...proxyVariables, 'ALL_PROXY', 'all_proxy'].flatMap((name) => {
     const other = name === name.toUpperCase() ? name.toLowerCase() : name.toUpperCase();
@@ -179,9 +166,7 @@ export function overriddenPaths(settings: JsonObject): string[] {
   ];
 }
 
-/** A program that claude runs as a hook, without a shell. */
 export interface HookProgram {
-  /** Absolute path. */
   readonly program: string;
   readonly args: readonly string[];
   /** Absolute path of what takes the same arguments where the program is gone, or cannot start in a deleted folder. */
@@ -191,7 +176,6 @@ export interface HookProgram {
 /** Every way in which a conversation begins or goes on: at each of them the session is told its task and its state. */
 export const sessionStartSources = 'startup|resume|clear|compact|fork';
 
-/** The events at which our hooks run. */
 export type HookEvent = 'SessionStart' | 'PreCompact' | 'SessionEnd';
 
 export interface OwnHook {
@@ -236,7 +220,6 @@ function shellWords({ program, args, instead }: HookProgram): string[] {
 }
 
 export interface ConfigSettingsInput {
-  /** Settings of a template or of the session; ours come after theirs. */
   readonly base?: JsonObject;
   /** Ours: they tell the session its task and its state after a start, a resume, a clear and a compaction. */
   readonly hooks?: readonly OwnHook[];
@@ -244,13 +227,9 @@ export interface ConfigSettingsInput {
   readonly deny?: readonly string[];
 }
 
-/**
- * A hook that hangs would hold up the start without any sign of life, and its default timeout is ten minutes. At the
- * end of a session claude waits no longer than a second and a half for all of them unless told otherwise.
- */
+/** A hook that hangs would hold up the start; claude's default is ten minutes. */
 const hookTimeoutSeconds = 10;
 
-/** What settings.json in the worker's config dir says. */
 export function configSettings(input: ConfigSettingsInput): JsonObject {
   const { base = {}, hooks: ours = [] } = input;
   const theirs = object(base.permissions);
@@ -288,10 +267,7 @@ function permissionsOf(permissions: JsonObject): JsonObject {
   return kept.length === 0 ? {} : { permissions: Object.fromEntries(kept) };
 }
 
-/**
- * Judges the text of a settings file as claude would read it; the value is the parsed file. Fails with `write-failed`
- * and the place that would make claude ignore the whole file.
- */
+/** Checks a settings file as claude reads it. Fails with `write-failed` and what would make claude ignore it. */
 export function readBackCheck(path: string, content: string | null): Result<JsonObject> {
   const refuse = (what: string) =>
     fail(

@@ -3,7 +3,6 @@
  * them and would win over the environment of the process, see settings.ts.
  */
 
-/** Of a process: no variable is undefined. */
 export type Environment = Readonly<Record<string, string>>;
 
 /**
@@ -35,7 +34,6 @@ export const untrustedSwitch = 'CLAUDE_CODE_IGNORE_PERSISTED_TRUST';
  */
 export const memoryVariable = 'CLAUDE_CODE_TOOL_MEMORY_LIMIT';
 
-/** Switches that send requests to a cloud provider instead of Anthropic. */
 export const providerSwitches = [
   'CLAUDE_CODE_USE_BEDROCK',
   'CLAUDE_CODE_USE_VERTEX',
@@ -232,10 +230,7 @@ export function isOn(value: string | undefined): boolean {
   return ['1', 'true', 'yes', 'on'].includes((value ?? '').toLowerCase().trim());
 }
 
-/**
- * `CLAUDE_CODE_*` variables that people set on purpose; all others of that prefix are the traces of a surrounding
- * claude, and would make the worker believe it is that one's child.
- */
+/** `CLAUDE_CODE_*` variables that people set; all others of that prefix are traces of a surrounding claude. */
 export const keptVariables: ReadonlySet<string> = new Set([
   ...[...managedVariables, ...restatedVariables].filter((name) => name !== 'CLAUDE_CODE_OAUTH_TOKEN'),
   'CLAUDE_CODE_API_KEY_HELPER_TTL_MS',

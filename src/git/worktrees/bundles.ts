@@ -6,7 +6,6 @@ import { askOwn, longTimeoutMs, refusal, runOwn, together } from '../run-git.ts'
 
 const long = { timeoutMs: longTimeoutMs };
 
-/** Below it are those of all sessions. */
 export const keepingRefs = 'refs/claude-code-agent';
 
 /** What keeps commits of a session while no branch does; `name` is unique among those of the session. */
@@ -16,10 +15,7 @@ export function keepingRef(sessionId: string, name: string): string {
 
 export type RefChanges = readonly (readonly [ref: string, commit: string | null])[];
 
-/**
- * Sets the refs to these commits, null = the ref is to be gone: all of them or none. Fails with `worktree-failed`, also
- * when one of the commits is not there.
- */
+/** Sets the refs to these commits, null = removes them: all of them or none. */
 export const setRefs = together(async (git, repository, all: readonly RefChanges[]): Promise<Result<void>[]> => {
   const [first, ...others] = all as [RefChanges, ...RefChanges[]];
   const set = await changeRefs(git, repository, all.flat());
@@ -52,10 +48,7 @@ export const keptCommits = together(
   },
 );
 
-/**
- * The commits of these refs without those that the other end has, as a file in `folder` that is the caller's to remove;
- * null when the other end has all. Fails with `worktree-failed`.
- */
+/** A bundle of the refs without what the other end has, for the caller to remove; null when there is nothing. */
 export async function makeBundle(
   git: Git,
   repository: string,
@@ -77,10 +70,7 @@ export async function makeBundle(
 /** Of so few objects each becomes a file, as after `git fetch`: every pack slows down each git from then on. */
 const unpackedMax = 100;
 
-/**
- * Takes in the commits of a bundle; nothing refers to them yet, and what it leans on may be missing (`checkWhole`). One
- * that fails, or is ended, may leave a part. Fails with `worktree-failed`.
- */
+/** Takes in the commits of a bundle; nothing refers to them yet, and parents may be missing (`checkWhole`). */
 export async function takeBundle(
   git: Git,
   repository: string,

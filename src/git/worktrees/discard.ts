@@ -14,11 +14,8 @@ import { tipOf } from '../target.ts';
 import { repositoryDir } from './scratch.ts';
 import { changedFiles, listWorktrees, removeWorktree, type Worktree } from './worktree.ts';
 
-/** A worktree and a branch that are to go. */
 export interface Doomed {
-  /** As in SessionDefinition. */
   readonly repository: string;
-  /** Absolute path of the worktree. */
   readonly path: string;
   /** Where it was when it was made, should the folder around it have been moved since. */
   readonly madeAt?: string;
@@ -32,17 +29,12 @@ export interface Doomed {
   readonly into: readonly string[];
 }
 
-/** What is known of a worktree before it goes. */
 export interface Standing {
-  /** Null when the repository does not know the worktree. */
   readonly registered: Worktree | null;
-  /** Something is there at its path. */
   readonly isThere: boolean;
   /** It is a worktree of the repository, so that git could say what is uncommitted in it. */
   readonly isReadable: boolean;
-  /** Full id of the branch's last commit; null when there is no such branch. */
   readonly tip: string | null;
-  /** Another worktree in which the branch is checked out. */
   readonly elsewhere: string | null;
   /** Commits of the branch that are neither part of `base` nor merged. */
   readonly unmerged: number;
@@ -216,7 +208,6 @@ async function deleteBranch(git: Git, repository: string, branch: string, tip: s
 // rebase, with open conflicts, on a branch of somebody else. No branch but the session's own is moved.
 
 interface Rescued {
-  /** As it is now. */
   readonly standing: Standing;
   /** Sentences: what was put onto which branch, and what git cannot keep. */
   readonly notes: readonly string[];
@@ -244,7 +235,6 @@ export async function rescue(git: Git, doomed: Doomed, standing: Standing, title
 
 interface Saved {
   readonly note: string;
-  /** Repositories within the worktree, of which git keeps no files. */
   readonly apart: readonly string[];
 }
 

@@ -18,10 +18,7 @@ export function repositoryDir(repository: string): string {
   return basename(repository) === '.git' ? dirname(repository) : repository;
 }
 
-/**
- * Checks the commit out at `path`, on no branch; what an earlier command left there goes first. Fails with
- * `worktree-failed`; nothing stays then.
- */
+/** Checks the commit out at `path`, on no branch; what an earlier command left there goes first. */
 export async function makeScratch(git: Git, repository: string, path: string, commit: string): Promise<Result<void>> {
   const cleared = await removeScratch(git, repository, path);
   if (!cleared.ok) return cleared;
@@ -53,15 +50,11 @@ export async function removeScratch(git: Git, repository: string, path: string):
 }
 
 export type Merged =
-  /** Full id of what came of it. */
   | { readonly commit: string }
   /** Paths from the top that both sides changed. */
   | { readonly conflicts: readonly string[] };
 
-/**
- * Merges the commit into what is checked out in the worktree; after a conflict the merge stands half done. Fails with
- * `worktree-failed`.
- */
+/** Merges the commit into what is checked out; after a conflict the merge stands half done. */
 export async function mergeInto(git: Git, scratch: string, commit: string, message: string): Promise<Result<Merged>> {
   const identity = await identityOptions(git, scratch);
   if (!identity.ok) return identity;
@@ -101,10 +94,7 @@ const mergeOptions = [
   ...['--no-verify', '--cleanup=whitespace'],
 ];
 
-/**
- * Puts the scratch worktree back to the commit, whatever a command did in it: files that are neither tracked nor
- * ignored go, ignored ones such as installed packages stay for the next command. Fails with `worktree-failed`.
- */
+/** Resets the scratch worktree to the commit; ignored files such as installed packages stay. */
 export async function restore(git: Git, scratch: string, commit: string): Promise<Result<void>> {
   const checkedOut = await runOwn(git, scratch, ['checkout', '--quiet', '--force', '--detach', commit, '--'], long);
   if (!checkedOut.ok) return checkedOut;
@@ -112,14 +102,12 @@ export async function restore(git: Git, scratch: string, commit: string): Promis
   return cleaned.ok ? ok(undefined) : cleaned;
 }
 
-/** File names for a sentence. */
 export function listed(names: readonly string[]): string {
   const shown = names.slice(0, namesShown).map((name) => JSON.stringify(name));
   const hidden = names.length - shown.length;
   return hidden > 0 ? `${shown.join(', ')} and ${hidden} more` : shown.join(', ');
 }
 
-/** A commit's id as people read it. */
 export function shortCommit(commit: string): string {
   return commit.slice(0, 10);
 }

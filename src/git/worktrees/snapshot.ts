@@ -13,14 +13,12 @@ import { setRefs } from './bundles.ts';
 
 const long = { timeoutMs: longTimeoutMs };
 
-/** Full ids of commits. */
 export interface Snapshot {
   readonly head: string;
   /** HEAD itself where all is committed. */
   readonly snapshot: string;
 }
 
-/** Fails with `worktree-failed`. */
 export async function snapshotOf(git: Git, path: string): Promise<Result<Snapshot>> {
   const status = await runOwn(git, path, statusArgs, long);
   if (!status.ok) return status;
@@ -91,7 +89,6 @@ function latestIndex({ world: { files } }: Git, kept: string): string | null {
 
 export interface Applying {
   readonly workspace: Pick<Workspace, 'path' | 'branch' | 'repository'>;
-  /** What it was when the other end got it. */
   readonly known: Snapshot;
   readonly wanted: Snapshot;
   /** Names a commit while the worktree is on its way to it: it is gone on with after a crash, whatever lies there. */
@@ -100,10 +97,7 @@ export interface Applying {
   readonly marked: string | undefined;
 }
 
-/**
- * Makes the worktree and its branch what the snapshot says. Fails with `worktree-failed`, and has changed nothing, when
- * they are something else by now than what is known.
- */
+/** Makes worktree and branch what the snapshot says; fails if they are neither that nor what is known. */
 export async function applySnapshot(
   git: Git,
   { workspace: { path, branch, repository }, known, wanted, markRef, marked }: Applying,
@@ -137,7 +131,6 @@ interface Way extends Pick<Applying, 'known' | 'wanted'> {
   readonly isUntouched: boolean;
 }
 
-/** What git is to do one after another. */
 async function stepsTo(
   git: Git,
   path: string,

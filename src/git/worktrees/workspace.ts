@@ -21,11 +21,8 @@ import { removeWorktree, type Worktree, worktreeAt } from './worktree.ts';
 export interface WorkspacePlan {
   /** Absolute real path of the project, a folder in a worktree of the repository. */
   readonly projectPath: string;
-  /** As in SessionDefinition. */
   readonly repository: string;
-  /** Where the worktree is to be; its parent folder exists. */
   readonly path: string;
-  /** The wanted name, without `refs/heads/`. */
   readonly branch: string;
   /** JSON file that says what is being made, written before anything is. */
   readonly intentFile: string;
@@ -39,7 +36,6 @@ export interface WorkspacePlan {
 
 export interface MadeWorkspace {
   readonly workspace: Workspace;
-  /** Sentences for people. */
   readonly notes: readonly string[];
   /** True when this call made the folder: ignored files and what set-up makes are not in it yet. */
   readonly isNew: boolean;
@@ -48,19 +44,14 @@ export interface MadeWorkspace {
 const states = ['making', 'made', 'restoring'] as const;
 
 export interface WorkspaceIntent {
-  /**
-   * `making`: nobody has worked in it yet, so what is there of it can go. `restoring`: the branch holds work, the
-   * folder is being filled from it again.
-   */
+  /** `making`: nothing has worked in it. `restoring`: the folder is being filled from its branch again. */
   readonly state: (typeof states)[number];
   readonly repository: string;
   readonly path: string;
   readonly folder: string;
   readonly branch: string;
-  /** Full id of the commit the branch begins from. */
   readonly base: string;
   readonly target?: string;
-  /** As in the plan. */
   readonly parents: readonly string[];
   /** As in Workspace: kept here as well, because a crash may come before anybody was told. */
   readonly remade?: Remade;
@@ -134,10 +125,7 @@ export async function makeWorkspace(git: Git, wanted: WorkspacePlan): Promise<Re
   }
 }
 
-/**
- * Null when nothing is left of it, so that a new one has to be made. Fails with `worktree-failed`, and then changes
- * nothing that holds work.
- */
+/** Null when nothing is left of it, so that a new one has to be made. */
 async function findAgain(
   git: Git,
   plan: WorkspacePlan,
@@ -219,13 +207,10 @@ async function refill(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): P
 const namesMax = 1000;
 const inPlace = 'or work in the checkout itself with --isolate none.';
 
-/** The checkout from which a worktree is made. */
 interface Origin {
-  /** Root of the worktree that holds the project. */
   readonly top: string;
   /** The project within it; empty = the root itself. */
   readonly inside: string;
-  /** The commit that is checked out first. */
   readonly start: string;
   readonly target: string | null;
 }
@@ -299,7 +284,6 @@ async function startOf(git: Git, plan: WorkspacePlan, top: string): Promise<Resu
 
 const inWorktree = ['rev-parse', '--is-inside-work-tree'];
 
-/** The same, to say what is wrong. */
 async function startByParts(git: Git, wanted: readonly string[], top: string): Promise<Result<string>> {
   const asked = await askOwn(git, top, inWorktree);
   if (!asked.ok) return asked;
@@ -414,7 +398,6 @@ function checkFolder(git: Git, { path, folder }: WorkspaceIntent): Result<void> 
   return fail('worktree-failed', message, `Commit it first, ${inPlace}`);
 }
 
-/** The commit from which the session's own work begins. */
 async function mergeParents(git: Git, { path, branch, base, parents }: WorkspaceIntent): Promise<Result<string>> {
   let head = base;
   for (const commit of parents.slice(1)) {
@@ -432,10 +415,7 @@ async function mergeParents(git: Git, { path, branch, base, parents }: Workspace
   return ok(head);
 }
 
-/**
- * Removes a worktree in which nobody has worked, its branch and the intent; running it again finishes. Fails with
- * `worktree-failed` when git cannot be asked; throws the system's error.
- */
+/** Removes a worktree in which nothing has worked, its branch and the intent; running it again finishes. */
 async function takeBack(git: Git, intentFile: string, intent: WorkspaceIntent): Promise<Result<void>> {
   const { files } = git.world;
   const { path, branch, base } = intent;
@@ -495,7 +475,6 @@ function worktreeNotes({ world: { files } }: Git, path: string): string[] {
 
 // The folder of a worktree and what the repository knows of it: added, found, forgotten without losing a commit.
 
-/** Checks the existing branch out in a new folder at the absolute path. Fails with `worktree-failed`. */
 async function addFolder(git: Git, cwd: string, path: string, branch: string): Promise<Result<string>> {
   return runOwn(git, cwd, ['worktree', 'add', '--quiet', '--', path, branch], { timeoutMs: longTimeoutMs });
 }
@@ -507,10 +486,7 @@ function dropBlankBranch({ world }: Git, { repository, branch }: { repository: s
   if (info?.size === 0) world.files.remove(path);
 }
 
-/**
- * Makes the repository forget this one worktree (`git worktree prune` would also forget those of the user's on a disk
- * that is away) and removes its folder. Fails with `worktree-failed`.
- */
+/** Removes this one worktree: `git worktree prune` would also forget those on a disk that is away. */
 async function forgetFolder(git: Git, cwd: string, { path }: Worktree): Promise<Result<void>> {
   const gone = await removeWorktree(git, cwd, path);
   if (gone.ok) return gone;

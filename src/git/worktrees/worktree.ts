@@ -4,7 +4,6 @@ import { ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../git.ts';
 import { longTimeoutMs, runOwn } from '../run-git.ts';
 
-/** A worktree as the repository knows it. */
 export interface Worktree {
   /** Absolute, as git wrote it down; the folder may be gone. */
   readonly path: string;
@@ -45,10 +44,7 @@ export async function worktreeAt(git: Git, folder: string, path: string): Promis
   return listed.ok ? ok(listed.value.find((worktree) => worktree.path === path) ?? null) : listed;
 }
 
-/**
- * Makes a worktree at the absolute path `folder`, on the branch, which is made from what is checked out when it does
- * not exist.
- */
+/** Makes a worktree at the absolute path `folder`, on the branch or on a new one from HEAD. */
 export async function addWorktree(
   git: Git,
   { repository, folder, branch }: { readonly repository: string; readonly folder: string; readonly branch: string },
@@ -61,10 +57,7 @@ export async function addWorktree(
   return added.ok ? ok(undefined) : added;
 }
 
-/**
- * Whether the branch adds nothing to what is checked out in `folder`: it is part of its history, or merging it would
- * change nothing, as after a squash. False also when git cannot tell.
- */
+/** Merging the branch would change nothing in `folder`, also after a squash. False when git cannot tell. */
 export async function isMerged(git: Git, folder: string, branch: string): Promise<boolean> {
   const merged = await runOwn(git, folder, ['merge-tree', '--write-tree', 'HEAD', `refs/heads/${branch}`]);
   const own = merged.ok ? await runOwn(git, folder, ['rev-parse', '--verify', 'HEAD^{tree}']) : merged;
@@ -73,10 +66,7 @@ export async function isMerged(git: Git, folder: string, branch: string): Promis
   return (await runOwn(git, folder, ['merge-base', '--is-ancestor', `refs/heads/${branch}`, 'HEAD'])).ok;
 }
 
-/**
- * Removes a worktree with all that is in it, or makes git forget one whose folder is gone; its branch stays. The caller
- * has made sure that nothing is lost.
- */
+/** Removes a worktree with all that is in it, or forgets one whose folder is gone; its branch stays. */
 export async function removeWorktree(git: Git, repository: string, folder: string): Promise<Result<void>> {
   // The second --force is for one that a killed git left marked as being made.
   const args = ['worktree', 'remove', '--force', '--force', '--', folder];
@@ -84,7 +74,6 @@ export async function removeWorktree(git: Git, repository: string, folder: strin
   return removed.ok ? ok(undefined) : removed;
 }
 
-/** Makes git forget worktrees whose folders are gone. */
 export async function pruneWorktrees(git: Git, repository: string): Promise<Result<void>> {
   const pruned = await runOwn(git, repository, ['worktree', 'prune']);
   return pruned.ok ? ok(undefined) : pruned;
@@ -97,10 +86,7 @@ export async function changedFiles(git: Git, folder: string): Promise<Result<rea
   return listed.ok ? ok(listed.value.split('\0').flatMap((line) => (line === '' ? [] : [line.slice(3)]))) : listed;
 }
 
-/**
- * The files that git ignores and does not track all the same: of those in `paths`, which are from `folder`, else all,
- * from the top of the worktree.
- */
+/** Ignored, untracked files: of those in `paths`, which are from `folder`, else all from the top. */
 export async function ignoredFiles(
   git: Git,
   folder: string,

@@ -16,12 +16,10 @@ import { commandFailure, type RunningCommand, runShellCommand } from '../shell-c
 import type { CommandSlots } from './command-slots.ts';
 import { sessionFailure, unexpectedFailure } from './outcomes.ts';
 
-/** How the work of an attempt was judged. */
 export type Verdict = { readonly warnings: readonly Warning[] } & (
   | { readonly status: 'accepted'; readonly work?: Work }
   /** The command failed; `message` is a sentence, `output` the end of what it printed. */
   | { readonly status: 'rejected'; readonly message: string; readonly output: string; readonly logFile: string }
-  /** It could not be judged. */
   | { readonly status: 'failed'; readonly failure: SessionFailure }
   | { readonly status: 'stopped'; readonly reason: StopReason | 'host-lost' }
 );
@@ -32,7 +30,6 @@ export interface AcceptanceOptions {
   /** The prompt with what it quotes of other sessions filled in. */
   readonly task: () => string;
   readonly paths: SessionPaths;
-  /** For the command: without logins and without what is meant for claude alone. */
   readonly env: Readonly<Record<string, string>>;
   readonly git: Git;
   readonly slots: CommandSlots;
@@ -48,7 +45,6 @@ export function needsAcceptance({ definition, isolated }: SessionRecord): boolea
 }
 
 interface Rejection {
-  /** A sentence. */
   readonly message: string;
   readonly output: string;
 }
@@ -83,7 +79,6 @@ export class Acceptance {
     this.#command?.stop();
   }
 
-  /** While everything is halted, its time does not pass. */
   halt(isHalted: boolean): void {
     this.#command?.halt(isHalted);
     const signal = isHalted ? 'SIGSTOP' : 'SIGCONT';
@@ -92,7 +87,6 @@ export class Acceptance {
     }
   }
 
-  /** Lets go: nothing is reported any more. */
   leave(): void {
     this.#over = true;
     // Nor begun: a later runner judges the work anew.
@@ -163,7 +157,6 @@ export class Acceptance {
     return ok({ commit, ...stat });
   }
 
-  /** For a session that works in the project folder itself. */
   async #lookForChanges(): Promise<void> {
     const { git, record, paths } = this.#options;
     const before = record.definition.expectChanges ? this.#world.files.readText(paths.before) : null;

@@ -17,9 +17,7 @@ const passing: ReadonlySet<StopReason> = new Set(['timeout', 'stall', 'slice', '
 export interface AcceptancesOptions {
   readonly paths: GroupPaths;
   readonly needs: AttemptPreparer['forCommands'] & { readonly slots: CommandSlots };
-  /** As in AcceptanceOptions, of the session's running attempt. */
   readonly elsewhere?: (sessionId: SessionId) => AcceptanceOptions['elsewhere'];
-  /** Contract: only enqueues. */
   readonly enqueue: (fact: Fact) => void;
 }
 
@@ -33,7 +31,6 @@ export class Acceptances {
     this.#options = options;
   }
 
-  /** Has the work of the session accepted, if that is what it waits for. */
   begin(state: GroupState, sessionId: SessionId, { isTakenOver = false } = {}): void {
     const record = state.sessions.get(sessionId);
     if (record?.state.status !== 'running' || record.state.attempt.accepting === undefined) return;

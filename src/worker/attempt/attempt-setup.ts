@@ -51,17 +51,14 @@ export interface PreparerOptions {
   readonly paths: GroupPaths;
   readonly callerEnv: Readonly<Record<string, string | undefined>>;
   readonly packageRoot: string;
-  /** Base URL of the scripted API; present in a rehearsal. */
   readonly rehearsalUrl?: string;
   /** Which claude is started; absent = whichever is found, as it is. */
   readonly claude?: ClaudeGate;
   readonly slots: CommandSlots;
-  /** For a person at a terminal instead of a worker. */
   readonly isAttended?: boolean;
 }
 
 export interface ChosenClaude {
-  /** Path. */
   readonly program: string;
 }
 
@@ -78,7 +75,6 @@ export interface ClaudeGate {
 }
 
 export interface AttemptPreparer {
-  /** Fails with a reason of its own for each thing that is missing, see core/failure.ts. */
   prepare(input: PrepareInput): Promise<Result<Launch>>;
   /** What the acceptance of a session's work needs besides the record. */
   readonly forCommands: { readonly env: Environment; readonly git: Git };
@@ -157,10 +153,7 @@ function anyClaude(world: World, { callerEnv, packageRoot, rehearsalUrl }: Prepa
   return { choose: async () => (found.ok ? ok({ program: found.value.program }) : found) };
 }
 
-/**
- * As `checkLogin`, in a config dir of its own: claude puts one in order that it finds, and would take what the
- * session's settings say for a login. What it throws is a failure too, for nobody may be waiting any more.
- */
+/** As `checkLogin`, in a config dir of its own, so that no setting of the session counts as a login. */
 async function askLogin(
   world: World,
   { paths }: PreparerOptions,
@@ -240,7 +233,6 @@ interface Subject extends PrepareInput, Workplace {
   readonly isNew: boolean;
 }
 
-/** Writes config dir and prompt, and puts the command line together. */
 function prepareFiles(world: World, options: PreparerOptions, subject: Subject): Result<Launch> {
   const { state, record, attempt, paths, program, env, folder, loss, templates, systems, isNew } = subject;
   // Wherever it works is the project, as far as the session is concerned.
@@ -322,10 +314,7 @@ function ownRules(world: World, own: InstructionsInput, subject: Subject): { all
   return { allow, deny: [...toolsNotOffered(isolated === true), ...guardedFolders(world, subject)] };
 }
 
-/**
- * A later group runs commands and hooks that stand below `.claude-code-agent`. An allow rule of the session for that
- * folder lifts the denial.
- */
+/** A later group runs commands and hooks from `.claude-code-agent`. An allow rule for it lifts the denial. */
 function guardedFolders(world: World, { folder, record: { definition } }: Subject): string[] {
   if (definition.allowedTools?.some((rule) => rule.includes('.claude-code-agent'))) return [];
   const tops = [folder, definition.projectPath].map((path) => findRepository(world.files, path)?.top ?? path);

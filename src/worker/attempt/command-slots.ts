@@ -7,7 +7,6 @@ import type { SessionId } from '../../core/group.ts';
 import { heldMax, type SlotUse, type SlotWait } from '../../core/plan/command-slot.ts';
 
 export interface CommandSlotsOptions {
-  /** Asked whenever a command comes. */
   readonly atOnce: () => number;
   /** Number of sessions on the longest chain that waits for this one, itself included. */
   readonly chainOf: (id: SessionId) => number;
@@ -26,7 +25,6 @@ interface Waiting {
   readonly use: SlotUse;
   readonly id: string;
   readonly withdraw: () => void;
-  /** Where it waits now. */
   queue: PQueue;
 }
 
@@ -45,10 +43,7 @@ export class CommandSlots {
     this.#options = options;
   }
 
-  /**
-   * Does the work once there is a slot for it; when the work has ended, in whatever way, the slot is free again. Null
-   * when it was withdrawn before it began.
-   */
+  /** Does the work once there is a slot for it. Null when it was withdrawn before it began. */
   async take<T>({ turn, isLight = false, onStop, ...use }: SlotRequest, work: () => Promise<T>): Promise<T | null> {
     const slots = this.#allSlots();
     slots.concurrency = this.#options.atOnce();
@@ -93,7 +88,6 @@ export class CommandSlots {
     }
   }
 
-  /** What the session waits for; null when none of its commands waits. */
   waitOf(sessionId: SessionId): SlotWait | null {
     const waiting = this.#waitingOf(sessionId);
     if (waiting === undefined) return null;
@@ -112,7 +106,6 @@ export class CommandSlots {
     }
   }
 
-  /** While everything is halted no command begins. */
   halt(isHalted: boolean): void {
     if (isHalted) this.#allSlots().pause();
     else this.#allSlots().start();

@@ -2,7 +2,6 @@
 import type { Result } from '../../core/failure.ts';
 import type { SpawnOptions } from '../../system/world.ts';
 
-/** Everything needed to start the process. */
 export interface Launch {
   readonly spawn: SpawnOptions;
   readonly prompt: string;

@@ -27,7 +27,6 @@ export function failedToStart(failure: Failure): Outcome {
   return { status: 'failed', ...sessionFailure(failure), warnings: [] };
 }
 
-/** The failure of a session for what kept it from being started or from being accepted. */
 export function sessionFailure({ reason, message, next, nextInPlace }: Failure): SessionFailure {
   return {
     reason: sessionReasons.has(reason) ? (reason as SessionFailureReason) : 'internal',
@@ -109,13 +108,11 @@ export function unexpectedFailure(error: unknown): SessionFailure<'write-failed'
   };
 }
 
-/** Some process of an attempt could not be ended. */
 export const leftoverWarning = (): Warning => ({
   code: 'leftover-processes',
   message: `Some processes of this session could not be ended. See: ${commandText(['doctor'])}`,
 });
 
-/** The same outcome with a note of the money that is held for the attempt, if any is. */
 export function withHeld(outcome: Outcome, { heldUsd }: Usage, groupId: GroupId): Outcome {
   if (heldUsd === undefined) return outcome;
   if (outcome.status === 'paused' && outcome.reason === 'host-lost') {
@@ -135,7 +132,6 @@ export function withHeld(outcome: Outcome, { heldUsd }: Usage, groupId: GroupId)
   return { ...outcome, warnings: [...outcome.warnings, { code: 'held-cost', message }] };
 }
 
-/** The same outcome with a note of that. */
 export function withLeftovers(outcome: Outcome): Outcome {
   return { ...outcome, warnings: [...outcome.warnings, leftoverWarning()] };
 }

@@ -17,11 +17,8 @@ const nothing = new Uint8Array(0);
 
 export interface FollowerOptions {
   readonly path: string;
-  /** Byte from which on it is read. */
   readonly offset: number;
-  /** Called for each line, in order. */
   readonly onLine: (line: string) => void;
-  /** Called when the present end was come to. */
   readonly onCaughtUp?: () => void;
 }
 
@@ -57,7 +54,6 @@ export class TranscriptFollower {
     return this.#toldEndAtMs;
   }
 
-  /** Reads to the present end of the file. */
   drain(): void {
     // Handling a line may have closed us.
     for (let told = 1; told > 0 && this.#isOpen; ) told = this.#tell(this.#read());
@@ -73,7 +69,6 @@ export class TranscriptFollower {
     if (rest !== null) this.#options.onLine(rest);
   }
 
-  /** Stops following. */
   close(): void {
     this.#isOpen = false;
     this.#cancelPoll();

@@ -3,7 +3,6 @@ import type { EventBody } from '../../core/event.ts';
 import { defaultStallTimeoutMs } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 
-/** How long a worker has run and been silent, milliseconds. */
 export interface WorkerTimes {
   readonly ageMs: number;
   readonly silentMs: number;
@@ -12,10 +11,7 @@ export interface WorkerTimes {
 /** Between the notice and the interruption another quarter of the time passes. */
 const interruptShare = 1.25;
 
-/**
- * The events that are due for a running attempt. `noticed` holds the attempts whose silence was noticed already; it is
- * kept up to date here.
- */
+/** The events that are due for a running attempt. `noticed`: attempts whose silence was noticed; kept up to date. */
 export function overdueEvents(record: SessionRecord, times: WorkerTimes, noticed: Set<string>): EventBody[] {
   if (record.state.status !== 'running') return [];
   const { attempt } = record.state;

@@ -24,13 +24,11 @@ export interface WorkerOptions extends Omit<EndedAttempt, 'stream'> {
   readonly startedAtMs: number;
   /** A successful SessionStart hook must show in the stream, else the session is flagged. */
   readonly expectHook: boolean;
-  /** The session's result must come in the form of its output schema. */
   readonly expectStructured: boolean;
   readonly prices: PriceTable;
   readonly earlier?: Earlier;
   /** What the model said last is missing in the conversation that claude has kept. */
   readonly isCutOff: (stream: AttemptStream) => boolean;
-  /** Nothing more can be written down for it. */
   readonly isDiskFull: () => boolean;
   /** claude's totals, where it has ended in good order since this attempt began. */
   readonly totalsAtEnd: (stream: AttemptStream) => Claim | null;
@@ -38,7 +36,6 @@ export interface WorkerOptions extends Omit<EndedAttempt, 'stream'> {
   readonly branchWarnings?: () => Promise<readonly Warning[]>;
   /** What earlier runners said to this attempt, besides its prompt. */
   readonly told: readonly string[];
-  /** Contract: only enqueues. */
   readonly emit: (fact: Fact) => void;
 }
 

@@ -73,7 +73,6 @@ export class Worker {
   readonly #world: World;
   readonly #options: WorkerOptions;
   readonly #hosted: HostedAttempt;
-  /** It was started, or was found again. */
   #isThere = false;
   #follower: TranscriptFollower | null = null;
   #prompt: string | null = null;
@@ -172,7 +171,6 @@ export class Worker {
     this.#prompt = null;
   }
 
-  /** Asks the worker to stop. The first reason stays. */
   stop(reason: StopReason): void {
     // A worker that is being ended after its last result has done its work.
     if (this.#stop || this.#over || this.#endedByUs) return;
@@ -230,7 +228,6 @@ export class Worker {
     return ending;
   }
 
-  /** Lets go of a worker that is to work on without us. */
   leave(): void {
     this.#over = true;
     this.#release();
@@ -313,10 +310,7 @@ export class Worker {
     });
   }
 
-  /**
-   * claude does not look at its cap after what sub-agents of sub-agents say: they would spend until they are done. Of a
-   * model whose price it does not know it guesses how far that cap goes.
-   */
+  /** claude does not check its cap after sub-agents of sub-agents, and guesses it for unpriced models. */
   #endOverCap(): void {
     const { reservedUsd } = this.#options;
     const { costUsd, spending, inTurn, openTasks } = this.stream;
@@ -424,7 +418,6 @@ export class Worker {
     return null;
   }
 
-  /** Ends what is left of the worker, whatever could be read of it, and judges it. */
   async #conclude(end: AttemptEnd, found: 'watched' | 'after-crash'): Promise<Outcome> {
     const { leftover, limitsHit, lastStderrLine, failure } = await this.#hosted.reap();
     if (failure !== undefined) return failedToStart(failure);
@@ -532,7 +525,6 @@ export class MessageQueue {
     return this.#each('queued', (_, index) => withdrawal(this.#attemptId, index));
   }
 
-  /** Takes in what claude printed, just now. */
   heard(message: ClaudeMessage, line: string): void {
     if (message.kind === 'user' && message.parentToolUseId === undefined && message.toolResults.length > 0) {
       this.#handsOver = this.#said.filter(({ where }) => where === 'queued');
@@ -555,7 +547,6 @@ export class MessageQueue {
     for (const said of this.#said) if (said.where === 'queued') said.where = 'read';
   }
 
-  /** What the next attempt must be told. */
   get unread(): string[] {
     return this.#said.flatMap(({ text, where }) => (where === 'read' ? [] : [text]));
   }
@@ -600,10 +591,7 @@ export class WorkerMetrics {
     if (this.#recentTools.length > recentToolsMax) this.#recentTools.shift();
   }
 
-  /**
-   * Counts time for timeouts and stalls; `ms` of it passed. Counted by ticks of a timer and not by the clock, so that
-   * neither a jump of the clock nor a machine that slept makes a session look old.
-   */
+  /** `ms` passed. Ticks of a timer, because the clock may jump and the machine may sleep. */
   tick(ms: number, { openTools, openTasks }: AttemptStream): void {
     this.ageMs += ms;
     this.unservedMs += ms;
@@ -618,14 +606,15 @@ export class WorkerMetrics {
   }
 }
 
+export interface ActiveWorker {
+  readonly worker: Worker;
+  readonly startedAtMs: number;
+}
+
 // What a running attempt looks like to people, taken from its worker.
 
 /** The same with what a command of the session waits for; null = nothing is to be seen of it now. */
-export function liveNow(
-  active: { readonly worker: Worker; readonly startedAtMs: number } | undefined,
-  slot: SlotWait | null,
-  nowMs: number,
-): LiveSession | null {
+export function liveNow(active: ActiveWorker | undefined, slot: SlotWait | null, nowMs: number): LiveSession | null {
   if (active === undefined && slot === null) return null;
   // While its work is accepted, what it has used is counted already.
   const now =

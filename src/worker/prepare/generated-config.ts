@@ -31,7 +31,6 @@ function configTemplates(): typeof import('../../template/config-template.ts') {
 
 /** Where the config templates of a group are read: its frozen copies, or for a preview what would be frozen. */
 export interface TemplateStore {
-  /** Folder of the group's shared-config; it need not exist. */
   readonly sharedConfig: string;
   load(digest: string): Checked<ConfigTemplate>;
 }
@@ -85,10 +84,7 @@ function checked(world: World, resolved: ResolvedConfig): Result<ResolvedConfig>
   return harmless.ok ? ok(resolved) : invalidSentence(harmless.failure.message);
 }
 
-/**
- * The mode a session runs in: its own, else that of its settings, else one in which work can be done unattended.
- * Whoever wants no permissions at all has to say so for the session itself.
- */
+/** Its own, else that of its settings, else `acceptEdits`. `bypassPermissions` must be set on the session. */
 export function permissionModeOf({ permissionMode }: SessionDefinition, { settings }: ResolvedConfig): PermissionMode {
   if (permissionMode !== undefined) return permissionMode;
   const { defaultMode } = object(settings.permissions);

@@ -21,19 +21,16 @@ import { systemFailure } from '../../store/system-failure.ts';
 const bytesMax = 1024 * 1024;
 
 export interface HandoverCopies {
-  /** False: nothing is brought anywhere. */
   readonly takesPart: boolean;
   /** The user's own folder with the projects, absolute. */
   readonly home: string;
   /** The same folder in the worktree, absolute, links resolved. */
   readonly folder: string;
-  /** Root of the worktree. */
   readonly top: string;
   /** A commit as it was before the session. */
   readonly base: string;
   /** The file that remembers what the copies began as. */
   readonly memory: string;
-  /** The session, for people. */
   readonly who: string;
 }
 
@@ -95,10 +92,7 @@ export async function carryBack(git: Git, copies: HandoverCopies): Promise<Carri
 
 const stays = 'stays in its worktree, in no commit.';
 
-/**
- * Resume files that only the worktree has and that hold words of the session, by paths from its top: of projects that
- * it began, or that are gone from the user's folder.
- */
+/** Resume files that only the worktree has and the session wrote, by paths from its top. */
 export function freshFiles(git: Git, copies: HandoverCopies): string[] {
   if (!copies.takesPart) return [];
   return withoutHome(git, copies, readMemory(git, copies))
@@ -106,10 +100,7 @@ export function freshFiles(git: Git, copies: HandoverCopies): string[] {
     .map((name) => fromTop(copies, name));
 }
 
-/**
- * Files that bear a name of ours and are the session's work all the same, by paths from the top of the worktree. Of a
- * worktree that git cannot read there are none.
- */
+/** Files with a name of ours that are the session's work, by paths from the top; none if git cannot read it. */
 export async function workNotPlaced(git: Git, copies: HandoverCopies): Promise<readonly string[]> {
   const names = copies.takesPart ? [...readMemory(git, copies).texts.keys()] : [];
   const placed = new Set(names.map((name) => fromTop(copies, name)));
@@ -197,7 +188,6 @@ function save({ world: { files } }: Git, copies: HandoverCopies, { texts, isNews
   quietly(() => files.writeAtomic(copies.memory, `${JSON.stringify(value)}\n`, { durable: true }));
 }
 
-/** False when there is no copy. */
 async function carryOne(git: Git, copies: HandoverCopies, name: string, memory: Memory): Promise<Result<boolean>> {
   const { files } = git.world;
   const [path, file] = [join(copies.home, name), join(copies.folder, name)];
@@ -228,10 +218,7 @@ async function carryOne(git: Git, copies: HandoverCopies, name: string, memory: 
   }
 }
 
-/**
- * As git has it: a session that puts its worktree back has not written what stands there then, and the project keeps
- * what it has. Nothing where git does not know the file.
- */
+/** As git has it: a session that only restores a file has not written it. Empty where git does not know it. */
 async function before(git: Git, { folder, base }: HandoverCopies, name: string): Promise<Result<string[]>> {
   const args = ['cat-file', '--filters', `${base}:./${name}`];
   const shown = await askOwn(git, folder, args, { encoding: 'latin1' });

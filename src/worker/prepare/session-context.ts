@@ -51,7 +51,6 @@ function noting(): typeof import('../../context/handover/note.ts') {
 
 interface NotedPlaces {
   readonly record: SessionRecord;
-  /** Where the session works. */
   readonly folder: string;
   readonly paths: SessionPaths;
 }
@@ -86,7 +85,6 @@ export function contextRules(systems: readonly ContextName[]): string[] {
   return systems.includes('cpm') ? [cpmRules] : [];
 }
 
-/** What CLAUDE.md says of the systems: where this session keeps its state. */
 export function contextInstructions(systems: readonly ContextName[], claudeSessionId: string): string[] {
   return systems.includes('cpm') ? [cpmInstructions(claudeSessionId)] : [];
 }

@@ -11,18 +11,15 @@ export interface WorkplaceInput {
   readonly record: SessionRecord;
   readonly attempt: Attempt;
   readonly paths: SessionPaths;
-  /** For the set-up command. */
   readonly env: Readonly<Record<string, string>>;
   /** Told as soon as the worktree exists, also when its set-up fails afterwards. */
   readonly isolated: (workspace: Workspace, notes: readonly string[]) => void;
-  /** The attempt is made on another machine: its set-up is run there. */
   readonly isElsewhere?: boolean;
   /** Takes what ends early what is being prepared now. */
   readonly onStop: (stop: () => void) => void;
 }
 
 export interface Workplace {
-  /** claude's working directory. */
   readonly folder: string;
   /** The folder was gone and was made again, and claude does not know that. */
   readonly loss?: Loss;

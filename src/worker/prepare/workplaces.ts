@@ -19,10 +19,7 @@ import type { CommandSlots } from '../attempt/command-slots.ts';
 import { stoppedWaiting, type Workplace, type WorkplaceInput } from './workplace.ts';
 
 export interface Workplaces {
-  /**
-   * Where claude is started. Fails with project-missing, worktree-failed, merge-conflict or
-   * setup-failed.
-   */
+  /** Fails with `project-missing`, `worktree-failed`, `merge-conflict` or `setup-failed`. */
   placeFor(input: WorkplaceInput): Promise<Result<Workplace>>;
 }
 

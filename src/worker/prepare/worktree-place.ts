@@ -28,7 +28,6 @@ import { stoppedWaiting, type Workplace, type WorkplaceInput } from './workplace
 
 interface Made {
   readonly workspace: Workspace;
-  /** Sentences for people. */
   readonly notes: readonly string[];
   readonly isNew: boolean;
 }
@@ -139,7 +138,6 @@ export async function setUp(
 // The work of others with which a session's branch begins, as it is now in their branches or in their checkout.
 
 export interface Grounds {
-  /** Full ids, what the session's branch begins with. */
   readonly commits: readonly string[];
   /** Some of it began in another checkout, which may lack what is checked out in this one. */
   readonly isForeign: boolean;
@@ -218,7 +216,6 @@ export async function lossOf(git: Git, record: SessionRecord, workspace: Workspa
   return { branch, kept: commits === 0 ? 'nothing' : 'commits' };
 }
 
-/** A warning on the session. */
 export function describeLoss({ branch, kept }: Loss): string {
   const what = {
     all: 'nothing of its work is lost',

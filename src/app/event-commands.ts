@@ -14,7 +14,6 @@ import { linkFailure } from '../system/write-failure.ts';
 import { type PublicEvent, publicEvent } from '../view/json-reporter.ts';
 import type { Reporter } from '../view/reporter.ts';
 import { safeJson, safeLine } from '../view/terminal-text.ts';
-import { reap } from '../worker/reap.ts';
 import { type CommandEnd, type RunningCommand, runShellCommand } from '../worker/shell-command.ts';
 import type { Place } from './place.ts';
 import type { GroupReference } from './resolve.ts';
@@ -45,7 +44,7 @@ export interface EventCommandsOptions {
 interface Telling {
   readonly command: string;
   readonly event: PublicEvent;
-  /** Distinguishes the commands that are told of one event. */
+  /** Among the commands for one event. */
   readonly index: number;
 }
 
@@ -85,22 +84,6 @@ export class EventCommands {
     for (const running of this.#running) running.stop();
   }
 
-  /** Ends what commands of an earlier runner, which was killed, left behind. */
-  async endLeftovers(): Promise<void> {
-    const { eventCommands } = this.#options.paths;
-    // A session may have put a link there: what it leads to is none of ours.
-    if (this.#world.files.entryKind(eventCommands) !== 'folder') return;
-    for (const name of this.#world.files.list(eventCommands)) {
-      // A runner that has let go of the group may still wait for what it told.
-      const pid = Number(/^\d+-\d+-(\d+)\.json$/.exec(name)?.[1]);
-      if (Number.isNaN(pid)) continue;
-      if (this.#world.processes.identify(pid) !== null) continue;
-      const mark = this.#markOf(name);
-      await reap(this.#world, mark);
-      this.#world.files.remove(join(eventCommands, name));
-    }
-  }
-
   #startNext(): void {
     while (this.#running.size < runningMax) {
       const next = this.#waiting.shift();
@@ -118,7 +101,7 @@ export class EventCommands {
 
   #start({ command, event, index }: Telling): void {
     const { paths, env, timeoutMs = eventCommandTimeoutMs } = this.#options;
-    const name = `${event.seq}-${index}-${this.#world.machine.self.pid}.json`;
+    const name = `${event.seq}-${index}.json`;
     const inputFile = join(paths.eventCommands, name);
     if (this.#world.files.entryKind(paths.eventCommands) === 'link') {
       this.#warn(`No onEvent command was told of ${event.type}: ${linkFailure(paths.eventCommands).message}`);
@@ -127,7 +110,8 @@ export class EventCommands {
     this.#world.files.makeFolder(paths.eventCommands);
     this.#world.files.writeAtomic(inputFile, `${safeJson(event)}\n`);
     const logFile = join(paths.eventCommands, 'output.log');
-    const mark = this.#markOf(name);
+    // Files of groups have names of their own, so no two commands of this machine have one mark.
+    const mark = `${paths.folder}/on-event/${name}`;
     const running = runShellCommand(this.#world, {
       command,
       cwd: paths.folder,
@@ -149,10 +133,11 @@ export class EventCommands {
     try {
       this.#world.files.remove(inputFile);
     } catch {
-      // The next run takes it away.
+      // It goes with the group.
     }
     if (end.ok) return;
-    const how = end.timedOut ? 'took too long and was ended' : `failed (${codeOf(end)})`;
+    const code = end.exitCode === null ? 'ended by a signal' : `exit code ${end.exitCode}`;
+    const how = end.timedOut ? 'took too long and was ended' : `failed (${code})`;
     const last = end.tail.split('\n').findLast((line) => line.trim() !== '') ?? '';
     const said = last === '' ? '' : `: ${safeLine(last, columnsMax)}`;
     this.#warn(`An onEvent command ${how}: ${safeLine(command, columnsMax)}${said}. What it printed: ${logFile}`);
@@ -163,15 +148,6 @@ export class EventCommands {
     this.#hasWarned = true;
     this.#options.warn(text);
   }
-
-  /** Files of groups have names of their own, so no two commands of this machine have one mark. */
-  #markOf(name: string): string {
-    return `${this.#options.paths.folder}/on-event/${name}`;
-  }
-}
-
-function codeOf({ exitCode }: CommandEnd): string {
-  return exitCode === null ? 'ended by a signal' : `exit code ${exitCode}`;
 }
 
 // What else happens when a group comes to a point that a user may wait for: `--notify` and `onEvent`.
@@ -213,17 +189,13 @@ export function createRunHooks(
     env: commandEnvironment(env, rehearsalHome),
     warn: (text) => warnings.push(text),
   });
-  let tidied: Promise<void> | null = null;
   const tell = (event: GroupEvent, state: GroupState): void => {
-    // Not before: the group is ours only now.
-    tidied ??= commands.endLeftovers();
     ring?.(event, state);
     if (!awaitedEvents.has(event.type)) return;
     const { onEvent: ofWorkflow } = state.group.config;
     const told = [ofUser, ofWorkflow].filter((command) => command !== undefined);
     if (told.length === 0) return;
-    const line = publicEvent(event, state);
-    void tidied.then(() => commands.tell(line, told));
+    commands.tell(publicEvent(event, state), told);
   };
   return {
     around: (reporter) => ({
@@ -242,7 +214,6 @@ export function createRunHooks(
     async finish(left) {
       // A user who does not want to wait for them either.
       const unsubscribe = onSignal(world.clock, () => commands.stop());
-      await tidied;
       if (left) commands.stop();
       const waiting = `Waiting for an onEvent command, at most ${eventCommandTimeoutMs / 1_000} s; Ctrl-C ends it.`;
       const keepQuiet = world.clock.after(silentMs, () => place.notes.line(waiting));

@@ -17,7 +17,7 @@ import type { World } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
 import { damagedLeftovers } from '../leftovers.ts';
 import { haltedRunner, haltedSentence, liveRunner } from '../live-runner.ts';
-import { shellWord, strayIn, tryPath } from '../path-argument.ts';
+import { shellWord, tryPath } from '../path-argument.ts';
 import { type Finding, finding, fine } from './finding.ts';
 
 /** Each attempt looked for costs a walk over all processes, so only the latest ones are. */
@@ -46,16 +46,13 @@ interface EndedAttempt {
 /** From the log: when a runner was killed, snapshots may be a moment older. */
 function checkGroup(world: World, root: string, id: GroupId): { findings: Finding[]; ended: EndedAttempt[] } {
   const paths = groupPaths(root, id);
-  const stray = checkFolder(world, paths.folder);
-  if (stray !== null) return { findings: stray, ended: [] };
-  const strayed = checkSessions(world, id, paths.sessions);
-  const findings = [...checkLock(world, id, paths.lock), ...strayed];
+  const findings = checkLock(world, id, paths.lock);
   const log = readLog(world, paths.events);
   const state = log.ok ? foldLog(paths.events, id, log.value) : log;
   // Deleted while it was looked at.
   if (!state.ok && isGone(world, paths)) return { findings: [], ended: [] };
   if (!state.ok) {
-    findings.push(unreadable(id, state.failure), ...(strayed.length > 0 ? [] : checkDamaged(world, id, paths)));
+    findings.push(unreadable(id, state.failure), ...checkDamaged(world, id, paths));
   } else if (state.value.status === 'running' && liveRunner(world, { paths }) === null) {
     findings.push(interrupted(state.value));
   }
@@ -87,30 +84,6 @@ function checkDamaged(world: World, id: GroupId, paths: GroupPaths): Finding[] {
   if (pids.length === 0) return [];
   const message = `Processes of sessions of ${id} go on without a runner: ${[...new Set(pids)].join(', ')}.`;
   return [finding('orphan', 'broken', message, advise('End them with', ['stop', '--all']))];
-}
-
-/** What only has the name of a group, which `group delete` does not know; null for a folder, none when it is gone. */
-function checkFolder({ files }: World, path: string): Finding[] | null {
-  if (files.entryKind(path) === null) return [];
-  const what = strayIn(files, path);
-  if (what === null) return null;
-  const message = `${path} has the name of a group, but ${what}.`;
-  return [finding('group', 'broken', message, `Look at it, then remove it by hand: rm ${shellWord(path)}`)];
-}
-
-/** With the folder of its sessions it loses their worktrees and transcripts. */
-function checkSessions({ files }: World, id: GroupId, path: string): Finding[] {
-  const stray = strayIn(files, path);
-  const listed = tryPath(() => files.list(path));
-  const trouble = stray ?? (listed.ok ? null : listed.trouble);
-  if (trouble === null) return [];
-  const next = advise('Put the folder of its sessions back there; if it is lost, delete the group with', [
-    'group',
-    'delete',
-    id,
-    '--force',
-  ]);
-  return [finding('group', 'broken', `${path} ${trouble}.`, stray === null ? permissions : next)];
 }
 
 function unreadable(id: GroupId, failure: Failure): Finding {

@@ -2,10 +2,9 @@
 
 import { join } from 'node:path';
 import { type ClaudeProgram, checkSupported, findClaude, versionOf } from '../../claude/launch/program.ts';
-import { adviceText, advise } from '../../core/advice.ts';
-import type { Failure, Result } from '../../core/failure.ts';
+import { advise } from '../../core/advice.ts';
+import type { Result } from '../../core/failure.ts';
 import { programName } from '../../core/program-name.ts';
-import { groupsFolder } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { isBundled, isCompiled, ownCommand } from '../../system/own-program.ts';
 import type { Containment, LimitKind, World } from '../../system/world.ts';
@@ -96,18 +95,15 @@ async function checkGit(place: Place): Promise<Finding> {
   const [line = ''] = ran.ok && ran.value.exitCode === 0 ? ran.value.stdout.trim().split('\n') : [];
   if (line !== '') return fine('git', line);
   const next = 'Install git: claude uses it in projects that are repositories.';
-  return { check: 'git', level: 'warning', message: 'git cannot be run.', next };
+  return finding('git', 'warning', 'git cannot be run.', next);
 }
 
 export async function checkClaudeLogin(place: Place, { program }: ClaudeProgram): Promise<Finding> {
   const asked = await askLogin(place, program);
-  if (!asked.ok) return asked.failure.reason === 'write-failed' ? unchecked(asked.failure) : failed('login', asked);
-  return fine('login', `logged in (${asked.value.source}, ${asked.value.method})`);
-}
-
-function unchecked({ message }: Failure): Finding {
+  if (asked.ok) return fine('login', `logged in (${asked.value.source}, ${asked.value.method})`);
+  if (asked.failure.reason !== 'write-failed') return failed('login', asked);
   const next = 'Check that folder and its permissions, or set TMPDIR to another one.';
-  return { check: 'login', level: 'warning', message: `The login was not checked: ${message}`, next };
+  return finding('login', 'warning', `The login was not checked: ${asked.failure.message}`, next);
 }
 
 function checkDataRoot(world: World, root: string): Finding[] {
@@ -121,70 +117,16 @@ function checkDataRoot(world: World, root: string): Finding[] {
   }
   const free = world.files.freeBytes(root);
   const amount = `${Math.floor(free / mebibyte)} MiB`;
-  const space: Finding =
-    free >= freeBytesLow
-      ? fine('disk', `${amount} free`)
-      : {
-          check: 'disk',
-          level: free >= freeBytesMin ? 'warning' : 'broken',
-          message: `Only ${amount} are free on the disk that holds ${root}.`,
-          next: adviceText(advise('Free some space, for example with', ['group', 'delete', 'GROUP'])),
-        };
-  return [checkRights(world, root) ?? fine('data', root), ...checkGates(world, root), space];
-}
-
-/** Each holds the usage limits of a login, for all its groups. */
-function checkGates({ files }: World, root: string): Finding[] {
-  const folder = join(root, 'limits');
-  const isUsable = (path: string): boolean => {
-    try {
-      files.openAppend(path).close();
-      return true;
-    } catch {
-      return false;
-    }
-  };
-  const unusable = namesIn(files, folder)
-    .map((name) => join(folder, name))
-    .filter((path) => !isUsable(path));
-  const next = 'Look who owns it, then remove it: it is made anew with the next limit.';
-  return unusable.slice(0, openMax).map((path) => ({
-    ...{ check: 'data', level: 'warning', next },
-    message: `${path} cannot be written, so groups do not tell each other of usage limits.`,
-  }));
-}
-
-/** So many are named at once. */
-const openMax = 20;
-
-function namesIn(files: World['files'], folder: string): string[] {
-  try {
-    return files.list(folder);
-  } catch {
-    return [];
-  }
-}
-
-/** What cannot be looked at is told by whoever needs it. */
-function isOpenFolder(files: World['files'], path: string): boolean {
-  try {
-    return files.info(path)?.isOpenToAll === true;
-  } catch {
-    return false;
-  }
+  const level = free >= freeBytesMin ? 'warning' : 'broken';
+  const message = `Only ${amount} are free on the disk that holds ${root}.`;
+  const next = advise('Free some space, for example with', ['group', 'delete', 'GROUP']);
+  const space = free >= freeBytesLow ? fine('disk', `${amount} free`) : finding('disk', level, message, next);
+  return [checkRights(world, root), space];
 }
 
 /** What others may write there is believed: requests to runners above all, which may hold shell commands. */
-function checkRights({ files }: World, root: string): Finding | null {
-  const groups = groupsFolder(root);
-  const ofGroups = namesIn(files, groups).flatMap((name) => [join(groups, name), join(groups, name, 'requests')]);
-  const open = [root, groups, ...ofGroups].filter((path) => isOpenFolder(files, path)).slice(0, openMax);
-  if (open.length === 0) return null;
-  const message = `Everybody on this machine may write into ${open.join(' and ')}.`;
-  return {
-    check: 'data',
-    level: 'warning',
-    message,
-    next: `Take that right away: chmod go-w ${open.map(shellWord).join(' ')}`,
-  };
+function checkRights({ files }: World, root: string): Finding {
+  if (files.info(root)?.isOpenToAll !== true) return fine('data', root);
+  const next = `Take that right away: chmod go-w ${shellWord(root)}`;
+  return finding('data', 'warning', `Everybody on this machine may write into ${root}.`, next);
 }

@@ -65,7 +65,7 @@ export async function checkWorktrees(place: Place, root: string, fix: boolean): 
   // First, because a merge that is finished says what is merged.
   for (const groupId of ids) {
     const group = { root, groupId, paths: groupPaths(root, groupId) };
-    merges.push(...(await lookedAt(place, group, () => checkMerge(place, group, fix))));
+    merges.push(...(await lookedAt(group, () => checkMerge(place, group, fix))));
   }
   const groups = ids.map((id): KnownGroup => {
     const paths = groupPaths(root, id);
@@ -75,7 +75,7 @@ export async function checkWorktrees(place: Place, root: string, fix: boolean): 
   const survey: Survey = { place, root, fix, groups };
   const findings: Finding[] = [...merges];
   for (const group of groups.filter(({ isBusy }) => !isBusy))
-    findings.push(...(await lookedAt(place, group, () => checkGroup(survey, group))));
+    findings.push(...(await lookedAt(group, () => checkGroup(survey, group))));
   const repositories = repositoriesOf(survey);
   for (const repository of repositories) findings.push(...(await checkRepository(survey, repository)));
   return findings.length > 0
@@ -89,12 +89,8 @@ export async function checkWorktrees(place: Place, root: string, fix: boolean): 
 }
 
 /** What the system refuses of one group is what there is to say of it. */
-async function lookedAt(
-  place: Place,
-  group: Pick<GroupReference, 'paths'>,
-  look: () => Promise<Finding[]>,
-): Promise<Finding[]> {
-  const looked = await withinGroup(place, group, async () => ok(await look()));
+async function lookedAt(group: Pick<GroupReference, 'paths'>, look: () => Promise<Finding[]>): Promise<Finding[]> {
+  const looked = await withinGroup(group, async () => ok(await look()));
   return looked.ok ? looked.value : [trouble('broken', looked.failure.message, looked.failure.next)];
 }
 

@@ -76,16 +76,9 @@ async function deleteFiles(
   const leftovers = await leftoversOf(place, paths, state);
   const released = await releaseWorktrees(place, paths, leftovers, release);
   if (!released.ok) return released;
-  const target = linkTarget(place.world, paths.folder);
   deleteGroupFolder(place.world, root, groupId);
-  if (target !== null) place.notes.line(`Its folder was a link, which is gone; what it led to stays: ${target}`);
   if (hasWorkedElsewhere(state)) await forgetElsewhere(place, root, groupId);
   return ok(undefined);
-}
-
-/** Null unless it is a link; what nobody finds is told by its own path. */
-function linkTarget({ files }: World, path: string): string | null {
-  return files.entryKind(path) === 'link' ? (files.realPath(path) ?? path) : null;
 }
 
 /** Of a group that cannot be read nobody knows. */

@@ -1,5 +1,5 @@
 /** Groups that nobody needs any more: which of them go, and why others stay. */
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { advise, see } from '../../core/advice.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
@@ -13,7 +13,6 @@ import { errorCode } from '../../system/system-error.ts';
 import type { Files } from '../../system/world.ts';
 import { formatAge } from '../../view/format.ts';
 import { checkReleasable, leftoversOf, namedElsewhere } from '../delivery/worktree-cleanup.ts';
-import { leadsBack } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import { type GroupReference, isHeld } from '../resolve.ts';
 import { deleteGroup } from './delete-group.ts';
@@ -58,7 +57,7 @@ export async function planPrune(place: Place, root: string, options: PruneOption
     if (options.olderThanMs !== undefined && ageMs < options.olderThanMs) continue;
     const bytes = sizeOf(place.world.files, group.paths.folder);
     if (options.largerThanBytes !== undefined && bytes <= options.largerThanBytes) continue;
-    const possible = await withinGroup(place, group, () => checkPrunable(place, group));
+    const possible = await withinGroup(group, () => checkPrunable(place, group));
     if (!possible.ok) kept.push({ id: meta.id, why: describeFailure(possible.failure) });
     else doomed.push({ id: meta.id, status: meta.status, bytes, why: whyOf(meta, options, bytes, ageMs) });
   }
@@ -139,7 +138,6 @@ function sizeOf(files: Files, path: string): number {
 
 /** An error of the system becomes the failure `write-failed`, with its path; a defect of ours is thrown again. */
 export async function withinGroup<T>(
-  { world }: Pick<Place, 'world'>,
   { paths }: Pick<GroupReference, 'paths'>,
   work: () => Promise<Result<T>>,
 ): Promise<Result<T>> {
@@ -150,18 +148,9 @@ export async function withinGroup<T>(
     const code = errorCode(error);
     if (!/^E[A-Z0-9]+$/.test(code)) throw error;
     const { path = paths.folder } = error as { path?: string };
-    if (code === 'ELOOP') {
-      const message = `${loopIn(world.files, path)} ${leadsBack}.`;
-      return fail('write-failed', message, 'Remove it, then run the command again.');
-    }
     const next = 'Check its permissions, those of its folder and the free disk space, then run the command again.';
     return fail('write-failed', `The path ${path} cannot be read or changed (${code}).`, next);
   }
-}
-
-/** Below a link that leads back to itself there is nothing. */
-function loopIn(files: Files, path: string): string {
-  return files.entryKind(path) === null && dirname(path) !== path ? loopIn(files, dirname(path)) : path;
 }
 
 /** How a group that could not be deleted stands, a sentence without its end: its folder goes before its files. */

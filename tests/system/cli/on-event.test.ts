@@ -158,18 +158,6 @@ describe('the commands', () => {
     await broken.finish();
     expect(warnings.at(-1)).toContain('could not be started');
   }, 60_000);
-
-  test('what a killed runner left is ended by the next one', async () => {
-    const file = join(folder, 'on-event', `7-0-${2 ** 22 + 1}.json`);
-    mkdirSync(join(folder, 'on-event'));
-    writeFileSync(file, '{}');
-    const child = Bun.spawn(['sleep', '60'], {
-      env: { CLAUDE_CODE_AGENT_ATTEMPT: `${folder}/on-event/${file.split('/').at(-1)}` },
-    });
-    await commands().endLeftovers();
-    await child.exited;
-    expect([child.signalCode, existsSync(file)]).toEqual(['SIGTERM', false]);
-  }, 60_000);
 });
 
 test('--notify rings terminals, in words that cannot do more than that', () => {

@@ -172,7 +172,7 @@ export async function deleteGroups(
   const deleted: GroupId[] = [];
   let first: Failure | undefined;
   for (const group of groups.values()) {
-    const removed = await withinGroup(context, group, () => attempt(() => remove(context, group, given)));
+    const removed = await withinGroup(group, () => attempt(() => remove(context, group, given)));
     if (!removed.ok) {
       const why = safeLine(removed.failure.message, noteColumns);
       if (groups.size > 1) context.stderr.line(`${whatStays(context, group)}: ${why}`);
@@ -337,7 +337,7 @@ async function deleteAll(
   const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
   for (const one of doomed) {
     const group = referenceTo(root, one.id);
-    const work = withinGroup(context, group, () => pruneGroup(context, group, one, tell));
+    const work = withinGroup(group, () => pruneGroup(context, group, one, tell));
     const gone = await whileWaiting(context, group, work);
     if (gone.ok) {
       deleted.push(one.id);

@@ -6,8 +6,8 @@ import { sessionUuid } from '../../src/core/id.ts';
 import { fleetPaths } from '../../src/fleet/fleet-files.ts';
 import { firstMessageUsd } from './books.ts';
 import { until } from './cli.ts';
+import { markedProcesses } from './crash-rig.ts';
 import { type ChaosResult, describe, keysLeft, runChaos, stepsOfEach, storyOf, type Trouble } from './fleet-chaos.ts';
-import { leftOf } from './fleet-scale.ts';
 import { git } from './git/repository.ts';
 import { type Noted, stepUsd } from './stepping-claude.ts';
 
@@ -46,7 +46,7 @@ async function expectOnce({ ground, noted, trouble }: ChaosResult): Promise<void
     const written = git(group.project('app'), 'show', `${workspace?.branch}:${uuid}.txt`).split('\n').map(Number);
     expectWork(own, written, lost);
   }
-  await until(() => leftOf(ground).length === 0);
+  await until(() => markedProcesses(ground.group).length === 0);
   expectPaid(ground);
   for (const { root } of Object.values(machines)) await until(() => readdirSync(fleetPaths(root).slots).length === 0);
   // What came back with an old Redis is nobody's any more.

@@ -1,12 +1,11 @@
 /** Promises: a machine does what a signed order says, once, and its runner hears all of it. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
-import { drainHost, listHosts, type RegisteredHost, registerHost, resumeHost } from '../../../src/fleet/registry.ts';
+import { drainHost, listHosts, type RegisteredHost, resumeHost } from '../../../src/fleet/registry.ts';
 import { newFleetKeys, Signer } from '../../../src/fleet/seal.ts';
 import { type Parcel, wireVersion } from '../../../src/fleet/wire.ts';
-import { sid } from '../../support/core-events.ts';
 import { FleetRig } from '../../support/fleet-rig.ts';
 import { hasRedis } from '../../support/redis-server.ts';
 import { until, unwrap } from '../../support/system/rig.ts';
@@ -56,27 +55,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const offer = rig.heard.find((one) => one.kind === 'offer');
     const place = { labelSet: 'gpu', job: offer?.job ?? '' };
     while (unwrap(await rig.leases.stateOf(place)) !== 'gone') await Bun.sleep(5);
-  });
-
-  test('what claude writes down a moment after it has printed it comes with a checkpoint of its own', async () => {
-    const talk = '"$CLAUDE_CONFIG_DIR/projects/x/talk.jsonl"';
-    const script = [
-      `mkdir -p "$CLAUDE_CONFIG_DIR/projects/x"; echo '{"a":1}' >${talk}; read -r line`,
-      `echo '{"type":"user","message":{"content":[{"type":"tool_result"}]}}'; read -r line`,
-      `echo '{"b":2}' >>${talk}; ${echo}`,
-    ].join('\n');
-    const { token, attemptId } = await rig.start({ script });
-    // From then on a checkpoint is made as soon as there is a result to keep.
-    await Bun.sleep(3_500);
-    await rig.say(token, { do: 'write', lines: 'work' });
-    await rig.hear(attemptId, 'checkpoint');
-    await rig.say(token, { do: 'write', lines: 'write it down' });
-    const checkpoints = () => rig.news(attemptId).filter(({ say }) => say === 'checkpoint');
-    await until(() => checkpoints().length === 2);
-    const { files } = checkpoints()[1] as { files?: never };
-    expect(Buffer.from(await rig.blob(files as never)).toString()).toContain(
-      Buffer.from('{"b":2}\n').toString('base64'),
-    );
   });
 
   test('what was made comes back as files and commits, what was not committed too', async () => {
@@ -164,29 +142,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.printed(two.attemptId)).toBe('made\nignored\nkept.txt\n');
   });
 
-  test('a git that was killed there in the middle of its work does not keep the next attempt out', async () => {
-    // As one that was killed while it wrote them.
-    const script = 'cd "$(git rev-parse --git-dir)"; touch index.lock HEAD.lock';
-    const one = await rig.start({ script });
-    await rig.hear(one.attemptId, 'ended');
-    await rig.say(one.token, { do: 'release' });
-    const two = await rig.start({ script: 'git add --all && git status --short' });
-    await rig.hear(two.attemptId, 'ended');
-    expect(rig.printed(two.attemptId)).toBe('');
-  });
-
-  test('an agent that was killed while it made a worktree does not keep the next attempt out', async () => {
-    const one = await rig.start({ script: 'exit 0' });
-    await rig.hear(one.attemptId, 'ended');
-    await rig.say(one.token, { do: 'release' });
-    // As far as it had come: git knows the worktree, the agent has not noted it.
-    rmSync(join(rig.paths().folder, 'remote-worktree.json'));
-    const two = await rig.start({ script: 'git status --short; git branch --show-current' });
-    await rig.hear(two.attemptId, 'ended');
-    expect(rig.printed(two.attemptId)).toBe('cca/group/001-one\n');
-    expect(rig.gitIn(rig.paths().worktree, 'rev-parse', 'HEAD')).toBe(rig.git('rev-parse', 'HEAD'));
-  });
-
   test('a set-up that fails is told, with what it printed', async () => {
     const setup = { command: 'echo "no such thing"; exit 4', timeoutMs: 20_000 };
     const { attemptId } = await rig.start({ script: echo, change: { setup } });
@@ -196,22 +151,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const parcel = JSON.parse(Buffer.from(await rig.blob(files as never)).toString()) as Parcel;
     const log = parcel.files.find(({ path }) => path === 'setup.log');
     expect(Buffer.from(log?.data ?? '', 'base64').toString()).toContain('no such thing');
-  });
-
-  test('while nothing is acknowledged, at most 512 KB are on their way; then the rest comes', async () => {
-    const lines = 20_000;
-    const script = `i=0; while [ $i -lt ${lines} ]; do echo "line $i of something that is printed"; i=$((i+1)); done`;
-    const attemptId = rig.newAttempt();
-    rig.silent.add(attemptId);
-    const { token } = await rig.start({ script, attemptId });
-    const expected = Array.from({ length: lines }, (_, i) => `line ${i} of something that is printed\n`).join('');
-    await until(() => readSize(rig.paths().transcript) === expected.length);
-    await until(() => rig.printed(attemptId).length === 512 * 1024);
-    expect(rig.news(attemptId).some(({ say }) => say === 'ended')).toBe(false);
-    rig.silent.delete(attemptId);
-    await rig.say(token, { do: 'acknowledge', through: rig.news(attemptId).length });
-    await rig.hear(attemptId, 'ended');
-    expect(rig.printed(attemptId)).toBe(expected);
   });
 
   test('a command runs in the worktree and is answered, also when it is stopped', async () => {
@@ -269,49 +208,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     }
   });
 
-  test('a machine with the name of another one that works is refused; the same one may come back', async () => {
-    await rig.offer();
-    const { home } = unwrap(await listHosts(rig.redis))[0] ?? {};
-    expect(home).toContain(rig.root);
-    await rig.killAgent();
-    const [entry] = unwrap(await listHosts(rig.redis));
-    if (entry === undefined) throw new Error('the machine is not listed');
-    const { nowMs } = unwrap(await rig.redis.health());
-    unwrap(await registerHost(rig.redis, { ...entry, home: 'another', seenAt: nowMs + 60_000 }));
-    rig.startAgent();
-    await until(() => rig.told().includes('Another machine of the fleet is called one, and works.'));
-    unwrap(await registerHost(rig.redis, { ...entry, seenAt: nowMs + 60_000 }));
-    rig.startAgent();
-    await rig.offer();
-  });
-
-  test('what no session came back for in two weeks is removed, and nothing else', async () => {
-    const [old, kept] = [
-      await rig.start({ script: 'exit 0' }),
-      await rig.start({ script: 'exit 0', branch: 'b' }, sid(2)),
-    ];
-    for (const { token, attemptId } of [old, kept]) {
-      await rig.hear(attemptId, 'ended');
-      await rig.say(token, { do: 'release' });
-    }
-    await until(() => rig.slotFolders().length === 0);
-    await rig.killAgent('SIGTERM');
-    const age = (session = sid(1)): void => {
-      const past = new Date(Date.now() - 15 * 24 * 60 * 60_000);
-      utimesSync(join(rig.paths(session).folder, 'order.json'), past, past);
-    };
-    const repositories = (): string[] => readdirSync(fleetPaths(rig.root).repositories);
-    age();
-    rig.startAgent();
-    await rig.offer();
-    expect([existsSync(rig.paths(sid(1)).folder), existsSync(rig.paths(sid(2)).worktree)]).toEqual([false, true]);
-    expect(repositories()).toHaveLength(1);
-    await rig.killAgent();
-    age(sid(2));
-    rig.startAgent();
-    await until(() => repositories().length === 0);
-  });
-
   test('a machine says which claude it has, and takes nothing while that may not be used', async () => {
     const says = (what: object) => {
       writeFileSync(join(rig.root, 'claude.json.new'), JSON.stringify(what));
@@ -334,25 +230,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect((await waiting).abilities).toMatchObject({ claudeVersion: '2.1.331' });
   });
 
-  test('a machine with a full disk takes nothing until there is room, and says so', async () => {
-    writeFileSync(join(rig.root, 'free-bytes'), '1000');
-    while (unwrap(await listHosts(rig.redis))[0]?.isFull !== true) await Bun.sleep(20);
-    const waiting = rig.offer();
-    const { seenAt = 0 } = unwrap(await listHosts(rig.redis))[0] ?? {};
-    while ((unwrap(await listHosts(rig.redis))[0]?.seenAt ?? 0) <= seenAt + 1_000) await Bun.sleep(20);
-    expect(unwrap(await rig.leases.waiting()).map(({ count }) => count)).toContain(1);
-    writeFileSync(join(rig.root, 'free-bytes'), '1000000000');
-    await waiting;
-  });
-
-  test('an order that came before its claude was refused is refused', async () => {
-    const { token } = await rig.offer();
-    writeFileSync(join(rig.root, 'claude.json'), JSON.stringify({ refusal: 'Money would be endangered.' }));
-    const order = await rig.makeOrder({ script: 'exit 0' });
-    await rig.say(token, { do: 'order', order });
-    expect(await rig.hear(order.attemptId, 'refused')).toMatchObject({ failure: { reason: 'claude-unproven' } });
-  });
-
   test('a drained machine takes nothing new until it is resumed, and tells so', async () => {
     const told = async (isMeant: (host: RegisteredHost) => boolean): Promise<RegisteredHost> => {
       for (;;) {
@@ -373,5 +250,3 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect((await waiting).host).toBe('one');
   });
 });
-
-const readSize = (path: string): number => (existsSync(path) ? readFileSync(path).length : 0);

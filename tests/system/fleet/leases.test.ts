@@ -85,25 +85,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     },
   );
 
-  test('whoever gives one back whose lease is over leaves nothing of it', async () => {
-    const place = unwrap(await leases.wish(wish('one'), normal));
-    const short = await again(30);
-    const lease = unwrap(await short.take([], 'a:1'));
-    if (lease === null) throw new Error('nothing to take');
-    while (unwrap(await leases.look([place]))[0] !== null) await Bun.sleep(5);
-    expect(unwrap(await leases.complete(lease))).toBe(false);
-    expect(unwrap(await leases.stateOf(place))).toBe('gone');
-  });
-
-  test('a wish that nobody took is withdrawn; one that nobody here understands is passed over', async () => {
-    const place = unwrap(await leases.wish(wish('one'), normal));
-    expect(unwrap(await leases.stateOf(place))).toBe('waiting');
-    expect(unwrap(await leases.withdraw(place))).toBe(true);
-    unwrap(await leases.wish({ other: true } as unknown as Wish, normal));
-    expect(unwrap(await leases.take([], 'a:1'))).toBeNull();
-    expect(unwrap(await leases.waiting())).toContainEqual({ labels: [], count: 0 });
-  });
-
   test('without an answer nothing is known, and afterwards everything goes on', async () => {
     unwrap(await leases.wish(wish('one'), normal));
     const lease = unwrap(await leases.take([], 'a:1'));
@@ -121,16 +102,5 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(unwrap(await leases.renew([lease]))).toEqual(new Set([lease]));
     unwrap(await fresh.wish(wish('two'), normal));
     expect(unwrap(await fresh.take([], 'b:1'))?.wish.sessionId).toBe('two');
-  });
-
-  test('10,000 waiting wishes take at most 20 MB', async () => {
-    const { usedBytes } = unwrap(await redis.health());
-    const session = 'session-00001-6f0e4f4e-3c1f-4f0a-9a53-0d7e3c2b1a00';
-    for (let at = 0; at < 10_000; at += 500) {
-      const some = Array.from({ length: 500 }, () => leases.wish({ ...wish(session), groupId: session }, normal));
-      for (const added of await Promise.all(some)) unwrap(added);
-    }
-    expect(unwrap(await leases.waiting())).toContainEqual({ labels: [], count: 10_000 });
-    expect(unwrap(await redis.health()).usedBytes - usedBytes).toBeLessThan(20e6);
   });
 });

@@ -1,12 +1,12 @@
 /** Promises: whatever dies, nothing is started twice, nothing printed is lost, and nothing runs on without a lease. */
 import { afterEach, describe, expect, test } from 'bun:test';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isOver, readLeases, uptimeMs, writeLeases } from '../../../src/fleet/agent/lease-file.ts';
 import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import { FleetRig, isAlive, world } from '../../support/fleet-rig.ts';
 import { hasRedis } from '../../support/redis-server.ts';
-import { until, unwrap } from '../../support/system/rig.ts';
+import { until } from '../../support/system/rig.ts';
 
 const speaks = `echo '{"type":"assistant"}'`;
 const echo = 'while read -r line; do [ "$line" = end ] && exit 3; echo "heard $line"; done';
@@ -17,12 +17,6 @@ test('a lease is over when it was not renewed for its length, or Redis said so',
   const lease = { renewedAt: 1_000, leaseMs: 500 };
   expect([1_000, 1_499, 1_500, 9_000].map((uptime) => isOver(lease, uptime))).toEqual([false, false, true, true]);
   expect(isOver({ ...lease, renewedAt: -1 }, 0)).toBe(true);
-});
-
-test('the time that counts is that of the machine since its start, and goes on', async () => {
-  const before = uptimeMs(world.files);
-  expect(before).toBeGreaterThan(0);
-  await until(() => uptimeMs(world.files) > before);
 });
 
 describe.skipIf(!hasRedis)('with redis-server', () => {
@@ -121,37 +115,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.printed(attemptId)).toBe(`{"type":"assistant"}\npid ${pid}\n`);
   });
 
-  test('what its runner waits for is not ended with its lease', async () => {
-    await open(3_000);
-    const { token, attemptId } = await rig.start({ script: works, change: { waits: true } });
-    const pid = await rig.pidOf(attemptId, 'pid');
-    await rig.server.kill();
-    const cutAt = uptimeMs(world.files);
-    await until(() => uptimeMs(world.files) > cutAt + rig.leaseMs + 1_500);
-    expect(isAlive(pid)).toBe(true);
-    await rig.server.restart();
-    await rig.say(token, { do: 'write', lines: 'end' });
-    expect(await rig.hear(attemptId, 'ended')).toMatchObject({ status: { kind: 'exited', code: 3 }, fenced: false });
-  });
-
-  test('how it ended is told to a next runner, though one that is gone has heard it', async () => {
-    await open();
-    const { token, attemptId } = await rig.start({ script: speaks });
-    await rig.hear(attemptId, 'ended');
-    const isAcknowledged = () =>
-      rig.slotFolders().some((name) => {
-        const journal = readFileSync(join(fleetPaths(rig.root).slots, name, 'news.jsonl'), 'utf8');
-        return journal.split('\n').filter((line) => line.includes('"through"')).length > 0;
-      });
-    await until(isAcknowledged);
-    const count = () => rig.heard.filter((one) => one.kind === 'attempt' && one.news.say === 'ended').length;
-    const before = count();
-    await rig.sendSigned({ kind: 'hello', groupId: rig.group, asker: 'me' });
-    await until(() => count() > before);
-    await rig.say(token, { do: 'release' });
-    await until(() => rig.slotFolders().length === 0);
-  });
-
   test('a lease that Redis knows no more is over at once', async () => {
     await open();
     const { attemptId } = await rig.start({ script: works });
@@ -177,21 +140,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ status: { kind: 'exited', code: 3 }, fenced: false });
     expect(rig.printed(attemptId)).toBe(`{"type":"assistant"}\npid ${pid}\nheard one\nheard two\nheard three\n`);
     expect(starts()).toHaveLength(1);
-  });
-
-  test('what Redis forgot is sent again when a runner asks for it', async () => {
-    await open();
-    const attemptId = rig.newAttempt();
-    rig.silent.add(attemptId);
-    await rig.start({ script: works, attemptId });
-    await rig.pidOf(attemptId, 'pid');
-    const before = rig.heard.length;
-    await rig.sendSigned({ kind: 'hello', groupId: rig.group, asker: 'me' });
-    const again = await until(() => {
-      const since = rig.heard.slice(before).filter((one) => one.kind === 'attempt');
-      return since.length >= 2 && since;
-    });
-    expect(again.map(({ n }) => n).slice(0, 2)).toEqual([1, 2]);
   });
 
   test('a guard that is killed is started again; without one nothing is taken or started', async () => {
@@ -232,31 +180,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     // A machine that slept wakes with a later uptime: the same as an earlier renewal.
     writeLeases(world, paths, [{ ...known, leaseMs: 900_000, renewedAt: uptimeMs(world.files) - 900_000 }]);
     await until(() => !isAlive(pid));
-  });
-
-  test('a guard ends by itself once its machine has left the fleet and nothing runs on it', async () => {
-    await open();
-    const { attemptId } = await rig.start({ script: works });
-    const pid = await rig.pidOf(attemptId, 'pid');
-    const guard = rig.guardPid() ?? 0;
-    await rig.killAgent();
-    rmSync(fleetPaths(rig.root).host);
-    const looked = guardUptime() ?? 0;
-    await until(() => (guardUptime() ?? 0) > looked + 1_000);
-    expect([isAlive(guard), isAlive(pid)]).toEqual([true, true]);
-    writeLeases(world, fleetPaths(rig.root), []);
-    await until(() => !isAlive(guard));
-  });
-
-  test('an offer that an agent made before it was killed is kept by the next one', async () => {
-    await open();
-    const { token } = await rig.offer();
-    await rig.killAgent();
-    rig.startAgent();
-    const order = await rig.makeOrder({ script: works });
-    await rig.say(token, { do: 'order', order });
-    await rig.hear(order.attemptId, 'started');
-    expect(unwrap(await rig.leases.waiting())).toContainEqual({ labels: ['gpu'], count: 0 });
   });
 
   const guardUptime = (): number | null => {

@@ -38,12 +38,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(await redis.client.ttl('cca:g:x')).toBeGreaterThan(3_600);
   });
 
-  test('what nobody takes is gone after a month', async () => {
-    unwrap(await redis.send('cca:g:left', [bytes('one')]));
-    const seconds = unwrap(await redis.ask((client) => client.ttl('cca:g:left')));
-    expect(seconds > 29 * 86_400 && seconds <= 30 * 86_400).toBe(true);
-  });
-
   test('what lies in Redis tells nothing, and what others put there is known for it', async () => {
     unwrap(await redis.send('cca:h:one', [bytes('a secret prompt')]));
     unwrap(await redis.putBlob('b', bytes('a secret file')));
@@ -74,36 +68,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(await redis.client.exists('cca:b:large:0')).toBe(0);
   });
 
-  test('a piece that is longer than any is not loaded, whoever has sealed it', async () => {
-    const key = 'cca:b:long:0';
-    const put = async (bytes: number) => {
-      await redis.client.set(key, redis.seal.seal(key, Buffer.alloc(bytes)));
-      return redis.getBlob({ id: 'long', pieces: 1, size: bytes });
-    };
-    expect((await put(1_000_000)).ok).toBe(true);
-    expect((await put(0)).ok).toBe(true);
-    const read = redis.client.stream as unknown as { readonly bytesRead: number };
-    const before = read.bytesRead;
-    const got = await put(60_000_000);
-    expect(got.ok ? '' : got.failure.reason).toBe('gone');
-    expect(read.bytesRead - before).toBeLessThan(2_000_000);
-    await redis.client.del(key);
-  });
-
-  test('what is larger than 200 MB is refused in one sentence, and nothing of it is sent', async () => {
-    const put = await redis.putBlob('too-large', new Uint8Array(200 * 1024 * 1024 + 1));
-    expect(put.ok ? '' : put.failure.message).toBe(
-      '201 MB would have to be sent to another machine; at most 200 MB can be.',
-    );
-    expect(await redis.client.exists('cca:b:too-large:0')).toBe(0);
-  });
-
-  test('what must be known of the server is told', async () => {
-    const health = unwrap(await redis.health());
-    expect(health).toMatchObject({ isEncrypted: false, isAppendOnly: true, evictionPolicy: 'noeviction', maxBytes: 0 });
-    expect([health.runId.length, health.nowMs > 1e12, health.usedBytes > 0]).toEqual([40, true, true]);
-  });
-
   test('while it is away every question fails soon, and the next one after its return is answered', async () => {
     unwrap(await redis.send('cca:g:kept', [bytes('kept')]));
     const { runId } = unwrap(await redis.health());
@@ -117,13 +81,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const entries = unwrap(await redis.read('cca:g:kept', '0'));
     expect(entries.map((entry) => Buffer.from(entry.bytes ?? []).toString())).toEqual(['kept']);
     expect(unwrap(await redis.health()).runId).not.toBe(runId);
-  });
-
-  test('a server that says nothing any more is left after seconds', async () => {
-    await redis.health();
-    await redis.client.client('PAUSE', 5_000, 'ALL');
-    const asked = await redis.nowMs();
-    expect(asked.ok ? '' : asked.failure.message).toEndWith('does not answer.');
   });
 
   test('whoever is not let in is told why', async () => {

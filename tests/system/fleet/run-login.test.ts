@@ -3,10 +3,7 @@
  * more until its login is another one or a person says so, and a group pauses only when no machine is left for it.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { readProgress } from '../../../src/app/watch/live-view.ts';
-import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import { listHosts, resumeHost, takesNew } from '../../../src/fleet/registry.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { until } from '../../support/cli.ts';
@@ -87,33 +84,6 @@ longFleetTest('the session goes on elsewhere, and the machine gets nothing more'
   const last = await begin('c');
   expect(machineOf(last)).toBe('two');
   await last.succeed();
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-});
-
-longFleetTest('once the login of the machine is another one, it takes sessions again', async () => {
-  const only = (label: string) => ({ fields: { requires: [label] } });
-  await open(
-    [
-      { name: 'first', ...only('one') },
-      { name: 'busy', ...only('busy') },
-      { name: 'a', after: ['first'] },
-    ],
-    {
-      login: { ANTHROPIC_API_KEY: 'bad-key' },
-      machines: { one: { labels: ['one'] }, busy: { labels: ['busy'], slots: 1 } },
-    },
-  );
-  const run = ground.group.run(rig.env);
-  const busy = await begin('busy');
-  await (await begin('first')).succeed();
-  await refuse(await begin('a'));
-  await run.event('session_paused');
-  const login = join(fleetPaths(ground.machines.one?.root ?? '').logins, 'team-a.env');
-  writeFileSync(login, 'ANTHROPIC_API_KEY=good-key\n', { mode: 0o600 });
-  const again = await begin('a');
-  expect(again.hello.env.ANTHROPIC_API_KEY).toBe('good-key');
-  await again.succeed();
-  await busy.succeed();
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 

@@ -4,7 +4,6 @@
  * or counted twice, and the cap holds all the time.
  */
 import { afterEach, expect, test } from 'bun:test';
-import { cpSync, rmSync } from 'node:fs';
 import { attemptMark } from '../../../src/claude/launch/environment.ts';
 import type { GroupEvent } from '../../../src/core/event.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
@@ -23,8 +22,6 @@ const partitionTest = test.if(hasRedis);
 const cap = 5;
 /** Longer than a busy machine may stand still before it is cut off. */
 const leaseMs = 6_000;
-/** Of a machine that keeps its lease while Redis is out of reach. */
-const longLeaseMs = 15_000;
 const stepsMax = 300;
 
 interface Asked {
@@ -143,58 +140,4 @@ partitionTest(
     expect(git(ground.group.project('app'), 'show', `${workspace?.branch}:work.txt`)).toContain('once');
   },
   180_000,
-);
-
-partitionTest(
-  'cut off for less than its lease nothing happens to it',
-  async () => {
-    const run = await begin(longLeaseMs);
-    const count = of('one').length;
-    proxy.cut();
-    await until(() => of('one').length >= count + 2);
-    proxy.heal();
-    await until(() => of('one').length >= count + 8);
-    await expectWhole(run);
-    expect(of('two')).toEqual([]);
-    expect(attempts()).toHaveLength(1);
-  },
-  180_000,
-);
-
-partitionTest(
-  'Redis is killed and started again at once: nothing happens to the session',
-  async () => {
-    const run = await begin(longLeaseMs);
-    const count = of('one').length;
-    await ground.server.kill();
-    await ground.server.restart();
-    await until(() => of('one').length >= count + 12);
-    await expectWhole(run);
-    expect(of('two')).toEqual([]);
-    expect(attempts()).toHaveLength(1);
-  },
-  180_000,
-);
-
-partitionTest(
-  'Redis comes back as it was before the session began: nothing is asked twice at one time, no cent is lost',
-  async () => {
-    const run = await begin();
-    // As it would be restored from a backup: it knows of no lease.
-    const { folder } = ground.server;
-    await ground.server.kill();
-    cpSync(folder, `${folder} later`, { recursive: true });
-    rmSync(`${folder}/appendonlydir`, { recursive: true });
-    await ground.server.restart();
-    // The machine hears that its lease is over, stops, and tells what there was.
-    await run.event('session_resumed');
-    const begun = asked.length;
-    await until(() => asked.length >= begun + 3);
-    await expectWhole(run);
-    // Whichever machine got it: those of an attempt lie together.
-    const froms = asked.map(({ from }) => from);
-    const turns = froms.filter((from, index) => from !== froms[index - 1]);
-    expect(turns.length).toBeLessThanOrEqual(attempts().length);
-  },
-  240_000,
 );

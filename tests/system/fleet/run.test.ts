@@ -6,11 +6,9 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Attempt } from '../../../src/core/session-state.ts';
-import { Leases } from '../../../src/fleet/redis.ts';
 import { drainHost } from '../../../src/fleet/registry.ts';
-import { createRealWorld } from '../../../src/system/real-world.ts';
 import { packageRoot } from '../../support/cli.ts';
-import { type Invocation, type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+import { type Invocation, type Rig, startRig } from '../../support/fake-claude-rig.ts';
 import { type FleetGround, type GroundOptions, machineMain, openGround } from '../../support/fleet-ground.ts';
 import { git } from '../../support/git/repository.ts';
 import type { RunningGroup, SessionSketch } from '../../support/group-fixture.ts';
@@ -158,32 +156,6 @@ longFleetTest(
 );
 
 longFleetTest(
-  'late books of a group that has failed meanwhile are asked for by the next run, which is refused as ever',
-  async () => {
-    await open([{ name: 'a' }, { name: 'b', after: ['a'] }], { machines: { one: {} }, leaseMs: 5_000 });
-    const run = ground.group.run(rig.env);
-    await inMidTool('a');
-    const { id } = attemptOf('a');
-    await ground.machines.one?.killAgent();
-    await run.event('session_paused');
-    ground.addMachine('two', {});
-    await (await begin('a')).succeed(0.25);
-    const last = await begin('b');
-    await last.print(resultLine(0.1, { is_error: true, api_error_status: 400, result: 'API Error: 400 no' }));
-    expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
-    expect(record('a').usage).toMatchObject({ costUsd: 2.25, heldUsd: 2 });
-    ground.machines.one?.start();
-    const again = await ground.group.run(rig.env).result;
-    expect(again).toMatchObject({ kind: 'refused', failure: { reason: 'sessions-failed' }, booked: 1 });
-    expect(ground.group.events().at(-1)).toMatchObject({ type: 'session_booked', attemptId: id });
-    // One message that nobody saw stays held, for claude was killed.
-    expect(record('a').usage).toMatchObject({ costUsd: 0.25 + 0.5125, heldUsd: 0.5125 });
-    expect(ground.group.state().usage.heldUsd).toBe(0.5125);
-  },
-  120_000,
-);
-
-longFleetTest(
   'one that is to be waited for works on however long its machine is out of reach',
   async () => {
     await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 5_000, config: { onLost: 'wait' } });
@@ -297,24 +269,6 @@ longFleetTest(
   120_000,
 );
 
-longFleetTest('a wish that was taken by an agent which died before it could say so is put again', async () => {
-  await open([{ name: 'a' }], { machines: {} });
-  const redis = await ground.redis();
-  const dying = new Leases(createRealWorld(), redis, 1_000);
-  const run = ground.group.run(rig.env);
-  let taken: unknown = null;
-  while (taken === null) {
-    const asked = await dying.take([], 'two:1:dies');
-    taken = asked.ok ? asked.value : null;
-    if (taken === null) await Bun.sleep(50);
-  }
-  redis.close();
-  ground.addMachine('one', {});
-  const fake = await begin('a');
-  await fake.succeed(0.1);
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-});
-
 /** Bundled with its hooks, as what is published. */
 async function bundledMachine(folder: string): Promise<string> {
   const entrypoints = [machineMain, join(packageRoot, 'src', 'hook-main.ts')];
@@ -355,25 +309,6 @@ fleetTest.each(['from sources', 'installed as a bundle'])(
     await run.result;
   },
 );
-
-longFleetTest('a session that a machine refuses for its claude begins on another one', async () => {
-  await open([{ name: 'a' }], { machines: { one: {} } });
-  const { one } = ground.machines;
-  const refuse = (): void => {
-    const path = join(one?.root ?? '', 'claude.json');
-    if (!existsSync(path)) writeFileSync(path, JSON.stringify({ refusal: 'Money would be endangered.' }));
-  };
-  const run = ground.group.run(rig.env, { onEvent: ({ type }) => type === 'session_starting' && refuse() });
-  expect(await run.event('session_paused')).toMatchObject({
-    reason: 'interrupted',
-    message: 'On the machine one: Money would be endangered.',
-  });
-  ground.addMachine('two', {});
-  const fake = await begin('a');
-  expect(machineOf(fake)).toBe('two');
-  await fake.succeed(0.1);
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-});
 
 async function until(isTrue: () => boolean): Promise<void> {
   while (!isTrue()) await Bun.sleep(20);

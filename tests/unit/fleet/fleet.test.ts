@@ -17,7 +17,6 @@ let world: SteppedWorld;
 let link: VirtualLink;
 let fleet: Fleet;
 let lost: string[];
-let changes: number;
 let folder: ReturnType<typeof temporaryFolder>;
 beforeEach(() => {
   folder = temporaryFolder();
@@ -27,12 +26,9 @@ beforeEach(() => {
   const uuid = (): string => `job${names++}`;
   link = new VirtualLink();
   lost = [];
-  changes = 0;
   fleet = new Fleet({ ...world, random: { ...world.random, uuid } }, link, {
     ...{ groupId, leaseMs: 60_000, git: { world, env: {} }, packageRoot: '/package', localSlots: 2 },
-    onChange: () => {
-      changes += 1;
-    },
+    onChange: () => {},
     onLost: (sessionId, attemptId, host) => lost.push(`${sessionId.slice(0, 3)} ${attemptId} ${host}`),
   });
 });
@@ -89,15 +85,6 @@ test('a slot that was granted is shown until it is used, and given back when it 
   fleet.want([]);
   expect(link.said).toEqual(['one: one:job2 1 release']);
   expect(fleet.view.granted.size).toBe(0);
-});
-
-test('a slot that comes too late, or for an earlier runner, is given back', async () => {
-  fleet.want([wish(a)]);
-  await settled();
-  link.offer(a, 'job-of-another-runner');
-  fleet.want([]);
-  link.offer(a, 'job1');
-  expect(link.said).toEqual(['one: one:job-of-another-runner 1 release', 'one: one:job1 1 release']);
 });
 
 test('a slot that is offered again, also by another machine for another session, stays with its session', async () => {
@@ -161,38 +148,6 @@ test('a machine whose login was refused is told of, and what it offers before it
   expect(link.refused).toEqual(['one login: Not logged in.']);
 });
 
-test('a machine of which three logins were refused gets nothing more, whatever it has next', async () => {
-  for (const login of ['first', 'second', 'third', 'third']) {
-    fleet.want([wish(a)]);
-    await settled();
-    const [job = ''] = link.wished.keys();
-    link.offer(a, job, `one:${login}`, login);
-    fleet.take(a);
-    fleet.refuseLogin({ host: 'one', token: `one:${login}`, job: `any/${job}` }, 'No.');
-    await settled();
-  }
-  expect(link.refused).toEqual(['one first: No.', 'one second: No.', 'one any: No.', 'one any: No.']);
-});
-
-test('a login that an attempt of an earlier runner had is not taken for the one that is there by now', () => {
-  fleet.refuseLogin(fleet.recall(inputOf(false)).subject.place, 'Not logged in.');
-  expect(link.refused).toEqual([]);
-});
-
-test('others wait five seconds for a wish', async () => {
-  fleet.want([wish(a)]);
-  await settled();
-  expect(fleet.view.longWished.has(a)).toBe(false);
-  await seconds(4);
-  expect(changes).toBe(0);
-  await seconds(1);
-  expect(fleet.view.longWished.has(a)).toBe(true);
-  // Whoever decides hears of it, once.
-  await seconds(5);
-  expect(changes).toBe(1);
-  expect(fleet.view.longWished.has(b)).toBe(false);
-});
-
 function inputOf(waits: boolean): RemoteInput {
   return {
     ...{ sessionId: a, attemptId: 'attempt', number: 1, offset: 0, waits, workspace: () => undefined },
@@ -226,19 +181,6 @@ test('a machine whose lease is over is lost 20 seconds later, and its attempt en
   expect(isTaken).toBe(true);
 });
 
-test('a machine that joined with a longer lease is lost by that one, also when it is on no list any more', async () => {
-  const times = { leaseMs: 300_000, since: 0, seenAt: 0, silentMs: 0 };
-  const machine = { name: 'one', labels: [], slots: 1, used: 1, abilities, isDrained: false, isGuarded: true };
-  link.machines = [{ ...machine, ...times }];
-  fleet.attempt(inputOf(false));
-  await seconds(10);
-  [link.machines, link.left] = [[], null];
-  await seconds(318);
-  expect(lost).toEqual([]);
-  await seconds(4);
-  expect(lost).toEqual(['001 attempt one']);
-});
-
 test('one that is to be waited for is never lost', async () => {
   fleet.attempt(inputOf(true));
   await seconds(5);
@@ -261,20 +203,6 @@ function answerHello(attempts: Extract<ToGroup, { kind: 'here' }>['attempts']): 
   link.hear({ kind: 'here', host: 'one', asker: link.asker, attempts }, () => {});
 }
 
-test('what an earlier runner was answered says nothing of what it began after that', async () => {
-  const attempt = fleet.recall(inputOf(false));
-  const found = attempt.takeOver({ id: 'attempt', number: 1, kind: 'start', offset: 0 } as never);
-  let isKnown = false;
-  void found.then(() => {
-    isKnown = true;
-  });
-  link.hear({ kind: 'here', host: 'one', asker: 'an earlier runner', attempts: [] }, () => {});
-  await settled();
-  expect(isKnown).toBe(false);
-  answerHello([]);
-  expect(await found).toEqual({ do: 'restart' });
-});
-
 test.each([
   [
     'by a signal: the earlier runner did that, and it is begun again',
@@ -294,42 +222,6 @@ test.each([
   expect(await found).toMatchObject({ do: then });
 });
 
-test('after an earlier runner nothing is said before it is known what the machine has heard', () => {
-  const attempt = fleet.recall(inputOf(false));
-  attempt.halt(false);
-  expect(link.said).toEqual([]);
-  const here = { token: 'one:job1', attemptId: 'attempt', sessionId: a, isOver: false, lastN: 7, acknowledged: 3 };
-  answerHello([here]);
-  expect(link.said).toEqual(['one: one:job1 8 goOn']);
-});
-
-test('what a machine keeps for a runner that is gone is given back', () => {
-  const here = { token: 'one:job9', attemptId: 'old', sessionId: a, isOver: true, lastN: 4, acknowledged: 9 };
-  answerHello([here]);
-  expect(link.said).toEqual(['one: one:job9 5 release']);
-});
-
-test('a slot of which nothing is wanted any more is given back as soon as its machine answers', async () => {
-  const { place } = inputOf(false);
-  fleet.recall(inputOf(false));
-  fleet.over({ place } as never);
-  expect(link.said).toEqual([]);
-  const closed = fleet.close();
-  const here = { token: 'one:job1', attemptId: 'attempt', sessionId: a, isOver: true, lastN: 7, acknowledged: 3 };
-  answerHello([here]);
-  await closed;
-  expect(link.said).toEqual(['one: one:job1 8 release']);
-});
-
-test('a slot that is offered before the engine has told where its wish is, is used', async () => {
-  fleet.want([wish(a)]);
-  link.offer(a, 'job1');
-  await settled();
-  world.clock.step(20);
-  expect([...fleet.view.granted.keys()]).toEqual([a]);
-  expect(link.said).toEqual([]);
-});
-
 test('what is too large for the way fails the session, and it is told where it lies', async () => {
   const attempt = fleet.attempt(inputOf(false));
   const exited = new Promise((resolve) => attempt.onExit(resolve));
@@ -343,26 +235,4 @@ test('what is too large for the way fails the session, and it is told where it l
   expect(failure).toMatchObject({ reason: 'worktree-failed' });
   expect(failure?.message).toContain('machine one');
   expect(failure?.message).toEndWith('300 MB would have to be sent. It lies there in /there/session.');
-});
-
-test('a checkpoint that can never be read fails the session, and its end is heard all the same', async () => {
-  const attempt = fleet.attempt(inputOf(false));
-  const exited = new Promise((resolve) => attempt.onExit(resolve));
-  const say = (n: number, news: AttemptNews) =>
-    link.hear({ kind: 'attempt', host: 'one', token: 'one:job1', attemptId: 'attempt', n, news }, () => {});
-  // The bytes that this engine has are no files.
-  say(1, { say: 'checkpoint', prints: 0, files: { id: 'files', pieces: 1, size: 0 } });
-  const status = { kind: 'exited', code: 0 } as const;
-  say(2, { say: 'ended', status, leftover: false, limitsHit: [], lastStderrLine: '', fenced: false });
-  expect(await exited).toEqual(status);
-  const { failure } = await attempt.reap();
-  expect(failure?.message).toStartWith('What machine one sent of the session cannot be taken in: ');
-});
-
-test('an engine that was started anew may have forgotten that a machine was asked: it is asked again', () => {
-  link.reconnect();
-  expect(link.greeted).toEqual([]);
-  fleet.hello('one');
-  link.reconnect();
-  expect(link.greeted).toEqual(['one', 'one']);
 });

@@ -3,7 +3,7 @@
  * repository, no file that claude runs or this program believes, no name that a terminal obeys; and the run goes on.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail, ok } from '../../../src/core/failure.ts';
 import type { BlobStore } from '../../../src/fleet/engine.ts';
@@ -57,19 +57,6 @@ describe('what is no message', () => {
     expect(hostEntry.safeParse(entry).success).toBe(true);
     expect(hostEntry.safeParse({ ...entry, name: 'one\n' }).success).toBe(false);
     expect(hostEntry.safeParse({ ...entry, labels: ['a+host=two'] }).success).toBe(false);
-  });
-
-  test('a moment that is no date, and names longer than any', () => {
-    const abilities = { wire: 1, version: '1', claudeVersion: '2', logins: [] };
-    const times = { leaseMs: 1, since: 1, seenAt: 1, isDrained: false, isGuarded: true };
-    const entry = { name: 'one', labels: ['gpu'], slots: 1, used: 0, abilities, ...times };
-    expect(hostEntry.safeParse({ ...entry, since: 8.64e15 }).success).toBe(true);
-    const [late, long] = [8.64e15 + 1, 'x'.repeat(1_000)];
-    for (const bad of [{ since: late }, { seenAt: late }, { ownClockAt: late }, { login: long }])
-      expect(hostEntry.safeParse({ ...entry, ...bad }).success).toBe(false);
-    const process = { pid: 1, startTime: '1', host: 'one', bootId: 'b' };
-    expect(said({ say: 'started', process })).toBe(true);
-    expect(said({ say: 'started', process: { ...process, bootId: long } })).toBe(false);
   });
 
   test('an order for an attempt whose id would lead elsewhere', () => {
@@ -160,11 +147,6 @@ describe('files of a checkpoint', () => {
     expect(others.filter(has)).toEqual([]);
   });
 
-  test('the name of the folder of conversations may stand in a path twice', async () => {
-    const { taken } = await checkpoint(file('claude-config/projects/{{cca:slug}}/{{cca:slug}}.jsonl'));
-    unwrap(taken);
-  });
-
   test('paths that lead out, into a repository, or are too long, are refused with all that comes along', async () => {
     for (const path of [
       ...['claude-config/projects/../../../x', 'claude-config/projects/.git/hooks/post-checkout'],
@@ -173,16 +155,6 @@ describe('files of a checkpoint', () => {
     ]) {
       const { taken, has } = await checkpoint(file('claude-config/projects/a.jsonl'), file(path));
       expect([path, taken.ok, has('claude-config/projects/a.jsonl')]).toEqual([path, false, false]);
-    }
-  });
-
-  test('a file that is a folder as well is no reason to wait for ever', async () => {
-    const both = [file('claude-config/projects/a'), file('claude-config/projects/a/b.jsonl')];
-    for (const files of [both, both.toReversed()]) {
-      const { taken, paths } = await checkpoint(...files);
-      // What may be otherwise the next time has another reason; see RemoteAttempt.
-      expect(taken.ok ? '' : taken.failure.reason).toBe('worktree-failed');
-      rmSync(paths.config, { recursive: true });
     }
   });
 });
@@ -297,16 +269,5 @@ describe('commits', () => {
     expect(readdirSync(outside)).toEqual([]);
     expect(readFileSync(join(worktree, '.git'), 'utf8')).toBe(dotGit);
     expect(goesBy()).toBe(before);
-  });
-
-  test('with a link to the outside bring the link, and nothing is written through it', async () => {
-    const outside = join(temp.path, 'outside');
-    mkdirSync(outside);
-    const { settled } = await comes((there) => {
-      const link = ['120000', 'link', text(there, outside)] as const;
-      const below = tree(there, ['100755', 'owned', text(there, 'x')]);
-      return commitOf(there, tree(there, link, ['40000', 'link', below]));
-    });
-    expect([typeof settled.ok, readdirSync(outside)]).toEqual(['boolean', []]);
   });
 });

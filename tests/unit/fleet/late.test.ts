@@ -78,24 +78,6 @@ test.each([
   expect(readdirSync(join(kept, '0'))).toEqual(['talk.jsonl']);
 });
 
-test('a part that comes again, because a runner died before it could say that it has it, replaces itself', async () => {
-  const { refused, end, kept } = await tell(
-    [file(talk, 'one\n')],
-    [file(talk, 'one\n'), file(`${talk}.jsonl`, 'two\n')],
-  );
-  expect(end).not.toBe('');
-  expect(refused).toEqual([]);
-  expect(readFileSync(join(kept, '0', 'talk.jsonl'), 'utf8')).toBe('one\n');
-  expect(readdirSync(join(kept, '0')).toSorted()).toEqual(['talk.jsonl', 'talk.jsonl.jsonl']);
-});
-
-test('what sub-agents have said is kept with the conversation that they are of', async () => {
-  const agent = 'claude-config/projects/{{cca:slug}}/talk/subagents/agent-1.jsonl';
-  const { refused, kept } = await tell([file(talk, 'one\n'), file(agent, 'two\n')]);
-  expect(refused).toEqual([]);
-  expect(readFileSync(join(kept, '0', 'talk', 'subagents', 'agent-1.jsonl'), 'utf8')).toBe('two\n');
-});
-
 test('parts that are gone are told of, and the rest is taken in', async () => {
   const { refused, end, kept } = await tell(null, [file(talk, 'one\n')]);
   expect(end).not.toBe('');

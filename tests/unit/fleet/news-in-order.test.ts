@@ -96,21 +96,6 @@ test('once it is stopped it tells what it had not taken in, and takes nothing mo
   expect(taken).toEqual([]);
 });
 
-test('what could not be written is tried again later, and nothing is lost by it', async () => {
-  let isFull = true;
-  const { news, taken, later, acknowledged } = hearer(0, () => {
-    if (isFull) throw new Error('no space left on the device');
-    return false;
-  });
-  news.hear(1, printed(1), () => {});
-  for (let turns = 0; turns < 10; turns += 1) await settled();
-  expect([taken, acknowledged]).toEqual([[], []]);
-  isFull = false;
-  later.pop()?.();
-  for (let turns = 0; turns < 10; turns += 1) await settled();
-  expect([taken, acknowledged]).toEqual([['printed 1'], [1]]);
-});
-
 test('what an earlier runner had taken in, and had not removed any more, is removed', async () => {
   const { news, taken, dropped } = hearer(null);
   for (const n of [3, 4, 5]) news.hear(n, printed(n), () => dropped.push(n));
@@ -118,31 +103,4 @@ test('what an earlier runner had taken in, and had not removed any more, is remo
   for (let turns = 0; turns < 10; turns += 1) await settled();
   expect(taken).toEqual(['printed 5']);
   expect(dropped.toSorted()).toEqual([3, 4, 5]);
-});
-
-test('what waits when all is on record is asked for by nobody any more', async () => {
-  const { news, taken, dropped } = hearer(null);
-  for (const n of [3, 4]) news.hear(n, printed(n), () => dropped.push(n));
-  news.settle();
-  await settled();
-  expect({ taken, dropped }).toEqual({ taken: [], dropped: [3, 4] });
-});
-
-test('what is dropped is lacking until it is heard again', async () => {
-  const { news } = hearer(0);
-  const two = printed(2);
-  let taken = 0;
-  news.hear(2, two, () => {
-    taken += 1;
-  });
-  expect(news.lacksDropped).toBe(false);
-  news.drop(two);
-  expect([taken, news.lacksDropped]).toEqual([1, true]);
-  news.hear(3, printed(3), () => {});
-  expect(news.lacksDropped).toBe(true);
-  news.hear(2, two, () => {});
-  expect(news.lacksDropped).toBe(false);
-  news.hear(1, printed(1), () => {});
-  for (let turns = 0; turns < 10; turns += 1) await settled();
-  expect(news.lacksDropped).toBe(false);
 });

@@ -7,7 +7,6 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail, ok } from '../../../src/core/failure.ts';
-import type { SessionId } from '../../../src/core/group.ts';
 import { layOutWork } from '../../../src/fleet/agent/prepare.ts';
 import type { BlobStore } from '../../../src/fleet/engine.ts';
 import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
@@ -101,49 +100,6 @@ test('a checkpoint that is being taken in when its machine is lost is taken in w
   expect(readFileSync(conversation, 'utf8')).toBe('{"done":1}\n');
 });
 
-test('no bundle is taken in where a worktree is just being made', async () => {
-  const running = new Set<string>();
-  const seen: string[][] = [];
-  const run: typeof world.processes.run = async (options) => {
-    const what = ['worktree', 'bundle'].find((name) => options.args.includes(name));
-    if (what === undefined) return world.processes.run(options);
-    running.add(what);
-    seen.push([...running].toSorted());
-    try {
-      return await world.processes.run(options);
-    } finally {
-      running.delete(what);
-    }
-  };
-  const watched: Git = {
-    ...own,
-    world: { ...world, processes: Object.assign(Object.create(world.processes), { run }) },
-  };
-  // So many that they stay together as they come.
-  const files = Array.from({ length: 120 }, (_, index) => [`file ${index}`, `${index}\n`]);
-  base = repository.commit(Object.fromEntries(files));
-  const whole = join(temp.path, 'base');
-  git(repository.folder, 'bundle', 'create', '--quiet', whole, 'main');
-  blobs.set('base', Promise.resolve(new Uint8Array(readFileSync(whole))));
-  const redis = store as unknown as FleetRedis;
-  const layOut = async (sessionId: SessionId) => {
-    const { head, snapshot, bytes } = await madeElsewhere(`${sessionId}.txt`);
-    blobs.set(sessionId, Promise.resolve(bytes));
-    const paths = sessionPaths(groupPaths(join(temp.path, 'machine'), groupId), sessionId);
-    mkdirSync(paths.folder, { recursive: true });
-    const work = { repository: 'abc', base, baseBundle: blob('base'), head, snapshot, bundle: blob(sessionId) };
-    const order = { sessionId, groupId, work: { ...work, branch: `work/${sessionId}` } } as unknown as Order;
-    return { paths, made: layOutWork(watched, redis, fleetPaths(join(temp.path, 'machine')), order, paths) };
-  };
-  const all = await Promise.all([1, 2, 3, 4].map((number) => layOut(sid(number))));
-  for (const { paths, made } of all) {
-    unwrap(await made);
-    expect(git(paths.worktree, 'status', '--porcelain')).toStartWith('?? ');
-  }
-  expect(seen.some(([first]) => first === 'bundle')).toBe(true);
-  expect(seen).not.toContainEqual(['bundle', 'worktree']);
-});
-
 /** The first git that unpacks something is ended in the middle: what it has written by then stays, commits first. */
 function endedInTheMiddle(): Git {
   let isFirst = true;
@@ -171,33 +127,12 @@ function laidOutBy(asker: Git) {
   return { paths, layOut };
 }
 
-test('a machine that was ended while it took in a bundle takes it in anew', async () => {
-  const { paths, layOut } = laidOutBy(endedInTheMiddle());
-  expect((await layOut()).ok).toBe(false);
-  unwrap(await layOut());
-  expect(readFileSync(join(paths.worktree, 'kept.txt'), 'utf8')).toBe('kept\n');
-});
-
 test('a machine that was ended while it made a worktree makes it anew', async () => {
   const { paths, layOut } = laidOutBy(own);
   const { repository: there } = unwrap(await layOut());
   // As git leaves it, which locks it until it is done.
   writeFileSync(join(there, 'worktrees', 'worktree', 'locked'), 'initializing');
   rmSync(join(paths.folder, 'remote-worktree.json'));
-  unwrap(await layOut());
-  expect(readFileSync(join(paths.worktree, 'kept.txt'), 'utf8')).toBe('kept\n');
-});
-
-test('where the disk was full when the files of a worktree were written, it is made anew', async () => {
-  let isFull = true;
-  const run: typeof world.processes.run = async (options) => {
-    if (!isFull || !options.args.includes('reset')) return world.processes.run(options);
-    isFull = false;
-    return ok({ exitCode: 128, stdout: '', stderr: 'fatal: No space left on device' });
-  };
-  const processes = Object.assign(Object.create(world.processes), { run });
-  const { paths, layOut } = laidOutBy({ ...own, world: { ...world, processes } });
-  expect((await layOut()).ok).toBe(false);
   unwrap(await layOut());
   expect(readFileSync(join(paths.worktree, 'kept.txt'), 'utf8')).toBe('kept\n');
 });
@@ -219,25 +154,4 @@ test('a checkpoint of which the half was taken in is not had, and comes again', 
   unwrap(await mirror.checkpoint(made));
   unwrap(await mirror.settle());
   expect(readFileSync(join(paths.worktree, 'made.txt'), 'utf8')).toBe('made.txt\n');
-});
-
-test('a resume file that git ignores is on the disk when its checkpoint is taken in', async () => {
-  const synced: string[] = [];
-  const openAppend: typeof world.files.openAppend = (path) => {
-    const file = world.files.openAppend(path);
-    const sync = (): void => {
-      file.sync();
-      synced.push(readFileSync(path, 'utf8'));
-    };
-    return Object.assign(Object.create(file), { sync, close: () => file.close() });
-  };
-  const files = Object.assign(Object.create(world.files), { openAppend });
-  const { mirror, paths } = await mirrorOf({ ...own, world: { ...world, files } });
-  writeFileSync(join(repository.folder, '.git', 'info', 'exclude'), 'resume-context.md\n');
-  const resume = { path: 'worktree/plans/resume-context.md', mode: 0o600, isText: false };
-  const parcel = { files: [{ ...resume, data: Buffer.from('where it stands\n').toString('base64') }] };
-  blobs.set('files', Promise.resolve(new Uint8Array(Buffer.from(JSON.stringify(parcel)))));
-  unwrap(await mirror.checkpoint({ say: 'checkpoint', prints: 0, files: blob('files') }));
-  expect(readFileSync(join(paths.worktree, 'plans', 'resume-context.md'), 'utf8')).toBe('where it stands\n');
-  expect(synced).toEqual(['where it stands\n']);
 });

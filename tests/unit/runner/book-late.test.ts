@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EventBody } from '../../../src/core/event.ts';
-import { fail, ok } from '../../../src/core/failure.ts';
+import { ok } from '../../../src/core/failure.ts';
 import { noUsage } from '../../../src/core/group.ts';
 import type { Fleet } from '../../../src/fleet/fleet.ts';
 import type { LateOptions } from '../../../src/fleet/late.ts';
@@ -132,17 +132,4 @@ test('a machine that tells nothing is waited for ten seconds, and what is held s
   expect(await booking).toBe(1);
   expect(usageOf('a')).toMatchObject({ costUsd: 1, heldUsd: 0.75 });
   expect(asked.at(-1)).toBe('close');
-});
-
-test('what a person has settled is waited for by nobody', async () => {
-  lose('a');
-  writer.record([{ type: 'session_cost_settled', sessionId: group.id('a'), usage: { ...noUsage, costUsd: 1 } }]);
-  expect(await book()).toBe(0);
-  expect(links).toBe(0);
-});
-
-test('where the fleet cannot be opened nothing is booked', async () => {
-  lose('a');
-  expect(await book(async () => fail('usage', 'Redis can never be asked like that.', ''))).toBe(0);
-  expect(usageOf('a')).toMatchObject({ heldUsd: 0.75 });
 });

@@ -80,44 +80,6 @@ test('who is withdrawn while waiting never begins; who has begun keeps its slot 
   await c;
 });
 
-test('those of one turn take a slot one after another, so that others get the free ones', async () => {
-  const { slots, begun, take, end, stops } = ground(2);
-  const all = [take('a', { turn: 'app' }), take('b', { turn: 'app' }), take('c', { turn: 'app' }), take('d')];
-  await settled();
-  expect(begun).toEqual(['a', 'd']);
-  stops.get('b')?.();
-  expect(await all[1]).toBeNull();
-  await end('a');
-  expect(begun).toEqual(['a', 'd', 'c']);
-  expect(slots.waitOf('c')).toBeNull();
-  await end('c');
-  await end('d');
-  await Promise.all(all);
-});
-
-test('who is first in its turn and is withdrawn from the slots lets the next one in', async () => {
-  const { begun, take, end, stops } = ground();
-  const all = [take('a'), take('b', { turn: 'app' }), take('c', { turn: 'app' })];
-  await settled();
-  stops.get('b')?.();
-  await end('a');
-  expect(begun).toEqual(['a', 'c']);
-  await end('c');
-  expect(await Promise.all(all)).toEqual(['a', null, 'c']);
-});
-
-test('what is no heavy command takes its turn and no slot', async () => {
-  const { begun, take, end } = ground();
-  const all = [take('a'), take('b', { turn: 'app', isLight: true }), take('c', { turn: 'app' })];
-  await settled();
-  expect(begun).toEqual(['a', 'b']);
-  await end('b');
-  expect(begun).toEqual(['a', 'b']);
-  await end('a');
-  await end('c');
-  expect(await Promise.all(all)).toEqual(['a', 'b', 'c']);
-});
-
 test('while all is halted nothing begins; once it is closed nothing begins ever', async () => {
   const { slots, begun, take, end } = ground();
   slots.halt(true);

@@ -45,21 +45,6 @@ test('also when it has failed, or claude had answered before: then it goes on wi
   expect(endedUnread(done, []).events).toMatchObject([{ type: 'session_completed' }]);
 });
 
-test('a power cut leaves no ending without it, whatever number of lines it leaves', () => {
-  const warnings = [{ code: 'open-tasks', message: 'w' }] as const;
-  for (const outcome of [
-    { ...paused, warnings },
-    { ...failed, warnings },
-  ]) {
-    const { log, events } = endedUnread(outcome, ['not read']);
-    for (const event of events) {
-      const record = log.add(event).state.sessions.get(id);
-      if (record?.state.status !== 'running') expect(record?.messages).toContain('not read');
-    }
-    expect(log.state.sessions.get(id)?.state.status).toBe(outcome.status);
-  }
-});
-
 test('whoever is interrupted for want of disk again and again waits ever longer, at most ten minutes', () => {
   const id = sid(1);
   const log = new CoreLog().addSession(sessionDefinition(1)).run();

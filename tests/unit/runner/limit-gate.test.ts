@@ -3,11 +3,10 @@
  * the limit holds; one episode counts once, and a limit that is near is remembered by all runs.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type LimitGate, openLimitGate } from '../../../src/runner/limit-gate.ts';
-import { makeFifo } from '../../../src/system/libc.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import type { World } from '../../../src/system/world.ts';
 
@@ -109,61 +108,4 @@ test('nobody is let through before the reset, then one run alone, unless it is g
   world = { ...world, processes: { ...processes, isAlive: () => false } };
   expect(open('run-3').read()?.probe).toBe('nobody');
   expect(open('run-3').claimProbe()).toBe(true);
-});
-
-test.each([9_999, Number.MAX_SAFE_INTEGER, 1e300])('F2: a reset in %d years or more keeps nobody waiting', (years) => {
-  gate.close(begin + years * 365 * 24 * 3_600_000, 'five_hour');
-  expect(waitMs()).toBe(30_000);
-});
-
-test.each(['{"untilMs":1e300,"guesses":1}', '{"untilMs":1e15,"guesses":1}', '[]'])(
-  'F2: a gate file that holds %s is none',
-  (text) => {
-    mkdirSync(join(root, 'limits'));
-    writeFileSync(join(root, 'limits', 'key.json'), text);
-    expect([gate.read(), gate.isNear(), gate.claimProbe()]).toEqual([null, false, false]);
-    gate.close(nowMs + 5_000, 'five_hour');
-    expect(waitMs()).toBe(5_000);
-  },
-);
-
-test('a gate that cannot be used ends nothing and holds nobody up: the run goes by what it meets itself', () => {
-  const { readText } = world.files;
-  const said: string[] = [];
-  const mine = openLimitGate(world, { root, key: 'key', runId: 'run-1', warn: (message) => void said.push(message) });
-  mkdirSync(join(root, 'limits'));
-  makeFifo(join(root, 'limits', 'key.lock'), 0o600);
-  writeFileSync(join(root, 'limits', 'key.json'), '{}');
-  world.files.readText = (path) => {
-    if (path.endsWith('key.json')) throw Object.assign(new Error('EACCES'), { code: 'EACCES' });
-    return readText(path);
-  };
-  expect(mine.read()).toBeNull();
-  mine.close(nowMs + 5_000, 'five_hour');
-  expect([mine.read()?.untilMs, mine.claimProbe()]).toEqual([nowMs + 5_000, false]);
-  nowMs += 5_000;
-  expect([mine.claimProbe(), mine.read()?.probe]).toEqual([true, 'mine']);
-  mine.noteNear(nowMs + 9_000);
-  mine.open();
-  expect([mine.read(), mine.isNear()]).toEqual([null, true]);
-  nowMs += 9_000;
-  mine.open();
-  expect([mine.read(), mine.isNear()]).toEqual([null, false]);
-  expect(said).toEqual([expect.stringContaining(`${join(root, 'limits', 'key.json')} cannot be used (EACCES)`)]);
-});
-
-test('a gate whose lock is a FIFO is known to this run alone', () => {
-  mkdirSync(join(root, 'limits'));
-  makeFifo(join(root, 'limits', 'key.lock'), 0o600);
-  gate.close(nowMs + 5_000, 'five_hour');
-  expect(waitMs()).toBe(5_000);
-  expect(open('run-2').read()).toBeNull();
-});
-
-test('F11: a FIFO in the place of the gate file holds nobody up', () => {
-  mkdirSync(join(root, 'limits'));
-  makeFifo(join(root, 'limits', 'key.json'), 0o600);
-  expect(gate.read()).toBeNull();
-  gate.close(nowMs + 5_000, 'five_hour');
-  expect(waitMs()).toBe(5_000);
 });

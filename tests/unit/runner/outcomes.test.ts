@@ -3,7 +3,6 @@
  * failed session are shown as blocked, never started; the group ends accordingly. The fake is stepped.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
-import { rmSync } from 'node:fs';
 import { groupProgress } from '../../../src/core/progress.ts';
 import { type Invocation, type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
@@ -159,16 +158,6 @@ test('a missing program', async () => {
   expect(first).toMatchObject({ status: 'failed', reason: 'claude-missing' });
   expect(first?.message).toContain('CLAUDE_CODE_AGENT_CLAUDE');
   expect(second).toMatchObject({ reason: 'blocked' });
-});
-
-test('a vanished project folder', async () => {
-  group = makeGroup(pair);
-  rmSync(group.project('first'), { recursive: true });
-  const result = await group.run(rig.env).result;
-  expect(result).toMatchObject({ kind: 'settled', status: 'failed' });
-  const [first] = groupProgress(group.state(), new Map(), 0).sessions;
-  expect(first).toMatchObject({ status: 'failed', reason: 'project-missing' });
-  expect(first?.message).toContain(group.project('first'));
 });
 
 test('no login is found out before the first session starts, and nothing else is tried', async () => {

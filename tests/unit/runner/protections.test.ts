@@ -84,12 +84,3 @@ test('limits are set for all of a session, claude included, and its warnings say
     message: expect.stringMatching(/--memory .*--max-processes/),
   });
 });
-
-test('where memory cannot be limited for all of a session, claude limits its commands', async () => {
-  const group = make([{ name: 'a', fields: { memoryBytes: 500_000_000 } }]);
-  const given = limiting(group.world, []);
-  const run = group.run(rig.env);
-  await (await begin(group, 'a')).succeed();
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-  expect(given).toEqual([undefined]);
-});

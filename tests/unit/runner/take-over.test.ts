@@ -3,14 +3,13 @@
  * one that has not is; what it wrote is read to the last byte; nothing it started outlives it. Processes are made up.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { appendFileSync, mkdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import type { ProcessIdentity } from '../../../src/core/event.ts';
 import type { Attempt } from '../../../src/core/session-state.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import type { Processes, World } from '../../../src/system/world.ts';
 import { judgeUnfinished } from '../../../src/worker/adopt.ts';
 import { closeHalfLine } from '../../../src/worker/attempt/half-line.ts';
-import { TranscriptFollower } from '../../../src/worker/attempt/transcript-follower.ts';
 import { reap } from '../../../src/worker/reap.ts';
 import { groupId, sid } from '../../support/core-events.ts';
 import { type SteppedWorld, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
@@ -139,31 +138,6 @@ test('what claude prints before it has its prompt is no work: it is started agai
   expect(judged([worker], started.repeat(20_000))).toBe('adopt');
 });
 
-test('of several with the mark the worker is the oldest, whatever their numbers: tools inherit the mark', () => {
-  const [tool, worker, later] = [
-    { pid: 7, marked: true, startTime: '1000' },
-    { pid: 30_000, marked: true, startTime: '999' },
-    { pid: 30_001, marked: true, startTime: '999' },
-  ];
-  const judged = judgeUnfinished(withProcesses(tool, later, worker).world, attempt(), print(101));
-  expect(judged).toMatchObject({ do: 'adopt', process: { identity: { pid: 30_000 } } });
-});
-
-test('what was printed after the time of an interrupt may have been printed while it was ended', () => {
-  const stopped = { ...attempt(identity(10)), stoppingAt: '2026-01-02T03:05:00.000Z', stopping: 'signal' } as const;
-  const judged = (of: Attempt, at: string, ...here: readonly MadeUp[]) =>
-    judgeUnfinished(withProcesses(...here).world, of, print(101, at)).signalled;
-  const identified = { ...stopped, identified: true };
-  const times = ['03:04:59.900', '03:05:00.000', '03:05:04.900', '03:05:05.000', '03:06:00.000'];
-  const all = (of: Attempt, ...here: readonly MadeUp[]) =>
-    times.map((time) => judged(of, `2026-01-02T${time}Z`, ...here));
-  expect(all(identified)).toEqual([false, false, false, true, true]);
-  expect(all(identified, { pid: 10, marked: true })).toEqual([false, false, false, true, true]);
-  // Who has not said who it is is signalled at once.
-  expect(all(stopped)).toEqual([false, true, true, true, true]);
-  expect(all(attempt(identity(10)))).toEqual(Array(5).fill(false));
-});
-
 test('below a half line the next attempt begins with a line of its own, and has said nothing yet', () => {
   for (const [before, after] of [
     ['', ''],
@@ -174,25 +148,6 @@ test('below a half line the next attempt begins with a line of its own, and has 
     expect(closeHalfLine(world, paths)).toBe(Buffer.byteLength(after));
     expect(world.files.readText(transcript)).toBe(after);
   }
-});
-
-test('a transcript is read from its offset, whole lines as they come, and at the end a half one too', () => {
-  const lines: string[] = [];
-  writeFileSync(transcript, 'earlier\nerste ü\nzwe');
-  const follower = new TranscriptFollower(world, { path: transcript, offset: 8, onLine: (line) => lines.push(line) });
-  world.clock.step(1_000);
-  expect(lines).toEqual(['erste ü']);
-  const rest = Buffer.from('ite €\nlast, unended');
-  appendFileSync(transcript, rest.subarray(0, 5));
-  world.clock.step(1_000);
-  appendFileSync(transcript, rest.subarray(5));
-  world.clock.step(1_000);
-  expect(lines).toEqual(['erste ü', 'zweite €']);
-  follower.finish();
-  expect(lines).toEqual(['erste ü', 'zweite €', 'last, unended']);
-  appendFileSync(transcript, '\nafter the end\n');
-  world.clock.step(1_000);
-  expect(lines).toHaveLength(3);
 });
 
 test('a deaf tool without a mark is ended although its parent, which alone led to it, went first', async () => {

@@ -67,20 +67,6 @@ test('without hints a line is told at the next look, half of one when the rest i
   expect(lines).toEqual(['one', 'two', 'rest']);
 });
 
-test('of a very long piece a part is told at a time, and others have their turn in between', () => {
-  const line = 'x'.repeat(4 * chunkBytes - 1);
-  appendFileSync(path, `${line}\n`.repeat(20));
-  let meanwhile = 0;
-  world.clock.after(0, () => {
-    meanwhile = lines.length;
-  });
-  world.clock.step(0);
-  expect([meanwhile, lines.length]).toEqual([16, 20]);
-  appendFileSync(path, 'last\n');
-  world.clock.step(1_000);
-  expect(lines.at(-1)).toBe('last');
-});
-
 test('as long as hints come, looks are rare; one that finds what no hint told of is followed by others soon', () => {
   world.clock.step(10_000);
   looks = 0;
@@ -116,22 +102,6 @@ test('a file that comes later is read from then on', () => {
   following.close();
 });
 
-test('one that is closed by a line that it tells reads no further, and leaves nothing open', () => {
-  const closing = new TranscriptFollower(world, {
-    path,
-    offset: 0,
-    onLine(line) {
-      lines.push(line);
-      closing.close();
-    },
-  });
-  appendFileSync(path, `one\n${'x'.repeat(chunkBytes)}\ntwo\n`);
-  closing.finish();
-  expect(lines[0]).toBe('one');
-  expect(lines).not.toContain('two');
-  expect(closed).toBe(opened);
-});
-
 test.each([chunkBytes - 1, chunkBytes, chunkBytes + 1, 3 * chunkBytes])(
   'a file of %d bytes is read to its end',
   (size) => {
@@ -156,37 +126,4 @@ test('what a disk did not give is told when it does', () => {
   // A file on a network disk may stay unreadable for who had it open in the meantime.
   expect([opened, closed]).toEqual([closed + 1, closed]);
   expect(closed).toBeGreaterThan(0);
-});
-
-test('a line was written after the last look that came to the end before it', () => {
-  const agesMs: number[] = [];
-  const following = new TranscriptFollower(world, {
-    path,
-    offset: 0,
-    onLine: () => agesMs.push(world.clock.now() - following.writtenAfterMs),
-  });
-  world.clock.step(7_000);
-  following.drain();
-  world.clock.step(400);
-  appendFileSync(path, 'one\n');
-  following.drain();
-  world.clock.step(30);
-  // A piece that is full is no end: what follows may be as old.
-  appendFileSync(path, `${'x'.repeat(chunkBytes - 1)}\ntwo\n`);
-  following.drain();
-  isBroken = true;
-  world.clock.step(60);
-  expect(() => following.drain()).toThrow('EIO');
-  isBroken = false;
-  appendFileSync(path, 'three\n');
-  following.finish();
-  expect(agesMs).toEqual([400, 30, 30, 60]);
-});
-
-test('after its end nothing is asked for', () => {
-  follower.finish();
-  appendFileSync(path, 'late\n');
-  world.clock.step(5_000);
-  expect(lines).toEqual([]);
-  expect(world.clock.waiting).toBe(0);
 });

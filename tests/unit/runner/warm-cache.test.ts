@@ -55,22 +55,3 @@ test('the first words of one start the others, whoever runs the group by then', 
   for (const fake of [a, ...others]) await fake.succeed();
   expect(await next.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
-
-test('words that were said while nobody ran the group count as well', async () => {
-  group = makeGroup(
-    ['a', 'b', 'c'].map((name) => ({ name })),
-    { warmCache: true },
-    slow,
-  );
-  const run = group.run(rig.env);
-  const a = await begin('a');
-  await run.event('session_identified', group.id('a'));
-  run.signal('SIGHUP');
-  await run.result;
-  await speak(a);
-
-  const next = group.run(rig.env);
-  const others = await Promise.all([begin('b'), begin('c')]);
-  for (const fake of [a, ...others]) await fake.succeed();
-  expect(await next.result).toMatchObject({ kind: 'settled', status: 'completed' });
-});

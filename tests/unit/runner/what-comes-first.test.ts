@@ -84,33 +84,6 @@ test('a request is there until its answer is on record: a sender that finds neit
   expect([first, second].map((path) => existsSync(path))).toEqual([false, false]);
 });
 
-test('what a worker has started is known before it is told to stop: afterwards nothing may lead to it', async () => {
-  group = makeGroup([{ name: 'one' }]);
-  const run = group.run(rig.env);
-  const fake = await begin();
-  // In a session of its own already, as everything that the fake starts.
-  const tool = await fake.spawn(['sleep', '600'], 'wiped');
-  expect(alive(tool)).toBe(true);
-  await run.event('session_identified');
-  run.signal('SIGTERM');
-  await fake.control('interrupt');
-  fake.die('SIGKILL');
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
-  expect([fake.hello.pid, tool].filter(alive)).toEqual([]);
-});
-
-test('the first signal while a drain goes on pauses what runs: nothing is left alone', async () => {
-  group = makeGroup([{ name: 'one' }]);
-  const run = group.run(rig.env);
-  const fake = await begin();
-  await run.event('session_identified');
-  expect(await run.ask({ kind: 'pause', mode: 'drain' })).toMatchObject({ done: true });
-  run.signal('SIGTERM');
-  await obey(fake);
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
-  expect(alive(fake.hello.pid)).toBe(false);
-});
-
 test('a signal during a freeze: what is halted goes on first, or it could not hear that it is to pause', async () => {
   group = makeGroup([{ name: 'one' }]);
   const run = group.run(rig.env);
@@ -124,33 +97,6 @@ test('a signal during a freeze: what is halted goes on first, or it could not he
   expect(types.indexOf('group_thawed')).toBeGreaterThan(types.indexOf('group_frozen'));
   expect(types.indexOf('group_pausing')).toBeGreaterThan(types.indexOf('group_thawed'));
   expect(alive(fake.hello.pid)).toBe(false);
-});
-
-test('a session is paused during a freeze: it alone goes on, as far as that takes', async () => {
-  group = makeGroup([{ name: 'one' }]);
-  const run = group.run(rig.env);
-  const fake = await begin();
-  await run.event('session_identified');
-  expect(await run.ask({ kind: 'pause', mode: 'freeze' })).toMatchObject({ done: true });
-  expect(await run.ask({ kind: 'pause-session', sessionId: group.id('one') })).toMatchObject({ done: true });
-  await obey(fake);
-  await run.event('session_paused');
-  expect(await run.ask({ kind: 'thaw' })).toMatchObject({ done: true });
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
-  expect(alive(fake.hello.pid)).toBe(false);
-});
-
-test('a terminal that closes during a freeze frees what is halted: nobody else would', async () => {
-  group = makeGroup([{ name: 'one' }]);
-  const run = group.run(rig.env);
-  const fake = await begin();
-  await run.event('session_identified');
-  expect(await run.ask({ kind: 'pause', mode: 'freeze' })).toMatchObject({ done: true });
-  run.signal('SIGHUP');
-  expect(await run.result).toMatchObject({ kind: 'left' });
-  await fake.succeed(0.03);
-  expect(await group.run(rig.env).result).toMatchObject({ kind: 'settled', status: 'completed' });
-  expect(group.state().sessions.get(group.id('one'))?.attempts).toBe(1);
 });
 
 test('a worker that was halted when its runner died goes on as soon as it is adopted', async () => {
@@ -167,46 +113,4 @@ test('a worker that was halted when its runner died goes on as soon as it is ado
   await fake.succeed(0.03);
   expect(await second.result).toMatchObject({ kind: 'settled', status: 'completed' });
   expect([fake.hello.pid, tool].filter(alive)).toEqual([]);
-});
-
-test('a success that stood there when the interrupt was not answered in time is finished work', async () => {
-  group = makeGroup([{ name: 'one' }]);
-  const { clock, files } = group.world;
-  const { after } = clock;
-  const { info, openRead } = files;
-  const { transcript } = group.session('one');
-  // The grace of the interrupt ends when the success was read, not when five seconds have passed.
-  let endGrace = (): void => {};
-  let sizeWithSuccess = Number.POSITIVE_INFINITY;
-  clock.after = (delayMs, action) => {
-    if (delayMs !== 5_000) return after(delayMs, action);
-    let isDue = true;
-    endGrace = () => {
-      if (isDue) action();
-      isDue = false;
-    };
-    return () => {
-      isDue = false;
-    };
-  };
-  files.openRead = (path) => {
-    const file = openRead(path);
-    if (file === null || path !== transcript) return file;
-    const read: typeof file.read = (offset, maxBytes) => {
-      const bytes = file.read(offset, maxBytes);
-      // What was read is handled in the same breath.
-      if (offset + bytes.length >= sizeWithSuccess) queueMicrotask(() => endGrace());
-      return bytes;
-    };
-    return { read, close: () => file.close() };
-  };
-  const run = group.run(rig.env);
-  const fake = await begin();
-  await run.event('session_identified');
-  run.signal('SIGTERM');
-  await fake.control('interrupt');
-  await fake.succeed(0.03);
-  sizeWithSuccess = info(transcript)?.size ?? 0;
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-  expect(group.state().usage.costUsd).toBeCloseTo(0.03);
 });

@@ -6,11 +6,8 @@ import { expect, test } from 'bun:test';
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SessionDefinition } from '../../../src/core/group.ts';
-import { makeWorkspace, readIntent } from '../../../src/git/worktrees/workspace.ts';
-import { createRealWorld } from '../../../src/system/real-world.ts';
 import { type Invocation, resultLine } from '../../support/fake-claude-rig.ts';
-import { git, Repository } from '../../support/git/repository.ts';
-import { value } from '../../support/git/workspace-rig.ts';
+import { Repository } from '../../support/git/repository.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
 import { make, rig, withRig } from '../../support/rig-ground.ts';
 
@@ -93,39 +90,6 @@ test('work that was in no commit is lost: people are warned once, claude is told
   expect(await runAndPause(group, true)).toContain('no commit of yours');
   expect(await finish(group)).not.toContain('was gone');
   expect(warnings(group)).toHaveLength(1);
-});
-
-test('each time it is gone is told of its own, and its commits are there', async () => {
-  const group = makeGroup();
-  await runAndPause(group, true, () => {
-    write(group, 'a-1.txt');
-    git(worktree(group), 'add', '--all');
-    git(worktree(group), 'commit', '--quiet', '-m', 'Own');
-    write(group, 'a-2.txt');
-  });
-  takeAway(group);
-  expect(await runAndPause(group, true)).toContain('in no commit are lost');
-  expect(readdirSync(worktree(group)).sort()).toEqual(['.git', 'a-1.txt', 'base.txt']);
-  takeAway(group);
-  expect(await finish(group)).toContain('in no commit are lost');
-  expect(warnings(group)).toEqual([gone, gone]);
-});
-
-test('a runner that dies after making it again leaves it to the next one to tell of it', async () => {
-  const group = makeGroup({ setup: 'echo done >> ../setups' });
-  await runAndPause(group, true);
-  takeAway(group);
-  // All that it did: neither the log nor claude knows of it.
-  const intentFile = group.session('a').workspace;
-  const world = createRealWorld();
-  const intent = readIntent(world.files, intentFile);
-  if (intent === null) throw new Error('There is no intent.');
-  const { repository, path, branch } = intent;
-  const wanted = { projectPath: group.project('app'), repository, path, branch, intentFile, parents: [] };
-  expect(value(await makeWorkspace({ world, env: process.env }, wanted)).isNew).toBe(true);
-  expect(await finish(group)).toContain('no commit of yours');
-  expect(warnings(group)).toEqual([gone]);
-  expect(await Bun.file(join(worktree(group), '..', 'setups')).text()).toBe('done\ndone\n');
 });
 
 test('where all work was committed nothing is lost, and both are told that', async () => {

@@ -3,7 +3,7 @@
  * reader that is missing or leaves never hurts the writer, by an error or by SIGPIPE.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { closeSync, constants, openSync, readSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, openSync, readSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createFifos } from '../../../src/system/fifo.ts';
 import type { FifoWriter } from '../../../src/system/world.ts';
@@ -75,13 +75,6 @@ test('a FIFO made anew holds nothing of the old one', () => {
   for (const fd of [oldReader, reader]) closeSync(fd);
 });
 
-test('a FIFO replaces a file in its place', () => {
-  writeFileSync(join(temp.path, 'other'), 'x');
-  fifos.create(join(temp.path, 'other'));
-  expect(statSync(join(temp.path, 'other')).isFIFO()).toBe(true);
-  expect(() => fifos.create(join(temp.path, 'none', 'x'))).toThrow('ENOENT');
-});
-
 test('without a reader there is no writer', () => {
   expect(fifos.openWriter(path)).toBeNull();
   expect(fifos.openWriter(join(temp.path, 'none'))).toBeNull();
@@ -120,13 +113,4 @@ test('a reader that leaves in the middle of a line is no error, now or later', (
   writer.writeLine('after the end');
   expect(readNow(nextReader, 100)).toHaveLength(0);
   closeSync(nextReader);
-});
-
-test('F6: a link in its place leads to nobody', () => {
-  const reader = openReader();
-  const link = join(temp.path, 'link');
-  symlinkSync(path, link);
-  expect(fifos.openWriter(link)).toBeNull();
-  openWriter().close();
-  closeSync(reader);
 });

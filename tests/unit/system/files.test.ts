@@ -3,16 +3,7 @@
  * and cutting keep every other byte; what is missing is an answer, not an error. Not covered: power cuts.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import {
-  appendFileSync,
-  chmodSync,
-  existsSync,
-  readdirSync,
-  renameSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { appendFileSync, chmodSync, existsSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createFiles } from '../../../src/system/files.ts';
 import { makeTempFolder, runInShell, sourceFolder } from '../../support/system/rig.ts';
@@ -28,33 +19,6 @@ beforeEach(() => {
 afterEach(() => temp.remove());
 
 const modeOf = (path: string): number => statSync(path).mode & 0o777;
-
-test('a reader in another process never sees a torn file', async () => {
-  const path = at('meta.json');
-  const text = (round: number): string => JSON.stringify({ round, filler: String(round % 10).repeat(200_000) });
-  files.writeAtomic(path, text(0));
-  const code = `
-    const { createFiles } = await import(process.argv[1] + '/files.ts');
-    const files = createFiles();
-    let reads = 0, changes = 0, last = 0;
-    console.log('ready');
-    while (last !== -1) {
-      const { round, filler } = JSON.parse(files.readText(process.argv[2]));
-      if (filler.length !== 200000 || new Set(filler).size !== 1) throw new Error('torn');
-      if (round !== last) changes++;
-      last = round; reads++;
-    }
-    console.log(JSON.stringify({ reads, changes }));`;
-  const child = Bun.spawn([process.execPath, '-e', code, sourceFolder, path], { stdout: 'pipe', stderr: 'inherit' });
-  const reader = child.stdout.getReader();
-  await reader.read();
-  for (let round = 1; round <= 200; round++) files.writeAtomic(path, text(round));
-  files.writeAtomic(path, JSON.stringify({ round: -1, filler: '1'.repeat(200_000) }));
-  const counts = JSON.parse(new TextDecoder().decode((await reader.read()).value)) as Record<string, number>;
-  expect(await child.exited).toBe(0);
-  expect(counts.changes).toBeGreaterThan(0);
-  expect(readdirSync(temp.path)).toEqual(['meta.json']);
-});
 
 test.each(['000', '077'])('files are 0600 and folders 0700 under umask %s', async (umask) => {
   const code = `
@@ -86,12 +50,6 @@ test('a leftover of a crashed write is used up by the next one', () => {
   files.writeAtomic(at('meta.json'), 'whole', { durable: true });
   expect(files.list(temp.path)).toEqual(['meta.json']);
   expect(files.readText(at('meta.json'))).toBe('whole');
-});
-
-test('a name of the greatest length can be replaced', () => {
-  const name = 'é'.repeat(127);
-  files.writeAtomic(at(name), 'x');
-  expect(files.readText(at(name))).toBe('x');
 });
 
 test('appending goes on where the file ends, and cutting keeps the head', () => {
@@ -198,25 +156,4 @@ test('an existing file keeps its mode', () => {
 
 test('free space is told, also for a path that is yet to be made', () => {
   expect(files.freeBytes(at('not', 'yet'))).toBeGreaterThan(0);
-});
-
-test('a file that is replaced all the time has its path at any time; a link that leads nowhere has none', async () => {
-  const path = at('state.json');
-  files.writeAtomic(path, 'x');
-  symlinkSync(at('nothing'), at('dangling'));
-  const code = `
-    const { createFiles } = await import(process.argv[1] + '/files.ts');
-    const files = createFiles();
-    console.log('ready');
-    for (;;) files.writeAtomic(process.argv[2], 'x');`;
-  const child = Bun.spawn([process.execPath, '-e', code, sourceFolder, path], { stdout: 'pipe', stderr: 'inherit' });
-  try {
-    await child.stdout.getReader().read();
-    const seen = new Set(Array.from({ length: 20_000 }, () => files.realPath(path)));
-    expect([...seen]).toEqual([path]);
-  } finally {
-    child.kill('SIGKILL');
-    await child.exited;
-  }
-  expect([files.realPath(at('dangling')), files.realPath(at('none'))]).toEqual([null, null]);
 });

@@ -3,10 +3,10 @@
  * whoever asks after its end is told which were reached. With a made-up tree, and with the kernel where it lets us.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isolatedBunFlags } from '../../../src/system/own-program.ts';
-import { Cgroups, findHierarchy } from '../../../src/system/processes/cgroup.ts';
+import { Cgroups } from '../../../src/system/processes/cgroup.ts';
 import { createProcTable } from '../../../src/system/processes/proc-table.ts';
 import { createProcesses } from '../../../src/system/processes/processes.ts';
 import { MadeUpCgroups } from '../../support/made-up-cgroups.ts';
@@ -64,25 +64,6 @@ describe('preparing', () => {
     expect(none.written).toEqual([]);
     expect(tree.written.length).toBeGreaterThan(0);
   });
-
-  test('what a runner starts, and a further runner in its group, make groups beside that and not in it', () => {
-    const proc = join(temp.path, 'proc');
-    mkdirSync(proc);
-    writeFileSync(join(proc, 'mountinfo'), '30 20 0:26 / /cg rw shared:4 - cgroup2 cgroup2 rw\n');
-    writeFileSync(join(proc, 'cgroup'), '0::/user/run.scope/claude-code-agent-runner-7\n');
-    expect(findHierarchy(proc)).toEqual({ own: '/cg/user/run.scope', root: '/cg' });
-    // In a session's own group whoever runs there stays within its limits.
-    writeFileSync(join(proc, 'cgroup'), '0::/user/run.scope/claude-code-agent-x/session\n');
-    expect(findHierarchy(proc)?.own).toBe('/cg/user/run.scope/claude-code-agent-x/session');
-  });
-
-  test('a second runner finds what the first one has prepared', () => {
-    const { tree, groups } = scope(['memory', 'pids']);
-    groups.limits(ours);
-    const second = new Cgroups({ own: tree.own, root: temp.path }, tree);
-    expect([...second.limits(() => new Set([stranger]))]).toEqual(['memory', 'processes']);
-    expect(second.make('b', limits)).not.toBeNull();
-  });
 });
 
 describe('a limited group', () => {
@@ -118,26 +99,6 @@ describe('a limited group', () => {
     expect(later.hits('a')).toEqual(hit as ReturnType<Cgroups['hits']>);
     expect(groups.hits('a')).toEqual(hit as ReturnType<Cgroups['hits']>);
     expect(later.end('a')).toBe(true);
-    expect(existsSync(made.folder)).toBe(false);
-  });
-
-  test('a name that is a path has a group too', () => {
-    const { tree, groups } = scope(['memory', 'pids']);
-    const made = unwrapGroup(groups.make('/a/path.json'));
-    tree.start(made.inner, 300);
-    const later = new Cgroups({ own: tree.own, root: temp.path }, tree);
-    expect(later.members('/a/path.json')).toEqual([300]);
-    expect(later.end('/a/path.json')).toBe(true);
-    expect(existsSync(made.folder)).toBe(false);
-  });
-
-  test('a group without limits has reached none, whatever happened in it', () => {
-    const { groups } = scope(['memory', 'pids']);
-    groups.limits(ours);
-    const made = unwrapGroup(groups.make('a'));
-    writeFileSync(join(made.folder, 'memory.events.local'), 'oom 1\noom_kill 1\n');
-    expect(groups.hits('a')).toEqual([]);
-    expect(groups.end('a')).toBe(true);
     expect(existsSync(made.folder)).toBe(false);
   });
 });

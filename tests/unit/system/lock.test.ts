@@ -3,13 +3,11 @@
  * not kept by what the holder started; asking who holds it neither takes nor disturbs it. Not covered: network disks.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { lockShared, tryFlock } from '../../../src/system/libc.ts';
-import { createLocks } from '../../../src/system/lock.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import type { LockHolder } from '../../../src/system/world.ts';
-import { makeTempFolder, sourceFolder, until } from '../../support/system/rig.ts';
+import { makeTempFolder, sourceFolder } from '../../support/system/rig.ts';
 
 const world = createRealWorld();
 const { locks, processes } = world;
@@ -85,72 +83,4 @@ test('a worker that outlives the holder does not keep the lock', async () => {
   expect(lock).not.toBeNull();
   lock?.release();
   expect(processes.signal(worker, 'SIGKILL')).toBe(true);
-});
-
-test('others asking who holds the lock never get in the way of taking it', async () => {
-  writeFileSync(path, '');
-  const { child, words } = await startHolder(`
-    taken?.release();
-    words.push('asking');
-    setInterval(() => { for (let i = 0; i < 2000; i++) world.locks.holder(path); }, 0);`);
-  expect(words).toEqual(['taken', 'asking']);
-  for (let i = 0; i < 200; i++) {
-    const lock = locks.tryLock(path, me);
-    expect(lock).not.toBeNull();
-    lock?.release();
-  }
-  child.kill('SIGKILL');
-  await child.exited;
-});
-
-test('a torn or foreign note does not hide that the lock is held, nor hold a free one', async () => {
-  const { child } = await startHolder('');
-  writeFileSync(path, '{"runId":');
-  expect(locks.holder(path)).toEqual({ identity: { pid: 0, startTime: '', host: '', bootId: '' }, runId: '' });
-  expect(locks.tryLock(path, me)).toBeNull();
-  child.kill('SIGKILL');
-  await child.exited;
-  await until(() => locks.holder(path) === null);
-  const lock = locks.tryLock(path, me);
-  expect(lock).not.toBeNull();
-  lock?.release();
-});
-
-test('who asks just then does not keep the lock of a dead holder, whose note is still there', () => {
-  writeFileSync(path, JSON.stringify(me));
-  const asker = openSync(path, 'r');
-  expect(tryFlock(asker, lockShared, path)).toBe(true);
-  const seen: LockHolder[] = [];
-  const afterAsking = createLocks((holder) => {
-    seen.push(holder);
-    closeSync(asker);
-    return false;
-  });
-  const lock = afterAsking.tryLock(path, { ...me, runId: 'next' });
-  expect(seen).toEqual([me]);
-  expect(locks.holder(path)?.runId).toBe('next');
-  lock?.release();
-});
-
-test('a file that was replaced between opening and locking it is not locked beside the new one', async () => {
-  const code = `
-    const fs = require('node:fs');
-    const [source, path] = process.argv.slice(1);
-    const realOpen = fs.openSync;
-    let locks, first;
-    let opened = 0;
-    fs.openSync = (...given) => {
-      const fd = realOpen(...given);
-      opened += 1;
-      if (opened > 1) return fd;
-      fs.rmSync(path);
-      first = locks.tryLock(path, { identity: { pid: 1, startTime: '', host: '', bootId: '' }, runId: 'first' });
-      return fd;
-    };
-    const { createLocks } = await import(source + '/lock.ts');
-    locks = createLocks(() => true);
-    const second = locks.tryLock(path, { identity: { pid: 2, startTime: '', host: '', bootId: '' }, runId: 'second' });
-    console.log(first !== null, second !== null);`;
-  const child = Bun.spawn([process.execPath, '-e', code, sourceFolder, path], { stdout: 'pipe' });
-  expect(await child.stdout.text()).toBe('true false\n');
 });

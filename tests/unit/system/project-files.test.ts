@@ -3,7 +3,7 @@
  * replaced keeps its mode, and is never readable for more people than before, not even while it is written.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { chmodSync, chownSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createFiles } from '../../../src/system/files.ts';
 import { makeTempFolder, runInShell, sourceFolder } from '../../support/system/rig.ts';
@@ -43,38 +43,6 @@ test.each([0o644, 0o666, 0o600, 0o400, 0o755])('a file that is replaced keeps it
   expect([modeOf(at('old')), files.readText(at('old'))]).toEqual([mode, 'x']);
   files.writeAtomic(at('old'), 'y');
   expect(modeOf(at('old'))).toBe(0o600);
-});
-
-test('what others could not read is not readable for an instant while it is replaced', async () => {
-  writeFileSync(at('old'), 'secret');
-  chmodSync(at('old'), 0o640);
-  const code = `
-    const fs = require('node:fs');
-    const [source, old] = process.argv.slice(1);
-    const modes = [];
-    const realOpen = fs.openSync;
-    fs.openSync = (...given) => {
-      const fd = realOpen(...given);
-      if (given[1] & fs.constants.O_CREAT) modes.push((fs.fstatSync(fd).mode & 0o777).toString(8));
-      return fd;
-    };
-    const files = (await import(source + '/files.ts')).createFiles();
-    files.writeAtomic(old, 'new secret', { access: 'project' });
-    fs.writeFileSync(old + '.modes', modes.join(' '));`;
-  await runInShell('umask 000', code, [sourceFolder, at('old')]);
-  expect(files.readText(at('old.modes'))).toBe('600');
-});
-
-test('a file that is replaced keeps its owner, as far as the system lets us', () => {
-  writeFileSync(at('old'), 'x');
-  const wanted = process.getuid?.() === 0 ? { uid: 12_345, gid: 12_346 } : { uid: process.getuid?.() ?? 0, gid: -1 };
-  chownSync(at('old'), wanted.uid, wanted.gid);
-  chmodSync(at('old'), 0o640);
-  const before = statSync(at('old'));
-  files.writeAtomic(at('old'), 'y', { access: 'project' });
-  const after = statSync(at('old'));
-  expect([after.uid, after.gid, after.mode]).toEqual([before.uid, before.gid, before.mode]);
-  expect(after.ino).not.toBe(before.ino);
 });
 
 test('a folder where a file is, and a file where a folder is, are told', () => {

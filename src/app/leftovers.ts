@@ -4,11 +4,10 @@ import { tmpVariable } from '../claude/launch/environment.ts';
 import { advise } from '../core/advice.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import { fail } from '../core/failure.ts';
-import type { GroupId, SessionId } from '../core/group.ts';
+import type { SessionId } from '../core/group.ts';
 import { isSessionId } from '../core/id.ts';
 import { findRehearsal } from '../rehearsal/serve.ts';
-import { sightOf } from '../runner/checkouts.ts';
-import { refuseForeignWorkers, refuseHidden, refuseHiddenWorkers } from '../runner/run-start.ts';
+import { refuseForeignWorkers } from '../runner/run-start.ts';
 import { machineOf } from '../runner/stop-group.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
@@ -27,7 +26,7 @@ const pollMs = 25;
  */
 export function foreignWorker(
   world: World,
-  { state, paths }: Pick<GroupWriter, 'state' | 'paths'>,
+  { state }: Pick<GroupWriter, 'state'>,
   only: Iterable<SessionId> = state.running,
 ): ReturnType<typeof refuseForeignWorkers> {
   for (const sessionId of only) {
@@ -41,25 +40,7 @@ export function foreignWorker(
       advise('Let one take it over, then say this again', ['group', 'run', state.group.id]),
     );
   }
-  return refuseForeignWorkers(state, world.machine.self, sightOf(world, paths));
-}
-
-/** A failure when a worker of the group is running on this machine among pids that mean nothing here. */
-export function hiddenWorker(
-  world: World,
-  { state, paths }: Pick<GroupWriter, 'state' | 'paths'>,
-): ReturnType<typeof refuseHiddenWorkers> {
-  return refuseHiddenWorkers(state, world.machine.self, sightOf(world, paths));
-}
-
-const namespaceOf = /"pidNamespace":"([^"]*)"/g;
-
-/** The same for a group whose log cannot be read as a whole: who ran it last is still named there. */
-export function hiddenDamagedWorker(world: World, id: GroupId, paths: GroupPaths): ReturnType<typeof fail> | null {
-  const last = [...logText(world, paths).matchAll(namespaceOf)].at(-1)?.[1];
-  if (last === undefined || last === world.machine.self.pidNamespace) return null;
-  const { listens } = sightOf(world, paths);
-  return world.files.list(paths.sessions).filter(isSessionId).some(listens) ? refuseHidden(id) : null;
+  return refuseForeignWorkers(state, world.machine.self, world.processes.isAlive);
 }
 
 /** Empty for a log that cannot be read at all: what runs is then found by what it was started with. */

@@ -11,7 +11,7 @@ import type { World } from '../system/world.ts';
 import { safeLine } from '../view/terminal-text.ts';
 import { readUserConfig } from './config/user-config.ts';
 import { createRunHooks } from './event-commands.ts';
-import { hiddenDamagedWorker, stopDamagedGroup } from './leftovers.ts';
+import { stopDamagedGroup } from './leftovers.ts';
 import { liveRunner } from './live-runner.ts';
 import { tryPath } from './path-argument.ts';
 import type { Place } from './place.ts';
@@ -130,7 +130,6 @@ export type StoppedUnreadable =
   /** Another command holds it; nothing was stopped. */
   | { readonly kind: 'held' }
   /** What runs of it cannot be seen from here. */
-  | { readonly kind: 'hidden'; readonly failure: Failure }
   /** So many processes were ended; -1 when some could not be. `runner`: the pid of the one that had started them. */
   | { readonly kind: 'ended'; readonly processes: number; readonly runner?: number }
   /** The system refused it. */
@@ -139,7 +138,7 @@ export type StoppedUnreadable =
 /** Its log cannot tell what runs of it, but its runner hears a signal, and what a dead one left can be found. */
 export async function stopUnreadableGroup(
   world: World,
-  { groupId, paths }: GroupReference,
+  { paths }: Pick<GroupReference, 'paths'>,
 ): Promise<StoppedUnreadable> {
   try {
     const runner = liveRunner(world, { paths }) === null ? undefined : world.locks.holder(paths.lock)?.identity;
@@ -153,8 +152,6 @@ export async function stopUnreadableGroup(
     try {
       // It can write down nothing of a pause, and what it leaves behind would go on.
       const isEnded = runner === undefined || (await hasEnded(world, runner));
-      const hidden = hiddenDamagedWorker(world, groupId, paths);
-      if (hidden) return { kind: 'hidden', failure: hidden.failure };
       const processes = await stopDamagedGroup(world, paths);
       return { kind: 'ended', processes: isEnded ? processes : -1, ...defined({ runner: runner?.pid }) };
     } finally {

@@ -22,8 +22,6 @@ export interface ProcessIdentity {
   readonly startTime: string;
   readonly host: string;
   readonly bootId: string;
-  /** Among which pids this one means something, where a system has several sets (Linux); absent = it has one. */
-  readonly pidNamespace?: string;
 }
 
 /** One `group run`. */

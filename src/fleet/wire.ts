@@ -31,7 +31,6 @@ export const processIdentity = z.object({
   startTime: name,
   host: name,
   bootId: name,
-  pidNamespace: name.optional(),
 });
 
 const failure = z.object({ reason: z.string().regex(/^[a-z][a-z-]{0,63}$/), message: told, next: told });

@@ -5,14 +5,11 @@
 import { join } from 'node:path';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
-import { isOutOfSight } from '../core/out-of-sight.ts';
 import type { Decision, OtherGroups } from '../core/plan/decision.ts';
 import { checkoutsInUse } from '../core/plan/isolation.ts';
 import type { GroupState } from '../core/state.ts';
 import { loadGroup } from '../store/group-store.ts';
-import { type GroupPaths, groupPaths, sessionPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
-import type { Sight } from './run-start.ts';
 
 interface Claim {
   readonly groupId: GroupId;
@@ -124,9 +121,7 @@ function holderOf(world: World, root: string, repository: string): GroupId | und
     if (record?.state.status !== 'running' || record.isolated === true) return false;
     const { process } = record.state.attempt;
     if (record.definition.repository !== repository || process === undefined) return false;
-    if (world.processes.isAlive(process)) return true;
-    // Of another container that shares the data folder only its FIFO tells.
-    return isOutOfSight(process, world.machine.self) && sightOf(world, groupPaths(root, claim.groupId)).listens(id);
+    return world.processes.isAlive(process);
   });
   return works ? claim.groupId : undefined;
 }
@@ -152,17 +147,4 @@ function quietly<T>(action: () => T): T | undefined {
   } catch {
     return undefined;
   }
-}
-
-// Whether what another runner started still lives, as far as it can be told from here.
-
-export function sightOf({ fifos, processes }: World, paths: GroupPaths): Sight {
-  return {
-    lives: (process) => processes.isAlive(process),
-    listens(sessionId) {
-      const reader = fifos.openWriter(sessionPaths(paths, sessionId).fifo);
-      reader?.close();
-      return reader !== null;
-    },
-  };
 }

@@ -8,7 +8,6 @@ import { chooseLogin, loginIdentity } from '../claude/launch/login.ts';
 import { defined } from '../core/defined.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
-import { isOutOfSight } from '../core/out-of-sight.ts';
 import { parseOwn } from '../store/json.ts';
 import { errorCode, isTableFull } from '../system/system-error.ts';
 import type { World } from '../system/world.ts';
@@ -162,9 +161,7 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
   const { runId } = options;
   const { read, update, clear } = gateFile(world, options);
   const holdsProbe = ({ probe }: GateFile): boolean =>
-    probe !== undefined &&
-    clock.now() - probe.atMs < probeMsMax &&
-    (processes.isAlive(probe.runner) || isOutOfSight(probe.runner, machine.self));
+    probe !== undefined && clock.now() - probe.atMs < probeMsMax && processes.isAlive(probe.runner);
 
   return {
     read() {

@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { attemptMark } from '../claude/launch/attempt-mark.ts';
 import { defined } from '../core/defined.ts';
-import type { ProcessIdentity, RunInfo } from '../core/event.ts';
+import type { RunInfo } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { GroupConfig, GroupId, SessionId } from '../core/group.ts';
 import { chainOf } from '../core/plan/plan.ts';
@@ -21,7 +21,7 @@ import { type ClaudeGate, createPreparer } from '../worker/attempt/attempt-setup
 import { CommandSlots } from '../worker/attempt/command-slots.ts';
 import type { RunnerSignal } from '../worker/facts.ts';
 import { recoverTakeOvers } from './attach/recover.ts';
-import { Checkouts, sightOf } from './checkouts.ts';
+import { Checkouts } from './checkouts.ts';
 import { GroupRunner } from './group-runner.ts';
 import { gateKey, type LimitGate, openLimitGate, rehearsalGateKey } from './limit-gate.ts';
 import { preloadModules, restMs } from './on-demand.ts';
@@ -95,17 +95,17 @@ async function runOpened(
 ): Promise<RunResult> {
   const run: RunInfo = {
     id: runId,
-    runner: identityOnly(world.machine.self),
+    runner: world.machine.self,
     ...(options.rehearsal ? { rehearsal: true as const } : {}),
     ...defined({ script: options.rehearsal?.scriptFile }),
   };
   await recoverTakeOvers(world, writer);
   const { overrides, retryFailed, only } = options;
-  const sight = sightOf(world, writer.paths);
   const fleet = await fleetOf(world, options);
   if (!fleet.ok) return { kind: 'refused', failure: fleet.failure };
   const hasFleet = fleet.value !== null;
-  const start = { run, overrides, retryFailed, sight, hasFleet, ...(only ? { only } : {}) };
+  const { isAlive: lives } = world.processes;
+  const start = { run, overrides, retryFailed, lives, hasFleet, ...(only ? { only } : {}) };
   const { events, booked } = await startOrBook(world, writer, start, fleet.value, options.reporter);
   if (!events.ok) return { kind: 'refused', failure: events.failure, booked };
   if (events.value.length === 0) return { kind: 'already-completed', state: writer.state, booked };
@@ -186,9 +186,4 @@ function settledResult(state: GroupState): RunResult {
   const { status } = state;
   if (status === 'completed' || status === 'failed' || status === 'paused') return { kind: 'settled', status, state };
   return { kind: 'refused', ...fail('internal', `The run ended while the group is ${status}.`, 'Run it again.') };
-}
-
-function identityOnly(self: ProcessIdentity): ProcessIdentity {
-  const { pid, startTime, host, bootId, pidNamespace } = self;
-  return { pid, startTime, host, bootId, ...defined({ pidNamespace }) };
 }

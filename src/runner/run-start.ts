@@ -4,8 +4,7 @@ import { advise } from '../core/advice.ts';
 import { configEvents } from '../core/edit-group.ts';
 import type { EventBody, ProcessIdentity, RunInfo } from '../core/event.ts';
 import { fail, needsPerson, ok, type Result } from '../core/failure.ts';
-import type { GroupConfig, GroupId, SessionId } from '../core/group.ts';
-import { isOutOfSight } from '../core/out-of-sight.ts';
+import type { GroupConfig, SessionId } from '../core/group.ts';
 import { goOnCommand, retryFailedCommand } from '../core/plan/advice.ts';
 import type { GroupState } from '../core/state.ts';
 
@@ -15,16 +14,9 @@ export interface StartOptions {
   readonly retryFailed: boolean;
   /** Only these sessions are to start; failed ones among them are tried again. */
   readonly only?: readonly SessionId[];
-  readonly sight: Sight;
-  readonly hasFleet?: boolean;
-}
-
-/** What can be said from here of what another runner started. */
-export interface Sight {
-  /** Whether that very process lives, where it can be seen. */
+  /** Whether that very process lives on this machine. */
   lives(process: ProcessIdentity): boolean;
-  /** Whether somebody on this machine would read what is said to the session's worker, also where it is not seen. */
-  listens(sessionId: SessionId): boolean;
+  readonly hasFleet?: boolean;
 }
 
 /**
@@ -46,7 +38,7 @@ export function startEvents(state: GroupState, options: StartOptions): Result<Ev
     return refuseFailed(state, failed);
   const mixed = refuseMixing(state, options.run);
   if (mixed) return mixed;
-  const foreign = refuseForeignWorkers(state, options.run.runner, options.sight) ?? refuseWithoutFleet(state, options);
+  const foreign = refuseForeignWorkers(state, options.run.runner, options.lives) ?? refuseWithoutFleet(state, options);
   if (foreign) return foreign;
   const edited = configEvents(state, { config: options.overrides }, () => []);
   if (!edited.ok) return edited;
@@ -107,28 +99,22 @@ function refuseReal({ group: { id }, run }: GroupState): ReturnType<typeof fail>
   return fail('usage', `Group ${id} ${what}.`, next);
 }
 
-/**
- * A failure when a worker of the group may still be running where `self` cannot see it: on another machine, or among
- * other pids (in another container, for example). A machine may have been renamed meanwhile.
- */
+/** A failure when a worker of the group may still be running on another machine. This one may have been renamed. */
 export function refuseForeignWorkers(
   state: GroupState,
   self: ProcessIdentity,
-  sight: Sight,
+  lives: StartOptions['lives'],
 ): ReturnType<typeof fail> | null {
   for (const id of state.running) {
     const session = state.sessions.get(id)?.state;
     // What is in the fleet is asked there.
-    if (session?.status === 'running' && session.attempt.place !== undefined) continue;
-    const process = session?.status === 'running' ? session.attempt.process : undefined;
-    if (process !== undefined && sight.lives(process)) continue;
-    if (process !== undefined && process.host !== self.host) {
-      const { host } = process;
-      const next = `Run the command on ${host}, or delete the group if that machine is gone.`;
-      const begun = `A session of group ${state.group.id} was started`;
-      return fail('other-host', `${begun} on the machine ${host} and may still be running there.`, next);
-    }
-    if (isHidden(state, id, self, sight)) return refuseHidden(state.group.id);
+    if (session?.status !== 'running' || session.attempt.place !== undefined) continue;
+    const { process } = session.attempt;
+    if (process === undefined || process.host === self.host || lives(process)) continue;
+    const { host } = process;
+    const next = `Run the command on ${host}, or delete the group if that machine is gone.`;
+    const begun = `A session of group ${state.group.id} was started`;
+    return fail('other-host', `${begun} on the machine ${host} and may still be running there.`, next);
   }
   return null;
 }
@@ -144,29 +130,4 @@ function refuseWithoutFleet(state: GroupState, { hasFleet = false }: StartOption
     return fail('other-host', message, 'Run the command where the fleet is set up.');
   }
   return null;
-}
-
-/** The same where another machine does not count, because it may be gone for good. */
-export function refuseHiddenWorkers(
-  state: GroupState,
-  self: ProcessIdentity,
-  sight: Sight,
-): ReturnType<typeof fail> | null {
-  return [...state.running].some((id) => isHidden(state, id, self, sight)) ? refuseHidden(state.group.id) : null;
-}
-
-function isHidden(state: GroupState, id: SessionId, self: ProcessIdentity, sight: Sight): boolean {
-  const session = state.sessions.get(id)?.state;
-  // Its runner may have died before it wrote down what it had started.
-  const origin = (session?.status === 'running' ? session.attempt.process : undefined) ?? state.run?.runner;
-  return origin !== undefined && isOutOfSight(origin, self) && sight.listens(id);
-}
-
-export function refuseHidden(groupId: GroupId): ReturnType<typeof fail> {
-  return fail(
-    'other-host',
-    `A session of group ${groupId} was started in another container (pid namespace) of this machine and is still ` +
-      'running there.',
-    'Run the command there, or stop that container first.',
-  );
 }

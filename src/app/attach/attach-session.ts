@@ -7,7 +7,7 @@ import { conversationExists, keptMessages } from '../../claude/conversation.ts';
 import { openMeter } from '../../claude/spoken-cost.ts';
 import { advise } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
-import type { Conversed, ProcessIdentity } from '../../core/event.ts';
+import type { Conversed } from '../../core/event.ts';
 import { errorText, fail, ok, type Result } from '../../core/failure.ts';
 import { noUsage } from '../../core/group.ts';
 import { sessionReference } from '../../core/plan/advice.ts';
@@ -72,7 +72,7 @@ export async function attachSession(place: Place, session: LoadedSession, ways: 
   const { random, machine } = world;
   const attachmentId = random.uuid();
   const about = { sessionId, attachmentId };
-  const process = identityOnly(machine.self);
+  const process = machine.self;
   const kept = submit(place, session, { kind: 'attach-session', ...about, process });
   const before = await whileWaiting(place, session, kept);
   if (!before.ok) return before;
@@ -94,10 +94,6 @@ export async function attachSession(place: Place, session: LoadedSession, ways: 
   const record = state.value.sessions.get(sessionId);
   const goesOn = liveRunner(world, session) !== null && (record?.queued === true || record?.state.status === 'running');
   return ok({ ...visited.value, conversed, goesOn, state: state.value });
-}
-
-function identityOnly({ pid, startTime, host, bootId, pidNamespace }: ProcessIdentity): ProcessIdentity {
-  return { pid, startTime, host, bootId, ...defined({ pidNamespace }) };
 }
 
 type Visited = Pick<Attached, 'isSpent' | 'reservedUsd'>;

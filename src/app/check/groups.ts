@@ -6,7 +6,6 @@ import type { GroupEvent } from '../../core/event.ts';
 import type { Failure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { needsQuotes } from '../../core/id.ts';
-import { isOutOfSight } from '../../core/out-of-sight.ts';
 import { runCommand } from '../../core/plan/advice.ts';
 import type { GroupState } from '../../core/state.ts';
 import { readLog } from '../../store/event-log.ts';
@@ -107,8 +106,7 @@ function checkLock(world: World, groupId: GroupId, lock: string): Finding[] {
   }
   if (world.processes.isAlive(holder.identity)) return [];
   const { pid, host } = holder.identity;
-  const isElsewhere = host !== world.machine.host || isOutOfSight(holder.identity, world.machine.self);
-  if (pid !== 0 && isElsewhere) return [];
+  if (pid !== 0 && host !== world.machine.host) return [];
   const message = `${groupId} is locked, but its runner (process ${pid}) is gone.`;
   return [finding('lock', 'broken', message, `See who has it open: fuser ${lock}`)];
 }

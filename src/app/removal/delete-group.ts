@@ -14,7 +14,7 @@ import type { World } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
 import { finishMerge } from '../delivery/finish.ts';
 import { leftoversOf, type Release, releaseWorktrees } from '../delivery/worktree-cleanup.ts';
-import { hiddenDamagedWorker, hiddenWorker, stopDamagedGroup, stopRehearsal } from '../leftovers.ts';
+import { stopDamagedGroup, stopRehearsal } from '../leftovers.ts';
 import type { Place } from '../place.ts';
 import { type GroupReference, isHeld } from '../resolve.ts';
 import { changeGroup } from '../submit.ts';
@@ -55,8 +55,8 @@ async function deleteNow(
   writer: GroupWriter,
   release: Release,
 ): Promise<Result<void>> {
-  const hidden = hiddenWorker(place.world, writer) ?? anyTakenProblem(writer.state);
-  if (hidden) return hidden;
+  const taken = anyTakenProblem(writer.state);
+  if (taken) return taken;
   if (writer.state.running.size > 0) {
     place.notes.line(`Stopping ${plural(writer.state.running.size, 'worker')} that a dead runner left behind ...`);
     await stopGroup(place.world, writer, 'deleted');
@@ -109,8 +109,6 @@ async function deleteDamaged(place: Place, group: GroupReference, release: Relea
     return fail('busy', `Group ${groupId} is held by another process.`, 'Try again when it has ended.');
   try {
     refuseHiddenLog(world, paths.events);
-    const hidden = hiddenDamagedWorker(world, groupId, paths);
-    if (hidden) return hidden;
     await stopDamagedGroup(world, paths);
     await stopRehearsal(world, paths);
     const finished = await finishMerge(place, { paths, groupId });

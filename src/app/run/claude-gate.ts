@@ -4,10 +4,8 @@ import { checkSupported, findClaude, forRehearsal, versionOf } from '../../claud
 import { ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
-import { sightOf } from '../../runner/checkouts.ts';
 import { startEvents } from '../../runner/run-start.ts';
 import { loadGroup } from '../../store/group-store.ts';
-import { groupPaths } from '../../store/paths.ts';
 import { CheckGate } from '../claude-check/gate.ts';
 import { draftState, type NewGroup } from '../create/new-group.ts';
 import type { Place } from '../place.ts';
@@ -33,7 +31,7 @@ export async function gateForGroup(
   const state = loadGroup(place.world, group.root, group.groupId);
   // What is wrong with the group the run itself will say.
   if (!state.ok || !isTaken) return ok(gate);
-  const ids = toBeRun(place, group, state.value, options);
+  const ids = toBeRun(place, state.value, options);
   if (ids === null || only?.length === 0) return ok(gate);
   const named = await gate.checkNamed(config.acceptClaude);
   if (!named.ok) return named;
@@ -51,7 +49,7 @@ export async function checkRehearsed(
   options: Pick<RunOptions, 'config' | 'only' | 'retryFailed'>,
 ): Promise<Result<undefined>> {
   const state = loadGroup(place.world, group.root, group.groupId);
-  const ids = state.ok ? toBeRun(place, group, state.value, options) : null;
+  const ids = state.ok ? toBeRun(place, state.value, options) : null;
   return !state.ok || ids === null ? ok(undefined) : checkRehearsal(place, state.value, ids);
 }
 
@@ -81,17 +79,15 @@ async function checkMachine(place: Place, state: GroupState, ids: readonly Sessi
 /** The sessions that the run is to start sooner or later; null when it has nothing to do, or may not begin. */
 function toBeRun(
   { world }: Place,
-  { root, groupId }: GroupReference,
   state: GroupState,
   { config, only, retryFailed }: Pick<RunOptions, 'config' | 'only' | 'retryFailed'>,
 ): SessionId[] | null {
   const run = { id: '', runner: world.machine.self };
-  const sight = sightOf(world, groupPaths(root, groupId));
   const begins = startEvents(state, {
     run,
     overrides: config,
     retryFailed,
-    sight,
+    lives: world.processes.isAlive,
     hasFleet: true,
     ...(only ? { only } : {}),
   });

@@ -14,7 +14,6 @@ import {
   type Tokens,
   type Usage,
 } from '../../core/group.ts';
-import { isOutOfSight } from '../../core/out-of-sight.ts';
 import type { Verdict, Verdicts } from '../../core/plan/decision.ts';
 import { loggedContext, seenByRunner } from '../../core/plan/decision.ts';
 import type { Sample } from '../../core/plan/forecast.ts';
@@ -155,9 +154,7 @@ export function leftWorker(
   if (place !== undefined) return { elsewhere: `on the machine ${place.host} of the fleet` };
   if (process === undefined) return 'ended';
   if (processes.isAlive(process)) return 'alive';
-  if (process.host !== machine.self.host) return { elsewhere: `on the machine ${process.host}` };
-  const isHidden = isOutOfSight(process, machine.self);
-  return isHidden ? { elsewhere: 'in another container (pid namespace) of this machine' } : 'ended';
+  return process.host === machine.self.host ? 'ended' : { elsewhere: `on the machine ${process.host}` };
 }
 
 // How a group stands, and what happened to it until now.

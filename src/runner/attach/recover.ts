@@ -9,7 +9,6 @@ import { openMeter } from '../../claude/spoken-cost.ts';
 import { defined } from '../../core/defined.ts';
 import type { Conversed, EventBody, ProcessIdentity } from '../../core/event.ts';
 import { noUsage, type PriceTable, type SessionId } from '../../core/group.ts';
-import { isOutOfSight } from '../../core/out-of-sight.ts';
 import type { SessionRecord, TakeOver } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
@@ -28,10 +27,10 @@ export function abandonedTakeOvers(world: World, state: GroupState): SessionId[]
   });
 }
 
-/** What another machine, or another container, does cannot be seen from here. */
+/** What another machine does cannot be seen from here. */
 function isGone(world: World, process: ProcessIdentity): boolean {
   const { self } = world.machine;
-  if (process.host !== self.host || isOutOfSight(process, self)) return false;
+  if (process.host !== self.host) return false;
   return process.bootId !== self.bootId || !world.processes.isAlive(process);
 }
 

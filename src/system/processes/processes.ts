@@ -2,8 +2,7 @@
  * system/processes/: processes of this machine. This file starts, finds, follows and signals processes, our own and
  * those that an earlier runner left running.
  */
-import { accessSync, closeSync, constants, openSync, readlinkSync } from 'node:fs';
-import { defined } from '../../core/defined.ts';
+import { accessSync, closeSync, constants, openSync } from 'node:fs';
 import type { ProcessIdentity } from '../../core/event.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { hostName } from '../machine.ts';
@@ -50,7 +49,6 @@ class SystemProcesses implements Processes {
   readonly #containers: Containers;
   readonly #host = hostName();
   readonly #bootId: string;
-  readonly #pidNamespace = pidNamespace();
   readonly #exits: ExitPoll;
 
   constructor(table: ProcTable, containers: Containers) {
@@ -177,8 +175,8 @@ class SystemProcesses implements Processes {
     }
   };
 
-  #isHere({ bootId, pidNamespace = this.#pidNamespace }: ProcessIdentity): boolean {
-    return bootId === this.#bootId && pidNamespace === this.#pidNamespace;
+  #isHere({ bootId }: ProcessIdentity): boolean {
+    return bootId === this.#bootId;
   }
 
   #living(identities: readonly ProcessIdentity[]): Set<ProcessIdentity> {
@@ -194,17 +192,7 @@ class SystemProcesses implements Processes {
   }
 
   #name(pid: number, startTime: string): ProcessIdentity {
-    const here = { host: this.#host, bootId: this.#bootId };
-    return { pid, startTime, ...here, ...defined({ pidNamespace: this.#pidNamespace }) };
-  }
-}
-
-/** The namespace of pids that this process sees (pid_namespaces(7)); undefined where the system has no such thing. */
-function pidNamespace(): string | undefined {
-  try {
-    return readlinkSync('/proc/self/ns/pid');
-  } catch {
-    return undefined;
+    return { pid, startTime, host: this.#host, bootId: this.#bootId };
   }
 }
 

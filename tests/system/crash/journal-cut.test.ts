@@ -6,7 +6,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test';
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { decide } from '../../../src/core/plan/schedule.ts';
-import { sightOf } from '../../../src/runner/checkouts.ts';
 import { startEvents } from '../../../src/runner/run-start.ts';
 import { loadGroup } from '../../../src/store/group-store.ts';
 import { openGroupWriter } from '../../../src/store/group-writer.ts';
@@ -93,7 +92,7 @@ function expectStartable(world: World, seq: number): void {
     expect(state.lastSeq).toBe(seq);
     const run = { id: 'next', runner: world.machine.self };
     const events = unwrap(
-      startEvents(state, { run, overrides: {}, retryFailed: false, sight: sightOf(world, writer.paths) }),
+      startEvents(state, { run, overrides: {}, retryFailed: false, lives: world.processes.isAlive }),
     );
     if (state.status === 'completed') {
       expect(events).toEqual([]);

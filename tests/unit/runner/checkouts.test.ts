@@ -94,19 +94,6 @@ test('a group whose runner is gone is there as long as its worker lives, and no 
   const session = first.state().sessions.get(first.id('a'))?.state;
   const worker = session?.status === 'running' ? session.attempt.process : undefined;
   if (worker === undefined) throw new Error('The session runs no worker.');
-  // Nothing here tells of a worker in another container, which shares the folder, but its FIFO.
-  const far = { ...first.world.processes, isAlive: () => false };
-  const elsewhere = { ...first.world, processes: far };
-  const asked = (pidNamespace: string) =>
-    otherGroups(
-      { ...elsewhere, machine: { ...first.world.machine, self: { ...first.world.machine.self, pidNamespace } } },
-      first.root,
-      second.groupId,
-    ).workingIn(repository);
-  expect([asked('another'), asked(worker.pidNamespace ?? '')]).toEqual([
-    worker.pidNamespace === undefined ? undefined : first.groupId,
-    undefined,
-  ]);
   one.exit(1);
   while (first.world.processes.isAlive(worker)) await Bun.sleep(5);
   expect(ask()).toBeUndefined();

@@ -4,8 +4,8 @@
  */
 import { describe, expect, test } from 'bun:test';
 import type { EventBody, RunInfo } from '../../../src/core/event.ts';
-import { type Sight, type StartOptions, startEvents } from '../../../src/runner/run-start.ts';
-import { attemptId, CoreLog, processIdentity, sessionDefinition, sid } from '../../support/core-events.ts';
+import { type StartOptions, startEvents } from '../../../src/runner/run-start.ts';
+import { CoreLog, processIdentity, sessionDefinition, sid } from '../../support/core-events.ts';
 
 const [a, b, c] = [sid(1), sid(2), sid(3)];
 const run: RunInfo = { id: 'next', runner: processIdentity };
@@ -16,10 +16,8 @@ function three(): CoreLog {
   return log.run();
 }
 
-const unseen: Sight = { lives: () => false, listens: () => false };
-
 function begin(log: CoreLog, wish: Partial<StartOptions> = {}) {
-  return startEvents(log.state, { run, overrides: {}, retryFailed: false, sight: unseen, ...wish });
+  return startEvents(log.state, { run, overrides: {}, retryFailed: false, lives: () => false, ...wish });
 }
 
 function retriedBy(log: CoreLog, wish: Partial<StartOptions> = {}): readonly string[] {
@@ -91,30 +89,8 @@ test('a worker that may live on another machine refuses the run, unless it is fo
   const elsewhere: RunInfo = { ...run, runner: { ...processIdentity, host: 'another' } };
   const log = three().start(a);
   expect(begin(log, { run: elsewhere })).toMatchObject({ ok: false, failure: { reason: 'other-host' } });
-  expect(begin(log, { run: elsewhere, sight: { ...unseen, lives: () => true } }).ok).toBe(true);
+  expect(begin(log, { run: elsewhere, lives: () => true }).ok).toBe(true);
   expect(begin(log).ok).toBe(true);
   log.pause(a);
   expect(begin(log, { run: elsewhere }).ok).toBe(true);
-});
-
-test('F5: a worker among other pids refuses the run while it listens; one of which they are not noted does not', () => {
-  const among = (pidNamespace: string, bootId = processIdentity.bootId): RunInfo => ({
-    ...run,
-    runner: { ...processIdentity, pidNamespace, bootId },
-  });
-  const listening = { sight: { ...unseen, listens: () => true } };
-  const log = three();
-  const process = { ...processIdentity, pidNamespace: 'pid:[1]' };
-  log.start(a).add({ type: 'session_adopted', sessionId: a, attemptId: attemptId(a, 1), attempt: 1, process });
-  const refused = begin(log, { run: among('pid:[2]'), ...listening });
-  expect(refused).toMatchObject({ ok: false, failure: { reason: 'other-host' } });
-  expect(begin(log, { run: among('pid:[2]') }).ok).toBe(true);
-  expect(begin(log, { run: among('pid:[1]'), ...listening }).ok).toBe(true);
-  expect(begin(log, { run: among('pid:[2]', 'the next boot'), ...listening }).ok).toBe(true);
-  expect(begin(three().start(a), { run: among('pid:[2]'), ...listening }).ok).toBe(true);
-  // Its process had not been written down.
-  const unwritten = three();
-  unwritten.add({ type: 'group_resumed', run: among('pid:[1]'), retry: [] }).intend(a);
-  expect(begin(unwritten, { run: among('pid:[2]'), ...listening }).ok).toBe(false);
-  expect(begin(unwritten, { run: among('pid:[2]') }).ok).toBe(true);
 });

@@ -191,9 +191,6 @@ async function stopUnreadable(context: Context, { group, failure }: UnreadableGr
     case 'held':
       sayDone('Another command holds it, so nothing of it was stopped.');
       return false;
-    case 'hidden':
-      sayDone(describeFailure(stopped.failure));
-      return false;
     case 'failed':
       sayDone(`Nothing of it could be stopped: ${stopped.text}.`);
       return false;

@@ -1,12 +1,10 @@
 /** `config`: every setting, its value and where it comes from; changes those that are kept in config.yaml. */
 import { Argument, type Command } from '@commander-js/extra-typings';
 import { changeSetting, configPath, listSettings, type Setting, settingOf } from '../../app/config/settings.ts';
-import { ok } from '../../core/failure.ts';
 import { programName } from '../../core/program-name.ts';
 import { type Cell, formatTable } from '../../view/format.ts';
 import { safeLine, safeText } from '../../view/terminal-text.ts';
 import { type Context, need, refuse, type Work } from '../context.ts';
-import { exitCode } from '../exit-code.ts';
 
 const example = `
 Example:
@@ -16,7 +14,6 @@ Example:
   $ claude-code-agent config set prices.opus '{input: 5, output: 25}'     prices.opus '' takes it out again`;
 
 const actions = ['list', 'get', 'set', 'path'] as const;
-type Action = (typeof actions)[number];
 
 const valueColumns = 400;
 
@@ -30,46 +27,33 @@ set changes one in config.yaml and keeps the comments there; path prints where t
     .option('--json', 'one JSON document: {"settings"}, {"key", "value"} or {"path"}')
     .addHelpText('after', example)
     .action((action, key, value, { json }) =>
-      context.run(() => config(context, { action, key, value }, json === true)),
+      context.run(async () => {
+        const given = [key, value].filter((word) => word !== undefined).length;
+        const wanted = { list: 0, path: 0, get: 1, set: 2 }[action];
+        if (given !== wanted) {
+          const form = ['', ' KEY', ' KEY VALUE'][wanted];
+          const message = `config ${action} was given ${['nothing', 'one word', 'two words'][given]}.`;
+          return refuse('usage', message, `Give it as: ${programName} config ${action}${form}`);
+        }
+        switch (action) {
+          case 'list':
+            return list(context, json);
+          case 'path': {
+            const path = need(configPath(context));
+            return print(context, json ? { path } : path);
+          }
+          case 'get':
+            return say(context, key as string, settingOf(need(await listSettings(context)), key as string), json);
+          case 'set':
+            return say(context, key as string, await changeSetting(context, key as string, value as string), json);
+        }
+      }),
     );
 }
 
-interface Wanted {
-  readonly action: Action;
-  readonly key: string | undefined;
-  readonly value: string | undefined;
-}
-
-async function config(context: Context, { action, key, value }: Wanted, json: boolean): Promise<Work> {
-  const given = [key, value].filter((word) => word !== undefined).length;
-  const wanted = { list: 0, path: 0, get: 1, set: 2 }[action];
-  if (given !== wanted) {
-    const form = ['', ' KEY', ' KEY VALUE'][wanted];
-    const message = `config ${action} was given ${given === 0 ? 'nothing' : given === 1 ? 'one word' : 'two words'}.`;
-    return refuse('usage', message, `Give it as: ${programName} config ${action}${form}`);
-  }
-  switch (action) {
-    case 'list':
-      return list(context, json);
-    case 'path': {
-      const path = configPath(context);
-      if (path.ok) print(context, json ? { path: path.value } : path.value);
-      return path.ok ? ok(exitCode.done) : path;
-    }
-    case 'get': {
-      const settings = need(await listSettings(context));
-      return say(context, key as string, settingOf(settings, key as string), json);
-    }
-    case 'set':
-      return say(context, key as string, await changeSetting(context, key as string, value as string), json);
-  }
-}
-
-type Found = ReturnType<typeof settingOf>;
-
-function say(context: Context, key: string, found: Found, json: boolean): Work {
-  if (!found.ok) return found;
-  print(context, json ? { key, value: found.value } : found.value);
+function say(context: Context, key: string, found: ReturnType<typeof settingOf>, json: true | undefined): void {
+  const value = need(found);
+  print(context, json ? { key, value } : value);
 }
 
 /** A text as it stands, for scripts; nothing for what is not set; all else as JSON. */
@@ -78,7 +62,7 @@ function print({ stdout }: Context, value: unknown): void {
   else if (value !== null) stdout.json(value);
 }
 
-async function list(context: Context, json: boolean): Promise<Work> {
+async function list(context: Context, json: true | undefined): Promise<Work> {
   const settings = need(await listSettings(context));
   if (json) context.stdout.json({ settings: settings });
   else {

@@ -36,7 +36,25 @@ export function define(command: Command, context: Context): void {
     .option('--hosts', 'look at the machines of the fleet, and at nothing else')
     .option('--json', 'one JSON document')
     .addHelpText('after', example)
-    .action((given) => context.run(() => examine(context, given)));
+    .action(({ claude, worktrees, fix, hosts, json }) =>
+      context.run(async () => {
+        if (fix && !worktrees) {
+          return refuse('usage', '--fix removes worktrees only.', 'Give it together with --worktrees.');
+        }
+        if ([claude, worktrees, hosts].filter(Boolean).length > 1) {
+          return refuse('usage', 'Two things are to be looked at.', 'Give one of --claude, --worktrees and --hosts.');
+        }
+        const root = context.root();
+        if (claude) return printClaudeCheck(context, need(root), json === true);
+        const findings = hosts
+          ? await askHosts(context, need(root))
+          : await lookHere(context, root, { worktrees, fix });
+        const isBroken = findings.some(({ level }) => level === 'broken');
+        if (json === true) context.stdout.json({ ok: !isBroken, checks: findings });
+        else for (const finding of findings) context.stdout.lines(describe(context, finding));
+        return isBroken ? exitCode.failed : exitCode.done;
+      }),
+    );
 }
 
 interface Given {
@@ -45,22 +63,6 @@ interface Given {
   readonly fix?: true | undefined;
   readonly hosts?: true | undefined;
   readonly json?: true | undefined;
-}
-
-async function examine(context: Context, { claude, worktrees, fix, hosts, json }: Given): Promise<Work> {
-  if (fix && !worktrees) {
-    return refuse('usage', '--fix removes worktrees only.', 'Give it together with --worktrees.');
-  }
-  if ([claude, worktrees, hosts].filter(Boolean).length > 1) {
-    return refuse('usage', 'Two things are to be looked at.', 'Give one of --claude, --worktrees and --hosts.');
-  }
-  const root = context.root();
-  if (claude) return printClaudeCheck(context, need(root), json === true);
-  const findings = hosts ? await askHosts(context, need(root)) : await lookHere(context, root, { worktrees, fix });
-  const isBroken = findings.some(({ level }) => level === 'broken');
-  if (json === true) context.stdout.json({ ok: !isBroken, checks: findings });
-  else for (const finding of findings) context.stdout.lines(describe(context, finding));
-  return isBroken ? exitCode.failed : exitCode.done;
 }
 
 async function askHosts(context: Context, root: string): Promise<Finding[]> {

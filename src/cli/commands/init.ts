@@ -45,7 +45,34 @@ A file that is there is only replaced after a question.`)
     .option('--max-budget-usd <usd>', 'cap over all sessions', parseMoney)
     .option('--json', 'one JSON document: {"file", "projects"}; offers nothing')
     .addHelpText('after', example)
-    .action((file, given) => context.run(() => init(context, file, given)));
+    .action((typed, given) =>
+      context.run(async () => {
+        if (typed === '' || typed === '-') {
+          const message =
+            typed === '' ? 'The path of the file is empty.' : 'A workflow is written to a file, not printed.';
+          return refuse('usage', message, 'Give the path of a YAML file.');
+        }
+        const file = resolve(
+          context.cwd,
+          typed ?? (given.from === undefined ? 'workflow.yaml' : `${basename(given.from)}.yaml`),
+        );
+        const free = await checkFree(context, file);
+        if (!free) return nothingWritten(context);
+        const made =
+          given.from === undefined ? await compose(context, file, given) : copyOf(context, given.from, given);
+        if (made === null) return nothingWritten(context);
+        const { text, projects, capUsd } = made;
+        tryWrite(context, file, text);
+        if (given.json) {
+          context.stdout.json({ file, projects });
+          return;
+        }
+        const shown = relative(context.cwd, file) || file;
+        const what = capUsd === undefined ? '' : `: ${plural(projects.length, 'project')}, at most $${capUsd}`;
+        context.stdout.line(safeLine(`Wrote ${shown}${what}`, lineColumns));
+        return offerRehearsal(context, file, shown, given);
+      }),
+    );
 }
 
 /** It is checked as what it will be in the file, and goes there as it was typed. */
@@ -69,31 +96,6 @@ interface Written {
   /** Absolute paths; empty for a copy of a template. */
   readonly projects: readonly string[];
   readonly capUsd?: number;
-}
-
-async function init(context: Context, typed: string | undefined, given: Given): Promise<Work> {
-  if (typed === '' || typed === '-') {
-    const message = typed === '' ? 'The path of the file is empty.' : 'A workflow is written to a file, not printed.';
-    return refuse('usage', message, 'Give the path of a YAML file.');
-  }
-  const file = resolve(
-    context.cwd,
-    typed ?? (given.from === undefined ? 'workflow.yaml' : `${basename(given.from)}.yaml`),
-  );
-  const free = await checkFree(context, file);
-  if (!free) return nothingWritten(context);
-  const made = given.from === undefined ? await compose(context, file, given) : copyOf(context, given.from, given);
-  if (made === null) return nothingWritten(context);
-  const { text, projects, capUsd } = made;
-  tryWrite(context, file, text);
-  if (given.json) {
-    context.stdout.json({ file, projects });
-    return;
-  }
-  const shown = relative(context.cwd, file) || file;
-  const what = capUsd === undefined ? '' : `: ${plural(projects.length, 'project')}, at most $${capUsd}`;
-  context.stdout.line(safeLine(`Wrote ${shown}${what}`, lineColumns));
-  return offerRehearsal(context, file, shown, given);
 }
 
 function nothingWritten({ stderr }: Context): Work {

@@ -37,7 +37,37 @@ a scripted model, no account, no cost. On a terminal it is shown in the dashboar
 as lines. Everything is in a temporary folder, which is removed in the end; your groups are not touched.`)
     .option('--seconds <n>', 'leave by itself after so many seconds', parseSeconds)
     .addHelpText('after', example)
-    .action(({ seconds }) => context.run(() => play(context, seconds)));
+    .action(({ seconds }) =>
+      context.run(async () => {
+        const { world, env, packageRoot } = context;
+        // What every session would fail for is said once, before anything is made.
+        need(findClaude(world, env, { packageRoot, ...forRehearsal }));
+        const folder = join(env.TMPDIR || '/tmp', `claude-code-agent-try-${world.random.uuid()}`);
+        const made = tryPath(() => world.files.makeFolder(folder));
+        if (!made.ok)
+          return refuse('usage', `The temporary folder ${folder} ${made.trouble}.`, 'Set TMPDIR to another one.');
+        // Until the group runs nothing is there but files.
+        const unsubscribe = onSignal(world.clock, (signal) => {
+          tryPath(() => world.files.remove(folder));
+          unsubscribe();
+          endOf(signal);
+        });
+        const own = withOwnData(context, folder);
+        let ready: Ready | undefined;
+        try {
+          ready = await prepare(own, folder).finally(unsubscribe);
+          const isShown = context.stdout.isTerminal && context.stdinIsTerminal;
+          const played = await (isShown ? show(own, ready, seconds) : print(own, ready, seconds));
+          context.stdout.line('That was a rehearsal; what it made is removed, and it has cost nothing.');
+          context.stdout.line(`Next: ${commandText(['init'])}        a workflow over your own projects`);
+          return played;
+        } finally {
+          if (ready !== undefined) await settle(own, ready);
+          const gone = tryPath(() => world.files.remove(folder));
+          if (!gone.ok) context.stderr.line(safeLine(`${folder} ${gone.trouble}; remove it yourself.`, 600));
+        }
+      }),
+    );
 }
 
 function parseSeconds(text: string): number {
@@ -46,35 +76,6 @@ function parseSeconds(text: string): number {
     throw new InvalidArgumentError(`It must be a whole number from 1 to ${secondsMax}.`);
   }
   return value;
-}
-
-async function play(context: Context, seconds: number | undefined): Promise<Work> {
-  const { world, env, packageRoot } = context;
-  // What every session would fail for is said once, before anything is made.
-  need(findClaude(world, env, { packageRoot, ...forRehearsal }));
-  const folder = join(env.TMPDIR || '/tmp', `claude-code-agent-try-${world.random.uuid()}`);
-  const made = tryPath(() => world.files.makeFolder(folder));
-  if (!made.ok) return refuse('usage', `The temporary folder ${folder} ${made.trouble}.`, 'Set TMPDIR to another one.');
-  // Until the group runs nothing is there but files.
-  const unsubscribe = onSignal(world.clock, (signal) => {
-    tryPath(() => world.files.remove(folder));
-    unsubscribe();
-    endOf(signal);
-  });
-  const own = withOwnData(context, folder);
-  let ready: Ready | undefined;
-  try {
-    ready = await prepare(own, folder).finally(unsubscribe);
-    const isShown = context.stdout.isTerminal && context.stdinIsTerminal;
-    const played = await (isShown ? show(own, ready, seconds) : print(own, ready, seconds));
-    context.stdout.line('That was a rehearsal; what it made is removed, and it has cost nothing.');
-    context.stdout.line(`Next: ${commandText(['init'])}        a workflow over your own projects`);
-    return played;
-  } finally {
-    if (ready !== undefined) await settle(own, ready);
-    const gone = tryPath(() => world.files.remove(folder));
-    if (!gone.ok) context.stderr.line(safeLine(`${folder} ${gone.trouble}; remove it yourself.`, 600));
-  }
 }
 
 /** The same context with another data folder and without what the user has configured. */

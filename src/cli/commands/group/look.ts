@@ -43,27 +43,27 @@ export function defineGroupList(command: Command, context: Context): void {
       'one JSON document: an array of meta.json contents as of now, with a "problem" where the log cannot be read',
     )
     .addHelpText('after', listExample)
-    .action(({ status, json }) => context.run(() => list(context, status, json === true)));
-}
-
-function list(context: Context, status: StatusFilter | undefined, json: boolean): Work {
-  const root = need(context.root());
-  const all = listGroups(context.world, root);
-  const listings = all.filter((listing) => isWanted(listing, status));
-  if (json) {
-    context.stdout.json(listings.map((listing) => plain(context, root, listing)));
-    return;
-  }
-  if (listings.length === 0) {
-    context.stderr.line(nothingToShow(status, all.length));
-  } else {
-    // At once: thousands of lines take longer to hand over one by one than to put together.
-    context.stdout.line(table(context, root, listings).join('\n'));
-  }
-  for (const listing of listings) {
-    const { id, problem } = listing;
-    if (problem !== undefined) context.stderr.line(`${id}: ${safeLine(describeFailure(problem), 400)}`);
-  }
+    .action(({ status, json }) =>
+      context.run(() => {
+        const root = need(context.root());
+        const all = listGroups(context.world, root);
+        const listings = all.filter((listing) => isWanted(listing, status));
+        if (json) {
+          context.stdout.json(listings.map((listing) => plain(context, root, listing)));
+          return;
+        }
+        if (listings.length === 0) {
+          context.stderr.line(nothingToShow(status, all.length));
+        } else {
+          // At once: thousands of lines take longer to hand over one by one than to put together.
+          context.stdout.line(table(context, root, listings).join('\n'));
+        }
+        for (const listing of listings) {
+          const { id, problem } = listing;
+          if (problem !== undefined) context.stderr.line(`${id}: ${safeLine(describeFailure(problem), 400)}`);
+        }
+      }),
+    );
 }
 
 function nothingToShow(status: StatusFilter | undefined, all: number): string {
@@ -132,21 +132,21 @@ export function defineGroupShow(command: Command, context: Context): void {
     .argument('<group>', 'id, unique prefix or slug')
     .option('--json', 'one JSON document: meta.json plus `progress`')
     .addHelpText('after', showExample)
-    .action((reference, { json }) => context.run(() => show(context, reference, json === true)));
-}
-
-function show(context: Context, reference: string, json: boolean): Work {
-  const group = need(loadReferredGroup(context, reference));
-  const { state } = group;
-  if (json) {
-    // Looked at once, so that one document tells of one moment.
-    const standing = standingOf(context.world, group);
-    const progress = progressOf(context.world, group, standing);
-    const meta = presentMeta(state, standing.live);
-    context.stdout.json({ ...meta, ...conditions(state), progress });
-  } else {
-    context.stdout.lines(describe(context, group, standingOf(context.world, group)));
-  }
+    .action((reference, { json }) =>
+      context.run(() => {
+        const group = need(loadReferredGroup(context, reference));
+        const { state } = group;
+        if (json) {
+          // Looked at once, so that one document tells of one moment.
+          const standing = standingOf(context.world, group);
+          const progress = progressOf(context.world, group, standing);
+          const meta = presentMeta(state, standing.live);
+          context.stdout.json({ ...meta, ...conditions(state), progress });
+        } else {
+          context.stdout.lines(describe(context, group, standingOf(context.world, group)));
+        }
+      }),
+    );
 }
 
 function describe(context: Context, { state, paths }: LoadedGroup, standing: Standing): string[] {
@@ -214,7 +214,6 @@ Example:
   $ claude-code-agent group graph auth-refactor --format mermaid`;
 
 const formats = ['text', 'mermaid', 'dot', 'svg'] as const;
-type Format = (typeof formats)[number];
 
 export function defineGraph(command: Command, context: Context): void {
   command
@@ -223,18 +222,18 @@ export function defineGraph(command: Command, context: Context): void {
     .addOption(new Option('--format <format>', 'how to print it').choices(formats).default('text' as const))
     .option('--json', 'one JSON document: an array of nodes with their dependencies')
     .addHelpText('after', graphExample)
-    .action((reference, { format, json }) => context.run(() => printGraph(context, reference, format, json === true)));
-}
-
-async function printGraph(context: Context, reference: string, format: Format, json: boolean): Promise<Work> {
-  const group = need(loadReferredGroup(context, reference));
-  const { state } = group;
-  const { stdout } = context;
-  if (json) stdout.json(graphNodes(state));
-  else if (format === 'mermaid') stdout.line(mermaidGraph(state).join('\n'));
-  else if (format === 'dot') stdout.line(dotGraph(state).join('\n'));
-  else if (format === 'svg') return await printPicture(context, state);
-  else stdout.line(textGraph(state, stdout.style).join('\n'));
+    .action((reference, { format, json }) =>
+      context.run(async () => {
+        const group = need(loadReferredGroup(context, reference));
+        const { state } = group;
+        const { stdout } = context;
+        if (json) stdout.json(graphNodes(state));
+        else if (format === 'mermaid') stdout.line(mermaidGraph(state).join('\n'));
+        else if (format === 'dot') stdout.line(dotGraph(state).join('\n'));
+        else if (format === 'svg') return await printPicture(context, state);
+        else stdout.line(textGraph(state, stdout.style).join('\n'));
+      }),
+    );
 }
 
 /** A picture in a file of its own, coloured by status. */
@@ -267,40 +266,29 @@ that is held or was booked: of that, the highest it can be.`)
     .option('--free <session>', 'what is held for the session is not spent')
     .option('--json', 'one JSON document, amounts in US dollars')
     .addHelpText('after', budgetExample)
-    .action((reference, options) => context.run(() => budget(context, reference, options)));
-}
-
-interface BudgetOptions {
-  readonly raiseTo?: number;
-  readonly book?: string;
-  readonly free?: string;
-  readonly json?: true;
-}
-
-async function budget(
-  context: Context,
-  reference: string,
-  { raiseTo, book, free, json }: BudgetOptions,
-): Promise<Work> {
-  const group = need(loadReferredGroup(context, reference));
-  if (book !== undefined && free !== undefined) {
-    return refuse('usage', '--book and --free cannot be combined.', 'Give one of them.');
-  }
-  const settled = book ?? free;
-  if (settled !== undefined) {
-    const { sessionId } = need(sessionOf(group, settled));
-    need(await submit(context, group, { kind: 'settle-cost', sessionId, isSpent: book !== undefined }));
-    saySettled(context, need(loadReferredGroup(context, group.groupId)), sessionId, book !== undefined);
-  }
-  if (raiseTo !== undefined) {
-    const raising = submit(context, group, { kind: 'edit-group', config: { maxBudgetUsd: raiseTo } });
-    need(await whileWaiting(context, group, raising));
-    sayRaised(context, need(loadReferredGroup(context, group.groupId)), raiseTo);
-  }
-  const { paths, state } = need(loadReferredGroup(context, group.groupId));
-  const report = budgetReport(state, attemptUsages(context.world, paths, state));
-  if (json) context.stdout.json(report);
-  else context.stdout.lines(budgetLines(report, context.stdout.style));
+    .action((reference, { raiseTo, book, free, json }) =>
+      context.run(async () => {
+        const group = need(loadReferredGroup(context, reference));
+        if (book !== undefined && free !== undefined) {
+          return refuse('usage', '--book and --free cannot be combined.', 'Give one of them.');
+        }
+        const settled = book ?? free;
+        if (settled !== undefined) {
+          const { sessionId } = need(sessionOf(group, settled));
+          need(await submit(context, group, { kind: 'settle-cost', sessionId, isSpent: book !== undefined }));
+          saySettled(context, need(loadReferredGroup(context, group.groupId)), sessionId, book !== undefined);
+        }
+        if (raiseTo !== undefined) {
+          const raising = submit(context, group, { kind: 'edit-group', config: { maxBudgetUsd: raiseTo } });
+          need(await whileWaiting(context, group, raising));
+          sayRaised(context, need(loadReferredGroup(context, group.groupId)), raiseTo);
+        }
+        const { paths, state } = need(loadReferredGroup(context, group.groupId));
+        const report = budgetReport(state, attemptUsages(context.world, paths, state));
+        if (json) context.stdout.json(report);
+        else context.stdout.lines(budgetLines(report, context.stdout.style));
+      }),
+    );
 }
 
 /** This and the next on stderr, so that stdout is the report alone. */

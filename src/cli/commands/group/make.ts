@@ -205,25 +205,13 @@ export function defineCopy(command: Command, context: Context): void {
     .option('--name <text>', 'name for people (default: the same)', parseText)
     .option('--json', 'one JSON document: the group')
     .addHelpText('after', copyExample)
-    .action((reference, given) => context.run(() => copy(context, reference, given)));
-}
-
-interface CopyOptions {
-  readonly real?: true | undefined;
-  readonly rehearse?: string | true | undefined;
-  readonly from?: string | undefined;
-  readonly name?: string | undefined;
-  readonly json?: true | undefined;
-}
-
-async function copy(
-  context: Context,
-  reference: string,
-  { real, rehearse, from, name, json }: CopyOptions,
-): Promise<Work> {
-  if (real && rehearse !== undefined)
-    return refuse('usage', 'Both --real and --rehearse were given.', 'Give one of them.');
-  const group = need(loadReferredGroup(context, reference));
-  const copied = need(await copyGroup(context, group, { from, name, rehearse: real ? false : rehearse }));
-  context.stdout.line(json ? safeJson({ group: copied }, 2) : copied);
+    .action((reference, { real, rehearse, from, name, json }) =>
+      context.run(async () => {
+        if (real && rehearse !== undefined)
+          return refuse('usage', 'Both --real and --rehearse were given.', 'Give one of them.');
+        const group = need(loadReferredGroup(context, reference));
+        const copied = need(await copyGroup(context, group, { from, name, rehearse: real ? false : rehearse }));
+        context.stdout.line(json ? safeJson({ group: copied }, 2) : copied);
+      }),
+    );
 }

@@ -39,32 +39,26 @@ Every session keeps its conversation; nothing of it is left running.`)
     .option('--freeze', 'halt every process where it stands; after 60 s that becomes a pause')
     .option('--json', 'one JSON document: {"group", "status"}, and "frozenUntil" of a frozen one')
     .addHelpText('after', pauseExample)
-    .action((reference, given) => context.run(() => pause(context, reference, given)));
-}
-
-interface PauseOptions {
-  readonly drain?: true | undefined;
-  readonly freeze?: true | undefined;
-  readonly json?: true | undefined;
-}
-
-async function pause(context: Context, reference: string, { drain, freeze, json }: PauseOptions): Promise<Work> {
-  if (drain && freeze) return refuse('usage', 'Both --drain and --freeze were given.', 'Give one of them.');
-  const group = need(resolveGroup(context, reference));
-  const mode = drain ? 'drain' : freeze ? 'freeze' : 'now';
-  const words =
-    mode === 'drain' ? 'Waiting until running sessions have finished' : 'Waiting until everything has stopped';
-  const paused = need(
-    await whileBusy(context, words, () => whileWaiting(context, group, pauseAndTell(context, group, mode))),
-  );
-  const { outcome, warnings } = paused;
-  for (const warning of warnings) context.stderr.line(warning);
-  const concluded = await conclude(json ? besideDocument(context) : context, group, mode, outcome);
-  if (json) {
-    const { status, frozenUntil } = need(loadWithRunner(context.world, group)).state;
-    context.stdout.json({ group: group.groupId, status, frozenUntil });
-  }
-  return concluded;
+    .action((reference, { drain, freeze, json }) =>
+      context.run(async () => {
+        if (drain && freeze) return refuse('usage', 'Both --drain and --freeze were given.', 'Give one of them.');
+        const group = need(resolveGroup(context, reference));
+        const mode = drain ? 'drain' : freeze ? 'freeze' : 'now';
+        const words =
+          mode === 'drain' ? 'Waiting until running sessions have finished' : 'Waiting until everything has stopped';
+        const paused = need(
+          await whileBusy(context, words, () => whileWaiting(context, group, pauseAndTell(context, group, mode))),
+        );
+        const { outcome, warnings } = paused;
+        for (const warning of warnings) context.stderr.line(warning);
+        const concluded = await conclude(json ? besideDocument(context) : context, group, mode, outcome);
+        if (json) {
+          const { status, frozenUntil } = need(loadWithRunner(context.world, group)).state;
+          context.stdout.json({ group: group.groupId, status, frozenUntil });
+        }
+        return concluded;
+      }),
+    );
 }
 
 function conclude(
@@ -147,23 +141,23 @@ export function defineStop(command: Command, context: Context): void {
     .option('--all', 'needed, so that nobody stops everything by mistake')
     .option('--json', 'one JSON document: {"groups": [{"group", "status"}], "unreadable": ids}')
     .addHelpText('after', stopExample)
-    .action(({ all, json }) => context.run(() => stop(context, all === true, json === true)));
-}
-
-async function stop(context: Context, all: boolean, json: boolean): Promise<Work> {
-  if (!all) {
-    const next = advise('Give --all to pause every group, or pause one with', ['group', 'pause', 'GROUP']);
-    return refuse('usage', 'It was not said what to stop.', next);
-  }
-  const groups = need(runningGroups(context));
-  const { running, unreadable } = groups;
-  const people = json ? besideDocument(context) : context;
-  const stopped = await Promise.all(running.map((group) => stopOne(people, group)));
-  const still = await Promise.all(unreadable.map((one) => stopUnreadable(context, one)));
-  const other = still.every(Boolean) ? '' : 'other ';
-  if (running.length === 0) people.stdout.line(`No ${other}group is running.`);
-  if (json) context.stdout.json(stopDocument(context, groups));
-  return ok(unreadable.length === 0 && stopped.every(Boolean) ? exitCode.done : exitCode.failed);
+    .action(({ all, json }) =>
+      context.run(async () => {
+        if (!all) {
+          const next = advise('Give --all to pause every group, or pause one with', ['group', 'pause', 'GROUP']);
+          return refuse('usage', 'It was not said what to stop.', next);
+        }
+        const groups = need(runningGroups(context));
+        const { running, unreadable } = groups;
+        const people = json ? besideDocument(context) : context;
+        const stopped = await Promise.all(running.map((group) => stopOne(people, group)));
+        const still = await Promise.all(unreadable.map((one) => stopUnreadable(context, one)));
+        const other = still.every(Boolean) ? '' : 'other ';
+        if (running.length === 0) people.stdout.line(`No ${other}group is running.`);
+        if (json) context.stdout.json(stopDocument(context, groups));
+        return ok(unreadable.length === 0 && stopped.every(Boolean) ? exitCode.done : exitCode.failed);
+      }),
+    );
 }
 
 /** How they stand afterwards. */

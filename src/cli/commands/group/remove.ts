@@ -46,19 +46,14 @@ export function defineArchive(command: Command, context: Context): void {
     .option('--force', 'remove worktrees and branches with unmerged work as well')
     .option('--json', 'one JSON document: {"group", "removedWorktrees", "keptWorktrees"}')
     .addHelpText('after', archiveExample)
-    .action((reference, given) => context.run(() => archive(context, reference, given)));
-}
-
-interface ArchiveOptions {
-  readonly force?: true | undefined;
-  readonly json?: true | undefined;
-}
-
-async function archive(context: Context, reference: string, given: ArchiveOptions): Promise<Work> {
-  const group = need(resolveGroupToDestroy(context, reference));
-  const archived = need(await archiveGroup(context, group, given.force === true));
-  say(context, archived, given.force === true);
-  if (given.json) context.stdout.json(documentOf(archived));
+    .action((reference, given) =>
+      context.run(async () => {
+        const group = need(resolveGroupToDestroy(context, reference));
+        const archived = need(await archiveGroup(context, group, given.force === true));
+        say(context, archived, given.force === true);
+        if (given.json) context.stdout.json(documentOf(archived));
+      }),
+    );
 }
 
 function documentOf({ state, tidied: { cleaned, kept } }: Archived): object {

@@ -23,7 +23,7 @@ import {
   withAdvice,
   withLocalTimes,
 } from '../../../view/wording.ts';
-import { type Context, need, type Work } from '../../context.ts';
+import { type Context, need } from '../../context.ts';
 
 const example = `
 Example:
@@ -40,7 +40,29 @@ export function define(command: Command, context: Context): void {
     .argument('[session]', 'id, unique prefix, number or name; all otherwise')
     .option('--json', 'one JSON document')
     .addHelpText('after', example)
-    .action((reference, session, { json }) => context.run(() => why(context, reference, session, json === true)));
+    .action((reference, wanted, { json }) =>
+      context.run(() => {
+        const group = need(loadReferredGroup(context, reference));
+        // The group is known already, but a reference that names it again is no mistake.
+        const only =
+          wanted === undefined ? undefined : need(sessionOf(group, wanted.slice(wanted.indexOf('/') + 1))).sessionId;
+        const answers = answersFor(context, group);
+        const { state, groupId } = group;
+        if (json) {
+          const sessions = answers.filter(({ id }) => only === undefined || id === only);
+          context.stdout.json({ groupId, status: state.status, sessions });
+          return;
+        }
+        const shown = answers.filter(({ id, status }) => (only === undefined ? status !== 'completed' : id === only));
+        const halted = haltedRunner(context.world, group.paths);
+        if (halted !== null) {
+          const { message, advice } = haltedSentence(groupId, halted);
+          context.stdout.line(`${message} ${advice}`);
+          context.stdout.line('');
+        }
+        context.stdout.lines(lines(context, group, shown));
+      }),
+    );
 }
 
 /** `reason` is a code, `message` a sentence. */
@@ -50,28 +72,6 @@ interface Answer {
   readonly status: string;
   readonly reason: string;
   readonly message: string;
-}
-
-function why(context: Context, reference: string, wanted: string | undefined, json: boolean): Work {
-  const group = need(loadReferredGroup(context, reference));
-  // The group is known already, but a reference that names it again is no mistake.
-  const only =
-    wanted === undefined ? undefined : need(sessionOf(group, wanted.slice(wanted.indexOf('/') + 1))).sessionId;
-  const answers = answersFor(context, group);
-  const { state, groupId } = group;
-  if (json) {
-    const sessions = answers.filter(({ id }) => only === undefined || id === only);
-    context.stdout.json({ groupId, status: state.status, sessions });
-    return;
-  }
-  const shown = answers.filter(({ id, status }) => (only === undefined ? status !== 'completed' : id === only));
-  const halted = haltedRunner(context.world, group.paths);
-  if (halted !== null) {
-    const { message, advice } = haltedSentence(groupId, halted);
-    context.stdout.line(`${message} ${advice}`);
-    context.stdout.line('');
-  }
-  context.stdout.lines(lines(context, group, shown));
 }
 
 function lines(context: Context, { state }: LoadedGroup, answers: readonly Answer[]): string[] {

@@ -82,31 +82,21 @@ keeps the rest.`)
     .option('--foreground', 'run the agent here, until it is interrupted')
     .option('--json', 'one JSON document: {"host", "slots", "labels", "redis"}')
     .addHelpText('after', joinExample)
-    .action((line, given) => context.run(() => join(context, command, line, given)));
-}
-
-interface JoinOptions {
-  readonly name?: string | undefined;
-  readonly slots?: number | undefined;
-  readonly label?: readonly string[] | undefined;
-  readonly login?: string | undefined;
-  readonly acceptClaude?: string | undefined;
-  readonly foreground?: true | undefined;
-  readonly json?: true | undefined;
-}
-
-async function join(context: Context, command: Command, argument: string, given: JoinOptions): Promise<Work> {
-  const root = need(context.root());
-  const line = await joinLineFrom(context, argument);
-  const { name, slots, label: labels, login, acceptClaude, foreground, json } = given;
-  const wanted = { line: line, name, slots, labels, login, acceptClaude };
-  if (foreground) {
-    const joined = need(await joinFleet(context, root, wanted));
-    say(context, joined, undefined, json === true);
-    return serve(context, command, {});
-  }
-  const joined = need(await whileBusy(context, 'Joining', () => joinAndServe(context, root, wanted)));
-  say(context, joined, joined.started, json === true);
+    .action((argument, given) =>
+      context.run(async () => {
+        const root = need(context.root());
+        const line = await joinLineFrom(context, argument);
+        const { name, slots, label: labels, login, acceptClaude, foreground, json } = given;
+        const wanted = { line: line, name, slots, labels, login, acceptClaude };
+        if (foreground) {
+          const joined = need(await joinFleet(context, root, wanted));
+          say(context, joined, undefined, json === true);
+          return serve(context, command, {});
+        }
+        const joined = need(await whileBusy(context, 'Joining', () => joinAndServe(context, root, wanted)));
+        say(context, joined, joined.started, json === true);
+      }),
+    );
 }
 
 async function joinLineFrom(context: Context, argument: string): Promise<string> {
@@ -151,25 +141,16 @@ their program. To forget the machine undoes all of it.`)
   described
     .option('--json', 'one JSON document: {"host", "ssh"}')
     .addHelpText('after', addExample)
-    .action((name, given) => context.run(() => add(context, name, given)));
-}
-
-interface AddOptions {
-  readonly ssh: string;
-  readonly slots?: number | undefined;
-  readonly label?: readonly string[] | undefined;
-  readonly login?: string | undefined;
-  readonly acceptClaude?: string | undefined;
-  readonly json?: true | undefined;
-}
-
-async function add(context: Context, name: string, { label: labels, json, ...given }: AddOptions): Promise<Work> {
-  const root = need(context.root());
-  const say = (step: string) => context.stderr.line(safeLine(step, 300));
-  const added = need(await addHost(context, root, { ...given, name, labels }, say));
-  const out = json ? context.stderr : context.stdout;
-  for (const line of added) out.line(safeLine(`${given.ssh}: ${line}`, 1_000));
-  if (json) context.stdout.json({ host: name, ssh: given.ssh });
+    .action((name, { label: labels, json, ...given }) =>
+      context.run(async () => {
+        const root = need(context.root());
+        const say = (step: string) => context.stderr.line(safeLine(step, 300));
+        const added = need(await addHost(context, root, { ...given, name, labels }, say));
+        const out = json ? context.stderr : context.stdout;
+        for (const line of added) out.line(safeLine(`${given.ssh}: ${line}`, 1_000));
+        if (json) context.stdout.json({ host: name, ssh: given.ssh });
+      }),
+    );
 }
 
 const initExample = `
@@ -190,29 +171,20 @@ holds keys: give it to nobody but the machines. Done again, it keeps the keys th
     .option('--insecure', 'Redis on another machine without encryption, in a network that only you use')
     .option('--json', 'one JSON document: {"joinLine", "isNew", "redis", "leaseMs"}')
     .addHelpText('after', initExample)
-    .action((given) => context.run(() => init(context, given)));
-}
-
-interface InitOptions {
-  readonly redis?: string | undefined;
-  readonly hostRedis?: string | undefined;
-  readonly lease?: number | undefined;
-  readonly ca?: string | undefined;
-  readonly insecure?: true | undefined;
-  readonly json?: true | undefined;
-}
-
-async function init(context: Context, { redis: given, json, lease, ...more }: InitOptions): Promise<Work> {
-  const root = need(context.root());
-  const redis = given ?? context.env.CLAUDE_CODE_AGENT_FLEET ?? '';
-  if (redis === '') {
-    return refuse('usage', 'Machines meet at a Redis, and none was named.', 'Give its address as --redis URL.');
-  }
-  const options: FleetOptions = { ...more, redis, leaseMs: lease };
-  const made = need(await whileBusy(context, 'Asking Redis', () => makeFleet(context, root, options)));
-  for (const line of notes(made)) context.stderr.line(safeLine(line, 1_000));
-  const { joinLine, isNew, redis: shown, leaseMs } = made;
-  context.stdout.line(json ? safeJson({ joinLine, isNew, redis: shown, leaseMs }, 2) : joinLine);
+    .action(({ redis: given, json, lease, ...more }) =>
+      context.run(async () => {
+        const root = need(context.root());
+        const redis = given ?? context.env.CLAUDE_CODE_AGENT_FLEET ?? '';
+        if (redis === '') {
+          return refuse('usage', 'Machines meet at a Redis, and none was named.', 'Give its address as --redis URL.');
+        }
+        const options: FleetOptions = { ...more, redis, leaseMs: lease };
+        const made = need(await whileBusy(context, 'Asking Redis', () => makeFleet(context, root, options)));
+        for (const line of notes(made)) context.stderr.line(safeLine(line, 1_000));
+        const { joinLine, isNew, redis: shown, leaseMs } = made;
+        context.stdout.line(json ? safeJson({ joinLine, isNew, redis: shown, leaseMs }, 2) : joinLine);
+      }),
+    );
 }
 
 const changes = { redis: 'the address of Redis', lease: 'the lease', ca: 'the certificate' } as const;
@@ -248,11 +220,11 @@ export function defineJoinLine(command: Command, context: Context): void {
     .description('Prints the line with which a machine joins the fleet. It holds keys and a password.')
     .option('--json', 'one JSON document: {"joinLine"}')
     .addHelpText('after', joinLineExample)
-    .action(({ json }) => context.run(() => print(context, json === true)));
-}
-
-function print(context: Context, json: boolean): Work {
-  const root = need(context.root());
-  const line = need(joinLineOf(context, root));
-  context.stdout.line(json ? safeJson({ joinLine: line }, 2) : line);
+    .action(({ json }) =>
+      context.run(() => {
+        const root = need(context.root());
+        const line = need(joinLineOf(context, root));
+        context.stdout.line(json ? safeJson({ joinLine: line }, 2) : line);
+      }),
+    );
 }

@@ -26,23 +26,23 @@ export function defineHostList(command: Command, context: Context): void {
     .description('Lists the machines of the fleet: what they have, how much of it is in use, and how they stand.')
     .option('--json', 'one JSON document: {"hosts": [{"name", "state", "labels", "slots", "used", ...}]}')
     .addHelpText('after', listExample)
-    .action(({ json }) => context.run(() => list(context, json === true)));
-}
-
-async function list(context: Context, json: boolean): Promise<Work> {
-  const root = need(context.root());
-  const hosts = need(await whileBusy(context, 'Asking the fleet', () => listHosts(context, root)));
-  if (json) context.stdout.json({ hosts: hosts.map(plain) });
-  else if (hosts.length === 0) {
-    const command = commandText(['host', 'add', 'NAME', '--ssh', 'USER@HOST']);
-    context.stderr.line(`No machine has joined. Add one with: ${command}`);
-  } else {
-    context.stdout.lines(table(context, hosts));
-    for (const host of hosts) {
-      const why = whyRefusing(host);
-      if (why !== undefined) context.stderr.line(safeLine(`${host.name}: ${why}`, 600));
-    }
-  }
+    .action(({ json }) =>
+      context.run(async () => {
+        const root = need(context.root());
+        const hosts = need(await whileBusy(context, 'Asking the fleet', () => listHosts(context, root)));
+        if (json) context.stdout.json({ hosts: hosts.map(plain) });
+        else if (hosts.length === 0) {
+          const command = commandText(['host', 'add', 'NAME', '--ssh', 'USER@HOST']);
+          context.stderr.line(`No machine has joined. Add one with: ${command}`);
+        } else {
+          context.stdout.lines(table(context, hosts));
+          for (const host of hosts) {
+            const why = whyRefusing(host);
+            if (why !== undefined) context.stderr.line(safeLine(`${host.name}: ${why}`, 600));
+          }
+        }
+      }),
+    );
 }
 
 /** One word for how it stands. */
@@ -168,39 +168,34 @@ ends the agent, and the sessions that are at work.`)
     .option('-y, --yes', 'answer every question with yes')
     .option('--json', 'one JSON document: {"host", "booked": [{"group", "session", "usd"}]}')
     .addHelpText('after', forgetExample)
-    .action((name, given) => context.run(() => forget(context, name, given)));
-}
-
-interface ForgetOptions {
-  readonly yes?: true | undefined;
-  readonly json?: true | undefined;
-}
-
-async function forget(context: Context, name: string, { yes, json }: ForgetOptions): Promise<Work> {
-  const root = need(context.root());
-  const host = need(await lookAtHost(context, root, name));
-  const held = host.isHere ? [] : heldBy(context, root, name);
-  const sure = await confirmed(context, question(host, held), yes === true);
-  if (!sure) {
-    context.stderr.line('Nothing was changed.');
-    return;
-  }
-  const forgetting = async () => (host.isHere ? leaveFleet(context, root) : takeOut(context, root, host));
-  const forgotten = need(await whileBusy(context, `Taking ${name} out`, forgetting));
-  if (forgotten !== undefined) {
-    context.stderr.line(safeLine(`${forgotten} What was put there stays there.`, 1_000));
-  }
-  const booked = [];
-  for (const one of held) {
-    const done = await bookHeld(context, one);
-    if (done.ok) booked.push(one);
-    else context.stderr.line(safeLine(`${one.groupId}: ${done.failure.message}`, 1_000));
-  }
-  const money = booked.map(({ groupId, sessionId, usd }) => ({ group: groupId, session: sessionId, usd }));
-  if (json) context.stdout.json({ host: name, booked: money });
-  else
-    context.stdout.line(
-      `${name} is out of the fleet${booked.length > 0 ? `; ${sumText(booked)} booked as spent` : ''}.`,
+    .action((name, { yes, json }) =>
+      context.run(async () => {
+        const root = need(context.root());
+        const host = need(await lookAtHost(context, root, name));
+        const held = host.isHere ? [] : heldBy(context, root, name);
+        const sure = await confirmed(context, question(host, held), yes === true);
+        if (!sure) {
+          context.stderr.line('Nothing was changed.');
+          return;
+        }
+        const forgetting = async () => (host.isHere ? leaveFleet(context, root) : takeOut(context, root, host));
+        const forgotten = need(await whileBusy(context, `Taking ${name} out`, forgetting));
+        if (forgotten !== undefined) {
+          context.stderr.line(safeLine(`${forgotten} What was put there stays there.`, 1_000));
+        }
+        const booked = [];
+        for (const one of held) {
+          const done = await bookHeld(context, one);
+          if (done.ok) booked.push(one);
+          else context.stderr.line(safeLine(`${one.groupId}: ${done.failure.message}`, 1_000));
+        }
+        const money = booked.map(({ groupId, sessionId, usd }) => ({ group: groupId, session: sessionId, usd }));
+        if (json) context.stdout.json({ host: name, booked: money });
+        else
+          context.stdout.line(
+            `${name} is out of the fleet${booked.length > 0 ? `; ${sumText(booked)} booked as spent` : ''}.`,
+          );
+      }),
     );
 }
 

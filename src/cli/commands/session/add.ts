@@ -76,33 +76,28 @@ that: a changed task is told to the model, also in a conversation that goes on. 
   described
     .option('--json', 'one JSON document: {"group", "session", "changed"}, the last with the names of what has changed')
     .addHelpText('after', editExample)
-    .action((reference, given) => context.run(() => edit(context, reference, given)));
-}
-
-interface GivenToEdit {
-  readonly project?: string;
-  readonly json?: true;
-}
-
-async function edit(context: Context, reference: string, given: GivenToEdit): Promise<Work> {
-  const session = need(loadReferredSession(context, reference));
-  const { json, project, ...options } = given;
-  if (project === undefined && Object.values(options).every((value) => value === undefined)) {
-    return refuse('usage', 'Nothing was given that is to change.', see('session', 'edit', '--help'));
-  }
-  const edit = await sessionFrom(context, options);
-  const editing = editSession(context, session, { ...edit, ...defined({ project }) });
-  const edited = need(await whileWaiting(context, session, editing));
-  const { changed, notes } = edited;
-  const { state, sessionId, record } = session;
-  for (const note of notes) context.stderr.line(safeLine(note, noteColumnsMax));
-  if (json) context.stdout.json({ group: state.group.id, session: sessionId, changed });
-  else {
-    const title = titleOf(state, sessionId);
-    const what =
-      changed.length === 0 ? `${title} is like that already.` : `Changed ${title}: ${settingWords(changed)}.`;
-    context.stdout.line(`${what}${nextOf(state, record)}`);
-  }
+    .action((reference, given) =>
+      context.run(async () => {
+        const session = need(loadReferredSession(context, reference));
+        const { json, project, ...options } = given;
+        if (project === undefined && Object.values(options).every((value) => value === undefined)) {
+          return refuse('usage', 'Nothing was given that is to change.', see('session', 'edit', '--help'));
+        }
+        const edit = await sessionFrom(context, options);
+        const editing = editSession(context, session, { ...edit, ...defined({ project }) });
+        const edited = need(await whileWaiting(context, session, editing));
+        const { changed, notes } = edited;
+        const { state, sessionId, record } = session;
+        for (const note of notes) context.stderr.line(safeLine(note, noteColumnsMax));
+        if (json) context.stdout.json({ group: state.group.id, session: sessionId, changed });
+        else {
+          const title = titleOf(state, sessionId);
+          const what =
+            changed.length === 0 ? `${title} is like that already.` : `Changed ${title}: ${settingWords(changed)}.`;
+          context.stdout.line(`${what}${nextOf(state, record)}`);
+        }
+      }),
+    );
 }
 
 function nextOf(state: GroupState, record: SessionRecord): string {

@@ -34,42 +34,35 @@ export function define(command: Command, context: Context): void {
     .option('--rehearse [script]', 'the script with which the rehearsal goes on')
     .option('--json', 'one JSON document: the session, what was denied, the rules that are new')
     .addHelpText('after', example)
-    .action((reference, rules, given) => context.run(() => allow(context, reference, rules, given)));
-}
-
-interface Given {
-  readonly denied?: true | undefined;
-  readonly retry?: true | undefined;
-  readonly rehearse?: string | true | undefined;
-  readonly json?: true | undefined;
-}
-
-async function allow(context: Context, reference: string, typed: readonly string[], given: Given): Promise<Work> {
-  const { denied, retry, json, rehearse } = given;
-  if (json && retry) return refuse('usage', 'Both --json and --retry were given.', 'Give one of them.');
-  const session = need(loadReferredSession(context, reference));
-  const own = rulesOf(typed);
-  const { record, sessionId, paths } = session;
-  const has = new Set(record.definition.allowedTools);
-  const denials = denialsOf(context.world, paths, sessionId).map((denial) => ({
-    ...denial,
-    rules: denial.rules.filter((rule) => !has.has(rule)),
-    isAllowed: denial.rules.length > 0 && denial.rules.every((rule) => has.has(rule)),
-  }));
-  const offered = [...new Set(denials.flatMap(({ rules }) => rules))];
-  const isShown = typed.length === 0 && denied !== true;
-  if (isShown && !json) show(context, session, denials);
-  const chosen = isShown && !json ? await choose(context, session, offered) : denied ? offered : [];
-  const rules = [...new Set([...own, ...chosen])];
-  if (denied && offered.length === 0 && own.length === 0) return nothingHelps(session, denials);
-  const added = rules.filter((rule) => !has.has(rule));
-  if (rules.length > 0) {
-    const asked = submit(context, session, { kind: 'allow-tools', sessionId, rules });
-    need(await whileWaiting(context, session, asked));
-  }
-  if (json) context.stdout.json({ session: sessionId, denied: denials.map(forScripts), allowed: added });
-  else if (rules.length > 0) say(context, session, added, retry === true);
-  if (retry && (!isShown || rules.length > 0)) return goOn(context, session, rehearse);
+    .action((reference, typed, given) =>
+      context.run(async () => {
+        const { denied, retry, json, rehearse } = given;
+        if (json && retry) return refuse('usage', 'Both --json and --retry were given.', 'Give one of them.');
+        const session = need(loadReferredSession(context, reference));
+        const own = rulesOf(typed);
+        const { record, sessionId, paths } = session;
+        const has = new Set(record.definition.allowedTools);
+        const denials = denialsOf(context.world, paths, sessionId).map((denial) => ({
+          ...denial,
+          rules: denial.rules.filter((rule) => !has.has(rule)),
+          isAllowed: denial.rules.length > 0 && denial.rules.every((rule) => has.has(rule)),
+        }));
+        const offered = [...new Set(denials.flatMap(({ rules }) => rules))];
+        const isShown = typed.length === 0 && denied !== true;
+        if (isShown && !json) show(context, session, denials);
+        const chosen = isShown && !json ? await choose(context, session, offered) : denied ? offered : [];
+        const rules = [...new Set([...own, ...chosen])];
+        if (denied && offered.length === 0 && own.length === 0) return nothingHelps(session, denials);
+        const added = rules.filter((rule) => !has.has(rule));
+        if (rules.length > 0) {
+          const asked = submit(context, session, { kind: 'allow-tools', sessionId, rules });
+          need(await whileWaiting(context, session, asked));
+        }
+        if (json) context.stdout.json({ session: sessionId, denied: denials.map(forScripts), allowed: added });
+        else if (rules.length > 0) say(context, session, added, retry === true);
+        if (retry && (!isShown || rules.length > 0)) return goOn(context, session, rehearse);
+      }),
+    );
 }
 
 function rulesOf(typed: readonly string[]): string[] {

@@ -10,7 +10,7 @@ import type { SessionRecord } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { formatMoney } from '../../../core/text.ts';
 import { titleOf } from '../../../view/wording.ts';
-import { type Context, need, refuse, type Work } from '../../context.ts';
+import { type Context, need, refuse } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 
 const example = `
@@ -25,30 +25,30 @@ What you spend counts as the session's; when what is left of the budget is spent
 Exit codes: 0 you have left it, 1 it cannot be taken over now, 2 bad input or no terminal, 3 ended at the budget.`)
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
     .addHelpText('after', example)
-    .action((reference) => context.run(() => attach(context, reference)));
-}
-
-async function attach(context: Context, reference: string): Promise<Work> {
-  const { stdout } = context;
-  const session = need(loadReferredSession(context, reference));
-  if (!context.stdinIsTerminal || !stdout.isTerminal) {
-    const say = commandText(['session', 'say', reference, 'TEXT']);
-    return refuse(
-      'usage',
-      'A session is taken over on a terminal, and this is none.',
-      `Without one, tell it something with: ${say}`,
+    .action((reference) =>
+      context.run(async () => {
+        const { stdout } = context;
+        const session = need(loadReferredSession(context, reference));
+        if (!context.stdinIsTerminal || !stdout.isTerminal) {
+          const say = commandText(['session', 'say', reference, 'TEXT']);
+          return refuse(
+            'usage',
+            'A session is taken over on a terminal, and this is none.',
+            `Without one, tell it something with: ${say}`,
+          );
+        }
+        const attached = await attachSession(context, session, {
+          opening: (reservedUsd) => stdout.line(mayspendText(reservedUsd)),
+          lend: async (use) => {
+            await stdout.flush();
+            await use();
+          },
+        });
+        if (!attached.ok) return attached;
+        stdout.line(attachedText(attached.value, session.sessionId));
+        return attached.value.isSpent ? exitCode.paused : exitCode.done;
+      }),
     );
-  }
-  const attached = await attachSession(context, session, {
-    opening: (reservedUsd) => stdout.line(mayspendText(reservedUsd)),
-    lend: async (use) => {
-      await stdout.flush();
-      await use();
-    },
-  });
-  if (!attached.ok) return attached;
-  stdout.line(attachedText(attached.value, session.sessionId));
-  return attached.value.isSpent ? exitCode.paused : exitCode.done;
 }
 
 // What is said before and after a person has a session, on a terminal and in the dashboard.

@@ -11,7 +11,7 @@ import { resumeSessionCommand, runCommand } from '../../../core/plan/advice.ts';
 import type { SessionState } from '../../../core/session-state.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import { titleOf } from '../../../view/wording.ts';
-import { besideDocument, type Context, confirmed, need, type Work } from '../../context.ts';
+import { besideDocument, type Context, confirmed, need } from '../../context.ts';
 import { type ExitCode, exitCode } from '../../exit-code.ts';
 import { parseMoney } from '../../options/option-values.ts';
 import { readText } from '../../options/prompt-source.ts';
@@ -31,17 +31,17 @@ One that has not started yet is held back.`)
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
     .option('--json', 'one JSON document: {"group", "session", "status"}')
     .addHelpText('after', pauseExample)
-    .action((reference, { json }) => context.run(() => pause(context, reference, json === true)));
-}
-
-async function pause(context: Context, reference: string, json: boolean): Promise<Work> {
-  const session = need(loadReferredSession(context, reference));
-  const { sessionId } = session;
-  const pausing = submit(context, session, { kind: 'pause-session', sessionId });
-  const ended = need(await whileWaiting(context, session, pausing));
-  const code = conclude(json ? besideDocument(context) : context, session, ended);
-  if (json) printSession(context, session);
-  return code;
+    .action((reference, { json }) =>
+      context.run(async () => {
+        const session = need(loadReferredSession(context, reference));
+        const { sessionId } = session;
+        const pausing = submit(context, session, { kind: 'pause-session', sessionId });
+        const ended = need(await whileWaiting(context, session, pausing));
+        const code = conclude(json ? besideDocument(context) : context, session, ended);
+        if (json) printSession(context, session);
+        return code;
+      }),
+    );
 }
 
 function conclude(context: Context, session: LoadedSession, ended: SessionState): ExitCode {
@@ -94,23 +94,17 @@ Exit codes: 0 completed (or asked for), 1 failed, 2 bad input, 3 paused again.`)
     .option('--rehearse [script]', 'the script with which the rehearsal goes on')
     .option('--json', 'one JSON document: {"group", "session", "status"}')
     .addHelpText('after', resumeExample)
-    .action((reference, given) => context.run(() => resume(context, reference, given)));
-}
-
-interface ResumeOptions {
-  readonly rehearse?: string | true | undefined;
-  readonly json?: true | undefined;
-  readonly maxBudgetUsd?: number | undefined;
-}
-
-async function resume(context: Context, named: string, { maxBudgetUsd, ...how }: ResumeOptions): Promise<Work> {
-  const session = need(loadReferredSession(context, named));
-  const { sessionId, record } = session;
-  // What a dead runner left running needs no command, only a runner.
-  const isLeft = record.state.status === 'running' && liveRunner(context.world, session) === null;
-  if (isLeft && maxBudgetUsd === undefined) return runSession(context, session, how);
-  const raised = defined({ maxBudgetUsd });
-  return startSession(context, session, { kind: 'resume-session', sessionId, ...raised }, how);
+    .action((named, { maxBudgetUsd, ...how }) =>
+      context.run(async () => {
+        const session = need(loadReferredSession(context, named));
+        const { sessionId, record } = session;
+        // What a dead runner left running needs no command, only a runner.
+        const isLeft = record.state.status === 'running' && liveRunner(context.world, session) === null;
+        if (isLeft && maxBudgetUsd === undefined) return runSession(context, session, how);
+        const raised = defined({ maxBudgetUsd });
+        return startSession(context, session, { kind: 'resume-session', sessionId, ...raised }, how);
+      }),
+    );
 }
 
 const retryExample = `
@@ -128,22 +122,16 @@ Exit codes: 0 completed (or asked for), 1 failed again, 2 bad input, 3 paused.`)
     .option('--rehearse [script]', 'the script with which the rehearsal goes on')
     .option('--json', 'one JSON document: {"group", "session", "status"}')
     .addHelpText('after', retryExample)
-    .action((reference, given) => context.run(() => retry(context, reference, given)));
-}
-
-interface RetryOptions {
-  readonly prompt?: string | undefined;
-  readonly rehearse?: string | true | undefined;
-  readonly json?: true | undefined;
-}
-
-async function retry(context: Context, named: string, given: RetryOptions): Promise<Work> {
-  const session = need(loadReferredSession(context, named));
-  const { prompt: typed } = given;
-  const prompt = typed === undefined ? undefined : need(await readText(context, typed, 'The text of --prompt'));
-  const { sessionId } = session;
-  const said = defined({ prompt });
-  return startSession(context, session, { kind: 'retry-session', sessionId, ...said }, given);
+    .action((named, given) =>
+      context.run(async () => {
+        const session = need(loadReferredSession(context, named));
+        const { prompt: typed } = given;
+        const prompt = typed === undefined ? undefined : need(await readText(context, typed, 'The text of --prompt'));
+        const { sessionId } = session;
+        const said = defined({ prompt });
+        return startSession(context, session, { kind: 'retry-session', sessionId, ...said }, given);
+      }),
+    );
 }
 
 const sayExample = `
@@ -158,18 +146,18 @@ export function defineSay(command: Command, context: Context): void {
     .argument('<text>', 'what to say; "-" reads it from standard input')
     .option('--json', 'one JSON document: {"group", "session", "heard"}, where heard is now or next-attempt')
     .addHelpText('after', sayExample)
-    .action((reference, text, { json }) => context.run(() => say(context, reference, text, json === true)));
-}
-
-async function say(context: Context, reference: string, given: string, json: boolean): Promise<Work> {
-  const session = need(loadReferredSession(context, reference));
-  const text = need(await readText(context, given, 'The message'));
-  const { groupId, sessionId, state } = session;
-  const change = submit(context, session, { kind: 'say', sessionId, text: text });
-  const said = need(await whileWaiting(context, session, change));
-  const title = titleOf(state, sessionId);
-  const told = said === 'now' ? `Told session ${title}.` : `Session ${title} is told with its next attempt.`;
-  context.stdout.line(json ? safeJson({ group: groupId, session: sessionId, heard: said }, 2) : told);
+    .action((reference, given, { json }) =>
+      context.run(async () => {
+        const session = need(loadReferredSession(context, reference));
+        const text = need(await readText(context, given, 'The message'));
+        const { groupId, sessionId, state } = session;
+        const change = submit(context, session, { kind: 'say', sessionId, text: text });
+        const said = need(await whileWaiting(context, session, change));
+        const title = titleOf(state, sessionId);
+        const told = said === 'now' ? `Told session ${title}.` : `Session ${title} is told with its next attempt.`;
+        context.stdout.line(json ? safeJson({ group: groupId, session: sessionId, heard: said }, 2) : told);
+      }),
+    );
 }
 
 const removeExample = `
@@ -189,29 +177,23 @@ export function defineRemoveSession(command: Command, context: Context): void {
     .option('--force', 'do not ask; commit what is in no commit on its branch first')
     .option('--json', 'one JSON document: {"group", "session"}')
     .addHelpText('after', removeExample)
-    .action((reference, given) => context.run(() => remove(context, reference, given)));
-}
-
-interface RemoveOptions {
-  readonly yes?: true | undefined;
-  readonly force?: true | undefined;
-  readonly json?: true | undefined;
-}
-
-async function remove(context: Context, reference: string, { yes, force: forced, json }: RemoveOptions): Promise<Work> {
-  const force = forced === true;
-  const session = need(loadReferredSession(context, reference, resolveGroupToDestroy));
-  const { sessionId, state, record, groupId } = session;
-  need(checkCommand(context.world, session, { kind: 'remove-session', sessionId }));
-  const title = titleOf(state, sessionId);
-  // A session that never ran has nothing to lose but its definition.
-  const isAnswered = force || yes === true || record.attempts === 0;
-  const sure = await confirmed(context, `Delete session ${title} with its transcript?`, isAnswered);
-  if (!sure) return;
-  const command = ['session', 'remove', `${groupId}/${sessionId}`];
-  const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
-  const removing = removeSession(context, session, { force, command, tell });
-  need(await whileWaiting(context, session, removing));
-  context.stderr.line(`Removed ${title} from ${state.group.id}.`);
-  if (json) context.stdout.json({ group: groupId, session: sessionId });
+    .action((reference, { yes, force: forced, json }) =>
+      context.run(async () => {
+        const force = forced === true;
+        const session = need(loadReferredSession(context, reference, resolveGroupToDestroy));
+        const { sessionId, state, record, groupId } = session;
+        need(checkCommand(context.world, session, { kind: 'remove-session', sessionId }));
+        const title = titleOf(state, sessionId);
+        // A session that never ran has nothing to lose but its definition.
+        const isAnswered = force || yes === true || record.attempts === 0;
+        const sure = await confirmed(context, `Delete session ${title} with its transcript?`, isAnswered);
+        if (!sure) return;
+        const command = ['session', 'remove', `${groupId}/${sessionId}`];
+        const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
+        const removing = removeSession(context, session, { force, command, tell });
+        need(await whileWaiting(context, session, removing));
+        context.stderr.line(`Removed ${title} from ${state.group.id}.`);
+        if (json) context.stdout.json({ group: groupId, session: sessionId });
+      }),
+    );
 }

@@ -11,7 +11,7 @@ import { delay } from '../../../system/clock.ts';
 import { nextSteps } from '../../../view/summary.ts';
 import { TranscriptMarks } from '../../../view/transcript/transcript-marks.ts';
 import { titleOf } from '../../../view/wording.ts';
-import { type Context, need, refuse, type Work } from '../../context.ts';
+import { type Context, need, refuse } from '../../context.ts';
 import { parsePattern } from '../../options/option-values.ts';
 import {
   jsonSink,
@@ -43,7 +43,43 @@ export function define(command: Command, context: Context): void {
     .option('--grep <regexp>', 'only lines that match', parsePattern)
     .option('--json', 'print one JSON document')
     .addHelpText('after', example)
-    .action((reference, given) => context.run(() => logs(context, reference, given)));
+    .action((reference, options) =>
+      context.run(async () => {
+        if (options.json && options.raw)
+          return refuse('usage', 'Both --json and --raw were given.', 'Give one of them.');
+        if (options.json && options.follow) {
+          return refuse(
+            'usage',
+            'A JSON document has an end, so --json cannot follow.',
+            'Use --raw --follow: one JSON a line.',
+          );
+        }
+        const session = need(loadReferredSession(context, reference));
+        const { log, printer, look } = openTranscript(context, session, sinkFor(context, session, options));
+        const title = titleOf(session.state, session.sessionId);
+        let goesOn = await look();
+        if (options.follow && goesOn && session.state.status === 'created') {
+          const start = commandText(runCommand(session.state));
+          context.stderr.line(`Waiting until session ${title} begins; its group is started with: ${start}`);
+        }
+        while (options.follow && goesOn && !context.stdout.isClosed) {
+          await delay(context.world.clock, lookEveryMs);
+          goesOn = await look();
+        }
+        printer.finish(goesOn);
+        // Who has stopped reading, as `head` does, was shown nothing of what may well be there.
+        if (printer.isEmpty && !context.stdout.isClosed) context.stderr.line(whyEmpty(session));
+        if (!options.follow || goesOn) return;
+        if (log.isBroken) {
+          return refuse(
+            'gone',
+            `Session ${title} cannot be followed: its group was deleted, or its log is damaged.`,
+            seeGroups,
+          );
+        }
+        context.stderr.lines(leftBehind(session, log.state));
+      }),
+    );
 }
 
 interface Options {
@@ -51,41 +87,6 @@ interface Options {
   readonly raw?: true | undefined;
   readonly json?: true | undefined;
   readonly grep?: RegExp | undefined;
-}
-
-async function logs(context: Context, reference: string, options: Options): Promise<Work> {
-  if (options.json && options.raw) return refuse('usage', 'Both --json and --raw were given.', 'Give one of them.');
-  if (options.json && options.follow) {
-    return refuse(
-      'usage',
-      'A JSON document has an end, so --json cannot follow.',
-      'Use --raw --follow: one JSON a line.',
-    );
-  }
-  const session = need(loadReferredSession(context, reference));
-  const { log, printer, look } = openTranscript(context, session, sinkFor(context, session, options));
-  const title = titleOf(session.state, session.sessionId);
-  let goesOn = await look();
-  if (options.follow && goesOn && session.state.status === 'created') {
-    const start = commandText(runCommand(session.state));
-    context.stderr.line(`Waiting until session ${title} begins; its group is started with: ${start}`);
-  }
-  while (options.follow && goesOn && !context.stdout.isClosed) {
-    await delay(context.world.clock, lookEveryMs);
-    goesOn = await look();
-  }
-  printer.finish(goesOn);
-  // Who has stopped reading, as `head` does, was shown nothing of what may well be there.
-  if (printer.isEmpty && !context.stdout.isClosed) context.stderr.line(whyEmpty(session));
-  if (!options.follow || goesOn) return;
-  if (log.isBroken) {
-    return refuse(
-      'gone',
-      `Session ${title} cannot be followed: its group was deleted, or its log is damaged.`,
-      seeGroups,
-    );
-  }
-  context.stderr.lines(leftBehind(session, log.state));
 }
 
 function whyEmpty({ sessionId, state }: LoadedSession): string {

@@ -50,23 +50,23 @@ export function defineSessionList(command: Command, context: Context): void {
     .argument('<group>', 'id, unique prefix or slug')
     .option('--json', 'one JSON document: an array of SessionProgress')
     .addHelpText('after', listExample)
-    .action((reference, { json }) => context.run(() => list(context, reference, json === true)));
-}
-
-function list(context: Context, reference: string, json: boolean): Work {
-  const group = need(loadReferredGroup(context, reference));
-  const { state } = group;
-  const standing = standingOf(context.world, group);
-  const { live, atMs, verdicts } = standing;
-  const order = planOf(state).graph.order;
-  if (json) {
-    const byId = new Map(groupProgress(state, live, atMs, verdicts).sessions.map((one) => [one.id, one]));
-    context.stdout.json(order.map((id) => byId.get(id)));
-  } else {
-    const { style, isTerminal, columns } = context.stdout;
-    const options = { style, columns: isTerminal ? columns : undefined, nowMs: atMs };
-    context.stdout.lines(sessionTable(state, standing, order, options));
-  }
+    .action((reference, { json }) =>
+      context.run(() => {
+        const group = need(loadReferredGroup(context, reference));
+        const { state } = group;
+        const standing = standingOf(context.world, group);
+        const { live, atMs, verdicts } = standing;
+        const order = planOf(state).graph.order;
+        if (json) {
+          const byId = new Map(groupProgress(state, live, atMs, verdicts).sessions.map((one) => [one.id, one]));
+          context.stdout.json(order.map((id) => byId.get(id)));
+        } else {
+          const { style, isTerminal, columns } = context.stdout;
+          const options = { style, columns: isTerminal ? columns : undefined, nowMs: atMs };
+          context.stdout.lines(sessionTable(state, standing, order, options));
+        }
+      }),
+    );
 }
 
 const showExample = `

@@ -13,13 +13,7 @@ import { inOrder, problemsFailure } from '../../../store/yaml-text.ts';
 import { renderConfigTemplate } from '../../../template/config-template.ts';
 import { describeVariable, descriptionOf, type LoadedTemplate, loadTemplate } from '../../../template/describe.ts';
 import { nearest } from '../../../template/nearest.ts';
-import {
-  type FoundTemplate,
-  type ListedTemplate,
-  listTemplates,
-  type TemplateKind,
-  templateKinds,
-} from '../../../template/places.ts';
+import { type FoundTemplate, type ListedTemplate, listTemplates, templateKinds } from '../../../template/places.ts';
 import { isProgramName, renderPrompt } from '../../../template/prompt-template.ts';
 import type { Lookup } from '../../../template/render.ts';
 import { textOf } from '../../../template/text-file.ts';
@@ -45,7 +39,22 @@ export function defineTemplateList(command: Command, context: Context): void {
     .addOption(new Option('--kind <kind>', 'only templates of this kind').choices(templateKinds))
     .option('--json', 'one JSON document: an array of templates')
     .addHelpText('after', listExample)
-    .action(({ kind, json }) => context.run(() => list(context, kind, json === true)));
+    .action(({ kind, json }) =>
+      context.run(() => {
+        const rows = listTemplates(context.world, placesHere(context))
+          .filter(({ template }) => kind === undefined || template.kind === kind)
+          .map((listed) => rowOf(context, listed));
+        if (json) {
+          context.stdout.json(rows.map(plainRow));
+          return;
+        }
+        if (rows.length === 0) {
+          context.stderr.line(`There are no templates. Make some with: ${commandText(['template', 'init', 'DIR'])}`);
+          return;
+        }
+        context.stdout.lines(table(context, rows));
+      }),
+    );
 }
 
 interface Row {
@@ -53,21 +62,6 @@ interface Row {
   readonly description: string;
   readonly aliases: readonly string[];
   readonly problems: number;
-}
-
-function list(context: Context, kind: TemplateKind | undefined, json: boolean): Work {
-  const rows = listTemplates(context.world, placesHere(context))
-    .filter(({ template }) => kind === undefined || template.kind === kind)
-    .map((listed) => rowOf(context, listed));
-  if (json) {
-    context.stdout.json(rows.map(plainRow));
-    return;
-  }
-  if (rows.length === 0) {
-    context.stderr.line(`There are no templates. Make some with: ${commandText(['template', 'init', 'DIR'])}`);
-    return;
-  }
-  context.stdout.lines(table(context, rows));
 }
 
 function rowOf(context: Context, listed: ListedTemplate): Row {
@@ -124,7 +118,16 @@ export function defineTemplateShow(command: Command, context: Context): void {
     .addOption(new Option('--kind <kind>', 'for a name that several kinds have').choices(templateKinds))
     .option('--json', 'one JSON document')
     .addHelpText('after', showExample)
-    .action((name, { kind, json }) => context.run(() => show(context, name, kind, json === true)));
+    .action((name, { kind, json }) =>
+      context.run(() => {
+        const found = need(findNamed(context, placesHere(context), name, kind));
+        const loaded = loadTemplate(context.world, found);
+        if (!loaded.ok) return problemsFailure(`The ${found.kind} template`, loaded.problems);
+        const page = pageOf(loaded.value);
+        if (json) context.stdout.json(plainPage(found, page));
+        else print(context, found, page);
+      }),
+    );
 }
 
 interface Page {
@@ -133,15 +136,6 @@ interface Page {
   readonly aliases: readonly string[];
   /** Texts by name; null for what is no text. */
   readonly files: readonly { readonly path: string; readonly bytes: number; readonly text: string | null }[];
-}
-
-function show(context: Context, name: string, kind: TemplateKind | undefined, json: boolean): Work {
-  const found = need(findNamed(context, placesHere(context), name, kind));
-  const loaded = loadTemplate(context.world, found);
-  if (!loaded.ok) return problemsFailure(`The ${found.kind} template`, loaded.problems);
-  const page = pageOf(loaded.value);
-  if (json) context.stdout.json(plainPage(found, page));
-  else print(context, found, page);
 }
 
 function pageOf(loaded: LoadedTemplate): Page {
@@ -220,42 +214,36 @@ export function defineTemplateRender(command: Command, context: Context): void {
     .addOption(new Option('--kind <kind>', 'for a name that several kinds have').choices(templateKinds))
     .option('--json', 'one JSON document: {"text"} of a prompt, {"files"} of a config')
     .addHelpText('after', renderExample)
-    .action((name, given) => context.run(() => renderNamed(context, name, given)));
-}
-
-interface RenderOptions {
-  readonly var?: readonly string[] | undefined;
-  readonly kind?: TemplateKind | undefined;
-  readonly json?: true | undefined;
-}
-
-function renderNamed(context: Context, name: string, { var: pairs = [], kind, json }: RenderOptions): Work {
-  const found = need(findNamed(context, placesHere(context), name, kind));
-  if (found.kind === 'workflow') {
-    const next = advise('See what it would start with', ['run', name, '--dry-run']);
-    return refuse('usage', `"${name}" is a workflow, which has no text to fill in.`, next);
-  }
-  const loaded = loadTemplate(context.world, found);
-  if (!loaded.ok) return problemsFailure(`The ${found.kind} template`, loaded.problems);
-  const template = loaded.value;
-  if (template.kind === 'workflow') return;
-  const specs = template.kind === 'prompt' ? template.prompt.variables : template.config.variables;
-  const values = valuesOf(context, specs, pairs);
-  if (template.kind === 'prompt') {
-    const { text, problems } = renderPrompt(template.prompt, values, leaveForLater);
-    if (problems.length > 0) return problemsFailure('The prompt template', problems);
-    context.stdout.line(json === true ? safeJson({ text }, 2) : safeText(text));
-    return;
-  }
-  const { files, problems } = renderConfigTemplate(template.config, values, leaveForLater);
-  if (problems.length > 0) return problemsFailure('The config template', problems);
-  const texts = files.map(({ path, bytes, isText }) => ({
-    path,
-    bytes: bytes.length,
-    text: isText ? textOf(bytes) : null,
-  }));
-  if (json === true) context.stdout.json({ files: texts });
-  else for (const file of texts) printFile(context, file);
+    .action((name, { var: pairs = [], kind, json }) =>
+      context.run(() => {
+        const found = need(findNamed(context, placesHere(context), name, kind));
+        if (found.kind === 'workflow') {
+          const next = advise('See what it would start with', ['run', name, '--dry-run']);
+          return refuse('usage', `"${name}" is a workflow, which has no text to fill in.`, next);
+        }
+        const loaded = loadTemplate(context.world, found);
+        if (!loaded.ok) return problemsFailure(`The ${found.kind} template`, loaded.problems);
+        const template = loaded.value;
+        if (template.kind === 'workflow') return;
+        const specs = template.kind === 'prompt' ? template.prompt.variables : template.config.variables;
+        const values = valuesOf(context, specs, pairs);
+        if (template.kind === 'prompt') {
+          const { text, problems } = renderPrompt(template.prompt, values, leaveForLater);
+          if (problems.length > 0) return problemsFailure('The prompt template', problems);
+          context.stdout.line(json === true ? safeJson({ text }, 2) : safeText(text));
+          return;
+        }
+        const { files, problems } = renderConfigTemplate(template.config, values, leaveForLater);
+        if (problems.length > 0) return problemsFailure('The config template', problems);
+        const texts = files.map(({ path, bytes, isText }) => ({
+          path,
+          bytes: bytes.length,
+          text: isText ? textOf(bytes) : null,
+        }));
+        if (json === true) context.stdout.json({ files: texts });
+        else for (const file of texts) printFile(context, file);
+      }),
+    );
 }
 
 /** What a session, its project or its group answers stands as it was written. */
@@ -307,21 +295,23 @@ export function defineTemplateValidate(command: Command, context: Context): void
     .argument('<path>', 'file or folder; "-" is a workflow on standard input')
     .option('--json', 'one JSON document: {"templates", "problems"}')
     .addHelpText('after', validateExample)
-    .action((path, { json }) => context.run(() => validate(context, path, json === true)));
+    .action((typed, { json }) =>
+      context.run(async () => {
+        if (typed === standardInput) return validatePiped(context, json);
+        const path = resolve(context.cwd, typed);
+        const checked = need(checkTemplates(context, path));
+        const { isFolder, templates, problems } = checked;
+        const [first] = templates;
+        const what = first?.kind === 'project' ? 'project file' : `${first?.kind} template`;
+        const fine = isFolder
+          ? `${plural(templates.length, 'template')} checked. No problems.`
+          : `The ${what} is fine.`;
+        return conclude(context, { source: briefPath(path), templates, problems, fine }, json);
+      }),
+    );
 }
 
-async function validate(context: Context, typed: string, json: boolean): Promise<Work> {
-  if (typed === standardInput) return validatePiped(context, json);
-  const path = resolve(context.cwd, typed);
-  const checked = need(checkTemplates(context, path));
-  const { isFolder, templates, problems } = checked;
-  const [first] = templates;
-  const what = first?.kind === 'project' ? 'project file' : `${first?.kind} template`;
-  const fine = isFolder ? `${plural(templates.length, 'template')} checked. No problems.` : `The ${what} is fine.`;
-  return conclude(context, { source: briefPath(path), templates, problems, fine }, json);
-}
-
-async function validatePiped(context: Context, json: boolean): Promise<Work> {
+async function validatePiped(context: Context, json: true | undefined): Promise<Work> {
   const text = need(await readPipedYaml(context));
   const source = 'standard input';
   const file = { file: source, name: 'workflow', baseFolder: context.cwd };
@@ -337,7 +327,7 @@ interface Validated extends Pick<Checked, 'templates' | 'problems'> {
   readonly fine: string;
 }
 
-function conclude({ stdout }: Context, { source, templates, problems, fine }: Validated, json: boolean): Work {
+function conclude({ stdout }: Context, { source, templates, problems, fine }: Validated, json: true | undefined): Work {
   if (json) {
     const checked = templates.map(({ kind, path }) => ({ kind, path }));
     stdout.json({ templates: checked, problems: inOrder(problems) });
@@ -358,20 +348,20 @@ export function defineTemplateInit(command: Command, context: Context): void {
     .argument('<dir>', 'a folder that does not exist yet, or is empty')
     .option('--json', 'one JSON document: {"folder", "files"}')
     .addHelpText('after', initExample)
-    .action((dir, { json }) => context.run(() => init(context, dir, json === true)));
-}
-
-function init(context: Context, typed: string, json: boolean): Work {
-  const next = 'Give the path of a folder that does not exist yet, or is empty.';
-  if (typed === '') return refuse('usage', 'The path of the folder is empty.', next);
-  const folder = resolve(context.cwd, typed);
-  const made = need(makeStarterFolder(context.world, folder, next));
-  const { stdout } = context;
-  if (json) {
-    stdout.json({ folder, files: made });
-    return;
-  }
-  stdout.line(safeLine(`Made in ${folder}:`, 1000));
-  for (const path of made) stdout.line(`  ${path}`);
-  stdout.line(`Check them after every change with: ${commandText(['template', 'validate', 'DIR'])}`);
+    .action((typed, { json }) =>
+      context.run(() => {
+        const next = 'Give the path of a folder that does not exist yet, or is empty.';
+        if (typed === '') return refuse('usage', 'The path of the folder is empty.', next);
+        const folder = resolve(context.cwd, typed);
+        const made = need(makeStarterFolder(context.world, folder, next));
+        const { stdout } = context;
+        if (json) {
+          stdout.json({ folder, files: made });
+          return;
+        }
+        stdout.line(safeLine(`Made in ${folder}:`, 1000));
+        for (const path of made) stdout.line(`  ${path}`);
+        stdout.line(`Check them after every change with: ${commandText(['template', 'validate', 'DIR'])}`);
+      }),
+    );
 }

@@ -26,28 +26,22 @@ export function definePackAdd(command: Command, context: Context): void {
     .option('--name <name>', 'name of the pack (default: the last word of the source)')
     .option('--json', 'one JSON document: the contents of pack.json')
     .addHelpText('after', addExample)
-    .action((source, given) => context.run(() => add(context, source, given)));
-}
-
-interface AddOptions {
-  readonly ref?: string | undefined;
-  readonly name?: string | undefined;
-  readonly json?: true | undefined;
-}
-
-async function add(context: Context, source: string, given: AddOptions): Promise<Work> {
-  const added = need(await addPack(context, source, given));
-  const { note, powers, strays, hadPassword } = added;
-  if (given.json === true) context.stdout.json(note);
-  else context.stdout.lines(describe(added));
-  printPowers(context, powers);
-  if (strays.length > 0) {
-    const files = strays.map(({ file }) => file).join(', ');
-    context.stderr.line(safeLine(`These files cannot be found as templates: ${files}.`, 1000));
-  }
-  if (hadPassword) {
-    context.stderr.line('The password in the URL was not stored; let git know it before you update the pack.');
-  }
+    .action((source, given) =>
+      context.run(async () => {
+        const added = need(await addPack(context, source, given));
+        const { note, powers, strays, hadPassword } = added;
+        if (given.json === true) context.stdout.json(note);
+        else context.stdout.lines(describe(added));
+        printPowers(context, powers);
+        if (strays.length > 0) {
+          const files = strays.map(({ file }) => file).join(', ');
+          context.stderr.line(safeLine(`These files cannot be found as templates: ${files}.`, 1000));
+        }
+        if (hadPassword) {
+          context.stderr.line('The password in the URL was not stored; let git know it before you update the pack.');
+        }
+      }),
+    );
 }
 
 function describe({ note, templates }: AddedPack): string[] {
@@ -76,24 +70,19 @@ export function definePackUpdate(command: Command, context: Context): void {
     .option('--ref <ref>', 'from now on this branch, tag or full commit id')
     .option('--json', 'one JSON document: an array with one object per pack')
     .addHelpText('after', updateExample)
-    .action((name, given) => context.run(() => update(context, name, given)));
-}
-
-interface UpdateOptions {
-  readonly ref?: string | undefined;
-  readonly json?: true | undefined;
-}
-
-async function update(context: Context, name: string | undefined, { ref, json }: UpdateOptions): Promise<Work> {
-  if (name === undefined && ref !== undefined) {
-    const next = advise('Name the pack', ['template', 'update', 'NAME', '--ref', 'REF']);
-    return refuse('usage', '--ref is meant for one pack.', next);
-  }
-  const outcomes = need(await updatePacks(context, name, ref));
-  if (json === true) context.stdout.json(outcomes.map(plain));
-  else show(context, outcomes);
-  for (const outcome of outcomes) if (outcome.status === 'updated') printPowers(context, outcome.powers);
-  return verdict(outcomes);
+    .action((name, { ref, json }) =>
+      context.run(async () => {
+        if (name === undefined && ref !== undefined) {
+          const next = advise('Name the pack', ['template', 'update', 'NAME', '--ref', 'REF']);
+          return refuse('usage', '--ref is meant for one pack.', next);
+        }
+        const outcomes = need(await updatePacks(context, name, ref));
+        if (json === true) context.stdout.json(outcomes.map(plain));
+        else show(context, outcomes);
+        for (const outcome of outcomes) if (outcome.status === 'updated') printPowers(context, outcome.powers);
+        return verdict(outcomes);
+      }),
+    );
 }
 
 function show(context: Context, outcomes: readonly UpdatedPack[]): void {
@@ -147,32 +136,26 @@ export function definePackRemove(command: Command, context: Context): void {
     .option('--force', 'do not ask')
     .option('--json', 'one JSON document: {"pack"}')
     .addHelpText('after', removeExample)
-    .action((name, given) => context.run(() => remove(context, name, given)));
-}
-
-interface RemoveOptions {
-  readonly yes?: true | undefined;
-  readonly force?: true | undefined;
-  readonly json?: true | undefined;
-}
-
-async function remove(context: Context, name: string, { yes, force, json }: RemoveOptions): Promise<Work> {
-  const packs = need(packsOf(context));
-  const pack = need(await withPacks(context.world, packs, () => findPack(context.world, packs, name)));
-  const sure = await confirmed(context, question(pack), yes === true || force === true);
-  if (!sure) {
-    context.stderr.line('Nothing was removed.');
-    return;
-  }
-  // It is looked for again: another command may have been faster while the question stood.
-  const gone = await withPacks(context.world, packs, () => {
-    const found = findPack(context.world, packs, name);
-    if (found.ok) removePack(context.world, packs, name);
-    return found;
-  });
-  need(gone);
-  context.stderr.line(`Removed pack ${name}.`);
-  if (json) context.stdout.json({ pack: name });
+    .action((name, { yes, force, json }) =>
+      context.run(async () => {
+        const packs = need(packsOf(context));
+        const pack = need(await withPacks(context.world, packs, () => findPack(context.world, packs, name)));
+        const sure = await confirmed(context, question(pack), yes === true || force === true);
+        if (!sure) {
+          context.stderr.line('Nothing was removed.');
+          return;
+        }
+        // It is looked for again: another command may have been faster while the question stood.
+        const gone = await withPacks(context.world, packs, () => {
+          const found = findPack(context.world, packs, name);
+          if (found.ok) removePack(context.world, packs, name);
+          return found;
+        });
+        need(gone);
+        context.stderr.line(`Removed pack ${name}.`);
+        if (json) context.stdout.json({ pack: name });
+      }),
+    );
 }
 
 function question({ name, folder, note }: InstalledPack): string {

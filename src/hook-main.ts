@@ -94,14 +94,9 @@ function afterPatience(): Promise<string> {
 /** State is on disk before anything of it is printed: `answer` of a system writes, then returns. */
 async function answer(name: string, call: HookCall): Promise<void> {
   try {
-    const { text, notes, aside } = name === 'task' ? await taskAnswer(call) : await systemAnswer(name, call);
+    const { text, notes } = name === 'task' ? await taskAnswer(call) : await systemAnswer(name, call);
     note({ system: name, ...notes }, call, text);
     if (text !== '') output.write(`${text}\n`);
-    if (aside !== undefined) {
-      const { startAside } = await import('./system/aside.ts');
-      const { ownCommand } = await import('./system/own-program.ts');
-      startAside(ownCommand('main'), { ...aside, env });
-    }
   } catch (error) {
     const trouble = error instanceof Error ? error.message : String(error);
     note({ system: name, trouble }, call, '');

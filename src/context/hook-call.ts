@@ -58,8 +58,6 @@ export interface HookAnswer {
   readonly text: string;
   /** For hooks.log: what was read, written, left out. */
   readonly notes?: Readonly<Record<string, unknown>>;
-  /** What claude does not have to wait for: a command of this program, begun in `cwd` (absolute) after the answer. */
-  readonly aside?: { readonly args: readonly string[]; readonly cwd: string };
 }
 
 /** One of cpm, faber, handover. `answer` throws nothing that a project's files could cause. */

@@ -9,7 +9,6 @@ export const restMs = 50;
 /** Never fails: what cannot be loaded is asked for again, and told, where it is needed. */
 export async function preloadModules(): Promise<void> {
   await Promise.allSettled([
-    import('../context/faber/running.ts'),
     import('../context/handover/note.ts'),
     import('../context/handover/resume-file.ts'),
     import('../git/commit.ts'),

@@ -3,7 +3,6 @@
  * or removed session. What is in no other branch stays, unless the user says that it is to go.
  */
 import { basename, dirname, join, relative } from 'node:path';
-import { forgetSessionWorktree } from '../../context/faber/worktrees.ts';
 import { advise, type CommandLine, commandText } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
@@ -304,7 +303,7 @@ export async function removeLeftover(
   care: Care,
   tell: (note: string) => void = () => {},
 ): Promise<Result<readonly string[]>> {
-  const { sessionId, doomed, record } = leftover;
+  const { sessionId, record } = leftover;
   const { files } = place.world;
   const { workspace, setupDone } = sessionPaths(paths, sessionId);
   if (care !== 'none' && leftover.standing?.ok && leftover.standing.value.isReadable) {
@@ -315,20 +314,13 @@ export async function removeLeftover(
   if (!settled.ok) return settled;
   const removed = await removeWorktree(place, leftover, settled.value, care);
   if (!removed.ok) return removed;
-  const notes = [...removed.value];
   try {
     // A later attempt makes a worktree of its own, and sets it up.
     for (const path of [workspace, setupDone]) files.remove(path);
   } catch (error) {
     return { ok: false, failure: systemFailure(workspace, error) };
   }
-  const forgotten = forgetSessionWorktree(files, {
-    projectPath: record?.definition.projectPath,
-    repository: doomed.repository,
-    path: doomed.path,
-  });
-  if (!forgotten.ok) notes.push(describeFailure(forgotten.failure));
-  return ok(notes);
+  return removed;
 }
 
 /** How it stands when all that git can keep is on a branch; null when the repository is gone. */

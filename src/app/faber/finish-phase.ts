@@ -3,7 +3,6 @@ import { resolve } from 'node:path';
 import { fillIn, portablePath } from '../../context/faber/artifacts.ts';
 import { type JsonObject, objectOf } from '../../context/faber/json-text.ts';
 import type { FaberProject } from '../../context/faber/project.ts';
-import { shippedFaber } from '../../context/faber/shipped.ts';
 import { finishPhase, inProgress, phasesCompleted } from '../../context/faber/state.ts';
 import { updateState } from '../../context/faber/state-file.ts';
 import { advise } from '../../core/advice.ts';
@@ -72,7 +71,7 @@ function portableArtifacts(
 ): Result<Record<string, string>> {
   const made: Record<string, string> = {};
   for (const { name, value } of given) {
-    const filled = fillIn(value, { project, runId, state, shipped: shippedFaber });
+    const filled = fillIn(value, { project, runId, state });
     if (!filled.ok) return fail('usage', `${name} ${filled.trouble}.`, placeholders);
     if (!name.endsWith('_path')) {
       made[name] = value;

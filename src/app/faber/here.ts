@@ -15,7 +15,6 @@ import {
   runsPath,
   statePath,
 } from '../../context/faber/project.ts';
-import { shippedFaber } from '../../context/faber/shipped.ts';
 import { inProgress, type Who } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { loadWorkflowConfig, type WorkflowConfig } from '../../context/faber/workflow-config.ts';
@@ -145,7 +144,7 @@ function runsInProgress(place: Place, project: FaberProject): FoundRun[] {
 
 /** Fails with all problems of the file when it has any. */
 export function soundConfig(place: Place, project: FaberProject, name: string): Result<WorkflowConfig> {
-  const config = loadWorkflowConfig(place.world.files, project, { name, shipped: shippedFaber });
+  const config = loadWorkflowConfig(place.world.files, project, name);
   if (!config.ok || config.value.problems.length === 0) return config;
   const { problems, file } = config.value;
   const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;

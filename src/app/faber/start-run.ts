@@ -9,7 +9,6 @@ import {
   readActiveRun,
   runsPath,
 } from '../../context/faber/project.ts';
-import { shippedFaber } from '../../context/faber/shipped.ts';
 import { beginSession, inProgress, newState, stamp } from '../../context/faber/state.ts';
 import { createState, loadState } from '../../context/faber/state-file.ts';
 import type { WorkflowConfig } from '../../context/faber/workflow-config.ts';
@@ -177,7 +176,6 @@ export function beginPhase(
       force: false,
       dryRun: false,
       isCompacted: false,
-      shipped: shippedFaber,
       charactersMax: bashCharactersMax,
     });
     // Not on stdout, which scripts read: claude gets both.

@@ -7,7 +7,6 @@ import { loadState } from '../../context/faber/state-file.ts';
 import { loadWorktrees, type TrackedWorktree, untrackWorktree } from '../../context/faber/worktrees.ts';
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { isGroupId, isSessionId } from '../../core/id.ts';
 import {
   addWorktree,
   changedFiles,
@@ -82,20 +81,13 @@ export function viewWorktrees(place: Place, { main, worktrees }: Repository): Re
       const kind = lookAt(files, entry.path);
       const isThere = kind.ok && kind.value === 'folder' && worktrees.slice(1).some(({ path }) => path === entry.path);
       if (!isThere) return { ...entry, status: 'missing', hasOpenSession: false };
-      const where = isOfSession(entry.path) ? main : projectIn(main, entry.path);
-      const state = loadState(files, where, entry.runId);
+      const state = loadState(files, projectIn(main, entry.path), entry.runId);
       if (!state.ok) return { ...entry, status: 'orphaned', hasOpenSession: false };
       const { status } = state.value;
       const word = status === inProgress ? 'in progress' : status === 'completed' ? 'completed' : 'orphaned';
       return { ...entry, status: word, hasOpenSession: isSessionOpen(state.value) };
     }),
   );
-}
-
-/** A session of a group works in it, on the run of the first work tree; the list only says so. */
-function isOfSession(path: string): boolean {
-  const [name, sessionId = '', sessions, groupId = ''] = path.split('/').reverse();
-  return name === 'worktree' && sessions === 'sessions' && isSessionId(sessionId) && isGroupId(groupId);
 }
 
 /** The project in a work tree of the same repository. */
@@ -132,9 +124,6 @@ export async function removeFinished(
   const { main, worktrees } = repository;
   const isOurs = dirname(path) === dirname(main.top) && basename(path).startsWith(`${basename(main.top)}-issue-`);
   const branch = worktrees.find((worktree) => worktree.path === path)?.branch;
-  if (isOfSession(path)) {
-    return stays('It belongs to a session and goes when the work of its group is merged, archived or deleted.');
-  }
   if (!isOurs) return stays('It is not a work tree that was made for a run; remove it with git worktree remove.');
   if (branch === undefined) return stays('No branch is checked out in it, so its commits would be lost.');
   if (branch !== view.branch) return stays(`The branch ${branch} is checked out in it, not ${view.branch}.`);

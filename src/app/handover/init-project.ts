@@ -1,7 +1,7 @@
 /** app/handover/: what the commands of handover share. This file makes a project that later sessions find again. */
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { updateExclusively } from '../../context/exclusive-update.ts';
-import { isObject, type JsonObject, readExactJson } from '../../context/faber/json-text.ts';
+import { type JsonObject, readJson } from '../../context/faber/json-text.ts';
 import {
   configuredFolders,
   findProjects,
@@ -12,6 +12,7 @@ import {
 import { newResumeFile } from '../../context/handover/resume-file.ts';
 import { readProjectText } from '../../context/hook-call.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { isObject } from '../../store/json.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Files } from '../../system/world.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
@@ -145,8 +146,8 @@ function readConfig(config: string, bytes: Uint8Array): Result<JsonObject> {
   } catch {
     return refuse(`${config} is not valid UTF-8.`);
   }
-  const read = readExactJson(text);
-  if (!read.ok) return refuse(`${config}:${read.place.line}:${read.place.column}: ${read.message}.`);
+  const read = readJson(text);
+  if (!read.ok) return refuse(`${config}:${read.trouble}.`);
   return isObject(read.value) ? ok(read.value) : refuse(`${config} is not a JSON object.`);
 }
 

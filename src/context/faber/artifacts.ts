@@ -1,14 +1,14 @@
 /** Critical artifacts: which of them are due, what each holds, and how they share the room there is. */
 import { isAbsolute, join, relative, resolve } from 'node:path';
+import { isObject } from '../../store/json.ts';
 import { type ContextFiles, fitted, harmless, readProjectText } from '../hook-call.ts';
 import { valueAt } from './condition.ts';
-import { ExactNumber } from './exact-number.ts';
 import { readGitHead } from './git-head.ts';
-import { isObject, type JsonObject, readExactJson, textOf } from './json-text.ts';
+import { type JsonObject, readJson, textOf } from './json-text.ts';
 import { type FaberProject, statePath } from './project.ts';
 import { lastLoadMs } from './state.ts';
 import { stateBytesMax } from './state-file.ts';
-import type { Artifact } from './workflow-config.ts';
+import { type Artifact, shippedFaber } from './workflow-config.ts';
 
 /** What was loaded so shortly before is still in the conversation. */
 export const cacheMs = 5 * 60_000;
@@ -65,8 +65,6 @@ export interface Ground {
   readonly project: FaberProject;
   readonly runId: string;
   readonly state: JsonObject;
-  /** Folder of the shipped files: what `{faber_root}` means. */
-  readonly shipped: string;
 }
 
 /** What the artifact holds now. Never throws for what a project's files could cause. */
@@ -86,7 +84,7 @@ export function loadArtifact(artifact: Artifact, ground: Ground): Content {
 
 /** Long histories stand last: what is cut off then is what the session needs least. */
 function arranged(text: string, isState: boolean): string {
-  const parsed = isState ? readExactJson(text) : null;
+  const parsed = isState ? readJson(text) : null;
   if (parsed === null || !parsed.ok || !isObject(parsed.value)) return text;
   const { context_metadata, sessions, ...rest } = parsed.value;
   return JSON.stringify({ ...rest, sessions, context_metadata }, null, 2);
@@ -106,7 +104,7 @@ interface FoundPlace {
 type Missing = Content & { readonly kind: 'missing' };
 
 function placeOf(artifact: Artifact, ground: Ground): FoundPlace | Missing {
-  const { project, shipped } = ground;
+  const { project } = ground;
   const given = artifact.pathFromState === undefined ? artifact.path : valueAt(ground.state, artifact.pathFromState);
   const template = textOf(given);
   if (template === undefined) {
@@ -117,7 +115,7 @@ function placeOf(artifact: Artifact, ground: Ground): FoundPlace | Missing {
   if (!filled.ok) return { kind: 'missing', source: oneLine(template), trouble: filled.trouble };
   // Only our own configuration can name shipped files: a state must stay within the project.
   const isShipped = template.startsWith('{faber_root}/') && artifact.pathFromState === undefined;
-  const root = isShipped ? shipped : project.top;
+  const root = isShipped ? shippedFaber : project.top;
   const path = resolve(project.root, filled.text);
   if (path !== root && !path.startsWith(`${root}/`)) {
     return { kind: 'missing', source: oneLine(template), trouble: 'leads out of the project' };
@@ -134,14 +132,14 @@ const plainValue = /^[A-Za-z0-9][\w.#-]{0,199}$/;
 type Filled = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly trouble: string };
 
 /** Puts in `{project_root}`, `{run_id}`, `{plan_id}`, `{work_id}` and `{faber_root}`. */
-export function fillIn(template: string, { project, runId, state, shipped }: Omit<Ground, 'files'>): Filled {
+export function fillIn(template: string, { project, runId, state }: Omit<Ground, 'files'>): Filled {
   let trouble: string | null = null;
   const value = (name: string): string => {
     if (name === 'project_root') return project.top;
-    if (name === 'faber_root') return shipped;
+    if (name === 'faber_root') return shippedFaber;
     if (name === 'run_id') return runId;
     const found = name === 'plan_id' || name === 'work_id' ? state[name] : undefined;
-    const text = typeof found === 'number' || found instanceof ExactNumber ? String(found) : found;
+    const text = typeof found === 'number' ? String(found) : found;
     if (typeof text === 'string' && plainValue.test(text)) return text;
     trouble ??= `holds {${name}}, which ${found === undefined ? 'nothing gives a value' : 'has no plain value'}`;
     return '';

@@ -2,7 +2,7 @@
  * Branch and commit of a work tree, read from git's own files: hooks have no PATH, must be quick, and a repository may
  * name programs that git would start. Only names of branches and commit ids ever leave this file.
  */
-import { basename, dirname, join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { ContextFiles } from '../hook-call.ts';
 
 export interface GitHead {
@@ -30,19 +30,6 @@ export function readGitHead(files: ContextFiles, top: string): GitHead | null {
   return commit === null ? { branch } : { branch, commit };
 }
 
-/** The top of the repository's first work tree; null where there is none. */
-export function firstWorktree(files: ContextFiles, top: string): string | null {
-  const folder = gitFolder(files, top);
-  const common = folder === null ? null : commonFolder(files, folder);
-  return common !== null && basename(common) === '.git' ? dirname(common) : null;
-}
-
-/** Linked work trees share their refs with the repository they belong to. */
-function commonFolder(files: ContextFiles, folder: string): string {
-  const shared = read(files, join(folder, 'commondir'), headBytesMax)?.trim();
-  return shared ? resolve(folder, shared) : folder;
-}
-
 /** `.git` is a folder, or in linked work trees a file that names one. */
 function gitFolder(files: ContextFiles, top: string): string | null {
   const path = join(top, '.git');
@@ -54,7 +41,9 @@ function gitFolder(files: ContextFiles, top: string): string | null {
 }
 
 function commitOf(files: ContextFiles, folder: string, ref: string): string | null {
-  const common = commonFolder(files, folder);
+  // Linked work trees share their refs with the repository they belong to.
+  const shared = read(files, join(folder, 'commondir'), headBytesMax)?.trim();
+  const common = shared ? resolve(folder, shared) : folder;
   const loose = read(files, join(common, ref), headBytesMax)?.trim() ?? '';
   if (commitId.test(loose)) return loose;
   const packed = read(files, join(common, 'packed-refs'), packedBytesMax) ?? '';

@@ -10,12 +10,9 @@ import { oneLine } from './artifacts.ts';
 import { readGitHead } from './git-head.ts';
 import { primeContext, runLines } from './prime.ts';
 import { type FaberProject, findProject } from './project.ts';
-import { activeRun, type Running, runInProgress } from './running.ts';
-import { shippedFaber } from './shipped.ts';
 import { endSession, noteCompaction, phasesDefault, type Who } from './state.ts';
-import { updateState } from './state-file.ts';
+import { activeRun, type Running, runInProgress, updateState } from './state-file.ts';
 import { loadWorkflowConfig, workflowName } from './workflow-config.ts';
-import { projectToTidy } from './worktrees.ts';
 
 export const faber = { name: 'faber', answer } satisfies ContextSystem;
 
@@ -23,15 +20,6 @@ type Run = Running & { readonly ok: true };
 
 function answer(call: HookCall): HookAnswer {
   const project = findProject(call.files, call.projectFolder);
-  const answered = answerFor(call, project);
-  // The work trees of a group's sessions are the runner's, and its processes must not outlive it.
-  const main = call.isWorker || call.event === 'pre-compact' ? null : projectToTidy(call.files, project);
-  if (main === null) return answered;
-  const args = ['faber', 'worktrees', '--prune', '--merged', '--project', main];
-  return { ...answered, aside: { args, cwd: main } };
-}
-
-function answerFor(call: HookCall, project: FaberProject): HookAnswer {
   // The last phase completes the run before its session ends, and that end is wanted too.
   const run = call.event === 'session-end' ? activeRun(call.files, project) : runInProgress(call.files, project);
   if (!run.ok) {
@@ -52,7 +40,6 @@ function sessionStart(call: HookCall, project: FaberProject, { runId }: Run): Ho
     force: false,
     dryRun: false,
     isCompacted: call.source === 'compact',
-    shipped: shippedFaber,
     charactersMax,
   });
   if (!primed.ok) {
@@ -70,10 +57,7 @@ function sessionStart(call: HookCall, project: FaberProject, { runId }: Run): Ho
 function preCompact(call: HookCall, project: FaberProject, { runId, state }: Run): HookAnswer {
   const who = whoOf(call, project);
   const saved = updateState(call.files, project, runId, (now) => ok(noteCompaction(now, who)));
-  const config = loadWorkflowConfig(call.files, project, {
-    name: workflowName(state.workflow_id),
-    shipped: shippedFaber,
-  });
+  const config = loadWorkflowConfig(call.files, project, workflowName(state.workflow_id));
   const text = [
     ...runLines(runId, state, config.ok ? config.value.phases : phasesDefault),
     'Keep in the summary: this run id, the current phase and what of it is done, decisions, open questions, files ' +

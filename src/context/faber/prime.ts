@@ -42,8 +42,6 @@ export interface PrimeOptions {
   readonly dryRun: boolean;
   /** The conversation was just compacted: the end that was noted before becomes true, and a new record begins. */
   readonly isCompacted: boolean;
-  /** Folder of the shipped configurations and documents. */
-  readonly shipped: string;
   /** Of the whole text. */
   readonly charactersMax: number;
 }
@@ -73,13 +71,13 @@ export interface Primed {
  * loadWorkflowConfig do; nothing is written then.
  */
 export function primeContext(files: ContextFiles, options: PrimeOptions): Result<Primed> {
-  const { project, runId, who, shipped } = options;
+  const { project, runId, who } = options;
   const state = loadState(files, project, runId);
   if (!state.ok) return state;
-  const config = loadWorkflowConfig(files, project, { name: workflowName(state.value.workflow_id), shipped });
+  const config = loadWorkflowConfig(files, project, workflowName(state.value.workflow_id));
   if (!config.ok) return config;
   const begun = begin(state.value, options);
-  const ground: Ground = { files, project, runId, state: state.value, shipped };
+  const ground: Ground = { files, project, runId, state: state.value };
   const artifacts = config.value.artifacts.map((artifact): PrimedArtifact => {
     const due = dueNow(artifact, state.value, {
       trigger: options.trigger,

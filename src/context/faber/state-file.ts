@@ -3,10 +3,12 @@
 import { dirname, join } from 'node:path';
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { isObject } from '../../store/json.ts';
 import { updateExclusively } from '../exclusive-update.ts';
 import { type ContextFiles, readProjectText } from '../hook-call.ts';
-import { isObject, type JsonObject, readExactJson } from './json-text.ts';
-import { type FaberProject, makeFolderInProject, statePath } from './project.ts';
+import { type JsonObject, readJson } from './json-text.ts';
+import { type FaberProject, findProject, makeFolderInProject, readActiveRun, statePath } from './project.ts';
+import { inProgress } from './state.ts';
 
 /** Years of sessions; a larger file is none of ours. */
 export const stateBytesMax = 8 * 1024 ** 2;
@@ -30,20 +32,14 @@ export function loadState(files: ContextFiles, project: FaberProject, runId: str
 }
 
 function parseState(text: string, path: string): Result<JsonObject> {
-  const next = 'Mend the file; nothing in it was changed.';
-  const parsed = readExactJson(text);
-  if (!parsed.ok) {
-    const { line, column } = parsed.place;
-    return fail('corrupt-file', `${path}:${line}:${column}: ${parsed.message}.`, next);
-  }
-  if (!isObject(parsed.value)) return fail('corrupt-file', `${path}:1:1: is not a JSON object.`, next);
-  for (const name of ['sessions', 'context_metadata', 'artifacts']) {
-    const value = parsed.value[name];
-    if (value === undefined || value === null || isObject(value)) continue;
-    const { line, column } = parsed.placeOf([name]);
-    return fail('corrupt-file', `${path}:${line}:${column}: ${name} is not an object.`, next);
-  }
-  return ok(parsed.value);
+  const wrong = (trouble: string): Result<never> =>
+    fail('corrupt-file', `${path}:${trouble}.`, 'Mend the file; nothing in it was changed.');
+  const parsed = readJson(text);
+  if (!parsed.ok) return wrong(parsed.trouble);
+  const { value } = parsed;
+  if (!isObject(value)) return wrong('1:1: is not a JSON object');
+  const name = ['sessions', 'context_metadata', 'artifacts'].find((one) => !isObject(value[one] ?? {}));
+  return name === undefined ? ok(value) : wrong(`${parsed.placeOf([name])}: ${name} is not an object`);
 }
 
 /** Writes the state of a run that has none. Fails with `duplicate`, `write-failed` or `busy`. */
@@ -110,4 +106,33 @@ function textOf(bytes: Uint8Array, path: string): Result<string> {
 
 function bytesOf(state: JsonObject): Uint8Array {
   return new TextEncoder().encode(`${JSON.stringify(state, null, 2)}\n`);
+}
+
+// Which run is in progress in a project: by the run's own state, because `.active-run-id` outlives the run.
+
+export type Running =
+  | { readonly ok: true; readonly runId: string; readonly state: JsonObject }
+  /** `why` is for people. `isBroken`: there is a run, but its state cannot be read. */
+  | { readonly ok: false; readonly why: string; readonly isBroken?: true };
+
+/** The run that `.active-run-id` names, whatever its status. */
+export function activeRun(files: ContextFiles, project: FaberProject): Running {
+  const active = readActiveRun(files, project);
+  if (active.kind === 'none') return { ok: false, why: 'none is active' };
+  if (active.kind === 'unusable') return { ok: false, why: `.active-run-id ${active.trouble}` };
+  const state = loadState(files, project, active.runId);
+  if (state.ok) return { ok: true, runId: active.runId, state: state.value };
+  const isBroken = state.failure.reason !== 'not-found';
+  return { ok: false, why: state.failure.message, ...(isBroken ? { isBroken } : {}) };
+}
+
+export function runInProgress(files: ContextFiles, project: FaberProject): Running {
+  const run = activeRun(files, project);
+  if (!run.ok || run.state.status === inProgress) return run;
+  return { ok: false, why: `${run.runId} is not in progress` };
+}
+
+/** Whether sessions in this folder need the hooks of FABER. */
+export function isFaberRunning(files: ContextFiles, projectFolder: string): boolean {
+  return runInProgress(files, findProject(files, projectFolder)).ok;
 }

@@ -4,7 +4,8 @@
  */
 import { defined } from '../../core/defined.ts';
 import { foreignText } from '../../core/text.ts';
-import { isObject, type JsonObject, listOf, objectOf, textOf } from './json-text.ts';
+import { isObject } from '../../store/json.ts';
+import { type JsonObject, listOf, objectOf, textOf } from './json-text.ts';
 
 /** Who asks for something, and when. */
 export interface Who {

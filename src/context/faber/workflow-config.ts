@@ -5,12 +5,17 @@
 import { basename, join } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { isObject } from '../../store/json.ts';
 import type { JsonPath } from '../../store/json-places.ts';
+import { packageRoot } from '../../system/own-program.ts';
 import { type ContextFiles, readProjectText } from '../hook-call.ts';
 import { type Condition, parseCondition, parsePath } from './condition.ts';
-import { fieldOf, isObject, type ReadJson, readJson, textOf } from './json-text.ts';
+import { fieldOf, type ReadJson, readJson, textOf } from './json-text.ts';
 import type { FaberProject } from './project.ts';
 import { phasesDefault } from './state.ts';
+
+/** Folder of the workflow configurations and documents that come with this program. */
+export const shippedFaber = join(packageRoot, 'templates', 'faber');
 
 export const artifactTypes = ['json', 'markdown', 'directory', 'work_plugin', 'skill', 'git_info'] as const;
 export type ArtifactType = (typeof artifactTypes)[number];
@@ -67,22 +72,18 @@ export function workflowName(workflowId: unknown): string {
 }
 
 /**
- * The configuration by the workflow's name: the project's own, else the shipped one in `shipped`. Fails with
+ * The configuration by the workflow's name: the project's own, else the shipped one. Fails with
  * `not-found`, `usage` for a name that cannot be one, and `corrupt-file` for a file that is no JSON object.
  */
-export function loadWorkflowConfig(
-  files: ContextFiles,
-  project: FaberProject,
-  { name, shipped }: { readonly name: string; readonly shipped: string },
-): Result<WorkflowConfig> {
+export function loadWorkflowConfig(files: ContextFiles, project: FaberProject, name: string): Result<WorkflowConfig> {
   if (!namePattern.test(name)) {
     return fail('usage', `${JSON.stringify(name.slice(0, 100))} cannot be a workflow.`, 'Name one such as default.');
   }
   const places = ownFolders.map((folder) => ({ root: project.root, path: `${folder}/${name}.json` }));
-  for (const { root, path } of [...places, { root: shipped, path: `workflows/${name}.json` }]) {
+  for (const { root, path } of [...places, { root: shippedFaber, path: `workflows/${name}.json` }]) {
     const read = readProjectText(files, root, join(root, path), configBytesMax);
     if (!read.ok && read.trouble === 'does not exist') continue;
-    const file = root === shipped ? basename(path) : path;
+    const file = root === shippedFaber ? basename(path) : path;
     if (!read.ok) return fail('corrupt-file', `${file} ${read.trouble}.`, 'Put a regular file there, or nothing.');
     if (read.truncated) return fail('corrupt-file', `${file} is larger than 1 MiB.`, 'Make it shorter.');
     return parseWorkflowConfig(read.text, file);
@@ -95,9 +96,7 @@ export function loadWorkflowConfig(
 export function parseWorkflowConfig(text: string, file: string): Result<WorkflowConfig> {
   const json = readJson(text);
   const next = 'Mend the file.';
-  if (!json.ok) {
-    return fail('corrupt-file', `${file}:${json.place.line}:${json.place.column}: ${json.message}.`, next);
-  }
+  if (!json.ok) return fail('corrupt-file', `${file}:${json.trouble}.`, next);
   if (!isObject(json.value)) return fail('corrupt-file', `${file}:1:1: is not a JSON object.`, next);
   const reader = new Reader(json, file);
   const phases = reader.phases(json.value.phases);
@@ -129,8 +128,7 @@ class Reader {
   }
 
   #problem(path: JsonPath, message: string): void {
-    const { line, column } = this.#json.placeOf(path);
-    this.problems.push(`${this.#file}:${line}:${column}: ${message}`);
+    this.problems.push(`${this.#file}:${this.#json.placeOf(path)}: ${message}`);
   }
 
   phases(value: unknown): readonly string[] {

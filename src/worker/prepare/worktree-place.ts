@@ -4,10 +4,9 @@
  */
 
 import type { Loss } from '../../claude/launch/resume-prompt.ts';
-import { isFaberRunning } from '../../context/faber/is-running.ts';
-import { noteSessionWorktree } from '../../context/faber/worktrees.ts';
+import { isFaberRunning } from '../../context/faber/state-file.ts';
 import { defined } from '../../core/defined.ts';
-import { describeFailure, type Failure, fail, ok, type Result } from '../../core/failure.ts';
+import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { defaultCommandTimeoutMs, type SessionDefinition, type Workspace } from '../../core/group.ts';
 import { quoted, sessionLabel } from '../../core/id.ts';
 import { baseSessionsOf } from '../../core/plan/isolation.ts';
@@ -64,7 +63,7 @@ export async function isolate(
   const origin = known?.base ?? own.value[0] ?? rest.base;
   const workspace: Workspace = { ...rest, ...defined({ target }), checkout, origin };
   if (known === undefined) bases.set(checkout, { repository, base: origin, ...defined({ target }) });
-  return ok({ workspace, isNew, notes: [...notes, ...tellFaber(git, record, workspace)] });
+  return ok({ workspace, isNew, notes: [...notes, ...faberNotes(git, record)] });
 }
 
 /** What was checked out in the session's own checkout when work began there, or is now. */
@@ -74,18 +73,13 @@ async function originOf(git: Git, projectPath: string, known: Base | undefined):
   return head.ok ? ok(head.value === null ? [] : [head.value]) : head;
 }
 
-/** FABER keeps a list of a project's worktrees. The sentences say what that means, or what keeps ours out of it. */
-function tellFaber({ world }: Git, { definition }: SessionRecord, workspace: Workspace): string[] {
-  const { projectPath } = definition;
-  if (!contextOf(definition).includes('faber') || !isFaberRunning(world.files, projectPath)) return [];
-  const noted = noteSessionWorktree(world.files, { ...workspace, projectPath }, world.clock.now());
-  const trouble = noted.ok ? [] : [describeFailure(noted.failure)];
-  return [...trouble, `${besideFaber} To take part in it, add such a session with --isolate none.`];
+function faberNotes({ world }: Git, { definition }: SessionRecord): string[] {
+  if (!contextOf(definition).includes('faber') || !isFaberRunning(world.files, definition.projectPath)) return [];
+  return [
+    'It works beside the FABER run of its project: a run belongs to a checkout, and what is recorded of it in a ' +
+      'worktree goes with that. To take part in it, add such a session with --isolate none.',
+  ];
 }
-
-const besideFaber =
-  'It works beside the FABER run of its project: a run belongs to a checkout, and what is recorded of it in a ' +
-  'worktree goes with that.';
 
 /** Copies what the project names and runs the set-up command, once in a worktree. */
 export async function setUp(

@@ -5,11 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { faber } from '../../../src/context/faber/hooks.ts';
-import type { HookCall } from '../../../src/context/hook-call.ts';
-import { createFiles } from '../../../src/system/files.ts';
 import { FaberUser } from '../../support/cli/faber-ground.ts';
-import { until } from '../../support/cli.ts';
 import { git } from '../../support/git/repository.ts';
 
 let user: FaberUser;
@@ -91,35 +87,23 @@ describe('S9: cleaned up by itself when its run is completed, and it is clean an
     return run;
   }
 
-  test.each(['merge', 'squash'] as const)('by the hooks of the next session in the repository: %s', async (how) => {
+  test.each(['merge', 'squash'] as const)('by the next faber resume in the repository: %s', async (how) => {
+    const main = await user.begin('258');
+    git(user.shop, 'add', '.');
+    git(user.shop, 'commit', '--quiet', '-m', 'The run');
     await completed();
-    const tidy = ['worktrees', '--prune', '--merged'];
     // Not merged: the run is over, its work is not.
-    expect(await user.faber(...tidy)).toMatchObject({ code: 0, stderr: '' });
+    expect(await user.faber('resume', main)).toMatchObject({ code: 0, stderr: '' });
     expect(existsSync(beside())).toBe(true);
     others[how]();
     writeFileSync(join(beside(), 'more.txt'), 'not committed');
-    await user.faber(...tidy);
+    await user.faber('resume', main);
     expect(existsSync(beside())).toBe(true);
     rmSync(join(beside(), 'more.txt'));
-    // Never under the feet of a session that is in it.
-    await user.hook('session-end', { session_id: 's1', reason: 'other' }, beside());
-    await user.hook('session-start', { session_id: 's2', source: 'startup' });
-    await until(() => !existsSync(beside()));
-    await until(() => git(user.shop, 'worktree', 'list').split('\n').length === 1);
+    expect((await user.faber('resume', main)).stderr).toContain('Removed the work tree');
+    expect(existsSync(beside())).toBe(false);
+    expect(git(user.shop, 'worktree', 'list').split('\n')).toHaveLength(1);
     expect(git(user.shop, 'branch', '--list', 'feature/259')).toContain('feature/259');
-  });
-
-  test('a session in it, a session of a group and a compaction set nothing off', async () => {
-    await completed();
-    const call = { event: 'session-start', projectFolder: user.shop, isWorker: false, nowMs: 0, host: 'here', env: {} };
-    const asideOf = (more: object) => faber.answer({ ...call, files: createFiles(), ...more } as HookCall).aside;
-    const args = ['faber', 'worktrees', '--prune', '--merged', '--project', user.shop];
-    expect(asideOf({})).toEqual({ args, cwd: user.shop });
-    expect(asideOf({ event: 'session-end' })).toEqual({ args, cwd: user.shop });
-    expect(asideOf({ projectFolder: beside() })).toBeUndefined();
-    expect(asideOf({ isWorker: true })).toBeUndefined();
-    expect(asideOf({ event: 'pre-compact' })).toBeUndefined();
   });
 });
 

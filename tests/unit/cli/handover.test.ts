@@ -76,7 +76,6 @@ test('init elsewhere below the root: named in handover.json, once, and what else
 });
 
 test.each([
-  ['{"folders": [], "big": 12345678901234567890, "price": 1.50}', null],
   [`{"folders": [], "x": ${'['.repeat(100_000)}${']'.repeat(100_000)}}`, 'handover.json:1:221: nests more than 200'],
   ['{"folders": "clients"}', 'is not of the form'],
   [new Uint8Array([...Buffer.from('{"folders": [], "x": "'), 0xe9, ...Buffer.from('"}')]), 'is not valid UTF-8'],
@@ -85,11 +84,6 @@ test.each([
   writeFileSync(config(), text);
   const { code, stderr } = await inRoot('init', 'clients/acme');
   const after = readFileSync(config());
-  if (sentence === null) {
-    expect(code).toBe(0);
-    for (const part of ['12345678901234567890', '1.50', '"clients/acme"']) expect(after.toString()).toContain(part);
-    return;
-  }
   expect(code).toBe(1);
   expect(stderr).toContain(sentence);
   expect(after).toEqual(Buffer.from(text));

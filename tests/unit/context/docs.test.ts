@@ -45,8 +45,7 @@ test('a project’s own workflow is read from where it says', () => {
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, '{"phases": {"only": {}}}');
     const { files } = createRealWorld();
-    const shipped = join(packageRoot, 'templates', 'faber');
-    const config = loadWorkflowConfig(files, { root: folder, top: folder }, { name: 'default', shipped });
+    const config = loadWorkflowConfig(files, { root: folder, top: folder }, 'default');
     expect(config).toMatchObject({ ok: true, value: { file: place, phases: ['only'] } });
   } finally {
     rmSync(folder, { recursive: true, force: true });

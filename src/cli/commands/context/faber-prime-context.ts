@@ -11,7 +11,6 @@ import {
 } from '../../../app/faber/here.ts';
 import { bashCharactersMax } from '../../../app/faber/start-run.ts';
 import { type Primed, primeContext } from '../../../context/faber/prime.ts';
-import { shippedFaber } from '../../../context/faber/shipped.ts';
 import { inProgress, isCompactionDue } from '../../../context/faber/state.ts';
 import { isTrigger, workflowName } from '../../../context/faber/workflow-config.ts';
 import { harmless } from '../../../context/hook-call.ts';
@@ -95,7 +94,6 @@ function prime(context: Context, given: Given): Work {
     force: given.force === true,
     dryRun: given.dryRun === true,
     isCompacted: isHook && isCompactionDue(run.value.state),
-    shipped: shippedFaber,
     charactersMax: bashCharactersMax,
   });
   if (!primed.ok) return primed;

@@ -6,12 +6,11 @@ import {
   type Repository,
   removeFinished,
   repositoryOf,
-  tidyWorktrees,
   viewWorktrees,
   type WorktreeView,
 } from '../../../app/faber/worktrees.ts';
 import { commandText } from '../../../core/advice.ts';
-import { fail, ok } from '../../../core/failure.ts';
+import { ok } from '../../../core/failure.ts';
 import { formatTable, plural } from '../../../view/format.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
@@ -30,7 +29,6 @@ export function define(command: Command, context: Context): void {
         'committed keep a work tree, files that git ignores do not. Branches stay.',
     )
     .option('--prune', 'remove what is over')
-    .option('--merged', 'with --prune: only those whose branch is merged, without a question, as FABER does by itself')
     .option('-y, --yes', 'answer every question with yes')
     .option('--force', 'do not ask, and do not wait for the end of sessions')
     .option('--project <dir>', 'the project (default: the current folder)')
@@ -42,22 +40,14 @@ export function define(command: Command, context: Context): void {
 interface Given {
   readonly yes?: true | undefined;
   readonly prune?: true | undefined;
-  readonly merged?: true | undefined;
   readonly force?: true | undefined;
   readonly project?: string | undefined;
   readonly json?: true | undefined;
 }
 
 async function worktrees(context: Context, given: Given): Promise<Work> {
-  if (given.merged === true && (given.prune !== true || given.force === true || given.json === true)) {
-    return fail('usage', '--merged goes with --prune alone.', 'Give --prune --merged, or leave it out.');
-  }
   const project = projectHere(context, given.project);
   if (!project.ok) return project;
-  if (given.merged === true) {
-    await tidyWorktrees(context, project.value);
-    return ok(exitCode.done);
-  }
   const repository = await repositoryOf(context, project.value);
   if (!repository.ok) return repository;
   const views = viewWorktrees(context, repository.value);

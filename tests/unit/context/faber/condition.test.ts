@@ -29,7 +29,7 @@ describe('a condition', () => {
     ['state.n == "3"', false],
     ['!state.empty', true],
     ['!!state.n', true],
-    ['!(state.n == 3)', false],
+    ['state.status == "a && b" || state.n == 3', true],
     ['! state.n == 3', false],
     ['state.list[0] == "a"', true],
     ["state['artifacts'].spec_path", true],
@@ -37,7 +37,6 @@ describe('a condition', () => {
     ['true', true],
     ['null', false],
     ['false || true && false', false],
-    ['(true || false) && true', true],
     ['-1.5 < 0', true],
     ['state.constructor == null', true],
     ['state.__proto__ == null', true],
@@ -46,48 +45,21 @@ describe('a condition', () => {
   ])('%s is %p', (text, expected) => expect(holds(text)).toBe(expected));
 
   test.each([
-    ['', 1, 'expected state'],
-    ['state', 1, 'expected a field'],
-    ['state.', 1, 'expected a field'],
-    ['state.a ==', 11, 'expected state'],
-    ['state.a = 1', 9, 'expected an operator'],
-    ['(state.a', 9, 'expected ")"'],
-    ['state.a)', 8, 'expected an operator'],
-    ['process.exit(1)', 1, 'expected state'],
-    ['state.a.b()', 10, 'expected an operator'],
-    ['state.a == "x', 12, 'expected state'],
-    ['1e5', 1, 'expected state'],
-    ['state.a == 1 == 2', 14, 'expected an operator'],
-    ['('.repeat(60) + ')'.repeat(60), 52, 'nests more'],
-    ['x'.repeat(1001), 1, 'longer than'],
-  ])('%s is refused at column %d', (text, column, message) => {
-    const parsed = parseCondition(text);
-    expect(parsed).toMatchObject({ ok: false, column });
-    expect((parsed as { message: string }).message).toContain(message);
-  });
+    ['', 1],
+    ['state', 1],
+    ['state.a ==', 1],
+    ['state.n == 3 && state.a = 1', 17],
+    ['(state.a)', 1],
+    ['process.exit(1)', 1],
+    ['state.a.b()', 1],
+    ['state.a == "x', 1],
+    ['state.a == 1 || ', 17],
+    ['x'.repeat(1001), 1],
+  ])('%s is refused at column %d', (text, column) => expect(parseCondition(text)).toMatchObject({ ok: false, column }));
 
   test('never throws, and is true or false for any state', () => {
     const word = fc.constantFrom(
-      ...[
-        'state',
-        '.a',
-        "['b']",
-        '[0]',
-        '==',
-        '!=',
-        '<',
-        '&&',
-        '||',
-        '!',
-        '(',
-        ')',
-        ' ',
-        'null',
-        'true',
-        '1',
-        '"x"',
-        '\\',
-      ],
+      ...['state', '.a', "['b']", '[0]', '==', '!=', '<', '&&', '||', '!', '(', ' ', 'null', 'true', '1', '"x"', '\\'],
     );
     const text = fc.oneof(
       fc.string(),

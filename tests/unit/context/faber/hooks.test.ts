@@ -5,8 +5,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isFaberRunning } from '../../../../src/context/faber/is-running.ts';
 import { statePath } from '../../../../src/context/faber/project.ts';
+import { isFaberRunning } from '../../../../src/context/faber/state-file.ts';
 import { charactersMax } from '../../../../src/context/hook-call.ts';
 import { FaberGround, files, fresh, minute, runId, startMs } from '../../../support/context/faber/rig.ts';
 

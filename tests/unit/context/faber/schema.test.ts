@@ -7,7 +7,6 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Ajv from 'ajv';
 import { statePath } from '../../../../src/context/faber/project.ts';
-import { shippedFaber } from '../../../../src/context/faber/shipped.ts';
 import {
   beginSession,
   endSession,
@@ -18,7 +17,7 @@ import {
   recordLoads,
 } from '../../../../src/context/faber/state.ts';
 import { loadState } from '../../../../src/context/faber/state-file.ts';
-import { artifactTypes, parseWorkflowConfig } from '../../../../src/context/faber/workflow-config.ts';
+import { artifactTypes, parseWorkflowConfig, shippedFaber } from '../../../../src/context/faber/workflow-config.ts';
 import { FaberGround, files, runId, startMs } from '../../../support/context/faber/rig.ts';
 import { fc } from '../../../support/property.ts';
 

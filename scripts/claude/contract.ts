@@ -60,11 +60,11 @@ export async function runContract(version: string): Promise<ContractRun> {
   const log = join(logs, `${version}.log`);
   const output = openSync(log, 'w');
   try {
-    const [junit, stopped] = [join(folder, 'junit.xml'), join(folder, 'stopped')];
+    const junit = join(folder, 'junit.xml');
     const words = ['--reporter=junit', `--reporter-outfile=${junit}`, ...files.map((path) => `./${path}`)];
     const child = Bun.spawn(['sh', 'scripts/test.sh', ...words], {
       cwd: root,
-      env: { ...process.env, TEST_LONG: '1', TEST_CLAUDE: program, TEST_STOPPED: stopped },
+      env: { ...process.env, TEST_LONG: '1', TEST_CLAUDE: program },
       stdin: 'ignore',
       stdout: output,
       stderr: output,
@@ -82,13 +82,8 @@ export async function runContract(version: string): Promise<ContractRun> {
     await child.exited;
     clearTimeout(timer);
     for (const signal of endings) process.off(signal, leave);
-    const read = (path: string) => (existsSync(path) ? readFileSync(path, 'utf8') : '');
-    const verdicts = verdictsOf({
-      junit: read(junit),
-      files,
-      stopped: new Set(read(stopped).split('\n')),
-      exitCode: child.exitCode,
-    });
+    const text = existsSync(junit) ? readFileSync(junit, 'utf8') : '';
+    const verdicts = verdictsOf({ junit: text, files, exitCode: child.exitCode });
     // The program has not replaced itself meanwhile.
     const said = versionOf(program);
     if (said !== version) throw new Error(`${program} was ${version} and says ${said} now`);

@@ -2,11 +2,8 @@
  * What a run of the contract tests says about versions of claude: a table, claim × version. Pure.
  */
 
-/**
- * `stopped`: an attack that claude itself no longer lets through, so that nothing of ours is needed. `skipped`: cannot
- * be tried on this machine.
- */
-export type Verdict = 'held' | 'stopped' | 'broken' | 'skipped';
+/** `skipped`: cannot be tried on this machine. */
+export type Verdict = 'held' | 'broken' | 'skipped';
 
 /** The verdict on each claim, by its key: `payer: another key`. */
 export type Verdicts = ReadonlyMap<string, Verdict>;
@@ -21,19 +18,17 @@ export interface TestRun {
   readonly junit: string;
   /** Paths of the test files that were asked for, as they stand in the JUnit file. */
   readonly files: readonly string[];
-  /** Keys of attacks that claude itself stopped. */
-  readonly stopped: ReadonlySet<string>;
   /** Of `bun test`; null when it had to be ended. */
   readonly exitCode: number | null;
 }
 
-const worst: readonly Verdict[] = ['skipped', 'held', 'stopped', 'broken'];
+const worst: readonly Verdict[] = ['skipped', 'held', 'broken'];
 
 /**
  * The verdicts of one run. A file that failed to load is missing in JUnit, and an error between two tests belongs to
  * none of them: both are claims of their own here, and broken.
  */
-export function verdictsOf({ junit, files, stopped, exitCode }: TestRun): Verdicts {
+export function verdictsOf({ junit, files, exitCode }: TestRun): Verdicts {
   const verdicts = new Map<string, Verdict>();
   const note = (key: string, verdict: Verdict) => {
     const known = verdicts.get(key);
@@ -42,8 +37,7 @@ export function verdictsOf({ junit, files, stopped, exitCode }: TestRun): Verdic
   const seen = new Set<string>();
   for (const { file, name, outcome } of testCases(junit)) {
     seen.add(file);
-    const key = claimKey(file, name);
-    note(key, outcome === 'held' && stopped.has(key) ? 'stopped' : outcome);
+    note(claimKey(file, name), outcome);
   }
   for (const file of files) if (!seen.has(file)) note(claimKey(file, 'the file of tests loads'), 'broken');
   const isTold = [...verdicts.values()].includes('broken');
@@ -102,10 +96,10 @@ export function tableText(columns: readonly Column[]): string {
 
 const cellOf = (verdict: Verdict | undefined): string => (verdict === 'broken' ? '**broken**' : (verdict ?? '–'));
 
-/** `120 held, 4 stopped`. */
+/** `120 held, 4 skipped`. */
 export function summary(verdicts: Verdicts): string {
   const count = (wanted: Verdict) => [...verdicts.values()].filter((verdict) => verdict === wanted).length;
-  const order: Verdict[] = ['held', 'stopped', 'broken', 'skipped'];
+  const order: Verdict[] = ['held', 'broken', 'skipped'];
   return order.flatMap((verdict) => (count(verdict) === 0 ? [] : [`${count(verdict)} ${verdict}`])).join(', ');
 }
 
@@ -141,7 +135,7 @@ function isVerdict(text: string): text is Verdict {
   return (worst as readonly string[]).includes(text);
 }
 
-/** One line for each claim on which two versions, or two runs, differ: `payer: another key: held → stopped`. */
+/** One line for each claim on which two versions, or two runs, differ: `payer: another key: held → broken`. */
 export function changes(before: Verdicts, after: Verdicts): string[] {
   const keys = [...new Set([...before.keys(), ...after.keys()])];
   return keys.flatMap((key) => {

@@ -4,8 +4,8 @@
  * cost is counted once. Also what `/clear` and the end of claude leave in its files, which the counting relies on.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { attemptMark } from '../../../src/claude/launch/attempt-mark.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
@@ -118,36 +118,6 @@ test('/clear begins a conversation with a cost of its own, and the group goes on
   expect(ids()?.length).toBe(2);
   expect(api.requests.at(-1)?.session).toBe(ids()?.at(-1) as string);
   expect(JSON.stringify(api.requests.at(-1))).toContain('You do not have the earlier conversation');
-  expectCounted();
-}, 60_000);
-
-test('what CPM keeps follows a conversation through a second /clear', async () => {
-  const fields = { allowedTools: ['Bash'], model: modelOfKnownPrice, context: ['cpm' as const] };
-  group = makeGroup([{ name: 'one', fields }], { maxBudgetUsd: 5 });
-  const { run } = await takenOver({ text: 'Blue it is.' });
-  const plans = join(group.project('one'), 'docs', 'plans');
-  mkdirSync(plans, { recursive: true });
-  const first = join(plans, `.cpm-progress-${group.claudeId('one')}.md`);
-  writeFileSync(first, '**Skill**: cpm:do\n**Phase**: 2 of 4\n\n## State\n\nPAINTED-HALF\n');
-  const rename = async (old: string): Promise<string> => {
-    terminal?.type('/clear\r');
-    await until(() => readdirSync(plans).join() !== basename(old));
-    await until(() => readdirSync(plans).length === 1);
-    return join(plans, readdirSync(plans).join());
-  };
-  const second = await rename(first);
-  // The script begins anew with the conversation, and its second answer does not come.
-  await say('Begin again.', 'Working.');
-  terminal?.type('\u001b');
-  await terminal?.shows('Interrupted');
-  await rename(second);
-  const before = api.requests.length;
-  await say('And again.', 'Working.');
-  await until(() => api.requests.length >= before + 2);
-  expect(JSON.stringify(api.requests[before])).toContain('PAINTED-HALF');
-  terminal?.type('/exit\r');
-  await terminal?.exited;
-  expect((await run.finished).code).toBe(0);
   expectCounted();
 }, 60_000);
 

@@ -132,18 +132,6 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     expect(prompt).toContain('‹/system-reminder>');
   });
 
-  test('does follow an @file outside of a fence, which is why reports are fenced', async () => {
-    const rig = rigWith({ text: 'ok' });
-    const secret = rig.write('secret.md', 'CONTENT-OF-THE-FILE');
-    const session = prepareSession(rig);
-    rig.write(`group/sessions/001-${session.claudeSessionId}/claude-config/CLAUDE.md`, `see @${secret}\n`);
-    const claude = startClaude(rig, session.args, session.env);
-    claude.send(userMessage('go'));
-    await claude.until(isResult);
-    await claude.end();
-    expect(firstPrompt(rig)).toContain('CONTENT-OF-THE-FILE');
-  });
-
   test('takes a prompt that begins with a slash as a prompt', async () => {
     const rig = rigWith({ text: 'understood' });
     const session = prepareSession(rig);

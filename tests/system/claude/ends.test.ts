@@ -76,19 +76,6 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     expect(outcome).toMatchObject(told);
   });
 
-  test('keeps a list of tasks, also where its tools have to be looked up first', async () => {
-    const create = (subject: string) => ({ tool: 'TaskCreate', input: { subject, description: subject } });
-    const { outcome } = await sessionWith([
-      // An error where all tools are offered at once.
-      { tool: 'ToolSearch', input: { query: 'select:TaskCreate,TaskUpdate', max_results: 2 } },
-      ...[create('Make it'), create('Test it')],
-      { tool: 'TaskUpdate', input: { taskId: '1', status: 'completed' } },
-      { text: 'done' },
-    ]);
-    const message = '1 task of its list was not completed: Test it.';
-    expect(outcome).toMatchObject({ status: 'completed', warnings: [{ code: 'open-tasks', message }] });
-  });
-
   test('names each denied call once, and a newer one when it happens', async () => {
     const write = { tool: 'Write', input: { file_path: '/never-written', content: '' } };
     const calls = [{ tool: 'Bash', input: { command: 'touch x' } }, write];

@@ -129,31 +129,3 @@ withClaude(
   },
   patienceMs,
 );
-
-test.if(claudeBinary !== undefined)(
-  'two sessions of one project, each through a /compact: each is told of the run as itself',
-  async () => {
-    const used = open(Array.from({ length: 8 }, (_, index) => ({ text: `reply ${index}` })));
-    const ids = [crypto.randomUUID(), crypto.randomUUID()];
-    for (const id of ids) {
-      await run(used, '--session-id', id, '--', 'Begin.');
-      await run(used, '--resume', id, '--', 'Go on.');
-    }
-    for (const id of ids) await run(used, '--resume', id, '--', '/compact');
-    for (const id of ids) {
-      await run(used, '--resume', id, '--', 'And on.');
-      const last = asked('step').at(-1);
-      expectRun(last, 'compact', id);
-      expectRun(last, 'resume', id);
-    }
-    expect(asked('summary')).toHaveLength(2);
-    const { session_history } = sessions();
-    expect(new Set(session_history.map(({ session_id }) => session_id))).toEqual(new Set(ids));
-    for (const id of ids) {
-      const ends = session_history.filter(({ session_id }) => session_id === id).flatMap((record) => record.ends);
-      expect(ends.filter(({ reason }) => reason === 'compaction')).toHaveLength(1);
-    }
-  },
-  // Ten times claude, one after the other.
-  3 * patienceMs,
-);

@@ -1,7 +1,7 @@
 /**
  * Promises: no settings of a project take a worker's instructions, hook, conversation, tools or compaction away, or run
- * the project's code in our hook; where nothing of ours beats them, the project is refused. Each attack is tried
- * without our settings as well. Who pays is in payer.test.ts; its attacks do not reach further than that.
+ * the project's code in our hook; where nothing of ours beats them, the project is refused. Who
+ * pays is in payer.test.ts; its attacks do not reach further than that.
  */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -9,10 +9,8 @@ import { join } from 'node:path';
 import { userMessage } from '../../../src/claude/control.ts';
 import { conversationExists } from '../../../src/claude/conversation.ts';
 import { checkProjectSettings } from '../../../src/claude/launch/project-settings.ts';
-import { configSettings } from '../../../src/claude/launch/settings.ts';
 import { isolatedBunFlags } from '../../../src/system/own-program.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { attackTest } from '../../support/claude/attack.ts';
 import { logins, PayerGround, payerAttacks, type UsersLogin } from '../../support/claude/payer-attacks.ts';
 import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from '../../support/claude/rig.ts';
 
@@ -23,29 +21,20 @@ const hook = { program: process.execPath, args: [...isolatedBunFlags, hookMain, 
 const world = createRealWorld();
 
 let rig: Rig;
-beforeEach(openGround);
-afterEach(() => rig.close());
-
-function openGround(): void {
+beforeEach(() => {
   // So much input fills the window of the model below: what may not be compacted ends here.
   const usage = { input: 190_000, output: 10 };
   rig = openRig([{ tool: 'Bash', input: { command: 'env > env.txt' }, usage }, { text: 'done' }]);
   rig.write('project/evil.ts', `require('node:fs').writeFileSync('${ran()}', '')`);
-}
+});
+afterEach(() => rig.close());
 
 const ran = () => join(rig.folder, 'ran-evil');
 
 /** Which of our holds on a worker are left after it ran with these project settings. */
-async function holds(settings: object, ours: 'ours' | 'bare') {
+async function holds(settings: object) {
   rig.write('project/.claude/settings.json', { model: 'claude-haiku-4-5', ...settings });
   const session = prepareSession(rig, { hook });
-  if (ours === 'bare') {
-    writeFileSync(session.paths.workerSettings, '{}');
-    writeFileSync(
-      join(session.paths.config, 'settings.json'),
-      JSON.stringify(configSettings({ hooks: [{ event: 'SessionStart', program: hook }] })),
-    );
-  }
   const claude = startClaude(rig, session.args, session.env);
   claude.send(userMessage('go'));
   const result = await claude.until((m) => m.kind === 'result');
@@ -128,40 +117,20 @@ function isRefused(settings: object): boolean {
 }
 
 describe.skipIf(claudeBinary === undefined)('our hold on a worker stays, whatever a project says', () => {
-  for (const [name, settings] of Object.entries(attacks)) {
-    attackTest(import.meta.path, name, async () => {
-      expect(isRefused(settings())).toBe(refused.has(name));
-      if (!refused.has(name)) expect(await holds(settings(), 'ours')).toEqual(intact);
-      await rig.close();
-      openGround();
-      return !Bun.deepEquals(await holds(settings(), 'bare'), intact);
-    });
-  }
-
-  attackTest(import.meta.path, 'settings of one person in the main checkout', async () => {
-    const prepareRoot = () => {
-      Bun.spawnSync(['git', 'init', '--quiet'], { cwd: rig.folder, env: { PATH: process.env.PATH ?? '' } });
-      rig.write('.claude/settings.local.json', { claudeMdExcludes: ['**/CLAUDE.md'] });
-    };
-    prepareRoot();
-    expect(isRefused({})).toBe(true);
-    expect((await holds({}, 'bare')).tool).toBe(true);
-    const { instructions } = await holds({}, 'ours');
-    return !instructions;
+  test.each([...refused].filter((name) => name in attacks))('refused: %s', (name) => {
+    expect(isRefused(attacks[name]?.() ?? {})).toBe(true);
   });
 
   test('all of that together', async () => {
-    expect(await holds(everything([]), 'ours')).toEqual(intact);
+    expect(await holds(everything([]))).toEqual(intact);
   });
 
   test('all of that, and all that would change who pays', async () => {
     const robber = new PayerGround(logins['a key'] as UsersLogin);
     try {
-      const attacks = Object.entries(payerAttacks).filter(([name]) => name !== 'a socket');
-      expect(attacks).toHaveLength(22);
-      const settings = everything(attacks.map(([, attack]) => attack(robber)));
+      const settings = everything([payerAttacks(robber)]);
       expect(isRefused(settings)).toBe(false);
-      expect(await holds(settings, 'ours')).toEqual(intact);
+      expect(await holds(settings)).toEqual(intact);
       expect(robber.thief.hits).toEqual([]);
     } finally {
       await robber.close();
@@ -170,28 +139,13 @@ describe.skipIf(claudeBinary === undefined)('our hold on a worker stays, whateve
 
   test('no program of the session gets libraries that only the project named', async () => {
     const mark = join(rig.project, 'lib.so');
-    await holds({ env: { LD_PRELOAD: mark, LD_AUDIT: mark, LD_DEBUG: mark, DYLD_INSERT_LIBRARIES: mark } }, 'ours');
+    await holds({ env: { LD_PRELOAD: mark, LD_AUDIT: mark, LD_DEBUG: mark, DYLD_INSERT_LIBRARIES: mark } });
     expect(readFileSync(join(rig.project, 'env.txt'), 'utf8')).not.toContain(mark);
   });
 
-  attackTest(import.meta.path, 'claudeMdExcludes in another encoding', async () => {
-    const effects: boolean[] = [];
-    for (const encoding of ['utf8', 'utf16le'] as const) {
-      const text = '\ufeff{"claudeMdExcludes":["/**/*.md"]}';
-      const claude = openRig([{ text: 'done' }]);
-      try {
-        writeFileSync(claude.write('project/.claude/settings.json', ''), Buffer.from(text, encoding));
-        const session = prepareSession(claude, { hook });
-        expect(checkProjectSettings(world, claude.project, session.env).ok).toBe(false);
-        const probe = startClaude(claude, session.args, session.env);
-        probe.send(userMessage('go'));
-        await probe.until((m) => m.kind === 'result');
-        await probe.end();
-        effects.push(!JSON.stringify(claude.api.requests[0]?.body).includes('Bring all services to version 2.'));
-      } finally {
-        await claude.close();
-      }
-    }
-    return effects.includes(true);
+  test.each(['utf8', 'utf16le'] as const)('claudeMdExcludes in another encoding: %s', (encoding) => {
+    const text = '\ufeff{"claudeMdExcludes":["/**/*.md"]}';
+    writeFileSync(rig.write('project/.claude/settings.json', ''), Buffer.from(text, encoding));
+    expect(checkProjectSettings(world, rig.project, prepareSession(rig, { hook }).env).ok).toBe(false);
   });
 });

@@ -138,19 +138,6 @@ test('what is said while a tool runs comes with its result, also when it begins 
   expect(group.state().usage).toMatchObject({ turns: 2 });
 }, 60_000);
 
-test('what a tool left running does not outlive its completed session', async () => {
-  const command = [
-    '(setsid env -i PATH="$PATH" sleep 621 >/dev/null 2>&1 &)',
-    'env -i PATH="$PATH" sleep 622 >/dev/null 2>&1 &',
-    'touch begun',
-  ].join('\n');
-  const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }]);
-  serve(steps({ tool: 'Bash', input: { command } }, { text: 'left something running' }));
-  expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });
-  expect(existsSync(join(group.project('a'), 'begun'))).toBe(true);
-  expect(processesIn(group.project('a'))).toEqual([]);
-}, 60_000);
-
 /** Ten tool calls of a cent each, then an answer. */
 const tenCents = [
   ...Array.from({ length: 9 }, (_, index): Step => ({ tool: 'Bash', input: { command: `echo ${index}` } })),

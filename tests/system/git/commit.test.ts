@@ -164,24 +164,6 @@ test('what counts as ours and what git leaves out are the same', async () => {
   );
 });
 
-test('a repository within that was staged is committed as that, and only its rest is told to be not', async () => {
-  const within = join(workspace.path, 'within');
-  git(workspace.path, 'init', '--quiet', 'within');
-  const more = (text: string): void => {
-    write({ 'within/x.txt': text });
-    git(within, 'add', '--all');
-    git(within, 'commit', '--quiet', '-m', 'Within');
-  };
-  more('x\n');
-  run('add', 'within');
-  const named = expect.stringMatching(/names commits of repositories within it \(within\)/);
-  expect(value(await commit())).toMatchObject({ committed: true, notes: [named] });
-  more('y\n');
-  run('add', 'within');
-  write({ 'within/x.txt': 'z\n' });
-  expect(value(await commit()).notes).toEqual([expect.stringMatching(/^Not committed, .*: within\.$/), named]);
-});
-
 test('a repository within the worktree is told of and not committed', async () => {
   for (const name of ['with one', 'without']) git(workspace.path, 'init', '--quiet', name);
   write({ 'with one/x.txt': 'x\n', 'without/y.txt': 'y\n', 'c.txt': 'c\n' });

@@ -5,7 +5,7 @@
  */
 
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { adviceText } from '../../../src/core/advice.ts';
 import { findRepository } from '../../../src/git/git.ts';
@@ -166,27 +166,6 @@ test('work that does not go together names its files and leaves nothing', async 
   rig.fsck();
 });
 
-test('a merge asks for no signature, runs no hook, and needs no identity', async () => {
-  writeFileSync(
-    rig.globalConfig,
-    '[commit]\n\tgpgSign = true\n[gpg]\n\tprogram = /bin/false\n[core]\n\teditor = false\n',
-  );
-  const base = begin();
-  const one = rig.sideCommit('one', base, { 'a.txt': 'one\n' });
-  const two = rig.sideCommit('two', base, { 'b.txt': 'two\n' });
-  const proof = join(rig.folder, 'hook ran');
-  for (const hook of ['post-checkout', 'post-merge', 'pre-merge-commit', 'commit-msg', 'reference-transaction']) {
-    const file = join(rig.gitDir, 'hooks', hook);
-    mkdirSync(join(rig.gitDir, 'hooks'), { recursive: true });
-    writeFileSync(file, `#!/bin/sh\necho ${hook} >> '${proof}'\nexit 1\n`);
-    chmodSync(file, 0o755);
-  }
-  const { path } = made(await makeWorkspace(rig.git, rig.plan(1, { parents: [one, two] })));
-  expect(existsSync(proof)).toBe(false);
-  rmSync(join(rig.gitDir, 'hooks'), { recursive: true });
-  expect(git(path, 'log', '-1', '--format=%cn <%ce>')).toBe('claude-code-agent <claude-code-agent@localhost>');
-});
-
 test('names of branches that are taken', async () => {
   begin();
   rig.run('branch', 'cca/group/001-work');
@@ -202,22 +181,6 @@ test('names of branches that are taken', async () => {
   expect(reason).toBe('worktree-failed');
   expect(`${message} ${adviceText(next)}`).toMatch(/'refs\/heads\/ccb' exists.*Rename that branch/);
   expect(existsSync(plan.intentFile)).toBe(false);
-});
-
-test('several at once in one repository', async () => {
-  const base = begin();
-  const before = rig.checkout();
-  const plans = [1, 2, 3, 4, 5, 6].map((number) => rig.plan(number, { branch: 'cca/group/001-same' }));
-  const all = await Promise.all(plans.map((plan) => makeWorkspace(rig.git, plan)));
-  const branches = all.map((one) => made(one).branch);
-  expect(new Set(branches).size).toBe(6);
-  expect(rig.branches().sort()).toEqual([...branches].sort());
-  for (const plan of plans) {
-    expect(git(plan.path, 'rev-parse', 'HEAD')).toBe(base);
-    expect(git(plan.path, 'status', '--porcelain')).toBe('');
-  }
-  expect(rig.checkout()).toEqual(before);
-  rig.fsck();
 });
 
 test('a lock of another git command is waited for, and named when it stays', async () => {
@@ -290,26 +253,4 @@ test('a sparse checkout stays sparse', async () => {
   const { path } = made(await makeWorkspace(rig.git, rig.plan()));
   expect([existsSync(join(path, 'in/a.txt')), existsSync(join(path, 'out'))]).toEqual([true, false]);
   expect(rig.checkout()).toEqual(before);
-});
-
-test('a project that is a submodule, and one beside a bare repository', async () => {
-  const other = new Repository(join(rig.folder, 'other'));
-  const base = other.commit({ 'x.txt': 'x\n' });
-  begin();
-  rig.run('-c', 'protocol.file.allow=always', 'submodule', '--quiet', 'add', other.folder, 'lib');
-  rig.repository.commit({});
-  const before = rig.checkout();
-  const repository = join(rig.gitDir, 'modules/lib');
-  const plan = rig.plan(1, { projectPath: join(rig.top, 'lib'), repository });
-  expect(made(await makeWorkspace(rig.git, plan))).toMatchObject({ base, repository });
-  rmSync(plan.path, { recursive: true });
-  expect(value(await makeWorkspace(rig.git, plan)).isNew).toBe(true);
-  expect(git(plan.path, 'status', '--porcelain')).toBe('');
-  expect(rig.checkout()).toEqual(before);
-  const bare = rig.repository.bare(join(rig.folder, 'around', '.bare'));
-  writeFileSync(join(rig.folder, 'around/.git'), 'gitdir: ./.bare\n');
-  const main = join(rig.folder, 'around/main');
-  git(bare, 'worktree', 'add', '--quiet', main, 'main');
-  const beside = rig.plan(2, { projectPath: main, repository: bare });
-  expect(made(await makeWorkspace(rig.git, beside)).target).toBe('main');
 });

@@ -4,7 +4,7 @@
  * example over two repositories is run as a user runs it, to the merge.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseScript } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
@@ -145,24 +145,6 @@ test(
   },
   timeoutMs,
 );
-
-test('U18: without git the examples and the demo say so in one sentence, and make nothing', () => {
-  const scripts = readdirSync(examples).filter((one) => existsSync(join(examples, one, 'setup.sh')));
-  expect(scripts.length).toBeGreaterThan(1);
-  const where = join(sandbox.project, 'toys');
-  // What they need besides git.
-  const tools = join(sandbox.project, 'tools');
-  mkdirSync(tools);
-  for (const tool of ['sh', 'dirname', 'mkdir', 'mktemp']) symlinkSync(Bun.which(tool) ?? '', join(tools, tool));
-  for (const script of ['demo.sh', ...scripts.map((one) => `${one}/setup.sh`)]) {
-    const env = { PATH: tools, TMPDIR: sandbox.project };
-    const ran = Bun.spawnSync([join(tools, 'sh'), join(examples, script), where], { cwd: '/', env });
-    const says = expect.stringMatching(/^(?:setup\.sh|demo): git is needed [^\n]*\n$/);
-    expect({ script, code: ran.exitCode, says: ran.stderr.toString() }).toEqual({ script, code: 2, says });
-    expect(ran.stdout.toString()).toBe('');
-    expect(readdirSync(sandbox.project)).toEqual(['tools']);
-  }
-});
 
 test('setup refuses folders that are there, and every script is plain POSIX sh', () => {
   prepare('wide-batch');

@@ -7,7 +7,6 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RehearsalScript, Step } from '../../../src/rehearsal/script.ts';
-import { defaultScript } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, type ScriptedApiOptions, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { pinnedClaude } from '../../support/cli.ts';
 import { sampled } from '../../support/long.ts';
@@ -64,20 +63,6 @@ describe('claude', () => {
       expect(readFileSync(join(sandbox.project, 'note.txt'), 'utf8')).toBe('two\n');
       expect(result?.total_cost_usd).toBeCloseTo(served(session), 9);
       expect(api.requests.map((request) => request.step)).toEqual([0, 1, 2]);
-    },
-    timeoutMs,
-  );
-
-  test(
-    'the default script runs and changes nothing',
-    async () => {
-      start(defaultScript, { nameOf: () => 'tidy' });
-      writeFileSync(join(sandbox.project, 'kept.txt'), 'kept');
-      const result = resultOf(await runClaude(options(crypto.randomUUID(), 'Tidy up.')));
-      expect(result?.result).toBe(
-        `This was a rehearsal of session tidy: I listed the files of ${sandbox.project} and changed nothing.`,
-      );
-      expect(JSON.stringify(api.requests[1]?.body.messages)).toContain('kept.txt');
     },
     timeoutMs,
   );
@@ -141,25 +126,6 @@ describe('claude', () => {
       timeoutMs,
     );
 
-    test(
-      'an interrupt while the model thinks loses no step',
-      async () => {
-        const arrived = Promise.withResolvers<void>();
-        start([bash(log('one')), { text: 'Done.', hang: true, times: 1 }], {
-          onRequest: (request) => request.step === 1 && arrived.resolve(),
-        });
-        const session = crypto.randomUUID();
-        const claude = startClaude(options(session, 'Go.'));
-        await arrived.promise;
-        claude.interrupt();
-        await claude.done;
-        const result = resultOf(await runClaude({ ...options(session, 'Go on.'), resume: true }));
-        expect(result?.result).toBe('Done.');
-        expect(logged()).toEqual(['one']);
-      },
-      timeoutMs,
-    );
-
     const compactions: readonly [string, Step[], object][] = [
       ['at a threshold', [{ ...bash(log('two')), usage: { input: 70_000 } }], { autoCompactWindow: 100_000 }],
       [
@@ -185,25 +151,6 @@ describe('claude', () => {
       timeoutMs,
     );
   });
-
-  test(
-    'errors hold for so many tries; claude tries again and finishes',
-    async () => {
-      start([
-        bash(log('one')),
-        { status: 529, times: 1 },
-        { ...bash(log('two')), status: 500, times: 1 },
-        { text: 'Done.' },
-      ]);
-      const session = crypto.randomUUID();
-      const lines = await runClaude(options(session, 'Go.'));
-      expect(lines.filter((line) => line.subtype === 'api_retry').map((line) => line.error_status)).toEqual([529, 500]);
-      expect(resultOf(lines)).toMatchObject({ result: 'Done.', is_error: false });
-      expect(logged()).toEqual(['one', 'two']);
-      expect(resultOf(lines)?.total_cost_usd).toBeCloseTo(served(session), 9);
-    },
-    timeoutMs,
-  );
 
   test(
     'two sessions at once follow their own scripts, and a sub-agent its own',

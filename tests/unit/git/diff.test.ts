@@ -3,7 +3,7 @@
  * worktree shows new files, leaves out our own, and changes neither the index nor anything else there.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Workspace } from '../../../src/core/group.ts';
 import { diffStat, diffText, worktreeStat } from '../../../src/git/diff.ts';
@@ -67,31 +67,6 @@ test('with the files of a worktree in which the session is at work', async () =>
     deletions: 1,
   });
   expect(state()).toEqual(before);
-});
-
-test('nothing of the user’s runs, and no setting of his changes the form', async () => {
-  const proof = join(rig.folder, 'ran');
-  const program = join(rig.folder, 'program');
-  writeFileSync(program, `#!/bin/sh\ntouch '${proof}'\n`, { mode: 0o755 });
-  mkdirSync(join(rig.gitDir, 'info'), { recursive: true });
-  writeFileSync(join(rig.gitDir, 'info/attributes'), '*.txt diff=mine\n');
-  const config = [
-    ...[
-      '[diff]',
-      `external = ${program}`,
-      'noprefix = true',
-      'mnemonicPrefix = true',
-      'relative = true',
-      'context = 0',
-    ],
-    ...['[diff "mine"]', `textconv = ${program}`, `command = ${program}`],
-    ...['[color]', 'ui = always', '[core]', `pager = ${program}`],
-  ];
-  writeFileSync(rig.globalConfig, config.join('\n'));
-  writeTree(workspace.path, { 'a.txt': 'a\nc\n' });
-  const text = value(await diffText(rig.git, workspace.path, { from: workspace.base }));
-  expect(text.split('\n').slice(2)).toEqual(['--- a/a.txt', '+++ b/a.txt', '@@ -1,2 +1,2 @@', ' a', '-b', '+c', '']);
-  expect(existsSync(proof)).toBe(false);
 });
 
 test('a refusal names the command that git refused', async () => {

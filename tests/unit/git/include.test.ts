@@ -7,12 +7,11 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { adviceText } from '../../../src/core/advice.ts';
 import type { Workspace } from '../../../src/core/group.ts';
 import { copyIncluded } from '../../../src/git/include.ts';
 import { makeWorkspace } from '../../../src/git/worktrees/workspace.ts';
 import { git, type Tree, writeTree } from '../../support/git/repository.ts';
-import { failure, made, value, WorkspaceRig } from '../../support/git/workspace-rig.ts';
+import { made, value, WorkspaceRig } from '../../support/git/workspace-rig.ts';
 
 let rig: WorkspaceRig;
 let workspace: Workspace;
@@ -110,27 +109,4 @@ test('nothing from outside and nothing to outside', async () => {
   });
   expect(existsSync(join(rig.folder, 'home/out.txt'))).toBe(false);
   expect(existsSync(join(workspace.path, 'secret'))).toBe(false);
-});
-
-test('a list that is no file, or far too large', async () => {
-  await begin({}, { '.env': 'A=1\n' });
-  Bun.spawnSync(['mkfifo', join(rig.top, '.worktreeinclude')]);
-  expect(failure(await copy()).message).toContain('.worktreeinclude is not a regular file');
-  writeTree(rig.top, { '.worktreeinclude': { link: '.env' } });
-  expect(failure(await copy()).reason).toBe('worktree-failed');
-  writeTree(rig.top, { '.worktreeinclude': 'x\n'.repeat(600_000) });
-  expect(failure(await copy()).reason).toBe('worktree-failed');
-});
-
-test('a copy that the system refuses', async () => {
-  await begin({}, { '.env': 'A=1\n', '.worktreeinclude': '.env\n' });
-  const programs = join(rig.folder, 'programs');
-  mkdirSync(programs);
-  symlinkSync(Bun.which('git') as string, join(programs, 'git'));
-  writeFileSync(join(programs, 'cp'), '#!/bin/sh\necho "cp: cannot write: No space left on device" >&2\nexit 1\n');
-  chmodSync(join(programs, 'cp'), 0o755);
-  const poor = rig.gitOf(rig.world, { PATH: programs });
-  const { reason, message, next } = failure(await copyIncluded(poor, workspace, rig.top));
-  expect(reason).toBe('worktree-failed');
-  expect(`${message} ${adviceText(next)}`).toMatch(/\(\.env\): cp: .*No space left on device\. .*free disk space/);
 });

@@ -6,7 +6,6 @@
 import { expect, test } from 'bun:test';
 import { describeFailure } from '../../../src/core/failure.ts';
 import { nameOfSource, parseRef, parseRepository, splitRef } from '../../../src/git/source.ts';
-import { fc } from '../../support/property.ts';
 
 test.each([
   ['https://git.example.org/team/templates.git', 'https://git.example.org/team/templates.git', 'templates'],
@@ -115,31 +114,4 @@ test.each([
   'x'.repeat(201),
 ])('%s is no ref', (ref) => {
   expect(parseRef(ref)).toMatchObject({ ok: false, failure: { reason: 'usage' } });
-});
-
-test('whatever is typed is understood or refused, and what is kept holds no password and is no option', () => {
-  const part = fc.string({ maxLength: 12 });
-  const typed = fc.oneof(
-    fc.string({ maxLength: 60 }),
-    fc
-      .tuple(fc.constantFrom('https', 'ssh', 'file', 'ext', 'http'), part, part, part, part)
-      .map(([scheme, user, password, host, path]) => `${scheme}://${user}:${password}@${host}/${path}`),
-    fc.tuple(part, part, part).map(([user, host, path]) => `${user}@${host}:${path}`),
-  );
-  void fc.assert(
-    fc.property(typed, (text) => {
-      const parsed = parseRepository(text);
-      if (!parsed.ok) {
-        expect(parsed.failure).toMatchObject({ reason: 'usage', next: { sentence: expect.stringMatching(/\.$/) } });
-        return;
-      }
-      if (parsed.value === null) return;
-      const { url } = parsed.value;
-      expect(url).not.toMatch(/^-|^[^/]*::/);
-      if (url.startsWith('https://')) expect(new URL(url)).toMatchObject({ username: '', password: '' });
-      if (url.startsWith('ssh://')) expect(new URL(url).password).toBe('');
-      expect(parseRepository(url)).toEqual({ ok: true, value: { url } });
-    }),
-    { numRuns: 2000 },
-  );
 });

@@ -9,7 +9,7 @@ import { defined } from '../core/defined.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
 import { parseOwn } from '../store/json.ts';
-import { errorCode, isTableFull } from '../system/system-error.ts';
+import { errorCode } from '../system/system-error.ts';
 import type { World } from '../system/world.ts';
 
 export interface GateReading {
@@ -119,8 +119,8 @@ function gateFile(world: World, { root, key, runId, warn = () => {} }: GateOptio
       const code = errorCode(error);
       if (code === '') throw error;
       const message = `The usage limits in ${path} cannot be used (${code}): this run goes by those it meets itself.`;
-      if (!isWarned && !isTableFull(error)) warn(message);
-      isWarned ||= !isTableFull(error);
+      if (!isWarned) warn(message);
+      isWarned = true;
       return undefined;
     }
   };

@@ -10,7 +10,7 @@ import type { GroupChanges } from '../core/edit-group.ts';
 import type { Conversed, GroupEvent, ProcessIdentity } from '../core/event.ts';
 import { type Failure, fail } from '../core/failure.ts';
 import type { GroupId, SessionDefinition, SessionId } from '../core/group.ts';
-import type { Files, World } from '../system/world.ts';
+import type { World } from '../system/world.ts';
 import { followLog, readLog } from './event-log.ts';
 import { parseOwn } from './json.ts';
 import type { GroupPaths } from './paths.ts';
@@ -159,17 +159,8 @@ function sentRequests(world: World, paths: GroupPaths): { readonly path: string;
 
 function requestFiles({ files }: World, { requests }: GroupPaths): string[] {
   // Others are temporary files of a sender that is just writing.
-  const names = listQuietly(files, requests).filter((name) => !name.startsWith('.') && name.endsWith('.json'));
+  const names = files.list(requests).filter((name) => !name.startsWith('.') && name.endsWith('.json'));
   return names.map((name) => join(requests, name));
-}
-
-/** Nothing is lost while the table of open files is full: it is found at the next look. */
-function listQuietly(files: Files, folder: string): string[] {
-  try {
-    return files.list(folder);
-  } catch {
-    return [];
-  }
 }
 
 /** What cannot be read must not end a run: nobody of ours has sent it. */

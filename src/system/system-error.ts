@@ -12,12 +12,6 @@ export function isMissing(error: unknown): boolean {
   return code === 'ENOENT' || code === 'ENOTDIR';
 }
 
-/** True when the system opens no further file just now: nothing is wrong with this one. */
-export function isTableFull(error: unknown): boolean {
-  const code = errorCode(error);
-  return code === 'EMFILE' || code === 'ENFILE';
-}
-
 /** Runs `read`; `fallback` when nothing is at the path. Other errors pass. */
 export function unlessMissing<T, F>(read: () => T, fallback: F): T | F {
   try {

@@ -19,12 +19,11 @@ import type {
 } from '../system/world.ts';
 import { endSilently, judgeUnfinished, silentForMs } from './adopt.ts';
 import type { AttemptSubject, HostedAttempt, Remains, TakeOver } from './host.ts';
-import { assertRefusal, gatherProcesses, patiently, reap } from './reap.ts';
+import { gatherProcesses, reap } from './reap.ts';
 import { nameTranscript, tidyUp } from './session-files.ts';
 
 /** Longer than SessionEnd hooks may take: CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS is set to 5 s for our workers. */
 const termGraceMs = 8_000;
-const againMs = 15;
 
 export class LocalAttempt implements HostedAttempt {
   readonly #world: World;
@@ -98,7 +97,7 @@ export class LocalAttempt implements HostedAttempt {
   look(): void {
     const { processes } = this.#world;
     const { attemptId } = this.#subject;
-    this.#unlessRefused(() => processes.isGrouped(attemptId) || processes.findContained(attemptId));
+    if (!processes.isGrouped(attemptId)) processes.findContained(attemptId);
   }
 
   terminate(): void {
@@ -113,30 +112,14 @@ export class LocalAttempt implements HostedAttempt {
     this.#timers.push(cancel);
   }
 
-  /** Done again later should the system refuse to look at processes just now. */
   #signal(signal: SignalName): void {
-    const { identity } = this.#process as RunningProcess;
-    const isDone = this.#unlessRefused(() => this.#world.processes.signal(identity, signal));
-    if (!isDone) this.#timers.push(this.#world.clock.after(againMs, () => this.#signal(signal)));
-  }
-
-  /** False when the system refused it. */
-  #unlessRefused(action: () => unknown): boolean {
-    try {
-      action();
-      return true;
-    } catch (error) {
-      assertRefusal(error);
-      return false;
-    }
+    if (this.#process !== null) this.#world.processes.signal(this.#process.identity, signal);
   }
 
   halt(isHalted: boolean): void {
     const signal = isHalted ? 'SIGSTOP' : 'SIGCONT';
-    this.#unlessRefused(() => {
-      const found = gatherProcesses(this.#world, this.#subject.attemptId, this.#known);
-      for (const process of found) this.#world.processes.signal(process, signal);
-    });
+    const found = gatherProcesses(this.#world, this.#subject.attemptId, this.#known);
+    for (const process of found) this.#world.processes.signal(process, signal);
   }
 
   /** It leads to its session also when it has ended. */
@@ -151,11 +134,10 @@ export class LocalAttempt implements HostedAttempt {
     const limitsHit = this.#world.processes.limitsHit(attemptId);
     const ended = await reap(this.#world, attemptId, this.#known);
     tidyUp(this.#world, paths);
-    const readStderr = (): string => lastStderrLine(this.#world.files, paths.stderr, this.#stderrOffset);
     return {
       leftover: ended < 0,
       limitsHit,
-      lastStderrLine: await patiently(this.#world, readStderr),
+      lastStderrLine: lastStderrLine(this.#world.files, paths.stderr, this.#stderrOffset),
     };
   }
 

@@ -6,7 +6,6 @@
 import { attemptMark } from '../claude/launch/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import { delay } from '../system/clock.ts';
-import { errorCode } from '../system/system-error.ts';
 import type { World } from '../system/world.ts';
 
 const graceMs = 300;
@@ -41,9 +40,9 @@ export function gatherProcesses(
 export async function reap(world: World, attemptId: string, known: readonly ProcessIdentity[] = []): Promise<number> {
   const ended = new Set<number>();
   let all = known;
-  const look = (): Promise<ProcessIdentity[]> => patiently(world, () => gatherProcesses(world, attemptId, all));
+  const look = (): ProcessIdentity[] => gatherProcesses(world, attemptId, all);
   for (let round = 0; round < roundsMax; round += 1) {
-    const living = await look();
+    const living = look();
     // Once their parent is gone, nothing else leads to them.
     all = [...all, ...living];
     if (living.length === 0 && (await endContained(world, attemptId))) return ended.size;
@@ -52,7 +51,7 @@ export async function reap(world: World, attemptId: string, known: readonly Proc
       world.processes.signal(process, 'SIGTERM');
     }
     await waitUntilGone(world, living, graceMs);
-    for (const process of await look()) {
+    for (const process of look()) {
       ended.add(process.pid);
       world.processes.signal(process, 'SIGKILL');
     }
@@ -60,28 +59,6 @@ export async function reap(world: World, attemptId: string, known: readonly Proc
     await waitUntilGone(world, living, graceMs);
   }
   return -1;
-}
-
-/** How long a look at processes is repeated that the system refuses, and how often. */
-const refusedMsMax = 20_000;
-const refusedLookMs = 50;
-
-/** Throws the error again unless the system refused something, such as one more open file. */
-export function assertRefusal(error: unknown): void {
-  if (errorCode(error) === '') throw error;
-}
-
-/** Looks again until the system allows it, at most 20 s: the table of open files may be full for a moment. */
-export async function patiently<T>(world: World, look: () => T): Promise<T> {
-  for (let waitedMs = 0; waitedMs < refusedMsMax; waitedMs += refusedLookMs) {
-    try {
-      return look();
-    } catch (error) {
-      assertRefusal(error);
-    }
-    await delay(world.clock, refusedLookMs);
-  }
-  return look();
 }
 
 const lookMs = 10;
@@ -98,7 +75,7 @@ async function endContained(world: World, attemptId: string): Promise<boolean> {
 /** Resolves as soon as none of them lives, at the latest after `maxMs`. */
 async function waitUntilGone(world: World, processes: readonly ProcessIdentity[], maxMs: number): Promise<void> {
   for (let waited = 0; waited < maxMs; waited += lookMs) {
-    if (!(await patiently(world, () => processes.some((process) => world.processes.isAlive(process))))) return;
+    if (!processes.some((process) => world.processes.isAlive(process))) return;
     await delay(world.clock, lookMs);
   }
 }

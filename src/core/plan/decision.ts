@@ -65,7 +65,6 @@ type HoldReason =
   | 'backoff'
   | 'memory'
   | 'disk'
-  | 'files'
   | 'frozen'
   | 'money'
   | 'slot'
@@ -81,7 +80,7 @@ type HoldReason =
 
 /** What is to be seen of the machine and of the model's answers, which the log does not tell. */
 export const seenByRunner: ReadonlySet<string> = new Set<Hold['reason']>([
-  ...(['backoff', 'memory', 'disk', 'files', 'slot', 'starting', 'other-group', 'cache', 'host', 'no-host'] as const),
+  ...(['backoff', 'memory', 'disk', 'slot', 'starting', 'other-group', 'cache', 'host', 'no-host'] as const),
 ]);
 
 /** The gate of the login: while it is closed nothing starts; whoever may `probe` starts one session first. */
@@ -144,8 +143,8 @@ export interface SchedulingContext {
   readonly servedAtMs?: number;
   /** Fewer slots than the settings allow, because a usage limit is near. */
   readonly slotsMax?: number;
-  /** How many more workers memory, disk and open files allow, and what is short when it is not enough. */
-  readonly room?: { readonly starts: number; readonly reason: 'memory' | 'disk' | 'files'; readonly message: string };
+  /** How many more workers memory and disk allow, and what is short when it is not enough. */
+  readonly room?: { readonly starts: number; readonly reason: 'memory' | 'disk'; readonly message: string };
   /**
    * Null = none is set up, and what needs one does not start. Absent = there is no question of one, as in a rehearsal:
    * everything is done here.

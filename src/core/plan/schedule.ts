@@ -121,7 +121,7 @@ function isSelfEnding(state: GroupState, reason: Hold['reason']): boolean {
 }
 
 const endsByItself: ReadonlySet<Hold['reason']> = new Set([
-  ...(['backoff', 'memory', 'disk', 'files', 'other-group', 'host'] as const),
+  ...(['backoff', 'memory', 'disk', 'other-group', 'host'] as const),
 ]);
 
 function decidePausing(state: GroupState, reason: StopReason, { isDiskLow }: SchedulingContext): Decision[] {

@@ -125,14 +125,9 @@ export class Containers {
     this.#timer.unref();
   }
 
-  /** The table of open files may be full for a moment: then the next look does it. */
   #tick(): void {
-    try {
-      this.#lookForOrphans();
-      if (this.#held.size > 0 || this.#orphans.size > 0) return;
-    } catch {
-      return;
-    }
+    this.#lookForOrphans();
+    if (this.#held.size > 0 || this.#orphans.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
   }

@@ -7,7 +7,6 @@ import type { ProcessIdentity } from '../../core/event.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { hostName } from '../machine.ts';
 import { openPrivate } from '../private-file.ts';
-import { errorCode } from '../system-error.ts';
 import type {
   Containment,
   ExitStatus,
@@ -264,14 +263,7 @@ export function createExitPoll(living: (identities: readonly ProcessIdentity[]) 
   let timer: ReturnType<typeof setInterval> | undefined;
 
   const look = (): void => {
-    let alive: ReturnType<typeof living>;
-    try {
-      alive = living([...watched.keys()]);
-    } catch (error) {
-      // The table of open files may be full: who lives is seen at the next look.
-      if (errorCode(error) === '') throw error;
-      return;
-    }
+    const alive = living([...watched.keys()]);
     const ended = [...watched].filter(([identity]) => !alive.has(identity));
     for (const [identity] of ended) watched.delete(identity);
     if (watched.size === 0) {

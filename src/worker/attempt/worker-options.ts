@@ -10,8 +10,7 @@ import type { SchedulingContext } from '../../core/plan/decision.ts';
 import { type Attempt, conversationId, type SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
-import { isTableFull } from '../../system/system-error.ts';
-import type { ReadFile, World } from '../../system/world.ts';
+import type { World } from '../../system/world.ts';
 import type { Fact } from '../facts.ts';
 
 export interface WorkerOptions extends Omit<EndedAttempt, 'stream'> {
@@ -86,7 +85,7 @@ export function workerOptions(
   };
 }
 
-// Whether the machine has room for workers: memory, disk, open files; each looked at no more than once a second.
+// Whether the machine has room for workers: memory and disk; each looked at no more than once a second.
 
 /** What a worker takes of its own, measured (docs/claude-contract.md): 110 MB and some for what it starts. */
 const workerBytes = 120 * 1024 ** 2;
@@ -96,8 +95,6 @@ const minFreeDiskBytes = 500 * 1000 ** 2;
 const lowDiskBytes = 250 * 1000 ** 2;
 /** With less it is too late: nothing more can be written down, so that an interrupt would only lose the work. */
 const fullDiskBytes = 16 * 1000 ** 2;
-/** Files that a start holds open at once, and some for what goes on beside it. */
-const openedByStart = 32;
 const lookMs = 1_000;
 
 export interface Room {
@@ -110,13 +107,8 @@ export interface Room {
 export function watchRoom(world: World, root: string): Room {
   const memoryBytes = watched(world, () => world.machine.freeMemoryBytes());
   const diskBytes = watched(world, () => world.files.freeBytes(root));
-  const mayOpen = watched(world, () => (canOpen(world, root) ? 1 : 0));
   return {
     forStarts(config, starting) {
-      if (mayOpen() === 0) {
-        const message = 'The table of open files is full (see: ulimit -n); waiting until some are closed.';
-        return { starts: 0, reason: 'files', message };
-      }
       const disk = diskBytes();
       if (disk < minFreeDiskBytes) {
         const message = `Only ${megabytes(disk)} MB are free on the disk of ${root}; waiting for 500 MB.`;
@@ -146,19 +138,6 @@ export function isDiskFull({ files }: Pick<World, 'files'>, folder: string): boo
     return files.freeBytes(folder) < fullDiskBytes;
   } catch {
     return false;
-  }
-}
-
-/** Whether the system would open so many files more. Other trouble is told of by whoever starts something. */
-function canOpen({ files }: World, path: string): boolean {
-  const opened: (ReadFile | null)[] = [];
-  try {
-    for (let count = 0; count < openedByStart; count += 1) opened.push(files.openRead(path));
-    return true;
-  } catch (error) {
-    return !isTableFull(error);
-  } finally {
-    for (const file of opened) file?.close();
   }
 }
 

@@ -36,7 +36,6 @@ import { delay } from '../../system/clock.ts';
 import type { World } from '../../system/world.ts';
 import type { WorkerNews } from '../facts.ts';
 import type { AttemptEnd, HostedAttempt } from '../host.ts';
-import { assertRefusal, patiently } from '../reap.ts';
 import type { Preparation } from './launch.ts';
 import {
   cutShort,
@@ -427,11 +426,11 @@ export class Worker {
     this.#endedWell = exit.kind === 'exited' && exit.code === 0 && this.#stop === null && !this.#endedByUs;
     const { expectHook, expectStructured, totalsAtEnd } = this.#options;
     const isTold = this.stream.sawInit && !this.stream.isAtWork;
-    const atEnd = isTold ? null : await patiently(this.#world, () => totalsAtEnd(this.stream));
+    const atEnd = isTold ? null : totalsAtEnd(this.stream);
     if (atEnd !== null) foldTotalAtEnd(this.stream, atEnd);
     const seen = {
       isDiskFull: this.#options.isDiskFull(),
-      isCutOff: await patiently(this.#world, () => this.#options.isCutOff(this.stream)),
+      isCutOff: this.#options.isCutOff(this.stream),
       stderrTail: lastStderrLine,
     };
     const judged = judge({
@@ -468,9 +467,8 @@ export class Worker {
     try {
       const seen = finalUsage({ ...this.#options, hasBegun, stream: this.stream }, durationMs);
       return this.#isLost ? withAllHeld(seen, reservedUsd) : seen;
-    } catch (error) {
-      // Its conversation cannot be read: an end that is not told would keep its group for ever.
-      assertRefusal(error);
+    } catch {
+      // Its conversation cannot be read.
       return withAllHeld({ ...usageOf(this.stream, durationMs), estimated: true }, reservedUsd);
     }
   }

@@ -14,7 +14,7 @@ import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import type { AttemptEnd, AttemptSubject, HostedAttempt, TakeOver } from '../../../src/worker/host.ts';
 import { groupId, sid } from '../core-events.ts';
-import { basePath, makeTempFolder, until, unwrap } from '../system/rig.ts';
+import { makeTempFolder, until, unwrap } from '../system/rig.ts';
 import type { OpenHost, TestedHost } from './tested-host.ts';
 
 const world = createRealWorld();
@@ -272,19 +272,6 @@ function endTests(): void {
       expect(await (isKnown ? hosted : await (await open.next()).attempt(subject)).endNow()).toBe(true);
       expect([lives(identity), lives(tool)]).toEqual([false, false]);
     }
-  });
-
-  test('what bears its mark though it never was below its worker is ended with it', async () => {
-    const { hosted } = await start(echo);
-    const env = { PATH: basePath, [attemptMark]: subject.attemptId };
-    const child = Bun.spawn(['sleep', '1000'], { env, stdio: ['ignore', 'ignore', 'ignore'] });
-    const service = await until(() => world.processes.identify(child.pid));
-    born.push(service);
-    await until(() => world.processes.findMarked(attemptMark, subject.attemptId).length > 1);
-    hosted.write('end');
-    await exitOf(hosted);
-    await hosted.reap();
-    expect(lives(service)).toBe(false);
   });
 }
 

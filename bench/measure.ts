@@ -5,28 +5,14 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
-import { hook } from './hook.ts';
-import { ingest } from './ingest.ts';
 import { real } from './real.ts';
 import { schedule } from './schedule.ts';
 import { size } from './size.ts';
 import { startup } from './startup.ts';
 import { type Benchmark, type Effort, type Figure, formatBytes, load } from './support/figures.ts';
-import { runThose } from './support/first-look.ts';
 import { table, verdict } from './support/table.ts';
-import { tokens } from './tokens.ts';
-import { worktrees } from './worktrees.ts';
 
-const benchmarks: Readonly<Record<string, Benchmark>> = {
-  schedule,
-  size,
-  startup,
-  hook,
-  ingest,
-  worktrees,
-  real,
-  tokens,
-};
+const benchmarks: Readonly<Record<string, Benchmark>> = { schedule, size, startup, real };
 const resultsFile = join(import.meta.dir, 'results.md');
 /** What a whole run has measured so far: it is not lost when something later fails, nor taken for a whole run. */
 const unfinishedFile = join(import.meta.dir, 'results.unfinished.md');
@@ -64,22 +50,14 @@ say(`${machine()}; load average ${load()}`);
 if (effort.isQuick) say('One round of everything (--quick): good to see that it runs, not to quote.');
 const all: Figure[] = [];
 const wanted = Object.keys(benchmarks).filter((name) => names.length === 0 || names.includes(name));
-const isFirstLook = effort.isQuick && names.length === 0;
-const left = await runThose(
-  wanted,
-  isFirstLook,
-  () => performance.now(),
-  async (name) => {
-    const { about, run } = benchmarks[name] as Benchmark;
-    const before = load();
-    const figures = await run(effort);
-    all.push(...figures);
-    say('', `## ${name}`, '', about(effort), `Load average ${before} before, ${load()} after.`, '', ...table(figures));
-    if (isWhole) keep();
-  },
-);
-if (left.length > 0)
-  say('', `No time was left for: ${left.join(', ')}. See: npm run bench -- --quick ${left.join(' ')}`);
+for (const name of wanted) {
+  const { about, run } = benchmarks[name] as Benchmark;
+  const before = load();
+  const figures = await run(effort);
+  all.push(...figures);
+  say('', `## ${name}`, '', about(effort), `Load average ${before} before, ${load()} after.`, '', ...table(figures));
+  if (isWhole) keep();
+}
 say('', '## targets', '', ...verdict(all));
 if (isWhole) {
   keep();

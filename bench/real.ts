@@ -51,7 +51,7 @@ async function runOnce(sessions: number): Promise<RunnerFigures> {
   const api = playing({ version: 1, sessions: { '*': { steps } } });
   const folder = makeFolder();
   try {
-    const group = makeGroup(createRealWorld(), folder, { sessions, session: () => ({ allowedTools: ['Bash'] }) });
+    const group = makeGroup(createRealWorld(), folder, { sessions, fields: { allowedTools: ['Bash'] } });
     const figures = await measureRun(group, claudeEnv(api), concurrent);
     if (api.problems.length > 0) throw new Error(api.problems.join('\n'));
     return figures;

@@ -6,8 +6,8 @@ import { createRealWorld } from '../src/system/real-world.ts';
 import { type Benchmark, type Figure, formatMs, measured, median, ratio } from './support/figures.ts';
 import { makeFolder, makeGroup, memoryPlace } from './support/group-on-disk.ts';
 import { type Contender, inTurns } from './support/in-turns.ts';
+import { tinyClaude } from './support/places.ts';
 import { measureRun, type RunnerFigures, runnerRows } from './support/runner-process.ts';
-import { tinyClaude } from './support/tasks.ts';
 
 /** Six seconds are long enough for all of them to be there at once, however slowly processes start here. */
 const full: Shape = { sessions: 1_000, concurrent: 100, workSeconds: 6 };

@@ -50,11 +50,6 @@ export function formatMs(ms: number): string {
   return `${(ms * 1000).toFixed(ms >= 0.1 ? 0 : 1)} µs`;
 }
 
-/** MB (10^6 bytes) a second. */
-export function formatRate(bytes: number, ms: number): string {
-  return `${(bytes / 1000 / ms).toFixed(0)} MB/s`;
-}
-
 export function formatRatio(ratio: number): string {
   return `${ratio.toFixed(2)} ×`;
 }
@@ -87,10 +82,6 @@ export function atMost(value: number, limit: number, format: (value: number) => 
   return { text: `≤ ${format(limit)}`, isMet: value <= limit };
 }
 
-export function atLeast(value: number, limit: number, text: string): Target {
-  return { text: `≥ ${text}`, isMet: value >= limit };
-}
-
 /** A row for each peer that cannot be compared with, because its programs are not here. */
 export function missing(name: string, programs: readonly string[]): Figure {
   return { what: name, value: 'not installed', note: `${programs.join(' and ')} not found on PATH`, isMissing: true };
@@ -99,13 +90,6 @@ export function missing(name: string, programs: readonly string[]): Figure {
 /** Those of the programs that are not on PATH. */
 export function lacking(programs: readonly string[]): string[] {
   return programs.filter((name) => Bun.which(name) === null);
-}
-
-/** Milliseconds that `action` takes. */
-export function timed(action: () => void): number {
-  const begin = performance.now();
-  action();
-  return performance.now() - begin;
 }
 
 export function load(): string {

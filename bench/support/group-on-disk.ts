@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from '../../src/core/group.ts';
+import { defaultGroupConfig, type SessionDefinition } from '../../src/core/group.ts';
 import { makeGroupId, makeSessionId } from '../../src/core/id.ts';
 import { createGroup } from '../../src/store/group-store.ts';
 import type { World } from '../../src/system/world.ts';
@@ -84,42 +84,34 @@ export function makeFolder(place = tmpdir()): BenchFolder {
 
 export interface GroupShape {
   readonly sessions: number;
-  /** The sessions that one waits for, all by their places in the group; absent = none waits for any. */
-  readonly after?: (index: number) => readonly number[];
-  readonly config?: Partial<GroupConfig>;
-  readonly session?: (index: number) => Partial<SessionDefinition>;
+  /** What all of them have besides. */
+  readonly fields?: Partial<SessionDefinition>;
 }
 
-/** `chains` chains side by side: each session waits for the one so many before it. */
-export function inChains(chains: number): (index: number) => readonly number[] {
-  return (index) => (index < chains ? [] : [index - chains]);
-}
-
-/** Creates a group; `number` makes its id differ from others. */
-export function makeGroup(world: World, folder: BenchFolder, shape: GroupShape, number = 0): BenchGroup {
-  const groupId = makeGroupId(startMs + number * 1000, `bench-${number}`);
+/** Creates a group. */
+export function makeGroup(world: World, folder: BenchFolder, { sessions: count, fields }: GroupShape): BenchGroup {
+  const groupId = makeGroupId(startMs, 'bench');
   const createdAt = new Date(startMs).toISOString();
-  const ids = Array.from({ length: shape.sessions }, (_, index) => makeSessionId(index + 1, crypto.randomUUID()));
+  const ids = Array.from({ length: count }, (_, index) => makeSessionId(index + 1, crypto.randomUUID()));
   const sessions = ids.map((id, index): SessionDefinition => {
-    const after = shape.after?.(index) ?? [];
     return {
       id,
       name: `session-${index + 1}`,
       description: '',
       projectPath: folder.project,
       prompt: `Do part ${index + 1} of the work.`,
-      dependsOn: after.map((other) => ids[other] as string),
+      dependsOn: [],
       createdAt,
-      ...shape.session?.(index),
+      ...fields,
     };
   });
   const definition = {
     id: groupId,
-    name: `Bench ${number}`,
+    name: 'Bench',
     description: 'A group to measure with.',
-    slug: `bench-${number}`,
+    slug: 'bench',
     createdAt,
-    config: { ...defaultGroupConfig, ...shape.config },
+    config: defaultGroupConfig,
   };
   const created = createGroup(world, folder.root, definition, sessions);
   if (!created.ok) throw new Error(created.failure.message);

@@ -1,29 +1,10 @@
 /** The program as an installation runs it: compiled, or from its sources where what was compiled is older. */
 import { mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { isolatedBunFlags, ownCommand, packageRoot } from '../../src/system/own-program.ts';
+import { isolatedBunFlags, packageRoot } from '../../src/system/own-program.ts';
 import { dist, ownPrefix } from './places.ts';
 
 const countedMain = join(import.meta.dir, 'counted-main.ts');
-
-export interface InstalledCommand {
-  /** What comes before its own arguments. */
-  readonly words: readonly string[];
-  readonly isCompiled: boolean;
-}
-
-/** `main` takes a command line, `hook` a system and an event. */
-export function installedCommand(part: 'main' | 'hook'): InstalledCommand {
-  const compiled = findCompiled();
-  if (compiled === null) return { words: sourceWords(part), isCompiled: false };
-  return { words: part === 'main' ? [compiled] : [compiled, part], isCompiled: true };
-}
-
-/** As Bun runs the sources. */
-export function sourceWords(part: 'main' | 'hook'): readonly string[] {
-  const { program, args } = ownCommand(part);
-  return [program, ...args];
-}
 
 let counted: readonly string[] | null = null;
 

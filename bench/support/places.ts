@@ -4,6 +4,8 @@ import { packageRoot } from '../../src/system/own-program.ts';
 
 /** Where files are in memory, on Linux. */
 export const memoryFolder = '/dev/shm';
+/** The smallest program that a runner takes for claude. */
+export const tinyClaude = join(import.meta.dir, 'tiny-claude.sh');
 /** What is compiled for a run has to lie beside the program. */
 export const dist = join(packageRoot, 'dist');
 

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { noteTried } from '../../tests/support/tried.ts';
-import type { DiskCounts } from './counting-world.ts';
+import type { DiskCounts } from './counted-main.ts';
 import { atMost, type Figure, formatBytes, formatMs, measured, median } from './figures.ts';
 import type { BenchGroup } from './group-on-disk.ts';
 import { countedProgram } from './installed.ts';

@@ -1,9 +1,7 @@
 #!/bin/sh
 # The smallest program that a runner takes for claude: in BENCH_STEPS steps (1 unless told) of BENCH_STEP_SECONDS each it
-# works, says a few lines and then, as claude does, waits for more input until that ends or SIGTERM comes. A prompt that
-# says `seconds=0.25;` sets the duration of its step. It notes its task in the
-# file BENCH_PROMPTED, and prints the file BENCH_PRINT, if any. Only `sleep` is a process of its own, so that peers, which
-# start this very program with the same arguments, are not held up by it either.
+# works, says a few lines and then, as claude does, waits for more input until that ends or SIGTERM comes. Only `sleep` is
+# a process of its own, so that peers, which start this very program, are not held up by it either.
 case $1 in
 auth) echo '{"loggedIn":true,"authMethod":"api_key"}'; exit 0 ;;
 --version) echo '2.1.332 (Tiny Claude)'; exit 0 ;;
@@ -19,12 +17,9 @@ say() { printf '%s\n' "{\"session_id\":\"$id\",$1}"; }
 while IFS= read -r prompt; do
   case $prompt in *'"type":"user"'*) break ;; esac
 done
-[ -z "$BENCH_PROMPTED" ] || echo "$PWD" >>"$BENCH_PROMPTED"
 seconds=${BENCH_STEP_SECONDS:-1}
-case $prompt in *seconds=*) seconds=${prompt#*seconds=} seconds=${seconds%%;*} ;; esac
 say "$hook,\"subtype\":\"hook_response\",\"outcome\":\"success\""
 say '"type":"system","subtype":"init","model":"claude-opus-4-8","claude_code_version":"2.1.332","cwd":"/p","tools":[]'
-[ -z "$BENCH_PRINT" ] || cat "$BENCH_PRINT"
 step=1
 while [ "$step" -le "${BENCH_STEPS:-1}" ]; do
   call='{"type":"tool_use","id":"t'$step'","name":"Bash","input":{"command":"make part"}}'

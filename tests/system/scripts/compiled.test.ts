@@ -6,7 +6,6 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import {
   chmodSync,
   cpSync,
-  existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -16,7 +15,6 @@ import {
   rmSync,
   statSync,
   symlinkSync,
-  truncateSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
@@ -122,33 +120,11 @@ describe('the launcher', () => {
     expect(run({ PATH: withBun })).toMatch(/^(?:sources|new)/);
   });
 
-  test('runs the sources where what is compiled is a copy, was touched, or is empty', () => {
-    const isOlder = () => sh(['sh', '-c', '. bin/find-compiled.sh; find_compiled "$PWD" || echo older']).stdout;
-    putCompiled();
-    expect(isOlder()).toBe('');
-    cpSync(join(root, compiledPlace), join(root, 'copy'));
-    renameSync(join(root, 'copy'), join(root, compiledPlace));
-    sh(['touch', join(root, compiledPlace)]);
-    expect(isOlder()).toBe('older\n');
-    putCompiled();
-    const { atime, mtime } = statSync(join(root, compiledPlace));
-    truncateSync(join(root, compiledPlace));
-    utimesSync(join(root, compiledPlace), atime, mtime);
-    expect(isOlder()).toBe('older\n');
-  });
-
   test('does not end with 2 where a part of it is missing, for as a hook that would forbid a compaction', () => {
     rmSync(join(root, 'bin', 'find-compiled.sh'));
     expect(run({ PATH: withBun })).toBe('sources a b c\n');
     rmSync(join(root, 'bin', 'find-bun.sh'));
     expect(sh([join(root, 'bin', 'claude-code-agent'), 'hook', 'cpm', 'pre-compact']).code).toBe(127);
-  });
-
-  test('runs the sources in a deleted folder, where nothing compiled can start', () => {
-    putCompiled();
-    const line = 'mkdir gone; cd gone; rmdir ../gone; exec ../bin/claude-code-agent a';
-    const there = line.replace('../bin', join(root, 'bin').replaceAll(' ', '\\ '));
-    expect(sh(['sh', '-c', there], { PATH: withBun }).stdout).toBe('sources a\n');
   });
 
   test('runs what was published where there are no sources, and what was released by the link that it made', () => {
@@ -198,29 +174,6 @@ describe('build.sh', () => {
     expect(run()).toBe('changed a b c\n');
   });
 
-  test('is told by no file above the package what to compile in', () => {
-    const project = mkdtempSync(join(tmpdir(), 'cca project '));
-    try {
-      write('src/main.ts', "import 'commander';\nimport { form } from './core/form.ts';\nconsole.log(form);\n");
-      writeFileSync(join(project, 'evil.ts'), "console.log('EVIL');\n");
-      writeFileSync(join(project, 'tsconfig.json'), '{"compilerOptions": {"paths": {"commander": ["./evil.ts"]}}}');
-      writeFileSync(join(project, 'bunfig.toml'), 'preload = ["./evil.ts"]\n');
-      const inside = join(project, 'package');
-      cpSync(root, inside, { recursive: true, verbatimSymlinks: true });
-      expect(sh(['sh', join(inside, 'scripts', 'build.sh')])).toEqual({ code: 0, stdout: '', stderr: '' });
-      expect(sh([join(inside, 'bin', 'claude-code-agent')]).stdout).toBe('compiled\n');
-    } finally {
-      rmSync(project, { recursive: true });
-    }
-  });
-
-  test('does the same once, whichever Bun is asked for', () => {
-    build();
-    const { ino } = statSync(join(root, compiledPlace));
-    build({ CLAUDE_CODE_AGENT_BUN: process.execPath });
-    expect(statSync(join(root, compiledPlace)).ino).toBe(ino);
-  });
-
   test('tells what it could not compile, keeps what was there and is no failure of the installation', () => {
     build();
     const { ino, mtimeMs } = statSync(join(root, compiledPlace));
@@ -231,26 +184,6 @@ describe('build.sh', () => {
     expect(readdirSync(join(root, 'dist'))).toEqual(['claude-code-agent']);
     expect(statSync(join(root, compiledPlace)).ino).toBe(ino);
     expect(sh(['sh', '-c', '. bin/find-compiled.sh; find_compiled "$PWD" || echo older']).stdout).toBe('older\n');
-  });
-
-  test('what changes while it is compiled is newer than what was compiled', () => {
-    const source = join(root, 'src/core/form.ts');
-    write(
-      'slow-bun',
-      `#!/bin/sh\n'${process.execPath}' "$@" && echo "export const form = 'late';" >'${source}'\n`,
-      0o755,
-    );
-    expect(build({ CLAUDE_CODE_AGENT_BUN: join(root, 'slow-bun') })).toMatchObject({ code: 0, stderr: '' });
-    expect(existsSync(join(root, compiledPlace))).toBe(true);
-    expect(run()).toBe('late a b c\n');
-  });
-
-  test('removes what a killed build has left, and nothing of one that is at work', () => {
-    const dead = Bun.spawnSync(['sh', '-c', 'echo $$']).stdout.toString().trim();
-    write(`dist/.new-${dead}/program`, 'half');
-    write(`dist/.new-${process.pid}/program`, 'half');
-    build();
-    expect(readdirSync(join(root, 'dist')).sort()).toEqual([`.new-${process.pid}`, 'claude-code-agent']);
   });
 });
 

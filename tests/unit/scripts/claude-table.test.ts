@@ -19,7 +19,6 @@ import {
 import { fc } from '../../support/property.ts';
 
 const payer = 'tests/system/claude/payer.test.ts';
-const money = 'tests/system/cli/money.test.ts';
 const testcase = (name: string, inner = '', file = payer) =>
   `<testcase name="${name}" classname="who &gt; pays" time="0.1" file="${file}" line="3" assertions="1"${
     inner === '' ? ' />' : `>\n${inner}\n</testcase>`
@@ -47,26 +46,10 @@ describe('a run of the tests', () => {
     });
   });
 
-  test('names a file that is missing in it', () => {
-    const xml = junit(testcase('a key'));
-    expect(run({ junit: xml, files: [payer, money], exitCode: 1 })).toEqual({
-      'payer: a key': 'held',
-      'cli/money: the file of tests loads': 'broken',
-    });
-    expect(run({ exitCode: 1 })).toEqual({ 'payer: the file of tests loads': 'broken' });
-  });
-
   test('is no success when it failed beside its tests, or did not end', () => {
     const xml = junit(testcase('a key'));
     expect(run({ junit: xml, exitCode: 1 })).toMatchObject({ 'all: nothing fails beside the tests': 'broken' });
     expect(run({ junit: xml, exitCode: null })).toMatchObject({ 'all: the tests come to an end': 'broken' });
-  });
-
-  test('of two tests with one name the worse counts', () => {
-    const twice = (...inner: string[]) => run({ junit: junit(...inner.map((text) => testcase('x', text))) });
-    expect(twice('<failure />', '')).toEqual({ 'payer: x': 'broken' });
-    expect(twice('', '<failure />')).toEqual({ 'payer: x': 'broken' });
-    expect(twice('<skipped />', '')).toEqual({ 'payer: x': 'held' });
   });
 });
 

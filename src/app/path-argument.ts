@@ -1,4 +1,6 @@
 /** Paths that a user named: whatever the system says about them is part of a sentence, never an exception. */
+import { resolve } from 'node:path';
+import { fail, ok, type Result } from '../core/failure.ts';
 import { needsQuotes, quoted } from '../core/id.ts';
 import type { FileInfo, Files } from '../system/world.ts';
 
@@ -30,6 +32,20 @@ export function lookAt(files: Files, path: string): Looked<FileInfo['kind']> {
   const info = tryPath(() => files.info(path));
   if (!info.ok) return info;
   return info.value === null ? { ok: false, trouble: doesNotExist } : { ok: true, value: info.value.kind };
+}
+
+/** The folder that a user named, absolute. Fails with `usage` and the next step `next`. */
+export function folderNamed(
+  { cwd, world }: { readonly cwd: string; readonly world: { readonly files: Files } },
+  typed: string | undefined,
+  noun: 'folder' | 'project',
+  next: string,
+): Result<string> {
+  if (typed === '') return fail('usage', `The path of the ${noun} is empty.`, next);
+  const folder = resolve(cwd, typed ?? '.');
+  const found = lookAt(world.files, folder);
+  if (!found.ok) return fail('usage', `The ${noun} ${briefPath(folder)} ${found.trouble}.`, next);
+  return found.value === 'folder' ? ok(folder) : fail('usage', `${briefPath(folder)} is not a folder.`, next);
 }
 
 /** What stands in the place of a folder, completing a sentence; null for a folder, also by a link, and for nothing. */

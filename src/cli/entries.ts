@@ -28,6 +28,12 @@ const control = () => import('./commands/session/control.ts');
 const templates = () => import('./commands/template/look.ts');
 const packs = () => import('./commands/template/packs.ts');
 const agent = () => import('./commands/host/agent.ts');
+const cpm = () => import('./commands/context/cpm.ts');
+const skills = () => import('./commands/context/cpm-check-skills.ts');
+const hook = () => import('./commands/context/hook.ts');
+const handover = () => import('./commands/context/handover.ts');
+const faber = () => import('./commands/context/faber.ts');
+const faberLook = () => import('./commands/context/faber-look.ts');
 const hosts = () => import('./commands/host/hosts.ts');
 
 export const listed: readonly Entry[] = [
@@ -92,75 +98,23 @@ export const listed: readonly Entry[] = [
   ['template add', 'fetch a pack of templates from a git repository', from(packs, 'definePackAdd')],
   ['template update', 'fetch installed packs again', from(packs, 'definePackUpdate')],
   ['template remove', 'remove an installed pack', from(packs, 'definePackRemove')],
-  ['cpm list', 'list the progress files of a project', from(() => import('./commands/context/cpm-list.ts'), 'define')],
-  ['cpm show', 'print a progress file', from(() => import('./commands/context/cpm-show.ts'), 'define')],
-  [
-    'cpm clean',
-    'remove progress files of sessions that were given up',
-    from(() => import('./commands/context/cpm-clean.ts'), 'define'),
-  ],
-  [
-    'cpm check-skills',
-    'check CPM skills, and put the shared section into them',
-    from(() => import('./commands/context/cpm-check-skills.ts'), 'define'),
-  ],
-  [
-    'hook install',
-    'put our hooks into the settings of a project or of a config dir',
-    from(() => import('./commands/context/hook-install.ts'), 'define'),
-  ],
-  ['hook uninstall', 'take our hooks out again', from(() => import('./commands/context/hook-uninstall.ts'), 'define')],
-  [
-    'hook status',
-    'show which hooks are there and whether they can run',
-    from(() => import('./commands/context/hook-status.ts'), 'define'),
-  ],
-  [
-    'handover init',
-    'make a project that sessions find again',
-    from(() => import('./commands/context/handover-init.ts'), 'define'),
-  ],
-  [
-    'handover list',
-    'list the projects of a folder',
-    from(() => import('./commands/context/handover-list.ts'), 'define'),
-  ],
-  [
-    'handover find',
-    'find the project of a session',
-    from(() => import('./commands/context/handover-find.ts'), 'define'),
-  ],
-  [
-    'faber start',
-    'begin a FABER run for a work item',
-    from(() => import('./commands/context/faber-start.ts'), 'define'),
-  ],
-  [
-    'faber resume',
-    'make a run the active one again',
-    from(() => import('./commands/context/faber-resume.ts'), 'define'),
-  ],
-  [
-    'faber status',
-    'show the active run, its phases and sessions',
-    from(() => import('./commands/context/faber-status.ts'), 'define'),
-  ],
-  ['faber phase', 'record a finished phase', from(() => import('./commands/context/faber-phase.ts'), 'define')],
-  [
-    'faber prime-context',
-    'print the critical artifacts of the active run',
-    from(() => import('./commands/context/faber-prime-context.ts'), 'define'),
-  ],
-  [
-    'faber session-end',
-    'record the end of a session',
-    from(() => import('./commands/context/faber-session-end.ts'), 'define'),
-  ],
-  [
-    'faber worktrees',
-    'list the work trees of runs, or remove those that are over',
-    from(() => import('./commands/context/faber-worktrees.ts'), 'define'),
-  ],
+  ['cpm list', 'list the progress files of a project', from(cpm, 'defineList')],
+  ['cpm show', 'print a progress file', from(cpm, 'defineShow')],
+  ['cpm clean', 'remove progress files of sessions that were given up', from(cpm, 'defineClean')],
+  ['cpm check-skills', 'check CPM skills, and put the shared section into them', from(skills, 'define')],
+  ['hook install', 'put our hooks into the settings of a project or of a config dir', from(hook, 'defineInstall')],
+  ['hook uninstall', 'take our hooks out again', from(hook, 'defineUninstall')],
+  ['hook status', 'show which hooks are there and whether they can run', from(hook, 'defineStatus')],
+  ['handover init', 'make a project that sessions find again', from(handover, 'defineInit')],
+  ['handover list', 'list the projects of a folder', from(handover, 'defineList')],
+  ['handover find', 'find the project of a session', from(handover, 'defineFind')],
+  ['faber start', 'begin a FABER run for a work item', from(faber, 'defineStart')],
+  ['faber resume', 'make a run the active one again', from(faber, 'defineResume')],
+  ['faber status', 'show the active run, its phases and sessions', from(faberLook, 'defineStatus')],
+  ['faber phase', 'record a finished phase', from(faber, 'definePhase')],
+  ['faber prime-context', 'print the critical artifacts of the active run', from(faberLook, 'definePrimeContext')],
+  ['faber session-end', 'record the end of a session', from(faberLook, 'defineSessionEnd')],
+  ['faber worktrees', 'list the work trees of runs, or remove those that are over', from(faber, 'defineWorktrees')],
   ['fleet init', 'make a fleet of machines, and print how they join', from(agent, 'defineFleetInit')],
   ['fleet join-line', 'print the line with which a machine joins', from(agent, 'defineJoinLine')],
   ['host join', 'let this machine work for a fleet', from(agent, 'defineJoin')],

@@ -36,16 +36,11 @@ export interface InstalledHook {
  * bin/claude-code-agent; `settings.hooks` must be what claude accepts.
  */
 export function installHooks(settings: Json, launcher: string, systems: readonly ContextName[]): Json {
-  const hooks: Record<string, unknown> = isObject(settings.hooks) ? { ...settings.hooks } : {};
+  const others = uninstallHooks(settings, systems).hooks;
+  const hooks: Record<string, unknown> = isObject(others) ? { ...others } : {};
   for (const event of hookEvents) {
-    const missing = new Set(systems);
-    const kept = listOf(hooks[claudeEvents[event]]).flatMap((group) => {
-      const asWanted = [...missing].find((system) => Bun.deepEquals(group, entryFor(event, launcher, system)));
-      if (asWanted === undefined) return without(event, group, systems);
-      missing.delete(asWanted);
-      return [group];
-    });
-    hooks[claudeEvents[event]] = [...kept, ...[...missing].map((system) => entryFor(event, launcher, system))];
+    const ours = systems.map((system) => entryFor(event, launcher, system));
+    hooks[claudeEvents[event]] = [...listOf(hooks[claudeEvents[event]]), ...ours];
   }
   return { ...settings, hooks };
 }

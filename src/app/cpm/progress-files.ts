@@ -1,18 +1,15 @@
 /** app/cpm/: the progress files of a project, listed and removed. */
-import { resolve } from 'node:path';
 import { findProgress, type ProgressFile, readProgress } from '../../context/cpm/progress-files.ts';
 import { hoursOf, legacyName, type ProgressHeader, progressFolder } from '../../context/cpm/state.ts';
 import { see } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { quoted } from '../../core/id.ts';
 import type { Files } from '../../system/world.ts';
-import { briefPath, lookAt, tryPath } from '../path-argument.ts';
+import { briefPath, folderNamed, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 
 /** How users call the file that has no id in its name. */
 const legacyReference = 'legacy';
-
-const projectNext = 'Give the path of an existing folder to --project.';
 
 export interface ListedProgress {
   readonly file: ProgressFile;
@@ -34,22 +31,19 @@ export interface ProjectProgress {
   readonly oddNames: number;
 }
 
-/** Fails with `project-missing` when `project` is no folder, with `not-found` when its plans cannot be read. */
+/** Fails with `usage` when `project` is no folder, with `not-found` when its plans cannot be read. */
 export function loadProgress(place: Place, project: string | undefined): Result<ProjectProgress> {
   const { files, clock } = place.world;
-  if (project === '') return fail('usage', 'The path of the project is empty.', projectNext);
-  const folder = resolve(place.cwd, project ?? '.');
-  const looked = lookAt(files, folder);
-  if (!looked.ok || looked.value !== 'folder') {
-    const trouble = looked.ok ? 'is not a folder' : looked.trouble;
-    return fail('project-missing', `The project ${briefPath(folder)} ${trouble}.`, projectNext);
-  }
-  const found = findProgress(files, folder, clock.now());
+  const folder = folderNamed(place, project, 'project', 'Give the path of an existing folder to --project.');
+  if (!folder.ok) return folder;
+  const found = findProgress(files, folder.value, clock.now());
   if (found.trouble !== null) {
-    return fail('not-found', `In ${briefPath(folder)}, ${found.trouble}.`, 'Check the permissions of that folder.');
+    const message = `In ${briefPath(folder.value)}, ${found.trouble}.`;
+    return fail('not-found', message, 'Check the permissions of that folder.');
   }
   const all = [...found.sessions, ...(found.legacy === null ? [] : [found.legacy])];
-  return ok({ folder, listed: all.map((file) => listedOf(place, folder, file)), oddNames: found.oddNames });
+  const listed = all.map((file) => listedOf(place, folder.value, file));
+  return ok({ folder: folder.value, listed, oddNames: found.oddNames });
 }
 
 function listedOf({ world }: Place, folder: string, file: ProgressFile): ListedProgress {
@@ -84,8 +78,6 @@ export function plainProgress({ id, file, header, trouble }: ListedProgress): ob
     ...(trouble === null ? {} : { trouble }),
   };
 }
-
-// what the commands of CPM share. This file removes progress files.
 
 /** The named ones, each once; without names all stale ones. */
 export function chooseProgress(progress: ProjectProgress, ids: readonly string[]): Result<readonly ListedProgress[]> {

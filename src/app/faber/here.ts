@@ -24,17 +24,15 @@ import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { ignoredFiles } from '../../git/worktrees/worktree.ts';
 import { platform } from '../../system/machine.ts';
 import { safeLine } from '../../view/terminal-text.ts';
-import { briefPath, lookAt } from '../path-argument.ts';
+import { folderNamed, lookAt } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 
 /** The project of `--project`, else of the folder the user is in. Fails with `usage` when that is no folder. */
 export function projectHere(place: Place, given: string | undefined): Result<FaberProject> {
   const { files } = place.world;
-  const folder = resolve(place.cwd, given ?? '.');
-  const kind = lookAt(files, folder);
-  const next = 'Give the folder of the project with --project.';
-  if (!kind.ok) return fail('usage', `The project ${briefPath(folder)} ${kind.trouble}.`, next);
-  if (kind.value !== 'folder') return fail('usage', `The project ${briefPath(folder)} is not a folder.`, next);
+  const named = folderNamed(place, given, 'project', 'Give the folder of the project with --project.');
+  if (!named.ok) return named;
+  const folder = named.value;
   const found = findProject(files, folder);
   // Without git a model that went into a subfolder would be lost; claude says where it was started.
   const started = given === undefined ? place.env.CLAUDE_PROJECT_DIR : undefined;
@@ -101,11 +99,11 @@ export function danglingRun({ world }: Place, project: FaberProject): string | n
 }
 
 /** What a command says that needs a run where there is none. */
-export function noRunHere(place: Place, project: FaberProject): { readonly ok: false; readonly failure: Failure } {
+export function noRunHere(place: Place, project: FaberProject): Failure {
   const dangling = danglingRun(place, project);
   const message = `No FABER run is active in this project.${dangling === null ? '' : ` ${dangling}`}`;
   const next = advise('Begin one with', ['faber', 'start', '--work-id', 'ID']);
-  return fail('not-found', message, next);
+  return fail('not-found', message, next).failure;
 }
 
 /** Passes the run on unless it carries another work item than the one it must. Fails with `illegal-transition`. */

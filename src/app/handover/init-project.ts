@@ -1,5 +1,5 @@
 /** app/handover/: what the commands of handover share. This file makes a project that later sessions find again. */
-import { basename, dirname, join, relative, resolve } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { updateExclusively } from '../../context/exclusive-update.ts';
 import { type JsonObject, readJson } from '../../context/faber/json-text.ts';
 import {
@@ -15,7 +15,7 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import { isObject } from '../../store/json.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Files } from '../../system/world.ts';
-import { briefPath, lookAt, tryPath } from '../path-argument.ts';
+import { briefPath, folderNamed, tryPath } from '../path-argument.ts';
 import type { Notes, Place } from '../place.ts';
 
 const configBytesMax = 1024 * 1024;
@@ -155,13 +155,7 @@ function readConfig(config: string, bytes: Uint8Array): Result<JsonObject> {
 
 /** Absolute, links resolved: the folder in which claude is started. Fails with `usage` when it is none. */
 export function handoverRoot(place: Place, typed: string | undefined): Result<string> {
-  const next = 'Give the path of an existing folder to --root.';
-  if (typed === '') return fail('usage', 'The path given to --root is empty.', next);
-  const folder = resolve(place.cwd, typed ?? '.');
-  const { files } = place.world;
-  const found = lookAt(files, folder);
-  if (!found.ok) return fail('usage', `The folder ${briefPath(folder)} ${found.trouble}.`, next);
-  if (found.value !== 'folder') return fail('usage', `${briefPath(folder)} is not a folder.`, next);
-  const real = tryPath(() => files.realPath(folder));
-  return ok(real.ok && real.value !== null ? real.value : folder);
+  const folder = folderNamed(place, typed, 'folder', 'Give the path of an existing folder to --root.');
+  if (!folder.ok) return folder;
+  return ok(place.world.files.realPath(folder.value) ?? folder.value);
 }

@@ -2,17 +2,16 @@
  * app/hooks/: our hooks in settings of a person's own. This file: the settings file that a person named: read
  * strictly, changed with a backup and as a whole, or not at all.
  */
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join } from 'node:path';
 import { applyEdits, modify } from 'jsonc-parser';
 import { readBackCheck } from '../../claude/launch/settings.ts';
 import { updateExclusively } from '../../context/exclusive-update.ts';
-import { uninstallHooks } from '../../context/install.ts';
-import { contextNames } from '../../core/definitions.ts';
+import { installedHooks } from '../../context/install.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { findObjectFault } from '../../store/json-places.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { FileAccess } from '../../system/world.ts';
-import { briefPath, lookAt, tryPath } from '../path-argument.ts';
+import { briefPath, folderNamed, lookAt, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 
 export interface SettingsPlace {
@@ -39,31 +38,22 @@ export function settingsPath(place: Place, { project, configDir }: SettingsPlace
     const message = 'Both --project and --config-dir are given.';
     return fail('usage', message, 'Give the one whose settings are meant.');
   }
-  const typed = configDir ?? project ?? '.';
   const option = configDir === undefined ? '--project' : '--config-dir';
   const next = `Give the path of an existing folder to ${option}.`;
-  if (typed === '') return fail('usage', `The path given to ${option} is empty.`, next);
-  const folder = resolve(place.cwd, typed);
-  const { files } = place.world;
-  const found = lookAt(files, folder);
-  if (!found.ok) return fail('usage', `The folder ${briefPath(folder)} ${found.trouble}.`, next);
-  if (found.value !== 'folder') return fail('usage', `${briefPath(folder)} is not a folder.`, next);
-  const path = configDir === undefined ? join(folder, '.claude', 'settings.json') : join(folder, 'settings.json');
-  return targetOf(place, path);
+  const folder = folderNamed(place, configDir ?? project, 'folder', next);
+  if (!folder.ok) return folder;
+  return targetOf(place, join(folder.value, configDir === undefined ? '.claude/settings.json' : 'settings.json'));
 }
 
 /** People keep settings in a repository of their own and link to them: the file behind the link is changed. */
 function targetOf({ world: { files } }: Place, path: string): Result<string> {
-  const next = 'Correct that path, then run the command again.';
-  const entry = tryPath(() => files.entryKind(path));
-  if (!entry.ok) return fail('usage', `${briefPath(path)} ${entry.trouble}.`, next);
-  if (entry.value === null) return ok(path);
-  const real = tryPath(() => files.realPath(path));
-  if (!real.ok) return fail('usage', `${briefPath(path)} ${real.trouble}.`, next);
-  if (real.value === null) return fail('usage', `${briefPath(path)} is a link that leads nowhere.`, next);
+  const wrong = (trouble: string): Result<never> =>
+    fail('usage', `${briefPath(path)} ${trouble}.`, 'Correct that path, then run the command again.');
+  const real = tryPath(() => (files.entryKind(path) === null ? path : files.realPath(path)));
+  if (!real.ok) return wrong(real.trouble);
+  if (real.value === null) return wrong('is a link that leads nowhere');
   const kind = lookAt(files, real.value);
-  if (!kind.ok) return fail('usage', `${briefPath(path)} ${kind.trouble}.`, next);
-  return kind.value === 'file' ? ok(real.value) : fail('usage', `${briefPath(path)} is not a regular file.`, next);
+  return kind.ok && kind.value !== 'file' ? wrong('is not a regular file') : ok(real.value);
 }
 
 /** What the file says; null when there is none. Fails with `corrupt-file` when claude would ignore it. */
@@ -147,26 +137,17 @@ export function changeHooks(
   }
 }
 
-/**
- * One copy at most, whose name tells whose it is. It is replaced only when something besides our hooks has changed
- * since: installing twice, or taking out what was put in, must not push out what the person had before. A file that
- * holds nothing but our hooks needs none.
- */
+/** One copy at most: of the file as it was before our hooks were put into it. An empty object needs none. */
 function keep(
   files: Place['world']['files'],
   path: string,
   { bytes, settings }: { readonly bytes: Uint8Array; readonly settings: Settings },
 ): Result<string | null> {
-  const own = (one: Settings) => uninstallHooks(one, contextNames);
-  if (Object.keys(own(settings)).length === 0) return ok(null);
+  if (Object.keys(settings).length === 0 || installedHooks(settings).length > 0) return ok(null);
   const copy = `${path}.claude-code-agent.bak`;
   const kind = files.entryKind(copy);
   if (kind !== null && kind !== 'file') {
     return fail('write-failed', `${copy} is in the way of a copy of what is there.`, 'Move it away.');
-  }
-  if (kind === 'file') {
-    const kept = parseSettings(copy, files.readBytes(copy, 0, bytesMax + 1));
-    if (kept.ok && Bun.deepEquals(own(kept.value.settings), own(settings))) return ok(null);
   }
   const fresh = `${copy}.new`;
   // Left over from a process that died here: only the holder of the lock writes it.

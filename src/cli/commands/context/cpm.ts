@@ -1,0 +1,155 @@
+/** `cpm list`, `show` and `clean`: the progress files of a project. */
+import type { Command } from '@commander-js/extra-typings';
+import {
+  chooseProgress,
+  findListed,
+  type ListedProgress,
+  loadProgress,
+  plainProgress,
+  removalTrouble,
+  removeProgress,
+} from '../../../app/cpm/progress-files.ts';
+import { briefPath } from '../../../app/path-argument.ts';
+import { progressFolder } from '../../../context/cpm/state.ts';
+import { commandText } from '../../../core/advice.ts';
+import { type Cell, formatDuration, formatTable, plural } from '../../../view/format.ts';
+import { safeLine, safeText } from '../../../view/terminal-text.ts';
+import { type Context, confirmed, need, refuse } from '../../context.ts';
+
+interface Given {
+  readonly project?: string | undefined;
+  readonly yes?: true | undefined;
+  readonly force?: true | undefined;
+  readonly json?: true | undefined;
+}
+
+const listExample = `
+Example:
+  $ claude-code-agent cpm list
+  $ claude-code-agent cpm list --project ./api --json | jq -r '.[] | select(.stale) | .file'`;
+
+export function defineList(command: Command, context: Context): void {
+  command
+    .description(
+      'Lists the progress files in docs/plans of a project, newest first. One that was not written for more than 48 ' +
+        'hours is marked as stale: its session was most likely given up.',
+    )
+    .option('--project <dir>', 'folder of the project (default: this folder)')
+    .option('--json', 'one JSON document: an array of progress files')
+    .addHelpText('after', listExample)
+    .action((given) => context.run(() => list(context, given)));
+}
+
+function list(context: Context, { project, json }: Given): void {
+  const { stdout, stderr } = context;
+  const { folder, listed, oddNames } = need(loadProgress(context, project));
+  if (oddNames > 0)
+    stderr.line(`${plural(oddNames, 'file')} in docs/plans left out: no session id can be called that.`);
+  if (json) stdout.json(listed.map(plainProgress));
+  else if (listed.length === 0) stderr.line(`There are no progress files in ${safeLine(folder, 400)}.`);
+  else {
+    const titles = ['SESSION', 'AGE', '', 'SKILL', 'PHASE', 'WORKS ON'];
+    const columns = titles.map((title) => ({ title }));
+    stdout.lines(formatTable(columns, listed.map(cells), stdout.style));
+    const isStale = listed.some(({ file }) => file.stale);
+    if (isStale) stderr.line(`Remove the stale ones with: ${commandText(['cpm', 'clean'])}`);
+  }
+}
+
+function cells({ id, file, header, trouble }: ListedProgress): Cell[] {
+  return [
+    id,
+    formatDuration(file.ageMs),
+    file.stale ? { text: 'stale', tone: 'warn' } : '',
+    trouble === null ? safeLine(header.skill ?? 'unknown', 40) : { text: safeLine(trouble, 80), tone: 'bad' },
+    safeLine(header.phase ?? '', 60),
+    safeLine(header.artifact ?? '', 60),
+  ];
+}
+
+const showExample = `
+Example:
+  $ claude-code-agent cpm show
+  $ claude-code-agent cpm show 4b1c --project ./api`;
+
+export function defineShow(command: Command, context: Context): void {
+  command
+    .description('Prints a progress file without escape codes. Without an id, the one that was written last.')
+    .argument('[id]', 'session id or unique prefix of one; legacy for the file without an id')
+    .option('--project <dir>', 'folder of the project (default: this folder)')
+    .option('--json', 'one JSON document, the text in it')
+    .addHelpText('after', showExample)
+    .action((id, given) => context.run(() => show(context, id, given)));
+}
+
+function show(context: Context, id: string | undefined, { project, json }: Given): void {
+  const progress = need(loadProgress(context, project));
+  const [newest] = progress.listed.toSorted((one, other) => one.file.ageMs - other.file.ageMs);
+  if (newest === undefined) {
+    const message = `There are no progress files in ${briefPath(progress.folder)}.`;
+    refuse('not-found', message, 'Name the folder of a project with --project.');
+  }
+  const found = id === undefined ? newest : need(findListed(progress, id));
+  const { file, text, truncated, trouble } = found;
+  if (trouble !== null) {
+    refuse('corrupt-file', `${briefPath(file.path)} ${trouble}.`, 'Look at what is there under that name.');
+  }
+  if (json) context.stdout.json({ ...plainProgress(found), text, truncated });
+  else context.stdout.line(safeText(text).trimEnd());
+  if (truncated) context.stderr.line(`There is more in ${briefPath(file.path)}.`);
+}
+
+const cleanExample = `
+Example:
+  $ claude-code-agent cpm clean
+  $ claude-code-agent cpm clean 4b1c --project ./api --force`;
+
+export function defineClean(command: Command, context: Context): void {
+  command
+    .description(
+      'Removes progress files that were not written for more than 48 hours. One that is younger is removed only when ' +
+        'it is named. Asks first, unless --force is given.',
+    )
+    .argument('[id...]', 'session ids or unique prefixes; legacy for the file without an id')
+    .option('--project <dir>', 'folder of the project (default: this folder)')
+    .option('-y, --yes', 'answer every question with yes')
+    .option('--force', 'do not ask')
+    .option('--json', 'one JSON document: {"removed": names of files}')
+    .addHelpText('after', cleanExample)
+    .action((ids, given) => context.run(() => clean(context, ids, given)));
+}
+
+async function clean(context: Context, ids: readonly string[], { project, yes, force, json }: Given): Promise<void> {
+  const { stdout, stderr } = context;
+  const progress = need(loadProgress(context, project));
+  const { folder } = progress;
+  const removable = need(chooseProgress(progress, ids)).filter((one) => {
+    const trouble = removalTrouble(context.world.files, folder, one);
+    if (trouble === null) return true;
+    const { name } = one.file;
+    if (ids.length > 0) {
+      refuse('usage', `${progressFolder}/${name} ${trouble}.`, 'Nothing was removed; remove it yourself.');
+    }
+    stderr.line(`Left alone: ${name} ${trouble}.`);
+    return false;
+  });
+  const isSure =
+    removable.length > 0 && (await confirmed(context, question(removable), yes === true || force === true));
+  if (!isSure) {
+    stderr.line(removable.length === 0 ? 'There are no stale progress files to remove.' : 'Nothing was removed.');
+    if (json) stdout.json({ removed: [] });
+    return;
+  }
+  const { removed, failed } = removeProgress(context, folder, removable);
+  const names = removed.length === 0 ? '' : `: ${safeLine(removed.join(', '), 800)}`;
+  stderr.line(`Removed ${plural(removed.length, 'progress file')}${names}.`);
+  if (json) stdout.json({ removed });
+  if (failed.length === 0) return;
+  const message = `Not everything could be removed: ${safeLine(failed.join(', '), 800)}.`;
+  refuse('write-failed', message, 'Check the permissions of the folder, then try again.');
+}
+
+function question(chosen: readonly ListedProgress[]): string {
+  const what = chosen.map(({ id, header }) => `${id} (${safeLine(header.skill ?? 'unknown', 40)})`);
+  return `Remove ${plural(chosen.length, 'progress file')}: ${safeLine(what.join(', '), 800)}?`;
+}

@@ -4,7 +4,7 @@
  */
 import { dirname, join } from 'node:path';
 import { defined } from '../../core/defined.ts';
-import { fail, ok, type Result } from '../../core/failure.ts';
+import { ok, type Result } from '../../core/failure.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { World } from '../../system/world.ts';
@@ -35,7 +35,7 @@ export interface ConfigDirInput {
 /** Folders of the config dir that claude reads and that hold nothing but what we put there. */
 const ownedFolders = ['commands', 'skills', 'agents', 'rules'];
 
-/** Fails with `write-failed` when a file cannot be written, or would not be what claude needs. */
+/** Fails with `write-failed` when a file cannot be written, or claude would ignore it. */
 export function prepareConfigDir(world: World, input: ConfigDirInput): Result<void> {
   const { paths, env, isNew } = input;
   const { base, hooks = [], deny = [] } = input.settings;
@@ -71,27 +71,17 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
     const text = instructions(input.instructions);
     if (text !== null) write(path, text);
     else if (!isNew) world.files.remove(path);
-    if (world.files.readText(path) !== text) return notKept(path);
     path = paths.systemPrompt;
-    const standing = standingInstructions(input.instructions);
-    write(path, standing);
-    if (world.files.readText(path) !== standing) return notKept(path);
+    write(path, standingInstructions(input.instructions));
     for (const [file, settings] of files) {
       path = file;
       const json = `${JSON.stringify(settings, null, 2)}\n`;
-      write(path, json);
-      const back = world.files.readText(path);
-      const checked = readBackCheck(path, back);
+      const checked = readBackCheck(path, json);
       if (!checked.ok) return checked;
-      if (back !== json) return notKept(path);
+      write(path, json);
     }
   } catch (error) {
     return { ok: false, failure: systemFailure(path, error) };
   }
   return ok(undefined);
-}
-
-function notKept(path: string): Result<void> {
-  const next = 'Check that nothing else writes into the session’s folder, then run the command again.';
-  return fail('write-failed', `${path} does not hold what was written into it.`, next);
 }

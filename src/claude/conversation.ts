@@ -1,7 +1,4 @@
-/**
- * What claude itself has kept of a conversation: whether `--resume` can work, whether its end is missing, and what its
- * totals go on with.
- */
+/** What claude has kept of a conversation: can it be resumed, is its end missing, what do its totals go on with. */
 import { basename, dirname, join } from 'node:path';
 import type { PriceTable, Tokens } from '../core/group.ts';
 import { LineSplitter } from '../core/line-splitter.ts';
@@ -288,4 +285,25 @@ function isOfStart(line: string): boolean {
 
 function isTornOfStart(piece: string): boolean {
   return systemLine.startsWith(piece) || (piece.startsWith(systemLine) && !piece.startsWith(`${systemLine}init`));
+}
+
+/** Whole lines of what stands in the transcript from byte `from` to byte `to`; throws the system's error. */
+export function* printedLines({ files }: World, transcript: string, from: number, to: number): Generator<string> {
+  const splitter = new LineSplitter();
+  for (let at = from; at < to; ) {
+    const chunk = files.readBytes(transcript, at, Math.min(chunkBytes, to - at));
+    if (chunk.length === 0) return;
+    at += chunk.length;
+    yield* splitter.push(chunk);
+  }
+}
+
+/** Ids of the model's messages in the first `size` bytes; throws the system's error. */
+export function printedMessages(world: World, transcript: string, size: number): ReadonlySet<string> {
+  const ids = new Set<string>();
+  for (const line of printedLines(world, transcript, 0, size)) {
+    const message = line.includes('"type":"assistant"') ? parseLine(line) : undefined;
+    if (message?.kind === 'assistant') ids.add(message.messageId);
+  }
+  return ids;
 }

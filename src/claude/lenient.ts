@@ -1,7 +1,4 @@
-/**
- * Reads fields of JSON that somebody else wrote: a value of the wrong type is the same as no value, and a figure beyond
- * all measure the same as the highest that counts.
- */
+/** Reads fields of foreign JSON: a wrong type is no value, a figure beyond all measure the highest that counts. */
 import { figureMax } from '../core/group.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;

@@ -1,7 +1,4 @@
-/**
- * One line of `claude --output-format stream-json`, read leniently: only the fields used here, and whatever is missing,
- * new or of a wrong type becomes a default or `other`. No line can make this throw.
- */
+/** One line of claude's stream-json, read leniently: what is missing or new becomes a default. Never throws. */
 import { addTokens, figureMax, type ModelUsage, noTokens, type Tokens } from '../core/group.ts';
 import { wordPattern } from '../core/values.ts';
 import {

@@ -1,15 +1,11 @@
-/**
- * How an attempt ended, judged from its stream, its exit and what we did to it. Only a success that claude printed and
- * that nothing contradicts is `completed`; a missing result never is.
- */
+/** How an attempt ended. Only a success that claude printed and that nothing contradicts is `completed`. */
 import type { StopReason, Warning } from '../core/event.ts';
 import { figureMax } from '../core/group.ts';
 import { deniedSentence } from '../core/progress.ts';
 import type { ExitStatus } from '../system/world.ts';
-import { deniedOf } from './denials.ts';
 import type { ResultMessage } from './messages.ts';
 import { isUnknownModel } from './pricing.ts';
-import { type AttemptStream, isSuccess, isWorkPending, unknownModels } from './stream.ts';
+import { type AttemptStream, deniedOf, isSuccess, isWorkPending, unknownModels } from './stream.ts';
 import { openSubjects } from './task-list.ts';
 import { clip, oneLine } from './text.ts';
 import { describeTrouble, describeUnanswered, saidBy, sentence, type Verdict } from './trouble.ts';

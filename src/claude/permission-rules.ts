@@ -1,7 +1,4 @@
-/**
- * The permission rules that would have allowed a tool call, as `--allowedTools` takes them: no wider than what was
- * called, but for programs whose first word names a task, such as `npm test`, of which the task is allowed.
- */
+/** The permission rules that would have allowed a tool call, as `--allowedTools` takes them, and no wider ones. */
 import { permissionRules } from '../core/values.ts';
 import { type JsonObject, text } from './lenient.ts';
 
@@ -50,7 +47,6 @@ function wantedRules(tool: string, input: JsonObject): string[] {
       return commandRules(text(input.command) ?? '').map((command) => `Bash(${command})`);
     case 'Write':
     case 'Edit':
-    case 'MultiEdit':
     case 'NotebookEdit': {
       const path = text(input.file_path) ?? text(input.notebook_path) ?? '';
       // claude asks about these whatever the rules say.

@@ -1,7 +1,4 @@
-/**
- * What tokens cost, for the time before claude has said it itself. claude's own figures always win. prices.json holds
- * what claude uses for them, in US dollars per million tokens, and the day on which that was read.
- */
+/** What tokens cost until claude reports it. prices.json: US dollars per million tokens, with the day of reading. */
 import { figureMax, type Price, type PriceTable, type Tokens } from '../core/group.ts';
 import list from './prices.json' with { type: 'json' };
 

@@ -1,7 +1,4 @@
-/**
- * What a person has done in claude's own terminal, where it prints nothing for us: from the files in which it keeps its
- * conversations. A total that claude writes there when it ends wins; until then messages count by our prices.
- */
+/** The cost of a person's own turns in claude's terminal, from its conversation files. A total of claude's wins. */
 import { basename, dirname, join, relative, sep } from 'node:path';
 import type { Conversed } from '../core/event.ts';
 import { addTokens, type ModelUsage, noTokens, type PriceTable, type Usage } from '../core/group.ts';

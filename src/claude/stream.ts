@@ -14,7 +14,7 @@ import {
   type Tokens,
   type Usage,
 } from '../core/group.ts';
-import type { ApiRetry } from '../core/progress.ts';
+import type { ApiRetry, Denied } from '../core/progress.ts';
 import {
   type AtWork,
   beginTask,
@@ -27,12 +27,12 @@ import {
   type OpenTool,
 } from './at-work.ts';
 import { answersBase, answersInterrupt } from './control.ts';
-import { type Denials, noteDenial } from './denials.ts';
 import type { JsonObject } from './lenient.ts';
 import type {
   ApiRetryMessage,
   AssistantMessage,
   ClaudeMessage,
+  Denial,
   HookMessage,
   RateLimitMessage,
   ResultMessage,
@@ -434,4 +434,31 @@ export function targetOf(input: JsonObject, cwd: string | undefined, max = toolC
   if (typeof value !== 'string') return '';
   const inside = cwd !== undefined && value.startsWith(`${cwd}/`) ? value.slice(cwd.length + 1) : value;
   return oneLine(inside, max);
+}
+
+/** More than any session tries in vain; what comes then is not remembered. */
+const callsMax = 1_000;
+const nameChars = 60;
+const firstChars = 120;
+const namesMax = 20;
+
+interface DeniedTool {
+  readonly tool: string;
+  readonly target: string;
+}
+
+export type Denials = Map<string, DeniedTool>;
+
+export function noteDenial(denials: Denials, { id, tool }: Denial, target: string): void {
+  if (denials.size < callsMax) denials.set(id, { tool, target: target || (denials.get(id)?.target ?? '') });
+}
+
+export function deniedOf({ denials }: { readonly denials: Denials }): Denied | undefined {
+  const [first] = denials.values();
+  if (first === undefined) return undefined;
+  const names = [...new Set([...denials.values()].map(({ tool }) => oneLine(tool, nameChars)))];
+  const tools = names.filter((name) => name !== '').slice(0, namesMax);
+  const { tool, target } = first;
+  const shown = target === '' ? {} : { first: oneLine(`${tool} ${target}`, firstChars) };
+  return { calls: denials.size, tools, ...shown };
 }

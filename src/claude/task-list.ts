@@ -1,7 +1,4 @@
-/**
- * claude's own list of what it means to do, as far as its stream tells: the results of TaskCreate, TaskUpdate and
- * TaskList, and the older TodoWrite. Only what an attempt said itself counts; what it never mentioned again is unknown.
- */
+/** claude's own list of tasks, from results of TaskCreate, TaskUpdate and TaskList in one attempt. */
 import { isObject, type JsonObject, objects, text } from './lenient.ts';
 import { oneLine } from './text.ts';
 
@@ -27,14 +24,6 @@ export function taskListChange(value: unknown): TaskListChange | null {
   const taskId = text(value.taskId);
   const to = isObject(value.statusChange) ? text(value.statusChange.to) : undefined;
   if (taskId !== undefined && to !== undefined) return { kind: 'set', id: taskId, status: to };
-  if (Array.isArray(value.newTodos)) {
-    const tasks = objects(value.newTodos).map((todo, index) => ({
-      id: `todo ${index}`,
-      subject: text(todo.content) ?? '',
-      status: text(todo.status) ?? '',
-    }));
-    return { kind: 'all', tasks };
-  }
   if (!Array.isArray(value.tasks)) return null;
   const tasks = objects(value.tasks).filter((task) => text(task.id) !== undefined && text(task.subject) !== undefined);
   return { kind: 'all', tasks: tasks.map((task) => listed(task, '')) };

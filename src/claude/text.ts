@@ -1,6 +1,4 @@
-/**
- * Text that came from claude or from a model, made fit for a terminal, a file name or one sentence.
- */
+/** Text that came from claude or from a model, made fit for a terminal, a file name or one sentence. */
 import { unsafeCharacters } from '../core/text.ts';
 
 /** Colour and cursor sequences, as one unit, so that their letters do not stay behind when ESC is taken out. */

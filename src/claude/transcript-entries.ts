@@ -1,7 +1,4 @@
-/**
- * Turns the lines of a transcript into what people want to read. Control traffic, hooks, the progress of tasks and
- * whatever is said twice are left out. No line can make this throw, and what it remembers is bounded.
- */
+/** Turns the lines of a transcript into what people read. Never throws, and what it remembers is bounded. */
 import { defined } from '../core/defined.ts';
 import type { DiffHunk, FileEdit, TranscriptEntry } from '../core/transcript.ts';
 import { isObject, type JsonObject, number, object, objects, text } from './lenient.ts';
@@ -231,19 +228,16 @@ function countLines(answer: string): number {
   return lines;
 }
 
-// What a tool did to a file, as hunks: from what claude says it changed, else from what the model asked for.
-
 type Change = Omit<FileEdit, 'path'>;
 
 /** Lines kept of one edit; the counts are those of the whole. */
 const linesMax = 2_000;
 
 /** Undefined for tools that change no file. `details` is claude's own account of what it did. */
-export function editOf(tool: string, input: JsonObject, details: JsonObject | undefined): Change | undefined {
+function editOf(tool: string, input: JsonObject, details: JsonObject | undefined): Change | undefined {
   switch (tool) {
     case 'Edit':
-    case 'MultiEdit':
-      return patched(details) ?? changeOf(askedFor(input));
+      return patched(details) ?? changeOf([]);
     case 'Write':
       if (details?.type === 'update') return patched(details) ?? changeOf([]);
       return changeOf([created(text(input.content) ?? '')], true);
@@ -266,39 +260,9 @@ function patched(details: JsonObject | undefined): Change | undefined {
   return hunks.length === 0 ? undefined : changeOf(hunks);
 }
 
-function askedFor(input: JsonObject): DiffHunk[] {
-  const edits = Array.isArray(input.edits) ? objects(input.edits) : [input];
-  return edits.map((edit) => replaced(text(edit.old_string) ?? '', text(edit.new_string) ?? ''));
-}
-
-/** Old lines, then new ones, between what both have in common. */
-function replaced(before: string, after: string): DiffHunk {
-  const [old, now] = [linesOf(before), linesOf(after)];
-  const shorter = Math.min(old.length, now.length);
-  let head = 0;
-  while (head < shorter && old[head] === now[head]) head += 1;
-  let tail = 0;
-  while (tail < shorter - head && old.at(-1 - tail) === now.at(-1 - tail)) tail += 1;
-  const context = 3;
-  return {
-    lines: [
-      ...old.slice(Math.max(0, head - context), head).map((line) => ` ${line}`),
-      ...old.slice(head, old.length - tail).map((line) => `-${line}`),
-      ...now.slice(head, now.length - tail).map((line) => `+${line}`),
-      ...old
-        .slice(old.length - tail)
-        .slice(0, context)
-        .map((line) => ` ${line}`),
-    ],
-  };
-}
-
 function created(content: string): DiffHunk {
-  return { lines: linesOf(content).map((line) => `+${line}`) };
-}
-
-function linesOf(content: string): string[] {
-  return content === '' ? [] : content.replace(/\n$/, '').split('\n');
+  const lines = content === '' ? [] : content.replace(/\n$/, '').split('\n');
+  return { lines: lines.map((line) => `+${line}`) };
 }
 
 function changeOf(hunks: readonly DiffHunk[], isNew = false): Change {

@@ -1,6 +1,4 @@
-/**
- * What a result that is no success means: whose trouble it is, and what cures it.
- */
+/** What a result that is no success means: whose trouble it is, and what cures it. */
 import { defined } from '../core/defined.ts';
 import type { PauseReason } from '../core/event.ts';
 import type { SessionFailureReason } from '../core/failure.ts';

@@ -1,7 +1,4 @@
-/**
- * Branches and worktrees that appear in the user's repository while a session works. claude makes them by itself for
- * agents with `isolation: worktree`, and the work on them is in no merge and no report of ours.
- */
+/** Names branches and worktrees that claude itself made in the user's repository, such as for isolated agents. */
 import { sep } from 'node:path';
 import { ok, type Result } from '../core/failure.ts';
 import type { Git } from './git.ts';

@@ -1,7 +1,4 @@
-/**
- * Files that a command of the user's leaves in a session's worktree, such as reports of its tests. They are not the
- * session's work: left there, the next commit would hold them, or the worktree would seem to hold work for ever.
- */
+/** Files that a user's command leaves in a worktree, such as test reports; they are not the session's work. */
 import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Git } from './git.ts';
@@ -71,8 +68,6 @@ export async function changedTracked(git: Git, folder: string): Promise<Result<r
   return ok(names.filter((name) => !isOurFile(name)));
 }
 
-// Whether anything in a checkout has changed: one word for all that git would show.
-
 const pathsAtOnce = 200;
 
 /** A hash of HEAD, the changes to tracked files and the new files below `folder`, without our own files. */
@@ -100,8 +95,6 @@ export async function fingerprint(git: Git, folder: string): Promise<Result<stri
   }
   return ok(hash.digest('hex'));
 }
-
-// Work of sessions made to survive a power cut.
 
 const timeoutMs = 10_000;
 

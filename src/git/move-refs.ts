@@ -1,9 +1,4 @@
-/**
- * Moves branches of several repositories, all or none: each by one atomic update that names where the branch was, and
- * its checkouts follow. After a crash the same is done again, forwards or, when one of them has been moved by somebody
- * else, backwards.
- */
-
+/** Moves branches of several repositories, all or none, and their checkouts; after a crash it goes on or back. */
 import { dirname, join } from 'node:path';
 import { describeFailure, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';

@@ -1,8 +1,4 @@
-/**
- * A session may check out another branch in its worktree, or none, and work there. What it made is brought onto its
- * own branch where that is its work alone; the history of other people's branches never is.
- */
-
+/** Brings what a session made on another branch onto its own, where that is its work alone. */
 import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Workspace } from '../core/group.ts';
@@ -183,8 +179,6 @@ async function staysAway(git: Git, place: Place, isLoose: boolean): Promise<Resu
   const cure = isLoose ? ` Commits there are on no branch: git branch NAME ${head.slice(0, 12)} keeps them.` : '';
   return ok({ isHome: false, notes: [`${note}${cure}`] });
 }
-
-// What the log of a worktree's HEAD tells about its branch: where it was left, and for which commit.
 
 interface HeadLog {
   /** The last commit that was checked out on the branch, as far as the log knows. */

@@ -1,7 +1,4 @@
-/**
- * Runs git in the user's own repository, where others may run it too: what they hold or have half done is waited for,
- * and every refusal comes with what the reader can do about it.
- */
+/** Runs git in the user's repository: locks of others are waited for, and each refusal comes with a next step. */
 import { join } from 'node:path';
 import { type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';

@@ -1,7 +1,4 @@
-/**
- * The branch into which work is merged: where it stands, where it is checked out, and what of the user's would be in
- * the way of moving it. Nothing is changed here.
- */
+/** The branch into which work is merged, and what of the user's would be in the way. Nothing is changed here. */
 import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';

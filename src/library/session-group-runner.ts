@@ -1,6 +1,6 @@
 /** Runs groups in this process, as `group run` does. */
 
-import { finishInterruptedMerge } from '../app/delivery/finish.ts';
+import { finishInterruptedMerge } from '../app/delivery/merge.ts';
 import { sessionMeta } from '../app/groups.ts';
 import { loadWithRunner } from '../app/resolve.ts';
 import { type RunWays, runHere } from '../app/run/run-here.ts';
@@ -11,10 +11,8 @@ import { defined } from '../core/defined.ts';
 import type { GroupEvent } from '../core/event.ts';
 import { fail, ok } from '../core/failure.ts';
 import { configProblem } from '../core/setting-values.ts';
-import type { SessionGroup } from './session-group.ts';
-import { EventQueue } from './session-group.ts';
-import type { BudgetConfig, ConcurrencyConfig, GroupResult } from './types.ts';
-import { placeOf, unwrap } from './types.ts';
+import { EventQueue, type SessionGroup } from './session-group.ts';
+import { type BudgetConfig, type ConcurrencyConfig, type GroupResult, placeOf, unwrap } from './types.ts';
 
 export interface RunnerOptions {
   /**

@@ -1,7 +1,4 @@
-/**
- * Finds out from a request alone how far its conversation is in the script, so that a restarted server, a resumed
- * session or a compacted one goes on at the right step. Also checks what the real Messages API would refuse.
- */
+/** Finds from a request alone how far its conversation is in the script, and what the real API would refuse. */
 import { type Step, type ToolCall, toolCalls } from './script.ts';
 
 export interface Block {

@@ -1,6 +1,4 @@
-/**
- * Replies in the shapes of the Messages API: a stream of server-sent events, one JSON message, or an error.
- */
+/** Replies in the shapes of the Messages API: a stream of server-sent events, one JSON message, or an error. */
 import type { PricedTokens } from '../claude/pricing.ts';
 import { type Step, toolCalls } from './script.ts';
 

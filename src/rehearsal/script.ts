@@ -1,7 +1,4 @@
-/**
- * Rehearsal scripts: what the scripted model says to each session, read from YAML or JSON. A faulty script is
- * refused as a whole, with every problem at its line and column.
- */
+/** Rehearsal scripts: what the scripted model says to each session, read from YAML or JSON. */
 import type { z } from 'zod';
 import { ok, type Result } from '../core/failure.ts';
 import { schema } from '../store/schema.ts';

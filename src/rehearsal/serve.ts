@@ -1,7 +1,4 @@
-/**
- * The scripted API as a process of its own, beside the runner: a runner that is killed leaves workers behind, and
- * they must find their model where it was. What was served is kept in a ledger, so that totals can be compared.
- */
+/** The scripted API as a process of its own, with a ledger: workers of a killed runner must find their model. */
 import { join } from 'node:path';
 import { defined } from '../core/defined.ts';
 import type { ProcessIdentity } from '../core/event.ts';

@@ -10,9 +10,9 @@ import type { GroupWriter } from '../store/group-writer.ts';
 import { LogLost } from '../store/log-lost.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
-import { closeHalfLine } from '../worker/attempt/half-line.ts';
 import type { Worker } from '../worker/attempt/worker.ts';
 import type { HostedAttempt } from '../worker/host.ts';
+import { closeHalfLine } from '../worker/session-files.ts';
 
 export function decisionEvents(
   world: World,

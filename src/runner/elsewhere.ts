@@ -1,9 +1,8 @@
 /** The part of a run that is on other machines: its attempts there, what was lost, and what comes late. */
 
-import { isBlank, type KeptMessage, keptMessages, totalsInParts } from '../claude/conversation.ts';
+import { isBlank, type KeptMessage, keptMessages, printedMessages, totalsInParts } from '../claude/conversation.ts';
 import { finalUsage } from '../claude/final-usage.ts';
 import { parseLine } from '../claude/messages.ts';
-import { printedMessages } from '../claude/printed-lines.ts';
 import { emptyStream, foldMessage, foldTotalAtEnd } from '../claude/stream.ts';
 import { adviceText } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';

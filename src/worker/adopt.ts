@@ -1,7 +1,4 @@
-/**
- * What to do with an attempt that an earlier runner left as running. The order of the checks is the order of certainty:
- * a living process, bytes in the transcript, a mark in some environment.
- */
+/** Judges an attempt that an earlier runner left: by a living process, bytes in the transcript, a mark. */
 import { interruptGraceMs } from '../claude/control.ts';
 import { hasItsTask } from '../claude/conversation.ts';
 import { attemptMark } from '../claude/launch/environment.ts';

@@ -1,8 +1,8 @@
 /** What the world tells the runner. Callbacks only put facts into its inbox; the loop takes them at its own pace. */
 import type { Outcome } from '../claude/outcome.ts';
-import type { EventBody, ProcessIdentity } from '../core/event.ts';
-import type { SessionId, Usage, Workspace } from '../core/group.ts';
-import type { Verdict } from './attempt/acceptance.ts';
+import type { EventBody, ProcessIdentity, StopReason, Warning } from '../core/event.ts';
+import type { SessionFailure } from '../core/failure.ts';
+import type { SessionId, Usage, Work, Workspace } from '../core/group.ts';
 
 export type RunnerSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
@@ -36,6 +36,14 @@ export type WorkerNews =
       /** What was said to it that claude did not read. */
       readonly unread: readonly string[];
     };
+
+export type Verdict = { readonly warnings: readonly Warning[] } & (
+  | { readonly status: 'accepted'; readonly work?: Work }
+  /** The command failed; `message` is a sentence, `output` the end of what it printed. */
+  | { readonly status: 'rejected'; readonly message: string; readonly output: string; readonly logFile: string }
+  | { readonly status: 'failed'; readonly failure: SessionFailure }
+  | { readonly status: 'stopped'; readonly reason: StopReason | 'host-lost' }
+);
 
 /** Who pays for it was refused, which says nothing about its work. */
 export function isRefusedLogin(outcome: Outcome): outcome is Extract<Outcome, { status: 'failed' }> {

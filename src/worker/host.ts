@@ -1,11 +1,10 @@
-/**
- * worker/: one attempt on this machine: prepare, spawn, follow, stop, adopt, clean up. This file: what the runner asks
- * of a host, its own or another. The host may be remote, so every answer is a promise.
- */
+/** worker/: one attempt on this machine. This file: what the runner asks of a host, which may be remote. */
+import type { Loss } from '../claude/launch/resume-prompt.ts';
 import type { ProcessIdentity } from '../core/event.ts';
-import type { Failure, Result } from '../core/failure.ts';
-import type { SessionId } from '../core/group.ts';
-import type { Attempt } from '../core/session-state.ts';
+import { type Failure, fail, type Result } from '../core/failure.ts';
+import type { SessionId, Workspace } from '../core/group.ts';
+import type { Attempt, SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { ExitStatus, LimitKind, SpawnOptions } from '../system/world.ts';
 import type { CommandEnd } from './shell-command.ts';
@@ -82,3 +81,37 @@ export interface HostedAttempt {
   /** Lets go of it: what runs works on, and is told to nobody. */
   leave(): void;
 }
+
+export interface Launch {
+  readonly spawn: SpawnOptions;
+  readonly prompt: string;
+}
+
+/** Gets a launch ready; may name what ends that early, should the worker be stopped meanwhile. */
+export type Preparation = (onStop: (stop: () => void) => void) => Promise<Result<Launch>>;
+
+export interface WorkplaceInput {
+  readonly state: GroupState;
+  readonly record: SessionRecord;
+  readonly attempt: Attempt;
+  readonly paths: SessionPaths;
+  readonly env: Readonly<Record<string, string>>;
+  /** Told as soon as the worktree exists, also when its set-up fails afterwards. */
+  readonly isolated: (workspace: Workspace, notes: readonly string[]) => void;
+  readonly isElsewhere?: boolean;
+  /** Takes what ends early what is being prepared now. */
+  readonly onStop: (stop: () => void) => void;
+}
+
+export interface Workplace {
+  readonly folder: string;
+  /** The folder was gone and was made again, and claude does not know that. */
+  readonly loss?: Loss;
+}
+
+/** Read by nobody: whoever stops a preparation knows why. */
+export const stoppedWaiting = fail(
+  'busy',
+  'The session was stopped while a command of it waited for its turn.',
+  'Resume it.',
+);

@@ -1,8 +1,4 @@
-/**
- * An attempt on this machine. It can do without us: its output goes to a file and its input comes from a FIFO that any
- * later runner opens again, so the same class serves one that we started and one that an earlier runner left behind.
- */
-
+/** An attempt on this machine; its file and FIFO outlive the runner, so a later one can take it over. */
 import { tmpVariable } from '../claude/launch/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import { ok, type Result } from '../core/failure.ts';
@@ -158,8 +154,6 @@ export class LocalAttempt implements HostedAttempt {
     this.#fifo = null;
   }
 }
-
-// What a worker said last on stderr: often the only explanation of an end without a result.
 
 const tailBytes = 4_096;
 

@@ -1,8 +1,4 @@
-/**
- * Ends every process of an attempt. claude's Bash tools run in sessions of their own and outlive it; some wipe their
- * environment, some leave the tree. So what is held under the attempt's id and the mark in environments are both used.
- */
-
+/** Ends every process of an attempt: those of its control group, those below it, and those with its mark. */
 import { attemptMark } from '../claude/launch/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import { delay } from '../system/clock.ts';

@@ -16,3 +16,18 @@ export function tidyUp({ files }: World, { fifo }: SessionPaths): void {
     files.remove(fifo);
   } catch {}
 }
+
+/** Ends a half last line, so that no two run together; the transcript's size in bytes afterwards. */
+export function closeHalfLine(world: World, { transcript, folder }: SessionPaths): number {
+  const { size, kind } = world.files.info(transcript) ?? { size: 0, kind: 'file' };
+  // Its start says what is the matter.
+  if (kind !== 'file') return 0;
+  // Nothing is started that would write through a link.
+  if (world.files.entryKind(transcript) === 'link') return size;
+  if (size === 0 || world.files.readBytes(transcript, size - 1, 1)[0] === 10) return size;
+  world.files.makeFolder(folder);
+  const file = world.files.openAppend(transcript);
+  file.append('\n');
+  file.close();
+  return size + 1;
+}

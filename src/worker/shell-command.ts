@@ -1,7 +1,4 @@
-/**
- * Runs a command line of the user's (`setup`, `accept`) in a folder, with a log of its own. Like a worker it bears the
- * attempt's mark, so that whatever it leaves behind, also when we die, is found and ended.
- */
+/** Runs a command line of the user's with a log of its own and the attempt's mark, by which it is found and ended. */
 import { attemptMark } from '../claude/launch/environment.ts';
 import { oneLine } from '../claude/text.ts';
 import type { Failure } from '../core/failure.ts';

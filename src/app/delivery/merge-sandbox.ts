@@ -1,7 +1,4 @@
-/**
- * Where a hand-over is tried out: scratch worktrees in which the work of sessions is merged one after another and each
- * acceptance command judges the whole. No branch moves here.
- */
+/** Scratch worktrees in which the work of sessions is merged one after another and accepted. No branch moves. */
 import { join, relative } from 'node:path';
 import { attemptMark, commandEnvironment } from '../../claude/launch/environment.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -36,8 +33,7 @@ import {
 import { shellWord } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import { endOf, onSignal } from '../signals.ts';
-import { isWorktree, type MergeItem, titleOfItem, uncommittedOf } from './merge-items.ts';
-import { placeName, type RepositoryPlan, say } from './plan.ts';
+import { isWorktree, type MergeItem, placeName, type RepositoryPlan, say, titleOfItem, uncommittedOf } from './plan.ts';
 
 /** A git of a command that was killed ends by itself; nobody waits longer for one that hangs. */
 const patienceMs = 60_000;

@@ -1,7 +1,4 @@
-/**
- * Proposes the work of a group: in each repository it is merged and accepted in a scratch worktree, pushed to a branch
- * of its own, and a pull request is made or brought up to date. No local branch moves.
- */
+/** Pushes the merged and accepted work to a branch of its own and opens a pull request. No local branch moves. */
 import { join } from 'node:path';
 import { repositoryVariables } from '../../claude/launch/variables.ts';
 import { defined } from '../../core/defined.ts';
@@ -18,10 +15,18 @@ import type { RunOutput } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
 import { safeLine, safeText } from '../../view/terminal-text.ts';
 import type { Place } from '../place.ts';
-import { beginMerge, endMerge } from './finish.ts';
-import { type MergeItem, programsSentence, titleOfItem } from './merge-items.ts';
+import { beginMerge, endMerge } from './merge.ts';
 import { type Integrated, type MergeSandbox, scratchPlace, type Task } from './merge-sandbox.ts';
-import { type MergePlan, type MergeSelection, placeName, type RepositoryPlan, say } from './plan.ts';
+import {
+  type MergeItem,
+  type MergePlan,
+  type MergeSelection,
+  placeName,
+  programsSentence,
+  type RepositoryPlan,
+  say,
+  titleOfItem,
+} from './plan.ts';
 
 /** So many groups of the same slug push into one remote repository. */
 const namesMax = 50;
@@ -319,8 +324,6 @@ async function withBody<T>(
   }
 }
 
-// The GitHub command line, as the user has installed it and logged in.
-
 const timeoutMs = 2 * 60_000;
 
 /** Nobody can answer a question, and its output is read by us. */
@@ -398,8 +401,6 @@ async function run(place: Place, cwd: string, args: readonly string[]): Promise<
   if (ran.ok || ran.failure.reason !== 'not-found') return ran;
   return fail('spawn-failed', 'The program gh was not found.', 'Install it from https://cli.github.com.');
 }
-
-// What a pull request says: whose work it holds, what each session answered, and which requests belong together.
 
 /** GitHub takes 65,536 characters. */
 const bodyMax = 60_000;

@@ -1,8 +1,4 @@
-/**
- * `doctor --worktrees`: worktrees and branches that sessions left behind in repositories. What holds nothing that could
- * be lost is removed with --fix; branches never are.
- */
-
+/** `doctor --worktrees`: worktrees and branches that sessions left behind. --fix never removes a branch. */
 import { relative } from 'node:path';
 import { type Advice, advise, type CommandLine } from '../../core/advice.ts';
 import { describeFailure, type Failure, ok, type Result } from '../../core/failure.ts';
@@ -27,7 +23,7 @@ import type { Place } from '../place.ts';
 import { withinGroup } from '../removal/prune-groups.ts';
 import type { GroupReference } from '../resolve.ts';
 import { changeGroup } from '../submit.ts';
-import { finishMerge } from './finish.ts';
+import { finishMerge } from './merge.ts';
 import {
   cleanUpSessions,
   type Leftover,

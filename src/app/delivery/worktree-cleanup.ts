@@ -1,7 +1,4 @@
-/**
- * Worktrees and branches of sessions go when nobody needs them any more: after a hand-over, with an archived, deleted
- * or removed session. What is in no other branch stays, unless the user says that it is to go.
- */
+/** Removes worktrees and branches of sessions. What is in no other branch stays, unless the user says otherwise. */
 import { basename, dirname, join, relative } from 'node:path';
 import { advise, type CommandLine, commandText } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
@@ -363,8 +360,6 @@ async function removeWorktree(
   const where = briefPath(doomed.repository);
   return ok([`The branch ${doomed.branch} stays in ${where} at ${tip.slice(0, 12)}: ${why}.`]);
 }
-
-// What a session wrote into the resume files of its worktree, when the worktree is to go.
 
 /** Brings it into the project. Fails with `illegal-transition` when that is impossible, and it would be lost. */
 async function keepHandover(git: Git, record: SessionRecord | undefined, paths: SessionPaths): Promise<Result<void>> {

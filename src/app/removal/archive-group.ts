@@ -8,7 +8,7 @@ import type { GroupState } from '../../core/state.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { sessionPaths } from '../../store/paths.ts';
 import { plural } from '../../view/format.ts';
-import { finishMerge } from '../delivery/finish.ts';
+import { finishMerge } from '../delivery/merge.ts';
 import {
   type CleanUp,
   checkReleasable,

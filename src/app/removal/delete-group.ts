@@ -12,7 +12,7 @@ import type { GroupWriter } from '../../store/group-writer.ts';
 import { errorCode } from '../../system/system-error.ts';
 import type { World } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
-import { finishMerge } from '../delivery/finish.ts';
+import { finishMerge } from '../delivery/merge.ts';
 import { leftoversOf, type Release, releaseWorktrees } from '../delivery/worktree-cleanup.ts';
 import { stopDamagedGroup, stopRehearsal } from '../leftovers.ts';
 import type { Place } from '../place.ts';

@@ -1,8 +1,9 @@
 /** What the permissions of a session did not allow, read from its transcript. */
+
+import { printedLines } from '../../claude/conversation.ts';
 import { object, objects, text } from '../../claude/lenient.ts';
 import { parseObject } from '../../claude/messages.ts';
 import { type DeniedCall, rulesFor } from '../../claude/permission-rules.ts';
-import { printedLines } from '../../claude/printed-lines.ts';
 import type { SessionId } from '../../core/group.ts';
 import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';

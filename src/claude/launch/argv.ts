@@ -1,7 +1,4 @@
-/**
- * claude/launch/: how claude is found and started. This file: the arguments of a worker. Nothing secret and never the
- * prompt: other users can read them, and claude would take a prompt that begins with `-` or `/` for something else.
- */
+/** claude/launch/: how claude is started. This file: its arguments, which others can read: no secret, no prompt. */
 import type { PermissionMode } from '../../core/definitions.ts';
 import type { JsonObject } from '../lenient.ts';
 

@@ -8,15 +8,13 @@ import { ok, type Result } from '../../core/failure.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { World } from '../../system/world.ts';
-import type { JsonObject } from '../lenient.ts';
-import { withoutOwnGitWords } from './git-guidance.ts';
-import { type InstructionsInput, instructions, standingInstructions } from './instructions.ts';
+import { isObject, type JsonObject, list, object } from '../lenient.ts';
+import { type InstructionsInput, instructions, standingInstructions, withoutOwnGitWords } from './instructions.ts';
 import {
   type ConfigSettingsInput,
   configSettings,
   hookElsewhere,
   inCleanEnvironment,
-  readBackCheck,
   workerSettings,
 } from './settings.ts';
 import type { Environment } from './variables.ts';
@@ -76,12 +74,45 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
     for (const [file, settings] of files) {
       path = file;
       const json = `${JSON.stringify(settings, null, 2)}\n`;
-      const checked = readBackCheck(path, json);
-      if (!checked.ok) return checked;
       write(path, json);
     }
   } catch (error) {
     return { ok: false, failure: systemFailure(path, error) };
   }
   return ok(undefined);
+}
+
+/** By so many characters at its end claude knows a key. */
+const keyEnd = 20;
+
+/** Answers those questions in claude's own file; what else stands there stays. `folder` is where claude is opened. */
+export function answerFirstRun(world: World, configDir: string, folder: string, env: Environment): void {
+  const path = join(configDir, '.claude.json');
+  const known = read(world, path);
+  const projects = object(known.projects);
+  const key = env.ANTHROPIC_API_KEY;
+  const answered = object(known.customApiKeyResponses);
+  const next: JsonObject = {
+    ...known,
+    hasCompletedOnboarding: true,
+    bypassPermissionsModeAccepted: true,
+    projects: { ...projects, [folder]: { ...object(projects[folder]), hasTrustDialogAccepted: true } },
+    ...(key === undefined || key === '' ? {} : { customApiKeyResponses: withKey(answered, key.slice(-keyEnd)) }),
+  };
+  // It may have been put there by the session, as a link.
+  world.files.writeAtomic(path, `${JSON.stringify(next, null, 2)}\n`);
+}
+
+function withKey(answered: JsonObject, end: string): JsonObject {
+  const others = (name: string): unknown[] => list(answered[name]).filter((one) => one !== end);
+  return { ...answered, approved: [...others('approved'), end], rejected: others('rejected') };
+}
+
+function read({ files }: World, path: string): JsonObject {
+  try {
+    const value: unknown = files.entryKind(path) === 'file' ? JSON.parse(files.readText(path) ?? '') : {};
+    return isObject(value) ? value : {};
+  } catch {
+    return {};
+  }
 }

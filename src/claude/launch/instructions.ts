@@ -4,8 +4,8 @@
  * only what stands before the first difference of two requests is read from the prompt cache.
  */
 
+import { type JsonObject, object } from '../lenient.ts';
 import { clip } from '../text.ts';
-import { gitForSubagents } from './git-guidance.ts';
 
 export interface DependencyText {
   readonly name: string;
@@ -30,7 +30,7 @@ export interface InstructionsInput {
   readonly rules: readonly string[];
   /** False: no CLAUDE.md, and nothing is said of group, task and dependencies. What is shared is said elsewhere. */
   readonly own: boolean;
-  /** What it is told about Git (git-guidance.ts); null = claude says it itself. Left out with our own words. */
+  /** What it is told about Git; null = claude says it itself. Left out with our own words. */
   readonly git: string | null;
 }
 
@@ -117,4 +117,34 @@ function plain(text: string): string {
 
 function code(path: string): string {
   return `\`${neutral(path.replace(/[\r\n`]+/g, ' '))}\``;
+}
+
+/** Switches claude's own words off, the snapshot with them. */
+export const withoutOwnGitWords: JsonObject = { includeGitInstructions: false };
+
+/** For CLAUDE.md: sub-agents see that, but not the end of the system prompt, and do what harms most. */
+export const gitForSubagents =
+  'Sub-agents commit, push and switch branches only where their task says so, and run no Git that opens an editor.';
+
+/** For the system prompt; null when a template or the session has decided whether claude's own words are wanted. */
+export function gitGuidance(settings: JsonObject): string | null {
+  if (settings.includeGitInstructions !== undefined) return null;
+  const { commit, pr } = object(settings.attribution);
+  return [
+    '- Ask Git itself for the branch, the status and the history: nothing of it is told in advance.',
+    '- Options that open an editor or ask questions (`git rebase -i`, `git add -i`) do not work here.',
+    '- Use the `gh` CLI for GitHub (pull requests, issues, API).',
+    '- Commit or push only when you are asked to. If on the default branch, branch first.',
+    '- Sub-agents do not see these lines: tell one that is to commit what it needs of them.',
+    ...attribution('commit messages', commit, 'Co-Authored-By: Claude <noreply@anthropic.com>', settings),
+    ...attribution('pull requests', pr, '🤖 Generated with [Claude Code](https://claude.com/claude-code)', settings),
+  ].join('\n');
+}
+
+/** What claude would ask for; the same settings change it or switch it off. */
+function attribution(place: string, wanted: unknown, usual: string, { includeCoAuthoredBy }: JsonObject): string[] {
+  const text = typeof wanted === 'string' ? wanted : includeCoAuthoredBy === false ? '' : usual;
+  if (text.trim() === '') return [];
+  const lines = text.trim().split('\n');
+  return [`- Unless the project does it otherwise, end ${place} with:`, ...lines.map((line) => `  ${line}`)];
 }

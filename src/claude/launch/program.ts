@@ -1,6 +1,4 @@
-/**
- * Which claude program is run.
- */
+/** Which claude program is run. */
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { World } from '../../system/world.ts';
@@ -74,9 +72,6 @@ function pinnedPaths(world: World, packageRoot: string): string[] {
     return names.map((name) => join(folder, name, 'claude'));
   });
 }
-
-// * The file behind the name of a claude program: which one it is, whether it is still the same, and what version
-// it says it is.
 
 export interface ProgramFile {
   readonly path: string;

@@ -1,6 +1,4 @@
-/**
- * Looks at a project's own claude settings for what our settings cannot undo.
- */
+/** Looks at a project's own claude settings for what our settings cannot undo. */
 import { dirname, join, resolve } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { World } from '../../system/world.ts';
@@ -186,8 +184,6 @@ function pointer(world: World, path: string): string {
   if (world.files.info(path)?.kind !== 'file') return '';
   return new TextDecoder().decode(world.files.readBytes(path, 0, pointerBytes));
 }
-
-// * Which instructions of a project claude reads, besides those that we give it.
 
 const ownNames = ['CLAUDE.md', join('.claude', 'CLAUDE.md'), 'CLAUDE.local.md'];
 /** claude reads it where the project and the folders above have none of the others. */

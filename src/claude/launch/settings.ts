@@ -5,6 +5,7 @@
 
 import { permissionModes } from '../../core/definitions.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { schema } from '../../store/schema.ts';
 import { isObject, type JsonObject, list, object, objects } from '../lenient.ts';
 import { attemptMark } from './attempt-mark.ts';
 import type { Environment } from './variables.ts';
@@ -283,72 +284,35 @@ export function readBackCheck(path: string, content: string | null): Result<Json
     return refuse('is not valid JSON');
   }
   if (!isObject(value)) return refuse('is not a JSON object');
-  const fault = faultOf(value);
-  return fault === undefined ? ok(value) : refuse(fault);
+  const [fault] = settingsSchema().safeParse(value).error?.issues ?? [];
+  return fault === undefined ? ok(value) : refuse(`has a wrong ${fault.path.join('.')} (${fault.message})`);
 }
 
 /** Settings whose type people get wrong; a wrong one makes claude ignore the whole file. */
-const typedSettings: Readonly<Record<string, 'string' | 'number' | 'boolean'>> = {
-  model: 'string',
-  outputStyle: 'string',
-  language: 'string',
-  ...Object.fromEntries(helperSettings.map((name) => [name, 'string' as const])),
-  cleanupPeriodDays: 'number',
-  autoCompactWindow: 'number',
-  disableAllHooks: 'boolean',
-  autoCompactEnabled: 'boolean',
-  includeGitInstructions: 'boolean',
-  includeCoAuthoredBy: 'boolean',
-  alwaysThinkingEnabled: 'boolean',
-  enableAllProjectMcpServers: 'boolean',
-};
-
-const typeNames = { string: 'a text', number: 'a number', boolean: 'true or false' } as const;
-
-function faultOf(settings: JsonObject): string | undefined {
-  const { env, permissions, hooks } = settings;
-  for (const [name, type] of Object.entries(typedSettings)) {
-    const value = settings[name];
-    if (value !== undefined && typeof value !== type) return `has a ${name} that is not ${typeNames[type]}`;
-  }
-  const { defaultMode } = object(permissions);
-  if (defaultMode !== undefined && !(permissionModes as readonly unknown[]).includes(defaultMode)) {
-    return `has a permissions.defaultMode that is none of ${permissionModes.join(', ')}`;
-  }
-  if (env !== undefined && (!isObject(env) || !allTexts(Object.values(env)))) return 'has an env that is not all texts';
-  if (permissions !== undefined && !isObject(permissions)) return 'has permissions that are not an object';
-  for (const kind of ['allow', 'deny', 'ask']) {
-    const rules = object(permissions)[kind];
-    if (rules !== undefined && !allTexts(rules)) return `has a permissions.${kind} that is not a list of texts`;
-  }
-  if (hooks !== undefined && !isObject(hooks)) return 'has hooks that are not an object';
-  for (const [event, entries] of Object.entries(object(hooks))) {
-    const fault = hookFault(entries);
-    if (fault !== undefined) return `has a hook of ${event} ${fault}`;
-  }
-  return undefined;
-}
-
-function allTexts(value: unknown): boolean {
-  return Array.isArray(value) && value.every((item) => typeof item === 'string');
-}
-
-const hookTypes: ReadonlySet<unknown> = new Set(['command', 'prompt', 'agent', 'http', 'mcp_tool']);
-
-function hookFault(entries: unknown): string | undefined {
-  if (!Array.isArray(entries) || objects(entries).length !== entries.length) return 'that is not a list of objects';
-  for (const entry of objects(entries)) {
-    if (entry.matcher !== undefined && typeof entry.matcher !== 'string') return 'with a matcher that is not a text';
-    if (!Array.isArray(entry.hooks) || objects(entry.hooks).length !== entry.hooks.length)
-      return 'without a list of hooks';
-    for (const hook of objects(entry.hooks)) {
-      const { type, command, args, timeout } = hook;
-      if (!hookTypes.has(type)) return 'of an unknown type';
-      if (type === 'command' && (typeof command !== 'string' || command === '')) return 'without a command';
-      if (args !== undefined && !allTexts(args)) return 'with args that are not texts';
-      const positive = typeof timeout === 'number' && timeout > 0;
-      if (timeout !== undefined && !positive) return 'with a timeout that is not a positive number';
-    }
-  }
-  return undefined;
-}
+const settingsSchema = schema((z) => {
+  const texts = z.array(z.string());
+  const [text, flag, number] = [z.string().optional(), z.boolean().optional(), z.number().optional()];
+  const named = <T>(names: readonly string[], type: T) => Object.fromEntries(names.map((name) => [name, type]));
+  const hook = z
+    .looseObject({
+      type: z.enum(['command', 'prompt', 'agent', 'http', 'mcp_tool']),
+      command: text,
+      args: texts.optional(),
+      timeout: z.number().positive().optional(),
+    })
+    .refine(({ type, command }) => type !== 'command' || (command ?? '') !== '', 'a command is missing');
+  return z.looseObject({
+    ...named(['model', 'outputStyle', 'language', ...helperSettings], text),
+    ...named(['cleanupPeriodDays', 'autoCompactWindow'], number),
+    ...named(['disableAllHooks', 'autoCompactEnabled', 'includeGitInstructions', 'includeCoAuthoredBy'], flag),
+    ...named(['alwaysThinkingEnabled', 'enableAllProjectMcpServers'], flag),
+    env: z.record(z.string(), z.string()).optional(),
+    permissions: z
+      .looseObject({
+        ...named(['allow', 'deny', 'ask'], texts.optional()),
+        defaultMode: z.enum(permissionModes).optional(),
+      })
+      .optional(),
+    hooks: z.record(z.string(), z.array(z.looseObject({ matcher: text, hooks: z.array(hook) }))).optional(),
+  });
+});

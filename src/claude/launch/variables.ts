@@ -1,8 +1,4 @@
-/**
- * The environment variables of claude that matter to us, by what they decide. A project's own settings may set any of
- * them and would win over the environment of the process, see settings.ts.
- */
-
+/** The environment variables of claude, by what they decide. Settings of a project win over the environment. */
 export type Environment = Readonly<Record<string, string>>;
 
 /**
@@ -44,7 +40,7 @@ export const providerSwitches = [
   'CLAUDE_CODE_USE_GATEWAY',
 ] as const;
 
-/** Logins of which one is chosen; the others are taken out of a worker's environment. The rest: credentials.ts. */
+/** Logins of which one is chosen; the others are taken out of a worker's environment. The rest: environment.ts. */
 export const loginVariables = ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'CLAUDE_CODE_OAUTH_TOKEN'] as const;
 
 /** Where requests go; settings cannot change them once `managedSwitch` is on. */

@@ -2,8 +2,8 @@
 
 import { basename, dirname } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
-import { finishInterruptedMerge } from '../../app/delivery/finish.ts';
-import { programsSentence } from '../../app/delivery/merge-items.ts';
+import { finishInterruptedMerge } from '../../app/delivery/merge.ts';
+import { programsSentence } from '../../app/delivery/plan.ts';
 import { diffOf, type WorkDiff, workspacesOf } from '../../app/delivery/work-diff.ts';
 import { type LoadedGroup, loadReferredGroup, loadReferredSession, resolveGroup } from '../../app/resolve.ts';
 import { describeFailure, type Failure, ok, publicFailure } from '../../core/failure.ts';

@@ -1,7 +1,4 @@
-/**
- * What a worktree and its branch hold that is nowhere else, and their removal. Whatever git does not say is nobody's
- * loss, so every doubt is a failure and the caller keeps the worktree.
- */
+/** What a worktree and its branch hold that is nowhere else, and their removal. In doubt the worktree stays. */
 import { basename, dirname, join } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
@@ -203,9 +200,6 @@ async function deleteBranch(git: Git, repository: string, branch: string, tip: s
   await askOwn(git, repositoryDir(repository), ['config', '--local', '--remove-section', `branch.${branch}`]);
   return ok(undefined);
 }
-
-// Puts what would be lost with a worktree onto a branch, in whatever state the worktree is: in the middle of a
-// rebase, with open conflicts, on a branch of somebody else. No branch but the session's own is moved.
 
 interface Rescued {
   readonly standing: Standing;

@@ -1,8 +1,4 @@
-/**
- * Scratch worktrees: commits of several sessions are merged there one after another and tried out, and nothing that
- * anybody works on changes.
- */
-
+/** Scratch worktrees: commits of several sessions are merged there one after another and tried out. */
 import { basename, dirname } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';

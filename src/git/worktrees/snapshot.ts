@@ -1,7 +1,4 @@
-/**
- * All that lies in a worktree as a commit on top of its HEAD, made without touching its index; and the way back: a
- * worktree made to look like such a commit, with what was not committed uncommitted again. Ignored files are no part.
- */
+/** All that is in a worktree as a commit on top of its HEAD, without ignored files, and the way back. */
 import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Workspace } from '../../core/group.ts';

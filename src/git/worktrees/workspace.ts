@@ -1,7 +1,4 @@
-/**
- * git/worktrees/: worktrees of sessions, from their making to their end. This file: the worktree of an isolated
- * session, made step by step on a branch of its own, and found again or taken back after a crash.
- */
+/** git/worktrees/: worktrees of sessions. This file: made step by step on a branch, found again after a crash. */
 import { basename, dirname, join, relative } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -472,8 +469,6 @@ function worktreeNotes({ world: { files } }: Git, path: string): string[] {
   const which = names.length === 1 ? `The submodule ${nameFiles(names)} is` : `The submodules ${nameFiles(names)} are`;
   return [`${which} empty in the worktree; a set-up command can fill it: git submodule update --init`];
 }
-
-// The folder of a worktree and what the repository knows of it: added, found, forgotten without losing a commit.
 
 async function addFolder(git: Git, cwd: string, path: string, branch: string): Promise<Result<string>> {
   return runOwn(git, cwd, ['worktree', 'add', '--quiet', '--', path, branch], { timeoutMs: longTimeoutMs });

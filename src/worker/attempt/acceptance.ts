@@ -1,28 +1,30 @@
-/**
- * What happens to a session's work after claude's good result: uncommitted changes are committed on the session's
- * branch, what changed is counted, and the acceptance command judges it. The answer comes as one fact. What is only
- * needed in a worktree is loaded there.
- */
+/** After claude's good result: the work is committed, counted, and judged by the acceptance command. */
+
+import { clip, oneLine } from '../../claude/text.ts';
+import { defined } from '../../core/defined.ts';
 import type { StopReason, Warning } from '../../core/event.ts';
-import { ok, type Result, type SessionFailure } from '../../core/failure.ts';
-import { defaultCommandTimeoutMs, type Work, type Workspace } from '../../core/group.ts';
+import { ok, type Result } from '../../core/failure.ts';
+import {
+  defaultCommandTimeoutMs,
+  type SessionDefinition,
+  type SessionId,
+  type Work,
+  type Workspace,
+} from '../../core/group.ts';
+import { sessionLabel } from '../../core/id.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
 import type { Git } from '../../git/git.ts';
-import type { SessionPaths } from '../../store/paths.ts';
+import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
+import { fillPrompt } from '../../template/fill-references.ts';
+import type { Fact, Verdict } from '../facts.ts';
 import type { HostedCommand } from '../host.ts';
 import { gatherProcesses, reap } from '../reap.ts';
 import { commandFailure, type RunningCommand, runShellCommand } from '../shell-command.ts';
+import type { AttemptPreparer } from './attempt-setup.ts';
 import type { CommandSlots } from './command-slots.ts';
 import { sessionFailure, unexpectedFailure } from './outcomes.ts';
-
-export type Verdict = { readonly warnings: readonly Warning[] } & (
-  | { readonly status: 'accepted'; readonly work?: Work }
-  /** The command failed; `message` is a sentence, `output` the end of what it printed. */
-  | { readonly status: 'rejected'; readonly message: string; readonly output: string; readonly logFile: string }
-  | { readonly status: 'failed'; readonly failure: SessionFailure }
-  | { readonly status: 'stopped'; readonly reason: StopReason | 'host-lost' }
-);
 
 export interface AcceptanceOptions {
   readonly record: SessionRecord;
@@ -139,7 +141,6 @@ export class Acceptance {
     const { carryBack, copiesOf, workNotPlaced } = await import('../prepare/handover.ts');
     const { commitWork } = await import('../../git/commit.ts');
     const { syncDisks } = await import('../../git/leftover-files.ts');
-    const { commitMessage } = await import('./commit-message.ts');
     const copies = copiesOf(record, paths, workspace);
     const { settled, fresh, troubles, homeless } = await carryBack(git, copies);
     for (const message of [...troubles, ...homeless]) this.#warnings.push({ code: 'workspace', message });
@@ -252,3 +253,81 @@ export class Acceptance {
 const namesShown = 5;
 
 const leavings = () => import('../../git/leftover-files.ts');
+
+/** UTF-16 units of the first line, as git and those who show its history have it. */
+const subjectMax = 72;
+
+/** What the session was to do as the subject, then whose work it is. `task` is its prompt, filled in. */
+export function commitMessage({ id, name, description }: SessionDefinition, task: string): string {
+  const lines = (description === '' ? task : description).split('\n');
+  // What is quoted of several sessions stands under headings.
+  const words = lines.map((line) => oneLine(line, subjectMax).replace(/(^|\s)#+ /g, '$1'));
+  const subject = `${sessionLabel(id, name)}: ${words.find((line) => line !== '') ?? 'work'}`;
+  return `${clip(subject, subjectMax)}\n\nUncommitted work of session ${id}, committed by claude-code-agent.\n`;
+}
+
+/** Stops that concern the worker alone. */
+const passing: ReadonlySet<StopReason> = new Set(['timeout', 'stall', 'slice', 'disk']);
+
+export interface AcceptancesOptions {
+  readonly paths: GroupPaths;
+  readonly needs: AttemptPreparer['forCommands'] & { readonly slots: CommandSlots };
+  readonly elsewhere?: (sessionId: SessionId) => AcceptanceOptions['elsewhere'];
+  readonly enqueue: (fact: Fact) => void;
+}
+
+export class Acceptances {
+  readonly #running = new Map<SessionId, Acceptance>();
+  readonly #world: World;
+  readonly #options: AcceptancesOptions;
+
+  constructor(world: World, options: AcceptancesOptions) {
+    this.#world = world;
+    this.#options = options;
+  }
+
+  begin(state: GroupState, sessionId: SessionId, { isTakenOver = false } = {}): void {
+    const record = state.sessions.get(sessionId);
+    if (record?.state.status !== 'running' || record.state.attempt.accepting === undefined) return;
+    const { id: attemptId, stopping } = record.state.attempt;
+    const { paths, needs, enqueue } = this.#options;
+    const elsewhere = this.#options.elsewhere?.(sessionId);
+    const acceptance = new Acceptance(this.#world, {
+      record,
+      attemptId,
+      task: () => fillPrompt(record.definition, state, sessionPaths(paths, sessionId).inputs).prompt,
+      paths: sessionPaths(paths, sessionId),
+      ...needs,
+      ...defined({ elsewhere }),
+      report: (verdict) => {
+        this.#running.delete(sessionId);
+        enqueue({ kind: 'judged', sessionId, attemptId, verdict });
+      },
+    });
+    this.#running.set(sessionId, acceptance);
+    // A stop that came while the worker was ending has not reached anybody yet. One that was to make the worker go on,
+    // or was begun by a runner that is gone, is over now that the work is done; a person's wish stays.
+    const isOver = isTakenOver ? stopping !== 'user' : stopping !== undefined && passing.has(stopping);
+    if (stopping !== undefined && !isOver) acceptance.stop(stopping);
+  }
+
+  has(sessionId: SessionId): boolean {
+    return this.#running.has(sessionId);
+  }
+
+  stop(sessionId: SessionId, reason: StopReason): void {
+    this.#running.get(sessionId)?.stop(reason);
+  }
+
+  /** No command of any kind begins meanwhile. */
+  halt(isHalted: boolean): void {
+    this.#options.needs.slots.halt(isHalted);
+    for (const acceptance of this.#running.values()) acceptance.halt(isHalted);
+  }
+
+  /** Lets go of all of them; the next runner begins them again, and every other command that waits. */
+  leave(): void {
+    this.#options.needs.slots.close();
+    for (const acceptance of this.#running.values()) acceptance.leave();
+  }
+}

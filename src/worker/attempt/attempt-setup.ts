@@ -1,15 +1,10 @@
-/**
- * Everything that must be true before an attempt's process exists: a program, a login, the project folder, the
- * generated config dir, the prompt. Done anew for every attempt, because any of it may have changed since the last.
- */
+/** What an attempt needs before it starts: program, login, folder, config dir, prompt. Done for every attempt. */
 import { join } from 'node:path';
 import { conversationExists, removeEmptyConversation } from '../../claude/conversation.ts';
 import { attendedArgs, workerArgs } from '../../claude/launch/argv.ts';
-import { prepareConfigDir } from '../../claude/launch/config-dir.ts';
+import { answerFirstRun, prepareConfigDir } from '../../claude/launch/config-dir.ts';
 import { commandEnvironment, workerEnvironment } from '../../claude/launch/environment.ts';
-import { answerFirstRun } from '../../claude/launch/first-run.ts';
-import { gitGuidance } from '../../claude/launch/git-guidance.ts';
-import type { InstructionsInput } from '../../claude/launch/instructions.ts';
+import { gitGuidance, type InstructionsInput } from '../../claude/launch/instructions.ts';
 import { checkLogin, chooseLogin } from '../../claude/launch/login.ts';
 import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
 import { checkProjectSettings, checkSettings, modelOfSettings } from '../../claude/launch/project-settings.ts';
@@ -32,6 +27,7 @@ import { systemFailure } from '../../store/system-failure.ts';
 import type { SpawnOptions, World } from '../../system/world.ts';
 import { linkFailure } from '../../system/write-failure.ts';
 import { fillPrompt, type InputFile } from '../../template/fill-references.ts';
+import type { Launch, Workplace, WorkplaceInput } from '../host.ts';
 import { checkLimits, limitsOf } from '../limits.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf, type TemplateStore } from '../prepare/generated-config.ts';
 import {
@@ -42,10 +38,8 @@ import {
   ownHooks,
   ownPermissions,
 } from '../prepare/session-context.ts';
-import type { Workplace, WorkplaceInput } from '../prepare/workplace.ts';
 import { createWorkplaces } from '../prepare/workplaces.ts';
 import type { CommandSlots } from './command-slots.ts';
-import type { Launch } from './launch.ts';
 
 export interface PreparerOptions {
   readonly paths: GroupPaths;

@@ -1,7 +1,4 @@
-/**
- * The heavy commands of a run on this machine: checkouts of worktrees, set-up and acceptance commands. So many run at
- * once; of those that wait, the one that holds up the longest chain of sessions goes first.
- */
+/** Slots for checkouts, set-up and acceptance commands; the one that holds up the longest chain goes first. */
 import type PQueue from 'p-queue';
 import type { SessionId } from '../../core/group.ts';
 import { heldMax, type SlotUse, type SlotWait } from '../../core/plan/command-slot.ts';

@@ -1,8 +1,4 @@
-/**
- * Follows the file a worker writes its stream to. File events are hints; a slow look at the file is the truth, so a
- * missed event delays a line but never loses one.
- */
-
+/** Follows a transcript. File events are hints; a slow look at the file is the truth. */
 import { LineSplitter } from '../../core/line-splitter.ts';
 import type { ReadFile, World } from '../../system/world.ts';
 

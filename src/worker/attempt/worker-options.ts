@@ -85,8 +85,6 @@ export function workerOptions(
   };
 }
 
-// Whether the machine has room for workers: memory and disk; each looked at no more than once a second.
-
 /** What a worker takes of its own, measured (docs/claude-contract.md): 110 MB and some for what it starts. */
 const workerBytes = 120 * 1024 ** 2;
 /** Nothing starts with less. */

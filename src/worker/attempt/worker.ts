@@ -14,12 +14,12 @@ import {
   userMessage,
   withdrawal,
 } from '../../claude/control.ts';
-import { deniedOf } from '../../claude/denials.ts';
 import { finalUsage } from '../../claude/final-usage.ts';
 import { type ClaudeMessage, parseLine } from '../../claude/messages.ts';
 import { judge, type Outcome } from '../../claude/outcome.ts';
 import {
   type AttemptStream,
+  deniedOf,
   emptyStream,
   foldMessage,
   foldTotalAtEnd,
@@ -35,8 +35,7 @@ import type { LiveSession } from '../../core/progress.ts';
 import { delay } from '../../system/clock.ts';
 import type { World } from '../../system/world.ts';
 import type { WorkerNews } from '../facts.ts';
-import type { AttemptEnd, HostedAttempt } from '../host.ts';
-import type { Preparation } from './launch.ts';
+import type { AttemptEnd, HostedAttempt, Preparation } from '../host.ts';
 import {
   cutShort,
   failedToStart,
@@ -554,8 +553,6 @@ export class MessageQueue {
   }
 }
 
-// What the runner wants to know of a worker besides its stream: how long it runs, is silent, and what it did last.
-
 /** More than anybody reads in one look. */
 const recentToolsMax = 20;
 
@@ -608,8 +605,6 @@ export interface ActiveWorker {
   readonly worker: Worker;
   readonly startedAtMs: number;
 }
-
-// What a running attempt looks like to people, taken from its worker.
 
 /** The same with what a command of the session waits for; null = nothing is to be seen of it now. */
 export function liveNow(active: ActiveWorker | undefined, slot: SlotWait | null, nowMs: number): LiveSession | null {

@@ -1,8 +1,4 @@
-/**
- * What a session's config dir is made of: shared-config of the group, the group's and the session's config templates,
- * the session's own settings. Reads the frozen copies, so a template that changed meanwhile changes nothing.
- */
-
+/** A session's config dir: shared-config, frozen config templates of group and session, its own settings. */
 import { join } from 'node:path';
 import { checkSettings } from '../../claude/launch/project-settings.ts';
 import { configSettings, readBackCheck } from '../../claude/launch/settings.ts';
@@ -77,6 +73,7 @@ export function generatedConfig(
 
 /** What claude would ignore without a word, and what no setting of ours beats, must not come as far as a start. */
 function checked(world: World, resolved: ResolvedConfig): Result<ResolvedConfig> {
+  if (Object.keys(resolved.settings).length === 0) return ok(resolved);
   const text = JSON.stringify(configSettings({ base: resolved.settings }));
   const readable = readBackCheck('Its settings.json', text);
   if (!readable.ok) return invalidSentence(readable.failure.message);

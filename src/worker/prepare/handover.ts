@@ -1,7 +1,4 @@
-/**
- * Resume files of the handover system belong to the user's own checkout, and a session in a worktree works on copies of
- * them: they are brought up to date before it starts, and what it wrote goes back when its work is done.
- */
+/** Resume files of the handover system: copied into a worktree before the session, carried back after it. */
 import { dirname, join, relative } from 'node:path';
 import { updateExclusively } from '../../context/exclusive-update.ts';
 import { mergeResume, nearestBase } from '../../context/handover/merge.ts';

@@ -1,14 +1,8 @@
-/**
- * worker/prepare/: where an attempt works and what it finds there. This file: in the project folder itself, or in a git
- * worktree that is made before the session's first attempt, filled with what the project names, and set up by the
- * user's command.
- */
-
+/** worker/prepare/: where an attempt works: in the project folder itself, or in a git worktree. */
 import { join } from 'node:path';
 import { attemptMark } from '../../claude/launch/attempt-mark.ts';
 import type { Warning } from '../../core/event.ts';
-import type { Failure } from '../../core/failure.ts';
-import { fail, ok, type Result } from '../../core/failure.ts';
+import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Base } from '../../core/state.ts';
 import type { Inventory } from '../../git/appeared.ts';
@@ -16,7 +10,7 @@ import type { Git } from '../../git/git.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import type { CommandSlots } from '../attempt/command-slots.ts';
-import { stoppedWaiting, type Workplace, type WorkplaceInput } from './workplace.ts';
+import { stoppedWaiting, type Workplace, type WorkplaceInput } from '../host.ts';
 
 export interface Workplaces {
   /** Fails with `project-missing`, `worktree-failed`, `merge-conflict` or `setup-failed`. */

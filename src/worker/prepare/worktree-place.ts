@@ -1,8 +1,4 @@
-/**
- * The worktree of a session: made before its first attempt, filled with what the project names, set up by the user's
- * command. Apart from workplace.ts, because a run without worktrees need not wait for what git takes.
- */
-
+/** The worktree of a session: made, filled and set up. Loaded only by runs that have worktrees. */
 import type { Loss } from '../../claude/launch/resume-prompt.ts';
 import { isFaberRunning } from '../../context/faber/state-file.ts';
 import { defined } from '../../core/defined.ts';
@@ -12,8 +8,7 @@ import { quoted, sessionLabel } from '../../core/id.ts';
 import { baseSessionsOf } from '../../core/plan/isolation.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Base } from '../../core/state.ts';
-import type { Git } from '../../git/git.ts';
-import { findRepository } from '../../git/git.ts';
+import { findRepository, type Git } from '../../git/git.ts';
 import { copyIncluded } from '../../git/include.ts';
 import { commitOf, isAncestor, runOwn } from '../../git/run-git.ts';
 import { isOurFile } from '../../git/stage.ts';
@@ -21,9 +16,9 @@ import { branchName, makeWorkspace } from '../../git/worktrees/workspace.ts';
 import { changedFiles } from '../../git/worktrees/worktree.ts';
 import type { World } from '../../system/world.ts';
 import type { CommandSlots } from '../attempt/command-slots.ts';
+import { stoppedWaiting, type Workplace, type WorkplaceInput } from '../host.ts';
 import { commandFailure, runShellCommand } from '../shell-command.ts';
 import { contextOf } from './session-context.ts';
-import { stoppedWaiting, type Workplace, type WorkplaceInput } from './workplace.ts';
 
 interface Made {
   readonly workspace: Workspace;
@@ -129,8 +124,6 @@ export async function setUp(
   return ok(place);
 }
 
-// The work of others with which a session's branch begins, as it is now in their branches or in their checkout.
-
 export interface Grounds {
   readonly commits: readonly string[];
   /** Some of it began in another checkout, which may lack what is checked out in this one. */
@@ -195,9 +188,6 @@ export function withCure(failure: Failure, baseCommits: readonly SessionRecord[]
   const command = `git -C ${quoted(last.path)} merge ${branches}`;
   return fail(failure.reason, failure.message, `Resolve it there with \`${command}\` and commit the result.`);
 }
-
-// What a session lost with its worktree, as far as git can tell: said to people, and to claude in resume-
-// prompt.ts.
 
 /** `record` is as it was when the worktree was made again. */
 export async function lossOf(git: Git, record: SessionRecord, workspace: Workspace): Promise<Loss> {

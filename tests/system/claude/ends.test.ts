@@ -4,9 +4,8 @@
  */
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { userMessage } from '../../../src/claude/control.ts';
-import { deniedOf } from '../../../src/claude/denials.ts';
 import { judge } from '../../../src/claude/outcome.ts';
-import { emptyStream, foldMessage } from '../../../src/claude/stream.ts';
+import { deniedOf, emptyStream, foldMessage } from '../../../src/claude/stream.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import {
   claudeBinary,

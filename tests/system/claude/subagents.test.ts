@@ -5,7 +5,7 @@
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { userMessage } from '../../../src/claude/control.ts';
-import { gitForSubagents, gitGuidance } from '../../../src/claude/launch/git-guidance.ts';
+import { gitForSubagents, gitGuidance } from '../../../src/claude/launch/instructions.ts';
 import { emptyStream, foldMessage, usageOf } from '../../../src/claude/stream.ts';
 import { TranscriptReader } from '../../../src/claude/transcript-entries.ts';
 import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from '../../support/claude/rig.ts';

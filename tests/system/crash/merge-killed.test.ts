@@ -3,7 +3,7 @@
  * moved or none has, checkouts are what their branches say, the log says which it was, and the next merge completes.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { finishInterruptedMerge } from '../../../src/app/delivery/finish.ts';
+import { finishInterruptedMerge } from '../../../src/app/delivery/merge.ts';
 import type { Context } from '../../../src/cli/context.ts';
 import type { Alteration } from '../../support/altered-world.ts';
 import { type MergeGroup, MergeUser } from '../../support/cli/merge-ground.ts';

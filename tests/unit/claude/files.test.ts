@@ -18,7 +18,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type ConfigDirInput, prepareConfigDir } from '../../../src/claude/launch/config-dir.ts';
-import { gitGuidance } from '../../../src/claude/launch/git-guidance.ts';
+import { gitGuidance } from '../../../src/claude/launch/instructions.ts';
 import { checkLogin } from '../../../src/claude/launch/login.ts';
 import { findClaude, forRehearsal } from '../../../src/claude/launch/program.ts';
 import { checkProjectSettings, modelOfSettings } from '../../../src/claude/launch/project-settings.ts';
@@ -97,14 +97,6 @@ describe('prepareConfigDir', () => {
     expect(prepareConfigDir(world, { ...rest, paths, instructions: said })).toMatchObject({ ok: true });
     expect(existsSync(file)).toBe(false);
     expect(readFileSync(paths.systemPrompt, 'utf8')).toBe('Be brief.\n\nUse tabs.\n');
-  });
-
-  test('refuses settings of a template that claude would ignore', () => {
-    const settings = { base: { hooks: { Stop: [{ hooks: [{ type: 'command', command: 'x', timeout: 0 }] }] } } };
-    expect(prepareConfigDir(world, { ...input(), settings })).toMatchObject({
-      ok: false,
-      failure: { reason: 'write-failed' },
-    });
   });
 
   test('says which file cannot be written', () => {

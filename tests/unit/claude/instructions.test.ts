@@ -1,7 +1,6 @@
 /** Promises: what a worker is told beside its prompt, in CLAUDE.md and at the end of the system prompt. */
 import { describe, expect, test } from 'bun:test';
-import { gitGuidance } from '../../../src/claude/launch/git-guidance.ts';
-import { instructions, standingInstructions } from '../../../src/claude/launch/instructions.ts';
+import { gitGuidance, instructions, standingInstructions } from '../../../src/claude/launch/instructions.ts';
 import type { JsonObject } from '../../../src/claude/lenient.ts';
 
 const group = { name: 'Upgrade', description: 'Bring all services to version 2.' };

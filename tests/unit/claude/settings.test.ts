@@ -234,18 +234,15 @@ describe('readBackCheck', () => {
   const hook = (entry: unknown) => ({ hooks: { Stop: [{ hooks: [entry] }] } });
   const faults: [unknown, string][] = [
     [[1], 'is not a JSON object'],
-    [{ model: 1 }, 'has a model that is not a text'],
-    [{ env: { A: 1 } }, 'has an env that is not all texts'],
-    [{ permissions: [] }, 'has permissions that are not an object'],
-    [{ permissions: { deny: 'Bash' } }, 'has a permissions.deny that is not a list of texts'],
-    [{ hooks: [] }, 'has hooks that are not an object'],
-    [{ hooks: { Stop: {} } }, 'has a hook of Stop that is not a list of objects'],
-    [{ hooks: { Stop: [{}] } }, 'has a hook of Stop without a list of hooks'],
-    [{ hooks: { Stop: [{ matcher: 1, hooks: [] }] } }, 'has a hook of Stop with a matcher that is not a text'],
-    [hook({ type: 'magic' }), 'has a hook of Stop of an unknown type'],
-    [hook({ type: 'command' }), 'has a hook of Stop without a command'],
-    [hook({ type: 'command', command: 'x', timeout: 0 }), 'with a timeout that is not a positive number'],
-    [hook({ type: 'command', command: 'x', args: [1] }), 'with args that are not texts'],
+    [{ model: 1 }, 'a wrong model'],
+    [{ env: { A: 1 } }, 'a wrong env.A'],
+    [{ permissions: { deny: 'Bash' } }, 'a wrong permissions.deny'],
+    [{ permissions: { defaultMode: 'x' } }, 'a wrong permissions.defaultMode'],
+    [{ hooks: { Stop: {} } }, 'a wrong hooks.Stop'],
+    [{ hooks: { Stop: [{ matcher: 1, hooks: [] }] } }, 'a wrong hooks.Stop.0.matcher'],
+    [hook({ type: 'magic' }), 'a wrong hooks.Stop.0.hooks.0.type'],
+    [hook({ type: 'command' }), 'a command is missing'],
+    [hook({ type: 'command', command: 'x', timeout: 0 }), '.timeout'],
   ];
   test.each(faults)('%j is refused', (settings, what) => {
     const checked = readBackCheck('/f', JSON.stringify(settings));

@@ -44,14 +44,9 @@ test('a list that is done, or given up, is not', () => {
   expect(warningAfter([])).toBeUndefined();
 });
 
-test('a whole list replaces what was known, in both forms that claude has', () => {
+test('a whole list replaces what was known', () => {
   const tasks = [{ id: '7', subject: 'C', status: 'in_progress', blockedBy: [] }];
   expect(warningAfter([created('1', 'A'), tool({ tasks })])).toBe('1 task of its list was not completed: C.');
-  const newTodos = [
-    { content: 'Old style', status: 'pending', activeForm: '' },
-    { content: 'Done', status: 'completed', activeForm: '' },
-  ];
-  expect(warningAfter([tool({ oldTodos: [], newTodos })])).toBe('1 task of its list was not completed: Old style.');
 });
 
 test('a sub-agent’s list, a failed session and results of other tools are no matter', () => {

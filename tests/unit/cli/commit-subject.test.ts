@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { commitMessage } from '../../../src/worker/attempt/commit-message.ts';
+import { commitMessage } from '../../../src/worker/attempt/acceptance.ts';
 import { Night } from '../../support/cli/night.ts';
 import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
 import { git, Repository } from '../../support/git/repository.ts';

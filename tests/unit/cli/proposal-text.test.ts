@@ -1,6 +1,6 @@
 /** Promises: our part of a pull request's text replaces itself and nothing else, and what a model wrote stays text. */
 import { expect, test } from 'bun:test';
-import type { MergeItem } from '../../../src/app/delivery/merge-items.ts';
+import type { MergeItem } from '../../../src/app/delivery/plan.ts';
 import { proposalSection, proposalTitle, withSection } from '../../../src/app/delivery/pull-request.ts';
 import type { GroupState } from '../../../src/core/state.ts';
 import { CoreLog, sessionDefinition, sid } from '../../support/core-events.ts';

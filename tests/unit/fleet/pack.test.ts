@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { answerFirstRun } from '../../../src/claude/launch/first-run.ts';
+import { answerFirstRun } from '../../../src/claude/launch/config-dir.ts';
 import type { Places } from '../../../src/fleet/agent/lay-out.ts';
 import { packSession } from '../../../src/fleet/order.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';

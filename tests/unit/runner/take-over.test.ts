@@ -9,8 +9,8 @@ import type { Attempt } from '../../../src/core/session-state.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import type { Processes, World } from '../../../src/system/world.ts';
 import { judgeUnfinished } from '../../../src/worker/adopt.ts';
-import { closeHalfLine } from '../../../src/worker/attempt/half-line.ts';
 import { reap } from '../../../src/worker/reap.ts';
+import { closeHalfLine } from '../../../src/worker/session-files.ts';
 import { groupId, sid } from '../../support/core-events.ts';
 import { type SteppedWorld, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
 

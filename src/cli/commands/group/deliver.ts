@@ -3,9 +3,8 @@
 import { join, relative } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { type MergeOptions, type MergeReport, mergeGroup } from '../../../app/delivery/merge.ts';
-import { type MergeItem, titleOfItem } from '../../../app/delivery/merge-items.ts';
 import { mergeMessage, scratchPlace } from '../../../app/delivery/merge-sandbox.ts';
-import { isIncomplete, leftOutLines, placeName } from '../../../app/delivery/plan.ts';
+import { isIncomplete, leftOutLines, type MergeItem, placeName, titleOfItem } from '../../../app/delivery/plan.ts';
 import {
   bodyFileOf,
   createArgs,

@@ -2,7 +2,6 @@
 import '../../../../src/git/appeared.ts';
 import '../../../../src/git/commit.ts';
 import '../../../../src/git/leftover-files.ts';
-import '../../../../src/worker/attempt/commit-message.ts';
 import '../../../../src/runner/book-late.ts';
 import '../../../../src/runner/open-fleet.ts';
 import '../../../../src/worker/prepare/handover.ts';

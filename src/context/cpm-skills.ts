@@ -2,6 +2,7 @@
  * What a CPM skill has to hold: a front matter that claude lists it by, phases, a place for its output, and a section
  * about keeping state. Pure: text in, problems or a mended text out.
  */
+import { isObject } from '../store/json.ts';
 import { type Problem, readYaml } from '../store/yaml-text.ts';
 
 export interface SkillSource {
@@ -13,8 +14,6 @@ export interface SkillSource {
 }
 
 export const sectionTitle = 'State Management';
-/** Of its heading, at the least; a title of the whole text is no section. */
-const sectionLevel = 2;
 /** What the section has to say, in words of its own, and the item of the shared section that says it. */
 const required = [
   {
@@ -45,16 +44,21 @@ interface Outline {
   readonly frontLines: number;
 }
 
+type At = (line: number, message: string) => Problem;
+
 /** Everything that is wrong with the skill. */
 export function checkSkill({ file, folder, text }: SkillSource): Problem[] {
-  const outline = outlineOf(unixText(text));
-  const at = (line: number, message: string): Problem => ({ file, line: line + 1, column: 1, message });
+  const outline = outlineOf(text);
+  const at: At = (line, message) => ({ file, line: line + 1, column: 1, message });
   if (outline.openFence !== null) return [at(outline.openFence, 'begins a block of code that is never closed')];
+  const section = sectionOf(outline);
   return [
     ...frontMatterProblems(file, folder, outline),
     ...phaseProblems(outline, at),
     ...outputProblems(outline, at),
-    ...sectionProblems(outline, at),
+    ...(section === null
+      ? [at(outline.lines.length - 1, `has no section "## ${sectionTitle}"`)]
+      : section.missing.map(({ what }) => at(section.from, `the section "${sectionTitle}" does not say ${what}`))),
   ];
 }
 
@@ -62,72 +66,40 @@ export function checkSkill({ file, folder, text }: SkillSource): Problem[] {
  * The text with the shared section at its end, or with those of its items that the skill's own section lacks; nothing
  * is taken away. Null when a block of code is never closed, because all that is added would be part of it.
  */
-export function withSection(text: string, section: string): string | null {
-  const outline = outlineOf(unixText(text));
+export function withSection(text: string, shared: string): string | null {
+  const outline = outlineOf(text);
+  const section = sectionOf(outline);
   if (outline.openFence !== null) return null;
-  const wanted = unixText(section).trim().split('\n');
-  const [span] = spansOf(outline);
-  const missing = missingIn(outline).map(({ item }) => item);
-  if (span !== undefined && missing.length === 0) return text;
-  const added =
-    span === undefined ? wanted : wanted.filter((line) => missing.some((item) => line.startsWith(`- **${item}**`)));
-  const end = text.includes('\r\n') ? '\r\n' : '\n';
-  /** With their own ends of line. */
-  const kept = text.split(/(?<=\n)/);
-  let at = span?.to ?? kept.length;
-  while (at > 0 && kept[at - 1]?.trim() === '') at -= 1;
-  const before = kept.slice(0, at);
-  const last = before.pop();
-  if (last !== undefined) before.push(last.endsWith('\n') ? last : last + end, end);
-  // Without a blank line the next paragraph would be part of the last item.
-  const after = span === undefined ? [] : kept.slice(at);
-  if (after.length > 0 && after[0]?.trim() !== '') after.unshift(end);
-  return [...before, ...added.map((line) => line + end), ...after].join('');
-}
-
-function unixText(text: string): string {
-  return text.replaceAll('\r\n', '\n');
+  if (section?.missing.length === 0) return text;
+  const wanted = shared.trim().split('\n');
+  const added = wanted.filter((line) => section?.missing.some(({ item }) => line.startsWith(`- **${item}**`)) ?? true);
+  const to = section?.to ?? outline.lines.length;
+  const [before, after] = [outline.lines.slice(0, to), outline.lines.slice(to)].map((lines) => lines.join('\n'));
+  const parts = [before?.trimEnd() ?? '', added.join('\n'), after?.trimEnd() ?? ''];
+  const mended = `${parts.filter((part) => part !== '').join('\n\n')}\n`;
+  return text.includes('\r\n') ? mended.replaceAll('\n', '\r\n') : mended;
 }
 
 function outlineOf(text: string): Outline {
-  const lines = text.split('\n');
-  const frontLines = frontLinesOf(lines);
+  const lines = text.replaceAll('\r\n', '\n').split('\n');
+  const end = lines.findIndex((line, index) => index > 0 && isRule(line));
+  const frontLines = isRule(lines[0] ?? '') && end > 0 ? end + 1 : 0;
   const headings: Heading[] = [];
   let fence: { readonly mark: string; readonly line: number } | null = null;
   for (const [line, content] of lines.entries()) {
     if (line < frontLines) continue;
-    const mark = /^ {0,3}(`{3,}|~{3,})/.exec(content)?.[1];
+    const [, mark, rest = ''] = /^ {0,3}(`{3,}|~{3,})(.*)$/.exec(content) ?? [];
+    const [, marks, title = ''] = /^ {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$/.exec(content) ?? [];
     if (fence !== null) {
-      const { mark: opened } = fence;
-      if (mark?.startsWith(opened) && content.trim() === mark) fence = null;
-      continue;
-    }
-    // Backticks behind the opening ones make it a piece of code within a line.
-    if (mark !== undefined && !(mark.startsWith('`') && content.trim().slice(mark.length).includes('`'))) {
-      fence = { mark, line };
-      continue;
-    }
-    const heading = headingOf(lines, line, frontLines);
-    if (heading !== null) headings.push(heading);
+      if (mark?.startsWith(fence.mark) && rest.trim() === '') fence = null;
+      // Backticks behind the opening ones make it a piece of code within a line.
+    } else if (mark !== undefined && !(mark.startsWith('`') && rest.includes('`'))) fence = { mark, line };
+    else if (marks !== undefined) headings.push({ level: marks.length, title, line });
   }
   return { lines, headings, openFence: fence === null ? null : fence.line, frontLines };
 }
 
-/** Also a line of text with "===" or "---" under it. */
-function headingOf(lines: readonly string[], line: number, frontLines: number): Heading | null {
-  const marked = /^ {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$/.exec(lines[line] ?? '');
-  if (marked !== null) return { level: marked[1]?.length ?? 0, title: marked[2] ?? '', line };
-  const above = line > frontLines ? (lines[line - 1] ?? '') : '';
-  const under = /^ {0,3}(=+|-+)[ \t]*$/.exec(lines[line] ?? '')?.[1];
-  if (under === undefined || above.trim() === '' || /^ {0,3}(?:#|`{3}|~{3})/.test(above)) return null;
-  return { level: under.startsWith('=') ? 1 : 2, title: above.trim(), line: line - 1 };
-}
-
-function frontLinesOf(lines: readonly string[]): number {
-  if (!/^---[ \t]*$/.test(lines[0] ?? '')) return 0;
-  const end = lines.findIndex((line, index) => index > 0 && /^---[ \t]*$/.test(line));
-  return end < 0 ? 0 : end + 1;
-}
+const isRule = (line: string): boolean => /^---[ \t]*$/.test(line);
 
 function frontMatterProblems(file: string, folder: string, { lines, frontLines }: Outline): Problem[] {
   const wrong = (message: string): Problem[] => [{ file, line: 1, column: 1, message }];
@@ -135,17 +107,14 @@ function frontMatterProblems(file: string, folder: string, { lines, frontLines }
   const yaml = readYaml({ text: lines.slice(1, frontLines - 1).join('\n'), file, linesBefore: 1 });
   if (!yaml.ok) return [...yaml.problems];
   const { value, problemAt } = yaml.value;
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return wrong('the front matter has to be "name: …" and "description: …"');
-  }
-  const { name, description } = value as { name?: unknown; description?: unknown };
+  if (!isObject(value)) return wrong('the front matter has to be "name: …" and "description: …"');
+  const { name, description } = value;
   const problems: Problem[] = [];
   if (typeof name !== 'string' || !/^[a-z0-9][a-z0-9-]{0,63}$/.test(name)) {
     problems.push(problemAt(['name'], 'name has to be small letters, digits and "-", at most 64'));
   } else if (name !== folder) {
-    problems.push(
-      problemAt(['name'], `name is "${name}", but the folder is "${folder}", and claude goes by the folder`),
-    );
+    const message = `name is "${name}", but the folder is "${folder}", and claude goes by the folder`;
+    problems.push(problemAt(['name'], message));
   }
   if (typeof description !== 'string' || description.trim() === '') {
     problems.push(problemAt(['description'], 'description is missing: claude chooses a skill by it'));
@@ -154,8 +123,6 @@ function frontMatterProblems(file: string, folder: string, { lines, frontLines }
   }
   return problems;
 }
-
-type At = (line: number, message: string) => Problem;
 
 /** A heading such as "## Phase 2: Build"; they count from 1 without gaps, because progress files name them so. */
 function phaseProblems({ headings, frontLines }: Outline, at: At): Problem[] {
@@ -185,31 +152,19 @@ function outputProblems(outline: Outline, at: At): Problem[] {
   return isThere ? [] : [at(heading.line, `"${heading.title}" names no ${advice}`)];
 }
 
-interface Span {
+interface Section {
   readonly from: number;
   readonly to: number;
+  readonly missing: typeof required;
 }
 
-function sectionProblems(outline: Outline, at: At): Problem[] {
-  const [first] = spansOf(outline);
-  if (first === undefined) return [at(Math.max(0, outline.lines.length - 1), `has no section "## ${sectionTitle}"`)];
-  return missingIn(outline).map(({ what }) => at(first.from, `the section "${sectionTitle}" does not say ${what}`));
-}
-
-function missingIn(outline: Outline): typeof required {
-  const text = spansOf(outline)
-    .flatMap(({ from, to }) => outline.lines.slice(from, to))
-    .join('\n');
-  return required.filter(({ isIn }) => !isIn(text));
-}
-
-/** The sections about state, whatever the case of their heading. A title of the whole text is none. */
-function spansOf(outline: Outline): Span[] {
-  const all = outline.headings
-    .filter(({ level, title }) => level >= sectionLevel && /^state[ -]management$/i.test(title.trim()))
-    .map((found) => ({ from: found.line, to: endOf(outline, found) }));
-  // One within another goes with it.
-  return all.filter(({ from }) => !all.some((other) => other.from < from && from < other.to));
+/** The first section about state, whatever the case of its heading; a title of the whole text is none. */
+function sectionOf(outline: Outline): Section | null {
+  const found = outline.headings.find(({ level, title }) => level > 1 && /^state[ -]management$/i.test(title.trim()));
+  if (found === undefined) return null;
+  const [from, to] = [found.line, endOf(outline, found)];
+  const text = outline.lines.slice(from, to).join('\n');
+  return { from, to, missing: required.filter(({ isIn }) => !isIn(text)) };
 }
 
 /** The line of the next heading that is not below this one. */

@@ -1,16 +1,14 @@
 /** `cpm check-skills`: what is wrong with CPM skills, and what they lack about state added to them. */
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
-import { briefPath, lookAt, tryPath } from '../../../app/path-argument.ts';
+import { briefPath, folderNamed } from '../../../app/path-argument.ts';
 import { checkSkill, sectionTitle, withSection } from '../../../context/cpm-skills.ts';
-import { fail, ok, type Result } from '../../../core/failure.ts';
-import { systemFailure } from '../../../store/system-failure.ts';
 import { inOrder, type Problem, problemsFailure } from '../../../store/yaml-text.ts';
-import type { World } from '../../../system/world.ts';
+import type { Files } from '../../../system/world.ts';
 import { readTextFile } from '../../../template/text-file.ts';
 import { plural } from '../../../view/format.ts';
-import { safeJson, safeLine } from '../../../view/terminal-text.ts';
-import type { Context, Work } from '../../context.ts';
+import { safeLine } from '../../../view/terminal-text.ts';
+import { type Context, need, refuse, type Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 
 const example = `
@@ -19,8 +17,6 @@ Example:
   $ claude-code-agent cpm check-skills .claude/skills --fix`;
 
 const skillBytesMax = 1024 ** 2;
-const depthMax = 12;
-const entriesMax = 20_000;
 const skillFile = 'SKILL.md';
 const skipped: ReadonlySet<string> = new Set(['.git', 'node_modules']);
 
@@ -37,122 +33,65 @@ export function define(command: Command, context: Context): void {
     .action((dir, { fix, json }) => context.run(() => check(context, dir, fix === true, json === true)));
 }
 
-interface CheckedSkill {
-  readonly path: string;
-  readonly fixed: boolean;
-}
-
 function check(context: Context, typed: string, fix: boolean, json: boolean): Work {
   const { world, packageRoot, stdout } = context;
-  if (typed === '') return fail('usage', 'The path of the folder is empty.', nextStep);
-  const folder = resolve(context.cwd, typed);
-  const kind = lookAt(world.files, folder);
-  if (!kind.ok) return fail('usage', `The folder ${briefPath(folder)} ${kind.trouble}.`, nextStep);
-  if (kind.value !== 'folder') return fail('usage', `${briefPath(folder)} is not a folder.`, nextStep);
-  const section = sharedSection(world, packageRoot);
-  if (!section.ok) return section;
-  const search = new Search(world);
-  search.look(folder, 1);
-  const { found, problems } = search;
-  if (found.length === 0 && problems.length === 0) {
-    return fail('not-found', `There is no ${skillFile} in ${briefPath(folder)}.`, nextStep);
+  const next = `Give the path of a folder that holds skills, each a folder with a ${skillFile}.`;
+  const folder = need(folderNamed(context, typed, 'folder', next));
+  const shared = join(packageRoot, 'templates', 'cpm', 'state-management.md');
+  const section = readTextFile(world, shared, skillBytesMax);
+  if (!section.ok) {
+    refuse('corrupt-file', `The shared section ${shared} ${section.trouble}.`, 'Install this program again.');
   }
-  const skills: CheckedSkill[] = [];
-  for (const path of found) {
-    const one = checkOne(world, path, section.value, fix);
-    if (!one.ok) return one;
-    problems.push(...one.value.problems);
-    skills.push({ path, fixed: one.value.fixed });
-  }
+  const found = findSkills(world.files, folder);
+  if (found.length === 0) refuse('not-found', `There is no ${skillFile} in ${briefPath(folder)}.`, next);
+  const checked = found.map((path) => checkOne(context, path, fix ? section.text : null));
+  const problems = checked.flatMap((one) => one.problems);
   if (json) {
-    stdout.line(safeJson({ skills, problems: inOrder(problems) }, 2));
-    return ok(problems.length === 0 ? exitCode.done : exitCode.usage);
+    const skills = checked.map(({ path, fixed }) => ({ path, fixed }));
+    stdout.json({ skills, problems: inOrder(problems) });
+    return problems.length === 0 ? exitCode.done : exitCode.usage;
   }
-  for (const { path, fixed } of skills)
+  for (const { path, fixed } of checked) {
     if (fixed) stdout.line(safeLine(`Added to ${path}; it was kept as ${path}.bak`, 1000));
-  if (problems.length > 0) return problemsFailure(safeLine(briefPath(folder), 400), problems, adviceFor(fix));
-  stdout.line(`${plural(skills.length, 'skill')} checked. No problems.`);
-  return ok(exitCode.done);
+  }
+  if (problems.length > 0) {
+    const advice = fix
+      ? 'Correct it and run the command again.'
+      : 'Correct it; --fix adds what is missing about state.';
+    return problemsFailure(safeLine(briefPath(folder), 400), problems, advice);
+  }
+  stdout.line(`${plural(checked.length, 'skill')} checked. No problems.`);
 }
 
-const nextStep = `Give the path of a folder that holds skills, each a folder with a ${skillFile}.`;
-
-function adviceFor(fix: boolean): string {
-  return fix ? 'Correct it and run the command again.' : 'Correct it; --fix adds what is missing about state.';
+/** Linked folders are not followed: they may lead in a circle. */
+function findSkills(files: Files, folder: string): string[] {
+  return files.list(folder).flatMap((name) => {
+    const path = join(folder, name);
+    if (files.entryKind(path) === 'folder') return skipped.has(name) ? [] : findSkills(files, path);
+    return name === skillFile ? [path] : [];
+  });
 }
 
-function sharedSection(world: World, packageRoot: string): Result<string> {
-  const path = join(packageRoot, 'templates', 'cpm', 'state-management.md');
-  const read = readTextFile(world, path, skillBytesMax);
-  if (read.ok) return ok(read.text);
-  return fail('corrupt-file', `The shared section ${path} ${read.trouble}.`, 'Install this program again.');
-}
-
-interface Outcome {
+interface Checked {
+  readonly path: string;
   readonly fixed: boolean;
   readonly problems: readonly Problem[];
 }
 
-/** With `fix` the file is replaced as a whole, and a copy kept. Fails when it cannot be written. */
-function checkOne(world: World, path: string, section: string, fix: boolean): Result<Outcome> {
+/** With `section` the file is replaced as a whole, and a copy kept; a link is only read. */
+function checkOne({ world }: Context, path: string, section: string | null): Checked {
+  const { files } = world;
   const read = readTextFile(world, path, skillBytesMax);
-  if (!read.ok) return ok({ fixed: false, problems: [{ file: path, line: 1, column: 1, message: read.trouble }] });
-  const mended = fix ? withSection(read.text, section) : null;
-  const fixed = mended !== null && mended !== read.text;
-  if (fixed) {
-    try {
-      // An older copy is the one without any word of ours.
-      if (world.files.entryKind(`${path}.bak`) === null) {
-        world.files.writeAtomic(`${path}.bak`, read.text, { durable: true, access: 'project' });
-      }
-      world.files.writeAtomic(path, mended, { durable: true, access: 'project' });
-    } catch (error) {
-      return { ok: false, failure: systemFailure(path, error) };
-    }
-  }
+  if (!read.ok) return { path, fixed: false, problems: [{ file: path, line: 1, column: 1, message: read.trouble }] };
+  const mended = section !== null && files.entryKind(path) === 'file' ? withSection(read.text, section) : null;
   const text = mended ?? read.text;
-  return ok({ fixed, problems: checkSkill({ file: path, folder: basename(dirname(path)), text }) });
-}
-
-/** Looks for skills. Links are not followed: what they lead to may be somebody else's. */
-class Search {
-  readonly found: string[] = [];
-  readonly problems: Problem[] = [];
-  readonly #world: World;
-  #entries = 0;
-
-  constructor(world: World) {
-    this.#world = world;
-  }
-
-  look(folder: string, depth: number): void {
-    const { files } = this.#world;
-    const names = tryPath(() => files.list(folder));
-    if (!names.ok) {
-      this.#report(folder, names.trouble);
-      return;
+  const fixed = text !== read.text;
+  if (fixed) {
+    // An older copy is the one without any word of ours.
+    if (files.entryKind(`${path}.bak`) === null) {
+      files.writeAtomic(`${path}.bak`, read.text, { durable: true, access: 'project' });
     }
-    for (const name of names.value) {
-      this.#entries += 1;
-      if (this.#entries === entriesMax) this.#report(folder, `is where the search ended, after ${entriesMax} entries`);
-      if (this.#entries >= entriesMax) return;
-      const path = join(folder, name);
-      const kind = tryPath(() => files.entryKind(path));
-      if (!kind.ok) this.#report(path, kind.trouble);
-      else if (kind.value === 'folder') this.#descend(path, name, depth);
-      else if (name !== skillFile) continue;
-      else if (kind.value === 'file') this.found.push(path);
-      else this.#report(path, kind.value === 'link' ? 'is a symbolic link; check what it leads to' : 'is not a file');
-    }
+    files.writeAtomic(path, text, { durable: true, access: 'project' });
   }
-
-  #descend(path: string, name: string, depth: number): void {
-    if (skipped.has(name)) return;
-    if (depth >= depthMax) this.#report(path, `lies more than ${depthMax} folders deep`);
-    else this.look(path, depth + 1);
-  }
-
-  #report(file: string, message: string): void {
-    this.problems.push({ file, line: 1, column: 1, message });
-  }
+  return { path, fixed, problems: checkSkill({ file: path, folder: basename(dirname(path)), text }) };
 }

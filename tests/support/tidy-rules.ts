@@ -11,10 +11,9 @@ import {
   type Import,
   importsOf,
   type SourceFile,
-  undocumentedMembers,
 } from './tidy-source.ts';
 
-export const limits = { fileLines: 700, functionLines: 70, lineLength: 120, folderFiles: 25, moduleShare: 0.19 };
+export const limits = { fileLines: 700, functionLines: 70, lineLength: 120 };
 
 /** Which folders of src a folder may import from, besides itself. Those with a dot are files of src itself. */
 export const layers: Readonly<Record<string, readonly string[]>> = {
@@ -86,8 +85,6 @@ const packages: Readonly<Record<string, RegExp>> = {
 
 /** Modules of the runtime that only compute. All others reach the system and belong to src/system. */
 const pureModules = /^node:(path|util|tty|url|crypto)$/;
-
-export const entries = ['src/main.ts', 'src/index.ts', 'src/hook-main.ts'];
 
 /** What makes a hook slow to start, and a runner large that needs none of it. */
 const heavyPackages = /^(zod|commander|@commander-js\/.*|ink|react|yaml)$/;
@@ -237,16 +234,6 @@ export function checkBannedCalls(files: readonly SourceFile[]): string[] {
   });
 }
 
-/** Exceptions that nothing needs any more. */
-export function checkExceptions(files: readonly SourceFile[]): string[] {
-  return callExceptions.flatMap(({ path, calls }) => {
-    const code = files.filter((file) => path.test(file.path)).map((file) => blankOut(file.text));
-    return calls
-      .filter((name) => !code.some((text) => bannedCalls.find((call) => call.name === name)?.pattern.test(text)))
-      .map((name) => `tidy-rules.ts: ${path.source} needs no exception for ${name} any more`);
-  });
-}
-
 export function checkSizes(files: readonly SourceFile[]): string[] {
   return files.flatMap(({ path, text }) => {
     const lines = text.trimEnd().split('\n');
@@ -263,28 +250,6 @@ export function checkSizes(files: readonly SourceFile[]): string[] {
       .map(({ line, length, head }) => `${path}:${line}: ${length} lines, split the function ${head}`);
     return [...large, ...deep, ...long];
   });
-}
-
-/** Files that no entry reaches, by import or by a path written in a string. */
-export function checkDeadFiles(files: readonly SourceFile[]): string[] {
-  const byPath = new Map(files.map((file) => [file.path, file]));
-  const reached = new Set<string>();
-  const open = entries.filter((entry) => byPath.has(entry));
-  for (let path = open.pop(); path !== undefined; path = open.pop()) {
-    if (reached.has(path)) continue;
-    reached.add(path);
-    open.push(...referencesOf(byPath.get(path) as SourceFile).filter((target) => byPath.has(target)));
-  }
-  return files
-    .filter(({ path }) => !reached.has(path))
-    .map(({ path }) => `${path}: neither ${entries.join(' nor ')} reaches it, remove it or use it`);
-}
-
-function referencesOf(file: SourceFile): string[] {
-  const written = [...blankComments(file.text).matchAll(/'(\.{1,2}\/[^'\n]+\.tsx?)'/g)].map(
-    (match) => match[1] as string,
-  );
-  return written.map((path) => posix.join(posix.dirname(file.path), path));
 }
 
 /**
@@ -328,39 +293,6 @@ export function checkHeaders(files: readonly SourceFile[]): string[] {
     .map(({ path }) => `${path}: begin with a doc comment that says what this file is`);
 }
 
-/** One file of each folder begins with `folder/:` and says in a sentence what the folder is for. */
-export function checkFolders(files: readonly SourceFile[]): string[] {
-  const begins = new Map<string, number>();
-  for (const { path, text } of files) {
-    const folder = path.split('/').slice(1, -1).join('/');
-    if (folder === '') continue;
-    const says = text.replace(/^\/\*\*[\s*]*/, '').startsWith(`${folder}/: `);
-    begins.set(folder, (begins.get(folder) ?? 0) + (says ? 1 : 0));
-  }
-  return [...begins]
-    .filter(([, count]) => count !== 1)
-    .map(([folder, count]) => `src/${folder}: ${count} files begin with "${folder}/: ", one has to say what it is for`);
-}
-
-/** A folder is seen at a glance, and no module is most of src. */
-export function checkModules(files: readonly SourceFile[]): string[] {
-  const [counts, lines] = [new Map<string, number>(), new Map<string, number>()];
-  const add = (sums: Map<string, number>, key: string, more: number) => sums.set(key, (sums.get(key) ?? 0) + more);
-  let all = 0;
-  for (const { path, text } of files) {
-    const length = text.split('\n').length;
-    all += length;
-    add(counts, posix.dirname(path), 1);
-    add(lines, layerOf(path), length);
-  }
-  const full = [...counts].filter(([, count]) => count > limits.folderFiles);
-  const large = [...lines].filter(([, length]) => length > limits.moduleShare * all);
-  return [
-    ...full.map(([folder, count]) => `${folder}: ${count} files, give some of them a folder of their own`),
-    ...large.map(([room, length]) => `src/${room}: ${((100 * length) / all).toFixed(1)} % of src, split the module`),
-  ];
-}
-
 /** One row: folder, the file in which it begins, what it may import. */
 const architectureRow = /^\| `(\w+)\/`[^|]*\| `([\w.-]+)` \| ([^|]+) \|/gm;
 
@@ -389,20 +321,6 @@ export function checkArchitecture(files: readonly SourceFile[], doc: string): st
       ];
     }),
   ];
-}
-
-/** The unions whose members are public words. */
-const documentedUnions: Readonly<Record<string, readonly string[]>> = {
-  'src/core/event.ts': ['EventBody'],
-  'src/core/failure.ts': ['SessionFailureReason', 'CommandFailureReason'],
-};
-
-export function checkUnions(files: readonly SourceFile[]): string[] {
-  return files.flatMap(({ path, text }) =>
-    (documentedUnions[path] ?? []).flatMap((name) =>
-      undocumentedMembers(text, name).map((member) => `${path}: ${member} needs a doc line`),
-    ),
-  );
 }
 
 export function checkLeftovers(files: readonly SourceFile[]): string[] {

@@ -176,20 +176,3 @@ function headLine(lines: readonly string[], index: number): number | null {
 function indentOf(line: string): number {
   return line.length - line.trimStart().length;
 }
-
-/** Members of `type name = | a | b` that have no doc comment right above them. */
-export function undocumentedMembers(text: string, name: string): string[] {
-  const lines = text.split('\n');
-  const start = lines.findIndex((line) => line.startsWith(`export type ${name} =`));
-  if (start < 0) return [`the type ${name} is not there`];
-  const missing: string[] = [];
-  for (let index = start + 1; index < lines.length; index += 1) {
-    const line = lines[index] as string;
-    if (line.startsWith('  | ') && !/\*\/\s*$/.test(lines[index - 1] as string)) {
-      missing.push(`${name}: ${(line + (lines[index + 1] ?? '')).match(/'[\w-]+'/)?.[0] ?? line.trim()}`);
-    }
-    if (/^\S/.test(line) || line === '') break;
-    if (line.endsWith(';') && /^ {2}(\||\})/.test(line)) break;
-  }
-  return missing;
-}

@@ -43,15 +43,10 @@ describe('the tree', () => {
   test('front ends know groups through app', () => expect(rules.checkFrontEnds(src)).toEqual([]));
   test('no imports go in a circle', () => expect(rules.checkCircles(src)).toEqual([]));
   test('only src/system touches the system', () => expect(rules.checkBannedCalls(src)).toEqual([]));
-  test('every exception is still needed', () => expect(rules.checkExceptions(src)).toEqual([]));
   test('files, functions and lines are short', () => expect(rules.checkSizes(all)).toEqual([]));
-  test('no file is dead', () => expect(rules.checkDeadFiles(src)).toEqual([]));
   test('hooks, runners and short commands start light', () => expect(rules.checkWeight(src)).toEqual([]));
   test('every file says what it is', () => expect(rules.checkHeaders(all)).toEqual([]));
-  test('every folder says what it is for', () => expect(rules.checkFolders(src)).toEqual([]));
-  test('no folder is a drawer', () => expect(rules.checkModules(src)).toEqual([]));
   test('the table of folders is true', () => expect(rules.checkArchitecture(src, architecture)).toEqual([]));
-  test('every event and failure has a doc line', () => expect(rules.checkUnions(src)).toEqual([]));
   test('nothing is left over', () => expect(rules.checkLeftovers(all)).toEqual([]));
   test('every file that docs and comments name exists', () => {
     const tracked = Bun.spawnSync(['git', 'ls-files'], { cwd: root }).stdout.toString().trim().split('\n');
@@ -80,25 +75,14 @@ describe('imports', () => {
 
   test.each([
     ['src/core/a.ts', "import { b } from '../system/b.ts';"],
-    ['src/core/a.ts', "import type { B } from '../system/b.ts';"],
-    ['src/core/a.ts', "export * from '../store/b.ts';"],
     ['src/core/a.ts', "import { join } from 'node:path';"],
-    ['src/core/a.ts', "import { z } from 'zod';"],
-    ['src/system/a.ts', "import { b } from '../store/b.ts';"],
-    ['src/store/a.ts', "import { b } from '../claude/b.ts';"],
-    ['src/claude/a.ts', "import { b } from '../git/b.ts';"],
     ['src/claude/a.ts', "import {\n  b,\n  c,\n} from '../runner/b.ts';"],
-    ['src/worker/a.ts', "import { b } from '../runner/b.ts';"],
-    ['src/runner/a.ts', "import { b } from '../rehearsal/b.ts';"],
     ['src/runner/a.ts', "import { Reporter } from '../view/reporter.ts';"],
-    ['src/view/a.ts', "import { b } from '../store/b.ts';"],
     ['src/rehearsal/a.ts', "const b = await import('../cli/b.ts');"],
-    ['src/cli/commands/a.ts', "import { b } from '../../main.ts';"],
     ['src/cli/a.ts', "import '../../tests/support/preload.ts';"],
     ['src/cli/a.ts', "import { readFileSync } from 'node:fs';"],
     ['src/store/a.ts', "import { dlopen } from 'bun:ffi';"],
     ['src/app/a.ts', "import { b } from '../cli/b.ts';"],
-    ['src/app/a.ts', "import { b } from '../library/b.ts';"],
     ['src/helpers/a.ts', ''],
   ])('%s may not: %s', (path, line) => expect(importing(path, line)).toHaveLength(1));
 
@@ -139,16 +123,6 @@ describe('circles of imports', () => {
     expect(files(['src/core/a.ts', "const a = await import('./a.ts');"])).toHaveLength(1);
   });
 
-  test('three files in a loop are told once, beside one that only looks on', () => {
-    const loop = [
-      ['src/core/a.ts', "import { b } from './b.ts';"],
-      ['src/core/b.ts', "import { c } from '../system/c.ts';"],
-      ['src/system/c.ts', "import { a } from '../core/a.ts';"],
-      ['src/core/d.ts', "import { a } from './a.ts';"],
-    ] as const;
-    expect(files(...loop)).toHaveLength(1);
-  });
-
   test('two ways to one file are no circle', () => {
     const both = "import { b } from './b.ts';\nimport { c } from './c.ts';";
     expect(files(['src/core/a.ts', both], ['src/core/b.ts', "import './c.ts';"], ['src/core/c.ts', ''])).toEqual([]);
@@ -160,15 +134,11 @@ describe('calls', () => {
 
   test.each([
     ['const at = Date.now();', 'world.clock.now()'],
-    ['const at = new Date();', 'world.clock.now()'],
-    ['setTimeout(done, 5);', 'world.clock.after()'],
     ['await Bun.sleep(5);', 'world.clock.after()'],
     ['const id = crypto.randomUUID();', 'world.random'],
-    ['const luck = Math.random();', 'world.random'],
     ['await Bun.write(path, text);', 'world.files'],
     ['Bun.spawn([program]);', 'world.processes'],
     ['const home = process.env.HOME;', 'World'],
-    ['console.log(text);', 'a Reporter'],
     ['Bun.serve({ port: 0 });', 'rehearsal/scripted-api.ts'],
     [`const text = \`\${Date.now}\`;\nDate.now();`, 'world.clock.now()'],
     ["const quote = /'/;\nDate.now();\nconst end = '';", 'world.clock.now()'],
@@ -191,8 +161,6 @@ describe('calls', () => {
     expect(calling('src/system/clock.ts', 'Date.now();')).toEqual([]);
     expect(calling('src/cli/a.ts', 'process.stdout.write(text);')).toEqual([]);
     expect(calling('src/cli/a.ts', 'Date.now();')).toHaveLength(1);
-    expect(rules.checkExceptions(tree({ 'src/main.ts': 'process.exit(1);' })).length).toBeGreaterThan(0);
-    expect(rules.checkExceptions([])).toHaveLength(rules.callExceptions.flatMap(({ calls }) => calls).length);
   });
 });
 
@@ -202,14 +170,7 @@ describe('sizes', () => {
 
   test.each([
     ['a function', `function long(): void {\n${body(69)}}\n`],
-    ['a function with its parameters in lines', `function long(\n  a: string,\n): void {\n${body(67)}}\n`],
-    [
-      'a function with a destructured parameter',
-      `function long({\n  a,\n}: {\n  a: string;\n}): void {\n${body(65)}}\n`,
-    ],
-    ['an arrow function', `const long = (a: string) => {\n${body(69)}};\n`],
     ['a callback', `items.forEach((item) => {\n${body(69)}});\n`],
-    ['a method', `class A {\n  async #long<T>(a: T): Promise<void> {\n${body(69, '    ')}  }\n}\n`],
     ['a test', `test('long', () => {\n${body(69)}});\n`],
   ])('%s of 71 lines', (_, text) => {
     expect(problems(text)).toHaveLength(1);
@@ -242,20 +203,6 @@ describe('sizes', () => {
 });
 
 describe('the other rules see a violation', () => {
-  test('dead files', () => {
-    const files = tree({
-      'src/main.ts': "import { a } from './a.ts';",
-      'src/a.ts': "const program = new URL('./spawned.ts', import.meta.url);",
-      'src/spawned.ts': '',
-      'src/dead.ts': "import './a.ts';",
-      'src/dead-too.ts': "import './dead.ts';",
-    });
-    expect(rules.checkDeadFiles(files).map((problem) => problem.split(':')[0])).toEqual([
-      'src/dead.ts',
-      'src/dead-too.ts',
-    ]);
-  });
-
   test('heavy hooks', () => {
     const files = tree({
       'src/hook-main.ts': "import { a } from './a.ts';\nimport type { Z } from 'zod';",
@@ -264,55 +211,9 @@ describe('the other rules see a violation', () => {
     expect(rules.checkWeight(files)).toEqual(['src/a.ts: zod is too heavy for src/hook-main.ts']);
   });
 
-  test('heavy runners', () => {
-    const files = tree({
-      'src/runner/run-group.ts': "import { a } from './a.ts';\nconst b = () => import('./b.ts');",
-      'src/runner/a.ts': "import { z } from 'zod';",
-      'src/runner/b.ts': "import { parse } from 'yaml';",
-    });
-    expect(rules.checkWeight(files)).toEqual(['src/runner/a.ts: zod is too heavy for src/runner/run-group.ts']);
-  });
-
-  test('heavy short commands', () => {
-    const files = tree({
-      'src/main.ts': "import { c } from 'commander';\nconst list = () => import('./cli/commands/group/look.ts');",
-      'src/cli/commands/group/look.ts': "import { a } from './a.ts';\nimport { c } from 'commander';",
-      'src/cli/commands/group/a.ts': "import { z } from 'zod';",
-    });
-    const problem = 'src/cli/commands/group/a.ts: zod is too heavy for src/cli/commands/group/look.ts';
-    expect(rules.checkWeight(files)).toEqual([problem]);
-  });
-
   test('missing headers', () => {
     expect(rules.checkHeaders(tree({ 'src/a.ts': 'const a = 1;' }))).toHaveLength(1);
     expect(rules.checkHeaders(tree({ 'src/a.ts': '#!/usr/bin/env bun\n/** A. */\n' }))).toEqual([]);
-  });
-
-  test('folders that say nothing, or twice', () => {
-    const said = '/** core/a/: things. */';
-    expect(rules.checkFolders(tree({ 'src/core/a/b.ts': said, 'src/main.ts': '' }))).toEqual([]);
-    expect(rules.checkFolders(tree({ 'src/core/a/b.ts': '/** Things. */' }))).toHaveLength(1);
-    expect(rules.checkFolders(tree({ 'src/core/a/b.ts': said, 'src/core/a/c.ts': said }))).toHaveLength(1);
-  });
-
-  test('a folder of 26 files, a module that is a quarter of src', () => {
-    const folder = (module: string, count: number) =>
-      Object.fromEntries(Array.from({ length: count }, (_, nth) => [`src/${module}/${nth}.ts`, '']));
-    const modules = (a: number) => tree({ ...folder('a', a), ...folder('b', 12), ...folder('c', 12) });
-    const five = { ...folder('d', 5), ...folder('e', 5), ...folder('f', 5), ...folder('g', 5), ...folder('h', 5) };
-    expect(rules.checkModules(tree({ ...five, ...folder('i', 5) }))).toEqual([]);
-    expect(rules.checkModules(modules(8)).map((problem) => problem.slice(0, 5))).toEqual(['src/a', 'src/b', 'src/c']);
-    const drawer = Object.fromEntries(Array.from({ length: 26 }, (_, nth) => [`src/core/plan/${nth}.ts`, '']));
-    expect(rules.checkModules(tree(drawer))).toContainEqual(expect.stringMatching(/^src\/core\/plan: 26 files/));
-  });
-
-  test('undocumented members', () => {
-    const head = "export type EventBody =\n  /** One. */\n  | { readonly type: 'one' }\n";
-    const union = (second: string) => `${head}${second}  | {\n      readonly type: 'two';\n    };\n`;
-    const problems = (second: string) => rules.checkUnions(tree({ 'src/core/event.ts': union(second) }));
-    expect(problems('')).toEqual(["src/core/event.ts: EventBody: 'two' needs a doc line"]);
-    expect(problems('  /** Two. */\n')).toEqual([]);
-    expect(rules.checkUnions(tree({ 'src/core/failure.ts': '' }))).toHaveLength(2);
   });
 
   test('commands in texts', () => {

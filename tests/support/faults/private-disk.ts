@@ -47,31 +47,6 @@ export class PrivateDisk {
     if (!success) throw new Error(`mount ${args.join(' ')}: ${stderr}`);
   }
 
-  /** An ext4 with room for sessions to start. Throws as `mount` does, also where there is no loop device. */
-  mountImage(at: string): void {
-    const image = join(tmpdir(), `cca image ${crypto.randomUUID()}`);
-    for (const command of [
-      ['truncate', '-s', '900M', image],
-      ['mkfs.ext4', '-q', '-F', image],
-    ]) {
-      if (!Bun.spawnSync(command).success) throw new Error(`${command.join(' ')} failed`);
-    }
-    try {
-      this.mount('-o', 'loop,errors=continue', image, at);
-    } finally {
-      // The mount keeps it.
-      rmSync(image);
-    }
-  }
-
-  /** From now on that ext4 answers whatever it is asked with EIO, as a disk does that has died. */
-  breakImage(at: string): void {
-    const shutDown = 'import fcntl, os, struct, sys; fd = os.open(sys.argv[1], os.O_RDONLY); ';
-    const words = `${shutDown}fcntl.ioctl(fd, 0x8004587d, struct.pack("I", 2))`;
-    const { success, stderr } = Bun.spawnSync([...this.prefix, 'python3', '-c', words, at]);
-    if (!success) throw new Error(`EXT4_IOC_SHUTDOWN: ${stderr}`);
-  }
-
   /** The mount goes when the last process in the namespace does. */
   end(): void {
     this.#holder.kill('SIGKILL');

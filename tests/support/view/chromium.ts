@@ -112,12 +112,6 @@ export class Chromium {
     return (result as { value?: unknown }).value;
   }
 
-  /** The whole page as PNG. */
-  async screenshot(): Promise<Uint8Array> {
-    const { data } = await this.call('Page.captureScreenshot', { captureBeyondViewport: true });
-    return Buffer.from(data as string, 'base64');
-  }
-
   async close(): Promise<void> {
     this.child.kill('SIGKILL');
     await this.exited;

@@ -143,35 +143,3 @@ test('a claude that endangers safety is told by a plan as well', async () => {
   expect(plan.stdout).toContain('A session can do what its rules forbid (a forbidden command ran).');
   expect((await user.run('group', 'run', group, '--dry-run', '--accept-claude', '2.1.332')).code).toBe(0);
 });
-
-test('a project that switches compaction off is told before its session is started', async () => {
-  const bad = user.project('bad');
-  mkdirSync(join(bad, '.claude'));
-  const settings = join(bad, '.claude', 'settings.json');
-  writeFileSync(settings, JSON.stringify({ env: { DISABLE_COMPACT: '1' } }));
-  const group = await user.group('one', { good: [], bad: [] });
-  const why = `${settings} sets DISABLE_COMPACT`;
-  for (const command of [
-    ['plan', group],
-    ['run', group, '--dry-run'],
-  ]) {
-    const plan = await user.run('group', ...command);
-    expect(plan.code).toBe(1);
-    expect(plan.stdout).toContain(`002 bad: ${why}`);
-  }
-  const run = user.start('group', 'run', group, '--output', 'text');
-  await (await user.begun(group, 'good')).succeed();
-  const { code, stderr } = await run.finished;
-  expect(code).toBe(1);
-  expect(stderr.split('\n').filter((line) => line.includes(why))).toEqual([
-    expect.stringMatching(/^Session bad will not start: .*Remove it there/),
-  ]);
-
-  const file = join(user.folder, 'bad.yaml');
-  writeFileSync(file, `version: 1\ntitle: W\nsessions: { a: { project: "${bad}", prompt: Do it. } }\n`);
-  const groups = await user.json('group', 'list');
-  const refused = await user.run('run', file, '--output', 'text');
-  expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
-  expect(refused.stderr).toContain(why);
-  expect(await user.json('group', 'list')).toEqual(groups);
-});

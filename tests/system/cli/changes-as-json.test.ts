@@ -124,23 +124,3 @@ test('a prompt file is standard input, too', async () => {
   expect(await user.runWith({ stdin: 'From a pipe.\n' }, ...add)).toMatchObject({ code: 0 });
   expect(await user.json('show', 'auth/api')).toMatchObject({ prompt: 'From a pipe.\n' });
 });
-
-test.each([
-  ['', 'standard input:1:1'],
-  ['version: 1\nsessions: {', 'standard input:'],
-  ['a\0b', 'is no text in UTF-8'],
-  ['x'.repeat(5_000_000), 'is longer than'],
-])('what is piped in and is no workflow is refused: %#', async (stdin, said) => {
-  const group = await user.ok('group', 'create', 'mine');
-  for (const words of [
-    ['run', '-'],
-    ['template', 'validate', '-'],
-    ['group', 'edit', 'mine', '--file', '-'],
-  ]) {
-    const refused = await user.runWith({ stdin }, ...words);
-    expect(refused).toMatchObject({ code: 2, stdout: '' });
-    expect(refused.stderr).toContain(said);
-  }
-  expect(await user.json('ls')).toMatchObject([{ id: group }]);
-  expect(await user.json('session', 'list', group)).toEqual([]);
-});

@@ -3,19 +3,15 @@
  * version is accepted; any other failure is a warning. `doctor` shows the results.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { broken } from '../../../src/app/claude-check/checks.ts';
-import { attemptMark } from '../../../src/claude/launch/attempt-mark.ts';
 import { defaultScript } from '../../../src/rehearsal/script.ts';
 import { startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
-import { createRealWorld } from '../../../src/system/real-world.ts';
 import { claudeBinary } from '../../support/claude/rig.ts';
 import { breakClaude, removeFolders } from '../../support/claude-check/rig.ts';
 import { Night, obeyInterrupt } from '../../support/cli/night.ts';
 import { User } from '../../support/cli/user.ts';
-import { until } from '../../support/cli.ts';
-import { launcher } from '../../support/crash-rig.ts';
 import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
 import { noteTried } from '../../support/tried.ts';
 
@@ -176,40 +172,4 @@ describe('the real claude', () => {
     },
     180_000,
   );
-
-  test.if(claudeBinary !== undefined)(
-    'Ctrl-C ends a check and leaves nothing',
-    async () => {
-      const real = new User({ ANTHROPIC_API_KEY: 'test-key', IS_SANDBOX: '1' });
-      real.env.TMPDIR = join(real.folder, 'temporary');
-      mkdirSync(real.env.TMPDIR);
-      try {
-        const group = await real.ok('group', 'create', 'one');
-        await real.add(group, 'a');
-        const env = { ...real.env, CLAUDE_CODE_AGENT_CLAUDE: claudeBinary ?? '' };
-        const args = ['group', 'run', group, '--output', 'text'];
-        const run = Bun.spawn([launcher, ...args], { cwd: real.folder, env, stdout: 'pipe', stderr: 'pipe' });
-        const [own = ''] = await atWork(real.env.TMPDIR);
-        const mark = own.replace('claude-code-agent-', '');
-        run.kill('SIGINT');
-        expect(await run.exited).toBe(130);
-        expect(await new Response(run.stdout).text()).toBe('');
-        const { processes } = createRealWorld();
-        expect(processes.findMarked(attemptMark, mark)).toEqual([]);
-        expect(readdirSync(real.env.TMPDIR)).toEqual([]);
-        expect(readdirSync(real.data)).not.toContain('tried-claudes.json');
-        expect(await real.json('group', 'show', group)).toMatchObject({ status: 'created' });
-      } finally {
-        real.remove();
-      }
-    },
-    60_000,
-  );
 });
-
-/** Names in the folder of temporary files, once a check there has started a claude. */
-async function atWork(folder: string): Promise<string[]> {
-  const begun = (name: string) => existsSync(join(folder, name, 'group'));
-  await until(() => readdirSync(folder).some(begun));
-  return readdirSync(folder).filter(begun);
-}

@@ -121,38 +121,6 @@ test('q and l hand the group over: a runner without a terminal brings it to its 
   await user.event(group, 'group_completed');
 }, 60_000);
 
-test('what is frozen or about to pause stays so, whoever wants to leave', async () => {
-  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
-  const terminal = run(group);
-  const api = await user.begun(group, 'api');
-  await terminal.shows('● 1 running');
-  terminal.type('P');
-  await terminal.shows('freeze (f)');
-  terminal.type('f');
-  await user.event(group, 'group_frozen');
-  await terminal.shows('Frozen;');
-  terminal.type('q');
-  await terminal.shows('Everything is frozen. Pause it now and leave (p)?');
-  terminal.type('l');
-  await terminal.until((text) => !text.includes('Pause it now'));
-  terminal.type('P');
-  await user.event(group, 'group_thawed');
-  await terminal.shows('It goes on where it stood');
-  terminal.type('P');
-  await terminal.shows('freeze (f)');
-  terminal.type('d');
-  await user.event(group, 'group_pausing');
-  terminal.type('q');
-  await terminal.shows('It pauses when what runs has finished.');
-  terminal.type('l');
-  await terminal.until((text) => !text.includes('Pause it now'));
-  await api.succeed(0.1);
-  expect(await terminal.exited).toBe(3);
-  const types = user.events(group).map(({ type }) => type);
-  expect(types.filter((type) => type === 'session_starting')).toHaveLength(1);
-  expect(types).not.toContain('group_resumed');
-}, 60_000);
-
 test('a closed terminal ends the runner and not the sessions', async () => {
   const group = await user.group('auth', { api: [] });
   const terminal = run(group);
@@ -180,30 +148,26 @@ test('SIGTERM pauses, with the dashboard open until that is done', async () => {
   expectRestored(terminal);
 }, 60_000);
 
-test.each(['frame', 'component', 'ink'])(
-  'when drawing breaks (%s), the screen is given back and the run goes on with lines',
-  async (part) => {
-    const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
-    const file = join(user.folder, 'break');
-    const env = { ...user.env, TEST_BREAK: file, TEST_BROKEN: part };
-    const program = join(import.meta.dir, '../../support/broken-dashboard.ts');
-    const command = [process.execPath, '--no-install', program, 'group', 'run', group];
-    const terminal = new TestTerminal(command, { cwd: user.folder, env, columns: 120 });
-    terminals.push(terminal);
-    const api = await user.begun(group, 'api');
-    await terminal.shows('● 1 running', '└ 002 web');
-    writeFileSync(file, '');
-    await terminal.shows('The dashboard broke and is closed, the run goes on: drawing broke');
-    expectRestored(terminal);
-    await api.succeed(0.25);
-    await terminal.shows('001 api  completed');
-    await (await user.begun(group, 'web')).succeed(0.5);
-    expect(await terminal.exited).toBe(0);
-    expect(terminal.text()).toContain('2 of 2 sessions completed, $0.75');
-    expectRestored(terminal);
-  },
-  60_000,
-);
+test('when drawing breaks, the screen is given back and the run goes on with lines', async () => {
+  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const file = join(user.folder, 'break');
+  const env = { ...user.env, TEST_BREAK: file };
+  const program = join(import.meta.dir, '../../support/broken-dashboard.ts');
+  const command = [process.execPath, '--no-install', program, 'group', 'run', group];
+  const terminal = new TestTerminal(command, { cwd: user.folder, env, columns: 120 });
+  terminals.push(terminal);
+  const api = await user.begun(group, 'api');
+  await terminal.shows('● 1 running', '└ 002 web');
+  writeFileSync(file, '');
+  await terminal.shows('The dashboard broke and is closed, the run goes on: drawing broke');
+  expectRestored(terminal);
+  await api.succeed(0.25);
+  await terminal.shows('001 api  completed');
+  await (await user.begun(group, 'web')).succeed(0.5);
+  expect(await terminal.exited).toBe(0);
+  expect(terminal.text()).toContain('2 of 2 sessions completed, $0.75');
+  expectRestored(terminal);
+}, 60_000);
 
 test('a run that is refused draws nothing', async () => {
   const group = await user.group('auth', { api: [] });

@@ -140,48 +140,6 @@ test(
 );
 
 test(
-  'a workflow that cannot be started is told, and no group is left behind',
-  async () => {
-    writeFileSync(join(user.folder, 'mine.yaml'), 'version: 1\nsessions:\n  api: { project: nowhere, prompt: x }\n');
-    const home = open({ columns: 120 });
-    await home.shows('There are no groups yet.');
-    home.type('n');
-    await home.shows('mine.yaml');
-    home.type(key.enter);
-    await home.shows('Rehearse mine.yaml');
-    home.type('r');
-    await home.shows('mine.yaml:3:', 'nowhere');
-    home.type('q');
-    expect(await home.exited).toBe(0);
-    expect(await user.json('ls')).toEqual([]);
-  },
-  timeoutMs,
-);
-
-test(
-  'a signal, and a terminal that shrinks, leave nothing behind',
-  async () => {
-    await user.makeGroup('one');
-    const home = open();
-    await home.shows('one');
-    for (const [columns, rows] of [
-      [40, 12],
-      [200, 60],
-      [20, 5],
-      [80, 24],
-    ] as const) {
-      home.resize(columns, rows);
-      await home.until((screen) => screen.includes('cca') || screen.includes('claude-code-agent'));
-    }
-    home.kill('SIGTERM');
-    await home.exited;
-    expect(home.signalCode).toBe('SIGTERM');
-    expectRestored(home);
-  },
-  timeoutMs,
-);
-
-test(
   'without a terminal, or on a dumb one, it is the help',
   async () => {
     const help = await user.run();

@@ -122,32 +122,6 @@ test('each option is an answer, and the texts come back from the file as they we
   expect(read('piped.yaml').vars.task.default).toBe('From a pipe.\n');
 });
 
-test('the check command is what each project has; one that names its own needs none', async () => {
-  const withTest = '{"scripts":{"test":"node --test"}}';
-  repository('a-npm', { 'package.json': withTest });
-  repository('b-pnpm', { 'package.json': withTest, 'pnpm-lock.yaml': '' });
-  repository('c-new', { 'package.json': '{"scripts":{"test":"echo \\"Error: no test specified\\" && exit 1"}}' });
-  repository('d-make', { Makefile: 'all: x\n\ncheck : all\n\ttrue\n' });
-  repository('e-cargo', { 'Cargo.toml': '' });
-  repository('f-python', { 'pyproject.toml': '' });
-  repository('g-broken', { 'package.json': '{' });
-  const own = repository('h-own', { 'package.json': withTest });
-  mkdirSync(join(own, '.claude-code-agent'));
-  writeFileSync(join(own, '.claude-code-agent', 'project.yaml'), 'accept: ./check\n');
-  await init('--yes');
-  const sessions = Object.entries<{ accept?: string }>(read().sessions).map(([name, { accept }]) => [name, accept]);
-  expect(sessions).toEqual([
-    ['a-npm', 'npm test'],
-    ['b-pnpm', 'pnpm test'],
-    ['c-new', undefined],
-    ['d-make', 'make check'],
-    ['e-cargo', 'cargo test'],
-    ['f-python', 'python -m pytest'],
-    ['g-broken', undefined],
-    ['h-own', undefined],
-  ]);
-});
-
 test('--from copies a template, whose text stays', async () => {
   const made = await init('--from', 'cross-repo-change');
   expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining('run cross-repo-change.yaml --dry-run\n') });

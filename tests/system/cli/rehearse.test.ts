@@ -3,9 +3,7 @@
  * lines, exits as the table says; transcripts read well; nothing keeps running.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { findRehearsal } from '../../../src/rehearsal/serve.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { launcher, User } from '../../support/cli/user.ts';
 import { git, Repository } from '../../support/git/repository.ts';
@@ -56,27 +54,6 @@ test('a rehearsed group runs in dependency order, and its transcript can be read
   expect(createRealWorld().files.info(join(folder, 'rehearsal.json'))).toBeNull();
 }, 120_000);
 
-test('a script that is piped in is kept: the rehearsal goes on with it', async () => {
-  const group = await user.makeGroup();
-  const piped = (stdin: string, ...args: string[]) => user.runWith({ stdin }, ...args);
-  const faulty = await piped(
-    'version: 1\nsessions: { api: { steps: [{ say: x }] } }\n',
-    'resume',
-    group,
-    '--rehearse',
-    '-',
-  );
-  expect(faulty).toMatchObject({ code: 2, stdout: '' });
-  expect(faulty.stderr).toContain('standard input:2:');
-  const script = 'version: 1\nsessions: { "*": { steps: [{ text: Piped. }, { text: Piped again. }] } }\n';
-  const copied = await piped(script, 'group', 'copy', group, '--rehearse', '-');
-  expect(copied).toMatchObject({ code: 0, stderr: '' });
-  await user.ok('group', 'run', '@', '--output', 'quiet');
-  expect(await user.json('show', '@/api')).toMatchObject({ result: 'Piped.' });
-  await piped(script, 'resume', group, '--rehearse', '-', '--output', 'quiet');
-  expect(await user.json('show', `${group}/api`)).toMatchObject({ result: 'Piped.' });
-}, 120_000);
-
 test('U4: whoever merges the work of a rehearsal is asked, and a script is told', async () => {
   const repository = new Repository(user.project('api'));
   repository.commit({ 'base.txt': 'base\n' });
@@ -107,57 +84,3 @@ test('U4: whoever merges the work of a rehearsal is asked, and a script is told'
   });
   expect(main()).not.toBe(before);
 }, 120_000);
-
-test('in GitHub Actions ends are folded, failures annotated, and the table closes', async () => {
-  const script = join(user.folder, 'script.yaml');
-  await Bun.write(
-    script,
-    'version: 1\nsessions:\n  api: { steps: [{ text: "fine\\n::error::no" }] }\n' +
-      '  web: { steps: [{ status: 400, errorType: invalid_request_error, message: "no\\n100%" }] }\n',
-  );
-  const group = await user.makeGroup();
-  const ran = await user.runWith({ env: { GITHUB_ACTIONS: 'true' } }, 'group', 'run', group, '--rehearse', script);
-  expect(ran).toMatchObject({ code: 1, stderr: '' });
-  const log = readFileSync(join(user.data, 'session-groups', group, 'events.jsonl'), 'utf8');
-  // For those who go on with it.
-  expect(log).toContain(`"script":"${script}"`);
-  const lines = ran.stdout.split('\n');
-  const commands = lines.filter((line) => line.startsWith('::'));
-  expect(commands.slice(0, 4)).toEqual([
-    '::group::001 api: result',
-    '::endgroup::',
-    expect.stringMatching(/^::group::002 web: failed /),
-    '::endgroup::',
-  ]);
-  expect(commands.slice(4).map((line) => line.replace(/ title=.*/, ''))).toEqual(['::error', '::error']);
-  expect(lines).toContain('| ::error::no');
-  expect(lines.findLastIndex((line) => line.startsWith('SESSION '))).toBeGreaterThan(lines.indexOf(commands[3] ?? ''));
-}, 120_000);
-
-test('a rehearsed session is taken over with the scripted API, which ends with that', async () => {
-  const script = join(user.folder, 'script.yaml');
-  const works = '{ text: Working., tool: Bash, input: { command: echo begun } }';
-  const fails = '{ status: 400, errorType: invalid_request_error, message: no }';
-  await Bun.write(script, `version: 1\nsessions:\n  api: { steps: [${works}, ${fails}] }\n`);
-  const group = await user.ok('group', 'create', 'auth');
-  await user.add(group, 'api');
-  expect(await user.run('group', 'run', group, '--rehearse', script, '--output', 'quiet')).toMatchObject({ code: 1 });
-  const folder = join(user.data, 'session-groups', group);
-  const world = createRealWorld();
-  expect(findRehearsal(world, folder)).toBeNull();
-  const terminal = new TestTerminal([launcher, 'session', 'attach', '@/api'], {
-    cwd: user.folder,
-    env: user.env,
-    columns: 120,
-  });
-  try {
-    await terminal.shows('Working.', '❯');
-    expect(findRehearsal(world, folder)).not.toBeNull();
-    terminal.type('/exit\r');
-    expect(await terminal.exited).toBe(0);
-    await terminal.shows('Nothing was said.');
-  } finally {
-    terminal.close();
-  }
-  expect(findRehearsal(world, folder)).toBeNull();
-}, 60_000);

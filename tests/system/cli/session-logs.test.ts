@@ -177,30 +177,3 @@ test('readable and JSON forms say the same, and torn or hostile lines harm neith
   expect(some.entries).toEqual([{ kind: 'said', depth: 0, text: 'hello' }]);
   expect(await user.ok('session', 'logs', `${group}/api`, '--grep', '^hel+o$')).toBe('hello');
 }, 60_000);
-
-test('on a terminal lines are broken to its width, and nothing but colours gets there', async () => {
-  const group = await completed();
-  const evil = '\u001b]52;c;ZXZpbA==\u0007\u001b]0;title\u0007\u001b[2J\u009b31m\u202e\u200f';
-  const long = `${'word '.repeat(1_000)}${'x'.repeat(10_000)} 日本語${'語'.repeat(500)} 👨‍👩‍👧 ${evil} last`;
-  const path = transcriptOf(group, 'api');
-  appendFileSync(path, `${JSON.stringify(said(`- ${long}`))}\n${JSON.stringify(said(evil))}\u009b2J\u202e\n`);
-  for (const options of [[], ['--raw']]) {
-    const bytes: Uint8Array[] = [];
-    const child = Bun.spawn([launcher, 'session', 'logs', `${group}/api`, ...options], {
-      env: { ...user.env, TERM: 'xterm-256color' },
-      terminal: { cols: 60, rows: 24, data: (_terminal, chunk) => void bytes.push(Uint8Array.from(chunk)) },
-    });
-    await child.exited;
-    child.terminal?.close();
-    const shown = Buffer.concat(bytes).toString();
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: colours, tabs and line ends are all that may be there.
-    const rest = shown.replace(/\u001b\[\d+m/g, '').replaceAll('\r\n', '\n');
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: this is what is looked for.
-    expect(rest).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e]/);
-    expect(rest.includes('last')).toBe(true);
-    if (options.length > 0) continue;
-    for (const line of rest.split('\n')) expect(Bun.stringWidth(line)).toBeLessThanOrEqual(60);
-    expect(rest.slice(0, 1_000)).toContain('• word word');
-    expect(rest.slice(0, 1_000)).toContain('\n  word word');
-  }
-}, 60_000);

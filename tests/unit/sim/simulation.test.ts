@@ -34,18 +34,6 @@ usually('the same seed tells the same story', () => {
   }
 });
 
-usually.each([
-  [900_004_531, 'what was said between the start and the prompt, and the runner was killed after the prompt'],
-  [910_013_247, 'a success that a dying claude printed, which nobody read before the next runner'],
-  [1_310_013_688, 'a child of a frozen acceptance command, whose runner was killed, and the next one as well'],
-  [756_944, 'what is said, without a runner, to a claude that was started and is not on record'],
-  [779_305, 'what is said to a claude that has answered, before a power cut'],
-  [2_000_003_960, 'what is said, without a runner, to a claude that was not told its task yet'],
-  [1_500_006_123, 'a power cut between the end of an attempt and the line with what it had not read'],
-])('seed %d, which once broke a promise: %s', (seed) => {
-  expect(simulate(scenarioOf(seed)).violation).toBeNull();
-});
-
 usually(
   'every promise holds after every step, and every decision meets every crash',
   () => {

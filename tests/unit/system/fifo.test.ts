@@ -81,36 +81,3 @@ test('without a reader there is no writer', () => {
   writeFileSync(join(temp.path, 'file'), '');
   expect(fifos.openWriter(join(temp.path, 'file'))).toBeNull();
 });
-
-test('a reader that leaves in the middle of a line is no error, now or later', () => {
-  let retry: (() => void) | null = null;
-  const after = (_: number, action: () => void) => {
-    retry = action;
-    return () => {
-      retry = null;
-    };
-  };
-  const reader = openReader();
-  const writer = openWriter(createFifos({ after }));
-  writer.writeLine('x'.repeat(1_000_000));
-  expect(readNow(reader, 10)).toHaveLength(10);
-  closeSync(reader);
-  writer.writeLine('to nobody');
-  const triesAgain = retry as (() => void) | null;
-  retry = null;
-  expect(triesAgain).not.toBeNull();
-  triesAgain?.();
-  // All of that was dropped, so that nothing is tried again.
-  expect(retry).toBeNull();
-  writer.writeLine('to nobody either');
-  expect(retry).toBeNull();
-  const nextReader = openReader();
-  expect(readNow(nextReader, 100_000)?.toString()).toMatch(/^x+$/);
-  writer.writeLine('again');
-  expect(readNow(nextReader, 100)?.toString()).toBe('again\n');
-  writer.close();
-  writer.close();
-  writer.writeLine('after the end');
-  expect(readNow(nextReader, 100)).toHaveLength(0);
-  closeSync(nextReader);
-});

@@ -86,9 +86,8 @@ export function readProjectText(files: ContextFiles, root: string, path: string,
     const realRoot = files.realPath(root);
     const real = files.realPath(path);
     if (realRoot === null || real === null) return { ok: false, trouble: 'does not exist' };
-    if (real !== realRoot && !real.startsWith(`${realRoot}/`)) {
+    if (!`${real}/`.startsWith(`${realRoot}/`))
       return { ok: false, trouble: 'is a link that leads out of the project' };
-    }
     const info = files.info(real);
     if (info === null) return { ok: false, trouble: 'does not exist' };
     if (info.kind !== 'file') return { ok: false, trouble: 'is not a regular file' };
@@ -98,9 +97,14 @@ export function readProjectText(files: ContextFiles, root: string, path: string,
     const text = new TextDecoder('utf-8').decode(truncated ? bytes.subarray(0, bytesMax) : bytes);
     return { ok: true, text, truncated, mtimeMs: info.mtimeMs };
   } catch (error) {
-    const { code } = error as { code?: unknown };
-    return { ok: false, trouble: `cannot be read (${typeof code === 'string' ? code : 'unknown'})` };
+    return { ok: false, trouble: `cannot be read (${codeOf(error)})` };
   }
+}
+
+/** The code of an error of the system. */
+export function codeOf(error: unknown): string {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' ? code : 'unknown';
 }
 
 const controls = unsafeCharacters();
@@ -123,4 +127,18 @@ export function fitted(text: string, path: string, max: number): string {
   if (text.length <= max) return text;
   const note = `\n... (${text.length} characters in all; the rest is in ${path})`;
   return `${text.slice(0, Math.max(0, max - note.length))}${note}`;
+}
+
+/** Harmless, blanks and line ends collapsed, at most `max` characters. */
+export function oneLine(text: string, max = 300): string {
+  const line = harmless(text).replace(/\s+/g, ' ').trim();
+  return line.length <= max ? line : `${cut(line, max - 1)}…`;
+}
+
+/** Cuts without leaving half of a character that takes two code units. */
+export function cut(text: string, max: number): string {
+  if (text.length <= max) return text;
+  const end = Math.max(0, max);
+  const last = text.charCodeAt(end - 1);
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? end - 1 : end);
 }

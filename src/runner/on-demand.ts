@@ -10,7 +10,6 @@ export const restMs = 50;
 export async function preloadModules(): Promise<void> {
   await Promise.allSettled([
     import('../context/handover/note.ts'),
-    import('../context/handover/resume-file.ts'),
     import('../git/commit.ts'),
     import('../git/diff.ts'),
     import('../git/leftover-files.ts'),

@@ -1,7 +1,6 @@
 /** app/handover/: what the commands of handover share. This file makes a project that later sessions find again. */
 import { basename, dirname, join, relative } from 'node:path';
 import { updateExclusively } from '../../context/exclusive-update.ts';
-import { type JsonObject, readJson } from '../../context/faber/json-text.ts';
 import {
   configuredFolders,
   findProjects,
@@ -12,7 +11,7 @@ import {
 import { newResumeFile } from '../../context/handover/resume-file.ts';
 import { readProjectText } from '../../context/hook-call.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { isObject } from '../../store/json.ts';
+import { isObject, parseJson } from '../../store/json.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Files } from '../../system/world.ts';
 import { briefPath, folderNamed, tryPath } from '../path-argument.ts';
@@ -57,8 +56,6 @@ export function initProject(
     return fail('corrupt-file', `${config.trouble}.`, next);
   }
   const naming = join(root, handoverConfig);
-  const sound = configNow(place, naming);
-  if (!sound.ok) return sound;
   const made = make(place, folder, file, wanted.name);
   if (!made.ok && made.failure.reason !== 'duplicate') return made;
   const isFound = findProjects(files, root).projects.some((project) => project.file === file);
@@ -107,7 +104,7 @@ function make({ world: { files, clock } }: Place, folder: string, file: string, 
   }
 }
 
-/** Adds the folder to the configuration of the root. */
+/** Adds the folder to the configuration of the root, which was found to be sound. */
 function nameFolder({ world: { files } }: Place, config: string, path: string): Result<unknown> {
   try {
     files.makeFolder(dirname(config), 'project');
@@ -118,37 +115,13 @@ function nameFolder({ world: { files } }: Place, config: string, path: string): 
     path: config,
     bytesMax: configBytesMax,
     change: (before) => {
-      const read = before === null ? ok<JsonObject>({}) : readConfig(config, before);
-      if (!read.ok) return read;
-      const { value } = read;
-      const folders = Array.isArray(value.folders) ? value.folders : [];
+      const value = parseJson(new TextDecoder().decode(before ?? new Uint8Array(0)));
+      const known = isObject(value) ? value : {};
+      const folders = Array.isArray(known.folders) ? known.folders : [];
       if (folders.includes(path)) return ok(null);
-      return ok(new TextEncoder().encode(`${JSON.stringify({ ...value, folders: [...folders, path] }, null, 2)}\n`));
+      return ok(new TextEncoder().encode(`${JSON.stringify({ ...known, folders: [...folders, path] }, null, 2)}\n`));
     },
   });
-}
-
-/** Looked at before anything is made, so that a project is never made and then not named. */
-function configNow({ world: { files } }: Place, config: string): Result<JsonObject> {
-  const read = tryPath(() => (files.info(config) === null ? null : files.readBytes(config, 0, configBytesMax + 1)));
-  if (!read.ok) return fail('usage', `${briefPath(config)} ${read.trouble}.`, 'Check its permissions.');
-  if (read.value === null) return ok({});
-  if (read.value.length <= configBytesMax) return readConfig(config, read.value);
-  return fail('corrupt-file', `${config} is larger than ${configBytesMax} bytes.`, 'Correct or remove it.');
-}
-
-/** Fails with `corrupt-file` also for what could not be written back as it is. */
-function readConfig(config: string, bytes: Uint8Array): Result<JsonObject> {
-  const refuse = (what: string) => fail('corrupt-file', what, 'Correct or remove it, then run the command again.');
-  let text: string;
-  try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    return refuse(`${config} is not valid UTF-8.`);
-  }
-  const read = readJson(text);
-  if (!read.ok) return refuse(`${config}:${read.trouble}.`);
-  return isObject(read.value) ? ok(read.value) : refuse(`${config} is not a JSON object.`);
 }
 
 // What the commands of the family `handover` share: the folder they look in.

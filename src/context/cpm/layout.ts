@@ -2,15 +2,8 @@
  * How several progress files are shown within the characters of a hook: the first one as far as it goes, others whole
  * or in one line each. Never the beginnings of many: a model that sees those knows none of the files.
  */
-import {
-  fittedState,
-  hoursOf,
-  labelOf,
-  oneLine,
-  type ProgressHeader,
-  progressFolder,
-  withoutStructure,
-} from './state.ts';
+import { oneLine } from '../hook-call.ts';
+import { fittedState, hoursOf, labelOf, type ProgressHeader, progressFolder, withoutStructure } from './state.ts';
 
 /** A progress file as it may be shown. */
 export interface Shown {

@@ -1,12 +1,11 @@
 /** The progress files of a project: which there are, how old they are, and what they say. */
 import { join } from 'node:path';
-import { type ContextFiles, fileBytesMax, harmless, readProjectText } from '../hook-call.ts';
+import { type ContextFiles, codeOf, fileBytesMax, harmless, oneLine, readProjectText } from '../hook-call.ts';
 import {
   ageOf,
   isOddName,
   isStale,
   legacyName,
-  oneLine,
   type ProgressHeader,
   parseHeader,
   progressFolder,
@@ -102,10 +101,5 @@ export function progressPath(projectFolder: string, sessionId: string): string {
 
 /** A path for a sentence. */
 export function shownPath(path: string): string {
-  return oneLine(harmless(path), 500);
-}
-
-function codeOf(error: unknown): string {
-  const { code } = error as { code?: unknown };
-  return typeof code === 'string' ? code : 'unknown';
+  return oneLine(path, 500);
 }

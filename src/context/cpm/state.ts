@@ -4,6 +4,7 @@
  */
 import { defined } from '../../core/defined.ts';
 import { assert } from '../../core/failure.ts';
+import { cut, oneLine } from '../hook-call.ts';
 
 /** The folder of progress files, relative to the project. */
 export const progressFolder = 'docs/plans';
@@ -89,12 +90,6 @@ export function labelOf({ skill = 'unknown', phase, artifact }: ProgressHeader):
   return [skill, phase, artifact].filter((part) => part !== undefined).join(' — ');
 }
 
-/** Blanks and line ends collapsed, at most `max` characters. */
-export function oneLine(text: string, max: number): string {
-  const line = text.replace(/\s+/g, ' ').trim();
-  return line.length <= max ? line : `${cut(line, max - 1)}…`;
-}
-
 /** Milliseconds since the file was written; a clock that was set back makes no file younger than now. */
 export function ageOf(mtimeMs: number, nowMs: number): number {
   return Math.max(0, nowMs - mtimeMs);
@@ -149,14 +144,6 @@ function nextAction(text: string): Section | null {
   const after = text.indexOf('\n## ', begin);
   const end = after < 0 ? text.length : after;
   return { begin, end, text: text.slice(begin, end).trimEnd() };
-}
-
-/** Cuts without leaving half of a character that takes two code units. */
-export function cut(text: string, max: number): string {
-  if (text.length <= max) return text;
-  const end = Math.max(0, max);
-  const last = text.charCodeAt(end - 1);
-  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? end - 1 : end);
 }
 
 // What a session is told about its progress file: the part of CPM that only the model can do.

@@ -1,7 +1,7 @@
 /** Critical artifacts: which of them are due, what each holds, and how they share the room there is. */
 import { isAbsolute, join, relative, resolve } from 'node:path';
 import { isObject } from '../../store/json.ts';
-import { type ContextFiles, fitted, harmless, readProjectText } from '../hook-call.ts';
+import { type ContextFiles, codeOf, fitted, harmless, oneLine, readProjectText } from '../hook-call.ts';
 import { valueAt } from './condition.ts';
 import { readGitHead } from './git-head.ts';
 import { type JsonObject, readJson, textOf } from './json-text.ts';
@@ -185,25 +185,16 @@ function listing({ files }: Ground, { root, path, source }: FoundPlace): Content
   try {
     const [realRoot, real] = [files.realPath(root), files.realPath(path)];
     if (realRoot === null || real === null) return missing('does not exist');
-    if (real !== realRoot && !real.startsWith(`${realRoot}/`))
-      return missing('is a link that leads out of the project');
+    if (!`${real}/`.startsWith(`${realRoot}/`)) return missing('is a link that leads out of the project');
     if (files.info(real)?.kind !== 'folder') return missing('is not a folder');
     const names = files.list(real);
-    const shown = names.slice(0, namesMax).map((name) => {
-      const kind = files.entryKind(join(real, name));
-      return `${oneLine(name)}${kind === 'folder' ? '/' : ''}`;
-    });
-    const more = names.length > namesMax ? [`and ${names.length - namesMax} more`] : [];
-    const text = [...shown, ...more].join('\n');
+    const kindOf = (name: string): string => (files.entryKind(join(real, name)) === 'folder' ? '/' : '');
+    const shown = names.slice(0, namesMax).map((name) => `${oneLine(name)}${kindOf(name)}`);
+    const text = [...shown, ...(names.length > namesMax ? [`and ${names.length - namesMax} more`] : [])].join('\n');
     return { kind: 'text', source, path: source, text, sizeBytes: Buffer.byteLength(text) };
   } catch (error) {
-    const { code } = error as { code?: unknown };
-    return missing(`cannot be read (${typeof code === 'string' ? code : 'unknown'})`);
+    return missing(`cannot be read (${codeOf(error)})`);
   }
-}
-
-export function oneLine(text: string): string {
-  return harmless(text).replace(/\s+/g, ' ').trim().slice(0, 300);
 }
 
 export interface Shown {

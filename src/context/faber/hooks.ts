@@ -5,8 +5,7 @@
  */
 import { defined } from '../../core/defined.ts';
 import { ok } from '../../core/failure.ts';
-import { type ContextSystem, charactersMax, type HookAnswer, type HookCall } from '../hook-call.ts';
-import { oneLine } from './artifacts.ts';
+import { type ContextSystem, charactersMax, type HookAnswer, type HookCall, oneLine } from '../hook-call.ts';
 import { readGitHead } from './git-head.ts';
 import { primeContext, runLines } from './prime.ts';
 import { type FaberProject, findProject } from './project.ts';

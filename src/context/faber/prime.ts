@@ -2,17 +2,8 @@
 import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import { foreignText } from '../../core/text.ts';
-import { type ContextFiles, fitted } from '../hook-call.ts';
-import {
-  type Content,
-  type Due,
-  dueNow,
-  type Ground,
-  loadArtifact,
-  oneLine,
-  renderArtifacts,
-  type Shown,
-} from './artifacts.ts';
+import { type ContextFiles, fitted, oneLine } from '../hook-call.ts';
+import { type Content, type Due, dueNow, type Ground, loadArtifact, renderArtifacts, type Shown } from './artifacts.ts';
 import { type JsonObject, objectOf } from './json-text.ts';
 import { type FaberProject, statePath } from './project.ts';
 import {
@@ -76,7 +67,7 @@ export function primeContext(files: ContextFiles, options: PrimeOptions): Result
   if (!state.ok) return state;
   const config = loadWorkflowConfig(files, project, workflowName(state.value.workflow_id));
   if (!config.ok) return config;
-  const begun = begin(state.value, options);
+  const begun = beginSession(state.value, who, options);
   const ground: Ground = { files, project, runId, state: state.value };
   const artifacts = config.value.artifacts.map((artifact): PrimedArtifact => {
     const due = dueNow(artifact, state.value, {
@@ -100,10 +91,6 @@ export function primeContext(files: ContextFiles, options: PrimeOptions): Result
   return ok({ text, config: config.value, sessionId, isNewSession: isNew, artifacts, missing, ...trouble });
 }
 
-function begin(state: JsonObject, { who, isCompacted }: PrimeOptions): Begun {
-  return beginSession(state, who, { isCompacted });
-}
-
 /** The state is read once more under its lock: somebody may have changed it since. */
 function record(files: ContextFiles, options: PrimeOptions, artifacts: readonly PrimedArtifact[]): Result<JsonObject> {
   const { project, runId, who, trigger } = options;
@@ -111,7 +98,7 @@ function record(files: ContextFiles, options: PrimeOptions, artifacts: readonly 
     content?.kind === 'text' ? [{ id: artifact.id, source: content.source, sizeBytes: content.sizeBytes }] : [],
   );
   return updateState(files, project, runId, (state) => {
-    const { state: begun, sessionId } = begin(state, options);
+    const { state: begun, sessionId } = beginSession(state, who, options);
     return ok(loaded.length === 0 ? begun : recordLoads(begun, loaded, { trigger, sessionId, nowMs: who.nowMs }));
   });
 }
@@ -142,7 +129,7 @@ function textOf({ state, sessionId, isNew }: Begun, { options, config, shown, tr
 
 /** What the run is and where it stands. */
 export function runLines(runId: string, state: JsonObject, phases: readonly string[]): string[] {
-  const done = phasesCompleted(state).map(oneLine);
+  const done = phasesCompleted(state).map((name) => oneLine(name));
   const next = nextPhase(state, phases);
   const work = state.work_id === undefined ? '' : `, work item ${oneLine(foreignText(state.work_id))}`;
   const goOn = next === undefined ? 'All phases are finished.' : `Go on with the phase ${oneLine(next)}.`;

@@ -10,7 +10,7 @@ import type { JsonPath } from '../../store/json-places.ts';
 import { packageRoot } from '../../system/own-program.ts';
 import { type ContextFiles, readProjectText } from '../hook-call.ts';
 import { type Condition, parseCondition, parsePath } from './condition.ts';
-import { fieldOf, type ReadJson, readJson, textOf } from './json-text.ts';
+import { fieldOf, listOf, type ReadJson, readJson, textOf } from './json-text.ts';
 import type { FaberProject } from './project.ts';
 import { phasesDefault } from './state.ts';
 
@@ -18,7 +18,7 @@ import { phasesDefault } from './state.ts';
 export const shippedFaber = join(packageRoot, 'templates', 'faber');
 
 export const artifactTypes = ['json', 'markdown', 'directory', 'work_plugin', 'skill', 'git_info'] as const;
-export type ArtifactType = (typeof artifactTypes)[number];
+type ArtifactType = (typeof artifactTypes)[number];
 
 export interface Artifact {
   readonly id: string;
@@ -182,68 +182,41 @@ class Reader {
       return null;
     }
     const before = this.problems.length;
-    const at = (name: string, message: string) => this.#problem([...path, name], message);
-    const id = textOf(fieldOf(value, 'id')) ?? '';
-    const about = id === '' ? 'the artifact' : id;
-    if (!artifactId.test(id)) at('id', 'id: expected letters, digits, "-", "_" or ".", 64 at most');
-    else if (this.#ids.has(id)) at('id', `there are two artifacts ${id}`);
+    const field = (name: string): unknown => fieldOf(value, name);
+    const id = textOf(field('id')) ?? '';
+    const check = (isFine: boolean, name: string, message: string): void => {
+      if (!isFine) this.#problem([...path, name], `${id === '' ? 'the artifact' : id}: ${message}`);
+    };
+    check(artifactId.test(id), 'id', 'the id must be letters, digits, "-", "_" or ".", 64 at most');
+    if (this.#ids.has(id)) this.#problem([...path, 'id'], `there are two artifacts ${id}`);
     this.#ids.add(id);
-    const type = artifactTypes.find((one) => one === fieldOf(value, 'type'));
-    if (type === undefined) at('type', `${about}: type must be one of ${artifactTypes.join(', ')}`);
-    const description = textOf(fieldOf(value, 'description'));
-    if (description === undefined) at('description', `${about}: description is missing`);
-    const required = fieldOf(value, 'required');
-    if (typeof required !== 'boolean') at('required', `${about}: required must be true or false`);
-    const triggers = fieldOf(value, 'reload_triggers');
-    const isTriggers =
-      Array.isArray(triggers) &&
-      triggers.length > 0 &&
-      triggers.every((one) => typeof one === 'string' && isTrigger(one));
-    if (!isTriggers) {
-      at('reload_triggers', `${about}: reload_triggers must list session_start, manual or phase_transition:a->b`);
-    }
-    const from = this.#source(value, type, about, at);
-    const condition = this.#condition(fieldOf(value, 'condition'), about, at);
-    if (this.problems.length > before || type === undefined || description === undefined) return null;
-    return {
-      id,
-      type,
-      description,
-      required: required === true,
-      triggers: triggers as string[],
-      ...from,
-      ...defined({ condition }),
-    };
-  }
-
-  #source(value: unknown, type: ArtifactType | undefined, about: string, at: (name: string, text: string) => void) {
-    const path = fieldOf(value, 'path');
-    const fromState = fieldOf(value, 'path_from_state');
-    const command = fieldOf(value, 'command');
-    for (const [name, one] of Object.entries({ path, path_from_state: fromState, command })) {
-      if (one !== undefined && textOf(one) === undefined) at(name, `${about}: ${name} must be a text`);
-    }
-    const pathFromState = typeof fromState === 'string' ? parsePath(fromState) : undefined;
-    if (pathFromState === null) at('path_from_state', `${about}: path_from_state must be like artifacts.spec_path`);
+    const type = artifactTypes.find((one) => one === field('type'));
+    check(type !== undefined, 'type', `type must be one of ${artifactTypes.join(', ')}`);
+    const description = textOf(field('description'));
+    check(description !== undefined, 'description', 'description is missing');
+    const required = field('required');
+    check(typeof required === 'boolean', 'required', 'required must be true or false');
+    const triggers = listOf(field('reload_triggers'));
+    const areTriggers = triggers.length > 0 && triggers.every((one) => typeof one === 'string' && isTrigger(one));
+    const known = 'session_start, manual or phase_transition:a->b';
+    check(areTriggers, 'reload_triggers', `reload_triggers must list ${known}`);
+    const sources = ['path', 'path_from_state', 'command'].filter((name) => field(name) !== undefined);
+    for (const name of sources) check(textOf(field(name)) !== undefined, name, `${name} must be a text`);
+    const fromState = textOf(field('path_from_state'));
+    const pathFromState = fromState === undefined ? undefined : parsePath(fromState);
+    check(pathFromState !== null, 'path_from_state', 'path_from_state must be like artifacts.spec_path');
     const isFile = type === 'json' || type === 'markdown' || type === 'directory';
-    const count = [path, fromState, command].filter((one) => one !== undefined).length;
-    if (isFile && count !== 1) at('path', `${about}: give one of path, path_from_state and command`);
-    return {
-      ...(typeof path === 'string' ? { path } : {}),
-      ...(pathFromState ? { pathFromState } : {}),
-      ...(typeof command === 'string' ? { command } : {}),
-    };
-  }
-
-  #condition(value: unknown, about: string, at: (name: string, text: string) => void): Condition | undefined {
-    if (value === undefined || value === null) return undefined;
-    if (typeof value !== 'string') {
-      at('condition', `${about}: condition must be a text`);
-      return undefined;
+    check(!isFile || sources.length === 1, 'path', 'give one of path, path_from_state and command');
+    const given = field('condition') ?? null;
+    const condition = typeof given === 'string' ? parseCondition(given) : null;
+    check(given === null || condition !== null, 'condition', 'condition must be a text');
+    if (condition?.ok === false) {
+      check(false, 'condition', `condition, character ${condition.column}: ${condition.message}`);
     }
-    const parsed = parseCondition(value);
-    if (parsed.ok) return parsed.holds;
-    at('condition', `${about}: condition, character ${parsed.column}: ${parsed.message}`);
-    return undefined;
+    if (this.problems.length > before || type === undefined || description === undefined) return null;
+    const source = { path: textOf(field('path')), pathFromState: pathFromState ?? undefined };
+    const holds = condition?.ok === true ? condition.holds : undefined;
+    const optional = defined({ ...source, command: textOf(field('command')), condition: holds });
+    return { id, type, description, required: required === true, triggers: triggers as string[], ...optional };
   }
 }

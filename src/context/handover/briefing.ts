@@ -1,6 +1,6 @@
 /** What the model is told of its project: what to do next first, then the files the project wants loaded. */
 import { join, relative, resolve } from 'node:path';
-import { type ContextFiles, charactersMax, fitted, harmless, readProjectText } from '../hook-call.ts';
+import { type ContextFiles, charactersMax, fitted, harmless, oneLine, readProjectText } from '../hook-call.ts';
 import type { Found } from './find.ts';
 
 export interface BriefingInput {
@@ -92,11 +92,6 @@ function headLines({ found: { project, by }, isWorker, nowMs }: BriefingInput): 
     guidance,
     '',
   ];
-}
-
-function oneLine(text: string, max: number): string {
-  const line = harmless(text).replace(/\s+/g, ' ').trim();
-  return line.length <= max ? line : `${line.slice(0, max - 1)}…`;
 }
 
 type Loaded =

@@ -91,41 +91,20 @@ export function findByTranscript(
   root: string,
   transcriptPath: string | undefined,
 ): Found | null {
-  const needles = projects.flatMap((project) => {
-    const path = relative(root, project.folder);
-    // In a transcript, paths stand in JSON texts.
-    return path === '' ? [] : [{ project, text: JSON.stringify(`${path}/`).slice(1, -1) }];
-  });
-  if (transcriptPath === undefined || needles.length === 0) return null;
-  let said: HandoverProject | null = null;
+  // In a transcript, paths stand in JSON texts.
+  const needleOf = ({ folder }: HandoverProject): string => JSON.stringify(`${relative(root, folder)}/`).slice(1, -1);
+  const byNeedle = new Map(projects.filter(({ folder }) => folder !== root).map((one) => [needleOf(one), one]));
+  if (transcriptPath === undefined || byNeedle.size === 0) return null;
+  // Not as the end of a longer name.
+  const needles = [...byNeedle.keys()].map((needle) => needle.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  const mention = new RegExp(`(?<![\\w.-])(?:${needles.join('|')})`, 'g');
+  let said: HandoverProject | undefined;
   for (const line of tailLines(files, transcriptPath).reverse()) {
-    const project = lastMentioned(line, needles);
-    if (project === null) continue;
-    if (line.includes('"tool_use"')) return { project, by: 'transcript' };
+    const project = byNeedle.get(line.match(mention)?.at(-1) ?? '');
+    if (project !== undefined && line.includes('"tool_use"')) return { project, by: 'transcript' };
     said ??= project;
   }
-  return said === null ? null : { project: said, by: 'transcript' };
-}
-
-interface Needle {
-  readonly project: HandoverProject;
-  readonly text: string;
-}
-
-function lastMentioned(line: string, needles: readonly Needle[]): HandoverProject | null {
-  let best: { at: number; project: HandoverProject } | null = null;
-  for (const { project, text } of needles) {
-    const at = lastWhole(line, text);
-    if (at >= 0 && (best === null || at > best.at)) best = { at, project };
-  }
-  return best?.project ?? null;
-}
-
-/** Where the path stands last, not as the end of a longer name. */
-function lastWhole(line: string, text: string): number {
-  let at = line.lastIndexOf(text);
-  while (at > 0 && /[\w.-]/.test(line[at - 1] as string)) at = line.lastIndexOf(text, at - 1);
-  return at;
+  return said === undefined ? null : { project: said, by: 'transcript' };
 }
 
 function tailLines(files: ContextFiles, path: string): string[] {

@@ -7,12 +7,7 @@ import type { SessionDefinition } from '../../core/group.ts';
 import { isObject, parseJson } from '../../store/json.ts';
 import type { Files } from '../../system/world.ts';
 import { type ContextFiles, readProjectText } from '../hook-call.ts';
-import type { ResumeFacts } from './resume-file.ts';
-
-/** What reads a resume file, loaded where there is one: the runner asks of every folder. */
-function resumeFile(): typeof import('./resume-file.ts') {
-  return require('./resume-file.ts');
-}
+import { type ResumeFacts, readResumeFile } from './resume-file.ts';
 
 export const resumeFileName = 'resume-context.md';
 export const planningFolder = '01-planning';
@@ -124,7 +119,7 @@ class Search {
     }
     const parent = dirname(path);
     const folder = basename(parent) === planningFolder ? dirname(parent) : parent;
-    const facts = resumeFile().readResumeFile(read.text);
+    const facts = readResumeFile(read.text);
     const said = Date.parse(facts.lastUpdated);
     const updatedMs = Number.isNaN(said) ? read.mtimeMs : said;
     this.projects.push({ id: this.#idOf(folder), folder, file: path, facts, updatedMs });

@@ -75,19 +75,14 @@ test('init elsewhere below the root: named in handover.json, once, and what else
   expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('is already there') });
 });
 
-test.each([
-  [`{"folders": [], "x": ${'['.repeat(100_000)}${']'.repeat(100_000)}}`, 'handover.json:1:221: nests more than 200'],
-  ['{"folders": "clients"}', 'is not of the form'],
-  [new Uint8Array([...Buffer.from('{"folders": [], "x": "'), 0xe9, ...Buffer.from('"}')]), 'is not valid UTF-8'],
-])('a handover.json that could not be written back as it is stays, and nothing is made: %#', async (text, sentence) => {
+test.each(['{"folders": "clients"}', '{'])('a faulty handover.json stays, and nothing is made: %s', async (text) => {
   mkdirSync(dirname(config()));
   writeFileSync(config(), text);
   const { code, stderr } = await inRoot('init', 'clients/acme');
-  const after = readFileSync(config());
-  expect(code).toBe(1);
-  expect(stderr).toContain(sentence);
-  expect(after).toEqual(Buffer.from(text));
+  expect([code, stderr]).toEqual([1, expect.stringContaining('is not of the form')]);
+  expect(readFileSync(config(), 'utf8')).toBe(text);
   expect(existsSync(join(root, 'clients'))).toBe(false);
+  expect(await inRoot('list')).toMatchObject({ code: 0, stderr: expect.stringContaining('Left out: ') });
 });
 
 test('init outside of the root, and in the root itself', async () => {
@@ -128,11 +123,6 @@ test('faulty input: one sentence, exit 2 or 1, nothing made', async () => {
     expect([end.code, end.stdout, end.stderr]).toEqual([code, '', expect.stringContaining(sentence)]);
     expect(end.stderr.trim().split('\n')).toHaveLength(1);
   }
-  mkdirSync(dirname(config()));
-  writeFileSync(config(), '{');
-  expect(await inRoot('init', 'clients/acme')).toMatchObject({ code: 1, stderr: expect.stringContaining(config()) });
-  expect(existsSync(join(root, 'clients'))).toBe(false);
-  expect(await inRoot('list')).toMatchObject({ code: 0, stderr: expect.stringContaining('Left out: ') });
 });
 
 test('a project’s text cannot move the cursor', async () => {

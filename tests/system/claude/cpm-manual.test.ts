@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { cpmInstructions, cpmRules } from '../../../src/context/cpm/state.ts';
 import { installHooks } from '../../../src/context/install.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
-import { bash, ContextGround } from '../../support/claude/context-rig.ts';
+import { bash } from '../../support/claude/context-rig.ts';
 import { claudeBinary, openRig, patienceMs, type Rig } from '../../support/claude/rig.ts';
 import { packageRoot } from '../../support/cli.ts';
 
@@ -79,33 +79,6 @@ withClaude('1. Skills write to `.cpm-progress-{session_id}.md` instead of `.cpm-
   expect(first).toContain(path);
   expect(plans(rig.project)).toEqual([`.cpm-progress-${id}.md`]);
   expect(readFileSync(join(rig.project, path), 'utf8')).toBe(progress('story 1'));
-});
-
-longWithClaude('1. Two concurrent skills in the same project produce separate progress files', async () => {
-  const names = ['a', 'b'];
-  // Each goes on only when both have written.
-  const both = 'while [ "$(ls docs/plans/.cpm-progress-*.md | wc -l)" -lt 2 ]; do sleep 0.05; done';
-  const ground = new ContextGround({
-    systems: ['cpm'],
-    names,
-    steps: (name, id) => [
-      {
-        tool: 'Write',
-        input: { file_path: `{{project}}/docs/plans/.cpm-progress-${id}.md`, content: progress(`story ${name}`) },
-      },
-      bash(both),
-      { text: 'done' },
-    ],
-  });
-  cleanUp = () => ground.close();
-  const { group, env } = ground;
-  expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });
-  const project = group.project('shared');
-  expect(plans(project)).toEqual(names.map((name) => `.cpm-progress-${group.claudeId(name)}.md`).toSorted());
-  for (const name of names) {
-    const claudeMd = readFileSync(join(group.session(name).folder, 'claude-config', 'CLAUDE.md'), 'utf8');
-    expect(readFileSync(join(project, namedPath(claudeMd)), 'utf8')).toBe(progress(`story ${name}`));
-  }
 });
 
 const rowsOfAdoption = [

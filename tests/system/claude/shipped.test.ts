@@ -123,36 +123,6 @@ longRun(
 );
 
 longRun(
-  'feature-implementation: the plan reaches the work, the review reaches the end',
-  async () => {
-    const project = repository('api');
-    const plan = { summary: 'A small one.', steps: ['Write b.txt'], choices: ['Plain text'], risks: [] };
-    const rehearsal = script({
-      plan: [handIn(plan), done],
-      implement: [
-        { tool: 'Write', input: { file_path: '{{project}}/b.txt', content: 'b\n' } },
-        { text: 'Wrote b.txt.' },
-      ],
-      review: [handIn({ verdict: 'good', findings: [] }), done],
-      finish: [{ text: 'Nothing to mend.' }],
-    });
-    const ran = await rehearse(
-      project,
-      rehearsal,
-      'feature-implementation',
-      '--var',
-      'feature=A file "b" with {{braces}}',
-    );
-    expect(readFileSync(join(project, 'b.txt'), 'utf8')).toBe('b\n');
-    expect(ran.prompt('002')).toContain('Implement this feature:\n\nA file "b" with {{braces}}\n');
-    for (const text of ['A small one.', 'Write b.txt', 'Plain text']) expect(ran.prompt('002')).toContain(text);
-    expect(ran.prompt('003')).toContain('Wrote b.txt.');
-    expect(ran.prompt('004')).toContain('the verdict "good"');
-  },
-  timeoutMs,
-);
-
-longRun(
   'cross-repo-change: every project hears of its own survey only',
   async () => {
     for (const name of ['api', 'web']) repository(name);

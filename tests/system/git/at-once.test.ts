@@ -66,18 +66,6 @@ test('a worktree that another git is making is waited for', async () => {
   expect(pauses).toBe(3);
 });
 
-test('what stays half made is told, and nothing is left of the worktree', async () => {
-  const entry = join(rig.gitDir, 'worktrees/other');
-  mkdirSync(entry, { recursive: true });
-  writeFileSync(join(entry, 'gitdir'), `${join(rig.folder, 'elsewhere/.git')}\n`);
-  writeFileSync(join(entry, 'HEAD'), 'ref: refs/heads/main\n');
-  writeFileSync(join(entry, 'commondir'), '');
-  writeFileSync(join(entry, 'locked'), 'initializing');
-  const git = rig.gitOf(hurriedWorld(() => {}));
-  const refused = failure(await makeWorkspace(git, rig.plan(1)));
-  expect([refused.reason, refused.message]).toEqual(['worktree-failed', expect.stringContaining('worktrees/other')]);
-});
-
 test('an ordinary refusal is not tried again', async () => {
   let pauses = 0;
   const git = rig.gitOf(hurriedWorld(() => (pauses += 1)));

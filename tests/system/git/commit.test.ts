@@ -273,15 +273,6 @@ test('a branch that was renamed or deleted', async () => {
   expect(run('rev-parse', `${last.commit}^`)).toBe(renamed.commit);
 });
 
-test('a branch without any commit', async () => {
-  run('checkout', '--quiet', '--orphan', 'fresh');
-  run('rm', '-r', '--quiet', '--cached', '.');
-  write({ 'a.txt': 'changed\n', 'c.txt': 'c\n' });
-  const done = value(await commit());
-  isHome();
-  expect(run('diff', '--name-only', workspace.base, done.commit)).toBe('a.txt\nc.txt');
-});
-
 /** A branch with another line in a.txt, which is then merged. */
 function beginMerge(): void {
   run('checkout', '--quiet', '-b', 'other');
@@ -303,17 +294,6 @@ test('a merge that was left half done', async () => {
   expect(run('show', '-s', '--format=%P', done.commit).split(' ')).toHaveLength(2);
   expect(run('show', `${done.commit}:a.txt`)).toBe('both');
   expect(status()).toBe('');
-});
-
-test('a merge of files that are no text, or are gone on one side', async () => {
-  commitOnBranch('Begin', { 'x.bin': new Uint8Array([0, 1]), 'gone.txt': '1\n' });
-  run('checkout', '--quiet', '-b', 'other');
-  commitOnBranch('Other', { 'x.bin': new Uint8Array([0, 2]), 'gone.txt': '2\n' });
-  run('checkout', '--quiet', workspace.branch);
-  commitOnBranch('Own', { 'x.bin': new Uint8Array([0, 3]), 'gone.txt': null });
-  expect(() => run('merge', '--quiet', 'other')).toThrow();
-  expect(failure(await commit()).message).toMatch(/gone\.txt, x\.bin/);
-  run('merge', '--abort');
 });
 
 test('a rebase that was left half done', async () => {

@@ -5,7 +5,7 @@
  */
 
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { adviceText } from '../../../src/core/advice.ts';
 import { findRepository } from '../../../src/git/git.ts';
@@ -226,24 +226,6 @@ test('names of branches are names of branches, whatever a session is called', ()
     }),
     { numRuns: 60, examples: [['a..b'], ['-x'], ['.lock'], ['a.lock.lock'], ['@{'], ['a/../b'], ['...'], ['é']] },
   );
-});
-
-test('links to git directories are followed, and what is none is none', () => {
-  begin();
-  const { files } = rig.world;
-  symlinkSync(rig.top, join(rig.folder, 'link'));
-  expect(findRepository(files, join(rig.folder, 'link/sub'))).toEqual({ repository: rig.gitDir, top: rig.top });
-  expect(findRepository(files, rig.folder)).toBeNull();
-  expect(findRepository(files, join(rig.folder, 'nowhere'))).toBeNull();
-  const separate = join(rig.folder, 'separate');
-  git(rig.folder, 'init', '--quiet', `--separate-git-dir=${join(rig.folder, 'kept elsewhere')}`, separate);
-  expect(findRepository(files, separate)).toEqual({ repository: join(rig.folder, 'kept elsewhere'), top: separate });
-  const broken = join(rig.folder, 'broken');
-  mkdirSync(broken);
-  for (const text of ['', 'gitdir: ', 'gitdir: ../nowhere\n', 'gitdir: .\n', '\0\n']) {
-    writeFileSync(join(broken, '.git'), text);
-    expect(findRepository(files, broken)).toBeNull();
-  }
 });
 
 test('a sparse checkout stays sparse', async () => {

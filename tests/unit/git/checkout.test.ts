@@ -16,7 +16,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CheckoutInput, checkOut, filesAt } from '../../../src/git/checkout.ts';
-import { gitEnvironment, runGit } from '../../../src/git/git.ts';
+import { runGit } from '../../../src/git/git.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { git, Repository } from '../../support/git/repository.ts';
 
@@ -141,20 +141,6 @@ test('places that the user’s configuration turns into a program are refused', 
   const turned = await fetchInto('turned', { repository: 'https://git.example.org/x' });
   expect(turned).toMatchObject({ ok: false, failure: { message: expect.stringContaining("'ext' not allowed") } });
   expect(existsSync(mark)).toBe(false);
-});
-
-test('git hears of the user’s way to log in, and of nothing that would send it elsewhere', () => {
-  const given = {
-    ...{ PATH: '/bin', HOME: '/home/me', SSH_AUTH_SOCK: '/s', GIT_SSH_COMMAND: 'ssh -v', GIT_CONFIG_COUNT: '1' },
-    ...{ GIT_CONFIG_KEY_0: 'k', GIT_CONFIG_VALUE_0: 'v', https_proxy: 'p' },
-    ...{ GIT_DIR: '/x', GIT_WORK_TREE: '/x', GIT_EXEC_PATH: '/x', GIT_ASKPASS: '/x', ANTHROPIC_API_KEY: 'k' },
-    ...{ GIT_TERMINAL_PROMPT: '1', GIT_ALLOW_PROTOCOL: 'ext', GIT_OBJECT_DIRECTORY: '/x', GIT_PROXY_COMMAND: '/x' },
-  };
-  expect(gitEnvironment(given)).toEqual({
-    ...{ PATH: '/bin', HOME: '/home/me', SSH_AUTH_SOCK: '/s', GIT_SSH_COMMAND: 'ssh -v', GIT_CONFIG_COUNT: '1' },
-    ...{ GIT_CONFIG_KEY_0: 'k', GIT_CONFIG_VALUE_0: 'v', https_proxy: 'p' },
-    ...{ LC_ALL: 'C', GIT_TERMINAL_PROMPT: '0', GIT_ALLOW_PROTOCOL: 'https:ssh:file', GIT_LFS_SKIP_SMUDGE: '1' },
-  });
 });
 
 test('a login from a URL reaches git through its environment, before every helper of the user', async () => {

@@ -3,7 +3,7 @@
  * tracks or ignores, nor anything that a link leads to. What it changed of tracked files is known.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Workspace } from '../../../src/core/group.ts';
 import { commitWork } from '../../../src/git/commit.ts';
@@ -113,20 +113,4 @@ test('nothing to clear, and a worktree that is gone', async () => {
   await writing({});
   renameSync(workspace.path, `${workspace.path} moved`);
   expect(failure(await clearNewFiles(rig.git, workspace.path, [])).reason).toBe('worktree-failed');
-});
-
-test('what cannot be removed is named', async () => {
-  writeFileSync(join(workspace.path, 'junit.xml'), 'junk');
-  const files = {
-    ...rig.world.files,
-    remove: (path: string) => {
-      throw Object.assign(new Error(path), { code: 'EACCES' });
-    },
-  };
-  const poor = rig.gitOf({ ...rig.world, files });
-  const { reason, message } = failure(await clearNewFiles(poor, workspace.path, []));
-  expect([reason, message]).toEqual([
-    'worktree-failed',
-    expect.stringMatching(/junit\.xml.* cannot be removed: EACCES/),
-  ]);
 });

@@ -104,18 +104,6 @@ test('is taken where a git that was killed has left its lock, and leaves nothing
   expect(readdirSync(own).toSorted()).toEqual([...before, 'cca-snapshot-index'].toSorted());
 });
 
-test('holds a conflict as it lies there', async () => {
-  const change = (text: string) => {
-    write('kept.txt', text);
-    git(path, 'commit', '--quiet', '--all', '-m', 'Changed');
-  };
-  change('one\n');
-  git(path, 'checkout', '--quiet', '-b', 'other', 'HEAD^');
-  change('other\n');
-  expect(() => git(path, 'merge', '--quiet', 'work')).toThrow();
-  expect(git(path, 'show', `${(await taken()).snapshot}:kept.txt`)).toStartWith('<<<<<<< ');
-});
-
 test('is made again: commits on the branch, the rest uncommitted, ignored files untouched', async () => {
   const { known, wanted } = await workElsewhere();
   write('ignored', 'stays\n');
@@ -128,23 +116,6 @@ test('is made again: commits on the branch, the rest uncommitted, ignored files 
   ]);
   // Once more changes nothing.
   expect((await apply(known, wanted)).ok).toBe(true);
-});
-
-test('is made again where nothing was committed elsewhere, and the index stays as it is', async () => {
-  const { known, wanted } = await workElsewhere({ commits: false, leaves: true });
-  const index = readFileSync(join(project, '.git', 'worktrees', 'worktree', 'index'));
-  expect((await apply(known, wanted)).ok).toBe(true);
-  expect(readFileSync(join(project, '.git', 'worktrees', 'worktree', 'index')).equals(index)).toBe(true);
-  expect(git(path, 'status', '--porcelain').split('\n')).toEqual(['D gone.txt', ' M kept.txt', '?? new.txt']);
-  expect(await taken()).toEqual(wanted);
-});
-
-test('is made again where all was committed elsewhere', async () => {
-  const { known, wanted } = await workElsewhere({ commits: true, leaves: false });
-  expect(wanted.snapshot).toBe(wanted.head);
-  expect((await apply(known, wanted)).ok).toBe(true);
-  expect([git(path, 'rev-parse', 'work'), git(path, 'status', '--porcelain')]).toEqual([wanted.head, '']);
-  expect(read('committed.txt')).toBe('committed\n');
 });
 
 test.each<[string, () => void]>([

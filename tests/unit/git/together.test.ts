@@ -3,10 +3,9 @@
  * its own answer; nothing that is refused to one keeps another from what it wants.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Git } from '../../../src/git/git.ts';
-import { identityOptions, together } from '../../../src/git/run-git.ts';
+import { together } from '../../../src/git/run-git.ts';
 import {
   checkWhole,
   keepingRef,
@@ -68,25 +67,6 @@ test('those that come while one is at work are worked for at once, each place by
   expect(await ask(own, 'x', 5)).toBe(50);
 });
 
-test('what is done for others is not marked as that of one, whose end would end it', async () => {
-  const gits: Git[] = [];
-  const ask = together(async (git, _, all: readonly number[]) => {
-    gits.push(git);
-    return all;
-  });
-  const marked: Git = { ...own, mark: { MARK: 'one' } };
-  expect(await Promise.all([ask(marked, 'x', 1), ask(own, 'x', 2)])).toEqual([1, 2]);
-  expect(gits.map(({ mark }) => mark)).toEqual([undefined, undefined]);
-});
-
-test('a worktree that is gone keeps no other from hearing who commits', async () => {
-  const [gone, other] = ['gone', 'other'].map((name) => join(temp.path, name)) as [string, string];
-  for (const path of [gone, other]) git(repository.folder, 'worktree', 'add', '--quiet', path);
-  const asking = [repository.folder, gone, other].map((path) => identityOptions(own, path));
-  rmSync(gone, { recursive: true });
-  expect((await Promise.all(asking)).map(({ ok }) => ok)).toEqual([true, false, true]);
-});
-
 test('refs of many sessions are set by a few gits, though one of them is refused', async () => {
   const names = Array.from({ length: 20 }, (_, index) => `s${index}`);
   const all = names.map((name, index) =>
@@ -143,18 +123,4 @@ test.each([
   await takeBundle(own, repository.folder, bytes, temp.path);
   expect((await checkWhole(own, repository.folder, [tip], keepingRefs)).ok).toBe(false);
   expect((await checkWhole(own, repository.folder, [commit], keepingRefs)).ok).toBe(true);
-});
-
-test('half a bundle, and what is none, is refused', async () => {
-  const { bytes } = await bundleSince(commit, 3);
-  for (const broken of [
-    bytes.subarray(0, bytes.length - 30),
-    Buffer.from('# v2 git bundle\n\nPACK'),
-    new Uint8Array(0),
-  ]) {
-    expect((await takeBundle(own, repository.folder, broken, temp.path)).ok).toBe(false);
-  }
-  rmSync(join(repository.folder, '.git', 'objects'), { recursive: true });
-  writeFileSync(join(repository.folder, '.git', 'objects'), '');
-  expect((await takeBundle(own, repository.folder, bytes, temp.path)).ok).toBe(false);
 });

@@ -123,36 +123,6 @@ describe('faults', () => {
     expect(await (await post()).json()).toMatchObject({ content: [{ text: 'hi' }] });
     expect(api?.served.total.replies).toBe(1);
   });
-
-  test('stop ends replies that hang, wait or stand before a gate', async () => {
-    let open = 0;
-    const all = Promise.withResolvers<void>();
-    start([{ text: 'hi', delayMs: 1_000_000 }], { onRequest: () => ++open === 2 && all.resolve() });
-    const replies = Promise.allSettled([post(), post()]);
-    await all.promise;
-    await api?.stop();
-    expect((await replies).map((reply) => reply.status)).toEqual(['rejected', 'rejected']);
-    expect(api?.served.total.replies).toBe(0);
-  });
-});
-
-test('a gate holds a reply until the test releases it', async () => {
-  const gate = Promise.withResolvers<void>();
-  const arrived = Promise.withResolvers<void>();
-  const order: string[] = [];
-  start([{ text: 'hi' }], {
-    gate: () => {
-      arrived.resolve();
-      return gate.promise;
-    },
-    onServed: () => order.push('served'),
-  });
-  const reply = post();
-  await arrived.promise;
-  order.push('released');
-  gate.resolve();
-  expect((await reply).status).toBe(200);
-  expect(order).toEqual(['released', 'served']);
 });
 
 test('a planted orphan result is noticed, with the number of its request', async () => {
@@ -163,12 +133,4 @@ test('a planted orphan result is noticed, with the number of its request', async
   await post([...hello, { role: 'assistant', content: 'no call' }, orphan]);
   expect(api?.problems).toEqual(['request 2: tool_result toolu_x answers no tool_use']);
   expect(noticed).toEqual([...(api?.problems ?? [])]);
-});
-
-test('without capture nothing is kept of the requests', async () => {
-  const seen: unknown[] = [];
-  start([{ text: 'hi' }], { capture: false, onRequest: (request) => seen.push(request.body, request.headers) });
-  await post();
-  expect(api?.requests).toEqual([]);
-  expect(seen).toEqual([{}, {}]);
 });

@@ -134,17 +134,6 @@ test('a successor takes the port of a server that died', async () => {
   for (let tries = 1; !(await takesOver()); tries += 1) expect(tries).toBeLessThan(5);
 });
 
-test('a taken port is no obstacle', async () => {
-  const other = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('other') });
-  const old = { version: 1, port: other.port, url: 'x', ...world.machine.self, startTime: '1' };
-  writeFileSync(join(groupDir, 'rehearsal.json'), JSON.stringify(old));
-  const served = serve();
-  expect(findRehearsal(world, groupDir)?.port).not.toBe(other.port);
-  stop.abort();
-  await served;
-  await other.stop(true);
-});
-
 test('it ends after ten minutes without a request, but not while a runner holds the group', async () => {
   const lock = world.locks.tryLock(join(groupDir, 'runner.lock'), { identity: world.machine.self, runId: 'r' });
   let over = false;

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { advise, shellWord } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
+import { parseJson } from '../store/json.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import type { Files } from '../system/world.ts';
 
@@ -63,9 +64,7 @@ const addedHost = z.object({
 export type AddedHost = z.infer<typeof addedHost>;
 const addedHosts = z.record(text, addedHost);
 
-function addedPath(root: string): string {
-  return join(fleetPaths(root).folder, 'added.json');
-}
+const addedPath = (root: string): string => join(fleetPaths(root).folder, 'added.json');
 
 /** Undefined = this machine has no fleet. `url`: CLAUDE_CODE_AGENT_FLEET, which stands above the one that is kept. */
 export function readFleet(files: Files, root: string, url?: string): Result<FleetConfig | undefined> {
@@ -107,7 +106,7 @@ const inOrder = advise('Make the fleet anew', ['fleet', 'init', '--redis', 'URL'
 function readPrivate<T>(files: Files, path: string, shape: z.ZodType<T>): Result<T | undefined> {
   const found = readPrivateText(files, path);
   if (!found.ok || found.value === null) return found.ok ? ok(undefined) : found;
-  const value = jsonOf(found.value);
+  const value = parseJson(found.value);
   const version = (value as { version?: unknown } | null)?.version;
   if (typeof version === 'number' && version > 1) {
     return fail('newer-version', `${path} was written by a newer version of this program.`, 'Upgrade this one.');
@@ -144,52 +143,32 @@ function writePrivate(files: Files, root: string, path: string, content: string)
   }
 }
 
-function jsonOf(content: string): unknown {
-  try {
-    return JSON.parse(content);
-  } catch {
-    return undefined;
-  }
-}
-
 // Where a fleet's files lie below the data root. Only names are made here.
 
-export interface FleetPaths {
-  readonly folder: string;
-  /** Of whoever runs groups, see fleet-files.ts. */
-  readonly config: string;
-  /** Of a machine that works for others, see fleet-files.ts. */
-  readonly host: string;
-  /** Folder with one file per login, `NAME.env`. */
-  readonly logins: string;
-  /** What the agent tells the guard: which attempts hold which leases, and when each was renewed. */
-  readonly leases: string;
-  /** When the guard last looked. */
-  readonly guard: string;
-  readonly guardLock: string;
-  readonly agentLock: string;
-  /** Folder with one folder per slot in use. */
-  readonly slots: string;
-  /** Folder of bare repositories. */
-  readonly repositories: string;
-  /** Holds `session-groups` as a data root does, for the sessions of others. */
-  readonly work: string;
-}
+export type FleetPaths = ReturnType<typeof fleetPaths>;
 
-export function fleetPaths(root: string): FleetPaths {
+export function fleetPaths(root: string) {
   const folder = join(root, 'fleet');
   const at = (name: string): string => join(folder, name);
   return {
     folder,
+    /** Of whoever runs groups. */
     config: at('fleet.json'),
+    /** Of a machine that works for others. */
     host: at('host.json'),
+    /** Folder with one file per login, `NAME.env`. */
     logins: at('logins'),
+    /** Which attempts hold which leases, and when each was renewed: from the agent to the guard. */
     leases: at('leases.json'),
+    /** When the guard last looked. */
     guard: at('guard.json'),
     guardLock: at('guard.lock'),
     agentLock: at('agent.lock'),
+    /** Folder with one folder per slot in use. */
     slots: at('slots'),
+    /** Folder of bare repositories. */
     repositories: at('repositories'),
+    /** Holds `session-groups` as a data root does, for the sessions of others. */
     work: at('work'),
-  };
+  } as const;
 }

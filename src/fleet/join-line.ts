@@ -4,6 +4,7 @@
  */
 import { type Advice, advise } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
+import { parseJson } from '../store/json.ts';
 import { type JoinTicket, joinTicket } from './fleet-files.ts';
 import { checkAddress } from './redis.ts';
 
@@ -27,7 +28,7 @@ export function parseJoinLine(line: string): Result<JoinTicket> {
     const next = 'Paste it as one line, in quotes.';
     return fail('usage', 'The join line holds blanks or line ends: it was broken on its way.', next);
   }
-  const value = decoded(body);
+  const value = /^[\w-]+$/.test(body) ? parseJson(Buffer.from(body, 'base64url').toString()) : undefined;
   if (value === undefined) return fail('usage', 'The join line was cut off or changed on its way.', again);
   const version = (value as { version?: unknown } | null)?.version;
   if (typeof version === 'number' && version > 1) {
@@ -39,13 +40,4 @@ export function parseJoinLine(line: string): Result<JoinTicket> {
   if (!isWhole) return fail('usage', 'The join line lacks something that a machine needs.', again);
   const url = checkAddress(parsed.data);
   return url.ok ? ok(parsed.data) : url;
-}
-
-function decoded(body: string): unknown {
-  if (!/^[\w-]+$/.test(body)) return undefined;
-  try {
-    return JSON.parse(new TextDecoder('utf8', { fatal: true }).decode(Buffer.from(body, 'base64url')));
-  } catch {
-    return undefined;
-  }
 }

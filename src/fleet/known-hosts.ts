@@ -1,16 +1,11 @@
 /** The machines of a fleet as a runner sees them, with the logins that did not work there, and what people are told. */
 import { advise } from '../core/advice.ts';
+import { defined } from '../core/defined.ts';
 import type { HostsSaid, Needs } from '../core/plan/decision.ts';
 import type { FleetStanding } from '../core/progress.ts';
 import type { FleetLink } from './engine-link.ts';
 import { isLost, isRefused, type RegisteredHost, takesNew, withLogin } from './registry.ts';
 import type { HostAbilities, RefusedLogin } from './wire.ts';
-
-/**
- * A machine of which so many logins were refused in one run gets nothing more, whatever it has next: what names a login
- * may change without it being a better one, and its sessions are not to be tried there again and again.
- */
-const loginsMax = 3;
 
 export class KnownHosts {
   readonly #link: Pick<FleetLink, 'hosts' | 'refuseLogin'>;
@@ -20,7 +15,6 @@ export class KnownHosts {
   /** Not on the list yet, by machine. */
   readonly #refused = new Map<string, RefusedLogin>();
   readonly #telling = new Set<RefusedLogin>();
-  readonly #keys = new Map<string, Set<string | undefined>>();
 
   constructor(link: Pick<FleetLink, 'hosts' | 'refuseLogin'>) {
     this.#link = link;
@@ -46,9 +40,7 @@ export class KnownHosts {
 
   /** claude could do nothing with the login that the machine had when it offered the slot. */
   refuse(host: string, { loginKey: key }: HostAbilities, trouble: string): void {
-    const keys = this.#keys.get(host) ?? new Set();
-    this.#keys.set(host, keys.add(key));
-    const refused = { trouble, ...(key === undefined || keys.size >= loginsMax ? {} : { key }) };
+    const refused = { trouble, ...defined({ key }) };
     this.#refused.set(host, refused);
     void this.#tell(host, refused);
   }

@@ -3,7 +3,7 @@
  * far as it has come. All of it is on the disk before the other end is told so.
  */
 import { dirname, join } from 'node:path';
-import { fail, ok, type Result } from '../core/failure.ts';
+import { ok, type Result } from '../core/failure.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
 import type { Git } from '../git/git.ts';
 import { checkWhole, keepingRef, keptCommits, setRefs, takeBundle } from '../git/worktrees/bundles.ts';
@@ -13,7 +13,7 @@ import { comeBack } from './agent/checkpoint.ts';
 import { layOut, type Places } from './agent/lay-out.ts';
 import type { BlobStore } from './engine.ts';
 import { workRefs } from './ship-work.ts';
-import { type AttemptNews, type Blob, type Parcel, parcel, slugPlaceholder } from './wire.ts';
+import { type AttemptNews, type Blob, type Parcel, parcelIn, slugPlaceholder } from './wire.ts';
 
 type Checkpoint = Extract<AttemptNews, { say: 'checkpoint' }>;
 
@@ -195,12 +195,7 @@ function comesBack(path: string): boolean {
 /** Fails with `gone` or `usage` when the files of a checkpoint can never be had, else as `BlobStore.getBlob`. */
 export async function readParcel(blobs: BlobStore, blob: Blob): Promise<Result<Parcel>> {
   const bytes = await blobs.getBlob(blob);
-  if (!bytes.ok) return bytes;
-  try {
-    return ok(parcel.parse(JSON.parse(Buffer.from(bytes.value).toString())));
-  } catch {
-    return fail('usage', 'The files of a checkpoint cannot be read.', 'Upgrade the older of the two programs.');
-  }
+  return bytes.ok ? parcelIn(bytes.value) : bytes;
 }
 
 /**

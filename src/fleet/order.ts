@@ -1,6 +1,5 @@
 /** All that another machine needs to start an attempt which was prepared here as if it were to run here. */
 import { basename, join, relative } from 'node:path';
-import { isObject } from '../claude/lenient.ts';
 import { takesPart } from '../context/handover/projects.ts';
 import { defined } from '../core/defined.ts';
 import type { Place } from '../core/event.ts';
@@ -8,6 +7,7 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import { defaultCommandTimeoutMs, type SessionDefinition, type Workspace } from '../core/group.ts';
 import type { Git } from '../git/git.ts';
 import { namedByProject } from '../git/include.ts';
+import { parseOwn } from '../store/json.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import { ownCommand } from '../system/own-program.ts';
 import type { Files, SpawnOptions } from '../system/world.ts';
@@ -124,7 +124,7 @@ export function packSession(
   const session = filesIn(files, folder, isLeft).map((path) => packFile(files, folder, path, places));
   const ignored = included.map((path) => {
     const bytes = bytesOf(files, join(folder, 'worktree', path));
-    return { path: `worktree/${path}`, mode: 0o600, isText: false, data: bytes.toString('base64') };
+    return { path: `worktree/${path}`, isText: false, data: bytes.toString('base64') };
   });
   return { files: [...session, ...ignored] };
 }
@@ -137,19 +137,13 @@ function packFile(files: Files, folder: string, path: string, places: Places): P
   const data = sent === null ? bytes : Buffer.from(takeOut(sent, places));
   const own = `${conversations}${places.slug}/`;
   const to = path.startsWith(own) ? `${conversations}${slugPlaceholder}/${path.slice(own.length)}` : path;
-  return { path: to, mode: 0o600, isText: text !== null, data: data.toString('base64') };
+  return { path: to, isText: text !== null, data: data.toString('base64') };
 }
 
 /** What claude notes of keys that a person has let it use, and of who is logged in. It stays. */
 function withoutLogin(text: string): string {
-  try {
-    const state: unknown = JSON.parse(text);
-    if (!isObject(state)) return '{}';
-    const kept = Object.entries(state).filter(([name]) => !ofLogin.has(name));
-    return JSON.stringify(Object.fromEntries(kept), null, 2);
-  } catch {
-    return '{}';
-  }
+  const kept = Object.entries(parseOwn(text) ?? {}).filter(([name]) => !ofLogin.has(name));
+  return JSON.stringify(Object.fromEntries(kept), null, 2);
 }
 
 function bytesOf(files: Files, path: string): Buffer {

@@ -42,8 +42,6 @@ const entriesMax = 500;
 
 export interface RedisHealth {
   readonly version: string;
-  /** Changes with every start of the server. */
-  readonly runId: string;
   readonly isEncrypted: boolean;
   /** It forgets at most the last second when it is killed. */
   readonly isAppendOnly: boolean;
@@ -51,9 +49,6 @@ export interface RedisHealth {
   readonly evictionPolicy: string;
   /** Milliseconds since 1970 by its clock. */
   readonly nowMs: number;
-  readonly usedBytes: number;
-  /** 0 = no limit. */
-  readonly maxBytes: number;
 }
 
 /** Fails with `usage` when the address is wrong or would send everything unencrypted to another machine. */
@@ -210,10 +205,6 @@ export class FleetRedis implements FleetEngine {
     return dropped.ok ? ok(undefined) : dropped;
   }
 
-  /**
-   * Puts it there for an hour. Put again under the same id it is the same blob. Fails with `usage` when it is too
-   * large, else as `ask`.
-   */
   async putBlob(id: string, bytes: Uint8Array): Promise<Result<Blob>> {
     const blob = blobOf(id, bytes);
     if (!blob.ok) return blob;
@@ -226,7 +217,6 @@ export class FleetRedis implements FleetEngine {
     return blob;
   }
 
-  /** Fails with `gone` when it is not there any more, else as `ask`. */
   async getBlob(blob: Blob): Promise<Result<Uint8Array>> {
     const { id, pieces, size } = blob;
     const gone = fail('gone', 'What was sent with an order is not in Redis any more.', 'Retry the session.');
@@ -250,7 +240,6 @@ export class FleetRedis implements FleetEngine {
     await this.ask((redis) => redis.unlink(...keys));
   }
 
-  /** Whether a blob put earlier is complete still. */
   async hasBlob({ id, pieces }: Blob): Promise<Result<boolean>> {
     const keys = Array.from({ length: pieces }, (_, piece) => pieceKey(id, piece));
     const found = await this.ask((redis) => redis.exists(...keys));
@@ -288,13 +277,10 @@ export class FleetRedis implements FleetEngine {
     const field = (name: string): string => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(asked.value)?.[1] ?? '';
     return ok({
       version: field('redis_version'),
-      runId: field('run_id'),
       isEncrypted: this.#url.protocol === 'rediss:',
       isAppendOnly: field('aof_enabled') === '1',
       evictionPolicy: field('maxmemory_policy'),
       nowMs: now.value,
-      usedBytes: Number(field('used_memory')),
-      maxBytes: Number(field('maxmemory')),
     });
   }
 
@@ -393,24 +379,18 @@ function wordsOf(error: unknown): string {
 // The work itself is none of BullMQ's business, so it never repeats, stalls or fails one of them. No other file
 // knows BullMQ.
 
-/** The connection that this works with. */
-export interface LeaseRedis {
-  readonly client: Redis;
-  ask<T>(question: (redis: Redis) => Promise<T>): Promise<Result<T>>;
-}
-
 const name = 'slot';
 /** BullMQ's own list of what happened; nobody reads it. */
 const eventsMax = 10;
 
 export class Leases implements SlotLeases {
-  readonly #redis: LeaseRedis;
+  readonly #redis: FleetRedis;
   readonly #world: World;
   readonly #leaseMs: number;
   readonly #queues = new Map<string, Promise<Queue>>();
   readonly #takers = new Map<string, Promise<Worker>>();
 
-  constructor(world: World, redis: LeaseRedis, leaseMs: number) {
+  constructor(world: World, redis: FleetRedis, leaseMs: number) {
     this.#world = world;
     this.#redis = redis;
     this.#leaseMs = leaseMs;

@@ -1,5 +1,7 @@
 /** Which machines there are: each says so itself as often as it renews its leases, and stays until it is forgotten. */
+import type { z } from 'zod';
 import { ok, type Result } from '../core/failure.ts';
+import { parseJson } from '../store/json.ts';
 import type { FleetEngine } from './engine.ts';
 import { drainedKey, hostsKey, refusedLoginsKey, toHostStream } from './engine.ts';
 import type { FleetRedis } from './redis.ts';
@@ -58,13 +60,8 @@ export function takesNew(host: RegisteredHost): boolean {
   return !isLost(host) && !host.isDrained && host.isGuarded && isWell;
 }
 
-function parsed<T>(shape: { parse(value: unknown): T }, bytes: Uint8Array | null): T | null {
-  if (bytes === null) return null;
-  try {
-    return shape.parse(JSON.parse(Buffer.from(bytes).toString()));
-  } catch {
-    return null;
-  }
+function parsed<T>(shape: z.ZodType<T>, bytes: Uint8Array | null): T | null {
+  return bytes === null ? null : (shape.safeParse(parseJson(Buffer.from(bytes).toString())).data ?? null);
 }
 
 /** The machine as it stands by what is known of its login. */

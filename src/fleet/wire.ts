@@ -4,7 +4,9 @@
  * another version, so it is parsed before it is believed; what is not known is dropped by whoever does not know it.
  */
 import { z } from 'zod';
+import { fail, ok, type Result } from '../core/failure.ts';
 import { hostNamePattern, labelPattern } from '../core/values.ts';
+import { parseJson } from '../store/json.ts';
 
 /** Both ends say it; a machine with another one is offered nothing. */
 export const wireVersion = 4;
@@ -51,9 +53,8 @@ export const blob = z.object({
 export type Blob = z.infer<typeof blob>;
 
 /** One file of a parcel; `path` is relative to the session's folder and never leads out of it. */
-export const parcelFile = z.object({
+const parcelFile = z.object({
   path: text,
-  mode: count,
   /** Placeholders are to be replaced in it. */
   isText: z.boolean(),
   /** Where the bytes belong in the file; absent = they are the whole file. */
@@ -61,9 +62,15 @@ export const parcelFile = z.object({
   data: bytes,
 });
 export type ParcelFile = z.infer<typeof parcelFile>;
-/** The content of a blob of files, as JSON. */
-export const parcel = z.object({ files: z.array(parcelFile) });
+const parcel = z.object({ files: z.array(parcelFile) });
 export type Parcel = z.infer<typeof parcel>;
+
+/** The files in a blob, which is JSON. Fails with `usage` when there are none in it. */
+export function parcelIn(bytes: Uint8Array): Result<Parcel> {
+  const found = parcel.safeParse(parseJson(Buffer.from(bytes).toString()));
+  if (found.success) return ok(found.data);
+  return fail('usage', 'The files that were sent cannot be read.', 'Upgrade the older of the two programs.');
+}
 
 const command = z.object({ command: text, timeoutMs: count });
 
@@ -132,8 +139,6 @@ export const toHost = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('slot'), token: text, groupId: text, n: count, command: slotCommand }),
   /** A runner of the group has begun: it wants to hear of its attempts there, and again what is not acknowledged. */
   z.object({ kind: z.literal('hello'), groupId: text, asker: text }),
-  /** The group was deleted: what still works of it is ended, and nothing of it is kept. */
-  z.object({ kind: z.literal('forget'), groupId: text }),
 ]);
 export type ToHost = z.infer<typeof toHost>;
 
@@ -180,7 +185,6 @@ const attemptNews = z.discriminatedUnion('say', [
     say: z.literal('ran'),
     id: name,
     exitCode: z.number().int().nullable(),
-    signal: name.nullable(),
     timedOut: z.boolean(),
     /** The end of what it printed. */
     output: told,
@@ -286,18 +290,12 @@ export function unpacked(message: Uint8Array): ToGroup | null {
   const end = message.indexOf(newline);
   try {
     const head: unknown = JSON.parse(Buffer.from(end < 0 ? message : message.subarray(0, end)).toString());
-    return toGroup.parse(withData(head, end < 0 ? null : message.subarray(end + 1)));
+    if (end < 0) return toGroup.parse(head);
+    const { news } = head as { readonly news?: object };
+    return toGroup.parse({ ...(head as object), news: { ...news, data: message.subarray(end + 1) } });
   } catch {
     return null;
   }
-}
-
-/** A machine of version 1, whose attempts go on, says the bytes in the JSON. */
-function withData(head: unknown, data: Uint8Array | null): unknown {
-  const { news } = head as { readonly news?: { readonly data?: unknown } };
-  if (data !== null) return { ...(head as object), news: { ...news, data } };
-  if (typeof news?.data !== 'string') return head;
-  return { ...(head as object), news: { ...news, data: Buffer.from(bytes.parse(news.data), 'base64') } };
 }
 
 /** Data of a job, the wish for a slot. */

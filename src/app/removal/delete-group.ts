@@ -1,9 +1,6 @@
 /** Deletes a group with its transcripts and worktrees; also one whose log cannot be read. */
-import { join } from 'node:path';
 import { advise } from '../../core/advice.ts';
-import { thisMachine } from '../../core/event.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
-import type { GroupId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import { anyTakenProblem } from '../../runner/attach/answers.ts';
 import { stopGroup } from '../../runner/stop-group.ts';
@@ -77,23 +74,7 @@ async function deleteFiles(
   const released = await releaseWorktrees(place, paths, leftovers, release);
   if (!released.ok) return released;
   deleteGroupFolder(place.world, root, groupId);
-  if (hasWorkedElsewhere(state)) await forgetElsewhere(place, root, groupId);
   return ok(undefined);
-}
-
-/** Of a group that cannot be read nobody knows. */
-function hasWorkedElsewhere(state: GroupState | null): boolean {
-  if (state === null) return true;
-  return [...state.sessions.values()].some(({ host }) => host !== undefined && host !== thisMachine);
-}
-
-async function forgetElsewhere(place: Place, root: string, groupId: GroupId): Promise<void> {
-  if (place.world.files.info(join(root, 'fleet', 'fleet.json')) === null) return;
-  const { forgetGroupElsewhere } = await import('../fleet/forget-group.ts');
-  const told = await forgetGroupElsewhere(place, root, groupId);
-  if (told.ok) return;
-  const left = 'What machines of the fleet keep of it stays there for 14 days, for they could not be told';
-  place.notes.line(`${left}: ${told.failure.message}`);
 }
 
 function isDamage(failure: Failure): boolean {

@@ -5,12 +5,13 @@
 
 import { join } from 'node:path';
 import { defined } from '../../core/defined.ts';
-import { errorText, fail, publicFailure } from '../../core/failure.ts';
+import { errorText } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { isGroupId, isSessionId } from '../../core/id.ts';
+import { parseJson } from '../../store/json.ts';
 import { groupPaths, groupsFolder } from '../../store/paths.ts';
 import type { Files, World } from '../../system/world.ts';
-import type { Entry, FleetEngine, Lease, SlotLeases } from '../engine.ts';
+import type { Entry, Lease, SlotLeases } from '../engine.ts';
 import { hostLabel, toGroupStream, toHostStream } from '../engine.ts';
 import type { FleetPaths } from '../fleet-files.ts';
 import { isDrained, isLoginRefused, registerHost } from '../registry.ts';
@@ -71,7 +72,8 @@ export class Agent {
   readonly #verifier: Verifier;
   readonly #fence: Fence;
   readonly #labels: readonly string[];
-  readonly #said: SaidOfHost;
+  #isDrained = false;
+  #isLoginRefused = false;
   readonly #held = new Map<string, Held>();
   /** Slots that are free again, and the engine has not answered that it knows. */
   readonly #given = new Set<Lease>();
@@ -90,7 +92,6 @@ export class Agent {
     this.#leases = engine.leases(config.leaseMs);
     this.#verifier = new Verifier(config.runnerKeys);
     this.#fence = new Fence(context.world, context.paths, context.tell);
-    this.#said = new SaidOfHost(engine, config.name);
     this.#labels = [...config.labels, hostLabel(config.name)];
   }
 
@@ -223,7 +224,6 @@ export class Agent {
     const { engine, config } = this.#context;
     if (this.#able === null) return;
     const { abilities, refusal } = this.#able;
-    await this.#said.ask(abilities);
     const now = await engine.nowMs();
     if (!now.ok || this.#isClosed) return;
     this.#startedAtMs ||= now.value;
@@ -236,7 +236,7 @@ export class Agent {
       leaseMs: config.leaseMs,
       since: this.#startedAtMs,
       seenAt: now.value,
-      isDrained: this.#said.isDrained,
+      isDrained: this.#isDrained,
       isGuarded: this.#context.isGuarded(),
       ...burdenOf(this.#world.files, this.#context.paths),
       home: this.#context.home,
@@ -265,14 +265,22 @@ export class Agent {
   async #takeAll(): Promise<void> {
     this.#giveBackUnordered();
     await this.#completeGiven();
-    await this.#said.askInDoubt(this.#able?.abilities);
+    await this.#askWhatIsSaid();
     while (!this.#isClosed && this.#canTake() && (await this.#takeOne()));
+  }
+
+  /** Whether it is drained, and its login refused. Without an answer it is as it was, but for a login. */
+  async #askWhatIsSaid(): Promise<void> {
+    const { engine, config } = this.#context;
+    const drained = await isDrained(engine, config.name);
+    if (drained.ok) this.#isDrained = drained.value;
+    this.#isLoginRefused = await isLoginRefused(engine, config.name, this.#able?.abilities);
   }
 
   #canTake(): boolean {
     const { isGuarded, config, paths } = this.#context;
     const isAble = this.#able !== null && this.#able.refusal === undefined && !isFull(this.#world.files, paths);
-    return isAble && this.#said.takesNew && isGuarded() && this.#used < config.slots;
+    return isAble && !this.#isDrained && !this.#isLoginRefused && isGuarded() && this.#used < config.slots;
   }
 
   async #takeOne(): Promise<boolean> {
@@ -376,7 +384,6 @@ export class Agent {
     const heard = believed(bytes, toHostStream(this.#context.config.name), this.#verifier);
     if (typeof heard === 'string') this.#context.tell(`A message was refused: ${heard}.`);
     else if (heard.kind === 'hello') await this.#greet(heard);
-    else if (heard.kind === 'forget') void this.#forgetGroup(heard.groupId);
     else this.#obey(heard);
   }
 
@@ -403,21 +410,11 @@ export class Agent {
     while (!(await engine.send(toGroupStream(groupId), [packed(message)])).ok && !this.#isClosed) await this.#pause();
   }
 
-  async #forgetGroup(groupId: string): Promise<void> {
-    if (!isGroupId(groupId)) return;
-    try {
-      const own = [...this.#held.values()].filter(({ slot }) => slot.record.groupId === groupId);
-      for (const held of own) await this.#release(held);
-      removeGroup(this.#world.files, this.#context.paths, groupId as GroupId);
-    } catch (error) {
-      this.#context.tell(`Group ${groupId} could not be forgotten: ${errorText(error)}`);
-    }
-  }
-
   #obey({ token, groupId, n, command }: SlotMessage): void {
     const held = this.#held.get(token);
     if (held === undefined || held.slot.record.groupId !== groupId) {
-      if (command.do === 'order') this.#answerStranger(token, groupId, command.order.attemptId);
+      if (command.do === 'order')
+        this.#context.tell(`An order for group ${groupId} was refused: it names no slot that this machine holds.`);
       return;
     }
     const { slot } = held;
@@ -452,26 +449,12 @@ export class Agent {
     void attempt.begin().catch((error) => this.#tellError(slot, error));
   }
 
-  /** Its slot was given back meanwhile, so its runner need not wait until a lease is over that nobody renews. */
-  #answerStranger(token: string, groupId: string, attemptId: string): void {
-    const { config, tell } = this.#context;
-    tell(`An order for group ${groupId} was refused: it names no slot that this machine holds.`);
-    const failure = publicFailure(noSlot);
-    const news = { say: 'refused', failure } as const;
-    const answer: ToGroup = { kind: 'attempt', host: config.name, token, attemptId, n: 1, news };
-    void this.#answer(groupId, answer);
-  }
-
   /** What still runs of it is ended first. */
   async #release({ slot, attempt }: Held): Promise<void> {
     if (attempt !== null && !attempt.isOver) await attempt.end();
-    // It may have been released because its login was refused.
-    this.#said.doubt();
     await this.#free(slot);
   }
 }
-
-const noSlot = fail('other-host', 'The machine has given the slot back before the order came.', '').failure;
 
 // What a machine takes for the word of a runner.
 
@@ -480,16 +463,8 @@ export function believed(bytes: Uint8Array | null, stream: string, verifier: Ver
   if (bytes === null) return 'it is not sealed with the key of the fleet';
   const text = verifier.verify(stream, bytes);
   if (text === null) return 'no runner that this machine accepts has signed it';
-  const message = toHost.safeParse(jsonOf(text));
+  const message = toHost.safeParse(parseJson(text));
   return message.success ? message.data : 'this version does not understand it';
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 // How busy and how full this machine is.
@@ -510,46 +485,6 @@ export function burdenOf(files: Files, paths: FleetPaths): Pick<HostEntry, 'isFu
     freeDiskBytes: files.freeBytes(paths.folder),
     ...(Number.isFinite(load) ? { load } : {}),
   };
-}
-
-// What people and runners have said of this machine: that it is drained, or that its login was refused.
-
-export class SaidOfHost {
-  readonly #engine: FleetEngine;
-  readonly #name: string;
-  #isDrained = false;
-  #isLoginRefused = false;
-  #isInDoubt = false;
-
-  constructor(engine: FleetEngine, name: string) {
-    this.#engine = engine;
-    this.#name = name;
-  }
-
-  get isDrained(): boolean {
-    return this.#isDrained;
-  }
-
-  get takesNew(): boolean {
-    return !this.#isDrained && !this.#isLoginRefused;
-  }
-
-  /** Something may have been said just now: it is asked for before anything new is taken. */
-  doubt(): void {
-    this.#isInDoubt = true;
-  }
-
-  async askInDoubt(abilities: HostAbilities | undefined): Promise<void> {
-    if (this.#isInDoubt) await this.ask(abilities);
-  }
-
-  /** `abilities`: as they are now. Without an answer it is as it was, but for a login. */
-  async ask(abilities: HostAbilities | undefined): Promise<void> {
-    this.#isInDoubt = false;
-    const drained = await isDrained(this.#engine, this.#name);
-    if (drained.ok) this.#isDrained = drained.value;
-    this.#isLoginRefused = await isLoginRefused(this.#engine, this.#name, abilities);
-  }
 }
 
 // What sessions of others left on this machine, removed when none of them came back for long.

@@ -203,7 +203,7 @@ export class OrderedAttempt {
     const running = join(this.#slot.folder, 'running');
     for (const id of this.#context.world.files.list(running)) {
       const output = 'The agent of the machine was started anew while the command ran.';
-      this.#outbox.add({ say: 'ran', id, exitCode: null, signal: null, timedOut: false, output });
+      this.#outbox.add({ say: 'ran', id, exitCode: null, timedOut: false, output });
     }
     this.#context.world.files.remove(running);
   }
@@ -416,7 +416,7 @@ export class OrderedAttempt {
       this.#commands.delete(id);
       if (this.#isClosed) return;
       this.#noteAsked();
-      this.#outbox.add({ say: 'ran', id, signal: null, ...rest });
+      this.#outbox.add({ say: 'ran', id, ...rest });
       world.files.remove(note);
     };
     running.ended.then(

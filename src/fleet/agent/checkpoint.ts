@@ -87,16 +87,12 @@ export class SessionFiles {
     const whole = isAppended ? bytes.subarray(0, bytes.lastIndexOf(10) + 1) : bytes;
     this.#seen.set(path, { ...info, told: offset + whole.length });
     if (isAppended && whole.length === 0) return null;
-    const common = {
-      path: path.replace(`${conversations}${slug}/`, `${conversations}${slugPlaceholder}/`),
-      mode: 0o600,
-    };
     // A conversation stays as it is to the byte, and so does what belongs to the project; of other texts only paths
     // of this machine are taken out.
     const text = isKept ? null : textOf(whole);
     const data = text === null ? Buffer.from(whole) : Buffer.from(takeOut(text, this.#places));
     return {
-      ...common,
+      path: path.replace(`${conversations}${slug}/`, `${conversations}${slugPlaceholder}/`),
       isText: text !== null,
       ...(isAppended ? { offset } : {}),
       data: data.toString('base64'),
@@ -168,7 +164,7 @@ export async function ignoredResumeFiles(git: Git, top: string, folder: string):
 export function sentResumeFiles(paths: readonly string[], read: (path: string) => Uint8Array): ParcelFile[] {
   return paths.map((path) => {
     const data = Buffer.from(read(path)).toString('base64');
-    return { path: `${sentFolder}${path}`, mode: 0o600, isText: false, data };
+    return { path: `${sentFolder}${path}`, isText: false, data };
   });
 }
 

@@ -19,21 +19,12 @@ export interface Places {
   readonly slug: string;
 }
 
-/** `keep`: what is there already stays as it is. */
-export interface LayOutOptions {
-  readonly keep?: true;
-}
-
 /**
  * Fails with `usage` before anything is written when a path is none that may come, with `worktree-failed` when
  * something else lies where a file or its folder has to, which no other try changes, else with the system's reason.
+ * `keep`: what is there already stays as it is.
  */
-export function layOut(
-  files: Files,
-  parcel: Pick<Parcel, 'files'>,
-  places: Places,
-  options: LayOutOptions = {},
-): Result<void> {
+export function layOut(files: Files, parcel: Pick<Parcel, 'files'>, places: Places, keep = false): Result<void> {
   for (const { path } of parcel.files) {
     const problem = problemWith(path);
     if (problem !== null) return fail('usage', `The order holds a file ${quoted(path)}, ${problem}.`, refusedNext);
@@ -44,7 +35,7 @@ export function layOut(
     try {
       const obstacle = obstacleTo(files, places.session, path);
       if (obstacle !== null) return fail('worktree-failed', obstacle, 'Look at that folder, then retry the session.');
-      if (options.keep === true && files.entryKind(target) !== null) continue;
+      if (keep && files.entryKind(target) !== null) continue;
       files.makeFolder(dirname(target));
       put(files, target, file, places);
     } catch (error) {
@@ -85,14 +76,14 @@ export function obstacleTo(files: Files, folder: string, path: string): string |
   return null;
 }
 
-function put(files: Files, target: string, { data, isText, mode, offset }: ParcelFile, places: Places): void {
+function put(files: Files, target: string, { data, isText, offset }: ParcelFile, places: Places): void {
   const bytes = Buffer.from(data, 'base64');
   const content = isText ? Buffer.from(fillIn(bytes.toString(), places)) : bytes;
   const before = offset === undefined ? [] : [files.readBytes(target, 0, offset)];
   // Beside it and then renamed: it is wholly the old one or the new one.
   const temporary = `${target}.laid-out`;
   files.remove(temporary);
-  files.writeBytes(temporary, Buffer.concat([...before, content]), { mode: mode & 0o700 });
+  files.writeBytes(temporary, Buffer.concat([...before, content]), { mode: 0o600 });
   files.rename(temporary, target);
 }
 

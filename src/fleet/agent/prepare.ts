@@ -20,7 +20,7 @@ import { commandFailure, runShellCommand } from '../../worker/shell-command.ts';
 import type { FleetEngine } from '../engine.ts';
 import type { FleetPaths } from '../fleet-files.ts';
 import { environmentFor } from '../login-files.ts';
-import { type Blob, type Order, type ParcelFile, parcel, projectSlug, type ShippedWork } from '../wire.ts';
+import { type Blob, type Order, type ParcelFile, parcelIn, projectSlug, type ShippedWork } from '../wire.ts';
 import { isSent, SessionFiles, takeSent } from './checkpoint.ts';
 import type { AgentContext } from './context.ts';
 import { fillIn, layOut, type Places, removeOtherConversations } from './lay-out.ts';
@@ -86,7 +86,8 @@ async function prepare(
   const link = [paths.folder, paths.config, paths.tmp].find((path) => world.files.entryKind(path) === 'link');
   if (link !== undefined) return { ok: false, failure: linkFailure(link) };
   for (const folder of [paths.folder, paths.config, paths.tmp]) world.files.makeFolder(folder);
-  const sent = await parcelOf(context, order);
+  const bytes = await engine.getBlob(order.files);
+  const sent = bytes.ok ? parcelIn(bytes.value) : bytes;
   if (!sent.ok) return sent;
   const made = await layOutWork(git, engine, context.paths, order, paths);
   if (!made.ok) return made;
@@ -125,7 +126,7 @@ function layOutFiles(files: Files, all: readonly ParcelFile[], places: Places): 
   const laidOut = layOut(files, { files: others }, places);
   if (!laidOut.ok) return laidOut;
   // Those that git ignores: what lies there is the session's own already.
-  const included = layOut(files, { files: inWorktree }, places, { keep: true });
+  const included = layOut(files, { files: inWorktree }, places, true);
   return included.ok ? layOut(files, { files: takeSent(all) }, places) : included;
 }
 
@@ -157,16 +158,6 @@ function restateHooks(
     inCleanEnvironment({ ...hook, args: [...hook.args, ...args] }, env, folder),
   );
   files.writeAtomic(path, `${JSON.stringify(restated, null, 2)}\n`);
-}
-
-async function parcelOf({ engine }: AgentContext, order: Order) {
-  const bytes = await engine.getBlob(order.files);
-  if (!bytes.ok) return bytes;
-  try {
-    return ok(parcel.parse(JSON.parse(Buffer.from(bytes.value).toString())));
-  } catch {
-    return fail('usage', 'The files of the order cannot be read.', 'Upgrade the older of the two programs.');
-  }
 }
 
 /** Fails with `project-missing` when the folder that the order names is none of the worktree. */

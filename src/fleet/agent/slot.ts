@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { assert } from '../../core/failure.ts';
 import type { GroupId, SessionId } from '../../core/group.ts';
 import { isGroupId, isSessionId } from '../../core/id.ts';
+import { parseJson } from '../../store/json.ts';
 import { groupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import type { FleetPaths } from '../fleet-files.ts';
@@ -72,7 +73,7 @@ export class Slot {
   static recall(world: World, fleet: FleetPaths, renewedAt: (token: string) => number): Slot[] {
     return world.files.list(fleet.slots).flatMap((name) => {
       const text = world.files.readText(join(fleet.slots, name, 'slot.json'));
-      const found = record.safeParse(parsed(text));
+      const found = record.safeParse(parseJson(text ?? ''));
       // Its taking was not finished: nothing was begun.
       if (!found.success) {
         world.files.remove(join(fleet.slots, name));
@@ -142,7 +143,7 @@ export class Slot {
   get #attempts(): readonly string[] {
     const { files } = this.#world;
     const text = files.entryKind(this.#attemptsPath) === 'file' ? files.readText(this.#attemptsPath) : null;
-    const known = attempts.safeParse(parsed(text));
+    const known = attempts.safeParse(parseJson(text ?? ''));
     return known.success ? known.data.attempts : [];
   }
 
@@ -155,13 +156,5 @@ export class Slot {
     this.#world.files.remove(this.folder);
     // Nobody would ever ask for one that a power cut brought back.
     this.#world.files.syncFolder(this.#fleet.slots);
-  }
-}
-
-function parsed(text: string | null): unknown {
-  try {
-    return JSON.parse(text ?? 'null');
-  } catch {
-    return null;
   }
 }

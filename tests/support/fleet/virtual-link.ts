@@ -54,8 +54,7 @@ export class VirtualLink implements FleetLink {
       this.greeted.push(host);
       return;
     }
-    const what = message.kind !== 'slot' ? message.kind : `${message.token} ${message.n} ${message.command.do}`;
-    this.said.push(`${host}: ${what}`);
+    this.said.push(`${host}: ${message.token} ${message.n} ${message.command.do}`);
   }
   onConnect(action: () => void): void {
     this.reconnect = action;

@@ -55,7 +55,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
 
   test('a machine can answer for another', async () => {
     const thief = await stolen();
-    const news = { say: 'ran', id: 'x', exitCode: 0, signal: null, timedOut: false, output: 'made up' };
+    const news = { say: 'ran', id: 'x', exitCode: 0, timedOut: false, output: 'made up' };
     const answer = { kind: 'attempt', host: 'two', token: 'two:1:of-others', attemptId: 'of-others', n: 1, news };
     unwrap(await thief.send(toGroupStream(rig.group), [Buffer.from(JSON.stringify(answer))]));
     thief.close();
@@ -83,7 +83,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const ordered = (prompt: string) =>
       rig.makeOrder({
         script: 'cat ../prompt.md',
-        files: [{ path: 'prompt.md', mode: 0o600, isText: true, data: Buffer.from(prompt).toString('base64') }],
+        files: [{ path: 'prompt.md', isText: true, data: Buffer.from(prompt).toString('base64') }],
       });
     const [mine, evil] = [await ordered('of the runner'), await ordered('of the thief!')];
     expect(evil.files.size).toBe(mine.files.size);

@@ -47,7 +47,7 @@ describe('what is no message', () => {
     expect(said(refused('not-logged-in'))).toBe(true);
     for (const reason of ['__proto__', 'a\u001b[2J', '', 'a b']) expect(said(refused(reason))).toBe(false);
     for (const host of ['__proto__', 'a\nb', 'a\u001b[2J', 'x'.repeat(300), 'gpü', '../one', ''])
-      expect(said({ say: 'ran', id: '1', exitCode: 0, signal: null, timedOut: false, output: '' }, host)).toBe(false);
+      expect(said({ say: 'ran', id: '1', exitCode: 0, timedOut: false, output: '' }, host)).toBe(false);
   });
 
   test('a machine that lists itself under such a name, or with such labels', () => {
@@ -82,7 +82,7 @@ test('of what a machine says in words no more than 64 KB is kept in the log', ()
   };
   for (const news of [
     { say: 'refused', failure },
-    { say: 'ran', id: '1', exitCode: 0, signal: null, timedOut: false, output: long },
+    { say: 'ran', id: '1', exitCode: 0, timedOut: false, output: long },
     { say: 'ended', status: { kind: 'exited', code: 0 }, ...rest },
   ]) {
     const message = { kind: 'attempt', host: 'one', token: 't', attemptId: 'a', n: 1, news };
@@ -102,7 +102,6 @@ describe('files of a checkpoint', () => {
 
   const file = (path: string, text = 'stolen'): ParcelFile => ({
     path,
-    mode: 0o755,
     isText: true,
     data: Buffer.from(text).toString('base64'),
   });

@@ -24,7 +24,7 @@ beforeEach(() => {
 afterEach(() => temp.remove());
 
 const file = (path: string, text: string): ParcelFile => ({
-  ...{ path, mode: 0o600, isText: false, data: Buffer.from(text).toString('base64') },
+  ...{ path, isText: false, data: Buffer.from(text).toString('base64') },
 });
 
 /** What is told by parcels, and its end; `null` = one that is gone. */

@@ -20,7 +20,7 @@ beforeEach(() => {
 afterEach(() => temp.remove());
 
 const file = (path: string, content: string, more: Partial<ParcelFile> = {}): ParcelFile => ({
-  ...{ path, mode: 0o600, isText: true, data: Buffer.from(content).toString('base64') },
+  ...{ path, isText: true, data: Buffer.from(content).toString('base64') },
   ...more,
 });
 const at = (path: string): string => join(places.session, path);
@@ -31,14 +31,11 @@ test('texts get the paths of this machine, other bytes stay, and a conversation 
   const parcel = [
     file('a/settings.json', all),
     file('claude-config/projects/{{cca:slug}}/talk.jsonl', all, { isText: false }),
-    file('inputs/run', 'x', { mode: 0o755 }),
   ];
   expect(layOut(files, { files: parcel }, places).ok).toBe(true);
   expect(text('a/settings.json')).toBe(`/opt/bun /opt/$& package/bin ${places.session}/worktree`);
   expect(text('claude-config/projects/-work-one/talk.jsonl')).toBe(all);
-  expect([statSync(at('inputs/run')).mode & 0o777, statSync(at('a/settings.json')).mode & 0o777]).toEqual([
-    0o700, 0o600,
-  ]);
+  expect(statSync(at('a/settings.json')).mode & 0o777).toBe(0o600);
   expect(takeOut(fillIn(all, places), places)).toBe(all);
   expect(projectSlug('/srv/a.b/ü_1')).toBe('-srv-a-b---1');
 });
@@ -49,7 +46,7 @@ test('laid out again it is the same, and a piece goes to its place in what is th
   layOut(files, { files: [file('talk.jsonl', 'TWO\nthree\n', { isText: false, offset: 4 })] }, places);
   expect(text('talk.jsonl')).toBe('one\nTWO\nthree\n');
   expect(readdirSync(places.session)).toEqual(['talk.jsonl']);
-  layOut(files, { files: [file('talk.jsonl', 'other', {})] }, places, { keep: true });
+  layOut(files, { files: [file('talk.jsonl', 'other', {})] }, places, true);
   expect(text('talk.jsonl')).toBe('one\nTWO\nthree\n');
 });
 

@@ -5,7 +5,7 @@ import type { AttemptNews } from '../../../src/fleet/wire.ts';
 import { fc } from '../../support/core-check.ts';
 
 const printed = (offset: number): AttemptNews => ({ say: 'printed', offset, data: new Uint8Array(0) });
-const ran = (id: string): AttemptNews => ({ say: 'ran', id, exitCode: 0, signal: null, timedOut: false, output: '' });
+const ran = (id: string): AttemptNews => ({ say: 'ran', id, exitCode: 0, timedOut: false, output: '' });
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 function hearer(first: number | null, isRefused: () => boolean = () => false) {

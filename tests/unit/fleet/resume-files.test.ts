@@ -31,7 +31,7 @@ function write(path: string, content = text): void {
 }
 
 const file = (path: string, more: Partial<ParcelFile> = {}): ParcelFile => ({
-  ...{ path: `worktree/${path}`, mode: 0o755, isText: false, data: Buffer.from('x').toString('base64') },
+  ...{ path: `worktree/${path}`, isText: false, data: Buffer.from('x').toString('base64') },
   ...more,
 });
 
@@ -47,7 +47,7 @@ test('those that git ignores are found, none that it knows, that is too large, o
 test('with an order they come to the same place, and nothing else does that way', () => {
   const sent = sentResumeFiles([ignored], () => Buffer.from('text'));
   expect(takeSent([...sent, file(known), { ...file('x'), path: 'handover/tool.sh' }])).toMatchObject([
-    { path: `worktree/${ignored}`, data: Buffer.from('text').toString('base64'), mode: 0o600 },
+    { path: `worktree/${ignored}`, data: Buffer.from('text').toString('base64') },
   ]);
 });
 

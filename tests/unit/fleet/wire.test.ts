@@ -22,12 +22,6 @@ test('a line break in what is said else splits nothing', () => {
   expect(unpacked(packed(message))).toEqual(message);
 });
 
-test('what a machine of version 1 has printed is heard', () => {
-  const old = { ...attempt, news: { say: 'printed', offset: 7, data: Buffer.from('x\n').toString('base64') } };
-  const read = unpacked(Buffer.from(JSON.stringify(old)));
-  expect(read?.kind === 'attempt' && read.news.say === 'printed' && Buffer.from(read.news.data).toString()).toBe('x\n');
-});
-
 test.each([
   '',
   '\n',

@@ -83,7 +83,7 @@ test('a checkpoint that is being taken in when its machine is lost is taken in w
   const { head, snapshot, bytes } = await madeElsewhere('made.txt');
   const arrives = Promise.withResolvers<Uint8Array>();
   blobs.set('work', arrives.promise);
-  const talk = { path: 'claude-config/projects/{{cca:slug}}/talk.jsonl', mode: 0o600, isText: false, offset: 0 };
+  const talk = { path: 'claude-config/projects/{{cca:slug}}/talk.jsonl', isText: false, offset: 0 };
   const parcel = { files: [{ ...talk, data: Buffer.from('{"done":1}\n').toString('base64') }] };
   blobs.set('files', Promise.resolve(new Uint8Array(Buffer.from(JSON.stringify(parcel)))));
   const made = { say: 'checkpoint', prints: 0, files: blob('files'), head, snapshot, bundle: blob('work') } as const;

@@ -32,8 +32,12 @@ import {
 } from './values.ts';
 
 /** That a session may require of a machine. */
-export const labelsMax = 16;
+const labelsMax = 16;
 const megabyte = 1_000_000;
+
+export function bytesOf(megabytes: number): number {
+  return megabytes * megabyte;
+}
 
 /** The key of a setting in a workflow. */
 export function keyOf(name: string, { key }: Setting): string {

@@ -32,15 +32,8 @@ export const moneyUsd = { min: 0.001, max: 1_000_000 };
 
 const durationMsMax = 30 * 24 * 3_600_000;
 export const durationPattern = /^(?=\d)(?:(\d+)[dD])?(?:(\d+)[hH])?(?:(\d+)[mM])?(?:(\d+)[sS])?$/;
-export const durationRule = 'expected a time from 1s to 30d, such as 90s, 15m, 2h or 1h30m';
 
-/** Milliseconds of a time such as `90s`, `15m` or `1h30m`; null when it is none, or not between 1 s and 30 d. */
-export function durationMs(text: string): number | null {
-  const ms = ageMs(text);
-  return ms !== null && isDurationMs(ms) ? ms : null;
-}
-
-/** The same of any length, as ages have it; null when it is none. */
+/** Milliseconds of a time such as `90s`, `15m` or `1h30m`, of any length; null when it is none. */
 export function ageMs(text: string): number | null {
   const match = durationPattern.exec(text);
   if (match === null) return null;

@@ -5,6 +5,8 @@
 import type { Node, YAMLParseError } from 'yaml';
 import type { z } from 'zod';
 import { errorText, fail, type Result } from '../core/failure.ts';
+import { quoted } from '../core/id.ts';
+import { hint } from '../core/nearest.ts';
 
 /** On first use, for the same reason as in schema.ts. */
 function library(): typeof import('yaml') {
@@ -14,8 +16,6 @@ function library(): typeof import('yaml') {
 /** Larger than any file that a person wrote. */
 export const yamlBytesMax = 1024 * 1024;
 const aliasesMax = 100;
-/** Parsers go down one level of the stack for each bracket. */
-const depthMax = 200;
 
 /** Something wrong at a place of a file. Line and column count from 1. */
 export interface Problem {
@@ -38,8 +38,8 @@ export interface YamlText {
   problemAt(path: YamlPath, message: string): Problem;
   /** A problem at the key itself, for keys that should not be there. */
   problemAtKey(path: YamlPath, key: string, message: string): Problem;
-  /** Where the text of a plain or quoted value at `path` begins, as an offset into the file; null for other values. */
-  offsetOf(path: YamlPath): number | null;
+  /** The text or number at `path`: where it begins in the file, and how it is written; null for other values. */
+  scalarAt(path: YamlPath): { readonly offset: number; readonly source: string; readonly isPlain: boolean } | null;
 }
 
 export type Checked<T> =
@@ -67,7 +67,6 @@ export function readYaml({ text, file, linesBefore = 0 }: YamlSource): Checked<Y
     problems: [{ file, line: 1 + linesBefore, column: 1, message }],
   });
   if (Buffer.byteLength(text) > yamlBytesMax) return refuse(`is larger than ${yamlBytesMax / 1024 ** 2} MiB`);
-  if (isTooDeep(text)) return refuse(`nests more than ${depthMax} levels`);
   try {
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: 'error' });
     const [error] = document.errors.toSorted((a, b) => a.pos[0] - b.pos[0]);
@@ -83,15 +82,16 @@ export function readYaml({ text, file, linesBefore = 0 }: YamlSource): Checked<Y
     return {
       ok: true,
       value: {
-        value: document.toJS({ maxAliasCount: aliasesMax }),
+        // Through JSON, which takes no circles of aliases, and makes texts of dates.
+        value: JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: aliasesMax }) ?? null)),
         problemAt: (path, message) => at(nodeAt(root, path)?.range?.[0] ?? 0, message),
         problemAtKey: (path, key, message) => at(keyOffset(root, path, key), message),
-        offsetOf: (path) => exactOffset(root, path),
+        scalarAt: (path) => scalarAt(root, path),
       },
     };
   } catch (error) {
     // The YAML library throws for aliases that would expand without bound or that name nothing.
-    return refuse(errorText(error));
+    return refuse(error instanceof RangeError ? 'is nested too deeply' : errorText(error));
   }
 }
 
@@ -134,9 +134,15 @@ function frameOf({ line, column }: Problem, source: string): readonly string[] {
 
 /** What `schema` makes of the file, or everything that is wrong with it. `whole` is what the file as such is called. */
 export function checkYaml<T>(yaml: YamlText, schema: z.ZodType<T>, whole: string): Checked<T> {
-  const parsed = schema.safeParse(yaml.value);
+  const parsed = schema.safeParse(yaml.value, { error: knownKeys });
   if (parsed.success) return { ok: true, value: parsed.data };
-  return { ok: false, problems: parsed.error.issues.flatMap((issue) => describeIssue(issue, yaml, whole)) };
+  return { ok: false, problems: inOrder(parsed.error.issues.flatMap((issue) => describeIssue(issue, yaml, whole))) };
+}
+
+/** As the message about a key that is not known: those that are, for a suggestion. */
+function knownKeys({ code, inst }: z.core.$ZodRawIssue): string | undefined {
+  const { shape = {} } = (inst as z.ZodObject | undefined)?.def ?? {};
+  return code === 'unrecognized_keys' ? Object.keys(shape).join(' ') : undefined;
 }
 
 /** Fails with `usage`: one line per problem, `file:line:column` first, so that editors can jump there. */
@@ -167,7 +173,12 @@ function describeIssue(issue: z.core.$ZodIssue, yaml: YamlText, whole: string): 
   const path = issue.path.map((part) => (typeof part === 'number' ? part : String(part)));
   const where = path.length === 0 ? whole : path.join('.');
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => yaml.problemAtKey(path, key, `${where} has no "${key}"`));
+    const known = issue.message.split(' ');
+    return issue.keys.map((key) => yaml.problemAtKey(path, key, `${where} has no ${quoted(key)}${hint(key, known)}`));
+  }
+  if (issue.code === 'invalid_key') {
+    const [key = '', rule] = [path.at(-1), issue.issues[0]?.message];
+    return [yaml.problemAtKey(path.slice(0, -1), String(key), `${quoted(String(key))} cannot be a name: ${rule}`)];
   }
   const isAbsent = issue.message.endsWith('received undefined');
   return [yaml.problemAt(path, isAbsent ? `${where} is missing` : `${where}${plainIssue(issue, valueAt(yaml, path))}`)];
@@ -202,24 +213,8 @@ function plainIssue(issue: z.core.$ZodIssue, value: unknown): string {
     '>': 'more than',
     '<': 'less than',
   };
+  if (issue.message.startsWith('must ')) return ` ${issue.message}`;
   return bound === undefined ? `: ${issue.message}` : ` has to be ${words[sign]} ${bound}`;
-}
-
-function isTooDeep(text: string): boolean {
-  let depth = 0;
-  let deepest = 0;
-  let indent = 0;
-  for (const char of text) {
-    if (char === '[' || char === '{') depth += 1;
-    else if ((char === ']' || char === '}') && depth > 0) depth -= 1;
-    if (depth > deepest) deepest = depth;
-    // `- - - -` nests without brackets.
-    if (char === '\n') indent = 0;
-    else if (char === '-' || char === '?') indent += 1;
-    else if (char !== ' ') indent = Number.NEGATIVE_INFINITY;
-    if (indent > deepest) deepest = indent;
-  }
-  return deepest > depthMax;
 }
 
 /** The node at `path`, or the nearest one above it when something is missing. */
@@ -234,22 +229,22 @@ function nodeAt(root: Node | null, path: YamlPath): Node | null {
 }
 
 function childOf(node: unknown, part: string | number): unknown {
-  const { isMap, isScalar, isSeq } = library();
-  if (isMap(node)) return node.items.find(({ key }) => isScalar(key) && String(key.value) === String(part))?.value;
-  return isSeq(node) ? node.items[Number(part)] : undefined;
+  if (library().isSeq(node)) return node.items[Number(part)];
+  return pairOf(node, String(part))?.value;
 }
 
-function exactOffset(root: Node | null, path: YamlPath): number | null {
-  let node: unknown = root;
-  for (const part of path) node = childOf(node, part);
-  return library().isScalar(node) ? (node.range?.[0] ?? null) : null;
+function pairOf(node: unknown, name: string) {
+  const { isMap, isScalar } = library();
+  return isMap(node) ? node.items.find(({ key }) => isScalar(key) && String(key.value) === name) : undefined;
+}
+
+function scalarAt(root: Node | null, path: YamlPath): ReturnType<YamlText['scalarAt']> {
+  const node = path.reduce<unknown>(childOf, root);
+  if (!library().isScalar(node) || node.range == null) return null;
+  return { offset: node.range[0], source: node.source ?? '', isPlain: node.type === 'PLAIN' };
 }
 
 function keyOffset(root: Node | null, path: YamlPath, key: string): number {
-  const { isMap, isScalar } = library();
   const node = nodeAt(root, path);
-  const found = isMap(node)
-    ? node.items.find((item) => isScalar(item.key) && String(item.key.value) === key)
-    : undefined;
-  return (found?.key as Node | undefined)?.range?.[0] ?? node?.range?.[0] ?? 0;
+  return (pairOf(node, key)?.key as Node | undefined)?.range?.[0] ?? node?.range?.[0] ?? 0;
 }

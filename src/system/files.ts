@@ -43,6 +43,8 @@ export function createFiles(): Omit<Files, 'watch'> {
     makeFolder,
     syncFolder,
     list: (path) => unlessMissing(() => readdirSync(path).sort(), []),
+    match: (folder, pattern) =>
+      [...new Bun.Glob(pattern).scanSync({ cwd: folder, onlyFiles: false })].map((path) => join(folder, path)).sort(),
     info,
     entryKind,
     realPath,

@@ -77,6 +77,8 @@ export interface Files {
   syncFolder(path: string): void;
   /** Names in a folder, sorted; empty when it does not exist. */
   list(path: string): string[];
+  /** Absolute paths below the folder that fit `*`, `?`, `**` and `{a,b}`, sorted; hidden ones only by a written dot. */
+  match(folder: string, pattern: string): string[];
   info(path: string): FileInfo | null;
   entryKind(path: string): EntryKind | null;
   realPath(path: string): string | null;

@@ -6,11 +6,11 @@
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path';
 import { advise } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
+import { nearest } from '../core/nearest.ts';
 import { configRoot } from '../store/paths.ts';
 import { schema } from '../store/schema.ts';
 import { readYaml } from '../store/yaml-text.ts';
 import type { World } from '../system/world.ts';
-import { nearest } from './nearest.ts';
 import { readTextFile, systemCode } from './text-file.ts';
 
 export const templateKinds = ['prompt', 'config', 'workflow'] as const;

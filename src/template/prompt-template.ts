@@ -1,10 +1,10 @@
 /** Prompt templates: Markdown with a front matter in YAML, which is only ever parsed as data. */
 import { basename } from 'node:path';
 import type { z } from 'zod';
+import { nearest } from '../core/nearest.ts';
 import { schema } from '../store/schema.ts';
 import { type Checked, checkYaml, type Problem, readYaml } from '../store/yaml-text.ts';
 import type { World } from '../system/world.ts';
-import { nearest } from './nearest.ts';
 import { type Lookup, parsePieces, problemIn, type Rendered, render, type Template } from './render.ts';
 import { readTextFile } from './text-file.ts';
 import { type VariableSpec, variableList } from './variables.ts';

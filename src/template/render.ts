@@ -4,8 +4,8 @@
  */
 
 import { basename } from 'node:path';
+import { nearest } from '../core/nearest.ts';
 import type { Problem } from '../store/yaml-text.ts';
-import { nearest } from './nearest.ts';
 
 /** A part of a template's text: words, or the place of a variable. */
 export type Piece =

@@ -1,21 +1,8 @@
 /** The zod schemas of settings as people write them in YAML; what comes out of them is what a definition stores. */
 import type { z } from 'zod';
 import { contextNames, type Setting, type Settings, type ValuesOf } from '../core/definitions.ts';
-import { keyOf, labelsMax } from '../core/setting-values.ts';
-import {
-  durationMs,
-  durationPattern,
-  durationRule,
-  hostNamePattern,
-  hostNameRule,
-  labelPattern,
-  labelRule,
-  moneyUsd,
-  permissionRules,
-  rulesRule,
-  wordPattern,
-  wordRule,
-} from '../core/values.ts';
+import { bytesOf, keyOf, settingProblem } from '../core/setting-values.ts';
+import { ageMs, durationPattern, hostNamePattern, moneyUsd, permissionRules, wordPattern } from '../core/values.ts';
 import { zod } from '../store/schema.ts';
 
 type Shape = Record<string, z.ZodType>;
@@ -42,13 +29,25 @@ export function settingsIn<T extends Settings>(settings: T, given: object): Valu
   return Object.fromEntries(named.filter(([, value]) => value !== undefined)) as ValuesOf<T>;
 }
 
-function schemaOf({ kind, words = [], min = 0, max = 0, no }: Setting): z.ZodType {
+function schemaOf(setting: Setting): z.ZodType {
+  const { kind, words = [], min = 0, max = 0, no } = setting;
   const z = zod();
+  const rule = settingProblem(setting, null) ?? '';
+  /** Takes what `read` makes of the given value, unless it may not be. */
+  const checked = (base: z.ZodType, read: (given: never) => unknown) =>
+    base.transform((given, context) => {
+      const value = read(given as never);
+      const problem = settingProblem(setting, value);
+      if (problem !== null) context.addIssue({ code: 'custom', message: problem });
+      return value;
+    });
   switch (kind) {
     case 'word':
-      return z.string().regex(wordPattern, `expected ${wordRule}`);
+      return checked(z.string(rule).meta({ pattern: wordPattern.source }), (text) => text);
     case 'host':
-      return z.string().regex(hostNamePattern, `expected ${hostNameRule}`);
+      return checked(z.string(rule).meta({ pattern: hostNamePattern.source }), (text) => text);
+    case 'duration':
+      return checked(z.string(rule).meta({ pattern: durationPattern.source }), ageMs);
     case 'choice':
       return z.enum(words);
     case 'money':
@@ -58,17 +57,7 @@ function schemaOf({ kind, words = [], min = 0, max = 0, no }: Setting): z.ZodTyp
     case 'count':
       return z.int().min(min).max(max);
     case 'megabytes':
-      return z
-        .int()
-        .min(min)
-        .max(max)
-        .transform((megabytes) => megabytes * 1_000_000);
-    case 'duration':
-      return z
-        .string(durationRule)
-        .regex(durationPattern, durationRule)
-        .refine((text) => durationMs(text) !== null, durationRule)
-        .transform((text) => durationMs(text) ?? 0);
+      return z.int().min(min).max(max).transform(bytesOf);
     case 'flag':
       return z.boolean();
     case 'command':
@@ -76,18 +65,14 @@ function schemaOf({ kind, words = [], min = 0, max = 0, no }: Setting): z.ZodTyp
       if (no === undefined) return z.string();
       return z.union([z.string(), z.literal(false)], 'expected a shell command, or false for none');
     case 'labels':
-      return z.array(z.string().regex(labelPattern, `expected ${labelRule}`)).max(labelsMax);
+      return checked(z.array(z.string(), rule), (labels) => labels);
     case 'rules':
-      return z
-        .union([z.string(), z.array(z.string())], rulesRule)
-        .refine((rules) => [rules].flat().every((rule) => permissionRules(rule) !== null), rulesRule)
-        .transform((rules) => [rules].flat().flatMap((rule) => permissionRules(rule) ?? []));
+      return checked(z.union([z.string(), z.array(z.string())], rule), (rules: string | string[]) =>
+        [rules].flat().flatMap((one) => permissionRules(one) ?? ''),
+      );
     case 'systems':
       return z
-        .union(
-          [z.literal('none'), z.array(z.enum(contextNames))],
-          'expected a list of cpm, faber and handover, or none',
-        )
+        .union([z.literal('none'), z.array(z.enum(contextNames))], rule)
         .transform((systems) => (systems === 'none' ? [] : systems));
     case 'object':
       return z.record(z.string(), z.unknown());

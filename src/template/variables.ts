@@ -3,10 +3,10 @@ import { resolve } from 'node:path';
 import type { z } from 'zod';
 import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
+import { nearest } from '../core/nearest.ts';
 import { plainNamePattern, plainNameRule } from '../core/values.ts';
 import { schema } from '../store/schema.ts';
 import type { World } from '../system/world.ts';
-import { nearest } from './nearest.ts';
 import { readTextFile } from './text-file.ts';
 
 const variableTypes = ['string', 'number', 'boolean', 'enum', 'name', 'path', 'file'] as const;

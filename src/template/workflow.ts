@@ -9,6 +9,7 @@ import { defined } from '../core/defined.ts';
 import { groupSettings, plainSettings } from '../core/definitions.ts';
 import type { GroupConfig } from '../core/group.ts';
 import { quoted, slugify } from '../core/id.ts';
+import { hint } from '../core/nearest.ts';
 import { storedSettings } from '../core/setting-values.ts';
 import { hasControl } from '../core/values.ts';
 import { type Checked, type Problem, readYaml } from '../store/yaml-text.ts';
@@ -16,24 +17,15 @@ import type { World } from '../system/world.ts';
 import type { TemplatePlace } from './places.ts';
 import { settingsIn } from './setting-schema.ts';
 import { exampleValue, type GivenVariables, resolveVariables, type VariableSpec } from './variables.ts';
-import { checkForm } from './workflow/check.ts';
-import { shellCommand } from './workflow/command-text.ts';
-import type { SessionDraft, WorkflowDraft } from './workflow/draft.ts';
-import { expandSessions } from './workflow/expand.ts';
-import { dependenciesMax, wire } from './workflow/graph.ts';
-import { newMatrixContext } from './workflow/matrix.ts';
-import { harmless, Problems } from './workflow/problems.ts';
+import { expandSessions } from './workflow/matrix.ts';
+import { Problems } from './workflow/problems.ts';
 import { ProjectShelf } from './workflow/project-file.ts';
-import type { GroupSpec, WorkflowFile } from './workflow/schema.ts';
-import { draftSession } from './workflow/session.ts';
+import { checkForm, type GroupSpec, type WorkflowFile } from './workflow/schema.ts';
+import { draftSession, taken, type WorkflowDraft } from './workflow/session.ts';
+import { wire } from './workflow/session-references.ts';
 import { noRepository, Shelf } from './workflow/shelf.ts';
 import { fillYamlText, meaningsIn, oneLine } from './workflow/text.ts';
-import { type SessionContext, taken } from './workflow/view.ts';
-
-/** Of a file that is not YAML at all. */
-const syntaxProblemsMax = 100;
-/** Characters of all prompts and values together. */
-const textLengthMax = 64 * 1024 ** 2;
+import { shellCommand } from './workflow/work-settings.ts';
 
 export interface WorkflowInput {
   readonly world: World;
@@ -84,7 +76,7 @@ function load(input: LoadInput, given: GivenVariables | null): Checked<WorkflowD
   // A mark at the begin would only shift the columns of the first line.
   const text = input.text.replace(/^\ufeff/, '');
   const yaml = readYaml({ text, file });
-  if (!yaml.ok) return { ok: false, problems: yaml.problems.slice(0, syntaxProblemsMax).map(harmless) };
+  if (!yaml.ok) return yaml;
   const problems = new Problems(yaml.value, text, file);
   const form = checkForm(yaml.value, problems);
   const draft = form === undefined ? undefined : draftOf(form, input, given, problems);
@@ -96,7 +88,7 @@ function draftOf(
   input: LoadInput,
   given: GivenVariables | null,
   problems: Problems,
-): WorkflowDraft | undefined {
+): WorkflowDraft {
   const { world, baseFolder, home } = input;
   const specs = form.vars ?? [];
   const { values, looksUp } = valuesOf(specs, given, input, problems);
@@ -108,21 +100,22 @@ function draftOf(
     group.configTemplate === undefined
       ? undefined
       : taken(shelf.config(group.configTemplate, groupFolder), ['group', 'configTemplate'], problems);
-  const meanings = meaningsIn({ variables: [values] }, problems.hint.bind(problems));
-  const matrix = newMatrixContext({ world, baseFolder, home, looksUp, problems });
+  const meanings = meaningsIn({ variables: [values] });
+  const matrix = { world, baseFolder, home, looksUp, problems };
   const families = expandSessions(form.sessions, meanings, matrix);
   const wiring = wire(families, problems);
   const projects = new ProjectShelf(world, looksUp ? input.repositoryOf : undefined);
-  const sessions = draftSessions({
-    ...{ world, baseFolder, home, looksUp, problems, shelf, group, about, groupConfigTemplate },
+  const context = {
+    ...{ ...matrix, shelf, group, about, groupConfigTemplate },
     ...{ variables: specs, values, families, wiring, checkedConfigs: new Set<string>() },
     ...{ projects, isolations: new Map() },
-  });
+  };
+  const order = wiring?.order ?? [...families.values()].flatMap(({ instances }) => instances);
+  const sessions = order.map((instance) => draftSession(instance, context));
   // No session has looked for it, but sessions that are added later will.
   if (group.template !== undefined && Object.values(form.sessions).every(({ template }) => template !== undefined)) {
     taken(shelf.prompt(group.template, groupFolder), ['group', 'template'], problems);
   }
-  if (sessions === undefined) return undefined;
   return {
     ...about,
     config: configOf(group, problems),
@@ -133,33 +126,6 @@ function draftOf(
     workflow: { name: form.name ?? input.name, origin: input.file, digest: digestOf(input.text) },
     projectCommands: projects.commands,
   };
-}
-
-/** Undefined when together they are more than can be kept. */
-function draftSessions(context: SessionContext): readonly SessionDraft[] | undefined {
-  const { families, wiring, problems } = context;
-  const order = wiring?.order ?? [...families.values()].flatMap(({ instances }) => instances);
-  const drafts: SessionDraft[] = [];
-  let length = 0;
-  let references = 0;
-  for (const instance of order) {
-    const draft = draftSession(instance, context);
-    drafts.push(draft);
-    length += lengthOf(draft, instance.family.spec.prompt);
-    references += draft.references.reduce((sum, { keys }) => sum + keys.length, 0);
-    if (length <= textLengthMax && references <= dependenciesMax) continue;
-    const what = length > textLengthMax ? `${textLengthMax / 1024 ** 2} MiB of text` : `${dependenciesMax} references`;
-    problems.at(['sessions'], `the prompts and variables of all sessions hold more than ${what}`);
-    return undefined;
-  }
-  return drafts;
-}
-
-/** Characters that were read or made for it; a prompt may be long only before it is filled in. */
-function lengthOf({ definition }: SessionDraft, written = ''): number {
-  const { prompt, variables = {}, config } = definition;
-  const values = Object.values(variables).reduce((sum, value) => sum + value.length, 0);
-  return written.length + prompt.length + values + (config?.claudeMdText?.length ?? 0);
 }
 
 /** The values of the workflow's variables; what has none stands for itself, so that other problems are told as well. */
@@ -185,7 +151,7 @@ function valuesOf(
   const names = specs.map(({ name }) => name);
   for (const name of resolved.unused.filter((one) => !alsoKnown.includes(one))) {
     const known = names.length === 0 ? '; the workflow has no variables' : `; it has ${names.join(', ')}`;
-    problems.at(['vars'], `there is no variable ${quoted(name)} to give${problems.hint(name, names) || known}`);
+    problems.at(['vars'], `there is no variable ${quoted(name)} to give${hint(name, names) || known}`);
   }
   return { values: { ...standIns, ...resolved.values }, looksUp: resolved.problems.length === 0 };
 }
@@ -210,7 +176,7 @@ function headerOf(
 ): Header {
   const slug = form.name ?? slugify(fileName);
   if (slug === '') problems.at([], 'name is missing: no slug can be made of the name of the file');
-  const meanings = meaningsIn({ variables: [values] }, problems.hint.bind(problems));
+  const meanings = meaningsIn({ variables: [values] });
   const line = (key: 'title' | 'description', text: string) => {
     const filled = oneLine(fillYamlText([key], text, meanings, problems).text);
     if (hasControl(filled)) problems.at([key], 'it holds control characters');

@@ -3,7 +3,7 @@ import type { z as Z } from 'zod';
 import { ok, type Result } from '../../core/failure.ts';
 import { zod } from '../../store/schema.ts';
 import { checkYaml, problemsFailure, readYaml } from '../../store/yaml-text.ts';
-import { checkedCommand } from '../../template/workflow/command-text.ts';
+import { checkedCommand } from '../../template/workflow/work-settings.ts';
 
 const z = zod();
 

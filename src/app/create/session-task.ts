@@ -9,10 +9,10 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import { ancestorsOf } from '../../core/graph.ts';
 import type { GroupDefinition, PromptReference, SessionDefinition, SessionId } from '../../core/group.ts';
 import { sessionLabel, sessionNumber } from '../../core/id.ts';
+import { hint } from '../../core/nearest.ts';
 import type { GroupState } from '../../core/state.ts';
 import { problemsFailure } from '../../store/yaml-text.ts';
 import type { ConfigTemplate } from '../../template/config-template.ts';
-import { nearest } from '../../template/nearest.ts';
 import { type PromptTemplate, renderPrompt } from '../../template/prompt-template.ts';
 import {
   type FilledText,
@@ -27,7 +27,6 @@ import {
 } from '../../template/render.ts';
 import { parseGiven, resolveVariables, type VariableSpec } from '../../template/variables.ts';
 import { parseAccess } from '../../template/workflow/session-references.ts';
-import type { Hint } from '../../template/workflow/text.ts';
 import { noBranchFault } from '../../template/workflow/work-settings.ts';
 import type { Place } from '../place.ts';
 import { placesFor } from './named-template.ts';
@@ -200,9 +199,8 @@ function ownerOf(problem: string, parts: readonly Part[]): string {
 }
 
 function notUsed(name: string, known: readonly string[]): string {
-  const near = nearest(name, known);
   const others = known.length === 0 ? '' : ` (there are: ${known.join(', ')})`;
-  return `nothing uses a variable "${name}"${near === undefined ? others : `; did you mean "${near}"?`}`;
+  return `nothing uses a variable "${name}"${hint(name, known) || others}`;
 }
 
 function capitalised(text: string): string {
@@ -267,7 +265,7 @@ export function referencesOf(
     const found = longestName(name.slice('sessions.'.length), names);
     if (found === undefined) return unknown(name, names);
     const { id, access, label } = found;
-    const what = parseAccess(access, label, hint);
+    const what = parseAccess(access, label);
     if (!what.ok) return fail('usage', `{{${name}}}: ${what.problem}.`, 'Correct the prompt.');
     if (!ancestors.has(id)) {
       const message = `{{${name}}} stands in the prompt, but the session does not depend on ${label}.`;
@@ -286,11 +284,6 @@ export function referencesOf(
   }
   return ok(references);
 }
-
-const hint: Hint = (word, known) => {
-  const near = nearest(word, [...known]);
-  return near === undefined ? '' : `; did you mean "${near}"?`;
-};
 
 /** Names and numbers, as in `--depends-on`. */
 function namesOf(state: GroupState): Map<string, SessionId> {

@@ -12,7 +12,7 @@ import type { ConfigTemplate } from '../../template/config-template.ts';
 import { findTemplate } from '../../template/places.ts';
 import { readTextFile } from '../../template/text-file.ts';
 import { type GivenVariables, parseGiven } from '../../template/variables.ts';
-import type { SessionDraft, WorkflowDraft } from '../../template/workflow/draft.ts';
+import type { SessionDraft, WorkflowDraft } from '../../template/workflow/session.ts';
 import { loadWorkflow } from '../../template/workflow.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { briefPath } from '../path-argument.ts';

@@ -7,8 +7,8 @@ import { finishPhase, inProgress, phasesCompleted } from '../../context/faber/st
 import { updateState } from '../../context/faber/state-file.ts';
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { nearest } from '../../core/nearest.ts';
 import { foreignText } from '../../core/text.ts';
-import { nearest } from '../../template/nearest.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';

@@ -6,7 +6,7 @@ import { InvalidArgumentError } from '@commander-js/extra-typings';
 import type { ContextName } from '../../core/definitions.ts';
 import { parseSetting, type ValueRule } from '../../core/setting-values.ts';
 import { ageMs, isWhole, plainNamePattern, plainNameRule, slotsMax } from '../../core/values.ts';
-import { shellCommand } from '../../template/workflow/command-text.ts';
+import { shellCommand } from '../../template/workflow/work-settings.ts';
 
 /** Reads an option's value as a setting of this kind. */
 export function parserOf<T>(rule: ValueRule): (text: string) => T {

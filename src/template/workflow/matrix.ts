@@ -1,21 +1,19 @@
 /**
- * The values over which a session is repeated: lists, and project folders by pattern, list or file. What is found
- * depends only on the file, the variables and the folders, and comes in a fixed order.
+ * From the sessions of a workflow file to those of the group: a matrix of lists and project folders becomes one session
+ * for each combination. Names and order depend only on the file, the variables and the folders.
  */
-
-import { basename, isAbsolute, join, relative, resolve } from 'node:path';
+import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { quoted, slugify } from '../../core/id.ts';
-import { hasControl } from '../../core/values.ts';
+import { hasControl, sessionNameLengthMax } from '../../core/values.ts';
 import type { YamlPath } from '../../store/yaml-text.ts';
 import type { World } from '../../system/world.ts';
 import { readTextFile, systemCode } from '../text-file.ts';
-import { type GlobCount, isPattern, type Matched, matchFolders } from './glob.ts';
 import type { Problems } from './problems.ts';
-import type { MatrixSpec, ProjectsSpec } from './schema.ts';
+import type { MatrixSpec, ProjectsSpec, SessionSpec, WorkflowFile } from './schema.ts';
 import { fillYamlText, type Meanings } from './text.ts';
 
 /** Sessions of one workflow. */
-export const sessionsMax = 10_000;
+const sessionsMax = 10_000;
 const listBytesMax = 1024 * 1024;
 const valueLengthMax = 1_000;
 
@@ -43,16 +41,6 @@ export interface MatrixContext {
   /** Whether the folders must exist; otherwise patterns and files are not looked up. */
   readonly looksUp: boolean;
   readonly problems: Problems;
-  /** Shared by all patterns of the workflow. */
-  readonly count: GlobCount;
-  /** What was matched already, by pattern. */
-  readonly matched: Map<string, Matched>;
-}
-
-export function newMatrixContext(
-  parts: Pick<MatrixContext, 'world' | 'baseFolder' | 'home' | 'looksUp' | 'problems'>,
-): MatrixContext {
-  return { ...parts, count: { folders: 0, entries: 0 }, matched: new Map() };
 }
 
 type Found = { readonly ok: true; readonly path: string } | { readonly ok: false; readonly trouble: string };
@@ -84,7 +72,7 @@ export function realFolder({ files }: World, path: string): Found {
 }
 
 /** The dimensions of a matrix in the order of the file; undefined when one of them has a problem. */
-export function readDimensions(
+function readDimensions(
   spec: MatrixSpec,
   path: YamlPath,
   meanings: Meanings,
@@ -216,14 +204,34 @@ function foldersOf({ text, report }: Entry, context: MatrixContext): readonly st
     report(`the project ${quoted(text)} ${plain.trouble}`);
     return [];
   }
-  const known = context.matched.get(text);
-  const matched = known ?? matchFolders(context.world, text, (start) => resolvePath(context, start), context.count);
-  context.matched.set(text, matched);
-  if (!matched.ok) report(`the pattern ${quoted(text)} ${matched.trouble}`);
-  else if (matched.folders.length === 0) {
-    report(`the pattern ${quoted(text)} fits no folder, seen from ${context.baseFolder}`);
+  const folders = matchFolders(context, text);
+  if (typeof folders === 'string') report(`the pattern ${quoted(text)} ${folders}`);
+  else if (folders.length > 0) return folders;
+  else report(`the pattern ${quoted(text)} fits no folder, seen from ${context.baseFolder}`);
+  return [];
+}
+
+/** True for texts that are a pattern rather than one path. */
+function isPattern(text: string): boolean {
+  return /[*?]|\{.*,.*\}/s.test(text);
+}
+
+/** The folders that fit, sorted, or why there can be none. Links count while they stay below the pattern's folder. */
+function matchFolders(context: MatrixContext, pattern: string): string[] | string {
+  const { files } = context.world;
+  const slash = pattern.lastIndexOf('/', pattern.search(/[*?{]/));
+  const start = resolvePath(context, slash < 0 ? '.' : pattern.slice(0, slash) || '/');
+  if (!start.ok) return start.trouble;
+  try {
+    const root = files.realPath(start.path);
+    if (root === null) return [];
+    return files
+      .match(start.path, pattern.slice(slash + 1))
+      .filter((path) => files.realPath(path)?.startsWith(root.endsWith(sep) ? root : root + sep))
+      .filter((path) => files.info(path)?.kind === 'folder');
+  } catch (error) {
+    return `cannot be looked through (${systemCode(error)})`;
   }
-  return matched.ok ? matched.folders : [];
 }
 
 function existsAsFolder(world: World, path: string): boolean {
@@ -234,7 +242,84 @@ function existsAsFolder(world: World, path: string): boolean {
   }
 }
 
-/** The part of a session's name that stands for a value; empty when no letter of it can be part of a name. */
-export function slugOfValue({ name, text }: MatrixValue): string {
-  return slugify(name ?? text);
+/** One session of the group. */
+export interface Instance {
+  /** Its name in the group. */
+  readonly key: string;
+  /** The session of the file it comes from. */
+  readonly family: Family;
+  /** One for each dimension. */
+  readonly values: readonly MatrixValue[];
+}
+
+/** A session of the file with all that it became. */
+export interface Family {
+  /** Its key in the file. */
+  readonly key: string;
+  readonly spec: SessionSpec;
+  readonly dimensions: readonly Dimension[];
+  /** Empty when the matrix has a problem; then nothing can be said about who depends on it. */
+  readonly instances: readonly Instance[];
+}
+
+export type Families = ReadonlyMap<string, Family>;
+
+/** Expands every matrix; names are unique and depend only on the values and their order. */
+export function expandSessions(
+  sessions: WorkflowFile['sessions'],
+  meanings: Meanings,
+  context: MatrixContext,
+): Families {
+  const families = new Map<string, Family>();
+  const taken = new Set(Object.keys(sessions));
+  let total = 0;
+  for (const [key, spec] of Object.entries(sessions)) {
+    const path = ['sessions', key, 'matrix'];
+    const dimensions = spec.matrix === undefined ? [] : readDimensions(spec.matrix, path, meanings, context);
+    const size = dimensions?.reduce((product, { values }) => product * values.length, 1) ?? 0;
+    const fits = total + size <= sessionsMax;
+    if (!fits) context.problems.at(path, `the workflow would have more than ${sessionsMax} sessions`);
+    const instances: Instance[] = [];
+    const family: Family = { key, spec, dimensions: dimensions ?? [], instances };
+    families.set(key, family);
+    if (dimensions === undefined || !fits) continue;
+    total += size;
+    for (const values of combinations(dimensions)) {
+      instances.push({ key: spec.matrix === undefined ? key : nameOf(key, values, taken), family, values });
+    }
+  }
+  return families;
+}
+
+/** Every combination; the last dimension changes fastest. */
+function combinations(dimensions: readonly Dimension[]): readonly (readonly MatrixValue[])[] {
+  return dimensions.reduce<readonly (readonly MatrixValue[])[]>(
+    (rows, { values }) => rows.flatMap((row) => values.map((value) => [...row, value])),
+    [[]],
+  );
+}
+
+/** `key-slug-slug`, cut to the length of a name, with a number behind it when another session is called so. */
+function nameOf(key: string, values: readonly MatrixValue[], taken: Set<string>): string {
+  const slugs = values.map(({ name, text }) => slugify(name ?? text)).filter((slug) => slug !== '');
+  const whole = [key, ...slugs].join('-');
+  for (let number = 1; ; number += 1) {
+    // A family's own key would name all of its sessions.
+    const suffix = number === 1 ? '' : `-${number}`;
+    const name = whole.slice(0, sessionNameLengthMax - suffix.length).replace(/[-._]+$/, '') + suffix;
+    if (taken.has(name)) continue;
+    taken.add(name);
+    return name;
+  }
+}
+
+/** What `{{matrix.KEY}}` stands for in one session, by KEY. */
+export function matrixTexts({ family, values }: Instance): ReadonlyMap<string, string> {
+  const texts = new Map<string, string>();
+  for (const [index, { key }] of family.dimensions.entries()) {
+    const value = values[index] as MatrixValue;
+    texts.set(key, value.text);
+    if (value.name !== undefined) texts.set('name', value.name);
+  }
+  return texts;
 }

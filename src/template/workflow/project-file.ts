@@ -13,9 +13,8 @@ import type { World } from '../../system/world.ts';
 import { upToRepository } from '../places.ts';
 import { settingsIn, shapeOf } from '../setting-schema.ts';
 import { readTextFile, systemCode } from '../text-file.ts';
-import { shellCommand } from './command-text.ts';
-import { onlyKnown, Problems } from './problems.ts';
-import type { GivenWork, Repository } from './work-settings.ts';
+import { Problems } from './problems.ts';
+import { type GivenWork, type Repository, shellCommand } from './work-settings.ts';
 
 const projectFileName = join('.claude-code-agent', 'project.yaml');
 
@@ -58,17 +57,9 @@ export function loadProjectFile(world: World, path: string): Checked<ProjectFile
   const { text } = read;
   const yaml = readYaml({ text, file: path });
   if (!yaml.ok) return yaml;
-  const value = yaml.value.value ?? {};
   const problems = new Problems(yaml.value, text, path);
-  // YAML also knows sets and dates.
-  if (Object.getPrototypeOf(value) !== Object.prototype) {
-    const keys = projectKeys.join(', ');
-    return { ok: false, problems: [yaml.value.problemAt([], `a project file is a map with any of ${keys}`)] };
-  }
-  const known = onlyKnown(value as Readonly<Record<string, unknown>>, [], 'the project file', projectKeys, problems);
-  const checked = checkYaml({ ...yaml.value, value: known }, projectSchema(), 'the project file');
-  if (!checked.ok) problems.add(...checked.problems);
-  if (!checked.ok) return { ok: false, problems: problems.all };
+  const checked = checkYaml({ ...yaml.value, value: yaml.value.value ?? {} }, projectSchema(), 'the project file');
+  if (!checked.ok) return checked;
   const work: GivenWork = settingsIn(workSettings, checked.value);
   const commandOf = (key: 'accept' | 'setup'): string | false | undefined => {
     const given = work[key];

@@ -1,19 +1,25 @@
 /**
- * The form of a workflow file, version 1. The JSON Schema for editors is made from it, so every key says what it is
- * for.
+ * template/workflow/: from the text of a workflow file to its sessions. This file: the form of version 1. The JSON
+ * Schema for editors is made from it, so every key has a description.
  */
-
+import Ajv from 'ajv';
 import type { z as Z } from 'zod';
 import { configSettings, groupSettings, sessionSettings } from '../../core/definitions.ts';
+import { errorText } from '../../core/failure.ts';
 import { sessionNamePattern, sessionNameRule } from '../../core/values.ts';
+import { isObject } from '../../store/json.ts';
 import { zod } from '../../store/schema.ts';
+import { checkYaml, type YamlText } from '../../store/yaml-text.ts';
 import { shapeOf } from '../setting-schema.ts';
 import { variableMap } from '../variables.ts';
+import type { Problems } from './problems.ts';
 
 const z = zod();
 
 const slugRule = 'expected lower-case letters, digits and single hyphens, at most 64';
-const variableNamePattern = /^(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
+/** Of variables and of the keys of a matrix. */
+const keyPattern = /^(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
+const keyRule = 'expected 1 to 64 letters, digits, "-" or "_"';
 const templatePattern = /^(?:[A-Za-z0-9][A-Za-z0-9._-]{0,63}|.*\/.*)$/;
 const templateRule = 'expected the name of a template (letters, digits, ".", "_" and "-"), or a path with a "/"';
 const textRule = 'expected a text, a number or true or false';
@@ -44,10 +50,27 @@ const matrixValues = z
 const matrix = z
   .object({ projects: projects.optional() })
   .catchall(matrixValues)
+  .superRefine((values, context) => {
+    const refuse = (message: string, key?: string) =>
+      context.addIssue({ code: 'custom', message, path: key === undefined ? [] : [key] });
+    for (const key of Object.keys(values)) {
+      // `{{matrix.project}}` and `{{matrix.name}}` come from `projects`.
+      if (key === 'project' || key === 'name')
+        refuse(`"${key}" is taken: {{matrix.${key}}} comes from "projects"`, key);
+      else if (!keyPattern.test(key)) refuse(`it cannot be a key: ${keyRule}`, key);
+    }
+    if (Object.keys(values).length === 0) refuse('a matrix needs a key, such as "projects"');
+  })
   .describe('Makes one session for each combination of values');
 
 const config = z
   .strictObject(shapeOf(configSettings) as object)
+  .superRefine(({ generateSettings, settingsOverride }: Record<string, unknown>, context) => {
+    // Deny rules among the settings would be lost.
+    if (generateSettings !== false || settingsOverride === undefined) return;
+    const message = 'it has no effect with generateSettings: false; leave one of them out';
+    context.addIssue({ code: 'custom', message, path: ['settingsOverride'] });
+  })
   .describe('What is generated into the config dir of the session');
 
 /** The others are read by `settingsIn`, without their keys being known to the compiler. */
@@ -63,7 +86,7 @@ const session = z
     prompt: z.string().optional().describe('The task; beside a template it fills its {{prompt}}, or replaces it'),
     template: templateName.optional().describe('Name or path of the prompt template that makes the task'),
     vars: z
-      .record(z.string().regex(variableNamePattern, 'is no name of a variable'), plainValue)
+      .record(z.string().regex(keyPattern, keyRule), plainValue)
       .optional()
       .describe('Values for the variables of the templates'),
     dependsOn: oneOrMore('expected the name of a session, or a list of them')
@@ -84,7 +107,7 @@ const group = z
   })
   .describe('Settings of the group, as options of "group create"');
 
-export const workflowSchema = z
+const workflowSchema = z
   .strictObject({
     $schema: z.string().optional().describe('For editors only'),
     version: z.literal(1, 'expected 1').describe('Version of this format'),
@@ -100,6 +123,7 @@ export const workflowSchema = z
     group: group.optional(),
     sessions: z
       .record(z.string().regex(sessionNamePattern, sessionNameRule), session)
+      .refine((sessions) => Object.keys(sessions).length > 0, 'a workflow needs at least one session')
       .describe('The sessions by their names'),
   })
   .describe('A workflow of claude-code-agent');
@@ -110,20 +134,76 @@ export type GroupSpec = Z.output<typeof group>;
 export type MatrixSpec = Z.output<typeof matrix>;
 export type ProjectsSpec = Z.output<typeof projects>;
 
-/** The keys that are known at each level, for "did you mean". */
-export const knownKeys = {
-  workflow: Object.keys(workflowSchema.shape),
-  group: Object.keys(group.shape),
-  session: Object.keys(session.shape),
-  config: Object.keys(config.shape),
-};
-
-export const matrixKeyPattern = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
-/** `{{matrix.project}}` and `{{matrix.name}}` come from `projects`. */
-export const takenMatrixKeys = ['project', 'name'];
-
 /** The JSON Schema of a workflow file, for the completion of editors. */
 export function workflowJsonSchema(): Record<string, unknown> {
   const schema = z.toJSONSchema(workflowSchema, { io: 'input', unrepresentable: 'any' });
   return { title: 'Workflow of claude-code-agent, version 1', ...schema };
+}
+
+/** The file as its schema has it; undefined when `problems` got something. */
+export function checkForm(yaml: YamlText, problems: Problems): WorkflowFile | undefined {
+  if (!isObject(yaml.value)) {
+    problems.at([], 'a workflow is a map with "version: 1" and "sessions"');
+    return undefined;
+  }
+  const { version } = yaml.value;
+  if (version === undefined) problems.at([], 'version is missing: begin the file with "version: 1"');
+  else if (typeof version === 'number' && version > 1) {
+    problems.at(['version'], `version ${version} is newer than this program, which knows version 1`);
+  } else {
+    const checked = checkYaml(yaml, workflowSchema, 'the workflow');
+    if (!checked.ok) problems.add(...checked.problems);
+    else {
+      checkValues(checked.value, yaml.value, problems);
+      return checked.value;
+    }
+  }
+  return undefined;
+}
+
+/** What a schema does not see: values that YAML reads as other ones than they look, and what claude refuses. */
+function checkValues({ sessions }: WorkflowFile, file: Record<string, unknown>, problems: Problems): void {
+  for (const [name, declared] of Object.entries(isObject(file.vars) ? file.vars : {})) {
+    if (isObject(declared)) problems.checkPlain(['vars', name, 'default'], declared.default);
+    else problems.checkPlain(['vars', name], declared);
+  }
+  for (const [key, { vars = {}, matrix = {}, outputSchema }] of Object.entries(sessions)) {
+    const path = ['sessions', key];
+    for (const [name, value] of Object.entries(vars)) problems.checkPlain([...path, 'vars', name], value);
+    for (const [name, values] of Object.entries(matrix)) {
+      if (name === 'projects' || !Array.isArray(values)) continue;
+      for (const [index, value] of values.entries()) problems.checkPlain([...path, 'matrix', name, index], value);
+    }
+    const fault = outputSchema === undefined ? null : outputSchemaFault(outputSchema);
+    if (fault !== null) problems.at([...path, 'outputSchema'], `outputSchema: ${fault}`);
+  }
+}
+
+/** The schema is handed to claude on its command line, where one argument may have 128 KiB. */
+const outputSchemaBytesMax = 64 * 1024;
+const ajv = new Ajv({ logger: false });
+
+/** Why claude would refuse the schema, without a full stop; null when it would not. */
+export function outputSchemaFault(schema: Readonly<Record<string, unknown>>): string | null {
+  const { $schema, type } = schema;
+  if (type !== 'object') return 'its "type" must be "object"';
+  if (Buffer.byteLength(JSON.stringify(schema)) > outputSchemaBytesMax) {
+    return `it is larger than ${outputSchemaBytesMax / 1024} KiB`;
+  }
+  if (typeof $schema === 'string' && !/^https?:\/\/json-schema\.org\/draft-07\/schema#?$/.test($schema)) {
+    return 'it must be of draft 7; leave out "$schema"';
+  }
+  // Ajv keeps what it compiled, under its own identity and under its $id.
+  const own = { ...schema };
+  try {
+    ajv.compile(own);
+    return null;
+  } catch (error) {
+    const reason = errorText(error).replace(/^schema is invalid: /, '');
+    const format = /^unknown format "(.+)" ignored/.exec(reason)?.[1];
+    if (format === undefined) return `claude would refuse it: ${reason.replace(/^strict mode: /, '')}`;
+    return `claude knows no formats; leave out "format: ${format}", or say it in a description`;
+  } finally {
+    ajv.removeSchema(own);
+  }
 }

@@ -1,12 +1,13 @@
 /**
  * How a workflow names its sessions: `NAME`, `NAME[*]`, `NAME[VALUE]`, `NAME[matrix.KEY]` in `dependsOn`, and the same
- * inside `{{sessions.NAME.result}}`.
+ * inside `{{sessions.NAME.result}}`; and the graph of dependencies that comes of it.
  */
+import { buildGraph } from '../../core/graph.ts';
 import type { PromptReference } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
-import type { Families, Family, Instance } from './expand.ts';
-import type { MatrixValue } from './matrix.ts';
-import type { Hint } from './text.ts';
+import { hint } from '../../core/nearest.ts';
+import type { Families, Family, Instance, MatrixValue } from './matrix.ts';
+import type { Problems } from './problems.ts';
 
 /** Who is meant, as it was written. */
 export interface Target {
@@ -27,31 +28,29 @@ export type Parsed<T> = { readonly ok: true; readonly value: T } | { readonly ok
 const refuse = (problem: string) => ({ ok: false, problem }) as const;
 
 /** Reads an entry of `dependsOn`. */
-export function parseDependency(text: string, families: Families, hint: Hint): Parsed<Target> {
+export function parseDependency(text: string, families: Families): Parsed<Target> {
   const match = /^([^[\]]*)(?:\[([^[\]]*)\])?$/.exec(text.trim());
   if (match === null) return refuse(`${quoted(text)} names no session: write NAME, NAME[*] or NAME[VALUE]`);
   const [, name = '', selector = null] = match;
   const family = families.get(name);
-  return family === undefined
-    ? refuse(unknownSession(name, families, hint))
-    : { ok: true, value: { family, selector } };
+  return family === undefined ? refuse(unknownSession(name, families)) : { ok: true, value: { family, selector } };
 }
 
 /** Reads what stands between the braces and begins with `sessions.`. */
-export function parseReference(name: string, families: Families, hint: Hint): Parsed<Wanted> {
+export function parseReference(name: string, families: Families): Parsed<Wanted> {
   const rest = name.slice('sessions.'.length);
   const family = longestKey(rest, families);
-  if (family === undefined) return refuse(unknownSession(rest.split(/[[.]/, 1)[0] as string, families, hint));
+  if (family === undefined) return refuse(unknownSession(rest.split(/[[.]/, 1)[0] as string, families));
   const tail = /^(?:\[([^[\]]*)\])?(.*)$/s.exec(rest.slice(family.key.length));
   const [, selector = null, access = ''] = tail ?? [];
-  const what = parseAccess(access, family.key, hint);
+  const what = parseAccess(access, family.key);
   return what.ok ? { ok: true, value: { family, selector, ...what.value } } : what;
 }
 
 const fields: readonly PromptReference['field'][] = ['result', 'structured', 'diffStat', 'branch'];
 
 /** Reads what is wanted of a session: one of the fields, and of `.structured` a way into it. */
-export function parseAccess(access: string, session: string, hint: Hint): Parsed<Pick<Wanted, 'field' | 'path'>> {
+export function parseAccess(access: string, session: string): Parsed<Pick<Wanted, 'field' | 'path'>> {
   const match = /^\.([\w-]+)(.*)$/s.exec(access);
   if (match === null)
     return refuse(`say what of ${quoted(session)} is meant: .result, .structured, .diffStat or .branch`);
@@ -85,7 +84,7 @@ function parseSteps(text: string): string[] | null {
   return isWhole ? steps.map(([, name, index]) => name ?? (index as string)) : null;
 }
 
-function unknownSession(name: string, families: Families, hint: Hint): string {
+function unknownSession(name: string, families: Families): string {
   for (const family of families.values()) {
     const instance = family.dimensions.length > 0 && family.instances.find(({ key }) => key === name);
     if (instance) return `there is no session ${quoted(name)} in this file; write ${spelled(instance)}`;
@@ -104,7 +103,7 @@ export interface Selected {
 }
 
 /** The sessions that are meant, seen from `from`. */
-export function select({ family, selector }: Target, from: Instance, hint: Hint): Parsed<Selected> {
+export function select({ family, selector }: Target, from: Instance): Parsed<Selected> {
   const { key, dimensions, instances } = family;
   const all: Selected = { instances, isMany: true };
   if (family.spec.matrix === undefined) {
@@ -121,20 +120,20 @@ export function select({ family, selector }: Target, from: Instance, hint: Hint)
   if (selector.trim() === '*') return { ok: true, value: all };
   const parts = selector.split(',').map((part) => part.trim());
   const whole = selector.trim();
-  if (whole.startsWith('matrix.') && parts.length === 1) return selectSame(family, whole, from, hint);
+  if (whole.startsWith('matrix.') && parts.length === 1) return selectSame(family, whole, from);
   const exact = labelled(family, whole);
   if (exact.length === 1) return { ok: true, value: { instances: exact, isMany: false } };
   if (exact.length > 1) return refuse(ambiguous(family, whole, exact));
-  if (parts.length > 1 && parts.length === dimensions.length) return selectByParts(family, parts, from, hint);
-  return selectUnknown(family, whole, hint);
+  if (parts.length > 1 && parts.length === dimensions.length) return selectByParts(family, parts, from);
+  return selectUnknown(family, whole);
 }
 
 /** `key[matrix.KEY]`: those whose KEY equals that of `from`. */
-function selectSame(family: Family, part: string, from: Instance, hint: Hint): Parsed<Selected> {
+function selectSame(family: Family, part: string, from: Instance): Parsed<Selected> {
   const matrixKey = part.slice('matrix.'.length);
   const index = family.dimensions.findIndex(({ key }) => key === dimensionKey(matrixKey));
-  if (index < 0) return refuse(noKey(family, matrixKey, hint));
-  const wanted = ownValue(from, matrixKey, hint);
+  if (index < 0) return refuse(noKey(family, matrixKey));
+  const wanted = ownValue(from, matrixKey);
   if (!wanted.ok) return wanted;
   const found = same(family, index, matrixKey, wanted.value);
   if (found.length > 0) return { ok: true, value: { instances: found, isMany: found.length > 1 } };
@@ -145,26 +144,26 @@ function selectSame(family: Family, part: string, from: Instance, hint: Hint): P
 }
 
 /** `key[a,b]`: one part for each dimension, each a value, `matrix.KEY` or `*`. */
-function selectByParts(family: Family, parts: readonly string[], from: Instance, hint: Hint): Parsed<Selected> {
+function selectByParts(family: Family, parts: readonly string[], from: Instance): Parsed<Selected> {
   let left: readonly Instance[] = family.instances;
   for (const [index, part] of parts.entries()) {
     if (part === '*') continue;
     let fitting = labelledIn(family, index, part);
     if (part.startsWith('matrix.')) {
       const matrixKey = part.slice('matrix.'.length);
-      const wanted = ownValue(from, matrixKey, hint);
+      const wanted = ownValue(from, matrixKey);
       if (!wanted.ok) return wanted;
       fitting = same(family, index, matrixKey, wanted.value);
     }
     const fits = new Set(fitting);
     const next = left.filter((instance) => fits.has(instance));
-    if (next.length === 0 && !family.dimensions[index]?.isOpen) return selectUnknown(family, parts.join(','), hint);
+    if (next.length === 0 && !family.dimensions[index]?.isOpen) return selectUnknown(family, parts.join(','));
     if (next.length > 0) left = next;
   }
   return { ok: true, value: { instances: left, isMany: left.length > 1 || parts.includes('*') } };
 }
 
-function selectUnknown(family: Family, text: string, hint: Hint): Parsed<Selected> {
+function selectUnknown(family: Family, text: string): Parsed<Selected> {
   const { dimensions, instances, key } = family;
   // With projects that are not known yet the value may be one of them.
   if (dimensions.some(({ isOpen }) => isOpen)) {
@@ -184,20 +183,20 @@ function ambiguous({ key, dimensions }: Family, text: string, found: readonly In
   return `${quoted(text)} fits ${found.length} sessions of ${quoted(key)} (${named.join(', ')}${more}); ${next}`;
 }
 
-function noKey(family: Family, matrixKey: string, hint: Hint): string {
+function noKey(family: Family, matrixKey: string): string {
   const keys = family.dimensions.map(({ key }) => key);
   const known = hint(matrixKey, keys) || `; its keys are ${keys.join(', ')}`;
   return `the matrix of ${quoted(family.key)} has no key ${quoted(matrixKey)}${known}`;
 }
 
-function ownValue(from: Instance, matrixKey: string, hint: Hint): Parsed<MatrixValue> {
+function ownValue(from: Instance, matrixKey: string): Parsed<MatrixValue> {
   const { family, values } = from;
   if (family.dimensions.length === 0) {
     return refuse(`${quoted(family.key)} has no matrix, so it has no matrix.${matrixKey}`);
   }
   const index = family.dimensions.findIndex(({ key }) => key === dimensionKey(matrixKey));
   const value = values[index];
-  return value === undefined ? refuse(noKey(family, matrixKey, hint)) : { ok: true, value };
+  return value === undefined ? refuse(noKey(family, matrixKey)) : { ok: true, value };
 }
 
 /** `name` is the folder's name of the dimension `project`. */
@@ -228,4 +227,84 @@ function same(family: Family, dimension: number, matrixKey: string, value: Matri
     const own = values[dimension];
     return own !== undefined && (matrixKey === 'name' ? own.name === wanted : own.text === wanted);
   });
+}
+
+export interface Wiring {
+  /** Every session after those it waits for; among equals in the order of the file. */
+  readonly order: readonly Instance[];
+  readonly dependsOn: ReadonlyMap<Instance, ReadonlySet<Instance>>;
+  /** Whether `to` waits for `from`, directly or indirectly. */
+  isAncestor(from: Instance, to: Instance): boolean;
+}
+
+/** Undefined when there is no order: the dependencies form a cycle. */
+export function wire(families: Families, problems: Problems): Wiring | undefined {
+  const instances = [...families.values()].flatMap((family) => family.instances);
+  const dependsOn = new Map<Instance, Set<Instance>>();
+  for (const instance of instances) dependsOn.set(instance, dependenciesOf(instance, families, problems));
+  const order = orderOf(instances, dependsOn, problems);
+  if (order === undefined) return undefined;
+  const known = new Map<Instance, ReadonlySet<Instance>>();
+  const isAncestor = (from: Instance, to: Instance): boolean => {
+    const ancestors = known.get(to) ?? ancestorsOf(to, dependsOn);
+    known.set(to, ancestors);
+    return ancestors.has(from);
+  };
+  return { order, dependsOn, isAncestor };
+}
+
+function dependenciesOf(instance: Instance, families: Families, problems: Problems): Set<Instance> {
+  const { key, spec } = instance.family;
+  const { dependsOn = [] } = spec;
+  const path = ['sessions', key, 'dependsOn'];
+  const found = new Set<Instance>();
+  for (const [index, text] of [dependsOn].flat().entries()) {
+    const at = typeof dependsOn === 'string' ? path : [...path, index];
+    const target = parseDependency(text, families);
+    const selected = target.ok ? select(target.value, instance) : target;
+    if (!selected.ok) {
+      problems.at(at, selected.problem);
+      continue;
+    }
+    if (selected.value.instances.includes(instance)) problems.at(at, `${quoted(key)} would wait for itself`);
+    else for (const one of selected.value.instances) found.add(one);
+  }
+  return found;
+}
+
+type Edges = ReadonlyMap<Instance, ReadonlySet<Instance>>;
+
+/** The graph only gets numbers for ids: a session may be called as a property of every object. */
+function orderOf(
+  instances: readonly Instance[],
+  dependsOn: Edges,
+  problems: Problems,
+): readonly Instance[] | undefined {
+  const ids = new Map(instances.map((instance, index) => [instance, `${index}`]));
+  const nodes = instances.map((instance) => ({
+    id: ids.get(instance) as string,
+    name: instance.key,
+    dependsOn: [...(dependsOn.get(instance) ?? [])].map((one) => ids.get(one) as string),
+  }));
+  const graph = buildGraph(nodes);
+  if (graph.ok) return graph.value.order.map((id) => instances[Number(id)] as Instance);
+  const { message } = graph.failure;
+  // The cycle is told at the session with which its path begins.
+  const start = /: (\S+) -> /.exec(message)?.[1];
+  const first = instances.find(({ key }) => key === start);
+  const sentence = message.replace(/^T/, 't').replace(/\.$/, '');
+  problems.at(first === undefined ? ['sessions'] : ['sessions', first.family.key, 'dependsOn'], sentence);
+  return undefined;
+}
+
+function ancestorsOf(instance: Instance, dependsOn: Edges): ReadonlySet<Instance> {
+  const found = new Set<Instance>();
+  const open = [instance];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    for (const dependency of dependsOn.get(next) ?? []) {
+      if (!found.has(dependency)) open.push(dependency);
+      found.add(dependency);
+    }
+  }
+  return found;
 }

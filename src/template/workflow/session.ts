@@ -1,27 +1,399 @@
-/**
- * template/workflow/: from the text of a workflow to its sessions. This file: one session of an expanded workflow, with
- * its project, task, templates and settings all filled in.
- */
-
+/** One session of an expanded workflow, with its project, task, templates and settings all filled in. */
 import { defined } from '../../core/defined.ts';
-import { configSettings, plainSettings, type Setting, type Settings } from '../../core/definitions.ts';
-import type { SessionConfig, SessionDefinition } from '../../core/group.ts';
+import {
+  configSettings,
+  type IsolationMode,
+  plainSettings,
+  type Setting,
+  type Settings,
+  workSettings,
+} from '../../core/definitions.ts';
+import type { GroupConfig, PromptReference, SessionConfig, SessionDefinition, WorkflowRef } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
-import { storedSettings } from '../../core/setting-values.ts';
-import { hasControl } from '../../core/values.ts';
+import { hint } from '../../core/nearest.ts';
+import { keyOf, storedSettings } from '../../core/setting-values.ts';
+import { hasControl, promptProblem } from '../../core/values.ts';
+import { isObject } from '../../store/json.ts';
+import type { YamlPath } from '../../store/yaml-text.ts';
 import { configTemplateLayer, resolveConfig } from '../config-layers.ts';
 import { type ConfigTemplate, renderConfigTemplate } from '../config-template.ts';
-import { lookupSurroundings } from '../render.ts';
+import { type FilledText, insertText, lookupSurroundings, parsePieces } from '../render.ts';
 import { settingsIn } from '../setting-schema.ts';
-import type { VariableSpec } from '../variables.ts';
-import type { SessionDraft } from './draft.ts';
-import { type Instance, matrixTexts } from './expand.ts';
-import { realFolder, resolvePath } from './matrix.ts';
-import { draftReferences, taskOf } from './prompt.ts';
-import type { SessionSpec } from './schema.ts';
-import { fillTemplate, fillYamlText, meaningsIn, oneLine, type Scope } from './text.ts';
-import { type SessionContext, type SessionView, taken, templateFolder, valuesFor } from './view.ts';
-import { workOf } from './work.ts';
+import { resolveVariables, type VariableSpec } from '../variables.ts';
+import { type Families, type Instance, type MatrixContext, matrixTexts, realFolder, resolvePath } from './matrix.ts';
+import type { Problems } from './problems.ts';
+import type { ProjectCommand, ProjectFile, ProjectShelf } from './project-file.ts';
+import type { GroupSpec, SessionSpec } from './schema.ts';
+import { parseReference, select, type Target, type Wanted, type Wiring } from './session-references.ts';
+import { noRepository, type Shelf, type Taken } from './shelf.ts';
+import { fillTemplate, fillYamlText, meaningsIn, type OpenPlace, oneLine, type Scope } from './text.ts';
+import {
+  checkedCommand,
+  type GivenWork,
+  noBranchFault,
+  type ResolvedWork,
+  resolveWork,
+  shellCommand,
+  wholeVariable,
+  workFaults,
+} from './work-settings.ts';
+
+/** A place in a draft's prompt that other sessions of the workflow fill; like PromptReference, by key. */
+export interface DraftReference extends Omit<PromptReference, 'sessionIds'> {
+  /** Keys of drafts. */
+  readonly keys: readonly string[];
+}
+
+/** One session, after the matrix was expanded. */
+export interface SessionDraft {
+  /** Unique in the group; also the session's name. */
+  readonly key: string;
+  /** `variables` are the values with which its templates were filled in, defaults included. */
+  readonly definition: Omit<
+    SessionDefinition,
+    'id' | 'dependsOn' | 'createdAt' | 'promptReferences' | 'configTemplate'
+  >;
+  /** Keys of drafts. */
+  readonly dependsOn: readonly string[];
+  readonly references: readonly DraftReference[];
+  readonly configTemplate?: ConfigTemplate;
+}
+
+export interface WorkflowDraft {
+  readonly slug: string;
+  readonly name: string;
+  readonly description: string;
+  /** Only what the file says; the rest has its defaults. */
+  readonly config: Partial<GroupConfig>;
+  /** Name of the prompt template for sessions that name none. */
+  readonly template?: string;
+  readonly configTemplate?: ConfigTemplate;
+  readonly variables: Readonly<Record<string, string>>;
+  /** Every session after those it depends on; among equals in the order of the file. */
+  readonly sessions: readonly SessionDraft[];
+  readonly workflow: WorkflowRef;
+  /** Commands of the projects' own files that sessions are going to run. */
+  readonly projectCommands: readonly ProjectCommand[];
+}
+
+/** What all sessions of a workflow share. */
+export interface SessionContext extends MatrixContext {
+  readonly shelf: Shelf;
+  readonly group: GroupSpec;
+  readonly about: { readonly name: string; readonly slug: string };
+  readonly groupConfigTemplate: ConfigTemplate | undefined;
+  /** The workflow's own variables and their values. */
+  readonly variables: readonly VariableSpec[];
+  readonly values: Readonly<Record<string, string>>;
+  readonly families: Families;
+  /** Absent when the dependencies make no sense; then nothing is said about who may use whose result. */
+  readonly wiring: Wiring | undefined;
+  /** Sessions of the file whose config was checked already. */
+  readonly checkedConfigs: Set<string>;
+  readonly projects: ProjectShelf;
+  /** Of the sessions that were drafted already; those that come before are. */
+  readonly isolations: Map<Instance, IsolationMode | undefined>;
+}
+
+/** All that is needed to fill in the texts of one session. */
+interface SessionView {
+  readonly instance: Instance;
+  readonly spec: SessionSpec;
+  readonly path: YamlPath;
+  readonly projectPath: string;
+  readonly scope: Scope;
+  /** Values of the session's own `vars`. */
+  readonly vars: Readonly<Record<string, string>>;
+}
+
+/** Whether what the project's repository says has an effect. */
+function isUntrusted({ spec }: Pick<SessionView, 'spec'>, { group }: Pick<SessionContext, 'group'>): boolean {
+  const { untrusted = false } = { ...settingsIn(plainSettings, group), ...settingsIn(plainSettings, spec) };
+  return untrusted;
+}
+
+/** The folder in which, and above which, templates of the session are looked for first. */
+function templateFolder(view: SessionView, context: SessionContext): string {
+  return isUntrusted(view, context) ? noRepository : view.projectPath;
+}
+
+/** The template, or undefined with its problems told. */
+export function taken<T>(template: Taken<T>, path: YamlPath, problems: Problems): T | undefined {
+  if (template.ok) return template.value;
+  if ('problems' in template) problems.add(...template.problems);
+  else problems.at(path, template.trouble);
+  return undefined;
+}
+
+/** The values of a template's variables: the session's own, then the workflow's, then the template's defaults. */
+function valuesFor(
+  specs: readonly VariableSpec[],
+  noun: string,
+  at: YamlPath,
+  { spec, vars }: SessionView,
+  { world, baseFolder, looksUp, values, variables, problems }: SessionContext,
+): Readonly<Record<string, string>> {
+  const fromFile = new Set(variables.filter(({ type }) => type === 'file').map(({ name }) => name));
+  const eased = specs.map((one): VariableSpec => {
+    const own = spec.vars !== undefined && Object.hasOwn(spec.vars, one.name);
+    // A value of the workflow that came out of a file is no path any more.
+    const isRead = one.type === 'file' && !own && fromFile.has(one.name);
+    const isFilled = own ? String(spec.vars?.[one.name]) !== vars[one.name] : Object.hasOwn(values, one.name);
+    const isGuess = !looksUp && isFilled;
+    // A guess may be blank where the value that is given one day is not.
+    return isRead || isGuess ? { ...one, type: 'string', required: one.required && !isGuess } : one;
+  });
+  const resolved = resolveVariables(eased, { ...values, ...vars }, { world, folder: baseFolder });
+  for (const problem of resolved.problems) problems.at(at, `${noun}: ${problem}`);
+  // What has no value is told already; its places need not be told as well.
+  return { ...Object.fromEntries(specs.map(({ name }) => [name, ''])), ...resolved.values };
+}
+
+/** The settings; what is wrong goes to the problems. */
+function workOf(view: SessionView, context: SessionContext): ResolvedWork {
+  const { spec, path, projectPath } = view;
+  const { group, problems, projects } = context;
+  const repository = projects.repositoryOf(projectPath);
+  const file = isUntrusted(view, context) ? ({ ok: true, value: null } as const) : projects.fileFor(projectPath);
+  if (!file.ok) problems.add(...file.problems);
+  const ofProject = file.ok && file.value !== null ? file.value : undefined;
+  const own = givenWork(spec, path, view, context);
+  const ofGroup = givenWork(group, ['group'], view, context);
+  const given = [own, ofGroup, ...(ofProject === undefined ? [] : [ofProject.work])];
+  const settings = resolveWork(given, repository);
+  context.isolations.set(view.instance, settings.isolate);
+  noteCommands(ofProject, [own, ofGroup], settings, context);
+  if (repository === undefined) return settings;
+  for (const { key, problem } of workFaults(own, settings, repository)) {
+    const name = keyOf(key, workSettings[key]);
+    problems.at([...path, name], `${name} ${problem}`);
+  }
+  if (settings.isolate === 'worktree' && repository === null) {
+    const who = own.isolate !== undefined ? '' : ofGroup.isolate !== undefined ? 'group: ' : `${ofProject?.path}: `;
+    const what = `${who}isolate: worktree takes a git repository, and ${projectPath} is in none`;
+    problems.at(own.isolate === undefined ? path : [...path, 'isolate'], what);
+  }
+  return settings;
+}
+
+function noteCommands(
+  ofProject: ProjectFile | undefined,
+  nearer: readonly GivenWork[],
+  settings: ResolvedWork,
+  { projects }: SessionContext,
+): void {
+  if (ofProject === undefined) return;
+  for (const key of ['accept', 'setup'] as const) {
+    const command = settings[key];
+    const isOfProject = nearer.every((work) => work[key] === undefined);
+    if (command !== undefined && isOfProject) projects.use({ file: ofProject.path, key, command });
+  }
+}
+
+function givenWork(spec: object, path: YamlPath, view: SessionView, context: SessionContext): GivenWork {
+  const given: GivenWork = settingsIn(workSettings, spec);
+  return {
+    ...given,
+    accept: commandOf(given.accept, [...path, 'accept'], view, context),
+    setup: commandOf(given.setup, [...path, 'setup'], view, context),
+  };
+}
+
+/** A variable may be the whole command; one that is blank says nothing, so that a workflow can leave it open. */
+function commandOf(
+  given: string | false | undefined,
+  path: YamlPath,
+  { scope: { matrix } }: SessionView,
+  { problems, values }: SessionContext,
+): string | false | undefined {
+  if (typeof given !== 'string') return given;
+  const name = wholeVariable(given);
+  const found = name === undefined ? shellCommand(given) : undefined;
+  if (found?.ok) return found.command;
+  let problem = found?.problem;
+  if (name !== undefined) {
+    // The name of a folder is no command.
+    const own = [...(matrix ?? [])].filter(([key]) => key !== 'project' && key !== 'name');
+    const scope: Scope = { variables: [values], ...(matrix === undefined ? {} : { matrix: new Map(own) }) };
+    const meaning = meaningsIn(scope)(name);
+    if ('text' in meaning) {
+      if (meaning.text.trim() === '') return undefined;
+      const checked = checkedCommand(meaning.text);
+      if (checked.ok) return checked.command;
+      problem = `{{${name}}}: ${checked.problem}`;
+    } else problem = 'problem' in meaning ? meaning.problem : undefined;
+  }
+  if (problem !== undefined) problems.at(path, `${path.at(-1)}: ${problem}`);
+  return undefined;
+}
+
+/** The variable of a template into which a session's own prompt goes. */
+const promptVariable = 'prompt';
+
+interface Task {
+  readonly filled: FilledText<OpenPlace>;
+  /** Name of the template that made it. */
+  readonly template?: string;
+  /** Values with which the template was filled in. */
+  readonly values: Readonly<Record<string, string>>;
+  /** The template's variables. */
+  readonly specs: readonly VariableSpec[];
+  /** Names that stand in the session's own prompt. */
+  readonly used: ReadonlySet<string>;
+}
+
+/** Its own prompt fills the template's `{{prompt}}`, or stands instead of a template that has none. */
+function taskOf(view: SessionView, context: SessionContext): Task {
+  const { spec, path, vars, scope, instance } = view;
+  const { problems, shelf, group } = context;
+  const withVars: Scope = { ...scope, variables: [vars, ...scope.variables], takesResults: true };
+  const promptPath = [...path, 'prompt'];
+  const own =
+    spec.prompt === undefined ? undefined : fillYamlText(promptPath, spec.prompt, meaningsIn(withVars), problems);
+  const used = new Set(
+    parsePieces(spec.prompt ?? '').flatMap((piece) => (piece.kind === 'variable' ? [piece.name] : [])),
+  );
+  const nothing: Task = { filled: own ?? { text: '', later: [] }, values: {}, specs: [], used };
+  const name = spec.template ?? group.template;
+  if (name === undefined) {
+    if (own !== undefined) return checked(nothing, view, context);
+    const message = `${quoted(instance.family.key)} has no task: give it "prompt" or "template"`;
+    problems.atKey(['sessions'], instance.family.key, message);
+    return nothing;
+  }
+  const templatePath = spec.template === undefined ? ['group', 'template'] : [...path, 'template'];
+  const template = taken(shelf.prompt(name, templateFolder(view, context)), templatePath, problems);
+  if (template === undefined) return nothing;
+  const specs = template.variables;
+  const takesPrompt = specs.some((one) => one.name === promptVariable);
+  if (own !== undefined && !takesPrompt) return checked({ ...nothing, specs }, view, context);
+  const withPrompt = own === undefined ? view : { ...view, vars: { ...vars, [promptVariable]: own.text } };
+  const noun = `template ${template.name}`;
+  const valuesAt = spec.template === undefined ? path : templatePath;
+  const values = valuesFor(specs, noun, valuesAt, withPrompt, context);
+  const inTemplate = meaningsIn({ ...scope, variables: [values], takesResults: true });
+  const outer = fillTemplate(
+    template.body,
+    (one) => (own !== undefined && one === promptVariable ? { later: true } : inTemplate(one)),
+    problems,
+    ` (in ${path.join('.')})`,
+  );
+  const filled = own === undefined ? outer : insertText(outer, promptVariable, own);
+  const { [promptVariable]: _prompt, ...others } = values;
+  return checked(
+    { filled, template: shelf.reference(name), values: own === undefined ? values : others, specs, used },
+    view,
+    context,
+  );
+}
+
+/** A prompt must be something that can be sent. */
+function checked(task: Task, { spec, path }: SessionView, { problems }: SessionContext): Task {
+  const { text } = task.filled;
+  const at = [...path, spec.prompt === undefined ? 'template' : 'prompt'];
+  const problem = promptProblem(text);
+  if (problem !== null) problems.at(at, `the prompt ${problem}`);
+  return task;
+}
+
+/** The places that are filled when the session becomes ready, in their order. */
+function draftReferences(
+  { later: open }: FilledText<OpenPlace>,
+  { instance }: SessionView,
+  context: SessionContext,
+): readonly DraftReference[] {
+  return open.flatMap((place): DraftReference[] => {
+    const wanted = parseReference(place.name, context.families);
+    if (!wanted.ok) {
+      place.report(wanted.problem);
+      return [];
+    }
+    const selected = select(wanted.value, instance);
+    if (!selected.ok) {
+      place.report(selected.problem);
+      return [];
+    }
+    const { instances, isMany } = selected.value;
+    const fault = faultOfReference(wanted.value, instances, instance, context);
+    if (fault !== undefined) place.report(fault);
+    const { field, path } = wanted.value;
+    return [
+      {
+        at: place.at,
+        length: place.length,
+        keys: instances.map(({ key }) => key),
+        ...(isMany ? { every: true as const } : {}),
+        field,
+        ...(path.length > 0 ? { path } : {}),
+      },
+    ];
+  });
+}
+
+/** Why the result of `instances` cannot stand in the prompt of `from`; no full stop. */
+function faultOfReference(
+  wanted: Wanted,
+  instances: readonly Instance[],
+  from: Instance,
+  context: SessionContext,
+): string | undefined {
+  const { wiring } = context;
+  const { family, field, path } = wanted;
+  if (instances.includes(from)) return `${quoted(family.key)} cannot use its own result`;
+  if (wiring !== undefined && instances.some((one) => !wiring.isAncestor(one, from))) {
+    const waits = `${quoted(from.family.key)} does not wait for ${quoted(written(wanted))}`;
+    return `${waits}; add it to its dependsOn`;
+  }
+  if (field === 'diffStat' || field === 'branch') return faultOfWorktrees(instances, context);
+  if (field !== 'structured') return undefined;
+  const schema = family.spec.outputSchema;
+  if (schema === undefined) {
+    return `${quoted(family.key)} has no outputSchema, so it has no .structured; use .result`;
+  }
+  const missing = missingStep(schema, path);
+  if (missing === null) return undefined;
+  const near = hint(missing.step, missing.known);
+  return `the outputSchema of ${quoted(family.key)} has no ${quoted(missing.step)}${near}`;
+}
+
+function faultOfWorktrees(instances: readonly Instance[], { isolations }: SessionContext): string | undefined {
+  for (const instance of instances) {
+    const fault = noBranchFault(instance.key, isolations.get(instance));
+    if (fault !== null) return fault;
+  }
+  return undefined;
+}
+
+/** As it would stand in `dependsOn`. */
+function written({ family, selector }: Target): string {
+  return selector === null ? family.key : `${family.key}[${selector}]`;
+}
+
+/** What makes a schema more than a list of properties. */
+const openEnds = ['$ref', 'allOf', 'anyOf', 'oneOf', 'patternProperties', 'if', '$dynamicRef'];
+
+interface MissingStep {
+  readonly step: string;
+  readonly known: readonly string[];
+}
+
+/** The first step of a way that a schema surely does not have; null when it may have all of them. */
+export function missingStep(schema: unknown, path: readonly string[]): MissingStep | null {
+  let here: unknown = schema;
+  for (const step of path) {
+    if (!isObject(here) || openEnds.some((key) => Object.hasOwn(here as object, key))) return null;
+    if (/^\d+$/.test(step) && isObject(here.items)) {
+      here = here.items;
+      continue;
+    }
+    const { properties, additionalProperties = false } = here;
+    // Without properties, or with further ones, anything may come.
+    if (!isObject(properties) || additionalProperties !== false) return null;
+    if (!Object.hasOwn(properties, step)) return { step, known: Object.keys(properties) };
+    here = properties[step];
+  }
+  return null;
+}
 
 /** The draft; what is wrong goes to `problems`, and then the draft is of no use. */
 export function draftSession(instance: Instance, context: SessionContext): SessionDraft {
@@ -29,13 +401,12 @@ export function draftSession(instance: Instance, context: SessionContext): Sessi
   const { family } = instance;
   const { spec } = family;
   const path = ['sessions', family.key];
-  const hint = problems.hint.bind(problems);
   const matrix = spec.matrix === undefined ? {} : { matrix: matrixTexts(instance) };
   const early: Scope = { variables: [context.values], ...matrix };
   const projectPath = projectOf(instance, early, context);
   const surroundings = lookupSurroundings({ projectPath, session: instance.key, group: about });
   const scope: Scope = { ...early, surroundings };
-  const meanings = meaningsIn(scope, hint);
+  const meanings = meaningsIn(scope);
   const vars = Object.fromEntries(
     Object.entries(spec.vars ?? {}).map(([name, value]) => {
       return [name, fillYamlText([...path, 'vars', name], String(value), meanings, problems).text];
@@ -82,7 +453,7 @@ export function draftSession(instance: Instance, context: SessionContext): Sessi
 function descriptionOf({ spec, path, scope }: SessionView, { problems }: SessionContext): string {
   if (spec.description === undefined) return '';
   const at = [...path, 'description'];
-  const meanings = meaningsIn(scope, problems.hint.bind(problems));
+  const meanings = meaningsIn(scope);
   const text = oneLine(fillYamlText(at, spec.description, meanings, problems).text);
   if (hasControl(text)) problems.at(at, 'it holds control characters');
   return text;
@@ -102,7 +473,7 @@ function projectOf(instance: Instance, scope: Scope, context: SessionContext): s
     return baseFolder;
   }
   const path = ['sessions', family.key, 'project'];
-  const meanings = meaningsIn(scope, problems.hint.bind(problems));
+  const meanings = meaningsIn(scope);
   const before = problems.size;
   const { text } = fillYamlText(path, spec.project, meanings, problems);
   if (problems.size > before) return baseFolder;
@@ -134,7 +505,7 @@ function claudeMdOf(view: SessionView, context: SessionContext): ClaudeMd {
   if (template === undefined) return { specs: [] };
   const values = valuesFor(template.variables, `template ${template.name}`, path, view, context);
   const scope: Scope = { ...view.scope, variables: [values, ...view.scope.variables] };
-  const meanings = meaningsIn(scope, problems.hint.bind(problems));
+  const meanings = meaningsIn(scope);
   const { text } = fillTemplate(template.body, meanings, problems, ` (in ${path.join('.')})`);
   return { text, specs: template.variables };
 }
@@ -177,7 +548,7 @@ function checkVars(
   const known = new Set(specs.flat().map(({ name }) => name));
   for (const name of Object.keys(spec.vars ?? {})) {
     if (known.has(name) || used.has(name) || Object.hasOwn(values, name)) continue;
-    const near = problems.hint(name, [...known, ...used]);
+    const near = hint(name, [...known, ...used]);
     problems.atKey([...path, 'vars'], name, `nothing in this session uses the variable ${quoted(name)}${near}`);
   }
 }

@@ -1,6 +1,7 @@
 /** Texts with `{{…}}` in a workflow file or in a template: filled in, with every unknown name at its place. */
 
 import { quoted } from '../../core/id.ts';
+import { hint } from '../../core/nearest.ts';
 import type { YamlPath } from '../../store/yaml-text.ts';
 import {
   type FilledText,
@@ -86,9 +87,6 @@ export function oneLine(text: string): string {
   return line.length > lineLengthMax ? `${line.slice(0, lineLengthMax)}…` : line;
 }
 
-/** Suggests a known word for a mistyped one: `; did you mean "x"?`, or nothing. */
-export type Hint = (word: string, known: Iterable<string>) => string;
-
 export interface Scope {
   /** Variables, the nearest ones first. */
   readonly variables: readonly Readonly<Record<string, string>>[];
@@ -98,15 +96,13 @@ export interface Scope {
   readonly surroundings?: Lookup;
   /** Results of other sessions may stand here. */
   readonly takesResults?: true;
-  /** Where one declares a variable that is missing, for the sentence. */
-  readonly declares?: string;
 }
 
-export function meaningsIn(scope: Scope, hint: Hint): Meanings {
+export function meaningsIn(scope: Scope): Meanings {
   return (name): Meaning => {
     const text = textOf(scope, name);
     if (text !== undefined) return { text };
-    if (!name.startsWith('sessions.')) return { problem: unknown(scope, name, hint) };
+    if (!name.startsWith('sessions.')) return { problem: unknown(scope, name) };
     if (scope.takesResults === true) return { later: true };
     return { problem: `"${name}" can only stand in a prompt: the result is not known before` };
   };
@@ -120,7 +116,7 @@ function textOf({ variables, matrix, surroundings }: Scope, name: string): strin
   return typeof around === 'string' ? around : undefined;
 }
 
-function unknown({ variables, matrix, surroundings, declares = '"vars"' }: Scope, name: string, hint: Hint): string {
+function unknown({ variables, matrix, surroundings }: Scope, name: string): string {
   if (name.startsWith('matrix.')) {
     if (matrix === undefined) return `"${name}" is not known here: there is no matrix`;
     const key = name.slice('matrix.'.length);
@@ -133,6 +129,6 @@ function unknown({ variables, matrix, surroundings, declares = '"vars"' }: Scope
   const known = new Set(variables.flatMap((values) => Object.keys(values)));
   for (const key of matrix?.keys() ?? []) known.add(`matrix.${key}`);
   for (const one of surroundings === undefined ? [] : surroundingNames) known.add(one);
-  const near = hint(name, known) || `; declare it under ${declares}, or write \\{{${name}}} for these characters`;
+  const near = hint(name, known) || `; declare it under "vars", or write \\{{${name}}} for these characters`;
   return `there is no variable ${quoted(name)}${near}`;
 }

@@ -207,6 +207,10 @@ export class VirtualFiles implements Files {
     return node?.kind === 'folder' ? [...node.entries.keys()].sort() : [];
   }
 
+  match(): string[] {
+    return [];
+  }
+
   info(path: string) {
     return this.#parts.disk.info(path);
   }

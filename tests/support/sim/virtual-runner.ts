@@ -136,6 +136,7 @@ export class VirtualRunner {
     return {
       readText: (path) => files.readText(path),
       readBytes: (path, offset, most) => this.#read(path, most, () => files.readBytes(path, offset, most)),
+      match: () => [],
       list: (path) => {
         if (path === requests && this.alive) this.#waits();
         return files.list(path);

@@ -1,6 +1,6 @@
 /** Workflows over a few project folders and templates on the real disk. */
 import type { Checked } from '../../../src/store/yaml-text.ts';
-import type { WorkflowDraft } from '../../../src/template/workflow/draft.ts';
+import type { WorkflowDraft } from '../../../src/template/workflow/session.ts';
 import { loadWorkflow, validateWorkflowFile } from '../../../src/template/workflow.ts';
 import { TemplateFolder, valid, world } from './rig.ts';
 

@@ -1,6 +1,6 @@
 /** Promises: a command reaches the shell as it was written; nothing that could be a value is ever put into one. */
 import { describe, expect, test } from 'bun:test';
-import { checkedCommand, shellCommand, wholeVariable } from '../../../src/template/workflow/command-text.ts';
+import { checkedCommand, shellCommand, wholeVariable } from '../../../src/template/workflow/work-settings.ts';
 import { fc } from '../../support/property.ts';
 
 describe('a command', () => {

@@ -3,7 +3,6 @@ import { expect, test } from 'bun:test';
 import { oneLine } from '../../../src/claude/text.ts';
 import { harmless } from '../../../src/context/hook-call.ts';
 import { quoted } from '../../../src/core/id.ts';
-import { harmless as harmlessProblem } from '../../../src/template/workflow/problems.ts';
 import { spelledLine } from '../../../src/view/diff-text.ts';
 import { safeText } from '../../../src/view/terminal-text.ts';
 
@@ -19,7 +18,6 @@ test.each([
   ['of claude', (text: string) => oneLine(text, 100)],
   ['of a project', harmless],
   ['that was typed', quoted],
-  ['of a workflow', (message: string) => harmlessProblem({ file: 'a.yaml', line: 1, column: 1, message }).message],
 ] as const)('a text %s', (_, clean) => {
   expect(unsafe.filter((character) => clean(`a${character}b`).includes(character))).toEqual([]);
   expect(clean('عربي ü 漢字 🚀')).toContain('عربي ü 漢字 🚀');

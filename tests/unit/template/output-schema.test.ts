@@ -1,6 +1,6 @@
 /** Promises: exactly the schemas that claude takes are taken; for the others the sentence says what to change. */
 import { expect, test } from 'bun:test';
-import { outputSchemaFault } from '../../../src/template/workflow/check.ts';
+import { outputSchemaFault } from '../../../src/template/workflow/schema.ts';
 
 /** Each was given to the real claude: it offers the tool for the answer with these ... */
 const taken: readonly object[] = [

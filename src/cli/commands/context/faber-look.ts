@@ -30,8 +30,8 @@ import { isTrigger, workflowName } from '../../../context/faber/workflow-config.
 import { harmless } from '../../../context/hook-call.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
+import { nearest } from '../../../core/nearest.ts';
 import { foreignText } from '../../../core/text.ts';
-import { nearest } from '../../../template/nearest.ts';
 import { formatTable } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
 import { type Context, need, refuse, refuseWith } from '../../context.ts';

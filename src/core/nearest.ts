@@ -3,8 +3,12 @@
 /** Of longer words only the begin is compared. */
 const lengthMax = 64;
 
+/** Comparing words is slow: among more of them nothing is suggested. */
+const wordsMax = 1_000;
+
 /** The word with the fewest typing mistakes, when there are few enough to be one; undefined otherwise. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
+  if (known.length > wordsMax) return undefined;
   let best: string | undefined;
   let fewest = Math.max(1, Math.floor(word.length / 3)) + 1;
   for (const candidate of known) {
@@ -14,6 +18,12 @@ export function nearest(word: string, known: readonly string[]): string | undefi
     best = candidate;
   }
   return best;
+}
+
+/** `; did you mean "x"?`, or nothing. */
+export function hint(word: string, known: Iterable<string>): string {
+  const near = nearest(word, [...known]);
+  return near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`;
 }
 
 /** Letters to insert, remove, change or swap with their neighbour (Damerau–Levenshtein, restricted). */

@@ -28,9 +28,7 @@ export interface Context extends Place {
   readonly stdinIsTerminal: boolean;
   /** Its data folder goes when the command ends, so nothing that is in it can be advised. */
   readonly leavesNothing?: true;
-  /** Runs a command. A refusal becomes one sentence and its exit code. */
   run(work: () => Work | Promise<Work>): Promise<void>;
-  /** What the process will exit with. */
   code: ExitCode;
 }
 
@@ -56,7 +54,6 @@ export function refuse(...why: Parameters<typeof fail>): never {
   throw new Refusal(fail(...why).failure);
 }
 
-/** The value. A failure ends the command. */
 export function need<T>(result: Result<T>): T {
   return result.ok ? result.value : refuseWith(result.failure);
 }
@@ -71,7 +68,6 @@ export async function attempt<T>(work: () => T | Promise<T>): Promise<Result<T>>
   }
 }
 
-/** What the context of a command takes from its process. */
 export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdout: OutputStream;
@@ -80,7 +76,6 @@ export interface Surroundings {
   cwd(): string;
 }
 
-/** Those of this process. */
 function ownSurroundings(): Surroundings {
   return {
     env: process.env,

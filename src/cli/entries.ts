@@ -5,7 +5,6 @@
 import type { Command } from '@commander-js/extra-typings';
 import type { Context } from './context.ts';
 
-/** Gives a command its arguments, options, help and action. */
 export type Define = (command: Command, context: Context) => void;
 
 /** The words that call a command, its summary, what defines it, and whether help leaves it out. */

@@ -18,7 +18,6 @@ export const exitCode = {
 
 export type ExitCode = (typeof exitCode)[keyof typeof exitCode];
 
-/** The code for a command that was refused. */
 export function exitCodeFor(failure: Failure): ExitCode {
   switch (failure.reason) {
     case 'busy':
@@ -46,7 +45,6 @@ export function exitCodeForStatus(status: string): ExitCode {
   return status === 'failed' ? exitCode.failed : exitCode.paused;
 }
 
-/** That of a program of ours; `failed` for what is none of ours. */
 export function knownExitCode(code: number): ExitCode {
   return Object.values(exitCode).find((known) => known === code) ?? exitCode.failed;
 }

@@ -9,16 +9,11 @@ import { fitColumns, safeJson } from '../view/terminal-text.ts';
 import { endsInLineBegin, withoutCommands } from '../view/text-reporter.ts';
 
 export interface Output {
-  /** Appends text. What is already harmless for terminals is up to the caller. */
   write(text: string): void;
-  /** Writes one line. */
   line(text?: string): void;
   lines(texts: Iterable<string>): void;
-  /** Writes a document for scripts. */
   json(value: unknown): void;
-  /** Writes text of ours in which commands to GitHub Actions stand that are meant; anywhere else they are defused. */
   commands(text: string): void;
-  /** What is written is read by GitHub Actions, which obeys some lines. */
   readonly isWorkflowLog: boolean;
   /** Bytes as they are. */
   bytes(bytes: Uint8Array): void;
@@ -26,16 +21,11 @@ export interface Output {
    * Shows a line that the next thing written takes away again, and so does null. Nothing where there is no terminal.
    */
   passing(text: string | null): void;
-  /** Adds colour when the stream is a terminal that shows it and nobody asked for plain text. */
   readonly style: Style;
   readonly isTerminal: boolean;
-  /** Columns of the terminal, 80 when it is none. */
   readonly columns: number;
-  /** True once nobody reads any more. */
   readonly isClosed: boolean;
-  /** What the system said when it could take no more, such as ENOSPC; null too when only the reader went away. */
   readonly trouble: string | null;
-  /** Calls `action` once when the reader is gone. */
   onClosed(action: () => void): void;
   /** Resolves when everything was handed to the system, or nobody reads any more. */
   flush(): Promise<void>;
@@ -46,7 +36,6 @@ const eraseLine = '\r\u001b[2K';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** A stream that may be a terminal: what is needed of node's own. */
 export interface OutputStream {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
@@ -57,7 +46,6 @@ export interface OutputStream {
   write(data: string | Uint8Array, done: (error?: Error | null) => void): unknown;
 }
 
-/** `stream` is used by nothing else. */
 export function createOutput(stream: OutputStream, env: Env): Output {
   const closedActions: (() => void)[] = [];
   const flushed: (() => void)[] = [];
@@ -136,7 +124,6 @@ function defused(write: (text: string) => void): (text: string) => void {
   };
 }
 
-/** `columns` is null where no line can be shown that goes again. */
 function withPassingLine(send: (data: string | Uint8Array) => void, columns: (() => number) | null) {
   let isShown = false;
   const clear = (): void => {

@@ -127,7 +127,6 @@ async function runProgram(context: Context, argv: readonly string[], version: st
   }
 }
 
-/** Where `group run` would show the dashboard. */
 function hasScreen(context: Context): boolean {
   const output = chooseOutput(context, undefined);
   return output.ok && output.value === 'tui';
@@ -148,11 +147,8 @@ function isCommand(program: { readonly commands: readonly Named[] }, words: read
   return next !== undefined && isCommand(next, words.slice(1));
 }
 
-// The families of commands, with what their help says besides the list of their commands.
-
 interface Family {
   readonly summary: string;
-  /** What its commands do not say. */
   readonly note?: string;
   readonly example: string;
 }
@@ -220,8 +216,6 @@ Example:
   $ ${programName} session add auth-refactor --project ./api --prompt "Add a login endpoint" --name api
   $ ${programName} session add auth-refactor --project ./web --prompt "Add a login page" --depends-on api
   $ ${programName} group run auth-refactor`;
-
-// What commander says of a mistyped command line, in our words.
 
 /** A long quoted value, up to the last quote that can end it. */
 const longValue = /'(.{80}).*'(?= is invalid|$)/s;

@@ -15,9 +15,7 @@ import { type Context, need, refuse } from './context.ts';
 export interface ShortForm {
   readonly word: string;
   readonly summary: string;
-  /** What it stands for, with what is always given. */
   readonly group: readonly string[];
-  /** What it stands for when a session is named. */
   readonly session?: readonly string[];
 }
 
@@ -59,15 +57,11 @@ export const shortForms: readonly ShortForm[] = [
   { word: 'why', summary: 'explain why a group or a session is not running', group: ['group', 'why'], session: [] },
 ];
 
-/** What a short form needs of the program it is a part of. */
 export interface Tree {
-  /** Gives a command what the long form of this path has. */
   define(path: readonly string[], command: Command): Promise<void>;
-  /** Runs another command line in the place of this one. */
   run(argv: readonly string[]): Promise<void>;
 }
 
-/** `rest` is what stands behind the word on the command line. */
 export async function defineShortForm(
   command: Command<[], OptionValues>,
   context: Context,

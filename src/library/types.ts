@@ -77,14 +77,11 @@ export type PauseResult = PauseOutcome;
 /** How a run ended. */
 export interface GroupResult {
   readonly status: 'completed' | 'failed' | 'paused';
-  /** A code and a sentence where the group is paused or failed. */
   readonly reason?: string;
   readonly message?: string;
   readonly sessions: readonly GroupSession[];
   readonly progress: GroupProgress;
 }
-
-// What could not be done, as an exception: the library's callers expect one where commands print a sentence.
 
 export class SessionGroupError extends Error {
   override readonly name = 'SessionGroupError';
@@ -92,7 +89,6 @@ export class SessionGroupError extends Error {
   readonly reason: FailureReason;
   /** What can be done about it; may be empty. */
   readonly next: string;
-  /** The commands among it: their words, without the name of the program. */
   readonly commands: readonly CommandLine[];
 
   constructor(failure: Failure) {
@@ -103,13 +99,10 @@ export class SessionGroupError extends Error {
   }
 }
 
-/** The value; throws a SessionGroupError where there is none. */
 export function unwrap<T>(result: Result<T>): T {
   if (result.ok) return result.value;
   throw new SessionGroupError(result.failure);
 }
-
-// What stands behind the groups that the library has handed out, out of sight of its callers.
 
 interface Behind {
   readonly place: Place;

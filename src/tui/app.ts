@@ -6,7 +6,6 @@ import { Box, type Key, Transform, useApp, useCursor, useInput, usePaste } from 
 import { createElement, memo, type ReactNode, useSyncExternalStore } from 'react';
 import type { KeyName, Press } from './dashboard/keys.ts';
 
-/** A frame with its escape codes. */
 export interface Painted {
   readonly lines: readonly string[];
   readonly cursor?: { readonly x: number; readonly y: number };

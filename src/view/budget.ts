@@ -23,7 +23,6 @@ import { estimateNote, lostHosts, rehearsalNote, sessionTitle, statusTone } from
 interface Spent {
   readonly spentUsd: number;
   readonly estimated?: true;
-  /** The part of it that is held, see Usage; absent = none. */
   readonly heldUsd?: number;
 }
 
@@ -31,11 +30,8 @@ export interface SessionBudget extends Spent {
   readonly id: SessionId;
   readonly name?: string;
   readonly status: string;
-  /** What its running attempt may still spend. */
   readonly reservedUsd: number;
-  /** The session's own cap. */
   readonly limitUsd?: number;
-  /** Machines that were lost while it worked there, and have not told since what that has cost. */
   readonly lostHosts?: readonly string[];
 }
 
@@ -47,20 +43,16 @@ export interface ModelBudget extends ModelUsage {
 /** `spentUsd + reservedUsd + leftUsd` is the cap. */
 export interface BudgetReport extends Spent {
   readonly groupId: GroupId;
-  /** The group is a rehearsal: all amounts are play money. */
   readonly rehearsal?: true;
-  /** Absent = no cap. */
   readonly limitUsd?: number;
   readonly reservedUsd: number;
   readonly leftUsd?: number;
   readonly onBudgetExceeded: string;
   readonly sessions: readonly SessionBudget[];
-  /** What sessions cost that were removed since. */
   readonly removedUsd: number;
   readonly models: readonly ModelBudget[];
 }
 
-/** `live`: what running attempts have used so far. */
 export function budgetReport(state: GroupState, live: ReadonlyMap<SessionId, Usage>): BudgetReport {
   const rows = [...state.sessions.values()].map((record) => {
     const now = live.get(record.definition.id) ?? noUsage;
@@ -97,7 +89,6 @@ function spentOf(usage: Usage): Spent {
   };
 }
 
-/** US dollars that the running attempt, or the person who has the session, may still spend. */
 function heldBy({ state, takenOver }: SessionRecord, now: Usage): number {
   if (takenOver !== undefined && state.status !== 'running') return takenOver.reservedUsd ?? 0;
   return state.status === 'running' ? Math.max(0, (state.attempt.reservedUsd ?? 0) - now.costUsd) : 0;
@@ -116,7 +107,6 @@ function sessionBudget(record: SessionRecord, now: Usage): SessionBudget {
   };
 }
 
-/** US dollars, at least 0. */
 function leftOf(usd: number, takenUsd: number): number {
   return Math.max(0, roundUsd(usd - takenUsd));
 }

@@ -4,10 +4,8 @@ import { styleText } from 'node:util';
 import type { Tokens } from '../core/group.ts';
 import { formatMoney } from '../core/text.ts';
 
-/** What a piece of text stands for; the theme decides on the colour. */
 export type Tone = 'good' | 'bad' | 'warn' | 'dim' | 'strong' | 'accent';
 
-/** Adds colour, or nothing. */
 export type Style = (tone: Tone, text: string) => string;
 
 export const plainStyle: Style = (_tone, text) => text;
@@ -21,7 +19,6 @@ const colours = {
   accent: 'cyan',
 } as const satisfies Record<Tone, string>;
 
-/** Colours by escape codes, whatever the stream is: the caller has decided. */
 export const colourStyle: Style = (tone, text) => styleText(colours[tone], text, { validateStream: false });
 
 export { formatMoney };
@@ -45,12 +42,10 @@ function shorten(value: number): string {
   return value < 9.95 ? value.toFixed(1) : String(Math.round(value));
 }
 
-/** Everything that was sent, cached or not. */
 export function inputTokens(tokens: Tokens): number {
   return tokens.input + tokens.cacheRead + tokens.cacheCreation;
 }
 
-/** `12k in, 2.5k out`; cached input counts as input. */
 export function formatTokens(tokens: Tokens): string {
   return `${formatCount(inputTokens(tokens))} in, ${formatCount(tokens.output)} out`;
 }
@@ -107,12 +102,10 @@ function pad2(value: number): string {
   return String(value).padStart(2, '0');
 }
 
-/** `1 session`, `3 sessions`. */
 export function plural(count: number, noun: string): string {
   return count === 1 ? `1 ${noun}` : `${count} ${noun}s`;
 }
 
-/** Fills up with blanks to `columns` terminal columns. */
 export function padColumns(text: string, columns: number): string {
   return text + ' '.repeat(Math.max(0, columns - Bun.stringWidth(text)));
 }
@@ -124,7 +117,6 @@ export interface Column {
   readonly spare?: number;
 }
 
-/** A cell is text, or text with its tone. */
 export type Cell = string | { readonly text: string; readonly tone: Tone };
 
 /**
@@ -161,7 +153,6 @@ export function formatTable(
 
 const gapColumns = 2;
 
-/** The indexes of the columns for which there is room. */
 function withoutSpare(
   columns: readonly Column[],
   widths: readonly number[],

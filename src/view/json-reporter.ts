@@ -18,9 +18,7 @@ const formatVersion = 1;
 const progressIntervalMs = 500;
 
 export interface ReporterClock {
-  /** Milliseconds since 1970. */
   now(): number;
-  /** Calls `action` once after `delayMs` milliseconds; the returned function cancels it. */
   after(delayMs: number, action: () => void): () => void;
 }
 
@@ -122,7 +120,6 @@ function totals(event: GroupEvent, { sessions }: GroupState): object {
   return { totalCost: cost, totalTokens: tokens, attempts };
 }
 
-/** A line of it. */
 export interface PublicEvent {
   readonly seq: number;
   readonly type: string;

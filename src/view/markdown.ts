@@ -32,7 +32,6 @@ const troublesMax = 30;
 const graphSessionsMax = 60;
 const resultCharactersMax = 1500;
 
-/** The whole report, at most 60,000 characters. `model` is that of `state`. */
 export function reportMarkdown(state: GroupState, model: ReportModel): string {
   const parts = [headOf(state, model), sessionRows(model), troubles(state, model), graph(state), costs(model)];
   const fixed = parts.filter((part) => part !== '').join('\n\n');
@@ -149,7 +148,6 @@ function costs({ models }: ReportModel): string {
   return fold('Cost by model', ['| Model | Cost | In | Out |', '| --- | ---: | ---: | ---: |', ...rows].join('\n'));
 }
 
-/** As many results as there is room for, `characters` in all. */
 function resultsOf({ sessions }: ReportModel, characters: number): string {
   const told = sessions.filter(({ result }) => result !== undefined && result.trim() !== '');
   const parts: string[] = [];
@@ -209,8 +207,6 @@ export function escapeMarkdown(text: string, columns: number): string {
   );
 }
 
-// The dependency graph as text for people, as Mermaid for Markdown, and as DOT for Graphviz.
-
 export interface GraphNode {
   readonly id: SessionId;
   readonly title: string;
@@ -221,7 +217,6 @@ export interface GraphNode {
   readonly wave: number;
 }
 
-/** Sessions in dependency order. */
 export function graphNodes(state: GroupState): GraphNode[] {
   const { order, wave } = planOf(state).graph;
   return order.flatMap((id) => {
@@ -234,7 +229,6 @@ export function graphNodes(state: GroupState): GraphNode[] {
   });
 }
 
-/** Wave by wave: sessions of one wave can run at the same time. */
 export function textGraph(state: GroupState, style: Style): string[] {
   const nodes = graphNodes(state);
   const width = nodes.reduce((max, node) => Math.max(max, Bun.stringWidth(node.title)), 0);

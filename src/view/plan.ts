@@ -27,16 +27,11 @@ export interface Missing {
 const sentenceColumnsMax = 400;
 
 export interface PlanDetails {
-  /** US dollars so far, running sessions included. */
   readonly spentUsd: number;
   readonly missing: readonly Missing[];
-  /** Further lines of a session, such as its prompt; they are shown below it. */
   readonly details: (id: SessionId) => readonly string[];
-  /** The permission mode of each session. */
   readonly modes: ReadonlyMap<SessionId, string>;
-  /** What the config templates in use bring with them. */
   readonly notes: readonly string[];
-  /** Sentences about sessions that would wait. */
   readonly warnings: readonly string[];
 }
 
@@ -68,7 +63,6 @@ function summary(state: GroupState, { waves }: Preview): string {
   ].join('; ');
 }
 
-/** One table, so that columns stand below each other in every wave. */
 function waveLines(state: GroupState, preview: Preview, { details, modes }: PlanDetails, style: Style): string[] {
   const ids = preview.waves.flat();
   const columns = [
@@ -184,10 +178,7 @@ function missingLines(state: GroupState, missing: readonly Missing[], style: Sty
   ];
 }
 
-// Where sessions work and how their work is checked, in words: for plans and for the view of one session.
-
 const commandColumnsMax = 200;
-/** Different commands or reasons; nobody reads more at once. */
 const linesMax = 30;
 
 export interface Isolation {
@@ -210,18 +201,15 @@ export function isolationWhy(state: GroupState, id: SessionId): Isolation {
     : { mode, why: 'no two sessions of the group may meet in a repository' };
 }
 
-/** What people call a repository: the folder with `.git`, or that of a bare one. */
 export function repositoryName(repository: string): string {
   const folder = basename(repository) === '.git' ? dirname(repository) : repository;
   return safeLine(basename(folder) || folder, 40);
 }
 
-/** `a worktree of its own` or `the project folder itself`. */
 export function placeText(mode: IsolationMode): string {
   return mode === 'worktree' ? 'a worktree of its own' : 'the project folder itself';
 }
 
-/** The accept command with its limits; undefined when there is none. */
 export function acceptText(definition: SessionDefinition): string | undefined {
   const { accept, acceptRetries = defaultAcceptRetries, acceptTimeoutMs = defaultCommandTimeoutMs } = definition;
   if (accept === undefined) return undefined;
@@ -229,42 +217,35 @@ export function acceptText(definition: SessionDefinition): string | undefined {
   return `${commandText(accept)} (${retries}, at most ${formatDuration(acceptTimeoutMs)})`;
 }
 
-/** The setup command with its limit; undefined when there is none. */
 export function setupText({ setup, setupTimeoutMs = defaultCommandTimeoutMs }: SessionDefinition): string | undefined {
   if (setup === undefined) return undefined;
   return `${commandText(setup)} (at most ${formatDuration(setupTimeoutMs)})`;
 }
 
-/** What an untrusted project means; undefined when it is trusted. */
 export function trustText({ untrusted }: SessionDefinition): string | undefined {
   return untrusted ? 'its hooks do not run, and of its variables only harmless ones count' : undefined;
 }
 
-/** The limit on what its commands may take; undefined when there is none. */
 export function memoryText({ memoryBytes }: SessionDefinition): string | undefined {
   if (memoryBytes === undefined) return undefined;
   const megabytes = Math.round(memoryBytes / 1_000_000).toLocaleString('en-US');
   return `${megabytes} MB for its commands and those of others that run at once`;
 }
 
-/** The limit on its processes; undefined when there is none. */
 export function processesText({ maxProcesses }: SessionDefinition): string | undefined {
   if (maxProcesses === undefined) return undefined;
   return `at most ${maxProcesses.toLocaleString('en-US')} processes and threads at once, claude’s own included`;
 }
 
-/** On which machines it works; undefined when any will do. */
 export function machineText({ requires = [], host }: SessionDefinition): string | undefined {
   const having = requires.length === 0 ? '' : `one that has ${requires.map((label) => safeLine(label, 63)).join(', ')}`;
   return host === undefined ? having || undefined : safeLine(host, 63);
 }
 
-/** A script of several lines is shown as what it is. */
 function commandText(command: string): string {
   return safeLine(command.includes('\n') ? JSON.stringify(command) : command, commandColumnsMax);
 }
 
-/** Which of these sessions get worktrees and why, and the commands that will be run; empty when there are none. */
 export function workPlanLines(state: GroupState, ids: readonly SessionId[], style: Style): string[] {
   const places = collect(ids, (id) => {
     if (definitionOf(state, id)?.repository === undefined) return [];
@@ -309,7 +290,6 @@ function definitionOf(state: GroupState, id: SessionId): SessionDefinition | und
   return state.sessions.get(id)?.definition;
 }
 
-/** Sessions by what is said of them. */
 function collect(ids: readonly SessionId[], said: (id: SessionId) => readonly string[]): Map<string, SessionId[]> {
   const found = new Map<string, SessionId[]>();
   for (const id of ids) {

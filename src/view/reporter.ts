@@ -9,7 +9,6 @@ import type { FleetStanding, LiveSession } from '../core/progress.ts';
 import type { GroupState } from '../core/state.ts';
 import { formatDuration, formatMoney, plural } from './format.ts';
 
-/** What running sessions are doing now, by session id. */
 export type LiveView = ReadonlyMap<SessionId, LiveSession>;
 
 export interface Reporter {
@@ -28,8 +27,6 @@ export interface Reporter {
   /** Once, after the last event. `atMs` is ms since 1970. */
   summarize(state: GroupState, live: LiveView, atMs: number): void;
 }
-
-// For `--output quiet`: nothing but one closing line.
 
 export function createQuietReporter(write: (text: string) => void): Reporter {
   const ignore = (): void => {};

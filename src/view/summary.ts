@@ -62,13 +62,10 @@ const namedMax = 3;
 
 export interface SummaryOptions {
   readonly style: Style;
-  /** The group's folder; absent = nothing of the group is left afterwards, so nothing can be done with it. */
   readonly groupFolder?: string;
-  /** Width of the terminal; absent = there is none, and nothing is left out. */
   readonly columns?: number | undefined;
 }
 
-/** The whole closing report. `atMs` is ms since 1970. */
 export function summaryLines(state: GroupState, live: LiveView, atMs: number, options: SummaryOptions): string[] {
   const { style, groupFolder, columns: columnsMax } = options;
   const verdicts = verdictsAtRest(state);
@@ -86,11 +83,9 @@ export function summaryLines(state: GroupState, live: LiveView, atMs: number, op
 }
 
 export interface TableOptions extends Pick<SummaryOptions, 'style' | 'columns'> {
-  /** ms since 1970. */
   readonly nowMs: number;
 }
 
-/** One row a session, in the given order; what is not needed most is left out where the terminal is too narrow. */
 export function sessionTable(
   state: GroupState,
   seen: Seen,
@@ -131,7 +126,6 @@ function sessionRow(record: SessionRecord, { live, verdicts }: Seen, nowMs: numb
   ];
 }
 
-/** One line: status, sessions done, cost, tokens, time. `hasRunner` as in nextSteps. */
 export function totalsLine(state: GroupState, live: LiveView, atMs: number, style: Style, hasRunner = false): string {
   const status = state.status === 'running' && !hasRunner ? 'interrupted' : state.status;
   let usage = state.usage;
@@ -194,12 +188,10 @@ function isToldOfGroup({ status, reason, message = '' }: GroupState, words: stri
   return status === 'paused' && reason === 'needs-person' && message.startsWith(words);
 }
 
-/** What the user can do now. `hasRunner` = a live process runs the group. */
 export function nextSteps(state: GroupState, hasRunner = false): string[] {
   return nextAdvice(state, hasRunner).map((advice) => safeLine(adviceText(advice), sentenceColumnsMax));
 }
 
-/** The same as data: each line is one of them. */
 export function nextAdvice(state: GroupState, hasRunner: boolean): Advice[] {
   const { id } = state.group;
   switch (state.status) {

@@ -8,7 +8,6 @@ const unsafe = unsafeCharacters();
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a sequence without its end hides what follows it.
 const unterminated = /\u001b[[\]P^_X][^\u001b]*$/;
 
-/** Several lines, each free of control characters; tabs and newlines stay. */
 export function safeText(text: string): string {
   return Bun.stripANSI(text.replaceAll('\r\n', '\n')).replace(unterminated, '').replace(unsafe, '');
 }
@@ -33,12 +32,10 @@ function spelled(sign: string): string {
   return `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-/** JSON that a terminal can show: JSON itself escapes only the first 32 control characters. */
 export function safeJson(value: unknown, indent = 0): string {
   return spelledControls(JSON.stringify(value, null, indent));
 }
 
-/** Cuts to at most `columns` terminal columns, with an ellipsis when something was cut off. */
 export function fitColumns(text: string, columns: number): string {
   if (Bun.stringWidth(text) <= columns) return text;
   // A character of two columns at the cut belongs to neither side, and marks that join may make what is cut off wider.

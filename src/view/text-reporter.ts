@@ -41,9 +41,7 @@ export interface TextReporterOptions {
   readonly style: Style;
   /** Milliseconds since 1970; tells the time of lines that no event stands behind. */
   readonly now: () => number;
-  /** The group's folder, for the summary to say where transcripts lie; absent = not said. */
   readonly groupFolder?: string;
-  /** Width of the terminal, for the table of the summary; absent = there is none. */
   readonly columns?: number | undefined;
 }
 
@@ -95,7 +93,6 @@ export function createTextReporter(options: TextReporterOptions): Reporter {
   };
 }
 
-/** Width of the label column: the longest title, counted again only when sessions changed. */
 function labelWidth(): (state: GroupState) => number {
   let version = -1;
   let width = groupLabel.length;
@@ -110,7 +107,6 @@ function labelWidth(): (state: GroupState) => number {
   };
 }
 
-/** What the line says after time and label; null for events that only matter to ourselves. */
 function describeEvent(event: GroupEvent, state: GroupState, style: Style): string | null {
   switch (event.type) {
     case 'group_created':
@@ -364,7 +360,6 @@ export function createGithubReporter(options: TextReporterOptions): Reporter {
   };
 }
 
-/** What there is to say about the end of a session, to be unfolded by who wants to read it. */
 function detailLines(event: GroupEvent, state: GroupState): string[] {
   switch (event.type) {
     case 'session_completed': {

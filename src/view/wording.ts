@@ -16,12 +16,10 @@ import { safeLine } from './terminal-text.ts';
 
 const labelColumnsMax = 32;
 
-/** The title of a session, no longer than a label can be. */
 export function sessionTitle(id: SessionId, name: string | undefined): string {
   return safeLine(titleInFull(id, name), labelColumnsMax);
 }
 
-/** The machine of its last attempt, or of the next one; empty when no other machine ever had to do with it. */
 export function machineName({ host }: Pick<SessionRecord, 'host'>): string {
   if (host === undefined) return '';
   return host === thisMachine ? 'here' : safeLine(host, 63);
@@ -32,12 +30,10 @@ export function lostHosts({ lost = [] }: Pick<SessionRecord, 'lost'>): string[] 
   return [...new Set(lost.flatMap(({ attempt }) => attempt.place?.host ?? []))];
 }
 
-/** The title of a session of this group; of one that was removed meanwhile only the number is known. */
 export function titleOf(state: GroupState, id: SessionId): string {
   return sessionTitle(id, state.sessions.get(id)?.definition.name);
 }
 
-/** The last part of the project's path. */
 export function projectName(path: string): string {
   return safeLine(basename(path) || path, 40);
 }
@@ -51,12 +47,10 @@ const tones: Readonly<Record<string, Tone>> = {
   interrupted: 'warn',
 };
 
-/** The tone of a group's or session's status or reason. */
 export function statusTone(status: string): Tone {
   return tones[status] ?? 'dim';
 }
 
-/** Stands over the figures of a group that was begun as one. */
 export const rehearsalNote = 'A rehearsal: no model is asked, and the figures are play money.';
 
 /** What happened, and what can be done about it. */
@@ -64,7 +58,6 @@ export function withAdvice(message: string, advice: Advice | undefined): string 
   return advice === undefined ? message : `${message} ${adviceText(advice)}`.trim();
 }
 
-/** What "~" before an amount means. */
 export const estimateNote =
   'estimated: a lower bound, until claude says what it charged; what is held, or was booked, counts in full';
 
@@ -86,23 +79,19 @@ export function conditionOf(
   return `${limitName(state)} until ${formatTime(state.limitResetsAt)}`;
 }
 
-/** What holds a group that has `limitResetsAt`, in two words at most. */
 export function limitName(state: Pick<GroupState, 'limitType'>): string {
   return isThrottled(state) ? 'throttled' : 'usage limit';
 }
 
-/** What a session does before there is a claude; the path is that of the command's log. */
 export function setupSentence(setupLog: string): string {
   return `Its set-up command runs; see ${setupLog}.`;
 }
 
-/** What a session does when claude has answered; the path is that of the command's log, absent where it has none. */
 export function acceptanceSentence(acceptLog: string | undefined): string {
   if (acceptLog === undefined) return 'claude has answered; what it did is being looked at.';
   return `claude has answered, and its work is being accepted; see ${acceptLog}.`;
 }
 
-/** That the API gave claude no answer, and that it asks again. */
 export function retrySentence({ attempt, attemptsMax, error, errorStatus }: ApiRetry): string {
   const what = errorStatus === 429 ? 'The server throttles requests' : 'The API does not answer';
   const known = error === 'unknown' ? '' : error;
@@ -121,7 +110,6 @@ export function withLocalTimes(sentence: string, nowMs: number): string {
   });
 }
 
-/** What became of a session, or keeps it until somebody acts; absent where it only has to wait. */
 export function troubleWith(
   state: GroupState,
   record: SessionRecord,
@@ -135,12 +123,10 @@ export function troubleWith(
   return why?.reason === 'blocked' || why?.reason === 'held' ? why : undefined;
 }
 
-/** When a session goes on that waits until `untilMs`, ms since 1970. */
 export function goesOnAt(untilMs: number, nowMs: number): string {
   return `goes on at ${formatMoment(new Date(untilMs).toISOString(), nowMs)}`;
 }
 
-/** Sessions that cannot start because this one failed: all its direct and indirect dependents that are pending. */
 export function blockedBy(state: GroupState, id: SessionId): SessionId[] {
   if (!state.group.config.respectDependencies) return [];
   const dependents = allDependentsOf(planOf(state).graph.graph, id);
@@ -149,7 +135,6 @@ export function blockedBy(state: GroupState, id: SessionId): SessionId[] {
 
 const namesShownMax = 8;
 
-/** `003 docs, 004 tests and 12 more`. */
 export function listTitles(state: GroupState, ids: readonly SessionId[]): string {
   const shown = ids.slice(0, namesShownMax).map((id) => titleOf(state, id));
   const rest = ids.length - shown.length;

@@ -51,7 +51,6 @@ export function defineCompletion(command: Command, context: Context): void {
     .action((shell) =>
       context.run(() => {
         if (shell === 'bash') context.stdout.line(bashBefore(programName));
-        // The library prints the script itself.
         script(shell, programName, programName);
         return;
       }),
@@ -70,7 +69,6 @@ export type ProgramNode = Pick<
 /** Makes the tree of all commands, each in full. */
 type Grow = (context: Context) => Promise<ProgramNode>;
 
-/** `grow` is given, since the tree holds this command as well. */
 export function completeFor(grow: Grow): (command: Command, context: Context) => void {
   return (command, context) => defineComplete(command, context, grow);
 }

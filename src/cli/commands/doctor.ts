@@ -93,8 +93,6 @@ function describe({ stdout }: Context, { check, level, message, next }: Finding)
   return lines;
 }
 
-// `doctor --claude`: the results of a check of claude, as a table or a document.
-
 const tones: Readonly<Record<CheckResult['verdict'], Tone>> = { holds: 'good', broken: 'bad', unknown: 'warn' };
 
 /** Exit code 0 when a run would start with it, else 1. */

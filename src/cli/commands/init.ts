@@ -93,7 +93,6 @@ interface Given {
 
 interface Written {
   readonly text: string;
-  /** Absolute paths; empty for a copy of a template. */
   readonly projects: readonly string[];
   readonly capUsd?: number;
 }
@@ -246,7 +245,6 @@ function foldersOf({ world: { files }, cwd }: Context, paths: readonly string[])
   return { value: folders };
 }
 
-/** One for each project, null for none. */
 async function checksFor(
   context: Context,
   projects: readonly string[],
@@ -289,8 +287,6 @@ async function offerRehearsal(context: Context, file: string, shown: string, { y
   const next = from === undefined ? '--rehearse     at no cost; then the same without --rehearse' : '--dry-run';
   context.stdout.line(`Next: ${run} ${next}`);
 }
-
-// Questions with a text for an answer, on a terminal.
 
 export type Checked<T> = { readonly value: T } | { readonly problem: string };
 

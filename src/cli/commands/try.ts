@@ -95,7 +95,6 @@ interface Ready {
   readonly options: RunCommandOptions;
 }
 
-/** The projects and the group, not yet started. */
 async function prepare(context: Context, folder: string): Promise<Ready> {
   const { world, packageRoot } = context;
   const example = join(packageRoot, 'examples', 'cross-project-refactor');

@@ -21,7 +21,6 @@ import { formatClock, plural } from '../../view/format.ts';
 import { titleOf, withAdvice } from '../../view/wording.ts';
 import type { Context } from '../context.ts';
 
-/** Commands that concern the group and not the screen. */
 export type GroupCommand = Extract<
   KeyCommand,
   { do: 'pause-session' | 'resume-session' | 'retry-session' | 'say' | 'pause-group' | 'resume-group' }
@@ -29,14 +28,12 @@ export type GroupCommand = Extract<
 
 type SaidCommand = Extract<GroupCommand, { do: 'say' }>;
 type MarkedCommand = Extract<GroupCommand, { readonly sessionIds: unknown }>;
-/** About one session. */
 type SessionCommand = SaidCommand | { readonly do: MarkedCommand['do']; readonly sessionId: SessionId };
 
 function eachOf(command: SaidCommand | MarkedCommand): readonly SessionCommand[] {
   return 'sessionId' in command ? [command] : command.sessionIds.map((sessionId) => ({ do: command.do, sessionId }));
 }
 
-/** What is said at once, while the answer is waited for. */
 export function asking(state: GroupState, command: GroupCommand): Notice {
   if (command.do === 'pause-group') return { text: 'Pausing the group…' };
   if (command.do === 'resume-group') {
@@ -143,7 +140,6 @@ async function soonAfter(world: World, group: GroupReference): Promise<GroupStat
   return log.state;
 }
 
-/** What became of a group that was `before` when it got a runner of its own. */
 export function becameOf(before: GroupStatus, state: GroupState | null, pid: number): Notice {
   if (state === null) return { text: 'The log of the group is gone.', tone: 'bad' };
   switch (state.status) {
@@ -191,7 +187,6 @@ const manyGranted: Readonly<Record<SessionCommand['do'], string>> = {
   say: 'are told',
 };
 
-/** The same for several; what is refused is told by its first reason. */
 async function askAboutSessions(
   context: Context,
   group: GroupReference,
@@ -207,7 +202,6 @@ async function askAboutSessions(
     : { text: done === 0 ? refusal.text : `${text} ${refusal.text}`, tone: 'warn' };
 }
 
-/** What comes of the command, in one sentence. */
 export function granted(state: GroupState, { do: wanted, sessionId }: SessionCommand): string {
   const title = titleOf(state, sessionId);
   const status = state.sessions.get(sessionId)?.state.status;

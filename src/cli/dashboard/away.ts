@@ -35,15 +35,12 @@ export interface AwayOptions {
   readonly context: Context;
   readonly group: GroupReference;
   readonly source: Source;
-  /** Gives the terminal to somebody else until `use` is over. */
   readonly lend: Screen['lend'];
-  /** Says what is known before anything came of it. */
   tell(notice: Notice): void;
 }
 
 export class Away {
   readonly #options: AwayOptions;
-  /** What is told to people meanwhile must not be written over the screen. */
   readonly #place: Context;
   #guest: ForegroundProcess | undefined;
   #work: Promise<unknown> | undefined;
@@ -55,7 +52,6 @@ export class Away {
     this.#place = Object.create(options.context, { notes: { value: { line, passing: () => {} } } }) as Context;
   }
 
-  /** Whether somebody else has the terminal: what is typed, Ctrl-C too, is not for this program then. */
   get isNow(): boolean {
     return this.#guest !== undefined;
   }
@@ -77,7 +73,6 @@ export class Away {
     }
   }
 
-  /** Nothing takes the terminal any more; resolves when whoever has it has come to an end. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#work?.catch(() => {});
@@ -211,13 +206,9 @@ function refused(failure: Failure): Notice {
   return { text: describeFailure(failure), tone: 'bad' };
 }
 
-// Worktree, log, report and task in the tools of the person: what is started for `o` and `e`, and with which
-// files.
-
 export interface Opening extends ForegroundOptions {
   /** What the person calls the tool. */
   readonly tool: string;
-  /** Takes away what was made for it. */
   tidy(): void;
 }
 
@@ -227,7 +218,6 @@ interface Around {
   readonly source: Source;
 }
 
-/** Fails when there is nothing to open. */
 export async function openingOf(around: Around, thing: OpenedThing, sessionId: SessionId): Promise<Result<Opening>> {
   if (thing === 'worktree') return worktree(around, sessionId);
   if (thing === 'log') return log(around, sessionId);

@@ -49,13 +49,9 @@ export interface DashboardOptions extends Look {
   readonly group: GroupReference;
   readonly source: Source;
   readonly openScreen: OpenScreen;
-  /** The dashboard is to be left; the group is not concerned. */
   onQuit(): void;
-  /** The runner behind it is to leave; its sessions go on. */
   onLeave(): void;
-  /** Ctrl-C. */
   onInterrupt(): void;
-  /** Something broke that should not. */
   onTrouble(error: unknown): void;
 }
 
@@ -77,7 +73,6 @@ export class Dashboard {
   #tidyAtMs = 0;
   #isClosed = false;
 
-  /** Opens the screen at once. */
   constructor(options: DashboardOptions) {
     this.#options = options;
     this.#world = options.context.world;
@@ -113,14 +108,12 @@ export class Dashboard {
     });
   }
 
-  /** Says something above the last row for a while. */
   tell(notice: Notice): void {
     if (this.#isClosed) return;
     this.#toasts.put('key', notice);
     this.#guarded(() => this.#draw());
   }
 
-  /** Gives the terminal back. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelFrame?.();
@@ -219,7 +212,6 @@ export class Dashboard {
     return { lines: rows.map((row) => paintRow(row, this.#paintFor)), ...defined({ cursor }) };
   }
 
-  /** What the pane needs from files, read only while it is open. */
   #material(columns: number): Material | undefined {
     const { tab, selected } = this.#ui;
     const { source, group } = this.#options;
@@ -294,7 +286,6 @@ export class Dashboard {
     return this.#away.isNow;
   }
 
-  /** Has whoever has the terminal give it back. */
   recall(): void {
     this.#away.recall();
   }
@@ -314,8 +305,6 @@ export function hears(dashboard: Pick<Dashboard, 'isAway' | 'recall'>, signal: R
   return true;
 }
 
-// When the run will be over, by what sessions of the same kind took in earlier groups and in this one.
-
 /** Between two groups whose log is read, milliseconds: whoever presses a key meanwhile is answered. */
 const restMs = 50;
 /** A forecast of minutes is not made anew with every frame. */
@@ -327,7 +316,6 @@ export class Forecaster {
   #cancel = (): void => {};
   #last: { readonly atMs: number; readonly remainingMs: number | null } | undefined;
 
-  /** Begins to read what earlier groups took. */
   constructor(world: World, root: string, own: GroupId) {
     this.#world = world;
     const groups = samplesByGroup(world, root, own);
@@ -340,7 +328,6 @@ export class Forecaster {
     this.#cancel = world.clock.after(restMs, readOne);
   }
 
-  /** Milliseconds; null when there is no telling. */
   remaining(state: GroupState): number | null {
     const nowMs = this.#world.clock.now();
     if (this.#last === undefined || Math.abs(nowMs - this.#last.atMs) >= keptMs) {
@@ -354,8 +341,6 @@ export class Forecaster {
     this.#cancel();
   }
 }
-
-// What is said for a while: what keys came to, and sessions that fail while somebody watches.
 
 const shownMs = 8_000;
 /** More at once are told by their number. */
@@ -373,7 +358,6 @@ export class Toasts {
   readonly #shown = new Map<string, Toast>();
   #failed: ReadonlySet<SessionId>;
 
-  /** What has failed before is no news. */
   constructor(world: World, { failed }: GroupState, onChange: () => void) {
     this.#world = world;
     this.#failed = new Set(failed);
@@ -412,9 +396,6 @@ function failureOf(state: GroupState, id: SessionId): Notice {
   const why = session?.status === 'failed' ? ` ${reasoned(session.failure.reason, session.failure.message)}` : '';
   return { text: `${titleOf(state, id)} failed.${why}`, tone: 'bad' };
 }
-
-// What the selected session changed so far, asked of git while its tab is open: never twice at once, nor too
-// often.
 
 /** What is being worked on is looked at again after this time, milliseconds. */
 const staleMs = 3_000;

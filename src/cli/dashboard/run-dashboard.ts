@@ -145,9 +145,6 @@ class DashboardDisplay implements RunTerminal {
   }
 }
 
-// What `group run` shows while it runs: lines, or the dashboard inside the running process.
-
 export interface RunTerminal extends RunDisplay {
-  /** The user wants the run to go on without this terminal. */
   readonly isHandedOver: boolean;
 }

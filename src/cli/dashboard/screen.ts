@@ -39,23 +39,16 @@ const stoppedWaitMs = 250;
 export interface Screen {
   readonly columns: number;
   readonly rows: number;
-  /** False while the terminal has not taken the last frames. */
   readonly isReady: boolean;
   show(painted: Painted): void;
-  /** Whether clicks and the wheel are told; they are from the beginning. */
   setMouse(isOn: boolean): void;
-  /** Draws everything again. */
   redraw(): void;
-  /** Gives the terminal to somebody else until `use` is over. */
   lend(use: () => Promise<void>): Promise<void>;
-  /** Ctrl-Z: gives the terminal back and stops this process; resolves when it goes on. */
   suspend(): Promise<void>;
-  /** Gives the terminal back. Safe to call more than once. */
   close(): Promise<void>;
 }
 
 export interface ScreenEvents {
-  /** Whether the terminal is asked for its background. */
   readonly asksBackground: boolean;
   onBackground(background: Background): void;
   onPress(press: Press): void;
@@ -70,7 +63,6 @@ type AppModule = typeof import('../../tui/app.ts');
 type InkModule = typeof import('ink');
 type Suspend = Parameters<AppOptions['onSuspendable']>[0];
 
-/** Loads what draws; the screen opens when the returned function is called. */
 export async function loadScreen(world: World): Promise<OpenScreen> {
   const ink = await asProduction(() => import('ink'));
   const app = await asProduction(() => import('../../tui/app.ts'));
@@ -372,9 +364,7 @@ class FrameStore implements Store {
 
 export interface Look {
   readonly glyphs: Glyphs;
-  /** As far as it is known before the terminal was asked. */
   readonly paint: Paint;
-  /** Whether its background is worth a question. */
   readonly asksBackground: boolean;
 }
 

@@ -52,9 +52,7 @@ export class Notes {
 }
 
 export interface SourceEvents {
-  /** Something may look different now. */
   onChange(): void;
-  /** The log is damaged or gone; nothing more will come. */
   onLost(failure: Failure): void;
   onTrouble(error: unknown): void;
 }
@@ -183,7 +181,6 @@ function runnerOf(world: World, { paths }: Pick<LoadedGroup, 'paths'>): Runner {
   return isRun(world, paths) ? 'elsewhere' : 'none';
 }
 
-/** Is told what happens by the runner of this process; `past` are the events before this run. */
 export class RunnerSource implements Source, Reporter {
   readonly runner = 'here';
   readonly notes = new Notes();
@@ -257,7 +254,6 @@ const newline = 0x0a;
 export interface LogTail {
   /** Harmless, styled by `colourStyle`. */
   readonly lines: readonly Line[];
-  /** Reads what was added. */
   refresh(): void;
 }
 

@@ -39,11 +39,9 @@ export type End =
   | { readonly by: 'signal'; readonly signal: RunnerSignal };
 
 export interface WatchOptions {
-  /** It is left by itself then. */
   readonly leavesAfterMs?: number;
 }
 
-/** How it ended; the terminal is given back before this resolves. */
 export async function watchedOnScreen(
   context: Context,
   group: LoadedGroup,

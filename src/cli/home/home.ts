@@ -20,13 +20,11 @@ const tickMs = 1_000;
 /** Looking at all groups takes no more than one part in so many of the time. */
 const lookPauses = 20;
 
-/** What the person wants that needs the terminal, or takes longer than a key. */
 export type HomeEnd =
   | { readonly by: 'command'; readonly command: Extract<HomeCommand, { do: 'open' | 'delete' | 'start' | 'quit' }> }
   | { readonly by: 'signal'; readonly signal: RunnerSignal }
   | { readonly by: 'trouble'; readonly error: unknown };
 
-/** What stays from one showing to the next. */
 export interface HomeMemory {
   readonly ui: HomeUi;
   readonly notice?: Notice;
@@ -34,7 +32,6 @@ export interface HomeMemory {
 
 export const firstMemory: HomeMemory = { ui: firstHomeUi };
 
-/** Shows the groups until something is wanted that this screen cannot do; the terminal is given back before. */
 export async function showHome(
   context: Context,
   root: string,

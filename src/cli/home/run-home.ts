@@ -47,7 +47,6 @@ export async function runHome(context: Context): Promise<Work> {
 
 interface Came {
   readonly notice?: Notice;
-  /** The group that is selected from now on. */
   readonly selected?: GroupId;
   readonly signalled?: true;
 }
@@ -98,7 +97,6 @@ async function remove(context: Context, id: GroupId): Promise<Came> {
   return { notice: { text: said().at(-1) ?? 'Deleted.', tone: 'good' } };
 }
 
-/** A group of that workflow, with a runner of its own. */
 async function start(context: Context, root: string, reference: string, rehearse: boolean): Promise<Result<GroupId>> {
   const { quiet } = listening(context);
   const described = need(await readWorkflow(quiet, reference, []));

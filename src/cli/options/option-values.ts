@@ -8,7 +8,6 @@ import { parseSetting, type ValueRule } from '../../core/setting-values.ts';
 import { ageMs, isWhole, plainNamePattern, plainNameRule, slotsMax } from '../../core/values.ts';
 import { shellCommand } from '../../template/workflow/work-settings.ts';
 
-/** Reads an option's value as a setting of this kind. */
 export function parserOf<T>(rule: ValueRule): (text: string) => T {
   return (text) => {
     const parsed = parseSetting(rule, text);
@@ -18,11 +17,8 @@ export function parserOf<T>(rule: ValueRule): (text: string) => T {
 }
 
 export const parseMoney = parserOf<number>({ kind: 'money' });
-/** One line that says something: names, descriptions. */
 export const parseText = parserOf<string>({ kind: 'line' });
-/** Context systems separated by commas, or `none`. */
 export const parseContext = parserOf<readonly ContextName[]>({ kind: 'systems' });
-/** Typed in megabytes (a million bytes); the value is in bytes. */
 export const parseMegabytes = parserOf<number>({ kind: 'megabytes', max: 100_000_000 });
 
 /** A shell command. */
@@ -32,14 +28,12 @@ export function parseCommand(text: string): string {
   throw new InvalidArgumentError(`${found.problem[0]?.toUpperCase()}${found.problem.slice(1)}.`);
 }
 
-/** How long ago something was, such as `30d`; the value is in milliseconds. */
 export function parseAge(text: string): number {
   const ms = ageMs(text);
   if (ms === null) throw new InvalidArgumentError('It must be a time such as 12h, 30d or 365d.');
   return ms;
 }
 
-/** How many are left, none included. */
 export function parseKept(text: string): number {
   return parseWhole(text, 1_000_000, 0);
 }
@@ -52,7 +46,6 @@ function parseWhole(text: string, max: number, min = 1): number {
   return value;
 }
 
-/** For options that may be given several times. */
 export function collect(text: string, before: readonly string[] | false = []): readonly string[] {
   // False: the option had been taken back by its negation.
   return [...(before || []), text];
@@ -68,14 +61,12 @@ export function parsePattern(text: string): RegExp {
   throw new InvalidArgumentError('It must be a regular expression as JavaScript knows them.');
 }
 
-/** Of --work-id, which becomes part of names of folders and branches: 258, #258, ABC-12. */
 export function parseWorkId(text: string): string {
   const id = text.replace(/^#/, '');
   if (plainNamePattern.test(id)) return id;
   throw new InvalidArgumentError(`It must have ${plainNameRule}, such as 258 or ABC-12.`);
 }
 
-/** Seconds for which a machine may work without an answer; the value is in milliseconds. */
 export function parseLease(text: string): number {
   return parseWhole(text, 3_600, 2) * 1_000;
 }

@@ -14,7 +14,6 @@ export interface PromptOptions {
   readonly promptFile?: string | undefined;
 }
 
-/** Reads the prompt as the user gave it; undefined when there is none. Reading fails with `usage`. */
 export function promptSource(context: Context, given: PromptOptions): (() => Promise<Result<string>>) | undefined {
   const { prompt, promptFile } = given;
   if (prompt !== undefined && promptFile !== undefined) {
@@ -26,7 +25,6 @@ export function promptSource(context: Context, given: PromptOptions): (() => Pro
   return prompt === undefined ? undefined : () => readText(context, prompt, 'The text of --prompt');
 }
 
-/** A text given on the command line, or on standard input when it is "-". `source` begins the sentence of a refusal. */
 export async function readText(context: Context, text: string, source: string): Promise<Result<string>> {
   return text === standardInput ? readPipedPrompt(context) : checkPrompt(text, source);
 }
@@ -38,7 +36,6 @@ function readPromptFile(context: Context, file: string): Result<string> {
   return readPrompt(context, path, `The prompt file ${briefPath(path)}`, next);
 }
 
-/** The prompt in a file. `source` begins the sentence of a refusal, `next` says what to do when it cannot be read. */
 export function readPrompt(context: Context, path: string, source: string, next: string): Result<string> {
   const { files } = context.world;
   const found = lookAt(files, path);
@@ -88,12 +85,8 @@ function tooLong(source: string): Result<never> {
   );
 }
 
-// What is piped in where the name of a file could stand: `-`.
-
-/** In the place of the name of a file. */
 export const standardInput = '-';
 
-/** `what` is said of it, such as "The prompt". Fails with `usage` when it is longer than `bytesMax`. */
 export async function readStandardInput(context: Context, what: string, bytesMax: number): Promise<Result<Uint8Array>> {
   if (context.stdinIsTerminal) context.stderr.line(`Type ${what.toLowerCase()}, then press Ctrl-D:`);
   const parts: Uint8Array[] = [];
@@ -109,7 +102,6 @@ export async function readStandardInput(context: Context, what: string, bytesMax
   return ok(Buffer.concat(parts));
 }
 
-/** A workflow, or a script, from there; YAML files are text without NUL characters. */
 export async function readPipedYaml(context: Context, what = 'The workflow'): Promise<Result<string>> {
   const bytes = await readStandardInput(context, what, yamlBytesMax);
   if (!bytes.ok) return bytes;

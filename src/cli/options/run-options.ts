@@ -8,21 +8,14 @@ import type { Reporter } from '../../view/reporter.ts';
 import type { Context } from '../context.ts';
 import { addRunSettings, givenSettings } from './setting-options.ts';
 
-/** What a command line asks for. */
 export interface RunCommandOptions extends RunOptions {
-  /** Absent = the dashboard on a terminal, text elsewhere. */
   readonly output: OutputKind | undefined;
-  /** Only tell what would happen. */
   readonly dryRun?: true;
-  /** Tell also what each session will be told. */
   readonly prompts?: true;
-  /** Run it in a process of its own. */
   readonly detach?: true;
-  /** Ring the terminal at what a user may wait for. */
   readonly notify?: true;
 }
 
-/** Adds the options to a command. */
 export function withRunOptions<Args extends unknown[]>(command: Command<Args>) {
   addRunSettings(command);
   return command
@@ -57,8 +50,6 @@ export function runCommandOptions(given: GivenRunOptions, retryFailed: boolean):
     ...(notify === true ? { notify } : {}),
   };
 }
-
-// Which output is asked for, and the reporter that makes it.
 
 export const outputs = ['tui', 'text', 'json', 'quiet'] as const;
 export type OutputKind = (typeof outputs)[number];

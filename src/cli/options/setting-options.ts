@@ -4,7 +4,6 @@ import { configSettings, groupSettings, type Setting, type Settings, sessionSett
 import { optionOf, settingProblem } from '../../core/setting-values.ts';
 import { parseCommand, parserOf } from './option-values.ts';
 
-/** What a command takes options by. */
 export interface Target {
   addOption(option: Option): unknown;
 }
@@ -64,7 +63,6 @@ export function addSessionSettings(command: Target, isEdit: boolean): void {
   addSettings(command, configSettings, isEdit);
 }
 
-/** What a group is and how it is run. */
 export function addGroupSettings(command: Target, isEdit: boolean): void {
   command.addOption(new Option('--name <text>', 'name for people (default: the slug)').argParser(parserOf(line)));
   command.addOption(new Option('--description <text>', 'what the group is for').argParser(parserOf(line)));
@@ -75,7 +73,6 @@ export function addGroupSettings(command: Target, isEdit: boolean): void {
 
 const line = { kind: 'line' } as const;
 
-/** As commander gives what is no setting of a group. */
 export interface GroupOptions {
   readonly name?: string | undefined;
   readonly description?: string | undefined;
@@ -83,13 +80,11 @@ export interface GroupOptions {
   readonly configTemplate?: string | undefined;
 }
 
-/** Those that a run can set, for itself and for later runs. */
 export function addRunSettings(command: Target): void {
   const ofRun = Object.entries(groupSettings as Settings).filter(([, setting]) => setting.run !== false);
   addSettings(command, Object.fromEntries(ofRun), false);
 }
 
-/** Only what was given, by the names of the settings; null: the setting is taken away. */
 export function givenSettings(settings: Settings, given: object): Record<string, unknown> {
   const options = new Map<string, unknown>(Object.entries(given));
   const values = Object.entries(settings).map(([name, setting]) => {

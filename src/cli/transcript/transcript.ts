@@ -16,7 +16,6 @@ import { type Line, wholeLine, wrapLine } from '../../view/transcript/markdown.t
 import { MarkTeller, type TranscriptMark } from '../../view/transcript/transcript-marks.ts';
 import type { Output } from '../output.ts';
 
-/** Turns stream-json lines into lines for people; to be given all lines of a transcript in order. */
 export class TranscriptRenderer {
   readonly #reader = new TranscriptReader();
   readonly #lines: EntryLines;
@@ -26,35 +25,27 @@ export class TranscriptRenderer {
     this.#lines = new EntryLines({ style, tellsAttempts });
   }
 
-  /** What this line of the transcript has for a reader. */
   read(line: string): TranscriptEntry[] {
     return this.#reader.read(line);
   }
 
-  /** The lines for an entry, in order with all others. */
   show(entry: TranscriptEntry): Line[] {
     if (entry.kind === 'attempt-began') this.#reader.restart();
     return this.#lines.linesOf(entry);
   }
 }
 
-// The forms in which a transcript is printed: byte for byte, for people, and as JSON.
-
-/** What becomes of the lines of a transcript and of the attempts between them. Nothing is written before `flush`. */
 export interface TranscriptSink {
   entry(entry: TranscriptEntry): void;
-  /** A line without its line end. */
   line(line: Uint8Array): void;
   /** Half a line whose worker is gone; the next attempt begins on a line of its own. */
   torn(line: Uint8Array): void;
   /** Where it is there, it gets the bytes as they come, and `line` is not called. */
   readonly chunk?: (bytes: Uint8Array) => void;
   flush(): void;
-  /** Nothing follows. */
   end(): void;
 }
 
-/** The lines as they are, those that match where a pattern is given. */
 export function rawSink(stdout: Output, grep: RegExp | undefined): TranscriptSink {
   const decoder = new TextDecoder();
   let held: Uint8Array[] = [];
@@ -84,14 +75,12 @@ export function rawSink(stdout: Output, grep: RegExp | undefined): TranscriptSin
   };
 }
 
-/** Lines for people, broken where a terminal is too narrow for them. */
 export function readableSink(stdout: Output, grep: RegExp | undefined): TranscriptSink {
   const decoder = new TextDecoder();
   const renderer = new TranscriptRenderer(stdout.style, true);
   let held: string[] = [];
   const print = (line: Line): void => {
     const whole = wholeLine(line);
-    // Colours are ours and not part of what is looked for.
     if (grep !== undefined && !grep.test(Bun.stripANSI(whole))) return;
     held.push(...(stdout.isTerminal ? wrapLine(line, stdout.columns) : [whole]));
   };
@@ -115,7 +104,6 @@ export function readableSink(stdout: Output, grep: RegExp | undefined): Transcri
   };
 }
 
-/** One JSON document with the entries, those of which a line matches where a pattern is given. */
 export function jsonSink(
   stdout: Output,
   grep: RegExp | undefined,
@@ -164,7 +152,6 @@ const chunkBytes = 1024 * 1024;
 export interface PrinterTarget {
   readonly stdout: Output;
   readonly sink: TranscriptSink;
-  /** In the order in which they were logged; it may grow. */
   readonly marks: readonly TranscriptMark[];
 }
 
@@ -183,12 +170,10 @@ export class TranscriptPrinter {
     this.#teller = new MarkTeller(to.marks, (entry) => this.#tell(entry));
   }
 
-  /** Nothing was printed, not even that it was started. */
   get isEmpty(): boolean {
     return this.#position === 0 && !this.#teller.hasToldAny;
   }
 
-  /** Bytes of the transcript now. */
   get size(): number {
     return this.#world.files.info(this.#path)?.size ?? 0;
   }
@@ -216,7 +201,6 @@ export class TranscriptPrinter {
     sink.flush();
   }
 
-  /** Ends the output. `isGrowing`: the worker is in the middle of a line, which is then left out. */
   finish(isGrowing: boolean): void {
     if (!isGrowing) this.#tellTorn();
     this.#teller.tellEnd();

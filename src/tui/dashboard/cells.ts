@@ -9,13 +9,11 @@ import type { Hit } from './ui.ts';
 export interface Cell {
   readonly text: string;
   readonly tone?: Tone;
-  /** Set off from all others. */
   readonly isSelected?: true;
   /** What a click on it means. */
   readonly on?: Hit;
 }
 
-/** Cells side by side, together exactly as wide as the terminal, or as the part of it that they fill. */
 export interface Row {
   readonly cells: readonly Cell[];
 }
@@ -46,7 +44,6 @@ export function foreign(text: string, columns: number): string {
   return fitColumns(plainWidths(safeLine(text, columns * 4)), columns);
 }
 
-/** The end of a text that is too long, where it is being typed. No character is cut in two. */
 export function endOf(text: string, columns: number): string {
   let width = Bun.stringWidth(text);
   let from = 0;
@@ -58,14 +55,12 @@ export function endOf(text: string, columns: number): string {
   return text.slice(from);
 }
 
-/** Exactly `columns` columns. */
 export function padded(text: string, columns: number, align: 'left' | 'right' = 'left'): string {
   const fitted = fitColumns(text, columns);
   const gap = ' '.repeat(Math.max(0, columns - Bun.stringWidth(fitted)));
   return align === 'left' ? fitted + gap : gap + fitted;
 }
 
-/** A row of exactly `columns` columns: what is too much is cut off, what is missing filled up. */
 export function rowOf(cells: readonly Cell[], columns: number, isSelected = false): Row {
   const fitted: Cell[] = [];
   let left = columns;
@@ -85,7 +80,6 @@ export function tagged({ cells }: Row, on: Hit): Row {
   return { cells: cells.map((cell) => ({ on, ...cell })) };
 }
 
-/** The cell that covers this column, from 0. */
 export function cellAt({ cells }: Row, x: number): Cell | undefined {
   let end = 0;
   return cells.find(({ text }) => {
@@ -94,17 +88,14 @@ export function cellAt({ cells }: Row, x: number): Cell | undefined {
   });
 }
 
-/** Two rows side by side. */
 export function joined(left: Row, between: Cell, right: Row): Row {
   return { cells: [...left.cells, between, ...right.cells] };
 }
 
-/** Columns. */
 export function widthOf(cells: readonly Cell[]): number {
   return cells.reduce((sum, { text }) => sum + Bun.stringWidth(text), 0);
 }
 
-/** The row for a terminal that has only ASCII; as wide as before. */
 export function asciiRow(row: Row): Row {
   const spelt = (character: string): string => (character === '…' ? '~' : '?'.repeat(Bun.stringWidth(character)));
   const cells = row.cells.map((cell) => {
@@ -115,13 +106,11 @@ export function asciiRow(row: Row): Row {
   return { cells };
 }
 
-/** `left` at the left edge and `right` at the right one; `right` goes when there is no room for both. */
 export function rowBetween(left: readonly Cell[], right: readonly Cell[], columns: number): Row {
   const gap = columns - widthOf(left) - widthOf(right);
   return gap < 1 ? rowOf(left, columns) : rowOf([...left, { text: ' '.repeat(gap) }, ...right], columns);
 }
 
-/** The row without styles. */
 export function plainRow({ cells }: Row): string {
   return cells.map(({ text }) => text).join('');
 }
@@ -165,7 +154,6 @@ export function wrapCells(cells: readonly Cell[], columns: number): Cell[][] {
   return [first, ...more.map(withoutLead).filter((line) => line.length > 0)];
 }
 
-/** Without the blanks at its beginning. */
 function withoutLead(cells: readonly Cell[]): Cell[] {
   const begin = cells.findIndex(({ text }) => text.trimStart() !== '');
   return begin < 0
@@ -183,7 +171,6 @@ export function wrapLed(lead: readonly Cell[], text: readonly Cell[], columns: n
   ]);
 }
 
-/** Takes the first `length` UTF-16 units off `rest`. */
 function takeCells(rest: Cell[], length: number): Cell[] {
   const taken: Cell[] = [];
   for (let left = length; left > 0; ) {

@@ -59,7 +59,6 @@ interface Wanted {
   readonly glyphs: Glyphs;
 }
 
-/** What the tab has to show, in lines of at most `columns` columns. */
 export function tabLines(view: View, tab: Tab, wanted: Wanted): Cell[][] {
   const { record, columns } = wanted;
   const material = view.material?.sessionId === record.definition.id ? view.material : undefined;
@@ -81,7 +80,6 @@ export function tabLines(view: View, tab: Tab, wanted: Wanted): Cell[][] {
   }
 }
 
-/** The end of the log, at most `linesMax` lines. */
 export function logLines(
   material: Material | undefined,
   columns: number,
@@ -162,7 +160,6 @@ function lineCells({ lead, text }: Line, columns: number): Cell[][] {
   return wrapLed(before ?? [], after ?? [], columns);
 }
 
-/** A text of several lines by somebody else. */
 function textLines(text: string, columns: number, tone?: Tone): Cell[][] {
   const lines = safeText(text.slice(0, lineLengthMax * 20))
     .trimEnd()
@@ -301,8 +298,6 @@ function attemptCells(
   ];
 }
 
-// The details pane around its tabs: its head, and what of a tab is visible, below the list or beside it.
-
 export interface PaneOptions {
   readonly record: SessionRecord;
   readonly tab: Tab;
@@ -310,11 +305,9 @@ export interface PaneOptions {
   readonly isBeside: boolean;
 }
 
-/** The part of the terminal that the pane has. */
 export type Part = Pick<Terminal, 'columns' | 'rows' | 'glyphs'>;
 
 export interface ShownPane {
-  /** As many as its part of the terminal has. */
   readonly rows: readonly Row[];
   readonly scroll: number;
 }
@@ -327,7 +320,6 @@ export function headRows(isBeside: boolean): number {
   return isBeside ? 2 : 1;
 }
 
-/** The lines of a tab, broken already. */
 export function linesFor(
   view: View,
   { record, tab, isBeside }: PaneOptions,
@@ -342,7 +334,6 @@ export function linesFor(
   return log.length === 0 ? lines : [...lines, [], [{ text: 'log', tone: 'dim' }], ...log];
 }
 
-/** `lines` are those of `linesFor`; `scroll` is brought within bounds. */
 export function paneRows(view: View, options: PaneOptions, part: Part, lines: readonly Cell[][]): ShownPane {
   const { tab, scroll: wanted, isBeside } = options;
   const { columns, rows } = part;

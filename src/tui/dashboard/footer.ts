@@ -9,14 +9,12 @@ import type { Terminal, View } from './view.ts';
 
 export interface Footer {
   readonly row: Row;
-  /** Column of the cursor while something is typed. */
   readonly cursor?: number;
 }
 
 export interface ListPosition {
   readonly first: number;
   readonly last: number;
-  /** Visible sessions, and all. */
   readonly listed: number;
   readonly all: number;
 }
@@ -46,7 +44,6 @@ export function footerRow(view: View, ui: Chosen, terminal: Terminal, position: 
 
 type Question = Extract<Mode['kind'], `ask-${string}`>;
 
-/** What is asked, and what any other key means, where there is room for that. */
 const questions: Readonly<Record<Question, readonly [question: string, otherwise: string]>> = {
   'ask-leave': ['Leave the sessions running (l), or pause them (p)?', 'stay'],
   'ask-open': ['Open the worktree (w), the log (l) or the report (r)?', 'no'],
@@ -125,7 +122,6 @@ function hints(view: View, ui: Chosen, columns: number): Cell[] {
         ];
   const cells: Cell[] = [];
   let left = columns + 1;
-  // Help and the way out stay, whatever has to go.
   const kept = new Set<string>();
   for (const hint of [...all.slice(-2), ...all.slice(0, -2)]) {
     left -= hint.length + 2;
@@ -142,7 +138,6 @@ function hints(view: View, ui: Chosen, columns: number): Cell[] {
   return cells;
 }
 
-/** What keys can do now, to the group or to the selected session. */
 function actions({ state, runner }: View, { selected }: Ui): string[] {
   const { status } = state;
   if (runner === 'none') {
@@ -160,7 +155,6 @@ function actions({ state, runner }: View, { selected }: Ui): string[] {
   ];
 }
 
-/** What the person can do to the selected session instead of asking for it. */
 function ownHands({ state }: View, { selected }: Ui): string[] {
   const record = state.sessions.get(selected ?? '');
   const status = record?.state.status;

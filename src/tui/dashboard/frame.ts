@@ -17,22 +17,15 @@ import { type Hit, type Shape, settled, shapeOf, type Ui } from './ui.ts';
 import { type Terminal, timeOf, type View } from './view.ts';
 
 export interface Frame {
-  /** As many as the terminal has. */
   readonly rows: readonly Row[];
-  /** Where something is being typed; absent = no cursor. */
   readonly cursor?: { readonly x: number; readonly y: number };
-  /** What was chosen, with selection and scrolling brought within bounds. */
   readonly ui: Ui;
   readonly shape: Shape;
-  /** The sessions of the list in their order. */
   readonly ids: readonly SessionId[];
-  /** Of the selected one in `ids`. */
   readonly index: number;
   readonly listRows: number;
   readonly paneRows: number;
-  /** A sign of a visible session turns: the next frame looks different in a moment. */
   readonly isTurning: boolean;
-  /** What stands at this column and row, both from 0. */
   hit(x: number, y: number): Hit | null;
 }
 
@@ -82,7 +75,6 @@ function turns(view: View, id: SessionId): boolean {
 
 interface List {
   readonly items: readonly Item[];
-  /** Rows between head and notices. */
   readonly room: number;
 }
 
@@ -126,13 +118,10 @@ function bodyOf(view: View, chosen: Ui, terminal: Terminal, { items, room }: Lis
 }
 
 interface Heights {
-  /** Rows for sessions, the titles of the columns left out. */
   readonly list: number;
-  /** Rows of the pane with its head. */
   readonly pane: number;
 }
 
-/** `lines`: what the pane has to show. */
 function divide(room: number, shape: Shape, items: number, lines: number): Heights {
   if (shape === 'full') return { list: 0, pane: room };
   const list = Math.max(1, room - titleRows(room));
@@ -145,7 +134,6 @@ function divide(room: number, shape: Shape, items: number, lines: number): Heigh
   return { list: Math.max(1, list - height), pane: height };
 }
 
-/** The titles of the columns, where there is room. */
 function titleRows(room: number): number {
   return room > listRowsMin ? 1 : 0;
 }
@@ -192,12 +180,8 @@ function positionOf({ state }: View, items: readonly Item[], top: number, height
   return { first: before + 1, last: before + visible, listed, all: state.sessions.size };
 }
 
-// The page that `?` shows.
-
-/** Keys by their names, single characters as they are typed, and what they do. */
 export type HelpEntry = readonly [keys: readonly string[], meaning: string];
 
-/** All keys that do something while nothing is asked or typed. */
 export const helpEntries: readonly HelpEntry[] = [
   [['up', 'down', 'j', 'k'], 'select a session'],
   [['g', 'G', 'home', 'end'], 'the first, the last'],
@@ -229,7 +213,6 @@ export const helpEntries: readonly HelpEntry[] = [
 const keyColumns = 17;
 const entryColumns = 40;
 
-/** How a key is called where it is told about. */
 const shortNames: Readonly<Record<string, string>> = {
   ' ': 'space',
   'page-up': 'pgup',

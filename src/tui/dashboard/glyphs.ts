@@ -12,9 +12,7 @@ export interface Glyphs {
   readonly completed: string;
   readonly failed: string;
   readonly marker: string;
-  /** Of a session that is marked. */
   readonly mark: string;
-  /** Of the column by which the list is sorted. */
   readonly sorted: string;
   readonly rule: string;
   readonly dot: string;
@@ -25,9 +23,7 @@ export interface Glyphs {
   readonly branch: string;
   readonly lastBranch: string;
   readonly newline: string;
-  /** Signs that follow one another while a tool runs. */
   readonly turning: readonly string[];
-  /** Of a sparkline, from nothing to most. */
   readonly levels: readonly string[];
 }
 

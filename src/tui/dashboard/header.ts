@@ -45,7 +45,6 @@ function titleRow({ state, nowMs, runner }: View, { columns, glyphs }: Terminal)
   return rowBetween(left, isRoomy ? worded : countCells(state, glyphs, false), columns);
 }
 
-/** Milliseconds in which the group was running. */
 function elapsed(state: GroupState, atMs: number): number {
   const current = state.runStartedAt === undefined ? 0 : Math.max(0, atMs - Date.parse(state.runStartedAt));
   return state.elapsedBeforeMs + current;
@@ -129,7 +128,6 @@ function fleetRow({ up, drained, refusing, lost, used, slots }: FleetStanding, {
   return rowBetween(left, [{ text: `${used}/${plural(slots, 'slot')} used `, tone: 'dim' }], columns);
 }
 
-/** How fast money goes and when it will be over, as far as `room` columns suffice; nothing while nothing runs. */
 function paceCells({ state, runner, pace, remainingMs }: View, { glyphs }: Terminal, room: number): Cell[] {
   if (state.status !== 'running' || runner === 'none') return [];
   const rate = state.running.size === 0 ? null : (pace?.perHourUsd ?? null);
@@ -145,7 +143,6 @@ function paceCells({ state, runner, pace, remainingMs }: View, { glyphs }: Termi
   ];
 }
 
-/** What a running attempt may still spend of its share, US dollars. */
 function stillReserved(state: GroupState, id: string, spentUsd: number): number {
   const of = state.sessions.get(id)?.state;
   return of?.status === 'running' ? Math.max(0, (of.attempt.reservedUsd ?? 0) - spentUsd) : 0;
@@ -155,7 +152,6 @@ interface Amounts {
   readonly spentUsd: number;
   readonly reservedUsd: number;
   readonly capUsd: number;
-  /** Columns. */
   readonly width: number;
 }
 

@@ -25,13 +25,10 @@ export const keyNames = [
 ] as const;
 export type KeyName = (typeof keyNames)[number];
 
-/** What the person may read or change in a tool of their own. */
 export type OpenedThing = 'worktree' | 'log' | 'report';
 
-/** A named key, or text that was typed or pasted. */
 export type Press = { readonly key: KeyName } | { readonly text: string; readonly isPasted?: true } | MousePress;
 
-/** Column and row, from 0. */
 export interface MousePress {
   readonly mouse: 'click' | 'wheel-up' | 'wheel-down';
   readonly x: number;
@@ -44,31 +41,21 @@ export type KeyCommand =
   | { readonly do: 'pause-session' | 'resume-session' | 'retry-session'; readonly sessionIds: readonly SessionId[] }
   | { readonly do: 'say'; readonly sessionId: SessionId; readonly text: string }
   | { readonly do: 'open'; readonly sessionId: SessionId; readonly thing: OpenedThing }
-  /** The person takes the session over, or edits its task and has it tried again. */
   | { readonly do: 'attach' | 'edit'; readonly sessionId: SessionId }
   | { readonly do: 'pause-group'; readonly mode: 'now' | 'drain' | 'freeze' }
   | { readonly do: 'resume-group' }
-  /** Close the dashboard; the group is not concerned. */
   | { readonly do: 'quit' }
-  /** The runner behind the dashboard leaves and its sessions go on. */
   | { readonly do: 'leave' }
-  /** Ctrl-C. */
   | { readonly do: 'interrupt' }
   | { readonly do: 'redraw' }
-  /** Whether clicks are for the dashboard or for the terminal's own selection of text. */
   | { readonly do: 'mouse'; readonly isOn: boolean }
-  /** Ctrl-Z. */
   | { readonly do: 'suspend' }
-  /** Nothing can be done; the sentence says why. */
   | { readonly do: 'tell'; readonly message: string };
 
 export interface Situation {
   readonly state: GroupState;
-  /** The visible sessions in their order. */
   readonly ids: readonly SessionId[];
-  /** Index of the selected one. */
   readonly index: number;
-  /** Rows of the list, and lines of the details pane, that are visible. */
   readonly listRows: number;
   readonly paneRows: number;
   readonly shape: Shape;
@@ -121,7 +108,6 @@ export function press(ui: Ui, key: Press, situation: Situation): Pressed {
 /** Lines, or sessions, by which a wheel turns. */
 const wheelStep = 3;
 
-/** The mouse answers no question and types nothing. */
 function pointed(ui: Ui, { mouse, x, y }: MousePress, situation: Situation): Ui {
   const { mode } = ui;
   const step = mouse === 'wheel-up' ? -wheelStep : mouse === 'wheel-down' ? wheelStep : 0;
@@ -153,7 +139,6 @@ function leafedBy({ top }: HelpMode, step: number): HelpMode {
   return { kind: 'help', top: Math.max(0, Math.min(helpRowsMax, top + step)) };
 }
 
-/** Another filter chooses anew: the one the person went to, or the first when that is hidden. */
 function refiltered(before: Ui, { ui }: Pressed): Pressed {
   const isSame = ui.filter === before.filter && ui.onlyProblems === before.onlyProblems;
   return { ui: isSame ? ui : { ...ui, selected: null, top: 0, scroll: 0 } };
@@ -202,7 +187,6 @@ function oneLine(text: string): string {
   return text.replaceAll(/\s+/g, ' ');
 }
 
-/** Without its last character, as people count them. */
 function withoutLast(text: string): string {
   const last = [...new Intl.Segmenter().segment(text)].at(-1);
   return last === undefined ? '' : text.slice(0, last.index);
@@ -229,7 +213,6 @@ export function staysFor({ pausing, draining, frozenUntil }: GroupState): 'froze
   return draining ? 'draining' : 'pausing';
 }
 
-/** Any other key is a no. */
 function answered(ui: Ui, key: KeyPress, answers: Answers): Pressed {
   const now = { ...ui, mode: browse };
   const answer = 'text' in key ? key.text.toLowerCase() : key.key;
@@ -279,7 +262,6 @@ function selected(ui: Ui, { ids }: Situation, index: number): Ui {
   return id === undefined ? ui : { ...ui, selected: id, home: id, scroll: id === ui.selected ? ui.scroll : 0 };
 }
 
-/** With a mark on the selected session, or without the one it had. */
 function marked(ui: Ui, { ids, index }: Situation): Ui {
   const id = ids[index];
   if (id === undefined) return ui;
@@ -292,12 +274,10 @@ function opened(ui: Ui, pane: Pane, tab: Tab): Ui {
   return { ...ui, pane, under, tab, scroll: 0 };
 }
 
-/** Out of the details that had the whole screen. */
 function back(ui: Ui): Ui {
   return { ...ui, pane: ui.under, scroll: 0 };
 }
 
-/** The one after it, and after the last one the first. */
 function next<T>(all: readonly T[], one: T, step = 1): T {
   return all[(all.indexOf(one) + step + all.length) % all.length] as T;
 }
@@ -411,11 +391,9 @@ function sessionKey(ui: Ui, text: string, situation: Situation): Pressed {
 
 export interface Toggle {
   readonly do: 'pause-session' | 'resume-session';
-  /** What the key does, in one word. */
   readonly word: 'pause' | 'hold' | 'start' | 'resume';
 }
 
-/** What `p` does to this session; null = nothing. */
 export function toggleOf({ state: { status }, queued }: SessionRecord): Toggle | null {
   if (status === 'running') return { do: 'pause-session', word: 'pause' };
   if (status === 'completed') return null;
@@ -437,7 +415,6 @@ function idsOf(records: readonly SessionRecord[]): SessionId[] {
   return records.map(({ definition }) => definition.id);
 }
 
-/** Of several, those that can be paused; where none can, those that can go on. */
 function pauseOrResume(state: GroupState, records: Targets): KeyCommand {
   for (const wanted of ['pause-session', 'resume-session'] as const) {
     const meant = records.filter((record) => toggleOf(record)?.do === wanted);

@@ -31,7 +31,6 @@ export function listItems(now: Now, choice: Choice): readonly Item[] {
   return arrangement === 'tree' ? shown.map(withoutLanes) : headed(state, shown, arrangement);
 }
 
-/** The sessions of these rows, in their order. */
 export function sessionsOf(items: readonly Item[]): SessionId[] {
   return items.flatMap((item) => ('id' in item ? [item.id] : []));
 }

@@ -10,7 +10,6 @@ export type Lane = 'pass' | 'none' | 'branch' | 'last-branch';
 
 export interface Placed {
   readonly id: SessionId;
-  /** From the outermost to the row's own branch. */
   readonly lanes: readonly Lane[];
 }
 
@@ -64,7 +63,6 @@ function place(state: GroupState): Placed[] {
   return rows;
 }
 
-/** The dependents for which this session was the last one missing. */
 function readyAfter(
   id: SessionId,
   dependents: ReadonlyMap<SessionId, readonly SessionId[]>,

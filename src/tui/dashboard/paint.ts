@@ -55,7 +55,6 @@ function escaped(code: string): string {
   return `\u001b[${code}m`;
 }
 
-/** The row with escape codes; at its end all of them are off. */
 export function paintRow({ cells }: Row, paint: Paint): string {
   const { tones, selected, keepsTones } = palettes[paint];
   let line = '';

@@ -26,9 +26,7 @@ import { type Span, timelineCells } from './timeline.ts';
 import type { Sorting } from './ui.ts';
 import { limitNow, reasoned, type Terminal, type View } from './view.ts';
 
-/** Widths in columns; 0 = not shown. */
 export interface Layout {
-  /** Between two columns. */
   readonly gap: number;
   readonly title: number;
   readonly project: number;
@@ -52,7 +50,6 @@ const doingColumnsMin = 12;
 const titleColumnsMin = 10;
 const besideMost = 130;
 
-/** Columns of the list where the details stand beside it. */
 export function listColumns(state: GroupState, columns: number): number {
   const { title } = widest(state);
   const share = Math.min(besideMost, Math.round(columns * 0.44));
@@ -125,7 +122,6 @@ function widest(state: GroupState): Widest {
 }
 
 export interface Titles {
-  /** What stands in the last column. */
   readonly doing: 'DOING' | 'TIMELINE';
   readonly sorting: Sorting;
 }
@@ -154,7 +150,6 @@ export interface RowDetails {
   readonly record: SessionRecord;
   /** Shown instead of what it does; absent = no timeline is wanted. */
   readonly span?: Span | null;
-  /** Empty when the list does not hold all sessions. */
   readonly lanes: readonly Lane[];
   readonly isSelected: boolean;
   readonly isMarked: boolean;
@@ -204,7 +199,6 @@ export function sessionRow(
   );
 }
 
-/** When it worked. */
 function worked({ attempts }: View, { definition }: SessionRecord, span: Span | null, layout: Layout, glyphs: Glyphs) {
   const columns = doingColumns(layout);
   const notes = attempts?.get(definition.id) ?? [];
@@ -246,14 +240,12 @@ function drawLanes(lanes: readonly Lane[], glyphs: Glyphs, room: number): string
 interface Sign {
   readonly glyph: string;
   readonly tone: Tone;
-  /** The title has its colour too. */
   readonly isLoud?: true;
 }
 
 /** Milliseconds for which one sign of those that turn is shown. */
 const turnMs = 300;
 
-/** A tool of it runs, and it is not being stopped or halted. */
 export function isTurning({ state, live, runner }: View, { definition, state: session }: SessionRecord): boolean {
   if (session.status !== 'running' || runner === 'none' || state.frozenUntil !== undefined) return false;
   const { stopping, accepting } = session.attempt;
@@ -287,7 +279,6 @@ function signOf(view: View, record: SessionRecord, glyphs: Glyphs): Sign {
   }
 }
 
-/** All attempts together, the running one included. */
 export function usageNow(
   { live, nowMs, runner }: Pick<View, 'live' | 'nowMs' | 'runner'>,
   record: SessionRecord,
@@ -359,7 +350,6 @@ const waitWords: Readonly<Record<string, string>> = {
   'no-host': 'no machine may run it',
 };
 
-/** Absent where it is plain from the head. */
 function waitingNow({ state, nowMs }: View, { reason }: Verdict): Said | undefined {
   if (state.status !== 'running') return undefined;
   const limit = reason === 'limit' ? limitNow(state, nowMs) : null;

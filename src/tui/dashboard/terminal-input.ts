@@ -27,7 +27,6 @@ const presses: Readonly<Record<number, MousePress['mouse']>> = { 0: 'click', 64:
 export interface ReportEvents {
   onPress(press: MousePress): void;
   onBackground(background: Background): void;
-  /** No further answer comes to what was asked. */
   onAnswered(): void;
 }
 
@@ -39,7 +38,6 @@ export class Reports {
     this.#events = events;
   }
 
-  /** What was typed or pasted. */
   take(chunk: string): string {
     const text = this.#before + chunk;
     this.#before = cutOff.exec(text)?.[0] ?? '';

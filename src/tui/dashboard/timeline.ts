@@ -7,7 +7,6 @@ import type { LiveView } from '../../view/reporter.ts';
 import type { Cell } from './cells.ts';
 import type { Glyphs } from './glyphs.ts';
 
-/** ms since 1970. */
 export interface Span {
   readonly fromMs: number;
   readonly toMs: number;
@@ -21,7 +20,6 @@ const sparkMs = 30 * minuteMs;
 const sparkParts = 24;
 const evenShare = 0.95;
 
-/** From the first attempt on; null before that. */
 export function spanOf(attempts: AttemptNotes, toMs: number): Span | null {
   let fromMs = Number.POSITIVE_INFINITY;
   for (const [first] of attempts.values())
@@ -35,7 +33,6 @@ function endOf({ endedAt }: AttemptNote, nowMs: number): number {
 
 const tones = { running: 'accent', completed: 'good', failed: 'bad', paused: 'warn' } as const;
 
-/** The attempts of a session as a bar over the span, exactly `columns` columns. */
 export function timelineCells(notes: readonly AttemptNote[], span: Span, columns: number, glyphs: Glyphs): Cell[] {
   const perColumn = Math.max(1, span.toMs - span.fromMs) / Math.max(1, columns);
   const columnOf = (ms: number): number => Math.max(0, Math.min(columns, (ms - span.fromMs) / perColumn));
@@ -59,7 +56,6 @@ export interface Spending {
   readonly nowMs: number;
 }
 
-/** US dollars spent in each of the equal parts of the span; the cost of an attempt is spread evenly over its time. */
 function spentIn({ attempts, live, nowMs }: Spending, { fromMs, toMs }: Span, parts: number): number[] {
   const spent = Array.from({ length: parts }, () => 0);
   const partMs = (toMs - fromMs) / parts;
@@ -80,11 +76,8 @@ function spentIn({ attempts, live, nowMs }: Spending, { fromMs, toMs }: Span, pa
   return spent;
 }
 
-/** How fast money goes. */
 export interface Pace {
-  /** US dollars, by the last minutes; null before there is anything to go by. */
   readonly perHourUsd: number | null;
-  /** US dollars in each of equal parts of the last half hour, or of the time since the beginning, the last one last. */
   readonly spent: readonly number[];
 }
 
@@ -97,7 +90,6 @@ export function paceOf(spending: Spending): Pace {
   return { perHourUsd: usd === 0 ? null : (usd / (span.toMs - fromMs)) * hourMs, spent };
 }
 
-/** As a line of at most `columns` columns, the newest at its right. */
 export function sparkline({ spent }: Pace, columns: number, glyphs: Glyphs): string {
   const shown = spent.slice(-columns);
   const most = Math.max(...shown);
@@ -110,14 +102,10 @@ export function sparkline({ spent }: Pace, columns: number, glyphs: Glyphs): str
   return shown.map((usd) => (usd === 0 ? none : sign(levelOf(usd)))).join('');
 }
 
-// The attempts of each session, gathered from the events: the state keeps only sums of those that ended.
-
 export interface AttemptNote {
   readonly number: number;
   readonly kind: 'start' | 'resume' | 'retry';
-  /** ISO 8601. */
   readonly startedAt: string;
-  /** Absent while it runs. */
   readonly endedAt?: string;
   readonly outcome: 'running' | 'completed' | 'failed' | 'paused';
   readonly reason?: string;
@@ -131,7 +119,6 @@ export type AttemptNotes = Map<SessionId, AttemptNote[]>;
 /** Older attempts of one session are forgotten. */
 const attemptsMax = 50;
 
-/** Takes note of what the event says about an attempt; to be told every event once, in order. */
 export function noteAttempt(notes: AttemptNotes, event: GroupEvent): void {
   switch (event.type) {
     case 'session_starting': {

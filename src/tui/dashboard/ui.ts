@@ -4,39 +4,27 @@ import type { SessionId } from '../../core/group.ts';
 export const tabs = ['now', 'log', 'diff', 'prompt', 'cost', 'config'] as const;
 export type Tab = (typeof tabs)[number];
 
-/** What stands at a place of the screen. */
 export type Hit =
   | { readonly on: 'session'; readonly id: SessionId }
-  /** Anything else of the list. */
   | { readonly on: 'list' }
   | { readonly on: 'tab'; readonly tab: Tab }
   | { readonly on: 'pane' };
 
-/** How the list is arranged: as the graph, or below headings. */
 export const arrangements = ['tree', 'waves', 'status', 'project'] as const;
 export type Arrangement = (typeof arrangements)[number];
 
-/** What comes first below a heading, or in the whole list. */
 export const sortings = ['graph', 'cost', 'time', 'name'] as const;
 export type Sorting = (typeof sortings)[number];
 
 export type Mode =
   | { readonly kind: 'browse' }
-  /** The first row that is shown of the page. */
   | { readonly kind: 'help'; readonly top: number }
-  /** The filter is being typed; it holds at once. */
   | { readonly kind: 'filter' }
-  /** A message to a session is being typed. */
   | { readonly kind: 'say'; readonly sessionId: SessionId; readonly text: string }
-  /** How the whole group is to be paused. */
   | { readonly kind: 'ask-pause' }
-  /** Whether a group that was not started yet is to start. */
   | { readonly kind: 'ask-start' }
-  /** Whether a group whose runner is gone is to go on, or its sessions are to be paused. */
   | { readonly kind: 'ask-go-on' }
-  /** What of the session is to be opened in a tool of the person. */
   | { readonly kind: 'ask-open'; readonly sessionId: SessionId }
-  /** Whether the group goes on when the dashboard of its own runner is left. */
   | { readonly kind: 'ask-leave' };
 
 /** `auto`: `split` where the terminal is wide. `split` shows details beside or below the list, `full` instead of it. */
@@ -47,23 +35,18 @@ export interface Ui {
   readonly selected: SessionId | null;
   /** The one the person went to: selected again as soon as no filter hides it; null = the first one. */
   readonly home: SessionId | null;
-  /** Index of the first visible row of the list. */
   readonly top: number;
   readonly filter: string;
   readonly onlyProblems: boolean;
   readonly arrangement: Arrangement;
   readonly sorting: Sorting;
-  /** Several sessions that the next key is for; none = the selected one alone. */
   readonly marked: readonly SessionId[];
-  /** When sessions worked, instead of what they do. */
   readonly hasTimeline: boolean;
   readonly pane: Pane;
-  /** Where `full` leads back to. */
   readonly under: Exclude<Pane, 'full'>;
   readonly tab: Tab;
   /** Lines by which the pane is scrolled: down from its beginning, or, for the log, up from its end. */
   readonly scroll: number;
-  /** Clicks and the wheel are for the dashboard. */
   readonly hasMouse: boolean;
   readonly mode: Mode;
 }
@@ -86,10 +69,8 @@ export const firstUi: Ui = {
   mode: { kind: 'browse' },
 };
 
-/** Where the details stand: nowhere, below the list, to its right, or instead of it. */
 export type Shape = 'none' | 'below' | 'beside' | 'full';
 
-/** From here on the details stand beside the list, and are shown without being asked for. */
 const besideColumnsMin = 100;
 
 export function shapeOf({ pane }: Pick<Ui, 'pane'>, columns: number): Shape {
@@ -104,7 +85,6 @@ export function shapeOf({ pane }: Pick<Ui, 'pane'>, columns: number): Shape {
   }
 }
 
-/** A row of the list that can be selected, or null for a heading. */
 type Selectable = SessionId | null;
 
 /** The list with its selection moved into it and scrolled so that the selected row is among `visible` ones. */

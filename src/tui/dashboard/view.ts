@@ -11,14 +11,7 @@ import type { Glyphs } from './glyphs.ts';
 import type { AttemptNote, AttemptNotes } from './timeline.ts';
 import { type Pace, type Span, spanOf } from './timeline.ts';
 
-/** Who runs the group, as far as it can be seen from here. */
-export type Runner =
-  /** This process. */
-  | 'here'
-  /** Another one. */
-  | 'elsewhere'
-  /** Nobody. */
-  | 'none';
+export type Runner = 'here' | 'elsewhere' | 'none';
 
 export interface Notice {
   readonly text: string;
@@ -32,36 +25,25 @@ export interface View {
   readonly nowMs: number;
   readonly runner: Runner;
   readonly verdicts: Verdicts;
-  /** Absent where the group has nothing to do with a fleet. */
   readonly fleet?: FleetStanding;
-  /** The log of the set-up command that runs for a session; null when none does. */
   readonly setupLog?: (record: SessionRecord) => string | null;
-  /** Of all sessions; absent where nothing is told of them. */
   readonly attempts?: AttemptNotes;
-  /** Absent where nothing is told of it. */
   readonly pace?: Pace;
   /** Until the run is over, by what such sessions took before, milliseconds; absent when there is no telling. */
   readonly remainingMs?: number;
-  /** What keys came to and what just happened, the newest last. */
   readonly notices?: readonly Notice[];
-  /** Of the selected session; absent while no pane is open. */
   readonly material?: Material;
 }
 
-/** What the details pane shows besides the state. */
 export interface Material {
   readonly sessionId: SessionId;
-  /** Harmless lines, styled by `colourStyle`. */
   readonly log: readonly Line[];
   readonly attempts: readonly AttemptNote[];
-  /** What it changed; absent = not known so far. */
   readonly diff?: Diff;
 }
 
 export interface Diff {
-  /** Coloured by `colourStyle`. */
   readonly lines: readonly string[];
-  /** In a sentence: what it comes to, or why there is none. */
   readonly summary: string;
 }
 
@@ -71,18 +53,15 @@ export interface Terminal {
   readonly glyphs: Glyphs;
 }
 
-/** From the first attempt to now, or to when the last thing happened where nothing goes on. */
 export function timeOf({ state, attempts, nowMs, runner }: View): Span | null {
   const isOver = state.status !== 'running' || runner === 'none';
   return attempts === undefined ? null : spanOf(attempts, isOver ? Date.parse(state.updatedAt) : nowMs);
 }
 
-/** A reason code and its sentence; that a user wanted it needs no code. */
 export function reasoned(reason: string | undefined, message = ''): string {
   return reason === undefined || (reason === 'user' && message !== '') ? message : `${reason}: ${message}`;
 }
 
-/** `21s (13:45:23)`. */
 export function momentIn(at: string, nowMs: number): string {
   return `${formatDuration(Date.parse(at) - nowMs)} (${formatMoment(at, nowMs)})`;
 }

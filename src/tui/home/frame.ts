@@ -8,11 +8,8 @@ import type { Notice } from '../dashboard/view.ts';
 import type { HomeUi } from './keys.ts';
 
 export interface HomeFrame {
-  /** As many as the terminal has. */
   readonly rows: readonly Row[];
-  /** With selection and scrolling brought within bounds. */
   readonly ui: HomeUi;
-  /** In the order in which they are shown. */
   readonly groups: readonly HomeGroup[];
   readonly index: number;
   readonly listRows: number;
@@ -50,7 +47,6 @@ const noticeRowsMax = 4;
 const noticeColumnsMax = 1_000;
 const listRowsMin = 3;
 
-/** Whole where there is room, for it often ends in a command. */
 function noticeRows({ notice }: HomeView, columns: number, rowsMax: number): Row[] {
   if (notice === undefined) return [];
   const text = foreign(notice.text, noticeColumnsMax);
@@ -71,7 +67,6 @@ function header({ programName, groups, nowMs }: HomeView, columns: number): Row 
   return rowBetween([{ text: ` ${programName}`, tone: 'strong' }], counts, columns);
 }
 
-/** Instead of the list, where something else was asked for. */
 function bodyRows(view: HomeView, { mode }: HomeUi, terminal: HomeTerminal, room: number): Row[] | null {
   if (mode.kind === 'help') return helpRows(terminal.columns);
   return mode.kind === 'choose' ? workflowRows(view.workflows, mode.index, terminal, room) : null;
@@ -235,8 +230,6 @@ function hintRow(hints: readonly string[], all: number, { columns, first, listRo
   const where: Cell[] = all > listRows ? [{ text: `${first + 1}-${last} of ${all} `, tone: 'dim' }] : [];
   return rowBetween(cells, where, columns);
 }
-
-// the screen over all groups. This file: what is shown, and in which order.
 
 export interface HomeView {
   readonly groups: readonly HomeGroup[];

@@ -7,17 +7,12 @@ import type { KeyName, Press } from '../dashboard/keys.ts';
 export type HomeMode =
   | { readonly kind: 'browse' }
   | { readonly kind: 'help' }
-  /** Whether this group is to be deleted. */
   | { readonly kind: 'ask-delete'; readonly id: GroupId }
-  /** Which workflow a new group is made of; the index of the one that is marked. */
   | { readonly kind: 'choose'; readonly index: number }
-  /** Whether the new group is rehearsed or run for real. */
   | { readonly kind: 'ask-start'; readonly reference: string };
 
 export interface HomeUi {
-  /** null = the first one. It stays on its group, wherever that goes in the list. */
   readonly selected: GroupId | null;
-  /** Index of the first visible row. */
   readonly top: number;
   readonly mode: HomeMode;
 }
@@ -29,16 +24,12 @@ export type HomeCommand =
   | { readonly do: 'start'; readonly reference: string; readonly rehearse: boolean }
   | { readonly do: 'quit' }
   | { readonly do: 'redraw' }
-  /** Ctrl-Z. */
   | { readonly do: 'suspend' }
-  /** Nothing can be done; the sentence says why. */
   | { readonly do: 'tell'; readonly message: string };
 
 export interface HomeSituation {
-  /** In the order in which they are shown. */
   readonly groups: readonly HomeGroup[];
   readonly workflows: readonly HomeWorkflow[];
-  /** Index of the selected group. */
   readonly index: number;
   readonly listRows: number;
 }

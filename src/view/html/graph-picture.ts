@@ -10,14 +10,11 @@ import { pictureStyle } from './style.ts';
 
 interface GraphPicture {
   readonly picture: Markup;
-  /** The statuses that occur in it, `blocked` among them. */
   readonly statuses: readonly string[];
 }
 
 export interface PictureOptions {
-  /** Where a session's box leads to; absent = nowhere. */
   readonly href?: (id: string) => string;
-  /** The picture is a file of its own: it has a title and brings its style. */
   readonly isFile?: true;
 }
 
@@ -29,13 +26,11 @@ interface Point {
 export interface LayoutNode {
   readonly id: string;
   readonly dependsOn: readonly string[];
-  /** Length of the longest path that leads to it. */
   readonly wave: number;
   readonly width: number;
   readonly height: number;
 }
 
-/** `x` and `y` are those of the upper left corner. */
 interface PlacedNode extends Point {
   readonly id: string;
   readonly width: number;
@@ -51,7 +46,6 @@ export interface GraphLayout {
 
 const nodeHeight = 38;
 const titleColumns = 24;
-/** dagre takes seconds for more; measured with chains, fans, random graphs and complete ones. */
 const nodesMax = 600;
 /** Nodes and the points at which edges cross layers. */
 const crossingsMax = 2000;
@@ -169,7 +163,6 @@ export function layoutGraph(nodes: readonly LayoutNode[]): GraphLayout | null {
   return { ...extent(all, lines), nodes: all, edges: lines };
 }
 
-/** Sessions without dependencies and dependents, in rows. */
 function gridOf(nodes: readonly LayoutNode[], top: number, widthMax: number): PlacedNode[] {
   let x = margin;
   let y = top;

@@ -15,9 +15,7 @@ export interface AttemptHistory {
   readonly number: number;
   readonly kind: AttemptKind;
   readonly startedAt: number;
-  /** claude reported its session. */
   workingAt?: number;
-  /** Its worker had ended, and its work was being accepted. */
   acceptingAt?: number;
   endedAt?: number;
   outcome: 'running' | 'completed' | 'failed' | 'paused';
@@ -25,17 +23,14 @@ export interface AttemptHistory {
   message?: string;
   next?: string;
   model?: string;
-  /** As recorded when its worker ended; absent while it runs. */
   usage?: Usage;
 }
 
 export interface SessionHistory {
   readonly attempts: AttemptHistory[];
-  /** The branch of its worktree, even when that was removed. */
   branch?: string;
 }
 
-/** An event of the group, or one that set a session back. */
 interface Note {
   readonly at: number;
   readonly event: GroupEvent;
@@ -44,11 +39,8 @@ interface Note {
 interface History {
   readonly sessions: ReadonlyMap<SessionId, SessionHistory>;
   readonly notes: readonly Note[];
-  /** The length of all runs together, ms. */
   readonly elapsedMs: number;
-  /** Start of the first run; absent while there was none. */
   readonly from?: number;
-  /** The last moment that the report covers. */
   readonly to: number;
 }
 
@@ -66,7 +58,6 @@ class Historian {
   readonly #notes: Note[] = [];
   #elapsedMs = 0;
   #from: number | undefined;
-  /** Of the current or last run. */
   #runStart = 0;
   #runEnd: number | undefined;
   /** When the last stretch without a runner began. */
@@ -195,7 +186,6 @@ function isNoted(event: GroupEvent, wasPausing: boolean): boolean {
   return noteText(event, String) !== null;
 }
 
-/** One sentence about a noted event, with raw foreign text; null for events that are not noted. */
 export function noteText(event: GroupEvent, titleOf: (id: SessionId) => string): string | null {
   switch (event.type) {
     case 'session_failed':

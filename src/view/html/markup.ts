@@ -4,7 +4,6 @@
  */
 import { safeLine, safeText } from '../terminal-text.ts';
 
-/** Finished markup; only `el` and its like make it. */
 export class Markup {
   readonly text: string;
 
@@ -26,7 +25,6 @@ const endless: ReadonlySet<string> = new Set(['meta', 'input', 'br', 'hr']);
 /** Elements of SVG that are closed at once when they hold nothing: shorter, and right in HTML and XML alike. */
 const leaves: ReadonlySet<string> = new Set(['rect', 'path', 'line', 'circle', 'polyline', 'polygon']);
 
-/** One element. Attributes that are undefined are left out. */
 export function el(name: string, attributes: Attributes = {}, ...children: readonly Child[]): Markup {
   let head = `<${name}`;
   for (const [key, value] of Object.entries(attributes)) {
@@ -38,12 +36,10 @@ export function el(name: string, attributes: Attributes = {}, ...children: reado
   return new Markup(`${head}>${inner}</${name}>`);
 }
 
-/** Several pieces without an element around them. */
 export function fragment(...children: readonly Child[]): Markup {
   return new Markup(join(children));
 }
 
-/** A style sheet of our own making; must hold no `<`. */
 export function styleElement(css: string): Markup {
   return new Markup(`<style>${css}</style>`);
 }
@@ -60,10 +56,8 @@ function join(children: readonly Child[]): string {
 }
 
 const plain = /^[\n\t\x20-\x7e]*$/;
-/** Not allowed in XML, not even escaped. */
 const notCharacters = /[\ufffe\uffff]/g;
 
-/** Text without control characters, escape sequences, marks that turn the direction of writing, and half characters. */
 export function cleanText(text: string): string {
   if (plain.test(text)) return text;
   return safeText(text).toWellFormed().replace(notCharacters, '\ufffd');
@@ -101,7 +95,6 @@ export function round(value: number): number {
   return Math.round(value * 10) / 10;
 }
 
-/** A status in its colour, with the reason where there is one. */
 export function pill(status: string, reason?: string): Markup {
   const text = reason === undefined || reason === status ? status : `${status}: ${safeLine(reason, 80)}`;
   return el('span', { class: `pill s-${status}` }, text);
@@ -118,7 +111,6 @@ export interface HeadCell {
   readonly isNumber?: boolean;
 }
 
-/** A table in a frame of its own, which scrolls sideways where the page is narrow. */
 export function table(heads: readonly HeadCell[], rows: readonly Child[]): Markup {
   const head = heads.map(({ title, isNumber }) => el('th', { scope: 'col', class: isNumber ? 'n' : undefined }, title));
   return el('div', { class: 'wide' }, el('table', {}, el('thead', {}, el('tr', {}, head)), el('tbody', {}, rows)));

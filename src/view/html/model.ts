@@ -19,7 +19,6 @@ import { nextSteps } from '../summary.ts';
 import { conditionOf, machineName, sessionTitle, titleOf, troubleWith } from '../wording.ts';
 import { type AttemptHistory, groupHistory, noteText, type SessionHistory } from './history.ts';
 
-/** Times are ISO 8601 in UTC, amounts US dollars, durations milliseconds. */
 export interface ReportModel {
   readonly version: 1;
   readonly groupId: string;
@@ -28,23 +27,18 @@ export interface ReportModel {
   readonly status: GroupStatus;
   readonly reason?: string;
   readonly message?: string;
-  /** What is special about a group that runs: frozen, held by a limit, being paused. */
   readonly condition?: string;
   /** Its log says that it runs, and nobody runs it. */
   readonly interrupted?: true;
-  /** No model was asked: the figures are play money. */
   readonly rehearsal?: true;
   readonly createdAt: string;
-  /** The last moment that is told of; the present one while somebody runs the group. */
   readonly asOf: string;
   readonly elapsedMs: number;
   readonly counts: Readonly<Record<SessionStatus, number>>;
-  /** Pending sessions that cannot start because another one failed. */
   readonly blocked: number;
   readonly cost: ReportCost;
   readonly tokens: Tokens;
   readonly attempts: number;
-  /** What can be done now, a sentence each. */
   readonly next: readonly string[];
   readonly sessions: readonly ReportSession[];
   readonly models: readonly ModelBudget[];
@@ -55,41 +49,33 @@ export interface ReportModel {
 
 export interface ReportCost {
   readonly spentUsd: number;
-  /** A lower bound, not claude's own figure. */
   readonly estimated?: true;
   readonly limitUsd?: number;
   readonly reservedUsd: number;
   readonly leftUsd?: number;
   readonly onBudgetExceeded: string;
-  /** What sessions cost that were removed since. */
   readonly removedUsd: number;
 }
 
 export interface ReportSession {
   readonly id: SessionId;
-  /** `002 update-lib`. */
   readonly title: string;
   readonly name?: string;
   readonly description: string;
   readonly projectPath: string;
-  /** The machine of its last attempt; absent when no other one ever had to do with it. */
   readonly host?: string;
   readonly status: SessionStatus;
-  /** As in GroupProgress: why it is where it is. */
   readonly reason?: string;
   readonly message?: string;
-  /** For a failed one: what can be done. */
   readonly next?: string;
   readonly phase?: 'preparing' | 'working' | 'accepting';
   readonly dependsOn: readonly SessionId[];
-  /** Failed sessions that keep it from starting. */
   readonly blockedBy?: readonly SessionId[];
   readonly model?: string;
   readonly costUsd: number;
   readonly estimated?: true;
   readonly limitUsd?: number;
   readonly tokens: Tokens;
-  /** Of its worker processes. */
   readonly durationMs: number;
   readonly turns: number;
   readonly startedAt?: string;
@@ -100,10 +86,8 @@ export interface ReportSession {
   readonly structured?: unknown;
   readonly work?: Work;
   readonly branch?: string;
-  /** The branch was removed with its worktree. */
   readonly branchRemoved?: true;
   readonly mergedInto?: string;
-  /** Why its work was not accepted last, and the end of what the acceptance command printed. */
   readonly rejection?: { readonly message: string; readonly output: string };
   readonly warnings: readonly Warning[];
 }
@@ -112,11 +96,8 @@ export interface ReportAttempt {
   readonly number: number;
   readonly kind: AttemptKind;
   readonly startedAt: string;
-  /** claude said who it is. */
   readonly workingAt?: string;
-  /** Its worker was done and its work was judged from here on. */
   readonly acceptingAt?: string;
-  /** Absent while it runs. */
   readonly endedAt?: string;
   readonly outcome: 'running' | 'completed' | 'failed' | 'paused';
   readonly reason?: string;
@@ -134,21 +115,16 @@ export interface ReportTimeline {
   readonly to: string;
 }
 
-/** Something that happened to the group. */
 export interface ReportNote {
   readonly at: string;
   readonly type: string;
-  /** One sentence. */
   readonly text: string;
 }
 
-/** What is known of a running group beside its log. */
 export interface ReportContext {
-  /** What running attempts have used so far. */
   readonly live?: ReadonlyMap<SessionId, Usage>;
   /** A live process runs the group. */
   readonly hasRunner?: boolean;
-  /** As it has told. */
   readonly verdicts?: Verdicts;
 }
 
@@ -281,7 +257,6 @@ function reportAttempt(attempt: AttemptHistory, now: Usage): ReportAttempt {
   };
 }
 
-/** For links and file names of the page: the session's number is short and unique in its group. */
 export function anchorOf(id: SessionId): string {
   return `session-${sessionNumber(id)}`;
 }

@@ -21,7 +21,6 @@ const troublesMax = 200;
 const notesMax = 200;
 const modelsMax = 50;
 
-/** The whole page. `model` is that of `state`. */
 export function reportPage(state: GroupState, model: ReportModel): string {
   const digest = new Bun.CryptoHasher('sha256').update(pageStyle).digest('base64');
   const policy = `default-src 'none'; style-src 'sha256-${digest}'; base-uri 'none'; form-action 'none'`;
@@ -97,7 +96,6 @@ function changesOf(sessions: readonly ReportSession[]): Markup | null {
   return card('Lines changed', `+${insertions} −${deletions}`, `${plural(files, 'file')}, ${branches}`);
 }
 
-/** Failures with their cure, then sessions that are paused or blocked; null when there are none. */
 function troublesOf({ sessions }: ReportModel): Markup | null {
   const all = [
     ...sessions.filter(({ status }) => status === 'failed'),
@@ -156,7 +154,6 @@ const kindClasses: Readonly<Partial<Record<BarKind, string>>> = {
   accepting: 'accepting',
 };
 
-/** The story of the group as a whole; null while there is none. */
 function notesOf({ notes }: ReportModel): Child {
   if (notes.length === 0) return null;
   const items = notes
@@ -187,7 +184,6 @@ function graphOf(state: GroupState, { sessions }: ReportModel): Markup | null {
   );
 }
 
-/** Colours with their meaning. `className` is that of the picture's rectangles. */
 function legend(items: readonly { readonly className: string; readonly text: string }[]): Markup {
   const size = { width: 12, height: 12, viewBox: '0 0 12 12', 'aria-hidden': 'true' };
   const entries = items.map(({ className, text }) => {
@@ -197,7 +193,6 @@ function legend(items: readonly { readonly className: string; readonly text: str
   return el('ul', { class: 'legend' }, entries);
 }
 
-/** By model; by session the table of sessions has it. */
 function costOf({ models, cost }: ReportModel): Markup | null {
   if (models.length === 0 && cost.removedUsd <= 0) return null;
   const heads = [

@@ -109,7 +109,6 @@ function cardOf(session: ReportSession, state: GroupState, groupId: string, room
   );
 }
 
-/** What is known of it in figures and names, in one line. */
 function factsOf(session: ReportSession, state: GroupState): Child[] {
   const { projectPath, attempts, costUsd, estimated, limitUsd, tokens, durationMs, turns, model, work } = session;
   const facts: Child[] = [foreign(projectPath, 300)];
@@ -206,7 +205,6 @@ class Room {
     return [el('pre', { dir: 'auto' }, shown), cutFrom === undefined ? null : el('p', { class: 'dim' }, note)];
   }
 
-  /** A text within a sentence. */
   line(text: string, maxBytes: number): Markup {
     const bytes = Math.max(leastBytes, Math.min(maxBytes, this.#left));
     this.#left -= Math.min(bytes, text.length);

@@ -20,7 +20,6 @@ const variables = (column: 1 | 2): string => colours.map((row) => `--${row[0]}:$
 
 const statuses = ['completed', 'running', 'failed', 'paused', 'pending', 'blocked'];
 
-/** Everything that pictures need. */
 export const pictureStyle = [
   `:root{color-scheme:light dark;${variables(1)}}`,
   `@media (prefers-color-scheme:dark){:root{${variables(2)}}}`,

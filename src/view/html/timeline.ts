@@ -10,9 +10,7 @@ import { anchorOf, notableSessions, type ReportAttempt, type ReportModel, type R
 
 interface TimelinePicture {
   readonly picture: Markup;
-  /** What the picture leaves out; empty when it shows everything. */
   readonly caption: string;
-  /** The kinds of bars in it, for the legend. */
   readonly kinds: readonly BarKind[];
 }
 
@@ -33,10 +31,8 @@ const right = width - 12;
 const axisHeight = 26;
 const rowHeight = 22;
 const rowsMax = 300;
-/** Attempts drawn in one row: the last ones. */
 const attemptsMax = 50;
 
-/** Null for a group that was never started. */
 export function timelinePicture(model: ReportModel): TimelinePicture | null {
   const { timeline, sessions } = model;
   if (timeline === undefined) return null;
@@ -115,10 +111,8 @@ interface Span {
 }
 
 interface TimeScale {
-  /** Never outside of the picture. */
   place(atMs: number): number;
   readonly ticks: readonly Tick[];
-  /** Places of the squeezed stretches. */
   readonly bands: readonly (Span & { readonly durationMs: number })[];
 }
 
@@ -218,7 +212,6 @@ function stepFor(atLeastMs: number): number {
   return known ?? 2 ** Math.ceil(Math.log2(atLeastMs / day)) * day;
 }
 
-/** `14:30`, with seconds where there are some, `01-05 14:30` on another day than `since`; UTC. */
 function tickLabel(at: number, since: number): string {
   const text = new Date(at).toISOString();
   const clock = at % minute === 0 ? text.slice(11, 16) : text.slice(11, 19);

@@ -37,7 +37,6 @@ export interface EntryLinesOptions {
   readonly tellsAttempts: boolean;
 }
 
-/** To be given the entries in order; what an entry looks like depends on those before it. */
 export class EntryLines {
   readonly #style: Style;
   readonly #tellsAttempts: boolean;
@@ -51,7 +50,6 @@ export class EntryLines {
     this.#tellsAttempts = tellsAttempts;
   }
 
-  /** The lines for this entry; none when it says nothing new. */
   linesOf(entry: TranscriptEntry): Line[] {
     const lines = this.#describe(entry);
     if (lines.length === 0) return [];

@@ -22,10 +22,8 @@ const quote = /^ {0,3}>\s?(.*)$/;
 const tableRow = /^\s*\|.*\|\s*$/;
 const tableRule = /^\s*\|(?:\s*:?-+:?\s*\|)+\s*$/;
 
-/** No colours, and no marks in their place either. */
 const bareStyle: Style = (_tone, text) => text;
 
-/** The lines of a text in Markdown; whatever stands in it, none can control a terminal. */
 export function markdownLines(text: string, style: Style): Line[] {
   const rows = expandTabs(safeText(text)).trim().split('\n');
   const lines: Line[] = [];
@@ -63,7 +61,6 @@ export function plainWords(text: string, columns: number): string {
   return words.replace(/(?:\*\*|`{1,3})(?=[^*`]*…$)/, '').replaceAll(/\s+/g, ' ');
 }
 
-/** Up to the fence that closes it, or to the end; returns where to go on. */
 function takeCode(
   rows: readonly string[],
   start: number,
@@ -138,7 +135,6 @@ function inline(row: string, style: Style): string {
   });
 }
 
-/** Columns made equally wide; null when the rows are no table that can be shown so. */
 function takeTable(rows: readonly string[], start: number, style: Style): { lines: Line[]; next: number } | null {
   const cells: string[][] = [];
   let next = start;
@@ -169,24 +165,18 @@ export function expandTabs(text: string): string {
   return text.replaceAll('\t', ' '.repeat(tabColumns));
 }
 
-// Lines that know how they go on when they are too long for a terminal.
-
 export interface Line {
-  /** Stands before the text; where the line is broken, blanks of its width do. May be styled. */
   readonly lead: string;
-  /** Free of control characters; may be styled. */
   readonly text: string;
 }
 
 /** Under this, breaking lines makes a text worse and not better. */
 const columnsMin = 20;
 
-/** The line as it is, for pipes and for searching. */
 export function wholeLine({ lead, text }: Line): string {
   return `${lead}${text}`.trimEnd();
 }
 
-/** The line in pieces of at most `columns` terminal columns, broken between words where there are any. */
 export function wrapLine(line: Line, columns: number): string[] {
   const whole = wholeLine(line);
   // Most lines are short; a character has at most two columns.

@@ -7,7 +7,6 @@ import type { GroupEvent } from '../../core/event.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { TranscriptEntry } from '../../core/transcript.ts';
 
-/** An attempt begins here. */
 export interface AttemptMark {
   readonly kind: 'attempt';
   readonly id: string;
@@ -16,16 +15,13 @@ export interface AttemptMark {
   readonly entry: Extract<TranscriptEntry, { kind: 'attempt-began' }>;
   /** Absent while it goes on. */
   ended?: TranscriptEntry;
-  /** What a person did with the session after that; it grows. */
   readonly after: TranscriptEntry[];
 }
 
-/** Something the user said. */
 export interface WordsMark {
   readonly kind: 'words';
   readonly offset: number;
   readonly entry: UserSaid;
-  /** No attempt was running; the last one was over by then. */
   readonly isBetween: boolean;
 }
 
@@ -35,7 +31,6 @@ export type TranscriptMark = AttemptMark | WordsMark;
 
 export class TranscriptMarks {
   readonly #sessionId: SessionId;
-  /** In the order in which they were logged. */
   readonly list: TranscriptMark[] = [];
   #attempt: AttemptMark | undefined;
   /** What the next attempt is to be told, from the command that asked for it. */
@@ -45,7 +40,6 @@ export class TranscriptMarks {
     this.#sessionId = sessionId;
   }
 
-  /** Takes the events of the group in order; those it had before change nothing. */
   take(events: readonly GroupEvent[]): void {
     for (const event of events) {
       if ('sessionId' in event && event.sessionId === this.#sessionId) this.#take(event);
@@ -92,7 +86,6 @@ export class TranscriptMarks {
     this.list.push(this.#attempt);
   }
 
-  /** Nobody can take over what has not begun, or before its attempt has ended. */
   #leave({ at, usage }: Extract<GroupEvent, { type: 'session_detached' }>): void {
     const entry = { kind: 'taken-over', at, usage } as const;
     const after = this.#attempt?.after;
@@ -106,16 +99,13 @@ export class TranscriptMarks {
   }
 }
 
-/** The marks of all sessions of a group. */
 export class GroupMarks {
   readonly #of = new Map<SessionId, TranscriptMarks>();
 
-  /** Takes an event of the group. */
   take(event: GroupEvent): void {
     if ('sessionId' in event && event.sessionId !== undefined) this.#marksOf(event.sessionId).take([event]);
   }
 
-  /** Those of one session; the list grows. */
   listOf(sessionId: SessionId): readonly TranscriptMark[] {
     return this.#marksOf(sessionId).list;
   }
@@ -127,7 +117,6 @@ export class GroupMarks {
   }
 }
 
-/** Tells the marks one after another, as whoever reads the transcript comes to their places. */
 export class MarkTeller {
   readonly #marks: readonly TranscriptMark[];
   readonly #tell: (entry: TranscriptEntry) => void;
@@ -136,7 +125,6 @@ export class MarkTeller {
   #open: AttemptMark | undefined;
   #endTold = 0;
 
-  /** `marks` may grow. */
   constructor(marks: readonly TranscriptMark[], tell: (entry: TranscriptEntry) => void) {
     this.#marks = marks;
     this.#tell = tell;
@@ -146,12 +134,10 @@ export class MarkTeller {
     return this.#told > 0;
   }
 
-  /** Where the next mark has its place, bytes; undefined when there is none so far. */
   get nextOffset(): number | undefined {
     return this.#marks[this.#told]?.offset;
   }
 
-  /** Tells everything that has its place at or before byte `position`. */
   reach(position: number): void {
     for (let mark = this.#marks[this.#told]; mark !== undefined; mark = this.#marks[this.#told]) {
       if (mark.offset > position) return;
@@ -162,7 +148,6 @@ export class MarkTeller {
     }
   }
 
-  /** Passes over what has its place before byte `position`. */
   skip(position: number): void {
     for (let mark = this.#marks[this.#told]; mark !== undefined; mark = this.#marks[this.#told]) {
       if (mark.offset >= position) return;
@@ -201,7 +186,6 @@ function outcomeOf(
   return { outcome: 'failed', reason, message: `${message} ${event.next}`.trim() };
 }
 
-/** `failed (no-result)`. */
 function endingOf(ended: TranscriptEntry | undefined): string | undefined {
   if (ended?.kind !== 'attempt-ended') return undefined;
   return ended.reason === undefined ? ended.outcome : `${ended.outcome} (${ended.reason})`;

@@ -245,11 +245,9 @@ function keptLines({ cleanUp, mergePlan: { titles } }: MergeReport): string[] {
 // Work that no model has done is handed over only by somebody who knows it.
 
 interface HandOver {
-  /** As in the question: Merge. */
   readonly what: string;
   readonly dryRun: boolean;
   readonly partial: boolean;
-  /** Nobody is to be asked. */
   readonly yes: boolean;
 }
 
@@ -317,7 +315,6 @@ function proposalLines(groupId: string, { outcome, mergePlan, proposed }: Propos
   return [...done, ...left];
 }
 
-/** A shell script that does the same by hand. */
 type Asked = Pick<LoadedGroup, 'state' | 'paths'>;
 
 export function showCommands(context: Context, writer: Asked, report: ProposalReport, options: CommandOptions): void {
@@ -387,7 +384,6 @@ function commandsFor(
   ];
 }
 
-/** The text goes into the file as it stands. */
 function heredoc(file: string, body: string): string {
   let mark = 'BODY';
   while (body.split('\n').includes(mark)) mark += '_';

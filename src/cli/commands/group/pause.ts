@@ -160,7 +160,6 @@ export function defineStop(command: Command, context: Context): void {
     );
 }
 
-/** How they stand afterwards. */
 function stopDocument({ world }: Context, { running, unreadable }: RunningGroups): object {
   const groups = running.map((group) => {
     const loaded = loadWithRunner(world, group);

@@ -152,7 +152,6 @@ export interface DeleteOptions {
   readonly json?: true | undefined;
 }
 
-/** One after the other, also when one of them cannot be deleted; none, when one of them is not known for certain. */
 export async function deleteGroups(
   context: Context,
   references: readonly string[],
@@ -228,8 +227,6 @@ function question(context: Context, group: GroupReference): string {
   }
   return `Delete group ${groupId} with ${plural(loaded.value.state.sessions.size, 'session')} and all transcripts?`;
 }
-
-// `rm`: `group delete` for several groups at once.
 
 const removeExample = `
 Example:

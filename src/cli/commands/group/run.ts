@@ -45,7 +45,6 @@ import type { Output } from '../../output.ts';
 export interface RunCommandTexts {
   readonly description: string;
   readonly example: string;
-  /** Failed sessions are tried again without --retry-failed. */
   readonly retriesFailed: boolean;
   /** Looked at first; null = run. */
   readonly before?: (context: Context, group: GroupReference, config: RunConfig) => Promise<Work | null>;
@@ -92,7 +91,6 @@ async function previewGroup(context: Context, group: GroupReference, options: Ru
   return showPreview(context, group.root, state, 'frozen', planOptions(options));
 }
 
-/** What a dry run of the same options shows. */
 export function planOptions({ output, rehearse, prompts, config: { acceptClaude } }: RunCommandOptions): PlanOptions {
   return { json: output === 'json', prompts: prompts === true, rehearsal: rehearse !== undefined, acceptClaude };
 }
@@ -129,7 +127,6 @@ export async function runInTerminal(
   return ok({ kind: 'handed-over', work: await runDetached(context, group, further) });
 }
 
-/** What is said about the end of a run, and its exit code. */
 export function concludeRun(context: Context, { groupId }: GroupReference, result: RunCommandResult): Work {
   switch (result.kind) {
     case 'handed-over':
@@ -172,8 +169,6 @@ async function openRunDisplay(context: Context, group: GroupReference, output: O
   const listen: RunTerminal['onSignal'] = (handler) => onSignal(context.world.clock, handler);
   return { reporter, onSignal: listen, isScreen: false, isHandedOver: false, close: async () => {} };
 }
-
-// `--detach`: what is said about a runner of its own, and the exit code when it refused.
 
 const sentenceColumnsMax = 1_000;
 
@@ -241,7 +236,6 @@ export async function runSession(context: Context, session: LoadedSession, { reh
   return codeOf(ran.state, sessionId);
 }
 
-/** The document of commands that change a session: how it stands by now. */
 export function printSession(context: Context, session: GroupReference & { readonly sessionId: SessionId }): Work {
   const { groupId, sessionId } = session;
   const loaded = need(loadWithRunner(context.world, session));
@@ -292,15 +286,11 @@ function notificationText(event: GroupEvent, { group }: GroupState): string {
   }
 }
 
-// `group plan` and `--dry-run`: what a run would do and need, for people and as a document.
-
 export interface PlanOptions extends PreviewOptions {
   readonly json: boolean;
-  /** Show what will be sent. */
   readonly prompts: boolean;
 }
 
-/** Prints the preview. The exit code is 1 when something is missing without which sessions would fail. */
 export async function showPreview(
   context: Context,
   root: string,

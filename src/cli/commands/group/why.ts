@@ -65,7 +65,6 @@ export function define(command: Command, context: Context): void {
     );
 }
 
-/** `reason` is a code, `message` a sentence. */
 interface Answer {
   readonly id: SessionId;
   readonly name?: string;

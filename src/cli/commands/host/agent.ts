@@ -208,8 +208,6 @@ function notes({ isNew, changed, redis, version, leaseMs, acl, file }: MadeFleet
   ];
 }
 
-// `fleet join-line`: the line with which a machine joins, alone on stdout.
-
 const joinLineExample = `
 Example:
   $ claude-code-agent fleet join-line

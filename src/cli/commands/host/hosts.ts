@@ -45,7 +45,6 @@ export function defineHostList(command: Command, context: Context): void {
     );
 }
 
-/** One word for how it stands. */
 function stateOf(host: FleetHost): 'ready' | 'draining' | 'lost' | 'unguarded' | 'refusing' | 'full' {
   if (isLost(host)) return 'lost';
   if (host.isDrained) return 'draining';
@@ -128,7 +127,6 @@ export function defineDrain(command: Command, context: Context): void {
     .action((name, { json }) => context.run(() => drain(context, name, true, json === true)));
 }
 
-/** The same work for `host drain` and `host resume`. */
 export async function drain(context: Context, name: string, isDrained: boolean, json: boolean): Promise<Work> {
   const root = need(context.root());
   const host = need(await setDraining(context, root, name, isDrained));
@@ -139,8 +137,6 @@ export async function drain(context: Context, name: string, isDrained: boolean, 
     : `${name} takes sessions again.`;
   context.stdout.line(json ? safeJson({ host: name, draining: isDrained }, 2) : said);
 }
-
-// `host resume`: a machine that was drained, or whose login was refused, takes sessions again.
 
 const resumeExample = `
 Example:

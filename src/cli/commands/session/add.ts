@@ -65,7 +65,6 @@ Example:
   $ claude-code-agent session edit auth-refactor/api --model sonnet --max-budget-usd 2 --accept "npm test"
   $ claude-code-agent session edit auth-refactor/web --no-depends-on --no-max-budget-usd`;
 
-/** `session edit`: other settings for a session that is not running, from its next attempt on. */
 export function defineEdit(command: Command, context: Context): void {
   const described = command
     .description(`Changes a session that is not running; only what is given becomes another. Its next attempt works with
@@ -110,7 +109,6 @@ function nextOf(state: GroupState, record: SessionRecord): string {
 
 const overrideBytesMax = 1024 * 1024;
 
-/** Adds all but `--project` to a command. */
 function addSessionOptions(command: Target, isEdit: boolean): void {
   const add = (flags: string, what: string) => {
     const option = new Option(flags, what);
@@ -128,7 +126,6 @@ function addSessionOptions(command: Target, isEdit: boolean): void {
   addSessionSettings(command, isEdit);
 }
 
-/** As commander gives what is no setting. */
 interface GivenOptions {
   readonly prompt?: string;
   readonly promptFile?: string;
@@ -138,7 +135,6 @@ interface GivenOptions {
   readonly dependsOn?: readonly string[] | false;
 }
 
-/** What the options come to. Reads only. Fails with `usage`. */
 async function sessionFrom(context: Context, options: object): Promise<Omit<NewSessionOptions, 'project'>> {
   const { prompt, promptFile, template, configTemplate, var: vars, dependsOn }: GivenOptions = options;
   const config = givenSettings(configSettings, options);

@@ -51,8 +51,6 @@ Exit codes: 0 you have left it, 1 it cannot be taken over now, 2 bad input or no
     );
 }
 
-// What is said before and after a person has a session, on a terminal and in the dashboard.
-
 export function mayspendText(reservedUsd: number | undefined): string {
   const cap =
     reservedUsd === undefined
@@ -61,7 +59,6 @@ export function mayspendText(reservedUsd: number | undefined): string {
   return `${cap} Leave with /exit, and the group goes on with what was said.`;
 }
 
-/** What came of it, in a few sentences. */
 export function attachedText(
   { conversed, reservedUsd, isSpent, goesOn, state }: Attached,
   sessionId: SessionId,

@@ -60,7 +60,6 @@ function conclude(context: Context, session: LoadedSession, ended: SessionState)
       stdout.line(`${title} is paused${wasRunning ? '' : ' already'}. Go on: ${goOn}`);
       return exitCode.done;
     case 'pending':
-      // A later run begins with every session that is left.
       if (liveRunner(context.world, session) !== null) stdout.line(`${title} is held back. Let it start: ${goOn}`);
       else stdout.line(`${title} is not running. It starts with its group: ${commandText(runCommand(state))}`);
       return exitCode.done;
@@ -73,7 +72,6 @@ function conclude(context: Context, session: LoadedSession, ended: SessionState)
       );
       return wasRunning ? exitCode.failed : exitCode.done;
     case 'running':
-      // Not reached: nobody returns before it has ended.
       stdout.line(`${title} is running.`);
       return exitCode.failed;
   }

@@ -120,7 +120,6 @@ function doing({ world }: Context, session: LoadedSession, { live, isInterrupted
 }
 
 interface Seen {
-  /** Of all attempts, the running one included. */
   readonly used: Usage;
   readonly now: string | undefined;
   readonly denied: Denied | undefined;

@@ -134,7 +134,6 @@ interface Page {
   readonly description: string;
   readonly variables: readonly VariableSpec[];
   readonly aliases: readonly string[];
-  /** Texts by name; null for what is no text. */
   readonly files: readonly { readonly path: string; readonly bytes: number; readonly text: string | null }[];
 }
 

@@ -51,7 +51,6 @@ function describe({ note, templates }: AddedPack): string[] {
   return [safeLine(head, 400), ...templates.map((template) => `  ${safeLine(template, 200)}`)];
 }
 
-/** Names what a pack can start. */
 export function printPowers({ stderr }: Context, powers: readonly string[]): void {
   if (powers.length === 0) return;
   stderr.line('These files can start programs in your sessions; read them before you use the pack:');

@@ -19,7 +19,6 @@ import type { Place } from './place.ts';
 import type { GroupReference } from './resolve.ts';
 import { onSignal } from './signals.ts';
 
-/** What people wait for. */
 export const awaitedEvents: ReadonlySet<EventType> = new Set([
   'group_completed',
   'group_failed',
@@ -70,7 +69,6 @@ export class EventCommands {
     this.#startNext();
   }
 
-  /** Resolves when all that was to be told was told, and nothing of the commands lives any more. */
   finish(): Promise<void> {
     return new Promise((resolve) => {
       this.#onIdle.push(resolve);
@@ -78,7 +76,6 @@ export class EventCommands {
     });
   }
 
-  /** Ends what runs and forgets what waits. */
   stop(): void {
     this.#waiting = [];
     for (const running of this.#running) running.stop();
@@ -132,9 +129,7 @@ export class EventCommands {
   #conclude(command: string, end: CommandEnd, inputFile: string, logFile: string): void {
     try {
       this.#world.files.remove(inputFile);
-    } catch {
-      // It goes with the group.
-    }
+    } catch {}
     if (end.ok) return;
     const code = end.exitCode === null ? 'ended by a signal' : `exit code ${end.exitCode}`;
     const how = end.timedOut ? 'took too long and was ended' : `failed (${code})`;
@@ -169,7 +164,6 @@ export interface RunHooks {
 }
 
 export interface RunHookOptions {
-  /** Rings the terminal of whoever runs the group. */
   readonly ring?: (event: GroupEvent, state: GroupState) => void;
   readonly isRehearsal: boolean;
 }

@@ -85,7 +85,6 @@ export async function stopDamagedGroup(world: World, paths: GroupPaths): Promise
   return ended;
 }
 
-/** Ends the scripted API of a group; nothing happens when there is none. */
 export async function stopRehearsal(world: World, paths: GroupPaths): Promise<void> {
   const server = findRehearsal(world, paths.folder);
   if (server === null) return;

@@ -22,7 +22,6 @@ export function haltedRunner(world: World, { lock }: Pick<GroupPaths, 'lock'>): 
   return holder !== null && world.processes.isHalted(holder) ? holder : null;
 }
 
-/** What is said of it; `advice` tells the command. */
 export function haltedSentence(
   id: GroupId,
   { pid }: ProcessIdentity,
@@ -33,14 +32,12 @@ export function haltedSentence(
   };
 }
 
-/** A runner runs the group. */
 export function isRun(world: World, paths: Pick<GroupPaths, 'lock'>): boolean {
   return liveRunner(world, { paths }) !== null;
 }
 
 // A quiet line on the terminal while something takes long: what is done, and for how many seconds.
 
-/** What takes less than this is not worth a line. */
 const quietMs = 1_000;
 const everyMs = 1_000;
 const columnsMax = 200;

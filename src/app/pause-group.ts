@@ -23,7 +23,6 @@ const sentenceColumnsMax = 1_000;
 
 export interface ToldPause {
   readonly outcome: PauseOutcome;
-  /** Lines about trouble with `onEvent` commands. */
   readonly warnings: readonly string[];
 }
 
@@ -85,7 +84,6 @@ function trouble(failure: Failure): string {
 const endPatienceMs = 60_000;
 const endLookMs = 50;
 
-/** A group of which nobody can tell whether it is running, and why. */
 export interface UnreadableGroup {
   readonly group: GroupReference;
   readonly failure: Failure;
@@ -132,7 +130,6 @@ export type StoppedUnreadable =
   /** What runs of it cannot be seen from here. */
   /** So many processes were ended; -1 when some could not be. `runner`: the pid of the one that had started them. */
   | { readonly kind: 'ended'; readonly processes: number; readonly runner?: number }
-  /** The system refused it. */
   | { readonly kind: 'failed'; readonly text: string };
 
 /** Its log cannot tell what runs of it, but its runner hears a signal, and what a dead one left can be found. */
@@ -170,7 +167,6 @@ export async function hasEnded({ processes, clock }: World, runner: ProcessIdent
   return !processes.isAlive(runner);
 }
 
-/** What is said of a group that was deleted meanwhile; null when it is there. */
 export function goneGroup(world: World, { groupId, paths }: GroupReference): Failure | null {
   return isGone(world, paths) ? noSuchGroup(groupId).failure : null;
 }

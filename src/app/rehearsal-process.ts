@@ -92,7 +92,6 @@ async function start(world: World, paths: GroupPaths, options: RehearsalProcessO
   return fail('internal', `The scripted API did not start: ${said === '' ? 'it said nothing' : said}.`, `See ${log}.`);
 }
 
-/** Resolves when `condition` holds, at the latest after the time a start may take. */
 async function waitUntil(world: World, condition: () => boolean): Promise<void> {
   for (let waited = 0; waited < startMsMax && !condition(); waited += lookMs) {
     await new Promise<void>((resolve) => {

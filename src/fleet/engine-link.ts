@@ -13,11 +13,8 @@ const againMs = 500;
 const closeMsMax = 5_000;
 const atOnce = 64;
 
-/** What is to be seen of leases at one moment. */
 export interface LeaseLook {
-  /** Milliseconds for which each holds if nobody renews it; null where there is none. */
   readonly left: readonly (number | null)[];
-  /** Changes with every start of the engine. */
   readonly server: string;
 }
 
@@ -38,10 +35,8 @@ export interface FleetLink {
   listen(hear: (message: ToGroup, taken: () => void) => void): void;
   /** Calls `action` whenever the engine is there anew; it may have forgotten the last that was said. */
   onConnect(action: () => void): void;
-  /** Null when the engine does not answer. */
   look(places: readonly WishPlace[]): Promise<LeaseLook | null>;
   hosts(): Promise<Result<readonly RegisteredHost[]>>;
-  /** Puts on record that the machine gets nothing more with that login. */
   refuseLogin(host: string, refused: RefusedLogin): Promise<Result<void>>;
   /** Sends what is left to be sent, for a few seconds at most, and lets go. */
   close(): Promise<void>;

@@ -31,7 +31,6 @@ export interface BlobStore {
    * large, else when there is no answer.
    */
   putBlob(id: string, bytes: Uint8Array): Promise<Result<Blob>>;
-  /** Whether a blob put earlier is complete still. */
   hasBlob(blob: Blob): Promise<Result<boolean>>;
   /** Fails with `gone` when it is not there any more, else when there is no answer. */
   getBlob(blob: Blob): Promise<Result<Uint8Array>>;
@@ -41,17 +40,14 @@ export interface BlobStore {
 export interface FleetEngine extends BlobStore {
   readonly seal: Seal;
   leases(leaseMs: number): SlotLeases;
-  /** Calls `action` whenever there is a connection anew. */
   onConnect(action: () => void): void;
   /** Calls `action` after each new wish; a hint only. */
   onWish(action: () => void): Promise<void>;
-  /** Appends all of them, in this order; the value is their ids. */
   send(stream: string, messages: readonly Uint8Array[]): Promise<Result<string[]>>;
   /** What comes after that entry (`0` = all), waiting a moment for the first. */
   read(stream: string, after: string): Promise<Result<Entry[]>>;
   /** Which of these entries are there still. */
   have(stream: string, ids: readonly string[]): Promise<Result<boolean[]>>;
-  /** Removes entries that were taken in. */
   drop(stream: string, ids: readonly string[]): Promise<Result<void>>;
   setField(key: string, field: string, value: Uint8Array): Promise<Result<void>>;
   fields(key: string): Promise<Result<Readonly<Record<string, Uint8Array>>>>;
@@ -63,7 +59,6 @@ export interface FleetEngine extends BlobStore {
   close(): void;
 }
 
-/** Where a wish is, and the slot that got it. */
 export interface WishPlace {
   readonly labelSet: string;
   readonly job: string;
@@ -80,14 +75,11 @@ export interface TakenWish extends Lease {
 
 export interface WishOptions {
   readonly labels: readonly string[];
-  /** Lower goes first; at least 1. */
   readonly priority: number;
-  /** Names it; absent = by a name of its own. */
   readonly job?: string;
 }
 
 export interface SlotLeases {
-  /** Asks for a slot with all these labels. */
   wish(wish: Wish, options: WishOptions): Promise<Result<WishPlace>>;
   /** Takes it back; false when somebody holds it, so that it is not free before they let go. */
   withdraw(place: WishPlace): Promise<Result<boolean>>;

@@ -12,7 +12,6 @@ const text = z.string();
 /** Base64. */
 const key = z.string().base64();
 
-/** fleet.json, on the machine of whoever runs groups. */
 export const fleetConfig = z.object({
   version: z.literal(1),
   /** With the user and password of the runner. */
@@ -33,32 +32,26 @@ export const fleetConfig = z.object({
 });
 export type FleetConfig = z.infer<typeof fleetConfig>;
 
-/** What a join line says to a machine. */
 export const joinTicket = fleetConfig
   .pick({ version: true, sealingKey: true, leaseMs: true, ca: true, insecure: true })
   // Redis with the user and password of the machines.
   .extend({ redis: text, runnerKeys: z.array(key).min(1) });
 export type JoinTicket = z.infer<typeof joinTicket>;
 
-/** host.json, on a machine that works for others. */
 export const hostConfig = joinTicket.extend({
   name: text,
   slots: z.number().int().min(1).max(1_000),
   labels: z.array(text),
-  /** The login of orders that name none; absent = the environment of the agent. */
   login: text.optional(),
-  /** The version of claude that is used although it failed a check. */
   acceptClaude: text.optional(),
 });
 export type HostConfig = z.infer<typeof hostConfig>;
 
 /** A machine that was added from here, so that it can be taken out from here. */
 const addedHost = z.object({
-  /** What ssh is asked for. */
   ssh: text,
   /** Folder there with the program; empty = it was there before. */
   program: text,
-  /** The login that was written there. */
   login: text.optional(),
 });
 export type AddedHost = z.infer<typeof addedHost>;
@@ -73,7 +66,6 @@ export function readFleet(files: Files, root: string, url?: string): Result<Flee
   return ok({ ...read.value, redis: url });
 }
 
-/** Undefined = this machine works for nobody. */
 export function readHost(files: Files, root: string): Result<HostConfig | undefined> {
   return readPrivate(files, fleetPaths(root).host, hostConfig);
 }
@@ -142,8 +134,6 @@ function writePrivate(files: Files, root: string, path: string, content: string)
     return { ok: false, failure: systemFailure(path, error) };
   }
 }
-
-// Where a fleet's files lie below the data root. Only names are made here.
 
 export type FleetPaths = ReturnType<typeof fleetPaths>;
 

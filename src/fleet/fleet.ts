@@ -68,20 +68,17 @@ export type RemoteInput = Pick<
 export class Fleet {
   readonly #world: World;
   readonly #link: FleetLink;
-  /** Of this run, so that answers to another one are known for it. */
   readonly #asker: string;
   readonly #options: FleetOptions;
   readonly #shipper: WorkShipper;
   readonly #wishes: Wishes;
   readonly #offers = new Map<SessionId, Offer>();
-  /** By token. */
   readonly #attempts = new Map<string, Watched>();
   readonly #late = new Map<string, LateAttempt>();
   readonly #abilities = new Map<string, HostAbilities>();
   readonly #speeches = new Map<string, Speech>();
   /** Slots to be released as soon as it is known what their machines have heard; by token, the machine. */
   readonly #owed = new Map<string, string>();
-  /** Machines that were told something in this run. */
   readonly #spokenTo = new Set<string>();
   #whenNothingOwed = (): void => {};
   readonly #timers = new Set<() => void>();
@@ -126,7 +123,6 @@ export class Fleet {
     return { granted, longWished: { has: isLong }, localSlots: this.#options.localSlots, ...told };
   }
 
-  /** Undefined until it is known which machines there are. */
   get standing(): FleetStanding | undefined {
     const { all } = this.#hosts;
     return all === null ? undefined : standingOf(all);
@@ -147,8 +143,6 @@ export class Fleet {
   take(sessionId: SessionId): void {
     this.#offers.delete(sessionId);
   }
-
-  // Attempts.
 
   /** The attempt in its slot; the same one for all who ask. */
   attempt(input: RemoteInput): RemoteAttempt {
@@ -176,7 +170,6 @@ export class Fleet {
     return attempt;
   }
 
-  /** Nothing is wanted of the slot any more. */
   over({ place }: Attempt): void {
     if (place === undefined) return;
     const watched = this.#attempts.get(place.token);
@@ -202,7 +195,6 @@ export class Fleet {
     this.hello(place.host);
   }
 
-  /** What the lost attempt has cost is on record. */
   booked({ token }: Place): void {
     const late = this.#late.get(token);
     if (late === undefined) return;
@@ -218,7 +210,6 @@ export class Fleet {
     if (offered !== undefined) this.#hosts.refuse(host, offered, trouble);
   }
 
-  /** Asks a machine what it has of the group. */
   hello(host: string): void {
     // An engine that restarts may forget that it was asked.
     this.#spokenTo.add(host);
@@ -262,8 +253,6 @@ export class Fleet {
     this.#speeches.delete(place.token);
     this.#abilities.delete(place.token);
   }
-
-  // What machines say.
 
   #hear(message: ToGroup, taken: () => void): void {
     switch (message.kind) {
@@ -339,8 +328,6 @@ export class Fleet {
     for (const [token, of] of this.#owed) if (of === host) this.#owed.delete(token);
     if (this.#owed.size === 0) this.#whenNothingOwed();
   }
-
-  // Time.
 
   #later(ms: number, action: () => void): void {
     const cancel = this.#world.clock.after(ms, () => {

@@ -12,7 +12,6 @@ export class KnownHosts {
   #listed: readonly RegisteredHost[] | null = null;
   /** Of machines, also of those that are on no list any more. */
   readonly #leasesMs = new Map<string, number>();
-  /** Not on the list yet, by machine. */
   readonly #refused = new Map<string, RefusedLogin>();
   readonly #telling = new Set<RefusedLogin>();
 
@@ -64,7 +63,6 @@ export class KnownHosts {
   }
 }
 
-/** `hosts`: those that are known. */
 export function standingOf(hosts: readonly RegisteredHost[]): FleetStanding {
   const standing = { up: 0, drained: 0, refusing: 0, lost: 0, used: 0, slots: 0 };
   for (const host of hosts) {

@@ -20,9 +20,7 @@ export interface LateOptions {
   readonly attemptId: string;
   readonly place: Place;
   readonly paths: SessionPaths;
-  /** Bytes of the transcript before the attempt. */
   readonly offset: number;
-  /** All that it printed is in that file. */
   readonly onEnd: (path: string) => void;
   /** Something of its conversation can never be had; a full sentence, said once for each. */
   readonly onRefused: (message: string) => void;
@@ -57,7 +55,6 @@ export class LateAttempt {
     this.#news.hear(n, news, taken);
   }
 
-  /** What it has cost is on record. */
   settle(): void {
     this.#news.settle();
   }
@@ -118,7 +115,6 @@ export interface NewsHandler {
   /** What was taken in is made to survive a power cut. */
   sync(): void;
   acknowledge(through: number): void;
-  /** Calls `action` after a while. */
   later(action: () => void): void;
 }
 
@@ -189,7 +185,6 @@ export class NewsInOrder {
     return !this.#isStopped && n !== null && n > (this.#lastN ?? 0) && !this.#waiting.has(n);
   }
 
-  /** Nothing more is taken in; the value is what waits. */
   stop(): [n: number, news: AttemptNews, taken: () => void][] {
     this.#isStopped = true;
     return [...this.#waiting].map(([n, { news, taken }]) => [n, news, taken]);
@@ -250,7 +245,6 @@ export class NewsInOrder {
     return !isEnd || this.#isSettled;
   }
 
-  /** What the end led to is on record. */
   settle(): void {
     this.#isSettled = true;
     for (const taken of this.#ends.splice(0)) taken();

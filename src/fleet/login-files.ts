@@ -24,7 +24,6 @@ function loginPath(root: string, name: string): string {
   return join(fleetPaths(root).logins, `${name}${suffix}`);
 }
 
-/** The names of the logins that are kept here. */
 export function loginNames(files: Files, root: string): string[] {
   const names = files.list(fleetPaths(root).logins).filter((name) => name.endsWith(suffix));
   return names.map((name) => name.slice(0, -suffix.length)).filter((name) => plainNamePattern.test(name));
@@ -61,7 +60,6 @@ export function parseLogin(text: string, path: string): Result<Record<string, st
     : ok(variables);
 }
 
-/** What `parseLogin` understands. */
 export function loginText(variables: Readonly<Record<string, string>>): string {
   return Object.entries(variables)
     .map(([name, value]) => `${name}=${value}\n`)
@@ -91,7 +89,6 @@ export interface EnvironmentInput {
   readonly ownLogin: string | undefined;
   readonly order: Order;
   readonly paths: SessionPaths;
-  /** Folder of programs that sessions call, put behind all others. */
   readonly programs: string;
 }
 
@@ -143,7 +140,6 @@ export function loginKey(
     .slice(0, 32);
 }
 
-/** What `claude auth login` has kept. */
 function ownStore(files: Files, caller: Environment): string {
   const { storeDir } = chooseLogin(caller);
   if (storeDir === undefined) return '';

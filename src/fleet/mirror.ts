@@ -20,12 +20,10 @@ type Checkpoint = Extract<AttemptNews, { say: 'checkpoint' }>;
 export interface MirrorOptions {
   readonly sessionId: SessionId;
   readonly paths: SessionPaths;
-  /** Bytes of the transcript before the attempt. */
   readonly offset: number;
   /** Of this machine; absent while it has no worktree. */
   readonly places: () => Places | undefined;
   readonly workspace: () => Workspace | undefined;
-  /** Resume files that git ignores are taken in. */
   readonly takesHandover?: boolean;
 }
 
@@ -36,7 +34,6 @@ export class PrintedFile {
   readonly #offset: number;
   #isUnsynced = false;
 
-  /** `offset`: bytes of the file before the attempt. */
   constructor(git: Git, path: string, offset: number) {
     this.#git = git;
     this.#path = path;
@@ -57,7 +54,6 @@ export class PrintedFile {
     return true;
   }
 
-  /** What was taken survives a power cut. */
   sync(): void {
     if (!this.#isUnsynced) return;
     const file = this.#git.world.files.openAppend(this.#path);
@@ -72,7 +68,6 @@ export class Mirror {
   readonly #git: Git;
   readonly #blobs: BlobStore;
   readonly #options: MirrorOptions;
-  /** The checkpoint that is being taken in, or was last. */
   #taking: Promise<unknown> = Promise.resolve();
 
   constructor(git: Git, blobs: BlobStore, options: MirrorOptions) {
@@ -115,7 +110,6 @@ export class Mirror {
     if (!laidOut.ok) return laidOut;
     for (const file of own) {
       const { path } = file;
-      // All else is for people.
       if (!path.endsWith('.jsonl') && !resumed.includes(file)) continue;
       const written = files.openAppend(join(places.session, path.replaceAll(slugPlaceholder, places.slug)));
       written.sync();

@@ -18,7 +18,6 @@ import type { BlobStore } from './engine.ts';
 import type { WorkShipper } from './ship-work.ts';
 import { type Order, type Parcel, type ParcelFile, projectSlug, type SlotCommand, slugPlaceholder } from './wire.ts';
 
-/** Fails with `worktree-failed`, and as `BlobStore` does. */
 export async function makeOrder(subject: RemoteSubject, spawn: SpawnOptions): Promise<Result<Order>> {
   const { git, blobs, paths, definition, shipper } = subject;
   const { files, random } = git.world;
@@ -76,14 +75,11 @@ export function placesHere(files: Files, subject: Pick<RemoteSubject, 'paths' | 
 export interface RemoteSubject extends AttemptSubject {
   readonly groupId: string;
   readonly place: Place;
-  /** Of the session, from 1. */
   readonly number: number;
-  /** Bytes of the transcript before it. */
   readonly offset: number;
   readonly definition: SessionDefinition;
   /** It is waited for, however long its machine is lost. */
   readonly waits: boolean;
-  /** Undefined while it has no worktree. */
   readonly workspace: () => Workspace | undefined;
   readonly packageRoot: string;
   readonly git: Git;
@@ -91,12 +87,10 @@ export interface RemoteSubject extends AttemptSubject {
   readonly shipper: WorkShipper;
 }
 
-/** Says something about one slot. */
 export interface Sender {
   say(command: SlotCommand): void;
   /** The machine has heard what an earlier runner said, up to this number. */
   goOnFrom(lastN: number): void;
-  /** Asks the machine what it has of the group. */
   hello(): void;
   later(ms: number, action: () => void): void;
 }

@@ -25,7 +25,6 @@ import { type Blob, type Wish, wish as wishShape } from './wire.ts';
 
 /** After so long without an answer the socket is dropped: after a cut it would hang in retransmission for a minute. */
 const silentMs = 3_000;
-/** No question takes longer. */
 const questionMs = 2 * silentMs;
 /** Blocking reads come back before that. */
 const blockMs = 1_000;
@@ -37,7 +36,6 @@ const blobSeconds = 3_600;
 const blobBytesMax = 200 * 1024 * 1024;
 /** What nobody has taken for so long is for nobody: whoever said it says it again when it is asked. */
 const streamSeconds = 30 * 24 * 3_600;
-/** Entries of one read. */
 const entriesMax = 500;
 
 export interface RedisHealth {
@@ -47,7 +45,6 @@ export interface RedisHealth {
   readonly isAppendOnly: boolean;
   /** Anything but `noeviction` may throw away leases. */
   readonly evictionPolicy: string;
-  /** Milliseconds since 1970 by its clock. */
   readonly nowMs: number;
 }
 
@@ -99,7 +96,6 @@ export class FleetRedis implements FleetEngine {
     });
   }
 
-  /** Does not wait for an answer of the server. Fails with `usage` as `checkAddress`. */
   static async open(world: World, address: FleetAddress): Promise<Result<FleetRedis>> {
     const url = checkAddress(address);
     if (!url.ok) return url;
@@ -123,7 +119,6 @@ export class FleetRedis implements FleetEngine {
     return ok(new FleetRedis(world, url.value, new Seal(address.sealingKey, world.random), () => new Client(options)));
   }
 
-  /** For leases.ts: what BullMQ works with. */
   get client(): Redis {
     return this.#main;
   }
@@ -315,7 +310,6 @@ function digestOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** Throws the first error among them. */
 async function answersOf(executed: Promise<[error: Error | null, result: unknown][] | null>): Promise<unknown[]> {
   const answers = (await executed) ?? [];
   return answers.map(([error, answer]) => {

@@ -54,7 +54,6 @@ export function isLost({ silentMs, leaseMs }: RegisteredHost): boolean {
   return silentMs > leaseMs;
 }
 
-/** It grants wishes as soon as it has a free slot. */
 export function takesNew(host: RegisteredHost): boolean {
   const isWell = host.refusal === undefined && host.loginTrouble === undefined && host.isFull !== true;
   return !isLost(host) && !host.isDrained && host.isGuarded && isWell;
@@ -64,7 +63,6 @@ function parsed<T>(shape: z.ZodType<T>, bytes: Uint8Array | null): T | null {
   return bytes === null ? null : (shape.safeParse(parseJson(Buffer.from(bytes).toString())).data ?? null);
 }
 
-/** The machine as it stands by what is known of its login. */
 export function withLogin<H extends HostEntry>(host: H, refused: RefusedLogin | null): H & { loginTrouble?: string } {
   return refused !== null && isRefused(refused, host.abilities) ? { ...host, loginTrouble: refused.trouble } : host;
 }
@@ -82,7 +80,6 @@ function refusalIn(
   return sealed === undefined ? null : parsed(refusedLogin, seal.open(refusedPlaceOf(name), sealed));
 }
 
-/** Nothing more is given to the machine with that login. */
 export function refuseLogin(engine: FleetEngine, name: string, refused: RefusedLogin): Promise<Result<void>> {
   const sealed = engine.seal.seal(refusedPlaceOf(name), Buffer.from(JSON.stringify(refused)));
   return engine.setField(refusedLoginsKey, name, sealed);
@@ -99,7 +96,6 @@ export async function isLoginRefused(
   return refused !== null && abilities !== undefined && isRefused(refused, abilities);
 }
 
-/** What it runs is finished, and it takes nothing new until it is resumed. */
 export async function drainHost(redis: FleetRedis, name: string): Promise<Result<void>> {
   const added = await redis.ask((client) => client.sadd(drainedKey, name));
   return added.ok ? ok(undefined) : added;

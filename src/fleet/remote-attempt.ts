@@ -28,7 +28,6 @@ const triesMax = 15;
 /** How often, and after how many milliseconds, it is looked for what one says that may not know its task. */
 const silentLooks = 15;
 const silentLookMs = 200;
-/** For the end of one that is to be ended at once. */
 const endMsMax = 30_000;
 
 export class RemoteAttempt implements HostedAttempt {
@@ -41,17 +40,13 @@ export class RemoteAttempt implements HostedAttempt {
   readonly #gone = Promise.withResolvers<void>();
   readonly #commands = new Map<string, (end: CommandEnd) => void>();
   readonly #news: NewsInOrder;
-  /** As its machine told it, when it was asked. */
   #process: ProcessIdentity | undefined;
   #isThere = false;
   #isOver = false;
   #hasLeft = false;
   #end: News<'ended'> | null = null;
-  /** Of the checkpoint that is being taken in. */
   #tries = 0;
-  /** Why something of what it made is not here. */
   #missing: Failure | null = null;
-  /** Nothing more is taken in. */
   isLost = false;
   #knows: ((isThere: boolean) => void) | null = null;
 
@@ -115,7 +110,6 @@ export class RemoteAttempt implements HostedAttempt {
     return { do: 'adopt', process, silentMs: 0, signalled: false };
   }
 
-  /** It has begun with its task. */
   get #speaks(): boolean {
     const { git, paths } = this.subject;
     return speaks(git.world, this.subject, paths.transcript);
@@ -126,7 +120,6 @@ export class RemoteAttempt implements HostedAttempt {
     return !this.#speaks && this.#end?.status.kind === 'signalled';
   }
 
-  /** Whether it says something within a moment, or is over. */
   async #printsSoon(): Promise<boolean> {
     for (let looks = 0; looks < silentLooks && !this.#speaks && this.isUnderWay; looks += 1) {
       await new Promise<void>((resolve) => this.#sender.later(silentLookMs, resolve));
@@ -154,12 +147,10 @@ export class RemoteAttempt implements HostedAttempt {
     this.#knows?.(true);
   }
 
-  /** News from its machine, in any order and maybe again. */
   hear(n: number, news: AttemptNews, taken: () => void): void {
     this.#news.hear(n, news, taken);
   }
 
-  /** False when it has to be tried again. */
   async #takeIn(news: AttemptNews): Promise<boolean> {
     switch (news.say) {
       case 'started':
@@ -321,7 +312,6 @@ function lostBefore(host: string) {
   return fail('other-host', `Nothing is heard of the machine ${host} any more.`, 'It is tried again elsewhere.');
 }
 
-/** Another machine may do better. */
 const ofMachine: ReadonlySet<string> = new Set(['busy', 'claude-missing', 'claude-unproven']);
 
 /** Too large for the way; it stays where it was made. */

@@ -25,7 +25,6 @@ export const sealBytes = 1 + nonceBytes + tagBytes;
 const signatureBytes = 64;
 
 export interface FleetKeys {
-  /** Base64: 32 bytes. */
   readonly sealingKey: string;
   /** Base64 of PKCS #8 and SPKI, DER. */
   readonly signingKey: string;
@@ -46,7 +45,6 @@ export class Seal {
   readonly #key: Buffer;
   readonly #random: Random;
 
-  /** Throws when the key is none of 32 bytes. */
   constructor(sealingKey: string, random: Random) {
     this.#key = Buffer.from(sealingKey, 'base64');
     if (this.#key.length !== 32) throw new Error('The sealing key of a fleet has 32 bytes');
@@ -92,7 +90,6 @@ export class Signer {
 export class Verifier {
   readonly #keys: readonly KeyObject[];
 
-  /** Throws when one of them is no such key. */
   constructor(publicKeys: readonly string[]) {
     this.#keys = publicKeys.map((key) =>
       createPublicKey({ key: Buffer.from(key, 'base64'), format: 'der', type: 'spki' }),

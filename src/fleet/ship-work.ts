@@ -99,7 +99,6 @@ export class WorkShipper {
     return bundle.ok ? ok(bundle.value as Blob) : bundle;
   }
 
-  /** Null when there is nothing in it. */
   async #bundle(
     repository: string,
     refs: readonly string[],

@@ -101,7 +101,6 @@ export const order = z.object({
   cwd: text,
   files: blob,
   work: shippedWork,
-  /** Run in a worktree that is new on that machine. */
   setup: command.optional(),
   /** A login that the machine holds by this name; absent = the one it has by itself. */
   login: text.optional(),
@@ -122,7 +121,6 @@ const isWholeSigned = ({ files, work: { baseBundle, bundle } }: Order): boolean 
 /** What a runner says about one slot. `n` counts from 1 for each token; what is not above the last is a repetition. */
 const slotCommand = z.discriminatedUnion('do', [
   z.object({ do: z.literal('order'), order: order.refine(isWholeSigned) }),
-  /** Nothing is wanted of the slot any more, and what was told by it is here: it is free. */
   z.object({ do: z.literal('release') }),
   z.object({ do: z.literal('write'), lines: text }),
   z.object({ do: z.enum(['terminate', 'halt', 'goOn', 'endNow']) }),
@@ -134,7 +132,6 @@ const slotCommand = z.discriminatedUnion('do', [
 ]);
 export type SlotCommand = z.infer<typeof slotCommand>;
 
-/** From a runner to a machine. */
 export const toHost = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('slot'), token: text, groupId: text, n: count, command: slotCommand }),
   /** A runner of the group has begun: it wants to hear of its attempts there, and again what is not acknowledged. */
@@ -145,7 +142,6 @@ export type ToHost = z.infer<typeof toHost>;
 /** What is said of an attempt, numbered from 1 for each attempt. */
 const attemptNews = z.discriminatedUnion('say', [
   z.object({ say: z.literal('started'), process: processIdentity }),
-  /** It could not be started, for this reason. */
   z.object({ say: z.literal('refused'), failure }),
   /** What claude printed; `offset` counts from the begin of the attempt. */
   z.object({
@@ -195,7 +191,6 @@ export type AttemptNews = z.infer<typeof attemptNews>;
 /** What a machine can do, as it says itself. */
 export const abilities = z.object({
   wire: count,
-  /** Of this package. */
   version: name,
   claudeVersion: name,
   logins: z.array(name),
@@ -207,7 +202,6 @@ export type HostAbilities = z.infer<typeof abilities>;
 /** What it found out about itself; `trouble`: a sentence, absent = it is well. */
 export const hostChecks = z.object({
   git: z.object({ version: name.optional(), trouble: told.optional() }),
-  /** Without a name: that of its agent. */
   logins: z.array(z.object({ name: name.optional(), trouble: told.optional() })),
 });
 export type HostChecks = z.infer<typeof hostChecks>;
@@ -225,10 +219,8 @@ export const hostEntry = z.object({
   used: count,
   abilities,
   leaseMs: count,
-  /** When its agent was started, and when it last said something. */
   since: moment,
   seenAt: moment,
-  /** It takes nothing new. */
   isDrained: z.boolean(),
   /** Without a living guard it takes nothing new either. */
   isGuarded: z.boolean(),
@@ -243,13 +235,11 @@ export const hostEntry = z.object({
   home: told.optional(),
   /** The moment of `seenAt` by its own clock. */
   ownClockAt: moment.optional(),
-  /** The login of sessions that name none. */
   login: name.optional(),
   checks: hostChecks.optional(),
 });
 export type HostEntry = z.infer<typeof hostEntry>;
 
-/** From a machine to the runner of a group. */
 export const toGroup = z.discriminatedUnion('kind', [
   /** The wish got a slot, which is kept for 30 seconds unless an order comes. */
   z.object({ kind: z.literal('offer'), host: hostName, token: name, job: name, sessionId: name, abilities }),
@@ -268,7 +258,6 @@ export const toGroup = z.discriminatedUnion('kind', [
         /** Number of the last command that was taken in, and of the last news that were acknowledged. */
         lastN: count,
         acknowledged: count,
-        /** Its claude, once that was started. */
         process: processIdentity.optional(),
       }),
     ),
@@ -298,7 +287,6 @@ export function unpacked(message: Uint8Array): ToGroup | null {
   }
 }
 
-/** Data of a job, the wish for a slot. */
 export const wish = z.object({ groupId: text, sessionId: text, wire: count });
 export type Wish = z.infer<typeof wish>;
 

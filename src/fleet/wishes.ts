@@ -19,22 +19,16 @@ interface Wished {
   /** 1 goes first. */
   readonly priority: number;
   readonly sinceMs: number;
-  /** As it was decided. */
   readonly asked: Wish['prefer'];
   /** The machine that is asked alone; undefined = any that has what is needed. */
   prefer: Wish['prefer'];
-  /** Undefined until the engine has it. */
   place?: WishPlace;
-  /** What was preferred when it was put there. */
   placedFor?: Wish['prefer'];
-  /** It is being put again. */
   isMoving: boolean;
-  /** It was told of as a long one. */
   wasLong?: true;
 }
 
 export interface WishesOptions {
-  /** One that nobody else has. */
   readonly newId: () => string;
   readonly nowMs: () => number;
   /** The machines as they are now; null = not known. */
@@ -65,7 +59,6 @@ export class Wishes {
     return this.#options.nowMs() - sinceMs;
   }
 
-  /** These are all that are wanted now. */
   want(wishes: readonly Wish[]): void {
     const wanted = new Map(wishes.map((wish, index) => [wish.sessionId, { ...wish, priority: index + 1 }]));
     for (const [sessionId, wished] of this.#wished) {
@@ -129,7 +122,6 @@ export class Wishes {
     return this.#wished.get(sessionId) === wished;
   }
 
-  /** The engine has not told yet where it is. */
   isBeingPut(sessionId: SessionId): boolean {
     const wished = this.#wished.get(sessionId);
     return wished !== undefined && (wished.place === undefined || wished.isMoving);

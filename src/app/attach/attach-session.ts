@@ -38,30 +38,22 @@ import { canBeTaken, rehearsalOf } from '../run/run-here.ts';
 import { onSignal } from '../signals.ts';
 import { submit } from '../submit.ts';
 
-/** How often it is counted what was spent, milliseconds. */
 const countMs = 500;
 /** So long claude may take to end when it is asked to, milliseconds. */
 const graceMs = 8_000;
 
 export interface AttachWays {
-  /** Is told before claude opens what the person may spend, US dollars; absent = no cap. */
   opening(reservedUsd: number | undefined): void;
   /** Gives the terminal to `use` and takes it back afterwards. */
   lend(use: () => Promise<void>): Promise<void>;
-  /** Is told of the program that has the terminal. */
   readonly began?: (guest: ForegroundProcess) => void;
 }
 
 export interface Attached {
-  /** What came of it. */
   readonly conversed: Conversed;
-  /** What the person might spend, US dollars. */
   readonly reservedUsd?: number;
-  /** claude was ended because that was spent. */
   readonly isSpent: boolean;
-  /** A runner goes on with the session. */
   readonly goesOn: boolean;
-  /** The group afterwards. */
   readonly state: GroupState;
 }
 
@@ -98,7 +90,6 @@ export async function attachSession(place: Place, session: LoadedSession, ways: 
 
 type Visited = Pick<Attached, 'isSpent' | 'reservedUsd'>;
 
-/** From when the session is kept for the person until they have left it. */
 class Visit {
   readonly #place: Place;
   readonly #session: LoadedSession;
@@ -115,7 +106,6 @@ class Visit {
     this.#checkouts = new Checkouts(place.world, session.root, session.groupId, attachmentId, false);
   }
 
-  /** What comes of it is told before it resolves, however it ends. */
   async run(tell: (conversed: Conversed) => void): Promise<Result<Visited>> {
     try {
       const prepared = await this.#prepare();

@@ -15,7 +15,6 @@ import type { Place } from '../place.ts';
 import { onSignal } from '../signals.ts';
 import { type Finding, finding, fine } from './finding.ts';
 
-/** Checks the claude that is found now, also when it was checked before. */
 export async function checkClaudeNow(place: Place, root: string): Promise<Result<CheckedClaude | 'interrupted'>> {
   const gate = new CheckGate(place, { root, isQuiet: true });
   const unsubscribe = onSignal(place.world.clock, () => gate.interrupt());
@@ -23,7 +22,6 @@ export async function checkClaudeNow(place: Place, root: string): Promise<Result
   return gate.isInterrupted ? ok('interrupted') : checked;
 }
 
-/** What the last check of the installed claude found; nothing when there is no claude. */
 export async function rememberedCheck(place: Place, root: string): Promise<Finding[]> {
   const { world, env, packageRoot } = place;
   const found = findClaude(world, env, { packageRoot });
@@ -44,8 +42,6 @@ export async function rememberedCheck(place: Place, root: string): Promise<Findi
   const level = judge(checked, undefined).ok ? 'warning' : 'broken';
   return [finding(name, level, `${message}; ${names}`, see('doctor', '--claude'))];
 }
-
-// Whether claude is logged in, asked where no session is there yet.
 
 /**
  * In an environment and a config dir like a worker's, since that is where it has to work, and in the folder of

@@ -48,7 +48,6 @@ function checkGroup(world: World, root: string, id: GroupId): { findings: Findin
   const findings = checkLock(world, id, paths.lock);
   const log = readLog(world, paths.events);
   const state = log.ok ? foldLog(paths.events, id, log.value) : log;
-  // Deleted while it was looked at.
   if (!state.ok && isGone(world, paths)) return { findings: [], ended: [] };
   if (!state.ok) {
     findings.push(unreadable(id, state.failure), ...checkDamaged(world, id, paths));

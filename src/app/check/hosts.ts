@@ -45,7 +45,6 @@ export async function checkHosts(place: Place, root: string): Promise<Result<Fin
 
 interface Here {
   readonly leaseMs: number;
-  /** Undefined = there is none here. */
   readonly claude: string | undefined;
 }
 
@@ -133,7 +132,6 @@ function gitFindings({ name, checks }: FleetHost): Finding[] {
   return [finding('git', 'broken', message, 'Cure that there: sessions work in worktrees.')];
 }
 
-/** Each login was tried there, at no cost. */
 function loginFindings({ name, login, abilities, checks, loginTrouble }: FleetHost): Finding[] {
   const refused = (checks?.logins ?? []).flatMap(({ name: which, trouble }) => {
     if (trouble === undefined) return [];

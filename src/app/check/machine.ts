@@ -19,7 +19,6 @@ const mebibyte = 1024 * 1024;
 const freeBytesLow = 1024 * mebibyte;
 const freeBytesMin = 50 * mebibyte;
 
-/** Bun, claude and its login, git, the data root. */
 export async function checkMachine(place: Place, root: Result<string>): Promise<Finding[]> {
   const { world, env, packageRoot } = place;
   const claude = findClaude(world, env, { packageRoot });
@@ -36,7 +35,6 @@ export async function checkMachine(place: Place, root: Result<string>): Promise<
   ];
 }
 
-/** What becomes of processes that a session leaves. */
 function containmentText(containment: Containment): string {
   const texts: Readonly<Record<Containment, string>> = {
     cgroup: 'each session has a control group (cgroup v2) of its own; the kernel ends all of it',
@@ -49,7 +47,6 @@ function containmentText(containment: Containment): string {
   return texts[containment];
 }
 
-/** Which limits a session can be given. */
 export function limitText(limits: ReadonlySet<LimitKind>): string {
   const memory = limits.has('memory')
     ? 'memory: of all of a session (--memory), and of its commands by claude'
@@ -82,7 +79,6 @@ async function checkClaude(place: Place, claude: Result<ClaudeProgram>): Promise
   return fine('claude', `${version.value} (Claude Code) (${program}, from ${origin})`);
 }
 
-/** A file that is not there is in order. */
 async function checkUserConfig(place: Place): Promise<Finding[]> {
   const config = await readUserConfig(place);
   return config.ok ? [] : [failed('config', config)];

@@ -16,7 +16,6 @@ const turnMs = 20_000;
 /** Twice as long as the runner waits. */
 const interruptMs = 10_000;
 const killedMs = 3_000;
-/** Then the check cannot be made here. */
 const limitMs = 120_000;
 
 const bash = (command: string): Step => ({ tool: 'Bash', input: { command } });
@@ -91,7 +90,6 @@ function removeQuietly({ files }: World, folder: string): void {
   }
 }
 
-/** A session that works, is interrupted in the middle of a command, and is resumed. */
 async function checkWork(sandbox: Sandbox): Promise<CheckResult[]> {
   const { files } = sandbox.world;
   const session = sandbox.newSession('work');
@@ -125,7 +123,6 @@ async function checkWork(sandbox: Sandbox): Promise<CheckResult[]> {
   ];
 }
 
-/** Interrupts a running command; asks for the usage first, as the runner does. */
 async function checkInterrupt(sandbox: Sandbox, { project }: CheckSession, claude: CheckedProcess) {
   const { processes, files } = sandbox.world;
   const pid = () => Number(files.readText(join(project, 'started')) ?? '');
@@ -144,7 +141,6 @@ async function checkInterrupt(sandbox: Sandbox, { project }: CheckSession, claud
   return resultOf('interrupt', [!isGone && 'the command was left running']);
 }
 
-/** Resumes the session, and compares the costs of both processes. */
 async function checkResume(sandbox: Sandbox, session: CheckSession, first: CheckedProcess): Promise<CheckResult[]> {
   const again = sandbox.start('again', session, { isResumed: true, deny });
   const isOver = await again.wait(() => again.message('result') !== undefined, turnMs);
@@ -177,7 +173,6 @@ function checkCost(sandbox: Sandbox, first: CheckedProcess, again: CheckedProces
 const tokensIn = ({ input, output, cacheRead, cacheCreation }: Tokens): number =>
   input + output + cacheRead + cacheCreation;
 
-/** A session whose cap is less than what one request costs. */
 async function checkCap(sandbox: Sandbox): Promise<CheckResult[]> {
   const claude = sandbox.start('cap', sandbox.newSession('cap'), { reservedUsd: 0 });
   await claude.wait(() => claude.message('result') !== undefined, turnMs);

@@ -14,16 +14,13 @@ export interface CheckedProcessOptions {
   readonly fifo: FifoWriter | null;
   readonly paths: SessionPaths;
   readonly stream: AttemptStream;
-  /** Ends every wait. */
   readonly stop: AbortSignal;
 }
 
 type MessageOf<Kind extends ClaudeMessage['kind']> = Extract<ClaudeMessage, { readonly kind: Kind }>;
 
 export class CheckedProcess {
-  /** All that it has printed so far. */
   readonly messages: ClaudeMessage[] = [];
-  /** What the runner makes of it. */
   readonly stream: AttemptStream;
   readonly ended: Promise<void>;
   readonly #world: World;
@@ -58,12 +55,10 @@ export class CheckedProcess {
     }
   }
 
-  /** The first message of that kind. */
   message<Kind extends ClaudeMessage['kind']>(kind: Kind): MessageOf<Kind> | undefined {
     return this.messages.find((one): one is MessageOf<Kind> => one.kind === kind);
   }
 
-  /** Ends it as the runner does when it is idle. */
   async end(): Promise<void> {
     this.#world.processes.signal(this.#options.process.identity, 'SIGTERM');
     await this.wait(() => this.#exit !== null, endMs);
@@ -77,7 +72,6 @@ export class CheckedProcess {
     if (this.#exit === null) this.#world.processes.signal(this.#options.process.identity, 'SIGKILL');
   }
 
-  /** How it ended and what it printed last. */
   describe(): string {
     const error = (this.#world.files.readText(this.#options.paths.stderr) ?? '').trim().split('\n').at(-1) ?? '';
     const result = this.message('result');

@@ -45,13 +45,11 @@ export const holds = (id: CheckId): CheckResult => ({ id, verdict: 'holds', deta
 export const broken = (id: CheckId, detail: string): CheckResult => ({ id, verdict: 'broken', detail });
 export const unknown = (id: CheckId, detail: string): CheckResult => ({ id, verdict: 'unknown', detail });
 
-/** Holds when no fault is a text. */
 export function resultOf(id: CheckId, faults: readonly (string | false)[]): CheckResult {
   const fault = faults.find((one): one is string => one !== false);
   return fault === undefined ? holds(id) : broken(id, fault);
 }
 
-/** A check with its result, for each check that has one. */
 export function withResults(results: readonly CheckResult[]): (Check & CheckResult)[] {
   return checks.flatMap((check) => {
     const result = results.find(({ id }) => id === check.id);
@@ -103,7 +101,6 @@ export function refuseUnchecked(version: string, { message, next }: Failure): Re
   return fail('claude-unproven', because, advice);
 }
 
-/** Whether the version that a user accepts is the installed one. Fails with `usage`. */
 export function checkAccepted(installed: string, accepted: string | undefined): Result<void> {
   if (accepted === undefined || accepted === installed) return ok(undefined);
   const message = `--accept-claude names ${accepted}, but the claude that is installed is ${installed}.`;

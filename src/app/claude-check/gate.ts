@@ -27,17 +27,12 @@ import type { checkClaude } from './check-claude.ts';
 import { type CheckResult, checkAccepted, isConclusive, judge, refuseUnchecked } from './checks.ts';
 
 export interface GateOptions {
-  /** Folder in which results are remembered. */
   readonly root: string;
-  /** Nothing is printed. */
   readonly isQuiet?: boolean;
-  /** Ends a check that is under way. */
   readonly stop?: AbortSignal | undefined;
-  /** Default: `checkClaude`. */
   readonly check?: typeof checkClaude | undefined;
 }
 
-/** A program and the version it reports. */
 interface FoundClaude {
   readonly program: string;
   readonly file: ProgramFile;
@@ -67,7 +62,6 @@ export class CheckGate implements ClaudeGate {
     this.#stop = options.stop === undefined ? signal : AbortSignal.any([options.stop, signal]);
   }
 
-  /** From now on nothing is printed. */
   hush(): void {
     this.#isQuiet = true;
   }
@@ -81,7 +75,6 @@ export class CheckGate implements ClaudeGate {
     return this.#stop.aborted;
   }
 
-  /** The same; resolves when nothing of a check is left. */
   async close(): Promise<void> {
     this.interrupt();
     await this.#underWay;
@@ -106,19 +99,16 @@ export class CheckGate implements ClaudeGate {
     return this.#underWay;
   }
 
-  /** The version that would be used now. Fails with `claude-missing`. */
   async version(): Promise<Result<string>> {
     const found = await this.#find();
     return found.ok ? ok(found.value.version) : found;
   }
 
-  /** Fails with `usage` when the installed claude is not the one that is accepted. */
   async checkNamed(accepted: string | undefined): Promise<Result<void>> {
     const version = accepted === undefined ? undefined : await this.version();
     return version?.ok ? checkAccepted(version.value, accepted) : ok(undefined);
   }
 
-  /** Checks the installed claude now, also when it was checked before. */
   async again(): Promise<Result<CheckedClaude>> {
     const found = await this.#find();
     if (!found.ok) return found;
@@ -241,7 +231,6 @@ export class CheckGate implements ClaudeGate {
 
 export interface CheckedClaude extends FoundClaude {
   readonly login: Login['kind'];
-  /** ISO 8601, UTC. */
   readonly at: string;
   readonly durationMs: number;
   readonly results: readonly CheckResult[];

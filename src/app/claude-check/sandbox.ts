@@ -28,7 +28,6 @@ const madeUp = { key: 'made-up-key', token: 'made-up-token', access: 'made-up-ac
 const dayMs = 86_400_000;
 
 export interface SandboxOptions {
-  /** Absolute path of a folder that only the sandbox uses. */
   readonly folder: string;
   /** In the environment of every process, so that one that a killed check left can be found. */
   readonly mark: string;
@@ -36,19 +35,16 @@ export interface SandboxOptions {
   readonly caller: Readonly<Record<string, string | undefined>>;
   readonly login: Login['kind'];
   readonly script: RehearsalScript;
-  /** Ends every wait. */
   readonly stop: AbortSignal;
 }
 
 export interface CheckSession {
   readonly claudeSessionId: string;
   readonly paths: SessionPaths;
-  /** Folder it works in. */
   readonly project: string;
 }
 
 export interface StartOptions {
-  /** Its conversation goes on. */
   readonly isResumed?: boolean;
   readonly deny?: readonly string[];
   readonly reservedUsd?: number;
@@ -82,17 +78,14 @@ export class Sandbox {
     });
   }
 
-  /** Requests of one process, in their order. */
   requestsOf(name: string): CapturedRequest[] {
     return this.#api.requests.filter((request) => request.name === name);
   }
 
-  /** Tokens that the scripted model has counted for one process. */
   servedTo(name: string): Tokens {
     return this.#served.get(name) ?? noTokens;
   }
 
-  /** The header that requests with the made-up login carry. */
   get credential(): readonly [name: string, value: string] {
     const { login } = this.#options;
     if (login === 'oauth-token') return ['authorization', `Bearer ${madeUp.token}`];
@@ -134,7 +127,6 @@ export class Sandbox {
     return claude;
   }
 
-  /** Writes the config dir of the session; the arguments of claude. */
   #prepare(name: string, session: CheckSession, options: StartOptions, env: Environment): string[] {
     const { paths, project: projectPath, claudeSessionId } = session;
     const { isResumed = false, deny = [], reservedUsd } = options;
@@ -179,7 +171,6 @@ export class Sandbox {
     return workerEnvironment({ caller, attemptId: mark, configDir, tmpDir, login: chooseLogin(caller) });
   }
 
-  /** Ends all that is left and frees the port. The folder stays. */
   async close(): Promise<void> {
     for (const claude of this.#started) claude.kill();
     this.#killMarked();

@@ -19,14 +19,11 @@ export interface AddOptions {
   readonly name: string;
   readonly ssh: string;
   readonly slots?: number | undefined;
-  /** Absent, as login and slots: as it was. */
   readonly labels?: readonly string[] | undefined;
   readonly login?: string | undefined;
-  /** The version of claude that is used there although it failed a check. */
   readonly acceptClaude?: string | undefined;
 }
 
-/** Sending what is large takes its time. */
 const sendMs = 600_000;
 const joinMs = 120_000;
 
@@ -98,7 +95,6 @@ interface Asked {
   readonly login: { readonly name: string; readonly text: string } | undefined;
 }
 
-/** All that can be known to be wrong before anybody is asked. */
 function checkAsked(place: Place, root: string, given: AddOptions): Result<Asked> {
   const fleet = knownFleet(place, root);
   if (!fleet.ok) return fleet;
@@ -150,7 +146,6 @@ say data "\${XDG_DATA_HOME:-$HOME/.local/share}"
 say root "\${CLAUDE_CODE_AGENT_HOME:-$HOME/.local/claude-code-agent}"
 `;
 
-/** What lies there. Fails with `usage` when something is missing that cannot be brought along. */
 async function probe(remote: Remote): Promise<Result<Found>> {
   const ran = await remote.run(probeScript);
   if (!ran.ok) return ran;
@@ -300,13 +295,11 @@ function note({ world }: Place, root: string, { name, ssh, login }: AddOptions, 
 
 // This very program as one archive, to be unpacked on another machine.
 
-/** Besides the program itself. */
 const parts = ['bin', 'package.json', 'templates'];
 const bundleMs = 120_000;
 const archiveBytesMax = 300_000_000;
 
 export interface OwnPackage {
-  /** A tar, compressed by gzip. */
   readonly program: Uint8Array;
   /** It is an executable, which starts on machines of this platform only and needs no Bun there. */
   readonly isExecutable: boolean;
@@ -314,7 +307,6 @@ export interface OwnPackage {
   bun(): Promise<Result<Uint8Array | undefined>>;
 }
 
-/** Calls `use` with the archive. In a checkout the program is bundled for that first. */
 export async function withOwnPackage<T>(
   place: Place,
   use: (own: OwnPackage) => Promise<Result<T>>,
@@ -339,7 +331,6 @@ export async function withOwnPackage<T>(
 
 const [bundle, released] = ['dist/program', 'dist/claude-code-agent'];
 
-/** Path of the program below a root folder. */
 async function bundled(place: Place, folder: string): Promise<Result<{ root: string; program: string }>> {
   const { world, packageRoot } = place;
   if (world.files.info(join(packageRoot, 'scripts', 'bundle.ts')) === null) {

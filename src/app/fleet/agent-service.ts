@@ -31,7 +31,6 @@ const kept = new RegExp(
     .join('|'),
 );
 
-/** The text of the unit. A login never stands in it. */
 export function unitText({ env, packageRoot }: Pick<Place, 'env' | 'packageRoot'>): string {
   const variables = Object.entries(env).filter(([name, value]) => kept.test(name) && value !== undefined);
   const environment = variables.map(([name, value]) => `Environment=${quoted(`${name}=${value}`)}`);
@@ -66,7 +65,6 @@ function quoted(text: string, isCommand = false): string {
   return `"${isCommand ? plain.replaceAll('$', '$$$$') : plain}"`;
 }
 
-/** How the agent was started. */
 export type Started =
   | { readonly as: 'unit'; readonly lingers: boolean }
   | { readonly as: 'process'; readonly log: string };
@@ -122,7 +120,6 @@ async function startInBackground(place: Place, root: string): Promise<Result<Sta
   return fail('spawn-failed', `The agent ended at once: ${lastLine(said)}.`, `All that it said is in ${log}`);
 }
 
-/** False when `isOver` says that it will not come, or it takes too long. */
 async function untilHeld(world: World, lock: string, isOver: () => boolean | null): Promise<boolean> {
   for (let waited = 0; waited < beginMs; waited += lookMs) {
     if (world.locks.holder(lock) !== null) return true;

@@ -18,14 +18,11 @@ import { dropHost, isLost, listHosts, unknownHost } from './hosts.ts';
 import { withRedis } from './init.ts';
 import { lastLine, Remote } from './ssh.ts';
 
-/** What is known before it is done, for the question. */
 export interface ToForget {
   readonly name: string;
-  /** This very machine, whose agent is ended. */
   readonly isHere: boolean;
   /** How it is reached; undefined when it was not added from here. */
   readonly ssh: string | undefined;
-  /** Sessions that are at work there; undefined when nobody knows. */
   readonly used: number | undefined;
 }
 
@@ -48,10 +45,8 @@ export async function lookAtHost(place: Place, root: string, name: string): Prom
   return ok({ name, isHere: false, ssh, used: host === undefined || isLost(host) ? undefined : host.used });
 }
 
-/** What a machine keeps that is none of its work for others. */
 const staying: readonly string[] = ['fleet.json', 'added.json', 'logins'];
 
-/** Of this machine: its agent, its guard, what works, and what they keep here; logins stay. */
 export async function leaveFleet(place: Place, root: string): Promise<Result<undefined>> {
   const { world } = place;
   const paths = fleetPaths(root);
@@ -92,7 +87,6 @@ export async function takeOut(place: Place, root: string, { name }: ToForget): P
   return ok(undone.ok ? undefined : undone.failure.message);
 }
 
-/** Ends the agent there, and removes the program and the login that were put there. */
 async function undoThere(
   place: Place,
   name: string,
@@ -101,7 +95,6 @@ async function undoThere(
   const at = shellWord(program);
   const env = login === undefined ? '' : shellWord(login);
   const leave = [`${at}/bin/claude-code-agent`, 'host', 'forget', shellWord(name), '--yes'].join(' ');
-  // What is not there any more is not asked to end.
   const script = `set -e
 if [ -x ${at}/bin/claude-code-agent ]; then ${leave} || [ ! -e "$root/fleet/host.json" ]; fi
 ${login === undefined ? '' : `rm -f "$root/fleet/logins/"${env}.env`}
@@ -121,7 +114,6 @@ export interface HeldGroup {
   readonly usd: number;
 }
 
-/** Of all groups here. */
 export function heldBy(place: Place, root: string, host: string): HeldGroup[] {
   return listGroups(place.world, root).flatMap(({ id, meta }) => {
     // Most groups hold nothing, which their snapshots say.
@@ -137,7 +129,6 @@ export function heldBy(place: Place, root: string, host: string): HeldGroup[] {
   });
 }
 
-/** From now on it is spent like any other money. */
 export async function bookHeld(place: Place, { groupId, sessionId }: HeldGroup): Promise<Result<unknown>> {
   const group = loadReferredGroup(place, groupId);
   if (!group.ok) return group;

@@ -57,7 +57,6 @@ const somebody = {
   ...{ GIT_COMMITTER_NAME: 'claude-code-agent', GIT_COMMITTER_EMAIL: 'claude-code-agent@localhost' },
 };
 
-/** Each that is kept here, and that of the agent where it is used. */
 async function tryLogins(
   { world, env }: Pick<Place, 'world' | 'env'>,
   root: string,
@@ -81,7 +80,6 @@ async function tryLogins(
 /** BullMQ asks for it. */
 const oldest = [6, 2] as const;
 
-/** Fails with `usage` and the cure. */
 export function checkRedis({ version, isAppendOnly, evictionPolicy }: RedisHealth): Result<void> {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   if (major < oldest[0] || (major === oldest[0] && minor < oldest[1])) {

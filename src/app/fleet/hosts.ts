@@ -35,7 +35,6 @@ export async function setDraining(
   });
 }
 
-/** Takes it off the list. */
 export async function dropHost(place: Place, root: string, name: string): Promise<Result<void>> {
   const fleet = knownFleet(place, root);
   return fleet.ok ? withRedis(place.world, fleet.value, (redis) => registry.forgetHost(redis, name)) : fleet;

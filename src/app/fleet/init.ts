@@ -16,10 +16,8 @@ import { aclLine, checkRedis } from './host-checks.ts';
 
 export interface FleetOptions {
   readonly redis: string;
-  /** Absent = the same URL. */
   readonly hostRedis?: string | undefined;
   readonly leaseMs?: number | undefined;
-  /** Path of a PEM file. */
   readonly ca?: string | undefined;
   readonly insecure?: boolean | undefined;
 }
@@ -91,7 +89,6 @@ async function checkServers(world: World, config: FleetConfig): Promise<Result<R
   return forHosts.ok ? health : forHosts;
 }
 
-/** A connection for a few questions. */
 export async function withRedis<T>(
   world: World,
   address: FleetAddress,
@@ -106,13 +103,11 @@ export async function withRedis<T>(
   }
 }
 
-/** The join line of the fleet that there is. Fails with `not-found` without one. */
 export function joinLineOf(place: Place, root: string): Result<string> {
   const config = knownFleet(place, root);
   return config.ok ? ok(joinLine(ticketOf(config.value))) : config;
 }
 
-/** Fails with `not-found` when this machine has none. */
 export function knownFleet({ world, env }: Place, root: string): Result<FleetConfig> {
   const config = readFleet(world.files, root, env.CLAUDE_CODE_AGENT_FLEET);
   if (!config.ok) return config;

@@ -17,7 +17,6 @@ import { withRedis } from './init.ts';
 
 const gitMs = 20_000;
 const lookMs = 200;
-/** The agent asks claude for its version first. */
 const listedMs = 100_000;
 
 export interface JoinOptions {
@@ -28,7 +27,6 @@ export interface JoinOptions {
   readonly slots?: number | undefined;
   readonly labels?: readonly string[] | undefined;
   readonly login?: string | undefined;
-  /** The version of claude that is used although it failed a check. */
   readonly acceptClaude?: string | undefined;
 }
 
@@ -73,10 +71,8 @@ export async function joinFleet(place: Place, root: string, given: JoinOptions):
   return written.ok ? ok({ host, redis: withoutPassword(host.redis) }) : written;
 }
 
-/** What takes a while, as it is told to people and to `host add`. */
 export const joinSteps = { start: 'Starting the agent ...', wait: 'Waiting until the fleet hears of it ...' } as const;
 
-/** The same with an agent that stays. */
 export async function joinAndServe(
   place: Place,
   root: string,
@@ -119,7 +115,6 @@ function acceptIt({ abilities: { claudeVersion } }: RegisteredHost): string {
   return claudeVersion === '' ? '' : ` Or join again at your own risk with --accept-claude ${claudeVersion}.`;
 }
 
-/** `host serve --accept-claude`: the same is written down without joining anew. */
 export async function acceptClaude(place: Place, root: string, version: string): Promise<Result<void>> {
   const { files } = place.world;
   const host = readHost(files, root);
@@ -150,7 +145,6 @@ export function checkHostName(name: string): Result<string> {
   );
 }
 
-/** Each once, in the order of the alphabet. */
 export function checkLabels(labels: readonly string[]): Result<string[]> {
   const wrong = labels.find((label) => !labelPattern.test(label));
   if (wrong === undefined) return ok([...new Set(labels)].toSorted());

@@ -13,7 +13,6 @@ import { onSignal } from '../signals.ts';
 
 export interface ServeOptions {
   readonly isGuard: boolean;
-  /** Of this program. */
   readonly version: string;
   readonly acceptClaude?: string | undefined;
 }
@@ -78,7 +77,6 @@ export interface HostClaude {
   choose(): Promise<Result<ChosenProgram>>;
   /** Of the one that is there, whether it may be used or not; empty when there is none. */
   version(): Promise<string>;
-  /** Ends a check that is under way. */
   close(): Promise<void>;
 }
 
@@ -89,7 +87,6 @@ interface Refused {
   readonly answer: Result<never>;
 }
 
-/** The results of checks are kept in the fleet's folder of this host. */
 export function hostClaude(place: Place, root: string, check?: GateOptions['check']): HostClaude {
   const { world, env, packageRoot, notes } = place;
   const host = readHost(world.files, root);

@@ -9,7 +9,6 @@ const sentenceMax = 300;
 /** ssh says so itself; a script of ours ends with something else. */
 const notConnected = 255;
 
-/** How a script there ended. */
 export interface Ran {
   readonly code: number;
   readonly stdout: string;
@@ -75,7 +74,6 @@ export function checkDestination(text: string): Result<string> {
   return fail('usage', 'The value of --ssh is nothing that ssh could be asked for.', 'Give it as user@host.');
 }
 
-/** What a program said last, without its dot. */
 export function lastLine(text: string): string {
   const line = text.trim().split('\n').at(-1)?.trim() ?? '';
   return (line === '' ? 'it said nothing' : line).replace(/\.$/, '').slice(0, sentenceMax);

@@ -30,7 +30,6 @@ import { submit } from '../submit.ts';
 export interface Archived {
   readonly state: GroupState;
   readonly wasArchived: boolean;
-  /** What its sessions had left in repositories. */
   readonly leftovers: readonly Leftover[];
   readonly tidied: CleanUp;
 }
@@ -93,8 +92,6 @@ function withoutLock(leftover: Leftover): Leftover {
   const { lock: _lock, ...registered } = standing.value.registered;
   return { ...leftover, standing: ok({ ...standing.value, registered }) };
 }
-
-// Takes a session that is not running out of its group, with its files and its worktree.
 
 /** Fails with `illegal-transition` while its worktree holds what would be lost. */
 export async function removeSession(place: Place, session: LoadedSession, release: Release): Promise<Result<void>> {

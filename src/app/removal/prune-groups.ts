@@ -17,14 +17,11 @@ import type { Place } from '../place.ts';
 import { type GroupReference, isHeld } from '../resolve.ts';
 import { deleteGroup } from './delete-group.ts';
 
-/** All that is given must be true of a group that goes. */
 export interface PruneOptions {
-  /** Milliseconds since anything happened to it. */
   readonly olderThanMs?: number | undefined;
   /** Absent: any but running and paused ones. */
   readonly status?: GroupStatus | 'active' | undefined;
   readonly largerThanBytes?: number | undefined;
-  /** So many of the newest of them stay. */
   readonly keep?: number | undefined;
 }
 
@@ -32,7 +29,6 @@ export interface Doomed {
   readonly id: GroupId;
   readonly status: GroupStatus;
   readonly bytes: number;
-  /** For people: what that was asked for is true of it. */
   readonly why: string;
 }
 
@@ -42,7 +38,6 @@ export interface PrunePlan {
   readonly kept: readonly { readonly id: GroupId; readonly why: string }[];
 }
 
-/** Changes nothing. */
 export async function planPrune(place: Place, root: string, options: PruneOptions): Promise<PrunePlan> {
   const nowMs = place.world.clock.now();
   const meant = listGroups(place.world, root).flatMap(({ meta, problem }) =>
@@ -50,7 +45,6 @@ export async function planPrune(place: Place, root: string, options: PruneOption
   );
   const doomed: Doomed[] = [];
   const kept: { id: GroupId; why: string }[] = [];
-  // Newest first.
   for (const meta of meant.slice(options.keep ?? 0)) {
     const group = { root, groupId: meta.id, paths: groupPaths(root, meta.id) };
     const ageMs = nowMs - Date.parse(meta.updatedAt);
@@ -129,7 +123,6 @@ function sizeOf(files: Files, path: string): number {
     if (kind !== 'folder') return 0;
     return files.list(path).reduce((bytes, name) => bytes + sizeOf(files, join(path, name)), 0);
   } catch {
-    // Gone meanwhile, or not ours to look into.
     return 0;
   }
 }

@@ -29,7 +29,6 @@ export async function gateForGroup(
   const { config, only, isQuiet = false } = options;
   const gate = new CheckGate(place, { root: group.root, isQuiet, stop: calledOff });
   const state = loadGroup(place.world, group.root, group.groupId);
-  // What is wrong with the group the run itself will say.
   if (!state.ok || !isTaken) return ok(gate);
   const ids = toBeRun(place, state.value, options);
   if (ids === null || only?.length === 0) return ok(gate);
@@ -53,7 +52,6 @@ export async function checkRehearsed(
   return !state.ok || ids === null ? ok(undefined) : checkRehearsal(place, state.value, ids);
 }
 
-/** The same for a group that is to be made. */
 export async function checkNewRehearsed(place: Place, group: NewGroup): Promise<Result<undefined>> {
   const draft = draftState(place, group);
   return draft.ok ? checkRehearsal(place, draft.value, [...draft.value.sessions.keys()]) : draft;
@@ -69,7 +67,6 @@ async function checkRehearsal(place: Place, state: GroupState, ids: readonly Ses
   return checkMachine(place, state, ids);
 }
 
-/** Limits and git of this machine. */
 async function checkMachine(place: Place, state: GroupState, ids: readonly SessionId[]): Promise<Result<undefined>> {
   const sessions = ids.flatMap((id) => state.sessions.get(id)?.definition ?? []);
   const limitable = checkLimitable(place, sessions);

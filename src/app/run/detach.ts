@@ -20,11 +20,9 @@ import { LogReader } from '../watch/log-reader.ts';
 import type { RunOptions } from './run-options.ts';
 
 const lookMs = 25;
-/** Of what a runner that was refused has printed. */
 const saidBytesMax = 20_000;
 const sentenceColumnsMax = 1_000;
 
-/** What came of it: a runner that runs the group, or one that refused and what it said. */
 export type Detached =
   | { readonly kind: 'running'; readonly pid: number; readonly log: string }
   | { readonly kind: 'refused'; readonly code: number; readonly said: readonly string[] };
@@ -124,7 +122,6 @@ function isListed({ files }: World, { meta }: GroupPaths, status: string | undef
   return isObject(snapshot) && snapshot.status === status;
 }
 
-/** What the runner said, harmless, and the code with which it ended. */
 function refused(world: World, status: ExitStatus, log: string): Result<Detached> {
   const said = new TextDecoder().decode(world.files.readBytes(log, 0, saidBytesMax));
   const lines = said.split('\n').filter((line) => line.trim() !== '');

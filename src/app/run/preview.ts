@@ -33,32 +33,23 @@ import { checkGit, projectCheck } from './run-check.ts';
 const sentenceColumnsMax = 600;
 
 export interface PreviewOptions {
-  /** No account is needed. */
   readonly rehearsal: boolean;
-  /** The version of claude that this command names, to be used whatever its check says. */
   readonly acceptClaude?: string | undefined;
 }
 
-/** Everything a run would do and need. */
 export interface RunPreview {
   readonly preview: Preview;
-  /** US dollars so far, running sessions included. */
   readonly spentUsd: number;
-  /** Without these sessions would fail. */
   readonly missing: readonly Missing[];
-  /** What each session that is to run would get, or why that could not be used. */
   readonly configs: Configs;
   readonly modes: ReadonlyMap<SessionId, string>;
-  /** Sentences about what the config templates in use forbid, allow and start. */
   readonly notes: readonly string[];
-  /** Sentences about sessions that would wait for machines, with what helps. */
   readonly warnings: readonly string[];
 }
 
 /** The copies in the group's folder, or the templates of a group that is not made yet. */
 export type PreviewTemplates = TemplateStore | 'frozen';
 
-/** Starts and writes nothing. */
 export async function previewRun(
   place: Place,
   root: string,
@@ -92,7 +83,6 @@ async function warningsFor(place: Place, root: string, state: GroupState): Promi
 
 export type Configs = ReadonlyMap<SessionId, Result<ResolvedConfig>>;
 
-/** What each session that is to run would get, or why that could not be used. */
 function configsFor({ world }: Place, state: GroupState, { waves }: Preview, templates: TemplateStore): Configs {
   return new Map(
     waves.flat().map((id) => {

@@ -51,7 +51,6 @@ export async function projectCheck(
     try {
       return checkFound(world, settings, worker);
     } catch {
-      // A project that cannot be read its session will tell.
       return ok(undefined);
     }
   };
@@ -61,7 +60,6 @@ function recordOf({ sessions }: GroupState, id: SessionId): SessionRecord {
   return sessions.get(id) as SessionRecord;
 }
 
-/** None of a project that cannot be read: that its session will tell. */
 async function settingsFor(place: Place, projectPath: string, isApart: boolean): Promise<readonly SettingsFile[]> {
   try {
     if (!isApart) return findSettings(place.world, projectPath);
@@ -71,7 +69,6 @@ async function settingsFor(place: Place, projectPath: string, isApart: boolean):
   }
 }
 
-/** Those that a new worktree of the project gets. */
 async function committedSettings({ world, env }: Place, projectPath: string): Promise<readonly SettingsFile[]> {
   const { askOwn } = await import('../../git/run-git.ts');
   const asked = await askOwn({ world, env }, projectPath, ['show', `HEAD:./.claude/${sharedSettings}`]);
@@ -112,7 +109,6 @@ export async function checkGit(
 
 const columnsMax = 600;
 
-/** One line on standard error for each session whose project would keep it from starting. */
 export async function sayRefusedProjects(
   place: Place,
   root: string,

@@ -23,18 +23,15 @@ import type { RunDisplay, RunOptions } from './run-options.ts';
 /** A group can be taken by one short command after the other; more often than this is no accident. */
 const takeTriesMax = 20;
 
-/** How a run that began here ended. */
 export type RunHere =
   | RunResult
   /** Before it began: by a signal, or because somebody paused the group. */
   | { readonly kind: 'interrupted' | 'called-off' };
 
 export interface RunWays {
-  /** Not before the run is about to begin. */
   openDisplay(): Promise<RunDisplay>;
   /** While the group runs the log could not be told of a merge that was cut off. */
   finishMerge(): Promise<Result<unknown>>;
-  /** Is told of each event; rings a terminal. */
   readonly ring?: (event: GroupEvent, state: GroupState) => void;
 }
 
@@ -84,7 +81,6 @@ async function runHeld(
   ways: RunWays,
   { hold, rehearsal, ofUser, opened }: Held,
 ): Promise<Result<RunHere>> {
-  // What is rehearsed costs nothing, whatever claude does.
   const isReal = rehearsal === undefined && opened === undefined;
   const limitable = rehearsal === undefined ? ok(undefined) : await checkRehearsed(place, group, options);
   if (!limitable.ok) return limitable;
@@ -170,7 +166,6 @@ async function runWhenFree(place: Place, group: GroupReference, options: RunGrou
 const startTriesMax = 20;
 const lookMs = 100;
 
-/** A group that is held for a run which has not begun. */
 export interface Hold {
   readonly runId: string;
   readonly lock: Lock;
@@ -206,7 +201,6 @@ export async function holdGroup(world: World, group: GroupReference): Promise<Ho
   };
 }
 
-/** Whether this command could become the runner. */
 export async function canBeTaken(world: World, group: GroupReference): Promise<boolean> {
   const lock = await takeLock(world, group, `${shortRunPrefix}${world.random.uuid()}`);
   lock?.release();

@@ -9,7 +9,6 @@ import { listTitles } from '../../view/wording.ts';
 import type { RunnerSignal } from '../../worker/facts.ts';
 import type { LoadedSession } from '../resolve.ts';
 
-/** Settings of a group that a run may change; they hold for later runs until given again. */
 export type RunConfig = Partial<GroupConfig>;
 
 export interface RunOptions {
@@ -19,7 +18,6 @@ export interface RunOptions {
   readonly retryFailed: boolean;
   /** Only these sessions are started; absent = all. */
   readonly only?: readonly SessionId[];
-  /** Prints nothing about the check of claude and about projects before it starts. */
   readonly isQuiet?: boolean;
 }
 
@@ -31,13 +29,9 @@ export interface RunDisplay {
   onSignal(handler: (signal: RunnerSignal) => void): () => void;
   /** It has the whole terminal, and nothing else may write there. */
   readonly isScreen: boolean;
-  /** Whatever it holds is given back. */
   close(): Promise<void>;
 }
 
-// Whether a session that shall run alone could start now.
-
-/** Fails when the session cannot start because others it depends on are not completed. */
 export function checkStartable({ state, record }: LoadedSession): Result<void> {
   if (!state.group.config.respectDependencies) return ok(undefined);
   const unmet = record.definition.dependsOn.filter((id) => state.sessions.get(id)?.state.status !== 'completed');

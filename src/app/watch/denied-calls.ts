@@ -25,7 +25,6 @@ export function denialsOf(world: World, paths: GroupPaths, sessionId: SessionId)
 }
 
 class DenialReader {
-  /** By call id, until it is known that they were denied. */
   readonly #calls = new Map<string, DeniedCall>();
   readonly #denied = new Map<string, DeniedCall>();
 

@@ -11,7 +11,6 @@ import { liveRunner } from '../live-runner.ts';
 import type { GroupReference } from '../resolve.ts';
 
 export interface GroupFollower {
-  /** The fold of what was read so far; null before the first event. */
   readonly state: GroupState | null;
   /** Reads what is in the log at this moment. To be called when the writer is known to be gone. */
   catchUp(): void;
@@ -72,9 +71,6 @@ export function followGroup(
   };
 }
 
-// Waits until a live runner has brought a group into a certain state.
-
-/** How often it is looked whether the runner still lives, milliseconds. */
 const lookEveryMs = 250;
 /** A runner that has settled its group ends a rehearsal's server and then lets go, milliseconds. */
 const lettingGoMsMax = 30_000;

@@ -43,22 +43,18 @@ import type { Place } from '../place.ts';
 import { type GroupReference, type LoadedGroup, loadWithRunner } from '../resolve.ts';
 import { attemptUsages } from './attempt-usage.ts';
 
-/** What running sessions do, and why the others do not run. */
 export interface Seen {
   readonly live: LiveView;
   readonly verdicts: Verdicts;
-  /** Of the machines that the group may use, while a runner looks at them. */
   readonly fleet?: FleetStanding;
 }
 
 export interface Standing extends Seen {
-  /** The log says running, but nobody runs it. */
   readonly isInterrupted: boolean;
   /** The time to count up to, ms since 1970: now, or when an interrupted run was last heard of. */
   readonly atMs: number;
 }
 
-/** How the group stands at this moment. */
 export function standingOf(world: World, group: Pick<LoadedGroup, 'paths' | 'state' | 'hadRunner'>): Standing {
   const { state, paths, hadRunner } = group;
   const nowMs = world.clock.now();
@@ -74,7 +70,6 @@ export function standingOf(world: World, group: Pick<LoadedGroup, 'paths' | 'sta
   };
 }
 
-/** What is known of a group that nobody runs: of its attempts only what they have used. */
 export function withoutRunner(state: GroupState, usages: ReadonlyMap<SessionId, Usage> = new Map()): Seen {
   return { live: new Map([...usages].map(([id, usage]) => [id, { usage }])), verdicts: verdictsAtRest(state) };
 }
@@ -157,9 +152,6 @@ export function leftWorker(
   return process.host === machine.self.host ? 'ended' : { elsewhere: `on the machine ${process.host}` };
 }
 
-// How a group stands, and what happened to it until now.
-
-/** How the group stands at this moment, also while a runner of another process runs it. */
 export function progressOf(
   world: World,
   group: Pick<LoadedGroup, 'paths' | 'state' | 'hadRunner'>,
@@ -180,8 +172,6 @@ export function historyOf(world: World, { groupId, paths }: GroupReference): Res
   const state = foldLog(paths.events, groupId, events.value);
   return state.ok ? ok({ events: events.value, state: state.value }) : state;
 }
-
-// A group of a list as it stands now, also while it runs.
 
 export interface PresentGroup {
   readonly meta: GroupMeta;
@@ -206,12 +196,10 @@ export function presentGroup({ world }: Pick<Place, 'world'>, root: string, meta
 
 type LiveUsages = ReadonlyMap<SessionId, Pick<LiveSession, 'usage'>>;
 
-/** What the group has used, running sessions included. */
 export function presentUsage(state: GroupState, live: LiveUsages): Usage {
   return [...live.values()].reduce((sum, now) => addUsage(sum, now.usage), state.usage);
 }
 
-/** The snapshot with what running sessions have spent by now. */
 export function presentMeta(state: GroupState, live: LiveUsages): GroupMeta {
   const meta = groupMeta(state);
   const usage = presentUsage(state, live);
@@ -239,7 +227,6 @@ export function runningSetup({ files }: World, paths: GroupPaths, record: Sessio
   return files.info(setupLog) !== null && files.info(setupDone) === null ? setupLog : null;
 }
 
-/** The log of the session's acceptance command; undefined = it has none. */
 export function acceptanceLog(paths: GroupPaths, { id, accept }: SessionDefinition): string | undefined {
   return accept === undefined ? undefined : sessionPaths(paths, id).acceptLog;
 }
@@ -276,7 +263,6 @@ export function* samplesByGroup(world: World, root: string, except: GroupId): Ge
   }
 }
 
-/** The completed sessions of a group. */
 export function samplesOf(state: GroupState): Sample[] {
   return [...state.sessions.values()].flatMap(({ definition, usage, state: session, inherited }) =>
     session.status === 'completed' && inherited === undefined

@@ -18,7 +18,6 @@ export class LogReader {
     this.#path = path;
   }
 
-  /** The fold of what was read so far; null before the first event. */
   get state(): GroupState | null {
     return this.#state;
   }

@@ -15,25 +15,19 @@ export interface HomeGroup {
   readonly id: GroupId;
   readonly slug: string;
   readonly name: string;
-  /** As `group list` prints it. */
   readonly status: string;
   readonly done: number;
   readonly total: number;
   readonly costUsd: number;
   readonly estimated: boolean;
   readonly isRehearsal: boolean;
-  /** ISO 8601, like the next. */
   readonly createdAt: string;
   readonly updatedAt: string;
-  /** Why it is held up, or cannot be read. */
   readonly message?: string;
 }
 
-/** Something a group can be made of. */
 export interface HomeWorkflow {
-  /** What `run` would be given. */
   readonly reference: string;
-  /** Where it comes from, in a word or two. */
   readonly origin: string;
 }
 
@@ -73,7 +67,6 @@ function homeGroup(place: Place, root: string, { id, meta, problem }: GroupListi
   };
 }
 
-/** Files of the current folder that look like workflows, then the templates of workflows. */
 export function homeWorkflows(place: Place): HomeWorkflow[] {
   return [...filesHere(place), ...templates(place)];
 }

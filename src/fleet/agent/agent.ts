@@ -34,9 +34,7 @@ import { readLeases, uptimeMs, writeLeases } from './lease-file.ts';
 import { Slot, type SlotRecord } from './slot.ts';
 
 const takeMs = 1_000;
-/** Renewals in the time of one lease. */
 const renewals = 6;
-/** For so long a slot is kept for an order. */
 const offeredMs = 30_000;
 const readAgainMs = 200;
 const checkMs = 10 * 60_000;
@@ -56,11 +54,9 @@ export interface AgentAbilities {
 }
 
 export interface AgentOptions {
-  /** As they are now; finding out may take minutes. */
   readonly abilities: () => Promise<AgentAbilities>;
   /** What `doctor --hosts` is told besides; it takes a few seconds. */
   readonly checks: () => Promise<HostChecks>;
-  /** Starts a guard, which ends at once where there is one. */
   readonly startGuard: () => void;
 }
 
@@ -95,7 +91,6 @@ export class Agent {
     this.#labels = [...config.labels, hostLabel(config.name)];
   }
 
-  /** Goes on with what an earlier agent left, then works until `close`. */
   async run(): Promise<void> {
     const { engine } = this.#context;
     this.#watchGuard();
@@ -133,7 +128,6 @@ export class Agent {
     this.#context.engine.close();
   }
 
-  /** Again and again, `ms` after its end. */
   #every(ms: number, action: () => Promise<void>, firstMs = ms): void {
     const cancel = this.#world.clock.after(firstMs, () => {
       this.#timers.delete(cancel);
@@ -169,7 +163,6 @@ export class Agent {
     }
   }
 
-  /** What is to be ended without a lease. */
   #noteLeases(): void {
     const { leaseMs } = this.#context.config;
     const leases = [...this.#held.values()].flatMap(({ slot }) => {
@@ -195,7 +188,6 @@ export class Agent {
       for (const { slot, lease } of held) slot.renewedAt = renewed.value.has(lease) ? -1 : sentAt;
       this.#noteLeases();
       for (const { slot, attempt } of held) {
-        // It may have been given back meanwhile.
         if (!slot.isLost || !this.#held.has(slot.record.token)) continue;
         this.#context.tell(`The lease of session ${slot.record.sessionId} is over.`);
         if (attempt === null) this.#free(slot).catch((error) => this.#tellError(slot, error));
@@ -321,7 +313,6 @@ export class Agent {
     }
   }
 
-  /** Whoever wished has gone, or wants it no more. */
   #giveBackUnordered(): void {
     const now = this.#world.clock.now();
     for (const { slot, attempt } of this.#held.values()) {
@@ -387,7 +378,6 @@ export class Agent {
     else this.#obey(heard);
   }
 
-  /** A runner that has just begun hears of all that is here of its group. */
   async #greet({ groupId, asker }: Extract<ToHost, { kind: 'hello' }>): Promise<void> {
     const { config } = this.#context;
     const own = [...this.#held.values()].filter(({ slot }) => slot.record.groupId === groupId);
@@ -404,7 +394,6 @@ export class Agent {
     for (const { attempt } of own) attempt?.sendAgain();
   }
 
-  /** A runner that waits for it does not ask again. */
   async #answer(groupId: string, message: ToGroup): Promise<void> {
     const { engine } = this.#context;
     while (!(await engine.send(toGroupStream(groupId), [packed(message)])).ok && !this.#isClosed) await this.#pause();
@@ -449,7 +438,6 @@ export class Agent {
     void attempt.begin().catch((error) => this.#tellError(slot, error));
   }
 
-  /** What still runs of it is ended first. */
   async #release({ slot, attempt }: Held): Promise<void> {
     if (attempt !== null && !attempt.isOver) await attempt.end();
     await this.#free(slot);
@@ -469,7 +457,6 @@ export function believed(bytes: Uint8Array | null, stream: string, verifier: Ver
 
 // How busy and how full this machine is.
 
-/** As for a session that starts where its group runs. */
 const diskBytesMin = 500_000_000;
 
 /** It would take one wish after another, and could start none of them. */
@@ -477,7 +464,6 @@ export function isFull(files: Files, { folder }: FleetPaths): boolean {
   return files.freeBytes(folder) < diskBytesMin;
 }
 
-/** What it tells of that. */
 export function burdenOf(files: Files, paths: FleetPaths): Pick<HostEntry, 'isFull' | 'freeDiskBytes' | 'load'> {
   const load = Number.parseFloat(files.readText('/proc/loadavg') ?? '');
   return {
@@ -510,7 +496,6 @@ export function sweep({ files, clock }: World, fleet: FleetPaths, inUse: Readonl
   }
 }
 
-/** All that is here of it, whether it is in use or not. */
 export function removeGroup(files: Files, fleet: FleetPaths, groupId: GroupId): void {
   for (const name of files.list(fleet.repositories)) {
     if (name.endsWith(`-${groupId}`)) files.remove(join(fleet.repositories, name));

@@ -29,7 +29,6 @@ const checkpointGapMs = 10_000;
 const firstCheckpointMs = 3_000;
 /** Within this claude has written down in its conversation what it has printed. */
 const writtenMs = 1_000;
-/** A hint tells of most of what is printed. */
 const lookMs = 250;
 const toolResult = '"tool_result"';
 /** A runner that lives may let a command for its place wait for a while. */
@@ -47,7 +46,6 @@ export class OrderedAttempt {
   /** What was said while it is not known whether it lives; null = that is known. */
   #early: AttemptCommand[] | null = null;
   #stopPreparing: () => void = () => {};
-  /** It must not be started any more. */
   #isStopped = false;
   #isClosed = false;
   /** When its runner has said something last, or could first hear that something is over. */
@@ -59,7 +57,6 @@ export class OrderedAttempt {
   #cancelLook: () => void = () => {};
   #lastCheckpointMs = Number.NEGATIVE_INFINITY;
   #wantsCheckpoint = false;
-  /** When the last result of a tool was seen. */
   #resultAtMs = 0;
   /** Why files that were to be sent never can be, or the work as it is now. */
   #unsentFiles: string | undefined;
@@ -92,7 +89,6 @@ export class OrderedAttempt {
     });
   }
 
-  /** Number of the last news that its runner has. */
   get acknowledged(): number {
     return this.#outbox.acknowledged;
   }
@@ -111,7 +107,6 @@ export class OrderedAttempt {
     this.#askedAtMs = this.#context.world.clock.now();
   }
 
-  /** The order is noted: does it. */
   async begin(): Promise<void> {
     try {
       await this.#begin();
@@ -153,7 +148,6 @@ export class OrderedAttempt {
     this.#follow();
   }
 
-  /** An earlier agent had begun with it. */
   async resume(): Promise<void> {
     void this.#outbox.sendAgain();
     this.#answerLostCommands();
@@ -217,7 +211,6 @@ export class OrderedAttempt {
       .then(() => this.#conclude(news));
   }
 
-  /** The guard has ended it, or was about to. */
   get #isFenced(): boolean {
     return this.#context.world.files.entryKind(fencedNote(this.#context.paths, this.#slot.name)) !== null;
   }
@@ -281,7 +274,6 @@ export class OrderedAttempt {
     }
   }
 
-  /** True when the transcript was handed over to its present end. */
   #takePrinted(): boolean {
     const { world } = this.#context;
     const { transcript } = this.#slot.paths;
@@ -357,13 +349,11 @@ export class OrderedAttempt {
     });
   }
 
-  /** Who looks after this machine is told as well. */
   #tellUnsent({ failure }: { readonly failure: Failure }): string {
     this.#context.tell(`A checkpoint of attempt ${this.#slot.order.attemptId} is not sent: ${failure.message}`);
     return failure.message;
   }
 
-  /** What its runner says. */
   command(command: AttemptCommand): void {
     this.#noteAsked();
     if (this.#early !== null) this.#early.push(command);
@@ -388,7 +378,6 @@ export class OrderedAttempt {
     this.#stopPreparing();
   }
 
-  /** Ends all of it at once; its end is told all the same. */
   async end(): Promise<void> {
     this.#stop();
     for (const command of this.#commands.values()) command.stop();
@@ -425,7 +414,6 @@ export class OrderedAttempt {
     );
   }
 
-  /** Sends again what its runner does not have. */
   sendAgain(): void {
     this.#noteAsked();
     void this.#outbox.sendAgain();
@@ -437,7 +425,6 @@ export class OrderedAttempt {
     this.#hosted.leave();
   }
 
-  /** Lets go of it: what runs works on. */
   close(): void {
     this.#isClosed = true;
     this.#release();

@@ -14,7 +14,6 @@ import { fitsBlob } from '../redis.ts';
 import { type Parcel, type ParcelFile, slugPlaceholder } from '../wire.ts';
 import { filesIn, isOwn, obstacleTo, type Places, takeOut, textOf } from './lay-out.ts';
 
-/** Bytes that a byte becomes on its way. */
 const base64 = 4 / 3;
 
 const conversations = 'claude-config/projects/';
@@ -24,21 +23,17 @@ interface Seen {
   readonly size: number;
   readonly mtimeMs: number;
   readonly inode: number;
-  /** Bytes of it that the other end has. */
   readonly told: number;
 }
 
 interface Change {
-  /** In the session's folder. */
   readonly path: string;
   readonly info: FileInfo;
   /** Nothing but whole lines is ever added to it. */
   readonly isAppended: boolean;
-  /** Bytes before it are with the other end. */
   readonly offset: number;
 }
 
-/** The files of a session's folder, and what of them the other end has. */
 export class SessionFiles {
   readonly #files: Files;
   readonly #places: Places;
@@ -49,7 +44,6 @@ export class SessionFiles {
     this.#places = places;
   }
 
-  /** What lies there now, the other end has. */
   noteAll(): void {
     for (const path of this.#paths()) {
       const info = this.#files.info(join(this.#places.session, path));
@@ -106,7 +100,6 @@ export class SessionFiles {
 }
 
 export interface WorkSnapshot extends Snapshot {
-  /** Path of a bundle of what is new; null when the other end has all of it. */
   readonly bundle: string | null;
 }
 
@@ -137,7 +130,6 @@ export async function snapshotWork(
 // * Resume files of the handover system that git ignores: no snapshot has them, so they go between machines as
 // files, and nothing else of the worktree does.
 
-/** What is larger is no resume file. */
 const bytesMax = 1024 * 1024;
 /** Arguments of one command are limited by the system. */
 const filesMax = 200;
@@ -160,7 +152,6 @@ export async function ignoredResumeFiles(git: Git, top: string, folder: string):
   return named.ok ? named.value.split('\0').filter((path) => path !== '') : [];
 }
 
-/** As they go with an order. */
 export function sentResumeFiles(paths: readonly string[], read: (path: string) => Uint8Array): ParcelFile[] {
   return paths.map((path) => {
     const data = Buffer.from(read(path)).toString('base64');
@@ -168,7 +159,6 @@ export function sentResumeFiles(paths: readonly string[], read: (path: string) =
   });
 }
 
-/** Those of an order, with the paths that they get here. */
 export function takeSent(files: readonly ParcelFile[]): ParcelFile[] {
   return files.flatMap((file) => {
     if (!isResumeFile(file, sentFolder)) return [];
@@ -201,7 +191,6 @@ function isResumeFile({ path, data, offset, isText }: ParcelFile, below: string)
   return path.startsWith(below) && basename(path) === resumeFileName && isWhole;
 }
 
-/** In the folder of its session. */
 export function inWorktree(path: string): string {
   return `${worktreeFolder}${path}`;
 }

@@ -10,7 +10,6 @@ import type { FleetEngine } from '../engine.ts';
 import type { FleetPaths, HostConfig } from '../fleet-files.ts';
 
 export interface ChosenProgram {
-  /** Absolute path. */
   readonly program: string;
   readonly version: string;
 }
@@ -26,15 +25,10 @@ export interface AgentContext {
   readonly git: Git;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly packageRoot: string;
-  /** Absolute path of what stands for Bun in an order's texts. */
   readonly bun: string;
-  /** How hooks of ours are started here. */
   readonly hook: HookProgram;
-  /** Which claude is started now. */
   readonly claude: () => Promise<Result<ChosenProgram>>;
-  /** One line for people. */
   readonly tell: (line: string) => void;
-  /** Writes down which attempts hold which leases, before something of them begins. */
   readonly noteLeases: () => void;
   /** Somebody ends what has no lease any more. */
   readonly isGuarded: () => boolean;

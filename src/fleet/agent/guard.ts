@@ -17,13 +17,10 @@ const againMs = 2_000;
 
 export interface GuardOptions {
   readonly root: string;
-  /** Calls what it is given once this process is told to end. */
   readonly onSignal: (action: () => void) => void;
-  /** One line for people. */
   readonly tell: (line: string) => void;
 }
 
-/** Resolves once it was told to end. Fails with `busy` where there is one. */
 export async function serveGuard(world: World, { root, onSignal, tell }: GuardOptions): Promise<Result<void>> {
   const paths = fleetPaths(root);
   world.files.makeFolder(paths.folder);
@@ -55,7 +52,6 @@ export async function serveGuard(world: World, { root, onSignal, tell }: GuardOp
   return ok(undefined);
 }
 
-/** There for whoever is to tell how the attempt ended. */
 export function fencedNote(paths: FleetPaths, folder: string): string {
   return join(paths.slots, folder, 'fenced');
 }
@@ -64,7 +60,6 @@ export class Fence {
   readonly #world: World;
   readonly #paths: FleetPaths;
   readonly #tell: (line: string) => void;
-  /** Attempts that are being ended, or were just now. */
   readonly #ended = new Set<string>();
 
   constructor(world: World, paths: FleetPaths, tell: (line: string) => void) {
@@ -73,7 +68,6 @@ export class Fence {
     this.#tell = tell;
   }
 
-  /** Begins to end all attempts whose leases are over. */
   look(): void {
     const uptime = uptimeMs(this.#world.files);
     for (const lease of readLeases(this.#world, this.#paths)) {

@@ -9,13 +9,11 @@ import { systemFailure } from '../../store/system-failure.ts';
 import type { Files } from '../../system/world.ts';
 import { type Parcel, type ParcelFile, placeholders, slugPlaceholder } from '../wire.ts';
 
-/** This machine's own of what differs between machines. */
 export interface Places {
   /** The session's folder; a real path, as all of them. */
   readonly session: string;
   readonly package: string;
   readonly bun: string;
-  /** Of claude's working directory, see `projectSlug`. */
   readonly slug: string;
 }
 
@@ -51,7 +49,6 @@ const refusedNext = 'Whoever made it is no program of ours, or broken: see which
 const nameBytesMax = 200;
 const pathBytesMax = 3_000;
 
-/** Why no file of that path comes from another machine. */
 export function problemWith(path: string): string | null {
   const parts = path.split('/');
   const isPlain = parts.every((part) => part !== '' && part !== '.' && part !== '..') && !/[\0\\]/.test(path);
@@ -102,7 +99,6 @@ export function removeOtherConversations(files: Files, parcel: Pick<Parcel, 'fil
   }
 }
 
-/** Texts and arguments of an order with this machine's paths in them. */
 export function fillIn(text: string, places: Places): string {
   return text
     .replaceAll(placeholders.session, () => places.session)
@@ -120,7 +116,6 @@ export function takeOut(text: string, places: Places): string {
 
 // What of a session's folder belongs to one machine alone: it never comes with an order and is never sent back.
 
-/** Names at the top of the folder. */
 const own: ReadonlySet<string> = new Set([
   ...['transcript.jsonl', 'stderr.log', 'stdin.fifo', 'meta.json', 'order.json'],
   ...['workspace.json', 'setup.done', 'remote-worktree.json', 'login-check'],
@@ -129,7 +124,6 @@ const own: ReadonlySet<string> = new Set([
 /** Where claude keeps a login when a person logs in within the session; who works elsewhere has one of that machine. */
 const credentials = 'claude-config/.credentials.json';
 
-/** `path` is relative to the session's folder. */
 export function isOwn(path: string): boolean {
   const [top = ''] = path.split('/');
   return own.has(top) || top === 'tmp' || /^\..*\.tmp$/.test(top) || path === credentials;
@@ -151,7 +145,6 @@ export function filesIn(files: Files, top: string, isLeft: (path: string) => boo
   return found.toSorted();
 }
 
-/** Null when it is no text. */
 export function textOf(bytes: Uint8Array): string | null {
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);

@@ -7,7 +7,6 @@ export interface AttemptLease {
   readonly attemptId: string;
   readonly groupId: string;
   readonly sessionId: string;
-  /** Of its slot, below `FleetPaths.slots`. */
   readonly folder: string;
   readonly token: string;
   readonly leaseMs: number;
@@ -26,7 +25,6 @@ export function writeLeases({ files, machine }: World, { leases: path }: FleetPa
   files.writeAtomic(path, `${JSON.stringify({ bootId: machine.bootId, leases } satisfies LeaseFile)}\n`);
 }
 
-/** Those of this boot. */
 export function readLeases({ files, machine }: World, { leases: path }: FleetPaths): readonly AttemptLease[] {
   const found = parseOwn<LeaseFile>(files.readText(path));
   return found?.bootId === machine.bootId ? found.leases : [];

@@ -37,16 +37,13 @@ type Kept = Exclude<Line, { through: number }> & {
 };
 
 export interface OutboxOptions {
-  /** Of the slot. */
   readonly folder: string;
   readonly host: string;
   readonly token: string;
   readonly groupId: string;
   readonly attemptId: string;
   readonly transcript: string;
-  /** Bytes of the transcript before the attempt. */
   readonly offset: () => number;
-  /** There may be room for more of the transcript. */
   readonly onRoom: () => void;
   readonly tell: (line: string) => void;
 }
@@ -96,12 +93,10 @@ export class Outbox {
     else this.#said.add(line.news.say);
   }
 
-  /** How much of the transcript is handed over. */
   get printed(): number {
     return this.#printed;
   }
 
-  /** Number of the last news that the other end has. */
   get acknowledged(): number {
     return this.#kept[0] === undefined ? this.#lastN : this.#kept[0].n - 1;
   }
@@ -120,7 +115,6 @@ export class Outbox {
     this.#keep({ n: this.#lastN + 1, news });
   }
 
-  /** What was added survives a power cut. */
   sync(): void {
     this.#journal.sync();
   }
@@ -158,7 +152,6 @@ export class Outbox {
     return blob;
   }
 
-  /** The same with those of a file, which is not there any more afterwards. */
   keepFile(path: string): Result<Blob> {
     const { files } = this.#world;
     try {
@@ -178,7 +171,6 @@ export class Outbox {
     this.#world.files.remove(this.blobPath(id));
   }
 
-  /** Sends again what is not in the stream any more and was not taken in. */
   async sendAgain(): Promise<void> {
     const sent = this.#kept.filter(({ entry }) => entry !== undefined);
     const entries = sent.map(({ entry }) => entry as string);

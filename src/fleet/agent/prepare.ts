@@ -27,23 +27,19 @@ import { fillIn, layOut, type Places, removeOtherConversations } from './lay-out
 import type { Slot } from './slot.ts';
 
 export interface PrepareOptions {
-  /** Takes what ends a command of the user's early. */
   readonly onStop: (stop: () => void) => void;
   /** Told as soon as there is a place of work, also when its set-up fails afterwards. */
   readonly onWork: (work: AttemptWork) => void;
 }
 
-/** Where an attempt works, and what of it its runner has. */
 export interface AttemptWork {
   readonly places: Places;
   readonly worktree: RemoteWorktree;
-  /** claude's working directory. */
   readonly folder: string;
   readonly files: SessionFiles;
   told: Snapshot;
 }
 
-/** Fails with what keeps the attempt from being started, which is told to its runner. */
 export async function prepareAttempt(
   context: AgentContext,
   slot: Slot,
@@ -218,7 +214,6 @@ async function setUp(
 // machine, its files as they lay on the other one, changed and new ones as such.
 
 export interface RemoteWorktree {
-  /** The bare repository. */
   readonly repository: string;
   readonly path: string;
   /** Nothing of the session was here, or not of this repository: ignored files and what `setup` makes are missing. */
@@ -231,7 +226,6 @@ interface Note {
 }
 const long = { timeoutMs: longTimeoutMs };
 
-/** Of each process by its world; by repository. */
 const busyIn = new WeakMap<World, Map<string, Promise<unknown>>>();
 
 /** One after another in a repository: while a worktree is made it has no HEAD, and git takes no bundle in. */
@@ -284,7 +278,6 @@ async function fetchWork(git: Git, engine: FleetEngine, repository: string, orde
     const made = await runOwn(git, repository, ['init', '--bare', '--quiet', repository]);
     if (!made.ok) return made;
   }
-  /** False when not all of it is there. */
   const keep = async (...which: readonly ('base' | 'head' | 'snapshot')[]): Promise<boolean> => {
     const commits = which.map((what) => work[what]);
     if (!(await checkWhole(git, repository, commits, keepingRefs)).ok) return false;
@@ -310,7 +303,6 @@ async function fetchWork(git: Git, engine: FleetEngine, repository: string, orde
 
 type Found = 'new' | 'not set up' | 'set up';
 
-/** The session's worktree as it lies there, or a new one without files. */
 async function findFolder(
   git: Git,
   { repository, path }: Pick<RemoteWorktree, 'repository' | 'path'>,
@@ -342,9 +334,7 @@ async function checkOut(
   const steps = [
     ...(found === 'new' ? [] : [['symbolic-ref', 'HEAD', `refs/heads/${branch}`]]),
     ['reset', '--hard', '--quiet', snapshot],
-    // Ignored files stay: what `setup` has made is there still.
     ...(found === 'new' ? [] : [['clean', '-ffd', '--quiet']]),
-    // What was not committed there is not committed here.
     ...(head === snapshot ? [] : [['reset', '--mixed', '--quiet', head]]),
   ];
   for (const args of steps) {
@@ -380,7 +370,6 @@ function noteWorktree({ world }: Git, paths: SessionPaths, note: Note): void {
   world.files.writeAtomic(notePath(paths), `${JSON.stringify(note)}\n`, { durable: true });
 }
 
-/** `setup` need not run in it again. */
 export function noteSetUp(git: Git, paths: SessionPaths, { repository }: RemoteWorktree): void {
   noteWorktree(git, paths, { repository, isSetUp: true });
 }

@@ -14,25 +14,17 @@ import type { AgentContext, ChosenProgram } from './context.ts';
 import { isGuarded, uptimeMs } from './lease-file.ts';
 
 export interface ServeOptions {
-  /** The data root. */
   readonly root: string;
   readonly callerEnv: Readonly<Record<string, string | undefined>>;
   readonly packageRoot: string;
-  /** Of this program. */
   readonly version: string;
   /** The claude to be used now, with what is known of it. Fails when there is none that may be used. */
   readonly claude: () => Promise<Result<ChosenProgram>>;
-  /** Of the claude that is there, also when it may not be used; empty when there is none. */
   readonly claudeVersion: () => Promise<string>;
-  /** As in AgentOptions. */
   readonly checks: () => Promise<HostChecks>;
-  /** Starts `serveGuard` as a process of its own, which outlives this one. */
   readonly startGuard: () => void;
-  /** Calls what it is given once this process is told to end. */
   readonly onSignal: (action: () => void) => void;
-  /** Absent = Redis. */
   readonly openEngine?: OpenEngine;
-  /** One line for people, on stderr. */
   readonly tell: (line: string) => void;
 }
 

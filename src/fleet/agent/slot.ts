@@ -21,10 +21,8 @@ const record = z.object({
   sessionId: z.string().refine(isSessionId),
   /** Ms since 1970. */
   takenAt: z.number(),
-  /** The last command that was taken in. */
   lastN: z.number(),
   order: order.optional(),
-  /** Bytes of the transcript before the attempt. */
   offset: z.number().optional(),
   startedAt: z.string().optional(),
   process: processIdentity.optional(),
@@ -37,7 +35,6 @@ export type SlotRecord = Readonly<z.infer<typeof record>>;
 
 export class Slot {
   readonly folder: string;
-  /** Name of the folder. */
   readonly name: string;
   readonly paths: SessionPaths;
   readonly #world: World;
@@ -89,7 +86,6 @@ export class Slot {
     return this.#record;
   }
 
-  /** Of an attempt whose order has come. */
   get order() {
     const { order } = this.#record;
     assert(order !== undefined, 'the slot has no order');

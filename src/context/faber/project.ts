@@ -20,7 +20,6 @@ const levelsMax = 64;
 export const isRunId = (text: string): boolean => runIdPattern.test(text);
 
 export const activeRunPath = '.fractary/faber/.active-run-id';
-export const worktreesPath = '.fractary/faber/worktrees.json';
 export const runsPath = '.fractary/runs';
 export const statePath = (runId: string): string => `${runsPath}/${runId}/state.json`;
 

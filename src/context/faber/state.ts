@@ -119,7 +119,7 @@ export function currentSession(state: JsonObject): { readonly id?: string; reado
   if (id === undefined) return { record: null };
   const live = objectOf(sessions.current_session);
   if (live.session_id === id) return { id, record: live };
-  const ended = listOf(sessions.session_history).findLast((one) => objectOf(one).session_id === id);
+  const ended = historyOf(state).findLast((one) => objectOf(one).session_id === id);
   return { id, record: isObject(ended) ? ended : null };
 }
 
@@ -160,11 +160,9 @@ export function beginSession(before: JsonObject, who: Who, { isCompacted = false
   const earlier = isCompacted ? lastRecord(state, sessionId, who) : null;
   const resumed = earlier === null ? {} : { part: partOf(earlier) + 1, resumed_from: sessionId };
   const left = isLive(state) ? intoHistory(state, { ...current.record, ended_at: null }) : state;
-  const sessions = objectOf(left.sessions);
-  const count = Math.max(Number(sessions.total_sessions) || 0, listOf(sessions.session_history).length);
-  const counted = { ...left, sessions: { ...sessions, total_sessions: count + 1 } };
+  const count = Math.max(Number(objectOf(left.sessions).total_sessions) || 0, historyOf(left).length);
   const record = { ...freshRecord(sessionId, who), ...resumed };
-  return { state: withRecord(counted, record), sessionId, isNew: true };
+  return { state: withRecord(withSessions(left, { total_sessions: count + 1 }), record), sessionId, isNew: true };
 }
 
 /** Counts the records of one conversation from 1: each compaction begins another. */
@@ -182,23 +180,27 @@ function isHere(record: JsonObject | null, { host }: Pick<Who, 'host'>): boolean
 function lastRecord(state: JsonObject, sessionId: string, who: Who): JsonObject | null {
   const { id, record } = currentSession(state);
   if (id === sessionId && record !== null && isHere(record, who)) return record;
-  const history = listOf(objectOf(state.sessions).session_history).map(objectOf);
+  const history = historyOf(state).map(objectOf);
   return history.findLast((one) => one.session_id === sessionId && isHere(one, who)) ?? null;
 }
 
-/** The record as it was before its end; of an end that was only noted nothing is left. */
-function reopened(record: JsonObject): JsonObject {
-  const { ended_at: _, end_reason: __, end_confirmed, ...kept } = record;
-  return end_confirmed === false ? { ...kept, ends: listOf(record.ends).slice(0, -1) } : kept;
+/** The record as it was before its end. */
+function reopened({ ended_at: _, end_reason: __, end_confirmed: ___, ...kept }: JsonObject): JsonObject {
+  return kept;
 }
 
 /** A compaction that failed leaves no end in the history. */
 function withoutNoted(state: JsonObject, record: JsonObject | null): JsonObject {
-  const sessions = objectOf(state.sessions);
-  const history = listOf(sessions.session_history);
-  const kept =
-    record !== null && isNoted(record) ? history.filter((one) => !isSameRecord(objectOf(one), record)) : history;
-  return { ...state, sessions: { ...sessions, session_history: kept } };
+  if (record === null || !isNoted(record)) return state;
+  const kept = historyOf(state).filter((one) => !isSameRecord(objectOf(one), record));
+  return withSessions(state, { session_history: kept });
+}
+
+/** Of other forms than a list nothing is kept. */
+const historyOf = (state: JsonObject) => listOf(objectOf(state.sessions).session_history);
+
+function withSessions(state: JsonObject, changed: JsonObject): JsonObject {
+  return { ...state, sessions: { ...objectOf(state.sessions), ...changed } };
 }
 
 function freshRecord(sessionId: string, who: Who): JsonObject {
@@ -228,27 +230,19 @@ export function stamp(ms: number): string {
 }
 
 function withRecord(state: JsonObject, record: JsonObject): JsonObject {
-  const sessions = objectOf(state.sessions);
-  const history = listOf(sessions.session_history);
-  return {
-    ...state,
-    sessions: {
-      ...sessions,
-      current_session_id: record.session_id,
-      total_sessions: Math.max(Number(sessions.total_sessions) || 0, 1),
-      current_session: record,
-      session_history: history,
-    },
-  };
+  return withSessions(state, {
+    current_session_id: record.session_id,
+    total_sessions: Math.max(Number(objectOf(state.sessions).total_sessions) || 0, 1),
+    current_session: record,
+    session_history: historyOf(state),
+  });
 }
 
 /** One record of a session stands in the history once, as it was last known. */
 function intoHistory(state: JsonObject, record: JsonObject): JsonObject {
-  const sessions = objectOf(state.sessions);
-  const history = listOf(sessions.session_history);
+  const history = historyOf(state);
   const index = history.findLastIndex((one) => isSameRecord(objectOf(one), record));
-  const session_history = index < 0 ? [...history, record] : history.with(index, record);
-  return { ...state, sessions: { ...sessions, session_history } };
+  return withSessions(state, { session_history: index < 0 ? [...history, record] : history.with(index, record) });
 }
 
 function isSameRecord(one: JsonObject, other: JsonObject): boolean {
@@ -274,13 +268,11 @@ export function endSession(
   const record = openRecord(state, who);
   if (record === null) return { state, ended: null };
   const at = isoTime(atMs);
-  const before = reopened(record);
   const done = {
-    ...before,
+    ...reopened(record),
     ended_at: at,
     end_reason: reason,
     ...(isNoted ? { end_confirmed: false } : {}),
-    ends: [...listOf(before.ends), { at, reason }],
     phases_completed: phasesCompleted(state),
     artifacts_loaded: listOf(record.artifacts_loaded),
   };
@@ -296,7 +288,7 @@ export function endSession(
 function openRecord(state: JsonObject, { sessionId, host }: Pick<Who, 'sessionId' | 'host'>): JsonObject | null {
   const { id, record } = currentSession(state);
   if (sessionId === undefined || sessionId === id) return isHere(record, { host }) ? record : null;
-  const history = listOf(objectOf(state.sessions).session_history).map(objectOf);
+  const history = historyOf(state).map(objectOf);
   const isOpen = (one: JsonObject) => (one.ended_at ?? null) === null || isNoted(one);
   return history.findLast((one) => one.session_id === sessionId && isHere(one, { host }) && isOpen(one)) ?? null;
 }

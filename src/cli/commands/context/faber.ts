@@ -1,7 +1,6 @@
 /** `faber start`, `resume`, `phase` and `worktrees`: what carries a run on, and cleans up after it. */
 import { basename } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
-import { type Artifact, recordPhase } from '../../../app/faber/finish-phase.ts';
 import {
   noRunHere,
   ofWorkItem,
@@ -13,12 +12,14 @@ import {
   whoAsks,
 } from '../../../app/faber/here.ts';
 import {
+  type Artifact,
   activate,
   activeNow,
   beginPhase,
   conflictWith,
   type NewRun,
   newRun,
+  recordPhase,
   startBeside,
   startHere,
 } from '../../../app/faber/start-run.ts';

@@ -156,10 +156,7 @@ export interface RunHooks {
   around(reporter: Reporter): Reporter;
   /** What a command logs because nobody runs the group. */
   tell(event: GroupEvent, state: GroupState): void;
-  /**
-   * Waits for the commands that were told; the lines to print when the screen is the shell's, if anything went wrong
-   * with them. `left`: the runner goes at once, and nothing is waited for.
-   */
+  /** Waits for the commands unless the runner `left`; the value is warnings for the terminal. */
   finish(left: boolean): Promise<readonly string[]>;
 }
 

@@ -20,10 +20,7 @@ const attemptEnd = /"type":"session_(?:completed|failed|paused)"/;
 const stopPatienceMs = 5_000;
 const pollMs = 25;
 
-/**
- * A failure when a worker of the group, or of `only`, may still be running on another machine, where nobody here can
- * stop it: only a runner hears what it has made and cost.
- */
+/** A failure when a worker may still run on another machine, which only a runner can stop. */
 export function foreignWorker(
   world: World,
   { state }: Pick<GroupWriter, 'state'>,
@@ -52,11 +49,7 @@ function logText({ files }: World, { events }: GroupPaths): string {
   }
 }
 
-/**
- * The living processes of attempts that began and did not end, by attempt id, for a group whose log cannot be read as a
- * whole: they are found by the attempt ids that can still be read in it and, under the id of the session, by the folder
- * that no other session has.
- */
+/** By attempt id, where the log cannot be read as a whole; or by session id, found by the folder of the session. */
 export function damagedLeftovers(world: World, paths: GroupPaths): Map<string, ProcessIdentity[]> {
   const open = new Set<string>();
   for (const line of logText(world, paths).split('\n')) {

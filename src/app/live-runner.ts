@@ -42,10 +42,7 @@ const quietMs = 1_000;
 const everyMs = 1_000;
 const columnsMax = 200;
 
-/**
- * Does the work, and shows on standard error what is being done once it takes longer than a second; without a terminal
- * nothing. The work may say how far it has come. What is written meanwhile stands above the line.
- */
+/** Shows on a terminal what is being done once it takes longer than a second. The work may report progress. */
 export async function whileBusy<T>(
   { notes, world }: Pick<Place, 'notes' | 'world'>,
   what: string,

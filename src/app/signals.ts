@@ -11,10 +11,7 @@ const signals: readonly RunnerSignal[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 /** Whether SIGHUP was ignored when this program was started: that is what `nohup` does, and it is to stay so. */
 const hangupIsIgnored = ignoresHangup();
 
-/**
- * Whoever tells a program to stop may tell its process group as well: timeout(1) does, and so do programs that pass a
- * Ctrl-C on which the terminal has sent to everybody. That is one request, and no person asks a second time as soon.
- */
+/** timeout(1) and others signal the process group as well as the process: that is one request. */
 const sameRequestMs = 200;
 
 /** Ends this process as the signal does where nobody subscribes; whoever subscribed has ended that before. */
@@ -22,10 +19,7 @@ export function endOf(signal: RunnerSignal): void {
   process.kill(process.pid, signal);
 }
 
-/**
- * Calls `handler` for each SIGINT, SIGTERM and SIGHUP instead of ending; of two requests to stop less than
- * `sameRequestMs` apart only for the first. The returned function ends it.
- */
+/** Calls `handler` for each SIGINT, SIGTERM and SIGHUP instead of ending. The returned function ends it. */
 export function onSignal(clock: Clock, handler: (signal: RunnerSignal) => void): () => void {
   const wanted = signals.filter((signal) => signal !== 'SIGHUP' || !hangupIsIgnored);
   let forget: (() => void) | null = null;

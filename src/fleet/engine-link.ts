@@ -28,10 +28,7 @@ export interface FleetLink {
   deadWishes(places: readonly WishPlace[]): Promise<ReadonlySet<WishPlace>>;
   /** In this order for each machine, as often as it takes. */
   send(host: string, message: ToHost): void;
-  /**
-   * Calls `hear` with all that machines say to the group, in the order in which it came. It comes again, also to a
-   * later runner, until `taken` was called.
-   */
+  /** Passes all messages of machines to the group, in order, and again to later runners until `taken` was called. */
   listen(hear: (message: ToGroup, taken: () => void) => void): void;
   /** Calls `action` whenever the engine is there anew; it may have forgotten the last that was said. */
   onConnect(action: () => void): void;

@@ -26,10 +26,7 @@ export interface Entry {
 
 /** Bytes that are too many for a message. */
 export interface BlobStore {
-  /**
-   * Puts it there for an hour. Put again under the same id it is the same blob. Fails with `usage` when it is too
-   * large, else when there is no answer.
-   */
+  /** Kept for an hour; the same id is the same blob. Fails with `usage` when it is too large. */
   putBlob(id: string, bytes: Uint8Array): Promise<Result<Blob>>;
   hasBlob(blob: Blob): Promise<Result<boolean>>;
   /** Fails with `gone` when it is not there any more, else when there is no answer. */

@@ -432,10 +432,7 @@ export class LossClock {
     if (this.#lostAtMs === null) this.#isUnsure = true;
   }
 
-  /**
-   * True from the moment on at which nothing can run there any more. `nowMs` never jumps forward; `leftMs`: see
-   * `LeaseLook`; `leaseMs`: for so long its machine may work alone.
-   */
+  /** True from the moment on at which nothing can run there any more. `nowMs` never jumps forward. */
   seen(nowMs: number, { leftMs, leaseMs, server }: Seen): boolean {
     const isOther = this.#server !== null && this.#server !== server;
     this.#server = server;

@@ -77,10 +77,7 @@ export class Mirror {
     this.printed = new PrintedFile(git, options.paths.transcript, options.offset);
   }
 
-  /**
-   * Files go to where they belong at once, work is only kept. Fails when it cannot be had now, or not be written; with
-   * `gone` when it can never be had: the next checkpoint may bring it.
-   */
+  /** Files are laid out at once, work is only kept. Fails with `gone` when it can never be had. */
   checkpoint(made: Checkpoint): Promise<Result<void>> {
     const taking = this.#take(made);
     this.#taking = taking.catch(() => {});
@@ -176,10 +173,7 @@ export class Mirror {
 
 const conversationFolders: ReadonlySet<string> = new Set(['projects', 'todos', 'tasks', 'plans', 'file-history']);
 
-/**
- * Whether a machine may say what is in that file. It may be stolen: what is written here by whoever runs the group, and
- * what claude runs or reads as settings, is none of its business, and the worktree comes as commits.
- */
+/** A stolen machine must not write settings, programs or what the runner writes; the worktree comes as commits. */
 function comesBack(path: string): boolean {
   const [top = '', folder = '', ...rest] = path.split('/');
   if (top === 'claude-config') return rest.length > 0 && conversationFolders.has(folder);
@@ -192,10 +186,7 @@ export async function readParcel(blobs: BlobStore, blob: Blob): Promise<Result<P
   return bytes.ok ? parcelIn(bytes.value) : bytes;
 }
 
-/**
- * What the attempt has printed so far, in a file of its own that the rest is appended to: the transcript goes on with
- * the next attempt.
- */
+/** The attempt's output so far, in a file of its own, because the transcript goes on with the next attempt. */
 export function keepPrinted({ world: { files } }: Git, paths: SessionPaths, attemptId: string, offset: number): void {
   const path = latePath(paths, attemptId);
   if (files.entryKind(path) !== null) return;

@@ -149,10 +149,7 @@ const attemptNews = z.discriminatedUnion('say', [
     offset: count,
     data: z.custom<Uint8Array>((value) => value instanceof Uint8Array),
   }),
-  /**
-   * Its files and its work as they were at one moment. `prints`: how much it had printed by then. `snapshot` and
-   * `head` as in `shippedWork`; the bundle holds what was not shipped before; absent = nothing is new.
-   */
+  /** State at one moment. `prints`: bytes printed by then. The bundle holds what was not shipped before. */
   z.object({
     say: z.literal('checkpoint'),
     prints: count,
@@ -297,10 +294,7 @@ export const placeholders = {
   bun: '{{cca:bun}}',
 } as const;
 
-/**
- * In the path of a parcel's file: claude's name for the folder in which it works, below `claude-config/projects`. Both
- * ends put in their own (`projectSlug`).
- */
+/** In paths of a parcel: claude's name for its working folder, which differs between machines (`projectSlug`). */
 export const slugPlaceholder = '{{cca:slug}}';
 
 /** How claude names the folder of conversations held in that folder: a real path, absolute. */

@@ -80,10 +80,7 @@ export class Wishes {
     if (place !== undefined) void this.takeBack(place);
   }
 
-  /**
-   * Tried until it is done: whoever has taken it offers it, and it is given back then; unless that one does not know
-   * that he has it, or is gone.
-   */
+  /** Tried until it is done, because a machine that took the wish may be gone before it offers the slot. */
   async takeBack(place: WishPlace): Promise<void> {
     if (!(await this.#link.withdraw(place))) this.#held.set(place, 0);
   }
@@ -149,10 +146,7 @@ export class Wishes {
     return hasNew;
   }
 
-  /**
-   * Puts those again that nobody will ever grant: whoever had taken one died before it could say so, or gave it back
-   * unheard, or the engine has forgotten it.
-   */
+  /** Puts a wish again when the machine that took it died, or when the engine has forgotten it. */
   async look(): Promise<void> {
     const placed = [...this.#wished].filter(([, { place, isMoving }]) => place !== undefined && !isMoving);
     if (this.#isLooking || placed.length + this.#held.size === 0) return;

@@ -43,11 +43,7 @@ export async function rememberedCheck(place: Place, root: string): Promise<Findi
   return [finding(name, level, `${message}; ${names}`, see('doctor', '--claude'))];
 }
 
-/**
- * In an environment and a config dir like a worker's, since that is where it has to work, and in the folder of
- * `session` when there is one; but outside the data root, which may be one that can only be read. The value names the
- * login. Fails with `not-logged-in`, `claude-missing`, or with why a folder could not be made.
- */
+/** Asks as a worker would, outside the data root, which may be read-only. Fails with `not-logged-in`. */
 export async function askLogin(
   { world, env }: Pick<Place, 'world' | 'env'>,
   program: string,

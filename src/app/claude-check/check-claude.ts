@@ -36,10 +36,7 @@ const script: RehearsalScript = {
 
 export type CheckOptions = Omit<SandboxOptions, 'script'>;
 
-/**
- * The result of each check. When one fails all are repeated, because a busy machine can make a check fail. Fails with
- * `write-failed` or `spawn-failed` when the checks could not be made. Nothing is left of the folder.
- */
+/** A failure is checked again, because a busy machine can cause one. Fails with `write-failed` or `spawn-failed`. */
 export async function checkClaude(world: World, options: CheckOptions): Promise<Result<readonly CheckResult[]>> {
   const limit = new AbortController();
   const cancel = world.clock.after(limitMs, () => limit.abort());

@@ -63,10 +63,7 @@ export function isConclusive(results: readonly CheckResult[]): boolean {
   return required.some(({ verdict }) => verdict === 'broken') || required.every(({ verdict }) => verdict === 'holds');
 }
 
-/**
- * The warnings for the user. Fails with `claude-unproven` when a required check does not hold, unless `accepted` is
- * exactly this version.
- */
+/** Warnings. Fails with `claude-unproven` when a required check does not hold, unless `accepted` is this version. */
 export function judge(
   { version, results }: { readonly version: string; readonly results: readonly CheckResult[] },
   accepted: string | undefined,

@@ -84,10 +84,7 @@ export class CheckGate implements ClaudeGate {
     if (!this.#isQuiet) this.#place.notes.line(safeLine(line, columnsMax));
   }
 
-  /**
-   * The program that the next session is started with. Fails with `claude-missing`, and with `claude-unproven` when it
-   * is too old, or when a required check failed or could not be made and `accepted` is not its version.
-   */
+  /** Fails with `claude-missing`, and with `claude-unproven` unless it is new enough and passed or is `accepted`. */
   async choose(accepted: string | undefined): Promise<Result<FoundClaude>> {
     const admitted = this.#admitted;
     const now = admitted === null ? null : programFile(this.#place.world, admitted.program);

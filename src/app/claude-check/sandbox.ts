@@ -101,10 +101,7 @@ export class Sandbox {
     return { claudeSessionId, project, paths };
   }
 
-  /**
-   * Starts a claude as a worker is started, and sends it the task. `name` selects its script. Throws `SandboxError`
-   * when claude cannot be started.
-   */
+  /** Starts claude as a worker and sends it the task; `name` selects its script. Throws `SandboxError`. */
   start(name: string, session: CheckSession, options: StartOptions = {}): CheckedProcess {
     const { world } = this;
     const { program, stop } = this.#options;

@@ -192,10 +192,7 @@ interface Installing {
   readonly say: (step: string) => void;
 }
 
-/**
- * Puts the program there, whole or not at all, and tries it: beside those that were put there before, because sessions
- * that work there have paths of theirs. A link says which one is meant.
- */
+/** Beside earlier programs, because sessions that work there use their paths. A link names the current one. */
 async function install(place: Place, remote: Remote, { own, found, program, say }: Installing): Promise<Result<void>> {
   const name = `${program}-${place.world.random.uuid().slice(0, 8)}`;
   const [target, fresh] = [shellWord(program), shellWord(name)];

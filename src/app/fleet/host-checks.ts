@@ -98,10 +98,7 @@ export function checkRedis({ version, isAppendOnly, evictionPolicy }: RedisHealt
   return fail('usage', message, next);
 }
 
-/**
- * What whoever runs Redis types once, for a user that can reach nothing but what belongs to the fleet: no other keys,
- * no other connections, and nothing of the server but what INFO says.
- */
+/** For a user of Redis that reaches only what belongs to the fleet, and of the server only what INFO reports. */
 export function aclLine(user: string, password: string): string {
   const commands = '+@all -@admin -@dangerous +info +client|setname';
   return `ACL SETUSER ${user} on >${password} resetkeys ~cca:* resetchannels &cca:* ${commands}`;

@@ -27,10 +27,7 @@ export class Remote {
     this.destination = destination;
   }
 
-  /**
-   * Runs a script of sh there; what is secret goes by `input`, which is in no list of processes. Fails when ssh cannot
-   * be run, does not come there, or takes too long.
-   */
+  /** Runs a script of sh. Secrets go by `input`, because arguments are visible in the list of processes. */
   async run(
     script: string,
     input: Uint8Array = new Uint8Array(),

@@ -34,10 +34,7 @@ export interface Archived {
   readonly tidied: CleanUp;
 }
 
-/**
- * It stays readable and can no longer run. Worktrees and branches whose work is merged go; while others hold unmerged
- * work nothing is archived, unless `force` throws that away. Done again, it only looks at worktrees again.
- */
+/** Worktrees of merged work go. Unmerged work prevents archiving unless `force` throws it away. */
 export async function archiveGroup(place: Place, group: GroupReference, force: boolean): Promise<Result<Archived>> {
   let leftovers: readonly Leftover[] = [];
   let wasArchived = false;

@@ -16,10 +16,7 @@ import type { Place } from '../place.ts';
 import { type GroupReference, isHeld } from '../resolve.ts';
 import { changeGroup } from '../submit.ts';
 
-/**
- * Fails with `busy` while a runner holds it, with `illegal-transition` while worktrees hold what would be lost, and as
- * `allows` does, which is asked when nobody else can change the group any more.
- */
+/** Fails with `busy` while a runner holds it, with `illegal-transition` while work would be lost. */
 export async function deleteGroup(
   place: Place,
   group: GroupReference,

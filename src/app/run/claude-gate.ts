@@ -14,12 +14,7 @@ import { onSignal } from '../signals.ts';
 import { checkFirstProjects, checkGit, checkLimitable, sayRefusedProjects } from './run-check.ts';
 import type { RunOptions } from './run-options.ts';
 
-/**
- * For a run of a group: nothing is checked when nothing would be started, and workers that are at work are taken over
- * whatever claude is here now. Fails with `claude-unproven`, and with `usage` when claude is not the one that was
- * accepted or cannot do what a session asks for. `isTaken`: the group is free for this run; once `calledOff` is
- * aborted, a check ends as by a signal.
- */
+/** Checks nothing when nothing would start. Fails with `claude-unproven` or `usage`. */
 export async function gateForGroup(
   place: Place,
   group: GroupReference,
@@ -97,10 +92,7 @@ function toBeRun(
   });
 }
 
-/**
- * For a group that is to be made: one that nobody could run is not to be left behind. Fails as `gateForGroup` does, and
- * with `claude-missing`, `not-logged-in`, and `usage` when no session could begin for what its project says.
- */
+/** Before the group is made. Also fails when claude is missing or logged out, or no session could begin. */
 export async function gateForNewGroup(
   place: Place,
   root: string,

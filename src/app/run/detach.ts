@@ -89,10 +89,7 @@ export function runArguments({ config, rehearse, retryFailed }: RunOptions, cwd:
   return [...words, '--output=text'];
 }
 
-/**
- * How the runner ended, or that it runs the group: it holds the lock, everything it needs was found, and whoever lists
- * groups sees it.
- */
+/** How the runner ended, or that it holds the lock and a list of groups shows the run. */
 async function beginning(
   world: World,
   paths: GroupPaths,

@@ -35,10 +35,7 @@ export interface RunWays {
   readonly ring?: (event: GroupEvent, state: GroupState) => void;
 }
 
-/**
- * Resolves when the group is settled, or the runner left. `opened` is a gate that was passed already. Fails when the
- * rehearsal script is not usable, and with `claude-unproven`.
- */
+/** Resolves when the group is settled or the runner left. `opened`: a gate that was passed already. */
 export async function runHere(
   place: Place,
   group: GroupReference,

@@ -16,10 +16,7 @@ import { tryPath } from '../path-argument.ts';
 
 const chunkBytes = 1024 * 1024;
 
-/**
- * One entry for each running session; none while its work is being accepted, for then its attempt is counted. Times
- * grow only with `hasRunner`: a worker that nobody watches may long have said all it has to say, and waits for input.
- */
+/** One entry for each running session, except during acceptance. Times grow only with `hasRunner`. */
 export function attemptUsages(
   world: World,
   paths: GroupPaths,

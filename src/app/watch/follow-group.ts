@@ -17,10 +17,7 @@ export interface GroupFollower {
   close(): void;
 }
 
-/**
- * Tells each event once, with the state that contains it. `onProblem` is told once, and following ends, when the log
- * is damaged or gone.
- */
+/** Passes each event once, with the state that contains it. `onProblem`: the log is damaged or gone, once. */
 export function followGroup(
   world: World,
   group: Pick<GroupReference, 'paths'>,
@@ -76,10 +73,7 @@ const lookEveryMs = 250;
 const lettingGoMsMax = 30_000;
 const lettingGoLookMs = 15;
 
-/**
- * Follows the log until `look`, which is shown the state after each event from the beginning of the log, returns
- * something. `runner-gone` when that run is over and it never did.
- */
+/** Follows the log from its beginning until `look` returns something; `runner-gone` when that run ended before. */
 export function awaitState<T>(
   world: World,
   group: Pick<GroupReference, 'paths'>,

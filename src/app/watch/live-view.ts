@@ -237,10 +237,7 @@ export function acceptanceLog(paths: GroupPaths, { id, accept }: SessionDefiniti
 const groupsMax = 50;
 const samplesMax = 5_000;
 
-/**
- * The completed sessions of the newest groups, and of the group that was read already. Play money of rehearsals does
- * not count; what is damaged is skipped.
- */
+/** The completed sessions of the newest groups and of `own`; rehearsals and damaged groups do not count. */
 export function readSamples(world: World, root: string, own: GroupState): Sample[] {
   const samples = [...samplesByGroup(world, root, own.group.id)].flat();
   return own.run?.rehearsal ? samples : [...samples, ...samplesOf(own)];

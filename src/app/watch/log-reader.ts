@@ -27,10 +27,7 @@ export class LogReader {
     return this.#isBroken;
   }
 
-  /**
-   * The events that were added since the last call. After a writer took some back that it could not make durable, all
-   * events are read anew.
-   */
+  /** The events since the last call; all of them when the writer took back some that it could not make durable. */
   read(): readonly GroupEvent[] {
     const info = this.#isBroken ? null : this.#world.files.info(this.#path);
     // Of a log that was once read nothing takes the first events back.

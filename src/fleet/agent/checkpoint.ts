@@ -103,10 +103,7 @@ export interface WorkSnapshot extends Snapshot {
   readonly bundle: string | null;
 }
 
-/**
- * Commits of the worktree, and a commit on top of them of all its files but the ignored ones. Null when nothing is new.
- * Fails with `worktree-failed`.
- */
+/** Commits of the worktree, and one on top with all files but the ignored ones. Null when nothing is new. */
 export async function snapshotWork(
   git: Git,
   { path, repository }: { readonly path: string; readonly repository: string },

@@ -86,10 +86,7 @@ function put(files: Files, target: string, { data, isText, offset }: ParcelFile,
 
 const conversations = 'claude-config/projects/';
 
-/**
- * Removes conversations that are not in the parcel: an earlier attempt here began them, and nothing of it came back.
- * With one of its id there, claude would begin none.
- */
+/** An earlier attempt began them and nothing of it came back. With one of its id there, claude would begin none. */
 export function removeOtherConversations(files: Files, parcel: Pick<Parcel, 'files'>, { session, slug }: Places): void {
   const known = new Set(parcel.files.map(({ path }) => path.replaceAll(slugPlaceholder, slug)));
   const isElsewhere = (path: string): boolean =>

@@ -28,10 +28,7 @@ export interface ServeOptions {
   readonly tell: (line: string) => void;
 }
 
-/**
- * Works for others until it is told to end; what runs then works on, for the next agent, or until its lease is over.
- * Fails with `usage` where the machine belongs to no fleet, with `busy` where an agent runs already.
- */
+/** Fails with `usage` where the machine belongs to no fleet, with `busy` where an agent runs already. */
 export async function serveHost(world: World, options: ServeOptions): Promise<Result<void>> {
   const { root, callerEnv, packageRoot, onSignal, tell, startGuard, claude } = options;
   const paths = fleetPaths(root);

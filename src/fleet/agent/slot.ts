@@ -101,10 +101,7 @@ export class Slot {
     this.#write();
   }
 
-  /**
-   * The last command that was taken in, in a file of its own: it is not synced, so that a power cut may leave half of
-   * it, and to hear a command once more does no harm then.
-   */
+  /** The last command that was taken in. Not synced: hearing a command again after a power cut does no harm. */
   hear(lastN: number): void {
     this.#record = { ...this.#record, lastN };
     this.#world.files.writeAtomic(join(this.folder, heardFile), `${lastN}\n`);

@@ -1,7 +1,7 @@
 /** A rig of fake claudes for one file of tests, and the groups that its tests make. */
 import { afterAll, afterEach, beforeAll } from 'bun:test';
 import { removeGroup } from './crash-rig.ts';
-import { type Invocation, type Rig, startRig } from './fake-claude-rig.ts';
+import { type Invocation, type Rig, resultLine, startRig } from './fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from './group-fixture.ts';
 
 export let rig: Rig;
@@ -31,4 +31,11 @@ export async function begin(group: GroupFixture, name: string): Promise<Invocati
   await fake.prompt();
   await fake.init();
   return fake;
+}
+
+/** Waits for the interrupt and obeys it as claude does. */
+export async function obeyInterrupt(fake: Invocation, costUsd: number): Promise<void> {
+  const requestId = await fake.control('interrupt');
+  await fake.print({ type: 'control_response', response: { subtype: 'success', request_id: requestId } });
+  await fake.print(resultLine(costUsd, { subtype: 'error_during_execution', is_error: true }));
 }

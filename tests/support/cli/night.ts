@@ -1,4 +1,5 @@
 /** A user with groups whose sessions are fakes that the test steps; runners are real processes that can be killed. */
+import { afterEach, beforeEach } from 'bun:test';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GroupEvent } from '../../../src/core/event.ts';
@@ -6,7 +7,8 @@ import { sessionUuid } from '../../../src/core/id.ts';
 import { readLog } from '../../../src/store/event-log.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { type Started, until } from '../cli.ts';
-import { type Invocation, type Rig, resultLine } from '../fake-claude-rig.ts';
+import type { Invocation, Rig } from '../fake-claude-rig.ts';
+import { rig, withRig } from '../rig-ground.ts';
 import { User } from './user.ts';
 
 const world = createRealWorld();
@@ -97,11 +99,15 @@ export class Night extends User {
   }
 }
 
-/** Waits for the interrupt and obeys it as claude does. */
-export async function obeyInterrupt(fake: Invocation, costUsd: number): Promise<void> {
-  const requestId = await fake.control('interrupt');
-  await fake.print({ type: 'control_response', response: { subtype: 'success', request_id: requestId } });
-  await fake.print(resultLine(costUsd, { subtype: 'error_during_execution', is_error: true }));
+export let user: Night;
+
+/** Once in each file of tests: a rig of fakes, and a new user for each test. */
+export function withNight(): void {
+  withRig();
+  beforeEach(() => {
+    user = new Night(rig);
+  });
+  afterEach(() => user.remove());
 }
 
 /** True while that fake's process lives. */

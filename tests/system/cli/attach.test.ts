@@ -3,30 +3,27 @@
  * files of its claude, under the cap; whatever dies meanwhile, it is counted once and the session is the group's again;
  * nothing else starts it meanwhile.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { estimateCost } from '../../../src/claude/pricing.ts';
 import { noTokens } from '../../../src/core/group.ts';
 import { sessionUuid } from '../../../src/core/id.ts';
 import { loadGroup } from '../../../src/store/group-store.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { lives, Night, obeyInterrupt } from '../../support/cli/night.ts';
+import { lives, Night } from '../../support/cli/night.ts';
 import { answer, answerUsd, note, typed } from '../../support/cli/spoken.ts';
 import { launcher } from '../../support/cli/user.ts';
 import { until } from '../../support/cli.ts';
-import { type Invocation, type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import type { Invocation } from '../../support/fake-claude-rig.ts';
+import { obeyInterrupt, rig, withRig } from '../../support/rig-ground.ts';
 import { key, TestTerminal } from '../../support/terminal.ts';
 
 /** US dollars; held for an answer of unknown length. */
 const firstMessageUsd = estimateCost('claude-opus-4-8', { ...noTokens, output: 8_000, cacheCreation: 50_000 });
 
 const world = createRealWorld();
-let rig: Rig;
 let user: Night;
 const terminals: TestTerminal[] = [];
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
+withRig();
 beforeEach(() => {
   user = new Night(rig);
 });

@@ -2,26 +2,17 @@
  * Promises: a claude that is too old, limits that cannot be set, a project that would be refused and a version that is
  * not there are reported before a run begins, and by `group plan` and `--dry-run`, not session by session.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { broken } from '../../../src/app/claude-check/checks.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { Night } from '../../support/cli/night.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { user, withNight } from '../../support/cli/night.ts';
 import { Repository } from '../../support/git/repository.ts';
+import { rig } from '../../support/rig-ground.ts';
 import { noteTried } from '../../support/tried.ts';
 
-let rig: Rig;
-let user: Night;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-beforeEach(() => {
-  user = new Night(rig);
-});
-afterEach(() => user.remove());
+withNight();
 
 interface Plan {
   readonly missing: { readonly sessionId?: string; readonly message: string; readonly next: string }[];

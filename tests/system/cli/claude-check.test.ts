@@ -2,7 +2,7 @@
  * Promises: a failed required check refuses a run with exit code 2 before anything is started, unless exactly that
  * version is accepted; any other failure is a warning. `doctor` shows the results.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { broken } from '../../../src/app/claude-check/checks.ts';
@@ -10,17 +10,13 @@ import { defaultScript } from '../../../src/rehearsal/script.ts';
 import { startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { claudeBinary } from '../../support/claude/rig.ts';
 import { breakClaude, removeFolders } from '../../support/claude-check/rig.ts';
-import { Night, obeyInterrupt } from '../../support/cli/night.ts';
+import { Night } from '../../support/cli/night.ts';
 import { User } from '../../support/cli/user.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { obeyInterrupt, rig, withRig } from '../../support/rig-ground.ts';
 import { noteTried } from '../../support/tried.ts';
 
-let rig: Rig;
 let user: Night;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
+withRig();
 beforeEach(() => {
   user = new Night(rig);
 });

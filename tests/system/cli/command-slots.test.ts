@@ -2,24 +2,14 @@
  * S17, as a user meets it: how many commands run at once is said where the other settings are, and kept; every face
  * says which command waits for a slot and what holds it; what makes no sense is refused in one sentence.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MergeUser } from '../../support/cli/merge-ground.ts';
-import { Night } from '../../support/cli/night.ts';
+import { user, withNight } from '../../support/cli/night.ts';
 import { until } from '../../support/cli.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
 
-let rig: Rig;
-let user: Night;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-beforeEach(() => {
-  user = new Night(rig);
-});
-afterEach(() => user.remove());
+withNight();
 
 interface Answer {
   readonly name: string;

@@ -2,33 +2,23 @@
  * Promises, in a real terminal: `a` gives the selected session to the person in claude's own terminal and says what
  * came of it, `e` gives them its task in their editor and has the session try the new one; what is refused is told.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { afterEach, expect, test } from 'bun:test';
 import { chmodSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadGroup } from '../../../src/store/group-store.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { lives, Night, obeyInterrupt } from '../../support/cli/night.ts';
+import { lives, user, withNight } from '../../support/cli/night.ts';
 import { answer, answerUsd, note, typed } from '../../support/cli/spoken.ts';
 import { launcher } from '../../support/cli/user.ts';
 import { until } from '../../support/cli.ts';
-import { type Invocation, type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+import { type Invocation, resultLine } from '../../support/fake-claude-rig.ts';
+import { obeyInterrupt } from '../../support/rig-ground.ts';
 import { key, TestTerminal } from '../../support/terminal.ts';
 
 const world = createRealWorld();
-let rig: Rig;
-let user: Night;
 let terminal: TestTerminal;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-beforeEach(() => {
-  user = new Night(rig);
-});
-afterEach(() => {
-  terminal.close();
-  user.remove();
-});
+afterEach(() => terminal.close());
+withNight();
 
 function open(command: 'watch' | 'run', group: string, env: Readonly<Record<string, string>> = {}): TestTerminal {
   terminal = new TestTerminal([launcher, 'group', command, group], {

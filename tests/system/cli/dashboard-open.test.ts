@@ -2,29 +2,17 @@
  * Promises, in a real terminal: worktree, log and report open in the tools of the person, who types to them alone; the
  * dashboard is there again afterwards, and ends only when they have ended.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { afterEach, expect, test } from 'bun:test';
 import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Night } from '../../support/cli/night.ts';
+import { user, withNight } from '../../support/cli/night.ts';
 import { launcher } from '../../support/cli/user.ts';
 import { until } from '../../support/cli.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
 import { key, TestTerminal } from '../../support/terminal.ts';
 
-let rig: Rig;
-let user: Night;
 let terminal: TestTerminal;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-beforeEach(() => {
-  user = new Night(rig);
-});
-afterEach(() => {
-  terminal.close();
-  user.remove();
-});
+afterEach(() => terminal.close());
+withNight();
 
 /** A tool that says what it was given, shows it when it is a file, and keeps the line that is typed to it. */
 function tool(name: string): string {

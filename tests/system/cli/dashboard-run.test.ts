@@ -2,28 +2,21 @@
  * Promises, in a real terminal: `group run` shows the dashboard inside its own process, ends by itself with the
  * summary, pauses and leaves by keys and signals, and hands the group over to another runner; workers never notice.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { lives, Night, obeyInterrupt } from '../../support/cli/night.ts';
+import { lives, user, withNight } from '../../support/cli/night.ts';
 import { launcher } from '../../support/cli/user.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { obeyInterrupt } from '../../support/rig-ground.ts';
 import { key, TestTerminal } from '../../support/terminal.ts';
 
-let rig: Rig;
-let user: Night;
 let terminals: TestTerminal[];
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-beforeEach(() => {
-  user = new Night(rig);
-  terminals = [];
-});
 afterEach(() => {
   for (const terminal of terminals) terminal.close();
-  user.remove();
+});
+withNight();
+beforeEach(() => {
+  terminals = [];
 });
 
 function run(group: string, ...options: string[]): TestTerminal {

@@ -2,28 +2,22 @@
  * Promises, in a real terminal: a dashboard may be opened before, during and after a run and shows the same as any
  * other; its keys ask the runner; it outlives the runner; the terminal is given back however it ends.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { Night, obeyInterrupt, sayCost } from '../../support/cli/night.ts';
+import { sayCost, user, withNight } from '../../support/cli/night.ts';
 import { launcher } from '../../support/cli/user.ts';
-import { type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+import { resultLine } from '../../support/fake-claude-rig.ts';
+import { obeyInterrupt } from '../../support/rig-ground.ts';
 import { key, type TerminalWish, TestTerminal } from '../../support/terminal.ts';
 
-let rig: Rig;
-let user: Night;
 let terminals: TestTerminal[];
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-beforeEach(() => {
-  user = new Night(rig);
-  terminals = [];
-});
 afterEach(() => {
   for (const terminal of terminals) terminal.close();
-  user.remove();
+});
+withNight();
+beforeEach(() => {
+  terminals = [];
 });
 
 function open(command: readonly string[], { env, ...size }: Partial<TerminalWish> = {}): TestTerminal {

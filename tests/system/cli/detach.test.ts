@@ -2,7 +2,7 @@
  * Promises: `--detach` returns when a runner of its own runs the group, or with the refusal of that runner; it outlives
  * the terminal, only one of them holds a group, and everything that stops a group stops it.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from '@commander-js/extra-typings';
@@ -10,19 +10,15 @@ import { runArguments } from '../../../src/app/run/detach.ts';
 import { type RunCommandOptions, runCommandOptions, withRunOptions } from '../../../src/cli/options/run-options.ts';
 import { groupSettings } from '../../../src/core/definitions.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { lives, Night, obeyInterrupt } from '../../support/cli/night.ts';
+import { lives, Night } from '../../support/cli/night.ts';
 import { launcher, User } from '../../support/cli/user.ts';
 import { until } from '../../support/cli.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
 import { fc } from '../../support/property.ts';
+import { obeyInterrupt, rig, withRig } from '../../support/rig-ground.ts';
 
 const world = createRealWorld();
-let rig: Rig;
 let user: Night;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
+withRig();
 beforeEach(() => {
   user = new Night(rig);
 });

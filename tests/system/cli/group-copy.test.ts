@@ -2,30 +2,23 @@
  * Promises: a group is made again with other ids and the same sessions; from one session on, what was completed before
  * keeps its result and its branch at no cost; no command on either group takes away what the other one names.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { foldEvents } from '../../../src/core/reduce.ts';
 import type { SessionRecord } from '../../../src/core/session-state.ts';
 import type { GroupState } from '../../../src/core/state.ts';
-import { Night, obeyInterrupt } from '../../support/cli/night.ts';
+import { user, withNight } from '../../support/cli/night.ts';
 import { pinnedClaude } from '../../support/cli.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
 import { git, Repository } from '../../support/git/repository.ts';
+import { obeyInterrupt } from '../../support/rig-ground.ts';
 
-let rig: Rig;
-let user: Night;
 let shop: Repository;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
+withNight();
 beforeEach(() => {
-  user = new Night(rig);
   shop = new Repository(join(user.folder, 'shop'));
   shop.commit({ 'README.md': '# Shop\n' });
 });
-afterEach(() => user.remove());
 
 const stateOf = (group: string) => foldEvents(user.events(group)) as GroupState;
 

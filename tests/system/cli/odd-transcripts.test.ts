@@ -2,22 +2,13 @@
  * F1, F2, F11: what a session can put in the place of its transcript, or of its group's progress, stops neither the
  * runner nor a command that looks at several groups, and the group can be paused and deleted.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { truncateSync } from 'node:fs';
 import { join } from 'node:path';
-import { Night, obeyInterrupt } from '../../support/cli/night.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { user, withNight } from '../../support/cli/night.ts';
+import { obeyInterrupt } from '../../support/rig-ground.ts';
 
-let rig: Rig;
-let user: Night;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-beforeEach(() => {
-  user = new Night(rig);
-});
-afterEach(() => user.remove());
+withNight();
 
 const folderOf = (group: string) => join(user.data, 'session-groups', group);
 const transcriptOf = (group: string, name: string) =>

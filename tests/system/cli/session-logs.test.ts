@@ -3,26 +3,17 @@
  * several attempts; half lines, large files and hostile content do no harm.
  */
 
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { appendFileSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { openGroupWriter } from '../../../src/store/group-writer.ts';
 import { Ground, type SessionPlan, story } from '../../support/cli/bad-input/ground.ts';
-import { lives, Night, obeyInterrupt } from '../../support/cli/night.ts';
+import { lives, user, withNight } from '../../support/cli/night.ts';
 import { launcher } from '../../support/cli/user.ts';
 import { until } from '../../support/cli.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { obeyInterrupt } from '../../support/rig-ground.ts';
 
-let rig: Rig;
-let user: Night;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-beforeEach(() => {
-  user = new Night(rig);
-});
-afterEach(() => user.remove());
+withNight();
 
 const said = (text: string) => ({ type: 'assistant', message: { id: text, content: [{ type: 'text', text }] } });
 const transcriptOf = (group: string, name: string) =>

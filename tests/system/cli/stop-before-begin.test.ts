@@ -3,23 +3,13 @@
  * or stops everything ends that run: afterwards nothing starts to spend, and what is said of it is true.
  */
 
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Night } from '../../support/cli/night.ts';
+import { user, withNight } from '../../support/cli/night.ts';
 import { type Started, until } from '../../support/cli.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
 
-let rig: Rig;
-let user: Night;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-beforeEach(() => {
-  user = new Night(rig);
-});
-afterEach(() => user.remove());
+withNight();
 
 /** A run that tries a claude which says nothing: the trial lasts until somebody ends it. */
 async function starting(group: string, ...words: string[]): Promise<Started> {

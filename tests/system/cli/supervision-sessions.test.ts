@@ -2,23 +2,15 @@
  * Promises, through the real launcher, against a live runner and with the runner killed: one session is paused,
  * resumed, tried again and spoken to while others go on; of each session it is told why it is not running.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { closeSync, constants, existsSync, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { lives, Night, obeyInterrupt } from '../../support/cli/night.ts';
+import { lives, user, withNight } from '../../support/cli/night.ts';
 import { until } from '../../support/cli.ts';
-import { type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+import { resultLine } from '../../support/fake-claude-rig.ts';
+import { obeyInterrupt } from '../../support/rig-ground.ts';
 
-let rig: Rig;
-let user: Night;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-beforeEach(() => {
-  user = new Night(rig);
-});
-afterEach(() => user.remove());
+withNight();
 
 const failure = resultLine(0.01, { is_error: true, result: 'It went wrong.' });
 

@@ -2,20 +2,11 @@
  * Promises, through the real launcher, against a live runner and with the runner killed: a group is paused, drained,
  * frozen, thawed and resumed from any other process; everything is stopped at once; money is shown and raised.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { lives, Night, obeyInterrupt, sayCost } from '../../support/cli/night.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { expect, test } from 'bun:test';
+import { lives, sayCost, user, withNight } from '../../support/cli/night.ts';
+import { obeyInterrupt } from '../../support/rig-ground.ts';
 
-let rig: Rig;
-let user: Night;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-beforeEach(() => {
-  user = new Night(rig);
-});
-afterEach(() => user.remove());
+withNight();
 
 const statusOf = async (group: string) => (await user.json<{ status: string }>('group', 'show', group)).status;
 

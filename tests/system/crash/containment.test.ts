@@ -1,19 +1,14 @@
 /**
  * Promise, with real processes of the program: the worker of a group with a damaged log is found and ended.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { launcher, Runners, removeGroup, startCommand } from '../../support/crash-rig.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
-import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import { launcher, Runners, startCommand } from '../../support/crash-rig.ts';
+import type { GroupFixture } from '../../support/group-fixture.ts';
+import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
 
-let rig: Rig;
+withRig();
 let group: GroupFixture;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-afterEach(() => removeGroup(group));
 
 const isLinux = process.platform === 'linux';
 test.skipIf(!isLinux).each([
@@ -22,12 +17,10 @@ test.skipIf(!isLinux).each([
 ] as const)(
   'a worker without a runner, whose damaged log %s, is told by doctor and ended by stop --all',
   async (_, damage) => {
-    group = makeGroup([{ name: 'one' }]);
+    group = make([{ name: 'one' }]);
     const runners = new Runners(group, rig.env);
     const first = runners.crash({ at: 'after log session_identified' });
-    const worker = await rig.nextFor(group.claudeId('one'));
-    await worker.prompt();
-    await worker.init();
+    const worker = await begin(group, 'one');
     await first;
     const log = readFileSync(group.paths.events, 'utf8');
     writeFileSync(group.paths.events, damage(log));

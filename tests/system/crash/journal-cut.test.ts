@@ -3,7 +3,7 @@
  * gives the next run something sensible to do. A journal that lost its last k events still knows, together with the
  * transcripts, what was done: no session whose intent is on record runs again, whatever k is.
  */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { decide } from '../../../src/core/plan/schedule.ts';
 import { startEvents } from '../../../src/runner/run-start.ts';
@@ -11,18 +11,13 @@ import { loadGroup } from '../../../src/store/group-store.ts';
 import { openGroupWriter } from '../../../src/store/group-writer.ts';
 import type { World } from '../../../src/system/world.ts';
 import { answerAll, begin, work } from '../../support/crash-rig.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
-import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import type { GroupFixture } from '../../support/group-fixture.ts';
 import { isLongRun } from '../../support/long.ts';
+import { make, rig, withRig } from '../../support/rig-ground.ts';
 import { unwrap } from '../../support/store-world.ts';
 
-let rig: Rig;
+withRig((one) => one.remove());
 let group: GroupFixture;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-afterEach(() => group.remove());
 
 const names = ['top', 'left', 'right', 'bottom'];
 const diamond = [
@@ -34,14 +29,14 @@ const diamond = [
 
 /** One session after the other, so that the order of the journal's lines is always the same. */
 async function finishedDiamond(): Promise<void> {
-  group = makeGroup(diamond, { maxConcurrentSessions: 1 });
+  group = make(diamond, { maxConcurrentSessions: 1 });
   answerAll(rig, names.map(group.claudeId));
   expect(await group.run(rig.env).result).toMatchObject({ kind: 'settled', status: 'completed' });
 }
 
 /** `top` and `left` are done; `right` had begun and died with its runner. */
 async function interruptedDiamond(): Promise<void> {
-  group = makeGroup(diamond);
+  group = make(diamond);
   const run = group.run(rig.env);
   await work(await rig.nextFor(group.claudeId('top')));
   const right = await rig.nextFor(group.claudeId('right'));

@@ -3,7 +3,7 @@
  * completes the group, each session was worked on once by one attempt, its cost is right and nothing is left behind.
  * Workers are fakes that the test steps; runner-killed.test.ts does some of this with the real one.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Alteration } from '../../support/altered-world.ts';
@@ -15,21 +15,15 @@ import {
   finish,
   markedProcesses,
   Runners,
-  removeGroup,
   spoken,
   work,
 } from '../../support/crash-rig.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
-import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import type { GroupFixture } from '../../support/group-fixture.ts';
 import { sampled } from '../../support/long.ts';
+import { make, rig, withRig } from '../../support/rig-ground.ts';
 
-let rig: Rig;
+withRig();
 let group: GroupFixture;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-afterEach(() => removeGroup(group));
 
 interface Crash {
   readonly at: string;
@@ -64,7 +58,7 @@ test.each(sampled(crashes, 2))(
   'killed $at, the worker $worker: the next run $next',
   async (crash) => {
     const { at, worker, next, how } = crash;
-    group = makeGroup([{ name: 'one' }, { name: 'two', after: ['one'] }]);
+    group = make([{ name: 'one' }, { name: 'two', after: ['one'] }]);
     const runners = new Runners(group, rig.env);
     const first = runners.crash({ at, ...(how === undefined ? {} : { how }) });
     const connects = worker !== 'never starts' && worker !== 'is stopped';
@@ -107,7 +101,7 @@ const settling = [
 test.each(sampled(settling, 2))(
   'killed in settle, %s: the group is completed, at the latest by the next run',
   async (at) => {
-    group = makeGroup([{ name: 'one' }]);
+    group = make([{ name: 'one' }]);
     const runners = new Runners(group, rig.env);
     const first = runners.crash({ at, since: 'before log group_completed' });
     await work(await rig.nextFor(group.claudeId('one')));
@@ -135,7 +129,7 @@ const accepting = [
 test.each(sampled(accepting, 2))(
   'killed in acceptance, %s: the next run accepts the same work, and claude is asked and paid once',
   async (at) => {
-    group = makeGroup([{ name: 'one', fields: { accept } }]);
+    group = make([{ name: 'one', fields: { accept } }]);
     const runners = new Runners(group, rig.env);
     const since = at === 'after spawn' ? { since: 'after log session_accepting' } : {};
     const first = runners.crash({ at, ...since });

@@ -3,20 +3,15 @@
  * that says who does. A runner whose disk hangs holds up nobody but itself: its workers go on, and once it is killed
  * the next run takes over.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import type { Started } from '../../support/cli.ts';
 import { begin, expectSettled, expectWorkedOnce, finish, Runners, work } from '../../support/crash-rig.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
-import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import type { GroupFixture } from '../../support/group-fixture.ts';
 import type { Finished } from '../../support/in-process.ts';
+import { make, rig, withRig } from '../../support/rig-ground.ts';
 
-let rig: Rig;
+withRig((one) => one.remove());
 let group: GroupFixture;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-afterEach(() => group.remove());
 
 /** Resolves when all but one have ended; the ones that have, and the one that has not. */
 async function allButOne(runs: readonly Started[]): Promise<{ losers: Finished[]; winner: Started }> {
@@ -43,7 +38,7 @@ function expectRefused(losers: readonly Finished[], winner: Started): void {
 }
 
 test('five runners at once: one runs, four are refused', async () => {
-  group = makeGroup([{ name: 'one' }]);
+  group = make([{ name: 'one' }]);
   const runners = new Runners(group, rig.env);
   const { losers, winner } = await allButOne([1, 2, 3, 4, 5].map(() => runners.start()));
   expectRefused(losers, winner);
@@ -55,7 +50,7 @@ test('five runners at once: one runs, four are refused', async () => {
 }, 60_000);
 
 test('a runner is killed and three are started at once: one adopts, two are refused', async () => {
-  group = makeGroup([{ name: 'one' }]);
+  group = make([{ name: 'one' }]);
   const runners = new Runners(group, rig.env);
   const first = runners.crash({ at: 'after log session_identified' });
   const fake = await rig.nextFor(group.claudeId('one'));

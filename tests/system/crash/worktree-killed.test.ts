@@ -3,22 +3,17 @@
  * and no git of the former goes on making, or taking back, beside it.
  */
 
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { begin, finish, Runners, removeGroup } from '../../support/crash-rig.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { begin, finish, Runners } from '../../support/crash-rig.ts';
 import { git, Repository } from '../../support/git/repository.ts';
-import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import type { GroupFixture } from '../../support/group-fixture.ts';
 import { kill } from '../../support/kill.ts';
+import { make, rig, withRig } from '../../support/rig-ground.ts';
 
-let rig: Rig;
+withRig();
 let group: GroupFixture;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-afterEach(() => removeGroup(group));
 
 /** A group of one session in a worktree of its own, where the first git hangs for ever while it checks files out. */
 function makeHanging(): string {
@@ -34,7 +29,7 @@ function makeHanging(): string {
     const made = new Repository(repository);
     made.commit({ '.gitattributes': '*.bin filter=slow\n', 'a.txt': 'a\n', 'x.bin': 'x\n', 'z.txt': 'z\n' });
   };
-  group = makeGroup([{ name: 'one', fields }], {}, { beforeSessions });
+  group = make([{ name: 'one', fields }], {}, { beforeSessions });
   const hanging = join(group.folder, 'hanging');
   const filter = `test -e '${hanging}' || { echo $$ > '${hanging}'; while :; do sleep 0.1; done; }; cat`;
   git(repository, 'config', 'filter.slow.smudge', filter);

@@ -4,24 +4,20 @@
  * them and completes the group. Before it comes to that, sessions are interrupted while claude can still say so. The
  * disk is a tmpfs that nobody but this test sees.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../../support/cli.ts';
 import { begin, finish, work } from '../../support/crash-rig.ts';
-import { type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
 import { OddMachine } from '../../support/faults/odd-machine.ts';
 import { canMount, PrivateDisk } from '../../support/faults/private-disk.ts';
+import { obeyInterrupt, rig, withRig } from '../../support/rig-ground.ts';
 
 const mountable = canMount();
 
-let rig: Rig;
 let disk: PrivateDisk;
 let machine: OddMachine;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
+withRig();
 beforeEach(async () => {
   if (!mountable) return;
   disk = await PrivateDisk.begin();
@@ -122,9 +118,7 @@ test.skipIf(!mountable)(
     const fake = await rig.nextFor(id);
     await begin(fake);
     writeFileSync(ballast(), Buffer.alloc(300 * 1000 ** 2));
-    const requestId = await fake.control('interrupt');
-    await fake.print({ type: 'control_response', response: { subtype: 'success', request_id: requestId } });
-    await fake.print(resultLine(0.01, { subtype: 'error_during_execution', is_error: true }));
+    await obeyInterrupt(fake, 0.01);
     const journal = inside('session-groups', group, 'events.jsonl');
     await until(() => readFileSync(journal, 'utf8').includes('session_paused'));
     expect(await machine.ok('group', 'why', group)).toMatch(/disk is nearly full|free on the disk/);

@@ -4,18 +4,13 @@
  * the one of this machine, asked as macOS would be. Linux without /proc, on which Bun itself cannot run, is refused
  * with the cure.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { begin, expectSettled, expectWorkedOnce, finish, launcher, Runners } from '../../support/crash-rig.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
-import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import type { GroupFixture } from '../../support/group-fixture.ts';
+import { make, rig, withRig } from '../../support/rig-ground.ts';
 
-let rig: Rig;
+withRig((one) => one.remove());
 let group: GroupFixture;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-afterEach(() => group.remove());
 
 /** What stands before a command that finds no /proc: an empty disk covers it, in a namespace of the command's own. */
 const withoutProc = ['unshare', '-rm', 'sh', '-c', 'mount -t tmpfs none /proc && exec "$@"', 'sh'];
@@ -32,7 +27,7 @@ test.skipIf(Bun.which('ps') === null).each([
 ] as const)(
   'with %s: %s',
   async (table) => {
-    group = makeGroup([{ name: 'one' }]);
+    group = make([{ name: 'one' }]);
     const runners = new Runners(group, rig.env);
     const first = runners.crash({ at: 'after log session_identified', table });
     const fake = await rig.nextFor(group.claudeId('one'));

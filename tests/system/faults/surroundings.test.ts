@@ -2,19 +2,15 @@
  * Promises: a group is created, filled and run to its end wherever the data lies and however the commands are
  * started; what we write stays private whatever the umask says; time that jumps makes nothing negative.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { afterEach, expect, test } from 'bun:test';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
 import { type Oddity, OddMachine, shell } from '../../support/faults/odd-machine.ts';
 import { sampled } from '../../support/long.ts';
+import { rig, withRig } from '../../support/rig-ground.ts';
 
-let rig: Rig;
 let machine: OddMachine;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
+withRig();
 afterEach(() => machine.remove());
 
 const odd: Readonly<Record<string, Oddity>> = {

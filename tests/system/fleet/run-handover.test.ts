@@ -2,21 +2,18 @@
  * Promises: resume files of the handover system that git ignores go to another machine with the session, come back
  * while it works, and go on to the next machine; no other ignored file does.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { afterEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { until } from '../../support/cli.ts';
-import { type Invocation, type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import type { Invocation } from '../../support/fake-claude-rig.ts';
 import { type FleetGround, openGround } from '../../support/fleet-ground.ts';
 import { hasRedis } from '../../support/redis-server.ts';
+import { rig, withRig } from '../../support/rig-ground.ts';
 import { resume, text } from '../../support/runner/handover-ground.ts';
 
-let rig: Rig;
 let ground: FleetGround;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
+withRig();
 afterEach(async () => {
   await ground.close();
 });

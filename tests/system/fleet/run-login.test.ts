@@ -2,22 +2,19 @@
  * Promises: a machine whose login is refused stops nobody but itself. Its session goes on elsewhere, it gets nothing
  * more until its login is another one or a person says so, and a group pauses only when no machine is left for it.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { afterEach, expect, test } from 'bun:test';
 import { readProgress } from '../../../src/app/watch/live-view.ts';
 import { listHosts, resumeHost, takesNew } from '../../../src/fleet/registry.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { until } from '../../support/cli.ts';
-import { type Invocation, type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+import { type Invocation, resultLine } from '../../support/fake-claude-rig.ts';
 import { type FleetGround, type GroundOptions, openGround } from '../../support/fleet-ground.ts';
 import type { SessionSketch } from '../../support/group-fixture.ts';
 import { hasRedis } from '../../support/redis-server.ts';
+import { rig, withRig } from '../../support/rig-ground.ts';
 
-let rig: Rig;
 let ground: FleetGround;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
+withRig();
 afterEach(async () => {
   await ground.close();
 });

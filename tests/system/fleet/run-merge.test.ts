@@ -1,19 +1,15 @@
 /** Promises: work that was made on three machines in two repositories is merged in both of them, or in none. */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { afterEach, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { launcher } from '../../support/cli.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
 import { type FleetGround, openGround } from '../../support/fleet-ground.ts';
 import { git, Repository } from '../../support/git/repository.ts';
 import { hasRedis } from '../../support/redis-server.ts';
+import { rig, withRig } from '../../support/rig-ground.ts';
 
-let rig: Rig;
 let ground: FleetGround;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
+withRig();
 afterEach(async () => {
   await ground.close();
 });

@@ -2,24 +2,21 @@
  * Promises: sessions of a group work on other machines as they do here; when one of these burns they go on elsewhere,
  * in the same conversation, on their branches, with what they had not committed, and the money is counted once.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { afterEach, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Attempt } from '../../../src/core/session-state.ts';
 import { drainHost } from '../../../src/fleet/registry.ts';
 import { packageRoot } from '../../support/cli.ts';
-import { type Invocation, type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import type { Invocation } from '../../support/fake-claude-rig.ts';
 import { type FleetGround, type GroundOptions, machineMain, openGround } from '../../support/fleet-ground.ts';
 import { git } from '../../support/git/repository.ts';
 import type { RunningGroup, SessionSketch } from '../../support/group-fixture.ts';
 import { hasRedis } from '../../support/redis-server.ts';
+import { rig, withRig } from '../../support/rig-ground.ts';
 
-let rig: Rig;
 let ground: FleetGround;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
+withRig();
 afterEach(async () => {
   await ground.close();
 });

@@ -8,10 +8,10 @@ import { join } from 'node:path';
 import type { GroupConfig, SessionDefinition } from '../../../src/core/group.ts';
 import { until } from '../../support/cli.ts';
 import { markedProcesses } from '../../support/crash-rig.ts';
-import { type Invocation, resultLine } from '../../support/fake-claude-rig.ts';
+import type { Invocation } from '../../support/fake-claude-rig.ts';
 import { git, Repository } from '../../support/git/repository.ts';
 import type { GroupFixture, SessionSketch } from '../../support/group-fixture.ts';
-import { begin, make as makeFixture, rig, withRig } from '../../support/rig-ground.ts';
+import { begin, make as makeFixture, obeyInterrupt, rig, withRig } from '../../support/rig-ground.ts';
 
 withRig();
 
@@ -265,9 +265,7 @@ test('a paused session goes on in its worktree, with what it had not committed',
   writeFileSync(join(first.hello.cwd, 'half.txt'), 'half');
   await run.event('session_identified');
   run.signal('SIGINT');
-  const requestId = await first.control('interrupt');
-  await first.print({ type: 'control_response', response: { subtype: 'success', request_id: requestId } });
-  await first.print(resultLine(0, { subtype: 'error_during_execution', is_error: true }));
+  await obeyInterrupt(first, 0);
   expect(await run.result).toMatchObject({ status: 'paused' });
   const again = group.run(rig.env);
   const second = await begin(group, 'a');

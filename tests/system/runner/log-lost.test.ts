@@ -2,29 +2,17 @@
  * Promises: a runner whose log is removed or cut off says so, ends all that runs and brings nothing back; it never
  * calls such a group completed.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../../support/cli.ts';
-import { type Invocation, type Rig, startRig } from '../../support/fake-claude-rig.ts';
-import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import type { GroupFixture } from '../../support/group-fixture.ts';
+import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
 
-let rig: Rig;
+withRig((one) => one.remove());
 let group: GroupFixture;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-afterEach(() => group.remove());
 
 const alive = (pid: number) => group.world.processes.identify(pid) !== null;
-
-async function begin(): Promise<Invocation> {
-  const fake = await rig.nextFor(group.claudeId('one'));
-  await fake.prompt();
-  await fake.init();
-  return fake;
-}
 
 test.each([
   ['removed', true, () => rmSync(group.paths.events)],
@@ -33,9 +21,9 @@ test.each([
 ])(
   'a log that is %s during a run ends the run with its workers, and nothing comes back',
   async (_, isFolderLeft, takeAway) => {
-    group = makeGroup([{ name: 'one' }]);
+    group = make([{ name: 'one' }]);
     const run = group.run(rig.env);
-    const fake = await begin();
+    const fake = await begin(group, 'one');
     await run.event('session_identified');
     await fake.ignore('SIGTERM');
     const note = join(group.project('one'), 'daemon');

@@ -2,27 +2,15 @@
  * Promises: dependents start only after their dependencies, never more workers than slots, costs and tokens are summed,
  * the first Ctrl-C pauses everything resumably, the second leaves at once, errors hold back what is left to start.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
-import { type Invocation, type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
-import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import { expect, test } from 'bun:test';
+import type { GroupFixture } from '../../support/group-fixture.ts';
+import { begin, make, obeyInterrupt, rig, withRig } from '../../support/rig-ground.ts';
 
-let rig: Rig;
+withRig((one) => one.remove());
 let group: GroupFixture;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-afterEach(() => group.remove());
-
-async function begin(name: string): Promise<Invocation> {
-  const fake = await rig.nextFor(group.claudeId(name));
-  await fake.prompt();
-  await fake.init();
-  return fake;
-}
 
 test('a diamond runs in order and adds up', async () => {
-  group = makeGroup([
+  group = make([
     { name: 'top' },
     { name: 'left', after: ['top'] },
     { name: 'right', after: ['top'] },
@@ -30,15 +18,15 @@ test('a diamond runs in order and adds up', async () => {
   ]);
   const run = group.run(rig.env);
   const started = rig.invocations.length;
-  const top = await begin('top');
+  const top = await begin(group, 'top');
   expect(rig.invocations.length - started).toBe(1);
   await top.succeed(0.1);
-  const [left, right] = await Promise.all([begin('left'), begin('right')]);
+  const [left, right] = await Promise.all([begin(group, 'left'), begin(group, 'right')]);
   await left.succeed(0.2);
   await run.event('session_completed', group.id('left'));
   expect(rig.invocations.length - started).toBe(3);
   await right.succeed(0.3);
-  await (await begin('bottom')).succeed(0.4);
+  await (await begin(group, 'bottom')).succeed(0.4);
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
   const state = group.state();
   expect(state.usage.costUsd).toBeCloseTo(1);
@@ -55,7 +43,7 @@ test('a diamond runs in order and adds up', async () => {
 
 test('never more workers than slots, and raised while running for a later run', async () => {
   const names = ['a', 'b', 'c', 'd', 'e'];
-  group = makeGroup(
+  group = make(
     names.map((name) => ({ name })),
     { maxConcurrentSessions: 2 },
   );
@@ -68,36 +56,34 @@ test('never more workers than slots, and raised while running for a later run', 
       most = Math.max(most, running);
     },
   });
-  for (const name of names) await (await begin(name)).succeed();
+  for (const name of names) await (await begin(group, name)).succeed();
   await run.result;
   expect(most).toBe(2);
 });
 
 test('the first signal pauses everything, a later run resumes the conversation', async () => {
-  group = makeGroup([{ name: 'one' }, { name: 'two', after: ['one'] }]);
+  group = make([{ name: 'one' }, { name: 'two', after: ['one'] }]);
   const run = group.run(rig.env);
-  const fake = await begin('one');
+  const fake = await begin(group, 'one');
   await run.event('session_identified');
   run.signal('SIGINT');
-  const requestId = await fake.control('interrupt');
-  await fake.print({ type: 'control_response', response: { subtype: 'success', request_id: requestId } });
-  await fake.print(resultLine(0.02, { subtype: 'error_during_execution', is_error: true }));
+  await obeyInterrupt(fake, 0.02);
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
   expect(group.state().sessions.get(group.id('two'))?.state.status).toBe('pending');
 
   const second = group.run(rig.env);
-  const resumed = await begin('one');
+  const resumed = await begin(group, 'one');
   expect(resumed.hello.args).toContain('--model=claude-opus-4-8');
   await resumed.succeed(0.03);
-  await (await begin('two')).succeed(0.05);
+  await (await begin(group, 'two')).succeed(0.05);
   expect(await second.result).toMatchObject({ kind: 'settled', status: 'completed' });
   expect(group.state().usage.costUsd).toBeCloseTo(0.1);
 });
 
 test('a worker that ignores the interrupt is signalled', async () => {
-  group = makeGroup([{ name: 'one' }]);
+  group = make([{ name: 'one' }]);
   const run = group.run(rig.env);
-  const fake = await begin('one');
+  const fake = await begin(group, 'one');
   await run.event('session_identified');
   run.signal('SIGINT');
   await fake.control('interrupt');
@@ -106,13 +92,13 @@ test('a worker that ignores the interrupt is signalled', async () => {
 }, 20_000);
 
 test('at the error threshold nothing new starts, running sessions finish, the group pauses', async () => {
-  group = makeGroup(['a', 'b', 'c', 'd'].map((name) => ({ name })));
+  group = make(['a', 'b', 'c', 'd'].map((name) => ({ name })));
   const run = group.run(rig.env);
-  const [a, b, c] = await Promise.all([begin('a'), begin('b'), begin('c')]);
+  const [a, b, c] = await Promise.all([begin(group, 'a'), begin(group, 'b'), begin(group, 'c')]);
   a.exit(1);
   await run.event('session_failed', group.id('a'));
   b.exit(1);
-  const d = await begin('d');
+  const d = await begin(group, 'd');
   await run.event('session_failed', group.id('b'));
   await c.succeed();
   await d.succeed();
@@ -120,7 +106,7 @@ test('at the error threshold nothing new starts, running sessions finish, the gr
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
 
   const retry = group.run(rig.env, { retryFailed: true });
-  await (await begin('a')).succeed();
-  await (await begin('b')).succeed();
+  await (await begin(group, 'a')).succeed();
+  await (await begin(group, 'b')).succeed();
   expect(await retry.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });

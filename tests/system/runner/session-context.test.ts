@@ -1,17 +1,13 @@
 /** Promises: which hooks a session's generated config has, and that it may do what they say. Not covered: the hooks. */
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ContextName } from '../../../src/core/definitions.ts';
 import { removeGroup } from '../../support/crash-rig.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
 import { makeGroup } from '../../support/group-fixture.ts';
+import { rig, withRig } from '../../support/rig-ground.ts';
 
-let rig: Rig;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
+withRig();
 
 const events = ['SessionStart', 'PreCompact', 'SessionEnd'];
 

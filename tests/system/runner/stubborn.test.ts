@@ -3,34 +3,22 @@
  * of it is left: one that ignores SIGTERM, one that forks a daemon, one that closes its output and lives on.
  */
 
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../../support/cli.ts';
-import { type Invocation, type Rig, startRig } from '../../support/fake-claude-rig.ts';
-import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import type { GroupFixture } from '../../support/group-fixture.ts';
+import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
 
-let rig: Rig;
+withRig((one) => one.remove());
 let group: GroupFixture;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-afterEach(() => group.remove());
 
 const alive = (pid: number) => group.world.processes.identify(pid) !== null;
 
-async function begin(): Promise<Invocation> {
-  const fake = await rig.nextFor(group.claudeId('one'));
-  await fake.prompt();
-  await fake.init();
-  return fake;
-}
-
 test('one that ignores interrupt and SIGTERM is killed and can be resumed', async () => {
-  group = makeGroup([{ name: 'one' }]);
+  group = make([{ name: 'one' }]);
   const run = group.run(rig.env);
-  const fake = await begin();
+  const fake = await begin(group, 'one');
   await fake.ignore('SIGTERM');
   await run.event('session_identified');
   run.signal('SIGINT');
@@ -39,14 +27,14 @@ test('one that ignores interrupt and SIGTERM is killed and can be resumed', asyn
   expect(alive(fake.hello.pid)).toBe(false);
 
   const second = group.run(rig.env);
-  await (await begin()).succeed(0.02);
+  await (await begin(group, 'one')).succeed(0.02);
   expect(await second.result).toMatchObject({ kind: 'settled', status: 'completed' });
 }, 40_000);
 
 test('one that has printed its result and then hangs is ended, and its work counts', async () => {
-  group = makeGroup([{ name: 'one' }]);
+  group = make([{ name: 'one' }]);
   const run = group.run(rig.env);
-  const fake = await begin();
+  const fake = await begin(group, 'one');
   await fake.ignore('SIGTERM');
   await fake.succeed(0.03);
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
@@ -55,9 +43,9 @@ test('one that has printed its result and then hangs is ended, and its work coun
 }, 40_000);
 
 test('one that closes its output after the result and lives on leaves nothing', async () => {
-  group = makeGroup([{ name: 'one' }]);
+  group = make([{ name: 'one' }]);
   const run = group.run(rig.env);
-  const fake = await begin();
+  const fake = await begin(group, 'one');
   // Its parent ends at once, so neither a mark nor the tree below its parent leads to it.
   const note = join(group.project('one'), 'daemon');
   await fake.spawn(['sh', '-c', `setsid sleep 600 & echo $! > '${note}.new'; mv '${note}.new' '${note}'`], 'wiped');

@@ -6,16 +6,10 @@
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { until } from '../../support/cli.ts';
-import { type Invocation, resultLine } from '../../support/fake-claude-rig.ts';
-import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
+import { resultLine } from '../../support/fake-claude-rig.ts';
+import { begin, make, obeyInterrupt, rig, withRig } from '../../support/rig-ground.ts';
 
 withRig((group) => group.remove());
-
-async function obeyInterrupt(fake: Invocation, costUsd: number): Promise<void> {
-  const requestId = await fake.control('interrupt');
-  await fake.print({ type: 'control_response', response: { subtype: 'success', request_id: requestId } });
-  await fake.print(resultLine(costUsd, { subtype: 'error_during_execution', is_error: true }));
-}
 
 /** R, S, T … as the system tells it: T is halted. */
 function processState(pid: number): string {

@@ -2,20 +2,16 @@
  * U2. Promises: what a session leaves uncommitted goes into git's history under what it was to do: its description or
  * its prompt as it was sent, never the raw text of a template, in at most 72 characters.
  */
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { commitMessage } from '../../../src/worker/attempt/acceptance.ts';
 import { Night } from '../../support/cli/night.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
 import { git, Repository } from '../../support/git/repository.ts';
 import { fc } from '../../support/property.ts';
+import { rig, withRig } from '../../support/rig-ground.ts';
 
-let rig: Rig;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
+withRig();
 
 test('U2: the subject is the prompt that was sent', async () => {
   const user = new Night(rig);

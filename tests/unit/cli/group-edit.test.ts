@@ -3,26 +3,17 @@
  * workflow adds or changes comes into a group that was begun, and what has run stays; a cap never falls below what is
  * spent or promised.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GroupEvent } from '../../../src/core/event.ts';
 import type { SessionDefinition } from '../../../src/core/group.ts';
 import { foldEvents } from '../../../src/core/reduce.ts';
 import type { GroupState } from '../../../src/core/state.ts';
-import { Night, obeyInterrupt } from '../../support/cli/night.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { user, withNight } from '../../support/cli/night.ts';
+import { obeyInterrupt } from '../../support/rig-ground.ts';
 
-let rig: Rig;
-let user: Night;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-beforeEach(() => {
-  user = new Night(rig);
-});
-afterEach(() => user.remove());
+withNight();
 
 const stateOf = (group: string) => foldEvents(user.events(group)) as GroupState;
 const isEdit = ({ type }: GroupEvent) => /^group_(changed|redefined)$|^session_(added|changed)$/.test(type);

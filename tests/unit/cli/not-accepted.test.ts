@@ -1,13 +1,9 @@
 /** U7. Promises: of a session that was not accepted one reads which command failed, how, and what it printed. */
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { Night } from '../../support/cli/night.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { rig, withRig } from '../../support/rig-ground.ts';
 
-let rig: Rig;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
+withRig();
 
 test('U7: command, exit code and the tail of its output', async () => {
   const user = new Night(rig);

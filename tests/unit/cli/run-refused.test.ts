@@ -1,26 +1,18 @@
 /** U5. Promises: `run` creates no group of which no session could start: claude, login and config.yaml come first. */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { configRoot } from '../../../src/store/paths.ts';
-import { Night } from '../../support/cli/night.ts';
+import { user, withNight } from '../../support/cli/night.ts';
 import { until } from '../../support/cli.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
 
-let rig: Rig;
-let user: Night;
 let workflow: string;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
+withNight();
 beforeEach(() => {
-  user = new Night(rig);
   workflow = join(user.folder, 'change.yaml');
   const project = user.project('api');
   writeFileSync(workflow, `version: 1\ntitle: W\nsessions: { a: { project: "${project}", prompt: Do it. } }\n`);
 });
-afterEach(() => user.remove());
 
 const cases: [string, string, RegExp, Record<string, string>][] = [
   ['no claude', '', /no-such-claude/, { CLAUDE_CODE_AGENT_CLAUDE: '/no-such-claude' }],

@@ -2,22 +2,14 @@
  * Promises: what was denied to a session is shown with the rules that would have allowed it; they are chosen, or all
  * taken, and the session goes on with them; rules that somebody else adds meanwhile are not lost.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import type { GroupEvent } from '../../../src/core/event.ts';
-import { Night, obeyInterrupt } from '../../support/cli/night.ts';
-import { type Invocation, type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+import { user, withNight } from '../../support/cli/night.ts';
+import { type Invocation, resultLine } from '../../support/fake-claude-rig.ts';
+import { obeyInterrupt } from '../../support/rig-ground.ts';
 import { TestTerminal } from '../../support/terminal.ts';
 
-let rig: Rig;
-let user: Night;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-beforeEach(() => {
-  user = new Night(rig);
-});
-afterEach(() => user.remove());
+withNight();
 
 const denied = [
   { tool_name: 'Bash', tool_use_id: 'a', tool_input: { command: 'npm test && rm -rf build' } },

@@ -2,25 +2,17 @@
  * Promises: a session that is not running can be given another task, model, tools, caps, checks and dependencies, with
  * a live runner and without one; only what is given becomes another, and what claude is told says so.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GroupEvent } from '../../../src/core/event.ts';
 import type { SessionDefinition } from '../../../src/core/group.ts';
 import { sessionUuid } from '../../../src/core/id.ts';
-import { Night, obeyInterrupt } from '../../support/cli/night.ts';
-import { type Invocation, type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+import { user, withNight } from '../../support/cli/night.ts';
+import { type Invocation, resultLine } from '../../support/fake-claude-rig.ts';
+import { obeyInterrupt, rig } from '../../support/rig-ground.ts';
 
-let rig: Rig;
-let user: Night;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-beforeEach(() => {
-  user = new Night(rig);
-});
-afterEach(() => user.remove());
+withNight();
 
 const failure = resultLine(0.01, { is_error: true, result: 'It went wrong.' });
 

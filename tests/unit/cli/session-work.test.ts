@@ -2,23 +2,13 @@
  * Promises, as a user types them: where a session works and how its work is checked is kept as it was given, also by a
  * live runner; what cannot be is refused in one sentence; a command that a project brings is told, and frozen.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { Night } from '../../support/cli/night.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { user, withNight } from '../../support/cli/night.ts';
 import { Repository } from '../../support/git/repository.ts';
 
-let rig: Rig;
-let user: Night;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-beforeEach(() => {
-  user = new Night(rig);
-});
-afterEach(() => user.remove());
+withNight();
 
 interface Shown {
   readonly name: string;

@@ -2,24 +2,14 @@
  * F10. Promises: with GITHUB_ACTIONS=true no text of a model, a file or a user becomes a command to the machine that
  * runs the workflow, whichever command prints it; JSON still means the same, and a file gets what it always got.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { createOutput } from '../../../src/cli/output.ts';
-import { Night } from '../../support/cli/night.ts';
+import { user, withNight } from '../../support/cli/night.ts';
 import { launcher } from '../../support/cli/user.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
 import { fc } from '../../support/property.ts';
 
-let rig: Rig;
-let user: Night;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-beforeEach(() => {
-  user = new Night(rig);
-});
-afterEach(() => user.remove());
+withNight();
 
 const hostile = 'Fine.\n::error file=a.ts::taken over\n \t::set-env name=PATH::/x\nso ##[error]taken over';
 const actions = { GITHUB_ACTIONS: 'true' };

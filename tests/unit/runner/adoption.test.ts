@@ -2,26 +2,20 @@
  * Promises: a runner may go at any time; its workers go on, the next run takes them over with control and cost, no
  * attempt runs twice and nothing is paid twice. Runners leave here inside this process; tests/crash kills real ones.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
-import { type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
-import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import { expect, test } from 'bun:test';
+import { resultLine } from '../../support/fake-claude-rig.ts';
+import type { GroupFixture } from '../../support/group-fixture.ts';
+import { begin, make, obeyInterrupt, rig, withRig } from '../../support/rig-ground.ts';
 
-let rig: Rig;
+withRig((one) => one.remove());
 let group: GroupFixture;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-afterEach(() => group.remove());
 
 const alive = (pid: number) => group.world.processes.identify(pid) !== null;
 
 test('a worker left behind goes on, is adopted, metered and interrupted', async () => {
-  group = makeGroup([{ name: 'one' }]);
+  group = make([{ name: 'one' }]);
   const first = group.run(rig.env);
-  const fake = await rig.nextFor(group.claudeId('one'));
-  await fake.prompt();
-  await fake.init();
+  const fake = await begin(group, 'one');
   await first.event('session_identified');
   const begun = await first.event('session_started');
   first.signal('SIGHUP');
@@ -50,11 +44,9 @@ test('a worker left behind goes on, is adopted, metered and interrupted', async 
 });
 
 test('a worker that ended while nobody watched is completed by what it printed', async () => {
-  group = makeGroup([{ name: 'one' }, { name: 'two', after: ['one'] }]);
+  group = make([{ name: 'one' }, { name: 'two', after: ['one'] }]);
   const first = group.run(rig.env);
-  const fake = await rig.nextFor(group.claudeId('one'));
-  await fake.prompt();
-  await fake.init();
+  const fake = await begin(group, 'one');
   await first.event('session_identified');
   first.signal('SIGHUP');
   await first.result;
@@ -63,9 +55,7 @@ test('a worker that ended while nobody watched is completed by what it printed',
   await fake.ended;
 
   const second = group.run(rig.env);
-  const two = await rig.nextFor(group.claudeId('two'));
-  await two.prompt();
-  await two.init();
+  const two = await begin(group, 'two');
   await two.succeed(0.04);
   expect(await second.result).toMatchObject({ kind: 'settled', status: 'completed' });
   const state = group.state();
@@ -75,11 +65,9 @@ test('a worker that ended while nobody watched is completed by what it printed',
 });
 
 test('a worker that died without a result is interrupted and tried again as the next attempt', async () => {
-  group = makeGroup([{ name: 'one' }]);
+  group = make([{ name: 'one' }]);
   const first = group.run(rig.env);
-  const fake = await rig.nextFor(group.claudeId('one'));
-  await fake.prompt();
-  await fake.init();
+  const fake = await begin(group, 'one');
   await first.event('session_identified');
   first.signal('SIGHUP');
   await first.result;
@@ -87,9 +75,7 @@ test('a worker that died without a result is interrupted and tried again as the 
   await fake.ended;
 
   const second = group.run(rig.env);
-  const again = await rig.nextFor(group.claudeId('one'));
-  await again.prompt();
-  await again.init();
+  const again = await begin(group, 'one');
   await again.succeed(0.01);
   expect(await second.result).toMatchObject({ kind: 'settled', status: 'completed' });
   const events = group.events();
@@ -98,7 +84,7 @@ test('a worker that died without a result is interrupted and tried again as the 
 });
 
 test('a worker that has printed nothing is ended and started again as the same attempt', async () => {
-  group = makeGroup([{ name: 'one' }]);
+  group = make([{ name: 'one' }]);
   const first = group.run(rig.env);
   const fake = await rig.nextFor(group.claudeId('one'));
   await fake.prompt();
@@ -118,11 +104,9 @@ test('a worker that has printed nothing is ended and started again as the same a
 });
 
 test('a stop that an earlier runner had begun is carried on, and the session goes on afterwards', async () => {
-  group = makeGroup([{ name: 'one' }]);
+  group = make([{ name: 'one' }]);
   const first = group.run(rig.env);
-  const fake = await rig.nextFor(group.claudeId('one'));
-  await fake.prompt();
-  await fake.init();
+  const fake = await begin(group, 'one');
   await first.event('session_identified');
   first.signal('SIGTERM');
   await fake.control('interrupt');
@@ -130,12 +114,8 @@ test('a stop that an earlier runner had begun is carried on, and the session goe
   expect(await first.result).toMatchObject({ kind: 'left' });
 
   const second = group.run(rig.env);
-  const requestId = await fake.control('interrupt');
-  await fake.print({ type: 'control_response', response: { subtype: 'success', request_id: requestId } });
-  await fake.print(resultLine(0.01, { subtype: 'error_during_execution', is_error: true }));
-  const again = await rig.nextFor(group.claudeId('one'));
-  await again.prompt();
-  await again.init();
+  await obeyInterrupt(fake, 0.01);
+  const again = await begin(group, 'one');
   await again.succeed(0.05);
   expect(await second.result).toMatchObject({ kind: 'settled', status: 'completed' });
   expect(group.state().usage.costUsd).toBeCloseTo(0.06);

@@ -4,22 +4,19 @@
  * worktrees or work elsewhere wait for nobody. Not covered: groups of different data roots, which know nothing of each
  * other.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { afterEach, expect, test } from 'bun:test';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { attemptMark } from '../../../src/claude/launch/attempt-mark.ts';
 import type { GroupConfig } from '../../../src/core/group.ts';
 import { otherGroups } from '../../../src/runner/checkouts.ts';
-import { type Invocation, type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import type { Invocation } from '../../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import { rig, withRig } from '../../support/rig-ground.ts';
 
 const repository = '/somewhere/app/.git';
-let rig: Rig;
 let groups: GroupFixture[] = [];
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
+withRig();
 afterEach(() => {
   for (const group of groups.reverse()) group.remove();
   groups = [];

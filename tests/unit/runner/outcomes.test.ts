@@ -2,18 +2,14 @@
  * Promises: every way in which a claude can end gets its own reason code and a sentence with the cure; dependents of a
  * failed session are shown as blocked, never started; the group ends accordingly. The fake is stepped.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { groupProgress } from '../../../src/core/progress.ts';
-import { type Invocation, type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
-import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import { type Invocation, resultLine } from '../../support/fake-claude-rig.ts';
+import type { GroupFixture } from '../../support/group-fixture.ts';
+import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
 
-let rig: Rig;
+withRig((one) => one.remove());
 let group: GroupFixture;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-afterEach(() => group.remove());
 
 const pair = [
   { name: 'first', fields: { retries: 0 } },
@@ -21,7 +17,7 @@ const pair = [
 ];
 
 async function endWith(step: (fake: Invocation) => Promise<void> | void, env: Record<string, string> = {}) {
-  group = makeGroup(pair);
+  group = make(pair);
   const run = group.run({ ...rig.env, ...env });
   const fake = await rig.nextFor(group.claudeId('first'));
   await fake.prompt();
@@ -151,7 +147,7 @@ for (const { name, reason, says, step } of cases) {
 }
 
 test('a missing program', async () => {
-  group = makeGroup(pair);
+  group = make(pair);
   const result = await group.run({ ...rig.env, CLAUDE_CODE_AGENT_CLAUDE: '/nowhere/claude' }).result;
   expect(result).toMatchObject({ kind: 'settled', status: 'paused' });
   const [first, second] = groupProgress(group.state(), new Map(), 0).sessions;
@@ -161,7 +157,7 @@ test('a missing program', async () => {
 });
 
 test('no login is found out before the first session starts, and nothing else is tried', async () => {
-  group = makeGroup([{ name: 'first' }, { name: 'second' }, { name: 'third' }], { maxConcurrentSessions: 1 });
+  group = make([{ name: 'first' }, { name: 'second' }, { name: 'third' }], { maxConcurrentSessions: 1 });
   const before = rig.invocations.length;
   const result = await group.run({ ...rig.env, FAKE_CLAUDE_LOGGED_OUT: '1' }).result;
   expect(result).toMatchObject({ kind: 'settled', status: 'paused' });
@@ -172,9 +168,7 @@ test('no login is found out before the first session starts, and nothing else is
   // Once logged in, the same command goes on with all three.
   const second = group.run(rig.env);
   for (const name of ['first', 'second', 'third']) {
-    const fake = await rig.nextFor(group.claudeId(name));
-    await fake.prompt();
-    await fake.init();
+    const fake = await begin(group, name);
     await fake.succeed();
   }
   expect(await second.result).toMatchObject({ kind: 'settled', status: 'completed' });

@@ -2,30 +2,24 @@
  * Promises: what a runner left that is gone is stopped from outside with its cost known and nothing left of it: a
  * worker that was halted, and a command that was judging the work.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { attemptMark } from '../../../src/claude/launch/environment.ts';
 import { stopGroup } from '../../../src/runner/stop-group.ts';
 import { openGroupWriter } from '../../../src/store/group-writer.ts';
-import { type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
-import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import { resultLine } from '../../support/fake-claude-rig.ts';
+import type { GroupFixture } from '../../support/group-fixture.ts';
+import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
 import { unwrap } from '../../support/store-world.ts';
 
-let rig: Rig;
+withRig((one) => one.remove());
 let group: GroupFixture;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-afterEach(() => group.remove());
 
 const alive = (pid: number) => group.world.processes.identify(pid) !== null;
 
 test('a worker that was halted goes on first: it is interrupted, and says what it has cost', async () => {
-  group = makeGroup([{ name: 'one' }]);
+  group = make([{ name: 'one' }]);
   const run = group.run(rig.env);
-  const fake = await rig.nextFor(group.claudeId('one'));
-  await fake.prompt();
-  await fake.init();
+  const fake = await begin(group, 'one');
   await run.event('session_identified');
   run.signal('SIGHUP');
   await run.result;
@@ -46,11 +40,9 @@ test('a worker that was halted goes on first: it is interrupted, and says what i
 });
 
 test('a command that judges the work ends with the stop, and the work stays done', async () => {
-  group = makeGroup([{ name: 'one', fields: { accept: 'until [ -e go ]; do sleep 0.05; done' } }]);
+  group = make([{ name: 'one', fields: { accept: 'until [ -e go ]; do sleep 0.05; done' } }]);
   const run = group.run(rig.env);
-  const fake = await rig.nextFor(group.claudeId('one'));
-  await fake.prompt();
-  await fake.init();
+  const fake = await begin(group, 'one');
   await fake.succeed(0.03);
   const accepting = await run.event('session_accepting');
   run.signal('SIGHUP');

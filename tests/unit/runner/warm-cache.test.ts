@@ -3,24 +3,13 @@
  * words of the model, also when another runner has taken over in between. The rules are in
  * tests/unit/core/warm-cache.test.ts.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
-import { type Invocation, type Rig, startRig } from '../../support/fake-claude-rig.ts';
-import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import { expect, test } from 'bun:test';
+import type { Invocation } from '../../support/fake-claude-rig.ts';
+import type { GroupFixture } from '../../support/group-fixture.ts';
+import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
 
-let rig: Rig;
+withRig((one) => one.remove());
 let group: GroupFixture;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-afterEach(() => group.remove());
-
-async function begin(name: string): Promise<Invocation> {
-  const fake = await rig.nextFor(group.claudeId(name));
-  await fake.prompt();
-  await fake.init();
-  return fake;
-}
 
 /** Time nearly stands still, so that nothing starts because one has waited for long enough. */
 const slow = { speed: 0.02 };
@@ -35,13 +24,13 @@ async function speak(fake: Invocation): Promise<void> {
 }
 
 test('the first words of one start the others, whoever runs the group by then', async () => {
-  group = makeGroup(
+  group = make(
     ['a', 'b', 'c'].map((name) => ({ name })),
     { warmCache: true },
     slow,
   );
   const run = group.run(rig.env);
-  const a = await begin('a');
+  const a = await begin(group, 'a');
   await run.event('session_identified', group.id('a'));
   expect(begun()).toBe(1);
   run.signal('SIGHUP');
@@ -51,7 +40,7 @@ test('the first words of one start the others, whoever runs the group by then', 
   await next.event('session_adopted', group.id('a'));
   expect(begun()).toBe(1);
   await speak(a);
-  const others = await Promise.all([begin('b'), begin('c')]);
+  const others = await Promise.all([begin(group, 'b'), begin(group, 'c')]);
   for (const fake of [a, ...others]) await fake.succeed();
   expect(await next.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });

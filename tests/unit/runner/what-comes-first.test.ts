@@ -2,31 +2,20 @@
  * Promises: the order of things that a crash, a signal or a stop could fall between: on record before it is done,
  * answered before the question goes, found before it is ended. tests/crash cuts at such moments; here they are seen.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { existsSync } from 'node:fs';
 import { answerRequests } from '../../../src/runner/request-answers.ts';
 import { openGroupWriter } from '../../../src/store/group-writer.ts';
 import { sendRequest, takeRequests } from '../../../src/store/requests.ts';
-import { type Invocation, type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
-import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
+import { type Invocation, resultLine } from '../../support/fake-claude-rig.ts';
+import type { GroupFixture } from '../../support/group-fixture.ts';
+import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
 import { unwrap } from '../../support/store-world.ts';
 
-let rig: Rig;
+withRig((one) => one.remove());
 let group: GroupFixture;
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-afterEach(() => group.remove());
 
 const alive = (pid: number) => group.world.processes.identify(pid) !== null;
-
-async function begin(): Promise<Invocation> {
-  const fake = await rig.nextFor(group.claudeId('one'));
-  await fake.prompt();
-  await fake.init();
-  return fake;
-}
 
 /** What claude does when it is interrupted, with what it has cost so far. */
 async function obey(fake: Invocation): Promise<void> {
@@ -38,7 +27,7 @@ async function obey(fake: Invocation): Promise<void> {
 }
 
 test('the process is on record before it is told what to do: until then it has cost nothing', async () => {
-  group = makeGroup([{ name: 'one' }]);
+  group = make([{ name: 'one' }]);
   const { fifos } = group.world;
   const { openWriter } = fifos;
   const logged: boolean[] = [];
@@ -52,14 +41,14 @@ test('the process is on record before it is told what to do: until then it has c
     return { writeLine, close: () => writer.close() };
   };
   const run = group.run(rig.env);
-  await (await begin()).succeed();
+  await (await begin(group, 'one')).succeed();
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
   expect(logged.length).toBeGreaterThan(0);
   expect(logged).not.toContain(false);
 });
 
 test('a request is there until its answer is on record: a sender that finds neither would act by itself', () => {
-  group = makeGroup([{ name: 'one' }]);
+  group = make([{ name: 'one' }]);
   const { world, paths } = group;
   const writer = unwrap(openGroupWriter(world, group.root, group.groupId, 'run'));
   const at = new Date(world.clock.now()).toISOString();
@@ -85,9 +74,9 @@ test('a request is there until its answer is on record: a sender that finds neit
 });
 
 test('a signal during a freeze: what is halted goes on first, or it could not hear that it is to pause', async () => {
-  group = makeGroup([{ name: 'one' }]);
+  group = make([{ name: 'one' }]);
   const run = group.run(rig.env);
-  const fake = await begin();
+  const fake = await begin(group, 'one');
   await run.event('session_identified');
   expect(await run.ask({ kind: 'pause', mode: 'freeze' })).toMatchObject({ done: true });
   run.signal('SIGTERM');
@@ -100,9 +89,9 @@ test('a signal during a freeze: what is halted goes on first, or it could not he
 });
 
 test('a worker that was halted when its runner died goes on as soon as it is adopted', async () => {
-  group = makeGroup([{ name: 'one' }]);
+  group = make([{ name: 'one' }]);
   const first = group.run(rig.env);
-  const fake = await begin();
+  const fake = await begin(group, 'one');
   const tool = await fake.spawn(['sleep', '600']);
   await first.event('session_identified');
   first.signal('SIGHUP');

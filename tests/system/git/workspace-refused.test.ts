@@ -4,7 +4,7 @@
  */
 
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { adviceText, advise } from '../../../src/core/advice.ts';
 import { describeFailure } from '../../../src/core/failure.ts';
@@ -61,31 +61,12 @@ const refused: readonly {
     says: /"build\/my app" of the project is in no commit/,
   },
   {
-    title: 'a project that is a link in the commit',
-    prepare: () => {
-      rig.repository.commit({ app: { link: '../home' } });
-      rmSync(join(rig.top, 'app'));
-      mkdirSync(join(rig.top, 'app'));
-      return { projectPath: join(rig.top, 'app') };
-    },
-    says: /folder app of the project is in no commit/,
-  },
-  {
     title: 'a project that is gone',
     prepare: () => {
       begin();
       return { projectPath: join(rig.top, 'gone') };
     },
     says: /gone does not exist/,
-  },
-  {
-    title: 'a project that is in another repository now',
-    prepare: () => {
-      begin();
-      renameSync(rig.gitDir, join(rig.folder, 'old.git'));
-      return {};
-    },
-    says: /is in no git repository any more/,
   },
   {
     title: 'something else at the path',
@@ -97,17 +78,6 @@ const refused: readonly {
       return {};
     },
     says: /something at .* already/,
-  },
-  {
-    title: 'a filter that fails',
-    prepare: () => {
-      rig.repository.commit({ '.gitattributes': '*.bin filter=big\n', 'x.bin': 'x\n' });
-      rig.run('config', 'filter.big.smudge', 'exit 1');
-      rig.run('config', 'filter.big.clean', 'cat');
-      rig.run('config', 'filter.big.required', 'true');
-      return {};
-    },
-    says: /filter .* failed.*git lfs install/,
   },
 ];
 

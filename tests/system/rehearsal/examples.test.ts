@@ -145,15 +145,3 @@ test(
   },
   timeoutMs,
 );
-
-test('setup refuses folders that are there, and every script is plain POSIX sh', () => {
-  prepare('wide-batch');
-  for (const example of ['wide-batch', 'cross-project-refactor', 'rate-limits']) {
-    const again = ['sh', join(examples, example, 'setup.sh'), sandbox.project];
-    expect(Bun.spawnSync(again).exitCode).toBe(example === 'wide-batch' ? 2 : 0);
-    for (const file of ['setup.sh', 'run.sh']) {
-      expect(Bun.spawnSync(['sh', '-n', join(examples, example, file)]).exitCode).toBe(0);
-    }
-  }
-  expect(Bun.spawnSync(['sh', '-n', join(examples, 'demo.sh')]).exitCode).toBe(0);
-});

@@ -98,14 +98,6 @@ describe('prepareConfigDir', () => {
     expect(existsSync(file)).toBe(false);
     expect(readFileSync(paths.systemPrompt, 'utf8')).toBe('Be brief.\n\nUse tabs.\n');
   });
-
-  test('says which file cannot be written', () => {
-    const { paths } = input();
-    write('sessions/001-7f9d6f34-0f3c-4a39-8b30-5e4b8a0c1d2e/claude-config', 'a file is in the way');
-    const prepared = prepareConfigDir(world, input());
-    expect(prepared).toMatchObject({ ok: false, failure: { reason: 'write-failed' } });
-    expect(!prepared.ok && prepared.failure.message).toContain(paths.config);
-  });
 });
 
 describe('findClaude', () => {
@@ -125,14 +117,6 @@ describe('findClaude', () => {
     expect<unknown>(find({})).toEqual(found(pinned, 'package'));
     const CLAUDE_CODE_AGENT_CLAUDE = chosen;
     expect<unknown>(find({ PATH, CLAUDE_CODE_AGENT_CLAUDE }, true)).toEqual(found(chosen, 'CLAUDE_CODE_AGENT_CLAUDE'));
-  });
-
-  test('finds its own beside it, too, and the build for musl only without the other', () => {
-    const musl = write('node_modules/@anthropic-ai/claude-code-linux-x64-musl/claude');
-    const inside = { packageRoot: join(folder, 'node_modules', 'claude-code-agent') };
-    expect(findClaude(world, {}, inside)).toMatchObject({ value: { program: musl } });
-    const glibc = write('node_modules/@anthropic-ai/claude-code-linux-x64/claude');
-    expect(findClaude(world, {}, inside)).toMatchObject({ value: { program: glibc } });
   });
 
   test('names the line that installs it where there is none', () => {
@@ -221,16 +205,6 @@ describe('checkProjectSettings', () => {
       write('repo/.claude/settings.json', attack);
       write('.claude/settings.local.json', attack);
       expect(places.filter(refuses)).toEqual(['repo']);
-    });
-
-    test('takes a .git that leads nowhere for what it is', () => {
-      write('repo/sub/file', '');
-      write('repo/.git', 'gitdir: /nowhere/at/all\n');
-      expect(refuses('repo/sub')).toBe(false);
-      write('repo/.claude/settings.local.json', attack);
-      expect(refuses('repo/sub')).toBe(true);
-      write('repo/sub/.git', 'nothing of that kind');
-      expect(refuses('repo/sub')).toBe(false);
     });
   });
 

@@ -4,9 +4,9 @@
  * every line into its stdin is one line.
  */
 import { describe, expect, test } from 'bun:test';
-import { answersInterrupt, interruptRequest, usageRequest, userMessage } from '../../../src/claude/control.ts';
+import { interruptRequest, usageRequest, userMessage } from '../../../src/claude/control.ts';
 import { type WorkerArgsInput, workerArgs } from '../../../src/claude/launch/argv.ts';
-import { attemptMark, commandEnvironment, workerEnvironment } from '../../../src/claude/launch/environment.ts';
+import { commandEnvironment, workerEnvironment } from '../../../src/claude/launch/environment.ts';
 import { chooseLogin } from '../../../src/claude/launch/login.ts';
 import { repeatPrompt, resumePrompt } from '../../../src/claude/launch/resume-prompt.ts';
 
@@ -50,20 +50,6 @@ describe('workerArgs', () => {
       '--exclude-dynamic-system-prompt-sections',
       ...['--max-budget-usd', '1.234561', '--forward-subagent-text'],
     ]);
-  });
-
-  test('no option that takes several values, and no free text, stands as a word of its own', () => {
-    const words = workerArgs({
-      ...args,
-      name: '--help',
-      model: '-x',
-      allowedTools: ['-y', 'a b'],
-      mcpConfigFile: '/m',
-    });
-    const variadic = ['--allowedTools', '--allowed-tools', '--disallowedTools', '--mcp-config', '--add-dir', '--tools'];
-    expect(words.filter((word) => variadic.includes(word))).toEqual([]);
-    expect(words).toContain('--name=--help');
-    for (const text of ['--help', '-x', '-y', 'a b']) expect(words).not.toContain(text);
   });
 
   test.each([
@@ -128,10 +114,6 @@ describe('workerEnvironment', () => {
     expect(stored.CLAUDE_CODE_HOST_AUTH_ENV_VAR).toBe('CLAUDE_CODE_AGENT_NO_LOGIN_HERE');
     expect(stored.CLAUDE_CODE_AGENT_NO_LOGIN_HERE).toBeUndefined();
     expect(environment({ CLAUDE_CODE_OAUTH_TOKEN: 't' })).toMatchObject({ CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST: '1' });
-  });
-
-  test('an outer mark does not survive', () => {
-    expect(environment({ [attemptMark]: 'outer' })[attemptMark]).toBe('A1');
   });
 
   test('a rehearsal starts from nothing', () => {
@@ -216,18 +198,6 @@ describe('chooseLogin', () => {
     expect(chooseLogin({ CLAUDE_CONFIG_DIR: '/mine' })).toMatchObject({ kind: 'store', storeDir: '/mine' });
     expect(chooseLogin({})).toMatchObject({ kind: 'store', storeDir: '' });
   });
-
-  test('puts the user’s own store, or none, into the environment, and no other login', () => {
-    const make = (caller: Record<string, string>) =>
-      workerEnvironment({ caller, attemptId: 'A', configDir: '/c', tmpDir: '/t', login: chooseLogin(caller) });
-    expect(make({}).CLAUDE_SECURESTORAGE_CONFIG_DIR).toBe('');
-    expect(make({ CLAUDE_CONFIG_DIR: '/mine' })).toMatchObject({
-      CLAUDE_CONFIG_DIR: '/c',
-      CLAUDE_SECURESTORAGE_CONFIG_DIR: '/mine',
-    });
-    const key = make({ ANTHROPIC_API_KEY: 'k', CLAUDE_CODE_OAUTH_TOKEN: 'o' });
-    expect([key.ANTHROPIC_API_KEY, key.CLAUDE_CODE_OAUTH_TOKEN]).toEqual(['k', undefined]);
-  });
 });
 
 describe('credentials of other logins', () => {
@@ -297,10 +267,6 @@ describe('credentials of other logins', () => {
       expect(env).toEqual({ ...general, ...plain });
     },
   );
-
-  test('nor the commands of a rehearsal', () => {
-    expect(commandEnvironment({ ...caller, PATH: '/bin' }, '/h')).toEqual({ HOME: '/h', PATH: '/bin' });
-  });
 });
 
 describe('lines into stdin', () => {
@@ -315,11 +281,6 @@ describe('lines into stdin', () => {
         expect(usageRequest(text) + interruptRequest(text)).not.toMatch(/[\r\n]/);
       }),
     );
-  });
-
-  test('an answer is told from another by its id', () => {
-    expect(answersInterrupt(JSON.parse(interruptRequest('a')).request_id)).toBe(true);
-    expect(answersInterrupt(JSON.parse(usageRequest('a')).request_id)).toBe(false);
   });
 });
 

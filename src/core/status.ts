@@ -217,7 +217,12 @@ export function nextSessionStatus(status: SessionStatus, event: EventType): Sess
   return sessionTable[status][event] ?? null;
 }
 
-/** Whether this version knows such an event: `group_created` begins a log, and all others may happen in some status. */
+/** Those that this version knows: `group_created` begins a log, and all others may happen in some status. */
+export const eventTypes: ReadonlySet<string> = new Set([
+  'group_created',
+  ...Object.values(groupTable).flatMap((events) => Object.keys(events)),
+]);
+
 export function isEventType(type: string): type is EventType {
-  return type === 'group_created' || Object.values(groupTable).some((events) => Object.hasOwn(events, type));
+  return eventTypes.has(type);
 }

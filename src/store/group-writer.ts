@@ -1,15 +1,15 @@
 /**
  * The one writer of a group: holds runner.lock, turns event bodies into logged events and keeps the snapshots fresh.
- * Logged before reduced, reduced before shown; the cost of an event does not depend on the size of the group.
+ * Logged before reduced, reduced before shown.
  */
 import { advise } from '../core/advice.ts';
-import { draftOf } from '../core/draft.ts';
 import type { EventBody, GroupEvent, ProcessIdentity } from '../core/event.ts';
 import { assert, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId, SessionId } from '../core/group.ts';
 import { isGroupId } from '../core/id.ts';
 import type { GroupProgress } from '../core/progress.ts';
 import { reduce } from '../core/reduce.ts';
+import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Lock, LockHolder, World } from '../system/world.ts';
 import { delay } from './delayed.ts';
@@ -93,7 +93,7 @@ function openLocked(world: World, paths: GroupPaths, id: GroupId, lock: Lock): R
   const log = read.value.open();
   const snapshots = createSnapshots(world, paths, state.value);
   // Lost ones come back with the next write: a run must not wait until all of them were looked at.
-  snapshots.check(state.value.sessions.keys());
+  snapshots.mark(state.value.sessions.keys());
   return ok(groupWriter(world, paths, state.value, { log, lock, snapshots }));
 }
 
@@ -127,7 +127,7 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
       if (bodies.length === 0) return [];
       const events = bodies.map((body, index) => eventOf(world, state, body, index));
       // Tried before it is written: a log with one event that cannot be folded would never load again.
-      const draft = draftOf(state);
+      const draft = copyOf(state);
       for (const event of events) reduce(draft, event);
       assert(Number.isFinite(draft.usage.costUsd), 'the cost of the group is no number');
       log.append(events);
@@ -153,6 +153,32 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
         lock.release();
       }
     },
+  };
+}
+
+/** A copy in which events are tried: `reduce` may do to it what it does to the state. */
+function copyOf(state: GroupState): GroupState {
+  return {
+    ...state,
+    sessions: new Map([...state.sessions].map(([id, record]) => [id, copyOfRecord(record)])),
+    running: new Set(state.running),
+    failed: new Set(state.failed),
+    takenOver: new Set(state.takenOver),
+    counts: { ...state.counts },
+    endedMs: new Map(state.endedMs),
+    bases: new Map(state.bases),
+  };
+}
+
+function copyOfRecord(record: SessionRecord): SessionRecord {
+  const { state, messages, claudeSessionIds, warnings, takenOver } = record;
+  return {
+    ...record,
+    ...(takenOver === undefined ? {} : { takenOver: { ...takenOver } }),
+    state: state.status === 'running' ? { ...state, attempt: { ...state.attempt } } : state,
+    messages: [...messages],
+    claudeSessionIds: [...claudeSessionIds],
+    warnings: [...warnings],
   };
 }
 

@@ -6,7 +6,7 @@ import { dirname } from 'node:path';
 import type { Failure } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
-import type { World } from '../system/world.ts';
+import type { Files, World } from '../system/world.ts';
 import { delay } from './delayed.ts';
 import { groupMeta, renderMeta, sessionMeta } from './meta.ts';
 import { type GroupPaths, sessionPaths } from './paths.ts';
@@ -14,8 +14,6 @@ import { systemFailure } from './system-failure.ts';
 
 const shortestDelayMs = 250;
 const longestDelayMs = 5_000;
-/** So many unseen ones at a time, so that nothing else waits long for them. */
-const unseenAtOnce = 500;
 /** Groups up to this size are written at the shortest delay; larger ones less often, so that the load stays even. */
 const sessionsAtShortestDelay = 100;
 
@@ -27,8 +25,6 @@ export function snapshotDelayMs(sessions: number): number {
 export interface Snapshots {
   /** The group changed, and with it these sessions; their files are written within the delay. */
   mark(sessionIds: Iterable<SessionId>): void;
-  /** Nobody knows whether the files of these sessions are as they should be; they are looked at by and by. */
-  check(sessionIds: Iterable<SessionId>): void;
   /** Asks for a write within the delay. */
   request(): void;
   /** Writes all that changed at once. */
@@ -41,55 +37,44 @@ export interface Snapshots {
 
 export function createSnapshots(world: World, paths: GroupPaths, state: GroupState): Snapshots {
   const changed = new Set<SessionId>();
-  const unseen = new Set<SessionId>();
-  const files = new WrittenFiles(world);
+  const { files } = world;
   let group = false;
   let problem: Failure | null = null;
-  const flush = (most = Number.POSITIVE_INFINITY): void => {
+  const flush = (): void => {
     later.cancel();
     if (!group) return;
     try {
       // A deleted group must not come back as an empty shell.
-      if (world.files.info(paths.events) === null) return;
+      if (files.info(paths.events) === null) return;
       // A session may have put a link in place of its folder, or of the folder of all sessions.
-      const areOurs = world.files.entryKind(paths.sessions) !== 'link';
-      for (const id of [...changed, ...unseen.values().take(most)]) {
+      const areOurs = files.entryKind(paths.sessions) !== 'link';
+      for (const id of changed) {
         const record = state.sessions.get(id);
         const { folder, meta } = sessionPaths(paths, id);
-        const isOurs = areOurs && world.files.entryKind(folder) !== 'link';
+        const isOurs = areOurs && files.entryKind(folder) !== 'link';
         if (isOurs && record === undefined) files.remove(meta);
-        if (isOurs && record !== undefined) files.write(meta, renderMeta(sessionMeta(record)));
+        if (isOurs && record !== undefined) writeChanged(files, meta, renderMeta(sessionMeta(record)));
         changed.delete(id);
-        unseen.delete(id);
       }
-      files.write(paths.meta, renderMeta(groupMeta(state)));
-      group = unseen.size > 0;
+      writeChanged(files, paths.meta, renderMeta(groupMeta(state)));
+      group = false;
       problem = null;
     } catch (error) {
       // Tried again with the next change, and at the latest when the group is opened next.
       problem = systemFailure(paths.folder, error);
     }
   };
-  const flushSome = (): void => {
-    flush(unseenAtOnce);
-    if (unseen.size > 0 && problem === null) later.request();
-  };
-  const later = delay(world, () => snapshotDelayMs(state.sessions.size), flushSome);
+  const later = delay(world, () => snapshotDelayMs(state.sessions.size), flush);
   return {
     mark(sessionIds) {
       for (const id of sessionIds) changed.add(id);
       group = true;
       later.request();
     },
-    check(sessionIds) {
-      for (const id of sessionIds) unseen.add(id);
-      group = true;
-      later.request();
-    },
     request() {
       if (group) later.request();
     },
-    flush: () => flush(),
+    flush,
     get problem() {
       return problem;
     },
@@ -97,46 +82,9 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
   };
 }
 
-/**
- * Writes what differs from the file. Comparing spares the writes when a whole group is checked for files that are lost,
- * torn or out of date; what was written once is compared with that, and not read again.
- */
-class WrittenFiles {
-  readonly #world: World;
-  /** Digests of the texts, by path. */
-  readonly #written = new Map<string, bigint>();
-
-  constructor(world: World) {
-    this.#world = world;
-  }
-
-  write(path: string, text: string): void {
-    const { files } = this.#world;
-    const digest = Bun.hash.xxHash64(text);
-    const known = this.#written.get(path);
-    if (known === digest) return;
-    // Should it fail nobody knows what is there.
-    this.#written.delete(path);
-    const before = known === undefined ? files.readText(path) : '';
-    if (before === null) files.makeFolder(dirname(path));
-    if (before !== text) this.#replace(path, text);
-    this.#written.set(path, digest);
-  }
-
-  #replace(path: string, text: string): void {
-    const { files } = this.#world;
-    try {
-      files.writeAtomic(path, text);
-    } catch (error) {
-      // Somebody has removed the folder.
-      if (files.info(dirname(path)) !== null) throw error;
-      files.makeFolder(dirname(path));
-      files.writeAtomic(path, text);
-    }
-  }
-
-  remove(path: string): void {
-    this.#written.delete(path);
-    this.#world.files.remove(path);
-  }
+/** Reading is cheaper than writing when a whole group is checked for files that are lost, torn or out of date. */
+function writeChanged(files: Files, path: string, text: string): void {
+  if (files.readText(path) === text) return;
+  files.makeFolder(dirname(path));
+  files.writeAtomic(path, text);
 }

@@ -1,7 +1,7 @@
 /** Promises: failures read as a sentence and a next step; broken promises of the code are loud and marked as ours. */
 import { expect, test } from 'bun:test';
 import { advise } from '../../../src/core/advice.ts';
-import { assert, describeFailure, errorText, fail, needsPerson, ok, unreachable } from '../../../src/core/failure.ts';
+import { assert, describeFailure, fail, needsPerson, ok, unreachable } from '../../../src/core/failure.ts';
 
 test('a failure is told with its next step', () => {
   const result = fail('busy', 'Another runner holds the group.', 'Wait for it.');
@@ -36,8 +36,4 @@ test('only trouble that would hit every session alike needs a person', () => {
     'project-missing',
   ];
   expect(reasons.filter(needsPerson)).toEqual(['not-logged-in', 'billing', 'claude-missing', 'claude-unproven']);
-});
-
-test('whatever was thrown has a text', () => {
-  expect([new Error('broken'), 'plain', undefined, 7].map(errorText)).toEqual(['broken', 'plain', 'undefined', '7']);
 });

@@ -43,20 +43,6 @@ describe('the log', () => {
       expect(() => reduce(log.state, event)).toThrow(IllegalEvent);
     }
   });
-
-  test('survives a round trip through JSON', () => {
-    const log = twoSessions().start(a, 'start', 0.5).start(b);
-    log.fail(a, usage(0.25, 10)).pause(b, usage(1), 'interrupted').start(b, 'resume').complete(b);
-    log.add({ type: 'group_failed', reason: 'sessions-failed', message: 'One failed.' }).run([a]).start(a, 'retry');
-    expect(foldEvents(JSON.parse(JSON.stringify(log.events)))).toStrictEqual(log.state);
-  });
-
-  test('keeps what a caller does to a folded state away from the events', () => {
-    const log = twoSessions().start(a).complete(a);
-    const text = JSON.stringify(log.events);
-    foldEvents(log.events)?.sessions.get(a)?.warnings.push({ code: 'hook-missing', message: 'x' });
-    expect(JSON.stringify(log.events)).toBe(text);
-  });
 });
 
 describe('refused', () => {
@@ -119,11 +105,6 @@ describe('attempts', () => {
     const at = (type: string) => log.events.find((event) => event.type === type)?.at as string;
     expect([record?.startedAt, record?.endedAt]).toEqual([at('session_starting'), at('session_completed')]);
     expect([log.state.usage.costUsd, log.state.reservedUsd]).toEqual([0.75, 0]);
-  });
-
-  test('a running session has no end', () => {
-    const log = twoSessions().start(a).pause(a).start(a, 'resume');
-    expect(log.state.sessions.get(a)).not.toHaveProperty('endedAt');
   });
 
   test('the first reason to stop stays', () => {

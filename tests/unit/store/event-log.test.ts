@@ -99,17 +99,6 @@ describe('a log that is taken away from its writer', () => {
     expect(size()).toBe(before as number);
     log.close();
   });
-
-  test('is not taken for lost when the system does not answer', () => {
-    writeFileSync(path, whole);
-    const files = { ...world.files };
-    const { log } = unwrap(openLog({ ...world, files }, path));
-    files.info = () => {
-      throw new Error('EIO');
-    };
-    expect(log.lost).toBeNull();
-    log.close();
-  });
 });
 
 test('an event with a field that this version does not know is read', () => {
@@ -191,19 +180,6 @@ describe('an append that fails', () => {
       expect(unwrap(readLog(world, path))).toEqual(events.slice(0, 4));
     });
   }
-
-  test('is taken back to the byte, whatever letters stand before it', () => {
-    const faulty = faultyFiles(world.files);
-    const log = createLog({ ...world, files: faulty.files }, path, groupId, events.slice(0, 1));
-    const answer = { type: 'request_answered', requestId: 'ü', done: false, message: 'Größe: 5 €, 日本' } as const;
-    log.append([new CoreLog().next(answer)]);
-    const before = readFileSync(path);
-    expect(log.size).toBe(before.length);
-    faulty.fault = { call: faulty.calls.length + 1, how: 'fails', code: 'ENOSPC' };
-    expect(() => log.append(batch)).toThrow('ENOSPC');
-    expect(readFileSync(path).equals(before)).toBe(true);
-    log.close();
-  });
 
   test('and cannot be taken back closes the log for further events; the next open cuts it', () => {
     const faulty = faultyFiles(world.files);

@@ -201,44 +201,6 @@ describe('snapshots', () => {
     expect(existsSync(sessionPaths(paths, sid(1)).meta)).toBe(false);
   });
 
-  test('a removed session that is added again as it was has its file again', () => {
-    const writer = open();
-    for (const body of [session, { type: 'session_removed', sessionId: sid(1) } as const, session]) {
-      writer.record([body]);
-      writer.snapshot('now');
-    }
-    expect(actualSnapshots(writer)).toEqual(expectedSnapshots(writer));
-  });
-
-  test('the folder of a session that somebody removes is made again', () => {
-    const writer = open();
-    writer.record([session]);
-    writer.snapshot('now');
-    rmSync(paths.sessions, { recursive: true });
-    const name = 'another';
-    writer.record([{ type: 'session_changed', sessionId: sid(1), session: sessionDefinition(1, [], { name }) }]);
-    writer.snapshot('now');
-    expect(writer.snapshotProblem).toBeNull();
-    expect(actualSnapshots(writer)).toEqual(expectedSnapshots(writer));
-  });
-
-  test('what is as it was written last is neither read nor written', () => {
-    const writer = open();
-    writer.record([session]);
-    writer.snapshot('now');
-    const { readText } = world.files;
-    let reads = 0;
-    world.files.readText = (path) => {
-      if (path.endsWith('meta.json')) reads += 1;
-      return readText(path);
-    };
-    faulty.calls.length = 0;
-    writer.record([{ type: 'session_changed', sessionId: sid(1), session: session.session }]);
-    writer.snapshot('now');
-    expect(writesOf(sessionPaths(paths, sid(1)).meta)).toBe(0);
-    expect(reads).toBe(0);
-  });
-
   test('a failed write ends nothing, is told, and is made up for', () => {
     const writer = open();
     writer.record(storyBodies.slice(0, 2));

@@ -130,13 +130,6 @@ test('ends when the group is deleted, and stays silent once it was ended', () =>
   expect({ told, waiting: world.clock.waiting }).toEqual({ told: [], waiting: 0 });
 });
 
-test('may be ended from within its own call', () => {
-  writeFileSync(path, header + eventLines(events));
-  end = followLog(world, path, () => end());
-  world.clock.step(5_000);
-  expect(world.clock.waiting).toBe(0);
-});
-
 test('with real clock and watch: an append is told without being asked', async () => {
   writeFileSync(path, header);
   const arrived = Promise.withResolvers<GroupEvent[]>();

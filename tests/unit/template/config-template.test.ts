@@ -4,7 +4,7 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, symlinkSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import {
   type ConfigTemplate,
   freezeConfigTemplate,
@@ -12,7 +12,7 @@ import {
   loadSharedConfig,
   renderConfigTemplate,
 } from '../../../src/template/config-template.ts';
-import { faultyFiles, Trouble } from '../../support/store-world.ts';
+import { faultyFiles } from '../../support/store-world.ts';
 import { problemsIn, TemplateFolder, valid, world } from '../../support/template/rig.ts';
 
 let temp: TemplateFolder;
@@ -213,13 +213,6 @@ describe('the shared config of a group', () => {
     });
   });
 
-  test('may be an empty folder', () => {
-    mkdirSync(temp.at('strict'));
-    expect(valid(shared())).toEqual([]);
-    write('.DS_Store', 'x');
-    expect(valid(shared())).toEqual([]);
-  });
-
   test('is refused for every other fault of a config template', () => {
     write('settings.json', '{\n  "cleanupPeriodDays": {{days}}}');
     write('mcp.json', '{"mcpServers": {"a": []}}');
@@ -287,57 +280,4 @@ describe('digest and frozen copies', () => {
     }
     throw new Error('freezing never succeeded');
   });
-
-  test('a full disk in the middle of the files leaves nothing', () => {
-    writeWhole();
-    const template = valid(load());
-    for (let whole = 0; whole < template.files.length; whole += 1) {
-      let written = 0;
-      const writeBytes = (path: string, bytes: Uint8Array): void => {
-        written += 1;
-        if (written > whole) throw new Trouble('ENOSPC');
-        world.files.writeBytes(path, bytes);
-      };
-      const full = { ...world, files: { ...world.files, writeBytes } };
-      expect(() => freezeConfigTemplate(full, template, temp.at('frozen'))).toThrow('ENOSPC');
-      expect(world.files.list(temp.at('frozen'))).toEqual([]);
-    }
-  });
-
-  test('of two who freeze at once both have the copy', () => {
-    writeWhole();
-    const template = valid(load());
-    const folder = temp.at('frozen');
-    // The other one is quicker, just before our copy gets its name.
-    const late = {
-      ...world,
-      files: {
-        ...world.files,
-        rename(from: string, to: string) {
-          freezeConfigTemplate(world, template, folder);
-          world.files.rename(from, to);
-        },
-      },
-    };
-    freezeConfigTemplate(late, template, folder);
-    expect(readdirSync(folder).map((name) => basename(name))).toEqual([template.digest]);
-  });
-});
-
-test('new files are private, whole and never overwrite; links are seen as links', () => {
-  const { files } = world;
-  files.writeBytes(temp.at('new'), new Uint8Array([1, 2, 3]));
-  expect(files.readBytes(temp.at('new'), 0, 10)).toEqual(new Uint8Array([1, 2, 3]));
-  expect(() => files.writeBytes(temp.at('new'), new Uint8Array([4]))).toThrow('EEXIST');
-  symlinkSync('target', temp.at('link'));
-  expect(() => files.writeBytes(temp.at('link'), new Uint8Array([4]))).toThrow('EEXIST');
-  expect(files.list(temp.path)).toEqual(['link', 'new']);
-  world.fifos.create(temp.at('pipe'));
-  expect(['new', 'link', 'pipe', '', 'none'].map((name) => files.entryKind(temp.at(name)))).toEqual([
-    'file',
-    'link',
-    'other',
-    'folder',
-    null,
-  ]);
 });

@@ -11,7 +11,6 @@ import {
   templatePlaces,
 } from '../../../src/template/places.ts';
 import { lookThrough } from '../../../src/template/template-folder.ts';
-import { Trouble } from '../../support/store-world.ts';
 import { TemplateFolder, world } from '../../support/template/rig.ts';
 
 let temp: TemplateFolder;
@@ -161,25 +160,4 @@ test('what comes from others leads to nothing outside of it; one may link own te
   expect(pathOf('prompt', 'b')).toStartWith('usage: The prompt template "b" is a link that leads out of');
   expect(pathOf('prompt', 'c')).toBe(temp.at(user, 'prompts', 'c.md'));
   expect(pathOf('prompt', 'd')).toBe(temp.at(near, 'prompts', 'd.md'));
-});
-
-test('loops, pipes and files in place of folders are no templates', () => {
-  temp.write(near, 'a file');
-  mkdirSync(temp.at(user, 'prompts'), { recursive: true });
-  symlinkSync('loop.md', temp.at(user, 'prompts', 'loop.md'));
-  world.fifos.create(temp.at(user, 'prompts', 'pipe.md'));
-  expect(listTemplates(world, places())).toEqual([]);
-});
-
-test('a folder closed to us holds no templates, and does not hide the others', () => {
-  const closed = temp.at(near, 'prompts');
-  temp.write(`${near}/prompts/x.md`, 'x');
-  const path = temp.write(`${user}/prompts/x.md`, 'x');
-  const list = (folder: string): string[] => {
-    if (folder === closed) throw new Trouble('EACCES');
-    return world.files.list(folder);
-  };
-  const partly = { ...world, files: { ...world.files, list } };
-  expect(findTemplate(partly, places(), 'prompt', 'x')).toMatchObject({ ok: true, value: { path } });
-  expect(listTemplates(partly, places()).map(({ template }) => template.path)).toEqual([path]);
 });

@@ -4,10 +4,8 @@
  * workflow-work.test.ts).
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { mkdirSync, symlinkSync, truncateSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { mkdirSync } from 'node:fs';
 import { isProjectFile, loadProjectFile, projectFileFor } from '../../../src/template/workflow/project-file.ts';
-import { fc } from '../../support/property.ts';
 import { problemsIn, TemplateFolder, valid, world } from '../../support/template/rig.ts';
 
 const name = '.claude-code-agent/project.yaml';
@@ -72,55 +70,6 @@ describe('what is no such file', () => {
       return `a${level}: &a${level} [${Array(9).fill(inner).join(', ')}]`;
     });
     expect(problemsIn(load(bomb.join('\n')))).toHaveLength(1);
-  });
-
-  test('fifty megabytes, a pipe, a folder, a link that leads nowhere', () => {
-    const path = folder.write(name, '');
-    truncateSync(path, 50 * 1024 ** 2);
-    expect(problemsIn(loadProjectFile(world, path))).toEqual(['1:1 is larger than 1 MiB']);
-    const trouble = (place: string) => problemsIn(projectFileFor(world, folder.at(place)));
-    for (const place of ['pipe', 'folder', 'link']) mkdirSync(dirname(folder.at(place, name)), { recursive: true });
-    expect(Bun.spawnSync(['mkfifo', folder.at('pipe', name)]).exitCode).toBe(0);
-    expect(trouble('pipe')).toEqual(['1:1 is not a regular file']);
-    mkdirSync(folder.at('folder', name));
-    expect(trouble('folder')).toEqual(['1:1 is a folder']);
-    symlinkSync('nowhere', folder.at('link', name));
-    expect(trouble('link')).toEqual(['1:1 does not exist']);
-  });
-
-  test('any text ends in settings or in problems at places of the file', () => {
-    const word = fc.constantFrom(
-      'accept',
-      'setup',
-      'isolate',
-      ': ',
-      '\n',
-      '  ',
-      '- ',
-      '{',
-      '}',
-      '"',
-      "'",
-      '&a',
-      '*a',
-      '|',
-      '{{x}}',
-      '1s',
-      'none',
-    );
-    const text = fc.oneof(
-      fc.array(word).map((words) => words.join('')),
-      fc.string({ unit: 'binary' }),
-    );
-    fc.assert(
-      fc.property(text, (one) => {
-        const loaded = load(one);
-        if (loaded.ok) return;
-        expect(loaded.problems.length).toBeGreaterThan(0);
-        expect(loaded.problems.every(({ line, column }) => line >= 1 && column >= 1)).toBe(true);
-      }),
-      { numRuns: 300 },
-    );
   });
 });
 

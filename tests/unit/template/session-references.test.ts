@@ -4,7 +4,6 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
-import { fc } from '../../support/property.ts';
 import { WorkflowFolder } from '../../support/template/workflow-rig.ts';
 
 let folder: WorkflowFolder;
@@ -161,38 +160,4 @@ describe('in prompts', () => {
       expect.stringContaining('"last" does not wait for "build[api]"; add it to its dependsOn'),
     ]);
   });
-});
-
-test('of any chain of sessions exactly the ancestors may be used', () => {
-  const graph = fc.array(fc.uniqueArray(fc.nat(40), { maxLength: 3 }), { minLength: 2, maxLength: 40 });
-  fc.assert(
-    fc.property(graph, fc.nat(1_000), fc.nat(1_000), (rows, from, to) => {
-      // Each depends only on earlier ones, so there is no cycle.
-      const edges = rows.map((row, index) => row.filter((one) => one < index));
-      const [source, target] = [from % rows.length, to % rows.length];
-      const text = edges.map((row, index) => {
-        const reference = index === target ? `{{sessions.s${source}.result}}` : 'hi';
-        const waits = row.length === 0 ? 's0x' : `[${row.map((one) => `s${one}`).join(', ')}]`;
-        return `  s${index}: { project: .., prompt: "${reference}", dependsOn: ${waits} }`;
-      });
-      const reaches = (index: number): boolean => (edges[index] ?? []).some((one) => one === source || reaches(one));
-      const faults = folder.faults(`${text.join('\n')}\n  s0x: { project: .., prompt: hi }`);
-      expect(faults.length === 0).toBe(reaches(target));
-    }),
-    { numRuns: 60 },
-  );
-});
-
-test('three stages over two thousand projects expand in a moment', () => {
-  const values = `[${Array.from({ length: 2_000 }, (_, index) => `v${index}`).join(', ')}]`;
-  const stage = (name: string, more: string) => `  ${name}: { project: .., matrix: { x: ${values} }, ${more} }\n`;
-  const text =
-    stage('a', 'prompt: hi') +
-    stage('b', 'prompt: "{{sessions.a[matrix.x].result}}", dependsOn: "a[matrix.x]"') +
-    stage('c', 'prompt: "{{sessions.a[matrix.x].result}} {{sessions.b[matrix.x].result}}", dependsOn: "b[matrix.x]"') +
-    '  d: { project: .., prompt: "{{sessions.c[*].result}}", dependsOn: "c[*]" }\n';
-  const sessions = folder.sessions(text);
-  expect(sessions).toHaveLength(6_001);
-  expect(sessions[5_999]?.references.map(({ keys }) => keys[0])).toEqual(['a-v1999', 'b-v1999']);
-  expect(sessions.at(-1)?.references[0]?.keys).toHaveLength(2_000);
 });

@@ -3,7 +3,7 @@
  * nothing but its required variables, and uses one name for one thing; the workflows load over projects.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { readBackCheck } from '../../../src/claude/launch/settings.ts';
@@ -133,20 +133,6 @@ describe.each(configs)('config %s', (name) => {
     for (const text of texts.values()) expect(text).not.toContain('{{');
     for (const [path, text] of texts) if (/^(?:commands|skills|agents)\//.test(path)) expect(text).toMatch(/^---\n/);
   });
-
-  test('what its CLAUDE.md names is there', () => {
-    const config = loadConfig(name);
-    const paths = config.files.map(({ path }) => path);
-    const file = config.files.find(({ path }) => path === 'CLAUDE.md');
-    const text = Buffer.from(file?.bytes ?? []).toString('utf8');
-    for (const [, command] of text.matchAll(/`\/([a-z-]+)`/g)) expect(paths).toContain(`commands/${command}.md`);
-    for (const [, skill] of text.matchAll(/skill `([a-z-]+)`/g)) expect(paths).toContain(`skills/${skill}/SKILL.md`);
-    for (const [, agent] of text.matchAll(/agent `([a-z-]+)`/g)) expect(paths).toContain(`agents/${agent}.md`);
-    // Those of FABER are there under their first names as well.
-    const named = paths.filter((path) => /^(?:commands|skills|agents)\/(?!fractary-faber\/)/.test(path));
-    expect(named.length).toBeGreaterThan(0);
-    for (const path of named) expect(text).toContain(path.replace(/\/SKILL\.md$|\.md$/, '').replace(/^\w+\//, ''));
-  });
 });
 
 test('read-only-review refuses every tool that writes', () => {
@@ -245,51 +231,4 @@ test('cross-repo-change makes three sessions for each project, each after its ow
     ...['change-web', 'change-web', 'change-web'],
   ]);
   expect(review?.references.map(({ field }) => field)).toEqual(['result', 'branch', 'diffStat', 'result']);
-});
-
-type Schema = Readonly<Record<string, unknown>>;
-
-/** Every schema in a schema; what is misspelt would make claude leave the whole of it out. */
-function schemas(schema: Schema): Schema[] {
-  const { properties = {}, items } = schema;
-  const inner = [...Object.values(properties as object), ...(items === undefined ? [] : [items])] as Schema[];
-  return [schema, ...inner.flatMap(schemas)];
-}
-
-test('output schemas hold nothing but JSON Schema, and describe closed objects', () => {
-  const known = ['type', 'description', 'properties', 'required', 'items', 'enum', 'additionalProperties'];
-  const all = workflows.flatMap((name) =>
-    load(name).sessions.flatMap(({ definition }) =>
-      definition.outputSchema === undefined ? [] : [definition.outputSchema],
-    ),
-  );
-  expect(all.length).toBeGreaterThan(4);
-  for (const schema of all.flatMap(schemas)) {
-    expect(Object.keys(schema).filter((key) => !known.includes(key))).toEqual([]);
-    const { type, properties = {}, required = [], additionalProperties } = schema;
-    expect(type).toBeString();
-    if (type !== 'object') continue;
-    expect(additionalProperties).toBe(false);
-    expect(required).toEqual(Object.keys(properties as object));
-  }
-});
-
-test('feature-implementation hands the plan on as data', () => {
-  const { sessions } = load('feature-implementation');
-  const implement = sessions.find(({ key }) => key === 'implement');
-  expect(implement?.definition).toMatchObject({ template: 'implement-feature' });
-  expect(implement?.definition.prompt).toContain('Reset a password by mail');
-  expect(implement?.references.map(({ field, path }) => [field, ...(path ?? [])].join('.'))).toEqual([
-    'structured.summary',
-    'structured.steps',
-    'structured.choices',
-  ]);
-});
-
-test('nothing else lies among the templates', () => {
-  expect(
-    readdirSync(shipped)
-      .filter((name) => name !== 'workflow.schema.json')
-      .sort(),
-  ).toEqual(['configs', 'cpm', 'faber', 'fractary-faber', 'plugin', 'prompts', 'workflows']);
 });

@@ -13,7 +13,6 @@ import {
   variableList,
   variableMap,
 } from '../../../src/template/variables.ts';
-import { fc } from '../../support/property.ts';
 import { problemsIn, TemplateFolder, valid, world } from '../../support/template/rig.ts';
 
 let temp: TemplateFolder;
@@ -99,17 +98,6 @@ describe('declarations', () => {
     const map = 'a: {type: enum}\nb: {required: true, default: 1}\n';
     expect(problemsIn(read(map, variableMap())).map((text) => text.split(' ')[0])).toEqual(['1:4', '2:30']);
   });
-
-  test('any data is a list of variables or problems, never an exception', () => {
-    fc.assert(
-      fc.property(fc.jsonValue({ maxDepth: 4 }), (data) => {
-        for (const schema of [variableList(), variableMap()]) {
-          const parsed = schema.safeParse(data);
-          if (parsed.success) for (const { name } of parsed.data) expect(name).toMatch(/^[A-Za-z_][\w-]*$/);
-        }
-      }),
-    );
-  });
 });
 
 describe('given values', () => {
@@ -125,16 +113,6 @@ describe('given values', () => {
       expect(parseGiven(pairs)).toMatchObject({ ok: false, failure: { reason: 'usage' } });
     },
   );
-
-  test('pairs come back as they were given', () => {
-    const name = fc.stringMatching(/^[A-Za-z][A-Za-z0-9_-]{0,20}$/);
-    fc.assert(
-      fc.property(fc.dictionary(name, fc.string()), (values) => {
-        const pairs = Object.entries(values).map(([key, value]) => `${key}=${value}`);
-        expect(parseGiven(pairs)).toEqual({ ok: true, value: Object.fromEntries(Object.entries(values)) });
-      }),
-    );
-  });
 });
 
 describe('resolving', () => {
@@ -179,11 +157,6 @@ describe('resolving', () => {
     const required = resolve([spec('v', { type: 'file', required: true })], { v: 'blank.md' });
     expect(required).toEqual({ values: {}, problems: [`the variable "v": the file ${path} is empty`], unused: [] });
     expect(resolve([spec('v', { type: 'file' })], { v: 'blank.md' }).values).toEqual({ v: ' \n' });
-  });
-
-  test('inherited properties are no values', () => {
-    expect(resolve([spec('toString', { required: true })], {}).problems).toHaveLength(1);
-    expect(resolve([spec('constructor')], {}).values).toEqual({ constructor: '' } as never);
   });
 
   test.each<[Partial<VariableSpec>, string, string]>([

@@ -4,21 +4,8 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { type GivenWork, resolveWork, workFaults } from '../../../src/template/workflow/work-settings.ts';
-import { fc } from '../../support/property.ts';
 
 const repository = '/p/.git';
-const maybe = <T>(one: fc.Arbitrary<T>) => fc.option(one, { nil: undefined });
-const command = fc.constantFrom<string | false>('npm test', 'make', false);
-const wish: fc.Arbitrary<GivenWork> = fc.record({
-  isolate: maybe(fc.constantFrom('none' as const, 'worktree' as const)),
-  accept: maybe(command),
-  acceptRetries: maybe(fc.nat(10)),
-  acceptTimeoutMs: maybe(fc.integer({ min: 1_000, max: 9_000 })),
-  setup: maybe(command),
-  setupTimeoutMs: maybe(fc.integer({ min: 1_000, max: 9_000 })),
-  expectChanges: maybe(fc.boolean()),
-  commit: maybe(fc.boolean()),
-});
 
 describe('who counts', () => {
   test('whoever is nearer, key by key', () => {
@@ -40,23 +27,6 @@ describe('who counts', () => {
       repository,
     });
     expect(resolveWork([], null)).toEqual({});
-  });
-
-  test('always the first that says something', () => {
-    fc.assert(
-      fc.property(fc.array(wish, { maxLength: 4 }), fc.constantFrom(repository, null), (wishes, where) => {
-        const settings = resolveWork(wishes, where);
-        const first = <K extends keyof GivenWork>(key: K) =>
-          wishes.map((one) => one[key]).find((one) => one !== undefined);
-        expect(settings.isolate).toBe(first('isolate') as never);
-        expect(settings.accept).toBe((first('accept') || undefined) as never);
-        // Limits stand beside what they limit, or nowhere.
-        if (settings.accept === undefined) expect(settings.acceptRetries ?? settings.acceptTimeoutMs).toBeUndefined();
-        if (settings.setup === undefined) expect(settings.setupTimeoutMs).toBeUndefined();
-        if (where === null || settings.isolate === 'none') expect(settings.setup ?? settings.commit).toBeUndefined();
-        expect(Object.values(settings)).not.toContain(undefined);
-      }),
-    );
   });
 });
 

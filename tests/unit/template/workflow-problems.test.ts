@@ -193,12 +193,6 @@ describe('variables', () => {
       expect.stringContaining('3:36 there is no variable "x"; declare it'),
     ]);
   });
-
-  test('a text with escapes is told at its begin', () => {
-    expect(folder.faults('  a: { project: .., prompt: "\\x7b{x}}" }')).toEqual([
-      expect.stringContaining('3:29 there is no variable "x"'),
-    ]);
-  });
 });
 
 describe('projects', () => {

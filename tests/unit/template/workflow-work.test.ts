@@ -91,40 +91,6 @@ sessions:
     ]);
   });
 
-  test('a value never becomes a part of one', () => {
-    const evil = '$(touch evil)';
-    for (const command of ['npm test -- {{area}}', '"{{area}}"', "make '{{ area }}'", '{{check}}{{area}}']) {
-      const faults = folder.allFaults(withVars(command), { area: evil });
-      expect(faults).toEqual([
-        expect.stringMatching(/^4:\d+ accept: \{\{(area|check)\}\} cannot stand in a shell command/),
-      ]);
-      expect(faults.join()).not.toContain('evil');
-    }
-  });
-
-  test('what is no command', () => {
-    const cases: readonly (readonly [string, string])[] = [
-      ['""', 'accept: the command is blank'],
-      ['" "', 'accept: the command is blank'],
-      ['"a\\0b"', 'accept: the command holds a NUL character'],
-      ['true', 'accept: expected a shell command, or false for none'],
-      ['[npm, test]', 'accept: expected a shell command, or false for none'],
-      ['"{{chekc}}"', 'accept: there is no variable "chekc"; did you mean "check"?'],
-      ['"{{project.name}}"', 'accept: "project.name" is not known here'],
-      ['"{{matrix.name}}"', 'accept: "matrix.name" is not known here: there is no matrix'],
-      ['"{{sessions.a.result}}"', 'accept: "sessions.a.result" can only stand in a prompt'],
-    ];
-    for (const [command, fault] of cases) {
-      const text = `version: 1\nvars: { check: x }\nsessions:\n  a: { ${api}, accept: ${command} }`;
-      expect(folder.allFaults(text)).toEqual([expect.stringContaining(fault)]);
-      expect(
-        folder.allFaults(`version: 1\nvars: { check: x }\ngroup: { accept: ${command} }\nsessions: { a: { ${api} } }`),
-      ).toEqual([expect.stringContaining(fault)]);
-    }
-    const byFolder = `  a: { matrix: { projects: ../services/api }, prompt: hi, accept: "{{matrix.name}}" }`;
-    expect(folder.faults(byFolder)).toEqual([expect.stringContaining('the matrix has no key "name"')]);
-  });
-
   test('can be validated without values and projects', () => {
     expect(folder.validate(withVars('{{check}}'))).toEqual([]);
     expect(
@@ -231,10 +197,5 @@ describe("the projects' own files", () => {
       `3:6 ${file}: isolate: worktree takes a git repository, and ${folder.path} is in none`,
     ]);
     expect(folder.sessions('  a: { project: .., prompt: hi, isolate: none }')).toHaveLength(1);
-  });
-
-  test('are not looked at where there are no values', () => {
-    write('api', 'nonsense: true');
-    expect(folder.validate(`version: 1\nsessions: { a: { ${api} } }`)).toEqual([]);
   });
 });

@@ -4,7 +4,6 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { fillLater } from '../../../src/template/render.ts';
-import { fc } from '../../support/property.ts';
 import { exampleWorkflow, WorkflowFolder } from '../../support/template/workflow-rig.ts';
 
 let folder: WorkflowFolder;
@@ -128,13 +127,6 @@ sessions:
   test('can be validated without values and without projects', () => {
     expect(folder.validate(exampleWorkflow.replaceAll('../services/*', '../nowhere/*'))).toEqual([]);
   });
-
-  test('with Windows line ends and a byte order mark it is the same', () => {
-    const given = { ticket: 'x' };
-    const odd = folder.draft(`\ufeff${exampleWorkflow.replaceAll('\n', '\r\n')}`, given);
-    const plain = folder.draft(exampleWorkflow, given);
-    expect({ ...odd, workflow: null }).toEqual({ ...plain, workflow: null });
-  });
 });
 
 describe('the least there can be', () => {
@@ -149,15 +141,6 @@ describe('the least there can be', () => {
         references: [],
       },
     ]);
-  });
-
-  test('sessions may be called as a property of every object', () => {
-    const names = ['constructor', 'toString', 'hasOwnProperty', 'valueOf'];
-    const text = names.map((name, index) => {
-      const after = index === 0 ? '' : `, dependsOn: ${names[index - 1]}`;
-      return `  ${name}: { project: .., prompt: hi${after} }`;
-    });
-    expect(folder.sessions(text.join('\n')).map(({ key }) => key)).toEqual(names);
   });
 });
 
@@ -220,22 +203,6 @@ describe('variables', () => {
     const { sessions } = folder.draft(text, { x: value });
     expect(sessions.map(({ definition }) => definition.prompt)).toEqual([`<${value}>`, `Do: [${value}]`]);
     expect(sessions.flatMap(({ references }) => references)).toEqual([]);
-  });
-
-  test('one pass for any value, in prompt, template and both', () => {
-    const text =
-      'version: 1\nvars: { x: "" }\nsessions:\n  a: { project: .., prompt: "<{{x}}>" }\n  b: { ' +
-      'project: .., template: wrap, prompt: "[{{x}}]" }';
-    const value = fc.string({
-      unit: fc.constantFrom('{', '}', '{{x}}', '{{prompt}}', '\\', '$', '&', 'a', '[', '{{sessions.a.result}}'),
-    });
-    fc.assert(
-      fc.property(value, (x) => {
-        const { sessions } = folder.draft(text, { x });
-        expect(sessions.map(({ definition }) => definition.prompt)).toEqual([`<${x}>`, `Do: [${x}]`]);
-      }),
-      { numRuns: 100 },
-    );
   });
 
   test('files are read once: their contents are no path any more', () => {

@@ -6,7 +6,6 @@ import { isObject } from '../store/json.ts';
 import { type Problem, readYaml } from '../store/yaml-text.ts';
 
 export interface SkillSource {
-  /** Only used in problems. */
   readonly file: string;
   /** Name of the skill's folder, which claude takes for the skill's name. */
   readonly folder: string;
@@ -30,7 +29,6 @@ const descriptionMax = 1024;
 interface Heading {
   readonly level: number;
   readonly title: string;
-  /** Counts from 0. */
   readonly line: number;
 }
 
@@ -46,7 +44,6 @@ interface Outline {
 
 type At = (line: number, message: string) => Problem;
 
-/** Everything that is wrong with the skill. */
 export function checkSkill({ file, folder, text }: SkillSource): Problem[] {
   const outline = outlineOf(text);
   const at: At = (line, message) => ({ file, line: line + 1, column: 1, message });

@@ -43,10 +43,8 @@ export interface HookCall {
   readonly isWorker: boolean;
   /** Where the runner keeps what it knows of a worker's session, absolute. */
   readonly sessionFolder?: string;
-  /** Milliseconds since 1970. */
   readonly nowMs: number;
   readonly host: string;
-  /** `linux`, `darwin`. */
   readonly platform?: string;
   readonly files: ContextFiles;
   /** Of the hook; logins are not in it. */
@@ -101,7 +99,6 @@ export function readProjectText(files: ContextFiles, root: string, path: string,
   }
 }
 
-/** The code of an error of the system. */
 export function codeOf(error: unknown): string {
   const { code } = error as { code?: unknown };
   return typeof code === 'string' ? code : 'unknown';

@@ -17,7 +17,6 @@ const claudeEvents: Readonly<Record<HookEvent, string>> = {
   'session-end': 'SessionEnd',
 };
 
-/** How the program knows that it is to be a hook. */
 const hookWord = 'hook';
 
 /** Without one, a hook that hangs would hold up a start for ten minutes, and SessionEnd would get only 1.5 seconds. */
@@ -26,7 +25,6 @@ const timeoutSeconds = 10;
 export interface InstalledHook {
   readonly system: ContextName;
   readonly event: HookEvent;
-  /** Absolute path of the program that it is a hook of. */
   readonly launcher: string;
 }
 

@@ -1,6 +1,13 @@
 /** app/cpm/: the progress files of a project, listed and removed. */
-import { findProgress, type ProgressFile, readProgress } from '../../context/cpm/progress-files.ts';
-import { hoursOf, legacyName, type ProgressHeader, progressFolder } from '../../context/cpm/state.ts';
+import {
+  findProgress,
+  hoursOf,
+  legacyName,
+  type ProgressFile,
+  type ProgressHeader,
+  progressFolder,
+  readProgress,
+} from '../../context/cpm/state.ts';
 import { see } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { quoted } from '../../core/id.ts';

@@ -33,7 +33,6 @@ export interface NewRun {
   readonly config: WorkflowConfig;
 }
 
-/** A run with an id of its own. */
 export function newRun(place: Place, run: Omit<NewRun, 'runId'>): NewRun {
   const { clock, random } = place.world;
   const suffix = random.uuid().replaceAll('-', '').slice(0, 6);
@@ -189,7 +188,6 @@ export function beginPhase(
 
 // A finished phase, and where the documents are that it made.
 
-/** Something a phase made: a name, and a value that is a path when the name ends in `_path`. */
 export interface Artifact {
   readonly name: string;
   readonly value: string;

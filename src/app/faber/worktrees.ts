@@ -37,7 +37,6 @@ const worktreesPath = '.fractary/faber/worktrees.json';
 export interface TrackedWorktree {
   readonly workId: string;
   readonly runId: string;
-  /** Absolute. */
   readonly path: string;
   readonly branch: string;
   readonly createdAt: string;
@@ -74,7 +73,6 @@ export function trackWorktree(
   ]);
 }
 
-/** Takes the entry of this folder away. Fails as trackWorktree does. */
 export function untrackWorktree(files: Place['world']['files'], project: FaberProject, path: string): Result<void> {
   return change(files, project, (entries) => entries.filter((entry) => trackedOf(project, entry)?.path !== path));
 }
@@ -175,7 +173,6 @@ export interface WorktreeView extends TrackedWorktree {
   readonly hasOpenSession: boolean;
 }
 
-/** Fails with `corrupt-file`. */
 export function viewWorktrees(place: Place, { main, worktrees }: Repository): Result<readonly WorktreeView[]> {
   const { files } = place.world;
   const tracked = loadWorktrees(files, main);
@@ -194,7 +191,6 @@ export function viewWorktrees(place: Place, { main, worktrees }: Repository): Re
   );
 }
 
-/** The project in a work tree of the same repository. */
 function projectIn(main: FaberProject, path: string): FaberProject {
   return { top: path, root: join(path, relative(main.top, main.root)) };
 }

@@ -20,18 +20,14 @@ import type { Notes, Place } from '../place.ts';
 const configBytesMax = 1024 * 1024;
 
 export interface MadeProject {
-  /** Absolute, links resolved. */
   readonly project: string;
-  /** The resume file, when it was not there already. */
   readonly made?: string;
   /** The configuration that names the folder now. */
   readonly named?: string;
 }
 
 export interface WantedProject {
-  /** Absolute. */
   readonly folder: string;
-  /** The folder's when it is left out. */
   readonly name?: string | undefined;
 }
 

@@ -7,13 +7,14 @@ import { type ContextSystem, charactersMax, fileBytesMax, type HookAnswer, type 
 import { type Layout, layOut, type Shown } from './layout.ts';
 import {
   findProgress,
+  hoursOf,
+  labelOf,
   type Progress,
   type ProgressFile,
   progressPath,
   readProgress,
   shownPath,
-} from './progress-files.ts';
-import { hoursOf, labelOf } from './state.ts';
+} from './state.ts';
 
 export const cpm = { name: 'cpm', answer } satisfies ContextSystem;
 
@@ -28,7 +29,6 @@ function answer(call: HookCall): HookAnswer {
   }
 }
 
-/** More files are only counted. */
 const filesReadMax = 64;
 /** Bytes that are read of a file of another session: more than is shown of one, in any language. */
 const otherBytesMax = 32 * 1024;
@@ -159,7 +159,6 @@ function layoutFor(call: HookCall, { all, unread }: Candidates, ownId: string | 
   return { ...shows, ...files, stale, closing };
 }
 
-/** The first file that can be shown, and the rest. */
 function firstAndOthers(shown: readonly Shown[]): Pick<Layout, 'primary' | 'others'> {
   const primary = shown.find(({ trouble, isNamedOnly }) => trouble === null && !isNamedOnly) ?? null;
   return { primary, others: shown.filter((one) => one !== primary) };

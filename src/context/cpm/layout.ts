@@ -8,7 +8,6 @@ import { fittedState, hoursOf, labelOf, type ProgressHeader, progressFolder, wit
 /** A progress file as it may be shown. */
 export interface Shown {
   readonly name: string;
-  /** For sentences. */
   readonly path: string;
   readonly ageMs: number;
   readonly header: ProgressHeader;
@@ -40,7 +39,6 @@ export interface Layout {
 
 export interface LaidOut {
   readonly text: string;
-  /** Names of files by how they are shown. */
   readonly whole: readonly string[];
   readonly named: readonly string[];
   readonly leftOut: number;
@@ -63,7 +61,6 @@ interface Named {
   readonly line: string;
 }
 
-/** At most `max` characters. */
 export function layOut(layout: Layout, max: number): LaidOut {
   const { first, primary, showsOthers, othersTitle, unread, closing } = layout;
   const others = layout.others.map((shown): Named => ({ shown, line: otherLine(shown) }));
@@ -120,7 +117,6 @@ function section(title: string, named: readonly Named[]): string {
   return named.length === 0 ? '' : [title, ...named.map(({ line }) => line)].join('\n');
 }
 
-/** One file with its delimiters. */
 function block(shown: Shown, max = Number.POSITIVE_INFINITY): string {
   const top = `--- CPM SESSION STATE (${labelOf(shown.header)}) [${shown.name}] ---`;
   const bottom = '--- END ---';

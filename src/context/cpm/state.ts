@@ -1,19 +1,19 @@
 /**
- * The progress file of a CPM session: its name, what its header says, how old it may be, and how much of it is shown.
+ * The progress files of CPM sessions: their names, what their headers say, how old they are, how much of one is shown.
  * The format is Markdown of people's own skills, so everything here is lenient: what is missing is simply not known.
  */
+import { join } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { assert } from '../../core/failure.ts';
-import { cut, oneLine } from '../hook-call.ts';
+import { type ContextFiles, codeOf, cut, fileBytesMax, harmless, oneLine, readProjectText } from '../hook-call.ts';
 
-/** The folder of progress files, relative to the project. */
 export const progressFolder = 'docs/plans';
 
 /** One file for all sessions, from before they had ids in their names. */
 export const legacyName = '.cpm-progress.md';
 
 /** A progress file older than this belongs to a session that was most likely given up. */
-export const staleAfterMs = 48 * 60 * 60 * 1000;
+const staleAfterMs = 48 * 60 * 60 * 1000;
 
 /**
  * Ids are part of a file name that a model is told to write or to delete, so blanks and marks that mean something to a
@@ -26,8 +26,7 @@ export function isSessionId(id: string): boolean {
   return idPattern.test(id);
 }
 
-/** The name of the progress file of a session. */
-export function progressName(sessionId: string): string {
+function progressName(sessionId: string): string {
   return `.cpm-progress-${sessionId}.md`;
 }
 
@@ -38,11 +37,10 @@ export function sessionOfName(name: string): string | null {
 }
 
 /** True for names that look like a progress file but hold no id that can be used. */
-export function isOddName(name: string): boolean {
+function isOddName(name: string): boolean {
   return namePattern.test(name) && sessionOfName(name) === null;
 }
 
-/** What the header says, each value on one line and short; absent = the header does not say. */
 export interface ProgressHeader {
   readonly skill?: string;
   /** Number and name of the phase, step, section or task the skill is in. */
@@ -91,15 +89,14 @@ export function labelOf({ skill = 'unknown', phase, artifact }: ProgressHeader):
 }
 
 /** Milliseconds since the file was written; a clock that was set back makes no file younger than now. */
-export function ageOf(mtimeMs: number, nowMs: number): number {
+function ageOf(mtimeMs: number, nowMs: number): number {
   return Math.max(0, nowMs - mtimeMs);
 }
 
-export function isStale(mtimeMs: number, nowMs: number): boolean {
+function isStale(mtimeMs: number, nowMs: number): boolean {
   return ageOf(mtimeMs, nowMs) > staleAfterMs;
 }
 
-/** Whole hours, rounded down. */
 export function hoursOf(ageMs: number): number {
   return Math.floor(ageMs / (60 * 60 * 1000));
 }
@@ -144,6 +141,94 @@ function nextAction(text: string): Section | null {
   const after = text.indexOf('\n## ', begin);
   const end = after < 0 ? text.length : after;
   return { begin, end, text: text.slice(begin, end).trimEnd() };
+}
+
+// The progress files of a project: which there are, how old they are, and what they say.
+
+export interface ProgressFile {
+  readonly sessionId: string | null;
+  readonly name: string;
+  readonly path: string;
+  readonly mtimeMs: number;
+  readonly ageMs: number;
+  readonly stale: boolean;
+}
+
+export interface Progress {
+  readonly sessions: readonly ProgressFile[];
+  readonly legacy: ProgressFile | null;
+  /** Files that look like progress files but whose names hold no usable id. */
+  readonly oddNames: number;
+  /** Why the folder could not be looked through; null = it could, or there is none. */
+  readonly trouble: string | null;
+}
+
+/** Looks only at names and times, so that ten thousand files cost little. Throws nothing. */
+export function findProgress(files: ContextFiles, projectFolder: string, nowMs: number): Progress {
+  const folder = join(projectFolder, progressFolder);
+  const { names, trouble } = namesIn(files, folder);
+  const sessions = names.flatMap((name) => {
+    const sessionId = sessionOfName(name);
+    return sessionId === null ? [] : fileOf(files, folder, name, sessionId, nowMs);
+  });
+  sessions.sort((one, other) => other.mtimeMs - one.mtimeMs || (one.name < other.name ? -1 : 1));
+  const [legacy = null] = names.includes(legacyName) ? fileOf(files, folder, legacyName, null, nowMs) : [];
+  return { sessions, legacy, oddNames: names.filter(isOddName).length, trouble };
+}
+
+function namesIn(files: ContextFiles, folder: string): { names: string[]; trouble: string | null } {
+  try {
+    return { names: files.list(folder), trouble: null };
+  } catch (error) {
+    return { names: [], trouble: `${progressFolder} cannot be read (${codeOf(error)})` };
+  }
+}
+
+/** Empty when the file vanished meanwhile. What cannot be looked at counts as just written: it is not to be lost. */
+function fileOf(files: ContextFiles, folder: string, name: string, sessionId: string | null, nowMs: number) {
+  const path = join(folder, name);
+  const mtimeMs = mtimeOf(files, path, nowMs);
+  if (mtimeMs === null) return [];
+  return [{ sessionId, name, path, mtimeMs, ageMs: ageOf(mtimeMs, nowMs), stale: isStale(mtimeMs, nowMs) }];
+}
+
+function mtimeOf(files: ContextFiles, path: string, nowMs: number): number | null {
+  try {
+    const kind = files.entryKind(path);
+    // What a link leads to has a time of its own, which says nothing of the link.
+    if (kind === null || kind === 'link') return kind === null ? null : nowMs;
+    return files.info(path)?.mtimeMs ?? null;
+  } catch {
+    return nowMs;
+  }
+}
+
+export type ProgressText =
+  | { readonly ok: true; readonly text: string; readonly truncated: boolean; readonly header: ProgressHeader }
+  /** `trouble` completes a sentence that begins with the path. */
+  | { readonly ok: false; readonly trouble: string };
+
+/** The text of a progress file, harmless, at most `bytesMax` bytes of it. Throws nothing. */
+export function readProgress(
+  files: ContextFiles,
+  projectFolder: string,
+  path: string,
+  bytesMax = fileBytesMax,
+): ProgressText {
+  const read = readProjectText(files, projectFolder, path, bytesMax);
+  if (!read.ok) return read;
+  const text = harmless(read.text);
+  return { ok: true, text, truncated: read.truncated, header: parseHeader(text) };
+}
+
+/** Where the progress file of a session is or would be. */
+export function progressPath(projectFolder: string, sessionId: string): string {
+  return join(projectFolder, progressFolder, progressName(sessionId));
+}
+
+/** A path for a sentence. */
+export function shownPath(path: string): string {
+  return oneLine(path, 500);
 }
 
 // What a session is told about its progress file: the part of CPM that only the model can do.

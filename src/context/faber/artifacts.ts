@@ -29,7 +29,6 @@ export type Due =
   /** `why` is for people. */
   | { readonly action: 'skip' | 'cached'; readonly why: string };
 
-/** Whether an artifact is to be loaded now. */
 export function dueNow(artifact: Artifact, state: JsonObject, options: ArtifactOptions): Due {
   const { trigger, only, force, nowMs } = options;
   if (only !== undefined && !only.includes(artifact.id)) return { action: 'skip', why: 'was not asked for' };
@@ -55,7 +54,6 @@ export type Content =
       readonly text: string;
       readonly sizeBytes: number;
     }
-  /** Something only the model can fetch. */
   | { readonly kind: 'instruction'; readonly source: string; readonly text: string }
   /** `trouble` completes a sentence that begins with `source`. */
   | { readonly kind: 'missing'; readonly source: string; readonly trouble: string };
@@ -92,7 +90,6 @@ function arranged(text: string, isState: boolean): string {
 
 interface FoundPlace {
   readonly kind: 'place';
-  /** Nothing outside of it is read. */
   readonly root: string;
   readonly path: string;
   readonly source: string;
@@ -126,7 +123,6 @@ function placeOf(artifact: Artifact, ground: Ground): FoundPlace | Missing {
   return { kind: 'place', root, path, source: oneLine(source), shown: isShipped ? path : oneLine(source), isState };
 }
 
-/** A value that becomes part of a path or of a command. */
 const plainValue = /^[A-Za-z0-9][\w.#-]{0,199}$/;
 
 type Filled = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly trouble: string };

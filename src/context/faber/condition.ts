@@ -10,14 +10,12 @@ export type Condition = (state: unknown) => boolean;
 
 export type ParsedCondition =
   | { readonly ok: true; readonly holds: Condition }
-  /** `column` counts from 1 within the condition. */
   | { readonly ok: false; readonly column: number; readonly message: string };
 
 const lengthMax = 1_000;
 const step = String.raw`\.[A-Za-z_][\w-]*|\[\d{1,6}\]|\['[^'\\]*'\]|\["[^"\\]*"\]`;
 const side = String.raw`state(?:${step})+|null|true|false|-?(?:0|[1-9]\d*)(?:\.\d+)?|'[^'\\]*'|"[^"\\]*"`;
 const comparison = new RegExp(`^\\s*([!\\s]*)(${side})\\s*(?:(===?|!==?|<=|>=|<|>)\\s*(${side}))?\\s*$`);
-/** The operator where it stands in no quoted text. */
 const outside = (operator: string) => new RegExp(`${operator}(?=(?:[^'"]|'[^']*'|"[^"]*")*$)`);
 const [or, and] = [outside('\\|\\|'), outside('&&')];
 
@@ -91,7 +89,6 @@ function pathIn(text: string): JsonPath | null {
   });
 }
 
-/** The value a path leads to; undefined when it leads nowhere. */
 export function valueAt(state: unknown, path: JsonPath): unknown {
   return path.reduce<unknown>((value, part) => fieldOf(value, part), state);
 }

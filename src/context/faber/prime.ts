@@ -26,21 +26,17 @@ export interface PrimeOptions {
   readonly who: Who;
   /** `session_start`, `manual` or `phase_transition:a->b`. */
   readonly trigger: string;
-  /** Ids of artifacts; absent = all that are due. */
   readonly only?: readonly string[];
   readonly force: boolean;
-  /** Nothing is written. */
   readonly dryRun: boolean;
   /** The conversation was just compacted: the end that was noted before becomes true, and a new record begins. */
   readonly isCompacted: boolean;
-  /** Of the whole text. */
   readonly charactersMax: number;
 }
 
 export interface PrimedArtifact {
   readonly artifact: Artifact;
   readonly due: Due;
-  /** Only of those that are due. */
   readonly content?: Content;
 }
 
@@ -127,7 +123,6 @@ function textOf({ state, sessionId, isNew }: Begun, { options, config, shown, tr
   return fitted(rest === '' ? text : `${text}\n${rest}`, statePath(options.runId), options.charactersMax);
 }
 
-/** What the run is and where it stands. */
 export function runLines(runId: string, state: JsonObject, phases: readonly string[]): string[] {
   const done = phasesCompleted(state).map((name) => oneLine(name));
   const next = nextPhase(state, phases);

@@ -13,7 +13,6 @@ export interface FaberProject {
   readonly top: string;
 }
 
-/** Run ids name folders. */
 const runIdPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
 const levelsMax = 64;
 
@@ -75,7 +74,6 @@ export function readActiveRun(files: ContextFiles, { root }: FaberProject): Acti
   return isRunId(runId) ? { kind: 'run', runId } : { kind: 'unusable', trouble: 'holds no run id' };
 }
 
-/** Ids of all runs that have a folder, sorted. */
 export function listRuns(files: ContextFiles, { root }: FaberProject): string[] {
   try {
     return files.list(join(root, runsPath)).filter((name) => isRunId(name));

@@ -132,7 +132,6 @@ export function runInProgress(files: ContextFiles, project: FaberProject): Runni
   return { ok: false, why: `${run.runId} is not in progress` };
 }
 
-/** Whether sessions in this folder need the hooks of FABER. */
 export function isFaberRunning(files: ContextFiles, projectFolder: string): boolean {
   return runInProgress(files, findProject(files, projectFolder)).ok;
 }

@@ -7,16 +7,13 @@ import { foreignText } from '../../core/text.ts';
 import { isObject } from '../../store/json.ts';
 import { type JsonObject, listOf, objectOf, textOf } from './json-text.ts';
 
-/** Who asks for something, and when. */
 export interface Who {
   /** claude's id of the session; a person at a terminal has none. */
   readonly sessionId?: string;
   readonly host: string;
   readonly platform?: string;
-  /** Absolute path. */
   readonly cwd: string;
   readonly gitCommit?: string;
-  /** Milliseconds since 1970. */
   readonly nowMs: number;
 }
 
@@ -106,7 +103,6 @@ function markInList(phases: readonly unknown[], name: string, mark: JsonObject):
   return phases.with(index, { ...objectOf(phases[index]), ...mark });
 }
 
-/** The next phase of `order` that is not finished. */
 export function nextPhase(state: JsonObject, order: readonly string[]): string | undefined {
   const done = new Set(phasesCompleted(state));
   return order.find((name) => !done.has(name));
@@ -184,7 +180,6 @@ function lastRecord(state: JsonObject, sessionId: string, who: Who): JsonObject 
   return history.findLast((one) => one.session_id === sessionId && isHere(one, who)) ?? null;
 }
 
-/** The record as it was before its end. */
 function reopened({ ended_at: _, end_reason: __, end_confirmed: ___, ...kept }: JsonObject): JsonObject {
   return kept;
 }
@@ -196,7 +191,6 @@ function withoutNoted(state: JsonObject, record: JsonObject | null): JsonObject 
   return withSessions(state, { session_history: kept });
 }
 
-/** Of other forms than a list nothing is kept. */
 const historyOf = (state: JsonObject) => listOf(objectOf(state.sessions).session_history);
 
 function withSessions(state: JsonObject, changed: JsonObject): JsonObject {
@@ -252,7 +246,6 @@ function isSameRecord(one: JsonObject, other: JsonObject): boolean {
 }
 
 interface End {
-  /** Milliseconds since 1970. */
   readonly atMs: number;
   readonly reason: string;
   /** It may yet turn out that the session goes on. */
@@ -321,7 +314,6 @@ export function isCompactionDue(state: JsonObject): boolean {
 
 export interface LoadedArtifact {
   readonly id: string;
-  /** Where it came from, for people. */
   readonly source: string;
   readonly sizeBytes: number;
 }

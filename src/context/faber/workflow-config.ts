@@ -23,7 +23,6 @@ type ArtifactType = (typeof artifactTypes)[number];
 export interface Artifact {
   readonly id: string;
   readonly type: ArtifactType;
-  /** With placeholders. */
   readonly path?: string;
   readonly pathFromState?: JsonPath;
   /** A slash command, with placeholders. */
@@ -35,7 +34,6 @@ export interface Artifact {
   readonly triggers: readonly string[];
 }
 
-/** What is done before a phase begins. */
 export interface PreStep {
   readonly phase: string;
   readonly id: string;
@@ -46,7 +44,6 @@ export interface PreStep {
 export interface WorkflowConfig {
   /** For sentences: relative to the project, or the name of the shipped file. */
   readonly file: string;
-  /** Names in their order. */
   readonly phases: readonly string[];
   readonly preSteps: readonly PreStep[];
   readonly artifacts: readonly Artifact[];

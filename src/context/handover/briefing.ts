@@ -9,7 +9,6 @@ export interface BriefingInput {
   readonly roots: readonly string[];
   readonly found: Found;
   readonly isWorker: boolean;
-  /** Milliseconds since 1970. */
   readonly nowMs: number;
 }
 

@@ -22,7 +22,6 @@ export interface Belonging {
   readonly file: string;
 }
 
-/** In the folder of the session. */
 export const belongingName = 'handover.json';
 
 /** Null when the session belongs to no project, or nobody says so. */
@@ -60,7 +59,6 @@ export function findBySession(projects: readonly HandoverProject[], sessionId: s
   return old === null ? null : { project: old, by: 'session_id' };
 }
 
-/** The project that the folder itself is. */
 export function findByFolder(projects: readonly HandoverProject[], folder: string): Found | null {
   const project = projects.find((one) => one.folder === folder);
   return project === undefined ? null : { project, by: 'folder' };

@@ -10,11 +10,8 @@ import { diffArrays } from 'diff/lib/diff/array.js';
 import { findFrontMatter, readResumeFile, recordSession, sessionIdPattern } from './resume-file.ts';
 
 export interface Copies {
-  /** The project's own file as it is now. */
   readonly ours: string;
-  /** What the session's copy began as. */
   readonly base: string;
-  /** The session's copy as it is now. */
   readonly theirs: string;
   /** Names the session where its words are added at the end; one line. */
   readonly who: string;
@@ -39,7 +36,6 @@ export function nearestBase(theirs: string, candidates: readonly string[]): stri
 /** What hooks of every session write: these values are merged by their meaning, not line by line. */
 const tracked: ReadonlySet<string> = new Set(['session_id', 'session_ids', 'last_updated', 'resume_schema_version']);
 
-/** The text with the values of the tracked fields as they are in `like`. */
 function aligned(text: string, like: string): string {
   const values = new Map(trackedFields(like).map(({ key, start, end }) => [key, like.slice(start, end)]));
   return trackedFields(text).reduceRight(
@@ -132,7 +128,6 @@ function withRest(text: string, rest: readonly Change[], who: string): string {
   return `${text}${text === '' || text.endsWith('\n') ? '' : eol}${eol}${section}`;
 }
 
-/** Each with its newline. */
 function linesOf(text: string): Lines {
   return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }

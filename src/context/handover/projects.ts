@@ -20,7 +20,6 @@ export interface HandoverProject {
   readonly id: string;
   /** Absolute; `files_to_load` are relative to it. */
   readonly folder: string;
-  /** Absolute path of its resume-context.md. */
   readonly file: string;
   readonly facts: ResumeFacts;
   /** When it was last updated by its own word, else by the file's time; milliseconds since 1970. */
@@ -67,13 +66,11 @@ export function resumeFilesIn(files: Files, folder: string): readonly string[] {
 }
 
 export interface ConfiguredFolders {
-  /** As they are written. */
   readonly folders: readonly string[];
   /** Why the file cannot be used, with its path; null when it can, or is not there. */
   readonly trouble: string | null;
 }
 
-/** The folders that `.claude-code-agent/handover.json` names. */
 export function configuredFolders(files: ContextFiles, root: string): ConfiguredFolders {
   const path = join(root, handoverConfig);
   const read = readProjectText(files, root, path);
@@ -107,7 +104,6 @@ class Search {
     return names.slice(0, room);
   }
 
-  /** Takes up the resume file at `path` when there is one. */
   look(path: string): void {
     const file = quietly(() => this.#files.realPath(path)) ?? null;
     if (file === null || this.#seen.has(file)) return;
@@ -154,7 +150,6 @@ class Search {
   }
 }
 
-/** Undefined for what the system refuses. */
 function quietly<T>(action: () => T): T | undefined {
   try {
     return action();

@@ -19,14 +19,11 @@ export interface ResumeFacts {
   readonly projectName: string;
   readonly currentPhase: string;
   readonly nextAction: string;
-  /** Paths as they are written. */
   readonly filesToLoad: readonly string[];
 }
 
-/** One top-level `key: value` of the front matter. */
 export interface Field {
   readonly key: string;
-  /** Offset behind the colon. */
   readonly start: number;
   /** Offset behind the value: later comments and blank lines belong to the next key. */
   readonly end: number;
@@ -243,7 +240,6 @@ export interface NewResumeFile {
   readonly timestamp: string;
 }
 
-/** What a new project begins with. */
 export function newResumeFile({ projectId, projectName, timestamp }: NewResumeFile): string {
   return `---
 resume_schema_version: "${schemaVersion}"

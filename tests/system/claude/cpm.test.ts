@@ -100,19 +100,3 @@ withClaude(
     expect(after).not.toContain('OTHER-STATE');
   },
 );
-
-withClaude('3. Post-compaction context contains correct session state, after /compact and a resume', async () => {
-  const used = open([{ text: 'one' }, { text: 'two' }, { text: 'three' }]);
-  await run(used, '--session-id', id, '--', 'Begin.');
-  rig?.write(`project/${namedPath()}`, state('OWN-STATE'));
-  rig?.write(`project/docs/plans/.cpm-progress-${other}.md`, state('OTHER-STATE'));
-  await run(used, '--resume', id, '--', 'Go on.');
-  await run(used, '--resume', id, '--', '/compact');
-  expect(asked('summary')).toHaveLength(1);
-  await run(used, '--resume', id, '--', 'And on.');
-  const steps = asked('step');
-  expect(steps[0]).not.toContain('OWN-STATE');
-  expect(steps[1]).toContain('Ask about OWN-STATE.');
-  expect(steps.at(-1)).toContain('Ask about OWN-STATE.');
-  expect(steps.at(-1)).toContain('SessionStart:compact');
-});

@@ -61,7 +61,6 @@ interface Sessions {
   readonly session_history: readonly {
     readonly session_id: string;
     readonly ended_at: string;
-    readonly ends: readonly { readonly reason: string }[];
     readonly phases_completed: readonly string[];
     readonly environment: { readonly hostname: string };
     readonly artifacts_loaded: readonly string[];

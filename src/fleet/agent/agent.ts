@@ -5,7 +5,7 @@
 
 import { join } from 'node:path';
 import { defined } from '../../core/defined.ts';
-import { errorText } from '../../core/failure.ts';
+import { errorText, fail, publicFailure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { isGroupId, isSessionId } from '../../core/id.ts';
 import { parseJson } from '../../store/json.ts';
@@ -402,8 +402,7 @@ export class Agent {
   #obey({ token, groupId, n, command }: SlotMessage): void {
     const held = this.#held.get(token);
     if (held === undefined || held.slot.record.groupId !== groupId) {
-      if (command.do === 'order')
-        this.#context.tell(`An order for group ${groupId} was refused: it names no slot that this machine holds.`);
+      if (command.do === 'order') this.#answerStranger(token, groupId, command.order.attemptId);
       return;
     }
     const { slot } = held;
@@ -438,11 +437,21 @@ export class Agent {
     void attempt.begin().catch((error) => this.#tellError(slot, error));
   }
 
+  /** After an outage the slot was given back, so the runner need not wait until a lease is over that nobody renews. */
+  #answerStranger(token: string, groupId: string, attemptId: string): void {
+    const { config, tell } = this.#context;
+    tell(`An order for group ${groupId} was refused: it names no slot that this machine holds.`);
+    const news = { say: 'refused', failure: publicFailure(noSlot) } as const;
+    void this.#answer(groupId, { kind: 'attempt', host: config.name, token, attemptId, n: 1, news });
+  }
+
   async #release({ slot, attempt }: Held): Promise<void> {
     if (attempt !== null && !attempt.isOver) await attempt.end();
     await this.#free(slot);
   }
 }
+
+const noSlot = fail('other-host', 'The machine has given the slot back before the order came.', '').failure;
 
 // What a machine takes for the word of a runner.
 

@@ -1,4 +1,5 @@
 /** A user at a command line: like support/cli.ts, with a chosen folder, input and environment per command. */
+import { afterEach, beforeEach } from 'bun:test';
 import { launcher, Machine } from '../cli.ts';
 import { type Finished, mayRunInProcess, runInProcess } from '../in-process.ts';
 
@@ -48,4 +49,14 @@ export class User extends Machine {
       ...more,
     );
   }
+}
+
+export let user: User;
+
+/** Once in each file of tests: a new user for each test. */
+export function withUser(): void {
+  beforeEach(() => {
+    user = new User();
+  });
+  afterEach(() => user.remove());
 }

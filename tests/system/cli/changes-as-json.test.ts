@@ -2,17 +2,13 @@
  * Promises: commands that change something print with `--json` exactly one document that says what was made or changed;
  * `-` is standard input where a file is read; `--yes` answers what is asked.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { User } from '../../support/cli/user.ts';
+import { user, withUser } from '../../support/cli/user.ts';
 import { Repository } from '../../support/git/repository.ts';
 
-let user: User;
-beforeEach(() => {
-  user = new User();
-});
-afterEach(() => user.remove());
+withUser();
 
 test('groups: created, paused, archived, deleted', async () => {
   const made = await user.json<{ group: string; sessions: string[] }>('group', 'create', 'auth');

@@ -2,18 +2,14 @@
  * Promises of `cpm check-skills`, as a user types it: every problem at its place at once, a fix that only adds to the
  * section and keeps the old file, no writing through links, and one clear sentence for whatever cannot be checked.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { User } from '../../support/cli/user.ts';
+import { user, withUser } from '../../support/cli/user.ts';
 import { packageRoot } from '../../support/cli.ts';
 
 const section = readFileSync(join(packageRoot, 'templates', 'cpm', 'state-management.md'), 'utf8');
-let user: User;
-beforeEach(() => {
-  user = new User();
-});
-afterEach(() => user.remove());
+withUser();
 
 function write(path: string, text: string | Uint8Array): string {
   const full = join(user.folder, path);

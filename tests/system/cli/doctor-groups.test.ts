@@ -1,16 +1,14 @@
 /** Promises of `doctor` about the data root: a cure fits its trouble and works, and nothing there can hold it up. */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { User } from '../../support/cli/user.ts';
+import { user, withUser } from '../../support/cli/user.ts';
 
-let user: User;
 let groups: string;
+withUser();
 beforeEach(() => {
-  user = new User();
   groups = join(user.data, 'session-groups');
 });
-afterEach(() => user.remove());
 
 interface Finding {
   readonly check: string;

@@ -4,22 +4,20 @@
  * files are told in one sentence and stay. The real claude runs what was installed. A hook that a person calls by hand
  * helps with its words.
  */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { claudeBinary, openRig, patienceMs } from '../../support/claude/rig.ts';
-import { User } from '../../support/cli/user.ts';
+import { user, withUser } from '../../support/cli/user.ts';
 import { packageRoot } from '../../support/cli.ts';
 
-let user: User;
 let project: string;
 let settings: string;
+withUser();
 beforeEach(() => {
-  user = new User();
   project = user.project('api');
   settings = join(project, '.claude', 'settings.json');
 });
-afterEach(() => user.remove());
 
 interface Hook {
   readonly command: string;

@@ -2,18 +2,14 @@
  * Promises, with the real claude against the scripted API: `group run --rehearse` completes a group, prints pure JSON
  * lines, exits as the table says; transcripts read well; nothing keeps running.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { launcher, User } from '../../support/cli/user.ts';
+import { launcher, user, withUser } from '../../support/cli/user.ts';
 import { git, Repository } from '../../support/git/repository.ts';
 import { TestTerminal } from '../../support/terminal.ts';
 
-let user: User;
-beforeEach(() => {
-  user = new User();
-});
-afterEach(() => user.remove());
+withUser();
 
 test('a rehearsed group runs in dependency order, and its transcript can be read', async () => {
   const group = await user.makeGroup();

@@ -2,14 +2,10 @@
  * Promises: one word does what a family has a command for, with the same options and refusals, for a group or a
  * session; `@`, `latest`, `@1` are groups by age; `help a b` is `a b --help`.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { User } from '../../support/cli/user.ts';
+import { expect, test } from 'bun:test';
+import { user, withUser } from '../../support/cli/user.ts';
 
-let user: User;
-beforeEach(() => {
-  user = new User();
-});
-afterEach(() => user.remove());
+withUser();
 
 test('ls, ps, show and status are the commands of groups and sessions', async () => {
   const group = await user.makeGroup();

@@ -2,17 +2,13 @@
  * Promises: nothing in the folder where a command is typed can change what runs; a reader that goes away is no
  * trouble; colours only on a terminal; completion offers commands, options, groups and sessions.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import manifest from '../../../package.json' with { type: 'json' };
-import { launcher, User } from '../../support/cli/user.ts';
+import { launcher, user, withUser } from '../../support/cli/user.ts';
 
-let user: User;
-beforeEach(() => {
-  user = new User();
-});
-afterEach(() => user.remove());
+withUser();
 
 /** A program that leaves a trace when anything runs it. */
 function trap(): { readonly code: string; wasSprung(): boolean } {

@@ -1,18 +1,15 @@
 /** Promises: a short program's output and exit code come back; a hanging one is ended with all its helpers. */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createProcTable } from '../../../src/system/processes/proc-table.ts';
 import { createProcesses } from '../../../src/system/processes/processes.ts';
 import type { RunOptions } from '../../../src/system/world.ts';
-import { basePath, makeTempFolder, unwrap } from '../../support/system/rig.ts';
+import { basePath, unwrap } from '../../support/system/rig.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
 const processes = createProcesses(createProcTable());
-let temp: ReturnType<typeof makeTempFolder>;
-beforeEach(() => {
-  temp = makeTempFolder();
-});
-afterEach(() => temp.remove());
+const temp = withTempFolder();
 
 const run = (script: string, options: Partial<RunOptions> = {}): ReturnType<typeof processes.run> =>
   processes.run({

@@ -2,7 +2,7 @@
  * Promises: a machine of a fleet uses the claude that a run there would use: checked once for each file,
  * and none that failed a required check.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { broken, type CheckResult, checks, holds, unknown } from '../../../src/app/claude-check/checks.ts';
@@ -13,9 +13,9 @@ import { fleetPaths, writeHost } from '../../../src/fleet/fleet-files.ts';
 import { loginText } from '../../../src/fleet/login-files.ts';
 import { newFleetKeys } from '../../../src/fleet/seal.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { makeTempFolder } from '../../support/system/rig.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
-let temp: ReturnType<typeof makeTempFolder>;
+const temp = withTempFolder();
 let root: string;
 let program: string;
 let trials: number;
@@ -25,12 +25,10 @@ const said: string[] = [];
 let logins: string[];
 
 beforeEach(() => {
-  temp = makeTempFolder();
   [root, program] = [join(temp.path, 'data'), join(temp.path, 'claude')];
   [trials, logins, nowMs, seen] = [0, [], 1_800_000_000_000, checks.map(({ id }) => holds(id))];
   install('2.1.400');
 });
-afterEach(() => temp.remove());
 
 function install(version: string): void {
   writeFileSync(`${program}-new`, `#!/bin/sh\necho "${version} (Claude Code)"\n`, { mode: 0o755 });

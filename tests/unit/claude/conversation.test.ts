@@ -2,7 +2,7 @@
  * Promises: what claude's own files tell of a conversation: whether it can be gone on with, whether its end is there,
  * what its totals are, and who waits for an answer. Runs on the real file system.
  */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import {
@@ -21,16 +21,14 @@ import { emptyStream, foldTotalAtEnd, usageOf } from '../../../src/claude/stream
 import { defined } from '../../../src/core/defined.ts';
 import { noTokens } from '../../../src/core/group.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { temporaryFolder } from '../../support/store-world.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
 const world = createRealWorld();
-let temp: ReturnType<typeof temporaryFolder>;
+const temp = withTempFolder();
 let folder = '';
 beforeEach(() => {
-  temp = temporaryFolder();
   folder = temp.path;
 });
-afterEach(() => temp.remove());
 
 function write(path: string, content = ''): string {
   const full = join(folder, path);

@@ -1,20 +1,16 @@
 /**
  * Promises: what a person has done in claude's own terminal is counted once, whichever of its files is read first.
  */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { shippedPrices } from '../../../src/claude/pricing.ts';
 import { openMeter } from '../../../src/claude/spoken-cost.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { temporaryFolder } from '../../support/store-world.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
 const startedAtMs = Date.parse('2026-11-27T10:00:00Z');
-let folder: ReturnType<typeof temporaryFolder>;
-beforeEach(() => {
-  folder = temporaryFolder();
-});
-afterEach(() => folder.remove());
+const folder = withTempFolder();
 
 const model = 'claude-opus-4-8';
 /** $0.01 at the price of this model. */

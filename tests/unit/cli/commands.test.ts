@@ -2,17 +2,13 @@
  * Promises, through the real launcher: groups and sessions are made, listed, shown, drawn, removed, archived and
  * deleted; ids stand alone on stdout; `--json` prints exactly one document.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFifo } from '../../../src/system/libc.ts';
-import { User } from '../../support/cli/user.ts';
+import { user, withUser } from '../../support/cli/user.ts';
 
-let user: User;
-beforeEach(() => {
-  user = new User();
-});
-afterEach(() => user.remove());
+withUser();
 
 const sessionIdLine = /^\d{3}-[0-9a-f]{8}-[0-9a-f-]{27}\n$/;
 

@@ -2,19 +2,17 @@
  * Promises: `config` shows every setting with its value and where it comes from; `set` changes one in config.yaml and
  * leaves comments and everything else; what the file cannot hold is refused, and nothing is changed.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { User } from '../../support/cli/user.ts';
+import { user, withUser } from '../../support/cli/user.ts';
 import { pinnedClaude } from '../../support/cli.ts';
 
-let user: User;
 let file: string;
+withUser();
 beforeEach(() => {
-  user = new User();
   file = join(user.home, '.config', 'claude-code-agent', 'config.yaml');
 });
-afterEach(() => user.remove());
 
 interface Settings {
   readonly settings: readonly { readonly key: string; readonly value: unknown; readonly source: string }[];

@@ -1,19 +1,17 @@
 /** Promises: `cpm list`, `show` and `clean` say what lies in docs/plans and remove only what they were asked to. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { User } from '../../support/cli/user.ts';
+import { user, withUser } from '../../support/cli/user.ts';
 
-let user: User;
 let project: string;
 let plans: string;
+withUser();
 beforeEach(() => {
-  user = new User();
   project = user.project('shop');
   plans = join(project, 'docs', 'plans');
   mkdirSync(plans, { recursive: true });
 });
-afterEach(() => user.remove());
 
 const path = (id: string) => join(plans, `.cpm-progress-${id}.md`);
 

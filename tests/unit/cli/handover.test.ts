@@ -2,21 +2,19 @@
  * Promises, through the real launcher: `handover init` makes a project that the hooks find, wherever it lies;
  * `handover list` and `find` show what they would find; faulty input is told in one sentence and changes nothing.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { noteInProject } from '../../../src/context/handover/note.ts';
 import { readResumeFile } from '../../../src/context/handover/resume-file.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { User } from '../../support/cli/user.ts';
+import { user, withUser } from '../../support/cli/user.ts';
 
-let user: User;
 let root: string;
+withUser();
 beforeEach(() => {
-  user = new User();
   root = user.project('nexus');
 });
-afterEach(() => user.remove());
 
 const resume = (...parts: string[]) => join(root, ...parts, '01-planning', 'resume-context.md');
 const inRoot = (...args: string[]) => user.runWith({ cwd: root }, 'handover', ...args);

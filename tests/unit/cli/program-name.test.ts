@@ -2,17 +2,13 @@
  * Promises: the program has two names, and help, usage errors, failures and completion use the one that was typed, or
  * that of any other link to it.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import manifest from '../../../package.json' with { type: 'json' };
-import { launcher, User } from '../../support/cli/user.ts';
+import { launcher, user, withUser } from '../../support/cli/user.ts';
 
-let user: User;
-beforeEach(() => {
-  user = new User();
-});
-afterEach(() => user.remove());
+withUser();
 
 function typeAs(name: string): void {
   user.program = join(user.folder, name);

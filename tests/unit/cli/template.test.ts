@@ -3,20 +3,18 @@
  * makes a folder that is fine as it is; bad input gives the exit code of the table and every problem at its place.
  * Not covered: packs, sessions that use templates.
  */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { User } from '../../support/cli/user.ts';
+import { user, withUser } from '../../support/cli/user.ts';
 import { launcher, startCommand } from '../../support/crash-rig.ts';
 import { giveToUnprivileged, unprivileged } from '../../support/unprivileged.ts';
 
-let user: User;
 let mine: string;
+withUser();
 beforeEach(() => {
-  user = new User();
   mine = join(user.home, '.config', 'claude-code-agent', 'templates');
 });
-afterEach(() => user.remove());
 
 function write(path: string, text: string): string {
   mkdirSync(dirname(path), { recursive: true });

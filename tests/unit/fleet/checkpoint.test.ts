@@ -1,26 +1,25 @@
 /** Promises: a checkpoint tells what is new since the last: whole lines of a conversation, other files as they are. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import { appendFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SessionFiles, snapshotWork } from '../../../src/fleet/agent/checkpoint.ts';
 import { layOut, type Places } from '../../../src/fleet/agent/lay-out.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { basePath, makeTempFolder, unwrap } from '../../support/system/rig.ts';
+import { basePath, unwrap } from '../../support/system/rig.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
 const world = createRealWorld();
-let temp: ReturnType<typeof makeTempFolder>;
+const temp = withTempFolder();
 let places: Places;
 let other: Places;
 const talk = 'claude-config/projects/-one/talk.jsonl';
 
 beforeEach(() => {
-  temp = makeTempFolder();
   places = { session: join(temp.path, 'one'), package: '/opt/one', bun: '/opt/bun', slug: '-one' };
   other = { session: join(temp.path, 'two'), package: '/opt/two', bun: '/usr/bun', slug: '-two' };
   for (const { session, slug } of [places, other])
     mkdirSync(join(session, 'claude-config/projects', slug), { recursive: true });
 });
-afterEach(() => temp.remove());
 
 const write = (path: string, text: string): void => {
   mkdirSync(join(places.session, path, '..'), { recursive: true });

@@ -3,7 +3,7 @@
  * others may read it, when it is damaged and when a newer version wrote it. A join line says what is wrong with it, and
  * nothing of what it holds. Not covered: whether Redis is there.
  */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { adviceText, shellWord } from '../../../src/core/advice.ts';
@@ -24,7 +24,8 @@ import { joinLine, parseJoinLine } from '../../../src/fleet/join-line.ts';
 import { loginNames, loginText, readLogin } from '../../../src/fleet/login-files.ts';
 import { newFleetKeys } from '../../../src/fleet/seal.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { makeTempFolder, unwrap } from '../../support/system/rig.ts';
+import { unwrap } from '../../support/system/rig.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
 const { files } = createRealWorld();
 const keys = newFleetKeys();
@@ -33,14 +34,12 @@ const host: HostConfig = { ...ticketOf(fleet), name: 'gpu1', slots: 2, labels: [
 /** Of Redis, and the two that nobody else may have. */
 const secrets = ['one', 'two', keys.sealingKey, keys.signingKey];
 
-let temp: ReturnType<typeof makeTempFolder>;
+const temp = withTempFolder();
 let root = '';
 
 beforeEach(() => {
-  temp = makeTempFolder();
   root = temp.path;
 });
-afterEach(() => temp.remove());
 
 function refusal(result: Result<unknown>): string {
   if (result.ok) throw new Error('It was not refused');

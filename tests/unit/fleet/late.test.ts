@@ -1,5 +1,5 @@
 /** Promises: what a lost machine tells late is taken in once, and nothing that it tells keeps its cost unbooked. */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail, ok } from '../../../src/core/failure.ts';
@@ -9,7 +9,8 @@ import type { AttemptNews, Blob, ParcelFile } from '../../../src/fleet/wire.ts';
 import { groupPaths, lateConversations, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { groupId, sid } from '../../support/core-events.ts';
-import { basePath, makeTempFolder, until } from '../../support/system/rig.ts';
+import { basePath, until } from '../../support/system/rig.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
 const talk = 'claude-config/projects/{{cca:slug}}/talk.jsonl';
 const ended: AttemptNews = {
@@ -17,11 +18,7 @@ const ended: AttemptNews = {
   fenced: true,
 };
 
-let temp: ReturnType<typeof makeTempFolder>;
-beforeEach(() => {
-  temp = makeTempFolder();
-});
-afterEach(() => temp.remove());
+const temp = withTempFolder();
 
 const file = (path: string, text: string): ParcelFile => ({
   ...{ path, isText: false, data: Buffer.from(text).toString('base64') },

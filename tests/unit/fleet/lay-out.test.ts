@@ -1,23 +1,21 @@
 /** Promises: what comes for a session is laid out in its folder and nowhere else, with the paths of this machine. */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fillIn, layOut, type Places, removeOtherConversations, takeOut } from '../../../src/fleet/agent/lay-out.ts';
 import { type ParcelFile, projectSlug } from '../../../src/fleet/wire.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { makeTempFolder } from '../../support/system/rig.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
 const { files } = createRealWorld();
-let temp: ReturnType<typeof makeTempFolder>;
+const temp = withTempFolder();
 let places: Places;
 
 beforeEach(() => {
-  temp = makeTempFolder();
   const session = join(temp.path, 'session');
   mkdirSync(session);
   places = { session, package: '/opt/$& package', bun: '/opt/bun', slug: '-work-one' };
 });
-afterEach(() => temp.remove());
 
 const file = (path: string, content: string, more: Partial<ParcelFile> = {}): ParcelFile => ({
   ...{ path, isText: true, data: Buffer.from(content).toString('base64') },

@@ -1,5 +1,5 @@
 /** Promises: a session of somebody else gets the login that its order names, from a private file, and no other one. */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GroupId } from '../../../src/core/group.ts';
@@ -9,20 +9,18 @@ import type { Order } from '../../../src/fleet/wire.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { groupId, sid } from '../../support/core-events.ts';
-import { makeTempFolder } from '../../support/system/rig.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
 const { files } = createRealWorld();
 const agentEnv = {
   ...{ PATH: '/bin', HTTPS_PROXY: 'http://proxy', ANTHROPIC_API_KEY: 'of-the-agent', GH_TOKEN: 'kept' },
   ...{ CLAUDE_CODE_USE_BEDROCK: '1', ANTHROPIC_BASE_URL: 'http://of-the-agent', CLAUDE_CONFIG_DIR: '/of-the-agent' },
 };
-let temp: ReturnType<typeof makeTempFolder>;
+const temp = withTempFolder();
 
 beforeEach(() => {
-  temp = makeTempFolder();
   mkdirSync(fleetPaths(temp.path).logins, { recursive: true });
 });
-afterEach(() => temp.remove());
 
 const login = (name: string, text: string, mode = 0o600): void => {
   const path = join(fleetPaths(temp.path).logins, `${name}.env`);

@@ -1,5 +1,5 @@
 /** Promises: what an attempt tells is told until it is known, on the disk, that its runner has it. */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ok } from '../../../src/core/failure.ts';
@@ -7,13 +7,9 @@ import { Outbox } from '../../../src/fleet/agent/outbox.ts';
 import type { FleetEngine } from '../../../src/fleet/engine.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import type { World } from '../../../src/system/world.ts';
-import { temporaryFolder } from '../../support/store-world.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
-let folder: ReturnType<typeof temporaryFolder>;
-beforeEach(() => {
-  folder = temporaryFolder();
-});
-afterEach(() => folder.remove());
+const folder = withTempFolder();
 
 const engine = {
   send: async (_: string, messages: readonly unknown[]) => ok(messages.map((_message, index) => String(index))),

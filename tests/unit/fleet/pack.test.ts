@@ -1,23 +1,21 @@
 /** Promises: what goes along with an order is the session's own, and never a login, wherever a person has left one. */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { answerFirstRun } from '../../../src/claude/launch/config-dir.ts';
 import type { Places } from '../../../src/fleet/agent/lay-out.ts';
 import { packSession } from '../../../src/fleet/order.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { makeTempFolder } from '../../support/system/rig.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
 const world = createRealWorld();
-let temp: ReturnType<typeof makeTempFolder>;
+const temp = withTempFolder();
 let places: Places;
 
 beforeEach(() => {
-  temp = makeTempFolder();
   places = { session: temp.path, package: '/opt/package', bun: '/opt/bun', slug: '-one' };
   mkdirSync(join(temp.path, 'claude-config'));
 });
-afterEach(() => temp.remove());
 
 const packed = (): Record<string, string> => {
   const { files } = packSession(world.files, { folder: temp.path }, places, []);

@@ -1,19 +1,15 @@
 /** Promises: what a machine must know of a slot survives a power cut, whatever is left of what was not synced. */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Slot, type SlotRecord } from '../../../src/fleet/agent/slot.ts';
 import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { groupId, sid } from '../../support/core-events.ts';
-import { makeTempFolder } from '../../support/system/rig.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
 const world = createRealWorld();
-let temp: ReturnType<typeof makeTempFolder>;
-beforeEach(() => {
-  temp = makeTempFolder();
-});
-afterEach(() => temp.remove());
+const temp = withTempFolder();
 
 test('half of what says which command came last leaves the slot as it was', () => {
   const fleet = fleetPaths(temp.path);

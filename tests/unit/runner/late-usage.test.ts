@@ -2,7 +2,7 @@
  * Promises: what a lost machine tells late is the cost of its attempt alone, whatever the session has said and spent
  * since on another machine in the same conversation.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Attempt, SessionRecord } from '../../../src/core/session-state.ts';
@@ -10,7 +10,7 @@ import { lateUsage } from '../../../src/runner/elsewhere.ts';
 import { groupPaths, lateConversations, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { groupId, sid } from '../../support/core-events.ts';
-import { temporaryFolder } from '../../support/store-world.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
 const model = 'claude-opus-4-8';
 const talk = 'talk';
@@ -27,11 +27,7 @@ const lines = (...all: readonly object[]) => all.map((line) => `${JSON.stringify
 const attempt = { id: 'a', number: 1, startedAt, identified: true, kind: 'start', offset: 0 } as unknown as Attempt;
 const record = { definition: { id: sid(1) }, claudeSessionIds: [talk], lost: [] } as unknown as SessionRecord;
 
-let folder: ReturnType<typeof temporaryFolder>;
-beforeEach(() => {
-  folder = temporaryFolder();
-});
-afterEach(() => folder.remove());
+const folder = withTempFolder();
 
 const own = () => sessionPaths(groupPaths(folder.path, groupId), sid(1));
 const lateOf = () => lateConversations(own(), attempt.id);

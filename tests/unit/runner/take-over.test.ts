@@ -2,7 +2,7 @@
  * Promises: what an earlier runner left is judged by what is certain: a worker that has spoken is never begun again,
  * one that has not is; what it wrote is read to the last byte; nothing it started outlives it. Processes are made up.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import type { ProcessIdentity } from '../../../src/core/event.ts';
 import type { Attempt } from '../../../src/core/session-state.ts';
@@ -12,21 +12,20 @@ import { judgeUnfinished } from '../../../src/worker/adopt.ts';
 import { reap } from '../../../src/worker/reap.ts';
 import { closeHalfLine } from '../../../src/worker/session-files.ts';
 import { groupId, sid } from '../../support/core-events.ts';
-import { type SteppedWorld, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
+import { type SteppedWorld, steppedWorld } from '../../support/store-world.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
-let folder: ReturnType<typeof temporaryFolder>;
+const folder = withTempFolder();
 let world: SteppedWorld;
 let transcript: string;
 let paths: ReturnType<typeof sessionPaths>;
 
 beforeEach(() => {
-  folder = temporaryFolder();
   world = steppedWorld();
   paths = sessionPaths(groupPaths(folder.path, groupId), sid(1));
   mkdirSync(paths.folder, { recursive: true });
   transcript = paths.transcript;
 });
-afterEach(() => folder.remove());
 
 const mark = 'the-attempt';
 const identity = (pid: number, startTime = String(pid)): ProcessIdentity => {

@@ -2,7 +2,7 @@
  * Promises: a log cut at any byte loads as a prefix of its events and can be appended to; damage before the end is
  * refused with its line and nothing is changed; a failed append leaves nothing that a later one is glued to.
  */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import { copyFileSync, lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GroupEvent } from '../../../src/core/event.ts';
@@ -12,23 +12,22 @@ import { eventLines, headerLine } from '../../../src/store/log-lines.ts';
 import type { World } from '../../../src/system/world.ts';
 import { CoreLog, groupId } from '../../support/core-events.ts';
 import { isLongRun } from '../../support/long.ts';
-import { faultyFiles, steppedWorld, temporaryFolder, unwrap } from '../../support/store-world.ts';
+import { faultyFiles, steppedWorld, unwrap } from '../../support/store-world.ts';
 import { storyBodies } from '../../support/stored-group.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
 const events: readonly GroupEvent[] = new CoreLog().add(...storyBodies).events;
 const whole = Buffer.from(headerLine(groupId) + eventLines(events));
 const headerBytes = Buffer.byteLength(headerLine(groupId));
 const extra = new CoreLog().add(...storyBodies).next({ type: 'group_archived' });
 
-let folder: ReturnType<typeof temporaryFolder>;
+const folder = withTempFolder();
 let path: string;
 const world = steppedWorld();
 
 beforeEach(() => {
-  folder = temporaryFolder();
   path = join(folder.path, 'events.jsonl');
 });
-afterEach(() => folder.remove());
 
 /** How many of the events are whole in the first `size` bytes. */
 function wholeEvents(size: number): number {

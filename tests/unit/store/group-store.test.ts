@@ -2,7 +2,7 @@
  * Promises: a group is in the list as a whole or not at all, wherever creating or deleting it is cut short; one that
  * is damaged hides no other; everything is private to its owner.
  */
-import { afterEach, beforeEach, describe, expect, mock, test } from 'bun:test';
+import { beforeEach, describe, expect, mock, test } from 'bun:test';
 import {
   mkdirSync,
   readdirSync,
@@ -30,23 +30,22 @@ import { groupPaths, groupsFolder, sessionPaths } from '../../../src/store/paths
 import { makeFifo } from '../../../src/system/libc.ts';
 import type { World } from '../../../src/system/world.ts';
 import { groupDefinition, sessionDefinition, sid } from '../../support/core-events.ts';
-import { faultyFiles, modesBelow, steppedWorld, temporaryFolder, unwrap } from '../../support/store-world.ts';
+import { faultyFiles, modesBelow, steppedWorld, unwrap } from '../../support/store-world.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
 const sessions = [sessionDefinition(1), sessionDefinition(2, [1])];
 const idA = '20260102-030405-test';
 const idB = '20260102-030406-other';
 const idC = '20260103-000000-third';
 
-let folder: ReturnType<typeof temporaryFolder>;
+const folder = withTempFolder();
 let root: string;
 let world: ReturnType<typeof steppedWorld>;
 
 beforeEach(() => {
-  folder = temporaryFolder();
   root = join(folder.path, 'data');
   world = steppedWorld();
 });
-afterEach(() => folder.remove());
 
 function definitionOf(id: GroupId): GroupDefinition {
   return { ...groupDefinition(), id, slug: slugOf(id) };

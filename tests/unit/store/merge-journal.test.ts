@@ -2,7 +2,7 @@
  * Promises: a merge's journal is with the disk before a branch moves, reads back as it was written, and is never
  * guessed at when it is damaged. What commands do with it: tests/system/crash/merge-killed.test.ts.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -13,7 +13,8 @@ import {
 } from '../../../src/store/merge-journal.ts';
 import { type GroupPaths, groupPaths } from '../../../src/store/paths.ts';
 import { groupId } from '../../support/core-events.ts';
-import { steppedWorld, temporaryFolder, unwrap } from '../../support/store-world.ts';
+import { steppedWorld, unwrap } from '../../support/store-world.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
 const journal: MergeJournal = {
   step: 'moving',
@@ -31,16 +32,14 @@ const writeAtomic: typeof real.files.writeAtomic = (path, text, options) => {
   real.files.writeAtomic(path, text, options);
 };
 const world = { ...real, files: { ...real.files, writeAtomic } };
-let folder: ReturnType<typeof temporaryFolder>;
+const folder = withTempFolder();
 let paths: GroupPaths;
 
 beforeEach(() => {
-  folder = temporaryFolder();
   paths = groupPaths(folder.path, groupId);
   mkdirSync(paths.folder, { recursive: true });
   durable.length = 0;
 });
-afterEach(() => folder.remove());
 
 test('what was written is with the disk, is read back, and is gone when it is removed', () => {
   expect(unwrap(readMergeJournal(world, paths))).toBeNull();

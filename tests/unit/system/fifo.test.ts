@@ -2,23 +2,21 @@
  * Promises: lines arrive whole and in order however slowly they are read; a new FIFO holds nothing of the old one; a
  * reader that is missing or leaves never hurts the writer, by an error or by SIGPIPE.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { closeSync, constants, openSync, readSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createFifos } from '../../../src/system/fifo.ts';
 import type { FifoWriter } from '../../../src/system/world.ts';
-import { makeTempFolder } from '../../support/system/rig.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
 const fifos = createFifos();
-let temp: ReturnType<typeof makeTempFolder>;
+const temp = withTempFolder();
 let path: string;
 
 beforeEach(() => {
-  temp = makeTempFolder();
   path = join(temp.path, 'stdin.fifo');
   fifos.create(path);
 });
-afterEach(() => temp.remove());
 
 const openReader = (): number => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
 

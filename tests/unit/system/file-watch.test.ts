@@ -1,15 +1,11 @@
 /** Promises: changes in a watched folder are hinted at; without a watch nothing breaks. Not covered: inotify limits. */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createFiles, watchPath } from '../../../src/system/files.ts';
-import { makeTempFolder } from '../../support/system/rig.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
-let temp: ReturnType<typeof makeTempFolder>;
-beforeEach(() => {
-  temp = makeTempFolder();
-});
-afterEach(() => temp.remove());
+const temp = withTempFolder();
 
 /** Resolves with the next hint after `change`. */
 async function hintAfter(change: () => void): Promise<void> {

@@ -2,21 +2,20 @@
  * Promises: a replaced file is seen old or new, never torn; what we create is private whatever the umask; appending
  * and cutting keep every other byte; what is missing is an answer, not an error. Not covered: power cuts.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { appendFileSync, chmodSync, existsSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createFiles } from '../../../src/system/files.ts';
-import { makeTempFolder, runInShell, sourceFolder } from '../../support/system/rig.ts';
+import { runInShell, sourceFolder } from '../../support/system/rig.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
 const files = createFiles();
-let temp: ReturnType<typeof makeTempFolder>;
+const temp = withTempFolder();
 let at: (...names: string[]) => string;
 
 beforeEach(() => {
-  temp = makeTempFolder();
   at = (...names) => join(temp.path, ...names);
 });
-afterEach(() => temp.remove());
 
 const modeOf = (path: string): number => statSync(path).mode & 0o777;
 

@@ -2,7 +2,7 @@
  * Limits of what a session may take: where a control group can have them they are set before its first instruction, and
  * whoever asks after its end is told which were reached. With a made-up tree, and with the kernel where it lets us.
  */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isolatedBunFlags } from '../../../src/system/own-program.ts';
@@ -10,13 +10,10 @@ import { Cgroups } from '../../../src/system/processes/cgroup.ts';
 import { createProcTable } from '../../../src/system/processes/proc-table.ts';
 import { createProcesses } from '../../../src/system/processes/processes.ts';
 import { MadeUpCgroups } from '../../support/made-up-cgroups.ts';
-import { basePath, exitOf, makeTempFolder, sourceFolder, unwrap } from '../../support/system/rig.ts';
+import { basePath, exitOf, sourceFolder, unwrap } from '../../support/system/rig.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
-let temp: ReturnType<typeof makeTempFolder>;
-beforeEach(() => {
-  temp = makeTempFolder();
-});
-afterEach(() => temp.remove());
+const temp = withTempFolder();
 
 const [us, child, stranger] = [100, 101, 200];
 const ours = () => new Set([us, child]);

@@ -2,24 +2,23 @@
  * Promises: one holder at a time, over processes; the lock is free the moment its holder ends, by `kill -9` too, and is
  * not kept by what the holder started; asking who holds it neither takes nor disturbs it. Not covered: network disks.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import type { LockHolder } from '../../../src/system/world.ts';
-import { makeTempFolder, sourceFolder } from '../../support/system/rig.ts';
+import { sourceFolder } from '../../support/system/rig.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
 const world = createRealWorld();
 const { locks, processes } = world;
 const me: LockHolder = { identity: world.machine.self, runId: 'run-1' };
-let temp: ReturnType<typeof makeTempFolder>;
+const temp = withTempFolder();
 let path: string;
 
 beforeEach(() => {
-  temp = makeTempFolder();
   path = join(temp.path, 'runner.lock');
 });
-afterEach(() => temp.remove());
 
 /** Starts another process that takes the lock, then runs `more`; gives the words of the first line it prints. */
 async function startHolder(more: string): Promise<{ child: Bun.Subprocess; words: string[] }> {

@@ -2,15 +2,11 @@
  * Promises: what a power cut must not take is with the disk before the next step: contents before the name that shows
  * them, the name before anybody is told. The simulated disk trusts these steps. Not covered: disks that lie.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { makeTempFolder, sourceFolder } from '../../support/system/rig.ts';
+import { expect, test } from 'bun:test';
+import { sourceFolder } from '../../support/system/rig.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
-let temp: ReturnType<typeof makeTempFolder>;
-
-beforeEach(() => {
-  temp = makeTempFolder();
-});
-afterEach(() => temp.remove());
+const temp = withTempFolder();
 
 /** What the system is asked for, in this order, in a process of its own: the calls of the tests are not to be noted. */
 async function stepsOf(calls: string): Promise<string[]> {

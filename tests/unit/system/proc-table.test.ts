@@ -2,20 +2,17 @@
  * Promises: the two sources of process facts read their formats right, hostile names included, and agree about real
  * processes. Not covered: the output of a real macOS; its shape is given here as text.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseStat } from '../../../src/system/processes/proc-stat.ts';
 import { createLinuxTable, createPsTable, parseMarked, parsePs } from '../../../src/system/processes/proc-table.ts';
 import { createProcesses } from '../../../src/system/processes/processes.ts';
-import { makeTempFolder, Shell } from '../../support/system/rig.ts';
+import { Shell } from '../../support/system/rig.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
 const linux = createLinuxTable('/proc');
-let temp: ReturnType<typeof makeTempFolder>;
-beforeEach(() => {
-  temp = makeTempFolder();
-});
-afterEach(() => temp.remove());
+const temp = withTempFolder();
 
 const statLine = (name: string, state: string): string =>
   `42 (${name}) ${state} 7 42 40 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 112586 180224 0 18446744073709551615`;

@@ -2,20 +2,19 @@
  * Promises: what is written into a person's project has the mode their own programs would give it; a file that is
  * replaced keeps its mode, and is never readable for more people than before, not even while it is written.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createFiles } from '../../../src/system/files.ts';
-import { makeTempFolder, runInShell, sourceFolder } from '../../support/system/rig.ts';
+import { runInShell, sourceFolder } from '../../support/system/rig.ts';
+import { withTempFolder } from '../../support/temp-folder.ts';
 
 const files = createFiles();
-let temp: ReturnType<typeof makeTempFolder>;
+const temp = withTempFolder();
 let at: (...names: string[]) => string;
 beforeEach(() => {
-  temp = makeTempFolder();
   at = (...names) => join(temp.path, ...names);
 });
-afterEach(() => temp.remove());
 
 const modeOf = (path: string): number => statSync(path).mode & 0o777;
 

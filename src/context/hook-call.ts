@@ -99,6 +99,15 @@ export function readProjectText(files: ContextFiles, root: string, path: string,
   }
 }
 
+/** Null for what the system refuses. */
+export function quietly<T>(action: () => T): T | null {
+  try {
+    return action();
+  } catch {
+    return null;
+  }
+}
+
 export function codeOf(error: unknown): string {
   const { code } = error as { code?: unknown };
   return typeof code === 'string' ? code : 'unknown';

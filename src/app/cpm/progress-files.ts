@@ -114,32 +114,14 @@ export function removalTrouble(files: Files, folder: string, { file }: ListedPro
   return looked.value ? null : 'is not a regular file of the project';
 }
 
-/**
- * Removes those that were not written since they were listed. Returns the names of what is gone, and what stands in the
- * way of the others (each completes a list).
- */
+/** Returns the names of what is gone, and what stands in the way of the others (each completes a list). */
 export function removeProgress(
-  { world: { files }, notes }: Place,
-  folder: string,
+  { world: { files } }: Place,
   chosen: readonly ListedProgress[],
 ): { readonly removed: readonly string[]; readonly failed: readonly string[] } {
-  const removed: string[] = [];
-  const failed: string[] = [];
-  for (const one of chosen) {
-    const now = tryPath(() => files.info(one.file.path)?.mtimeMs ?? null);
-    // It was written while the question stood: its session lives, and it is not what was agreed to.
-    if (now.ok && now.value !== null && now.value !== one.file.mtimeMs) {
-      notes.line(`Kept ${one.file.name}: it has just been written.`);
-      continue;
-    }
-    const gone = tryPath(() => {
-      const trouble = removalTrouble(files, folder, one);
-      if (trouble === null) files.remove(one.file.path);
-      return trouble;
-    });
-    const trouble = gone.ok ? gone.value : gone.trouble;
-    if (trouble === null) removed.push(one.file.name);
-    else failed.push(`${progressFolder}/${one.file.name} ${trouble}`);
-  }
-  return { removed, failed };
+  const results = chosen.map(({ file }) => ({ file, done: tryPath(() => files.remove(file.path)) }));
+  return {
+    removed: results.flatMap(({ file, done }) => (done.ok ? [file.name] : [])),
+    failed: results.flatMap(({ file, done }) => (done.ok ? [] : [`${progressFolder}/${file.name} ${done.trouble}`])),
+  };
 }

@@ -2,8 +2,8 @@
  * Branch and commit of a work tree, read from git's own files: hooks have no PATH, must be quick, and a repository may
  * name programs that git would start. Only names of branches and commit ids ever leave this file.
  */
-import { dirname, join, resolve } from 'node:path';
-import type { ContextFiles } from '../hook-call.ts';
+import { join, resolve } from 'node:path';
+import { type ContextFiles, quietly } from '../hook-call.ts';
 
 export interface GitHead {
   /** Absent when a commit is checked out by itself. */
@@ -33,10 +33,8 @@ export function readGitHead(files: ContextFiles, top: string): GitHead | null {
 /** `.git` is a folder, or in linked work trees a file that names one. */
 function gitFolder(files: ContextFiles, top: string): string | null {
   const path = join(top, '.git');
-  const kind = kindOf(files, path);
-  if (kind === 'folder') return path;
-  const text = kind === 'file' ? read(files, path, headBytesMax) : null;
-  const target = /^gitdir: (.+)$/m.exec(text ?? '')?.[1];
+  if (quietly(() => files.info(path)?.kind) === 'folder') return path;
+  const target = /^gitdir: (.+)$/m.exec(read(files, path, headBytesMax) ?? '')?.[1];
   return target === undefined ? null : resolve(top, target.trim());
 }
 
@@ -52,20 +50,8 @@ function commitOf(files: ContextFiles, folder: string, ref: string): string | nu
   return commitId.test(found) ? found : null;
 }
 
-function kindOf(files: ContextFiles, path: string) {
-  try {
-    return files.info(path)?.kind ?? null;
-  } catch {
-    return null;
-  }
-}
-
 /** Whatever cannot be read as a regular file is nothing. */
 function read(files: ContextFiles, path: string, bytesMax: number): string | null {
-  if (dirname(path) === path || kindOf(files, path) !== 'file') return null;
-  try {
-    return new TextDecoder().decode(files.readBytes(path, 0, bytesMax));
-  } catch {
-    return null;
-  }
+  const isFile = () => files.info(path)?.kind === 'file';
+  return quietly(() => (isFile() ? new TextDecoder().decode(files.readBytes(path, 0, bytesMax)) : null));
 }

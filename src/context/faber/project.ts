@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 
-import { type ContextFiles, readProjectText } from '../hook-call.ts';
+import { type ContextFiles, quietly, readProjectText } from '../hook-call.ts';
 
 export interface FaberProject {
   /** Absolute path of the folder that holds `.fractary`, or would hold it. */
@@ -32,8 +32,9 @@ export function findProject(files: ContextFiles, folder: string): FaberProject {
   let path = start;
   for (let level = 0; level < levelsMax; level += 1) {
     upwards.push(path);
-    if (isThere(files, join(path, '.git'))) {
-      const withState = upwards.find((each) => kindOf(files, join(each, '.fractary')) === 'folder');
+    if (quietly(() => files.entryKind(join(path, '.git'))) !== null) {
+      const isFolder = (each: string) => quietly(() => files.info(join(each, '.fractary'))?.kind) === 'folder';
+      const withState = upwards.find(isFolder);
       return { root: withState ?? path, top: path };
     }
     if (dirname(path) === path) break;
@@ -41,22 +42,6 @@ export function findProject(files: ContextFiles, folder: string): FaberProject {
   }
   // Without git only the folder itself counts.
   return { root: start, top: start };
-}
-
-function kindOf(files: ContextFiles, path: string) {
-  try {
-    return files.info(path)?.kind ?? null;
-  } catch {
-    return null;
-  }
-}
-
-function isThere(files: ContextFiles, path: string): boolean {
-  try {
-    return files.entryKind(path) !== null;
-  } catch {
-    return false;
-  }
 }
 
 export type ActiveRun =
@@ -75,11 +60,7 @@ export function readActiveRun(files: ContextFiles, { root }: FaberProject): Acti
 }
 
 export function listRuns(files: ContextFiles, { root }: FaberProject): string[] {
-  try {
-    return files.list(join(root, runsPath)).filter((name) => isRunId(name));
-  } catch {
-    return [];
-  }
+  return (quietly(() => files.list(join(root, runsPath))) ?? []).filter(isRunId);
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import { isAbsolute, join, relative } from 'node:path';
 import { isObject, parseJson } from '../../store/json.ts';
-import type { ContextFiles } from '../hook-call.ts';
+import { type ContextFiles, quietly } from '../hook-call.ts';
 import { findProjects, type HandoverProject } from './projects.ts';
 
 export type FoundBy = 'runner' | 'session_ids' | 'session_id' | 'transcript' | 'folder' | 'most recent';
@@ -106,14 +106,11 @@ export function findByTranscript(
 }
 
 function tailLines(files: ContextFiles, path: string): string[] {
-  try {
+  const bytes = quietly(() => {
     const info = files.info(path);
-    if (info === null || info.kind !== 'file') return [];
-    const bytes = files.readBytes(path, Math.max(0, info.size - tailBytes), tailBytes);
-    return new TextDecoder('utf-8').decode(bytes).split('\n');
-  } catch {
-    return [];
-  }
+    return info?.kind === 'file' ? files.readBytes(path, Math.max(0, info.size - tailBytes), tailBytes) : null;
+  });
+  return new TextDecoder().decode(bytes ?? new Uint8Array(0)).split('\n');
 }
 
 // The project a folder has, when that can be only one; asked at every start of a session.

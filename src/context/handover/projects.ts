@@ -6,7 +6,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import type { SessionDefinition } from '../../core/group.ts';
 import { isObject, parseJson } from '../../store/json.ts';
 import type { Files } from '../../system/world.ts';
-import { type ContextFiles, readProjectText } from '../hook-call.ts';
+import { type ContextFiles, quietly, readProjectText } from '../hook-call.ts';
 import { type ResumeFacts, readResumeFile } from './resume-file.ts';
 
 export const resumeFileName = 'resume-context.md';
@@ -105,7 +105,7 @@ class Search {
   }
 
   look(path: string): void {
-    const file = quietly(() => this.#files.realPath(path)) ?? null;
+    const file = quietly(() => this.#files.realPath(path));
     if (file === null || this.#seen.has(file)) return;
     this.#seen.add(file);
     const read = readProjectText(this.#files, this.#root, path);
@@ -128,8 +128,8 @@ class Search {
 
   /** Everything below a folder that the configuration names; it must lie below the root. */
   below(folder: string): void {
-    const realRoot = quietly(() => this.#files.realPath(this.#root)) ?? null;
-    const real = quietly(() => this.#files.realPath(folder)) ?? null;
+    const realRoot = quietly(() => this.#files.realPath(this.#root));
+    const real = quietly(() => this.#files.realPath(folder));
     if (realRoot === null || real === null) return;
     if (real === realRoot || real.startsWith(`${realRoot}/`)) this.#descend(folder, 0);
     else this.troubles.push(`${folder} lies outside of ${this.#root}`);
@@ -137,23 +137,11 @@ class Search {
 
   /** Links are not followed: they may lead in a circle. */
   #descend(folder: string, depth: number): void {
-    if (depth > depthMax || this.#kind(folder) !== 'folder') return;
+    if (depth > depthMax || quietly(() => this.#files.entryKind(folder)) !== 'folder') return;
     for (const name of this.list(folder)) {
       const path = join(folder, name);
       if (name === resumeFileName) this.look(path);
       else if (!skippedFolders.has(name)) this.#descend(path, depth + 1);
     }
-  }
-
-  #kind(path: string): string | null {
-    return quietly(() => this.#files.entryKind(path)) ?? null;
-  }
-}
-
-function quietly<T>(action: () => T): T | undefined {
-  try {
-    return action();
-  } catch {
-    return undefined;
   }
 }

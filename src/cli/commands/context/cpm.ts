@@ -140,7 +140,7 @@ async function clean(context: Context, ids: readonly string[], { project, yes, f
     if (json) stdout.json({ removed: [] });
     return;
   }
-  const { removed, failed } = removeProgress(context, folder, removable);
+  const { removed, failed } = removeProgress(context, removable);
   const names = removed.length === 0 ? '' : `: ${safeLine(removed.join(', '), 800)}`;
   stderr.line(`Removed ${plural(removed.length, 'progress file')}${names}.`);
   if (json) stdout.json({ removed });

@@ -15,7 +15,6 @@ import { frozenTemplates, generatedConfig, permissionModeOf } from '../worker/pr
 import type { Place } from './place.ts';
 import type { LoadedSession } from './resolve.ts';
 
-/** The layer of what this program adds by itself. */
 const ownLayer = 'claude-code-agent';
 const valueColumnsMax = 200;
 
@@ -36,9 +35,7 @@ export interface ConfigView {
   /** Of the session itself, beside the rules of the settings. */
   readonly allowedTools: readonly string[];
   readonly settings: Readonly<Record<string, unknown>>;
-  /** Dotted path of each value to its layer. */
   readonly settingsOrigins: Readonly<Record<string, string>>;
-  /** Commands, skills, agents and rules. */
   readonly files: readonly (Origin & { readonly path: string; readonly bytes: number })[];
   readonly mcpServers: Readonly<Record<string, unknown>>;
   readonly mcpOrigins: Readonly<Record<string, string>>;

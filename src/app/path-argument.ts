@@ -27,7 +27,6 @@ const troubles: Readonly<Record<string, string>> = {
 
 export const doesNotExist = 'does not exist';
 
-/** What is there, links followed. */
 export function lookAt(files: Files, path: string): Looked<FileInfo['kind']> {
   const info = tryPath(() => files.info(path));
   if (!info.ok) return info;

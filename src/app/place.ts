@@ -22,7 +22,6 @@ export interface Place {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The folder that relative paths are meant from. Throws when it was removed. */
   readonly cwd: string;
-  /** The folder of this package. */
   readonly packageRoot: string;
   readonly world: World;
   readonly notes: Notes;
@@ -35,7 +34,6 @@ export interface Place {
 export interface OwnPlaceOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: () => string;
-  /** Is told in a line what is worth a word meanwhile. */
   readonly note: (line: string) => void;
 }
 

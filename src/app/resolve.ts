@@ -122,7 +122,6 @@ export function isGroupNamed(place: Place, reference: string): Result<boolean> {
   return fail('not-found', message, see('group', 'list'));
 }
 
-/** A session of a group that is known already. */
 export function sessionOf(group: LoadedGroup, reference: string): Result<LoadedSession> {
   const found = findSessionOf(group.state, reference);
   if (!found.ok) return found;

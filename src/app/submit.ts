@@ -50,14 +50,11 @@ export type { Command };
 
 type Kind = Command['kind'];
 
-/** Who has taken note of the command. */
 export interface Done {
   readonly by: 'runner' | 'log';
-  /** The session it was about, or that it made. */
   readonly sessionId?: SessionId;
 }
 
-/** What comes of a command. */
 export type Answer<K extends Kind> = K extends keyof Special ? Special[K] : Done;
 
 export interface SubmitOptions {
@@ -231,11 +228,9 @@ interface Special {
   /** Given when the group is paused, or frozen. */
   readonly pause: PauseOutcome;
   readonly thaw: 'thawed' | 'needs-runner';
-  /** How the session stands when it runs no more. */
   readonly 'pause-session': SessionState;
   /** How the session stands when it is kept for the person and runs no more. */
   readonly 'attach-session': SessionState;
-  /** When the session hears it. */
   readonly say: 'now' | 'next-attempt';
 }
 
@@ -287,7 +282,6 @@ function meaningOf(world: World, { state, paths }: Pick<Asked, 'state' | 'paths'
   return commandEvents(world, { state, paths, used }, command);
 }
 
-/** Logs it. */
 function recordCommand(world: World, writer: GroupWriter, command: Command): Result<Meaning> {
   const meaning = meaningOf(world, writer, command);
   if (meaning.ok) writer.record(meaning.value.events);

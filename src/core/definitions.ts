@@ -18,16 +18,12 @@ export type ContextName = (typeof contextNames)[number];
 
 /** The kinds of settings, with what a definition stores for each. */
 interface ValueOfKind {
-  /** One line. */
   readonly line: string;
   readonly text: string;
   /** One word without blanks, which may become a word of a command line. */
   readonly word: string;
-  /** Of a session. */
   readonly name: string;
-  /** Name of a machine. */
   readonly host: string;
-  /** A shell command. */
   readonly command: string;
   /** US dollars. */
   readonly money: number;
@@ -40,9 +36,7 @@ interface ValueOfKind {
   /** Written as `1h30m`, stored in milliseconds. */
   readonly duration: number;
   readonly flag: boolean;
-  /** One of `words`. */
   readonly choice: string;
-  /** Of machines. */
   readonly labels: readonly string[];
   /** Permission rules as `claude --allowedTools` takes them. */
   readonly rules: readonly string[];
@@ -79,7 +73,6 @@ export interface Setting {
 
 export type Settings = Readonly<Record<string, Setting>>;
 
-/** The values that a table describes. */
 export type ValuesOf<T extends Settings> = {
   readonly [Name in keyof T]?: T[Name] extends { readonly words: readonly (infer Word)[] }
     ? Word
@@ -233,7 +226,6 @@ export const plainSettings = {
 
 export const sessionSettings = { ...plainSettings, ...workSettings } as const satisfies Settings;
 
-/** What is generated into a session's config dir. */
 export const configSettings = {
   generateClaudeMd: {
     kind: 'flag',

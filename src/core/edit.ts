@@ -15,7 +15,6 @@ type Editable = Omit<SessionDefinition, 'id' | 'createdAt'>;
 
 export type SessionChanges = ChangesOf<Editable>;
 
-/** The value after the changes. */
 export function changed<T extends object>(value: T, changes: ChangesOf<T>): T {
   return Object.fromEntries(Object.entries({ ...value, ...changes }).filter(([, one]) => one !== null)) as T;
 }
@@ -26,7 +25,6 @@ export function changesOf<T extends object>(before: T, after: T): ChangesOf<T> {
   return Object.fromEntries(changedNames(before, after).map((name) => [name, next.get(name) ?? null])) as ChangesOf<T>;
 }
 
-/** Names of the settings that are other ones in `after`. */
 export function changedNames(before: object, after: object): string[] {
   const [old, next] = [
     new Map<string, unknown>(Object.entries(before)),

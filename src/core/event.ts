@@ -24,7 +24,6 @@ export interface ProcessIdentity {
   readonly bootId: string;
 }
 
-/** One `group run`. */
 export interface RunInfo {
   readonly id: string;
   readonly runner: ProcessIdentity;
@@ -35,17 +34,10 @@ export interface RunInfo {
 }
 
 /** Why an attempt is made; it decides whether the conversation is continued. */
-export type AttemptKind =
-  /** The session's first attempt. */
-  | 'start'
-  /** After a pause or an interruption. */
-  | 'resume'
-  /** After a failure. */
-  | 'retry';
+export type AttemptKind = 'start' | 'resume' | 'retry';
 
 /** A slot of another machine, which was granted to one attempt. The machine does nothing for another token. */
 export interface Place {
-  /** Name in the fleet. */
   readonly host: string;
   readonly token: string;
   /** The job whose lock is the lease of the slot. */
@@ -59,7 +51,6 @@ export const thisMachine = 'local';
 export interface AttemptIntent {
   /** Random; also the value of the mark CLAUDE_CODE_AGENT_ATTEMPT in the worker's environment. */
   readonly id: string;
-  /** 1 for the first. */
   readonly number: number;
   readonly kind: AttemptKind;
   /** Bytes of transcript.jsonl before this attempt. */
@@ -68,7 +59,6 @@ export interface AttemptIntent {
   readonly reservedUsd?: number;
   /** It works in a worktree of its own; decided for the first attempt, the same for all. */
   readonly isolated?: true;
-  /** Absent = on this machine. */
   readonly place?: Place;
 }
 
@@ -86,7 +76,6 @@ export type StopReason =
   | 'timeout'
   | 'stall';
 
-/** Why a session is paused. */
 export type PauseReason = StopReason | 'interrupted' | 'limit' | 'transient' | 'not-accepted' | 'host-lost';
 
 /** `now` stops running sessions, `drain` lets them finish. */
@@ -111,9 +100,7 @@ export interface Warning {
   readonly message: string;
 }
 
-/** What a hand-over did to one repository. */
 export interface MergedRepository {
-  /** As in SessionDefinition. */
   readonly repository: string;
   /** The branch that was moved, without `refs/heads/`. */
   readonly into: string;
@@ -134,7 +121,6 @@ export type Conversed = {
   readonly usage: Usage;
   /** The conversations of claude's that it went on in, the present one last; none = it stayed in the one before. */
   readonly claudeSessionIds: readonly string[];
-  /** Something was said. */
   readonly spoken?: true;
   /** The present conversation begins with nothing of the one before, as after `/clear`. */
   readonly cleared?: true;
@@ -155,11 +141,9 @@ type Unread = readonly string[];
 export type EventBody =
   /** The group exists; always the first event of a log. */
   | { readonly type: 'group_created'; readonly group: GroupDefinition }
-  /** The group's settings from now on. */
   | { readonly type: 'group_changed'; readonly config: GroupConfig; readonly changed?: readonly string[] }
   /** What the group is, besides its settings, from now on. `changed` as in `session_changed`. */
   | { readonly type: 'group_redefined'; readonly group: GroupDescription; readonly changed: readonly string[] }
-  /** The session belongs to the group from now on. */
   | (SessionFact & { readonly type: 'session_added'; readonly session: SessionDefinition })
   /** The session's settings for later attempts. `changed` names those that are new; absent = not said. */
   | (SessionFact & {
@@ -179,14 +163,12 @@ export type EventBody =
       readonly work?: Work;
       readonly isolated: boolean;
       readonly workspace?: Workspace;
-      /** As in group_merged. */
       readonly mergedInto?: string;
     })
   /** The session is gone; what it cost stays spent. */
   | (SessionFact & { readonly type: 'session_removed' })
   /** The group is a rehearsal, with this script unless told otherwise; an absolute path, absent = the default one. */
   | { readonly type: 'rehearsal_chosen'; readonly script?: string }
-  /** The group's first run begins. */
   | { readonly type: 'group_started'; readonly run: RunInfo }
   /** A later run begins; failed sessions named in `retry` become startable again. With `only`, no others start. */
   | {
@@ -209,7 +191,6 @@ export type EventBody =
   | (AttemptFact & { readonly type: 'session_host_lost'; readonly host: string; readonly held: number })
   /** What an attempt on a machine that was lost has cost in all; it replaces what was known and held of it. */
   | (AttemptFact & { readonly type: 'session_booked'; readonly usage: Usage })
-  /** The worker process of a first attempt exists. */
   | (ProcessFact & { readonly type: 'session_started' })
   /** The worker process of an attempt after a pause or interruption exists. */
   | (ProcessFact & { readonly type: 'session_resumed' })
@@ -234,7 +215,6 @@ export type EventBody =
   | (TakeOverFact & { readonly type: 'session_detached' } & Conversed)
   /** Something to know that does not change the outcome; may also come after the session has ended. */
   | (SessionFact & { readonly type: 'session_warning'; readonly warning: Warning })
-  /** The worktree of the session exists from now on. */
   | (AttemptFact & { readonly type: 'session_isolated'; readonly workspace: Workspace })
   /** The worker ended and did what it was asked to; now its work is committed and the acceptance command judges it. */
   | (AttemptFact & {
@@ -249,7 +229,6 @@ export type EventBody =
       readonly result: string;
       /** The answer in the form of the session's `outputSchema`. */
       readonly structured?: unknown;
-      /** Of an isolated session. */
       readonly work?: Work;
       readonly usage: Usage;
     })
@@ -313,7 +292,6 @@ export type EventBody =
   | { readonly type: 'group_pausing'; readonly reason: StopReason; readonly mode?: PauseMode }
   /** Every process of the group was halted where it stood; at `until` (ISO 8601) it becomes a pause. */
   | { readonly type: 'group_frozen'; readonly until: string }
-  /** Halted processes go on. */
   | { readonly type: 'group_thawed' }
   /** A limit of the login: nothing starts before `resetsAt` (ISO 8601), then one session first. */
   | { readonly type: 'limit_reached'; readonly resetsAt: string; readonly limitType?: string }
@@ -332,7 +310,6 @@ export type EventBody =
   | (SessionFact & { readonly type: 'session_cost_settled'; readonly usage: Usage })
   /** The work of these sessions is part of the named branches now. */
   | { readonly type: 'group_merged'; readonly merged: readonly MergedRepository[] }
-  /** The session's worktree and branch are gone. */
   | (SessionFact & { readonly type: 'session_cleaned' })
   /** The group is put away; nothing happens to it any more. */
   | { readonly type: 'group_archived' }

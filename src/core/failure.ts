@@ -5,9 +5,7 @@
 
 import { type Advice, adviceText, advise } from './advice.ts';
 
-/** Why a session did not complete. */
 export type SessionFailureReason =
-  /** claude ended without printing a `result` line. */
   | 'no-result'
   /** claude's `result` says is_error, or is one of the error_* kinds. */
   | 'claude-error'
@@ -19,11 +17,8 @@ export type SessionFailureReason =
   | 'claude-missing'
   /** The claude program broke a promise that money or safety depend on when it was tried, or could not be tried. */
   | 'claude-unproven'
-  /** The project folder vanished or is not a folder. */
   | 'project-missing'
-  /** claude has no login that works. */
   | 'not-logged-in'
-  /** The account cannot pay. */
   | 'billing'
   /** Every tool the session wanted to use was denied, so nothing was done. */
   | 'permission'
@@ -31,21 +26,15 @@ export type SessionFailureReason =
   | 'no-structured-result'
   /** The prompt never reached the model (local command, blank prompt, hook that blocked it). */
   | 'prompt-not-sent'
-  /** The model name is unknown or not allowed. */
   | 'model-not-found'
   /** The API refused or could not serve the request after claude's own retries. */
   | 'api-error'
-  /** The session ran longer than its `--timeout`. */
   | 'timeout'
   /** No progress for longer than its `--stall-timeout`, also after it was interrupted and resumed once. */
   | 'stalled'
-  /** A usage or rate limit. */
   | 'limit'
-  /** The budget is used up. */
   | 'budget'
-  /** The conversation no longer fits the model's window. */
   | 'prompt-too-long'
-  /** The process could not be started for another reason of the operating system. */
   | 'spawn-failed'
   /** What a template makes of the session's configuration cannot be used. */
   | 'config-invalid'
@@ -53,44 +42,32 @@ export type SessionFailureReason =
   | 'not-accepted'
   /** The work of two dependencies in one repository does not go together. */
   | 'merge-conflict'
-  /** The session's worktree could not be made. */
   | 'worktree-failed'
-  /** The set-up command of a new worktree failed. */
   | 'setup-failed'
-  /** A file of the session could not be written or read. */
   | 'write-failed'
   /** The worker belongs to another machine, which alone can tell how it ended. */
   | 'other-host'
   /** A defect of this program; the sentence carries what is known. */
   | 'internal';
 
-/** Why a command was refused or a group could not go on. */
 export type CommandFailureReason =
   /** An option, an argument or a file given by the user is wrong. */
   | 'usage'
-  /** Nothing goes by that id, name or path. */
   | 'not-found'
   /** It was there and was deleted while it was looked at. */
   | 'gone'
-  /** More than one thing goes by that id or name. */
   | 'ambiguous'
-  /** A live runner holds the group. */
   | 'busy'
-  /** The dependencies lead back to where they began. */
   | 'cycle'
-  /** A session depends on one that is not in the group. */
   | 'unknown-dependency'
-  /** The id or name is taken. */
   | 'duplicate'
   /** The group or session is in a status in which this cannot be done. */
   | 'illegal-transition'
   /** A file of ours cannot be read as what it should be. */
   | 'corrupt-file'
-  /** A file was written by a newer version of this program. */
   | 'newer-version'
   /** A file was written by a version before 0.3. */
   | 'older-version'
-  /** The group ended with failed sessions. */
   | 'sessions-failed'
   /** So many sessions failed that nothing else was started. */
   | 'error-threshold';
@@ -172,7 +149,6 @@ export function unreachable(value: never): never {
   throw new Error(`Internal error: unexpected ${JSON.stringify(value)}`);
 }
 
-/** The text of an unknown thrown value. */
 export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

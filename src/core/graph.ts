@@ -70,12 +70,10 @@ export function buildGraph(sessions: readonly Node[]): Result<SessionGraph> {
   return ok({ graph, order, chain: chainLengths(graph, order), wave: waves(graph, order) });
 }
 
-/** Direct dependents, in the order in which they were added. */
 export function dependentsOf(graph: Graph, id: SessionId): SessionId[] {
   return graph.successors(id) ?? [];
 }
 
-/** All sessions that directly or indirectly depend on the given one. */
 export function allDependentsOf(graph: Graph, id: SessionId): Set<SessionId> {
   const found = new Set<SessionId>();
   const open = [id];

@@ -56,7 +56,6 @@ export interface ConfigTemplateRef {
   readonly digest: string;
 }
 
-/** What is generated into a session's config dir. */
 export interface SessionConfig extends ConfigSettings {
   /** The text of `claudeMdTemplate`, with all variables filled in. */
   readonly claudeMdText?: string;
@@ -104,17 +103,13 @@ export interface GroupDefinition {
 /** What a group is, besides the settings by which it is run. */
 export type GroupDescription = Omit<GroupDefinition, 'id' | 'slug' | 'createdAt' | 'config'>;
 
-/** What `session add` fixes. */
 export interface SessionDefinition extends SessionSettings {
   readonly id: SessionId;
   readonly description: string;
-  /** Absolute real path of the project folder. */
   readonly projectPath: string;
   /** The task as the user gave it, or as its template made it. */
   readonly prompt: string;
-  /** Name of the prompt template that made the task. */
   readonly template?: string;
-  /** Values with which templates are filled in. */
   readonly variables?: Readonly<Record<string, string>>;
   readonly promptReferences?: readonly PromptReference[];
   readonly configTemplate?: ConfigTemplateRef;
@@ -126,7 +121,6 @@ export interface SessionDefinition extends SessionSettings {
   readonly createdAt: string;
 }
 
-/** That the worktree of a session was gone and was made anew. */
 export interface Remade {
   /** ISO 8601; tells one such time from another. */
   readonly at: string;
@@ -140,7 +134,6 @@ export interface Workspace {
   readonly path: string;
   /** The project within the worktree, absolute; claude's working directory. */
   readonly folder: string;
-  /** As in SessionDefinition. */
   readonly repository: string;
   /** Without `refs/heads/`. */
   readonly branch: string;
@@ -156,9 +149,7 @@ export interface Workspace {
   readonly remade?: Remade;
 }
 
-/** What a session left in its worktree. */
 export interface Work {
-  /** Full id of the branch's last commit. */
   readonly commit: string;
   /** Differences between the workspace's base and that commit. */
   readonly files: number;
@@ -168,7 +159,6 @@ export interface Work {
 
 export const defaultRetries = 2;
 export const defaultAcceptRetries = 1;
-/** Of `accept` and `setup`. */
 export const defaultCommandTimeoutMs = 10 * 60_000;
 /** More than the 10 minutes for which claude itself may wait for the API without a word. */
 export const defaultStallTimeoutMs = 15 * 60_000;
@@ -182,7 +172,6 @@ export interface Tokens {
   readonly cacheCreation: number;
 }
 
-/** Cost and tokens of one model. */
 export interface ModelUsage {
   readonly costUsd: number;
   readonly tokens: Tokens;
@@ -271,7 +260,6 @@ export function exchanged(sum: Usage, from: Usage, to: Usage): Usage {
   return { ...usage, ...(heldUsd > 0 ? { heldUsd } : {}), models: withoutNothing(usage.models) };
 }
 
-/** Models of which nothing is left. */
 function withoutNothing(models: Usage['models']): Usage['models'] {
   const isLeft = ({ costUsd, tokens }: ModelUsage) =>
     costUsd !== 0 || Object.values(tokens).some((count) => count !== 0);

@@ -61,7 +61,6 @@ export function isGroupId(text: string): boolean {
   return groupIdPattern.test(text);
 }
 
-/** The slug inside a group id. */
 export function slugOf(id: GroupId): string {
   return id.slice(16);
 }
@@ -82,7 +81,6 @@ export function isSessionId(text: string): boolean {
   return sessionIdPattern.test(text);
 }
 
-/** The running number inside a session id, counted from 1. */
 export function sessionNumber(id: SessionId): number {
   return Number.parseInt(id, 10);
 }

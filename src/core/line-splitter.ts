@@ -58,7 +58,6 @@ export class LineSplitter {
   readonly #decoder = new TextDecoder();
   readonly #bytes = new ByteLineSplitter();
 
-  /** The lines that `chunk` completes. */
   push(chunk: Uint8Array): string[] {
     return this.#bytes.push(chunk).map((line) => this.#decoder.decode(line));
   }

@@ -13,7 +13,6 @@ import type { SessionStatus } from './status.ts';
 
 /** claude asked the API in vain, and asks again after a while. */
 export interface ApiRetry {
-  /** From 1. */
   readonly attempt: number;
   /** After so many it gives up; absent = it did not say. */
   readonly attemptsMax?: number;
@@ -54,7 +53,6 @@ export interface LiveSession {
   readonly usage: Usage;
 }
 
-/** Of all attempts of a session. */
 export interface SessionFigures {
   /** US dollars. */
   readonly cost: number;
@@ -78,7 +76,6 @@ export interface SessionProgress extends SessionFigures {
   readonly dependsOn?: readonly SessionId[];
   /** The machine of its last attempt, or of the next; absent when no other one ever had to do with it. */
   readonly host?: string;
-  /** Sessions that must complete first. */
   readonly waitsFor?: readonly SessionId[];
   /** Whom its verdict names, unless that is whom it waits for. */
   readonly on?: readonly string[];
@@ -89,7 +86,6 @@ export interface SessionProgress extends SessionFigures {
   readonly retry?: ApiRetry;
   /** Of the running attempt; a warning of the session tells it of those that ended. */
   readonly denied?: Denied;
-  /** With the reason `command-slot`. */
   readonly slot?: SlotWait;
   readonly startedAt?: string;
   readonly endedAt?: string;
@@ -103,7 +99,6 @@ export interface FleetStanding {
   /** They live and take nothing: no claude or login that may be used, no guard, no room on the disk. */
   readonly refusing: number;
   readonly lost: number;
-  /** Of those that live. */
   readonly used: number;
   readonly slots: number;
 }

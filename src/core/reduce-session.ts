@@ -188,7 +188,6 @@ function applySessionEvent(
   }
 }
 
-/** Its worktree is gone. */
 function clean(record: SessionRecord): void {
   delete record.workspace;
   delete record.unaware;

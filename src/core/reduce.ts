@@ -12,7 +12,6 @@ import { IllegalEvent, queue } from './session-state.ts';
 import { type GroupState, initialState } from './state.ts';
 import { nextGroupStatus } from './status.ts';
 
-/** Applies one event. See the file's comment for ownership and errors. */
 export function reduce(state: GroupState, event: GroupEvent): GroupState {
   if (event.seq !== state.lastSeq + 1) {
     throw new IllegalEvent(`event ${event.seq} follows event ${state.lastSeq}`);

@@ -4,10 +4,8 @@ import type { SessionFailure } from './failure.ts';
 import { roundUsd, type SessionDefinition, type Usage, type Work, type Workspace } from './group.ts';
 import { sessionUuid } from './id.ts';
 
-/** One process of a session, from intent to end. */
 export interface Attempt extends AttemptIntent {
   readonly startedAt: string;
-  /** Absent until the process exists. */
   process?: ProcessIdentity;
   /** True once claude printed who it is; before that it has cost nothing. */
   identified: boolean;
@@ -17,7 +15,6 @@ export interface Attempt extends AttemptIntent {
   stoppingAt?: string;
   /** What its worker used, once that is gone and counted and the work is being accepted. */
   accepting?: Usage;
-  /** Its machine was lost. */
   isLost?: true;
 }
 
@@ -54,7 +51,6 @@ export function goesOnAfter(reason: StopReason): boolean {
 export interface Rejection {
   readonly message: string;
   readonly output: string;
-  /** What claude had answered. */
   readonly answer?: Answer;
 }
 
@@ -79,9 +75,7 @@ export interface SessionRecord {
   queued: boolean;
   /** Not to be started before this time, ms since 1970. */
   notBeforeMs?: number;
-  /** Attempts begun so far. */
   attempts: number;
-  /** Transient failures in a row. */
   transients: number;
   /** Transient failures since a person last asked for a start, with progress in between or not. */
   transientsInAll?: number;
@@ -105,7 +99,6 @@ export interface SessionRecord {
   taskChanged?: true;
   /** What the user said to it that no attempt has been told yet. */
   messages: string[];
-  /** Sum over ended attempts. */
   usage: Usage;
   /** What was said last of its own cap, since that was set. */
   budgetSaid?: 'warned' | 'exceeded';
@@ -113,7 +106,6 @@ export interface SessionRecord {
   lost?: readonly LostAttempt[];
   /** Machine of the last attempt, or of the next one when it is going to be another. */
   host?: string;
-  /** Every id claude used for this session, oldest first. */
   claudeSessionIds: string[];
   /** The model claude said it uses; passed again on every later attempt. */
   model?: string;
@@ -128,13 +120,11 @@ export interface SessionRecord {
   committed?: true;
   /** What claude answered, while nothing but acceptance is left to do. */
   finished?: Answer;
-  /** Times in a row that its work was not accepted. */
   rejections?: number;
   /** Why its work was not accepted last: a sentence, and the end of what the command printed. */
   rejection?: Rejection;
   /** Its work was done in another group, on a branch of that. */
   inherited?: InheritedFrom;
-  /** The branch into which its work was merged. */
   mergedInto?: string;
   /** The sentence with which the last failed attempt ended; the next attempt's model is told. */
   lastFailure?: string;
@@ -148,7 +138,6 @@ type ConversationOwner = Pick<SessionRecord, 'definition' | 'claudeSessionIds'>;
 /** An event that may not happen in the present state: a defect of ours or a damaged log. */
 export class IllegalEvent extends Error {}
 
-/** The running attempt of that id. */
 export function attemptOf(record: SessionRecord, attemptId: string): Attempt {
   if (record.state.status === 'running' && record.state.attempt.id === attemptId) return record.state.attempt;
   throw new IllegalEvent(`session ${record.definition.id} has no running attempt ${attemptId}`);

@@ -39,7 +39,6 @@ export function bytesOf(megabytes: number): number {
   return megabytes * megabyte;
 }
 
-/** The key of a setting in a workflow. */
 export function keyOf(name: string, { key }: Setting): string {
   return key || name.replace(/(?:Ms|Bytes)$/, '');
 }
@@ -49,7 +48,6 @@ export function optionOf(name: string, setting: Setting): string {
   return setting.option || keyOf(name, setting).replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** What values of a kind may be. */
 export type ValueRule = Pick<Setting, 'kind' | 'words' | 'min' | 'max'>;
 
 /** The value that a text means, or what is wrong with it, which completes a sentence that begins with its subject. */
@@ -99,7 +97,6 @@ export function settingText({ kind }: Setting, value: unknown): string {
   return kind === 'systems' ? String(value) || 'none' : String(value);
 }
 
-/** The given ones of these settings. */
 export function pickSettings<T extends Settings>(settings: T, from: object): ChangesOf<ValuesOf<T>> {
   const given = Object.entries(from).filter(([name, value]) => Object.hasOwn(settings, name) && value !== undefined);
   return Object.fromEntries(given) as ChangesOf<ValuesOf<T>>;

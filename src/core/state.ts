@@ -13,10 +13,8 @@ export type Base = Pick<Workspace, 'base' | 'target' | 'repository'>;
 export interface GroupState {
   group: GroupDefinition;
   status: GroupStatus;
-  /** Why the group is paused or failed. */
   reason?: string;
   message?: string;
-  /** In the order in which they were added. */
   readonly sessions: Map<SessionId, SessionRecord>;
   readonly running: Set<SessionId>;
   readonly counts: Record<SessionStatus, number>;
@@ -39,7 +37,6 @@ export interface GroupState {
   limitResetsAt?: string;
   /** Its kind in claude's words, or `throttled`; absent = not told. */
   limitType?: string;
-  /** Only these sessions start in this run. */
   only?: ReadonlySet<SessionId>;
   /** Sessions that failed since the last start or resume, without those that are to be tried again. */
   readonly failed: Set<SessionId>;
@@ -49,7 +46,6 @@ export interface GroupState {
   reservedUsd: number;
   /** When a worker that the model had answered last ended, by kind of session (warm-cache.ts); ms since 1970. */
   readonly endedMs: Map<string, number>;
-  /** Sessions that a person has. */
   readonly takenOver: Set<SessionId>;
   budgetWarned: boolean;
   budgetExceeded: boolean;

@@ -26,7 +26,6 @@ interface Deep {
 }
 
 export type TranscriptEntry =
-  /** An attempt begins. `after`: how the one before it ended. */
   | {
       readonly kind: 'attempt-began';
       readonly number: number;
@@ -47,11 +46,9 @@ export type TranscriptEntry =
   | { readonly kind: 'taken-over'; readonly at: string; readonly usage: Usage }
   /** The user said something, while an attempt ran or between two. `at` is ISO 8601. */
   | { readonly kind: 'user-said'; readonly at: string; readonly text: string }
-  /** claude says who it is. */
   | { readonly kind: 'claude'; readonly model?: string; readonly version?: string }
   /** The model said something, in Markdown. */
   | (Deep & { readonly kind: 'said'; readonly text: string })
-  /** The model thought aloud. */
   | (Deep & { readonly kind: 'thought'; readonly text: string })
   /** The model was told something: a sub-agent's task, or what claude has put to itself. */
   | (Deep & { readonly kind: 'told'; readonly text: string })

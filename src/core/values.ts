@@ -16,7 +16,6 @@ export const plainNamePattern = /^(?!.*\.\.)(?!.*\.(?:lock)?$)[A-Za-z0-9][A-Za-z
 export const plainNameRule =
   'letters, digits, "-", "_" or ".", 64 at most, a letter or digit first, no "..", and no "." or ".lock" at the end';
 
-/** Of a machine in a fleet. */
 export const hostNamePattern = /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?$/;
 export const hostNameRule =
   'letters, digits, "-" or ".", 63 at most, a letter or digit first and last, as machines are called';
@@ -45,7 +44,6 @@ export function isDurationMs(ms: number): boolean {
   return ms >= 1000 && ms <= durationMsMax;
 }
 
-/** US dollars, more than nothing. */
 export function isMoneyUsd(value: number): boolean {
   return value >= moneyUsd.min && value <= moneyUsd.max;
 }
@@ -55,7 +53,6 @@ export function isWhole(value: number, max: number, min = 1): boolean {
 }
 
 const lineLengthMax = 10_000;
-/** Of what is said to the model. */
 export const promptBytesMax = 1024 * 1024;
 /** The shell gets a command as one argument, of which Linux takes no more than 128 KiB. */
 const commandBytesMax = 32 * 1024;
@@ -104,7 +101,6 @@ export function permissionRules(text: string): string[] | null {
   return depth === 0 && rules.length > 0 && rules.every(isPermissionRule) ? rules : null;
 }
 
-/** For one rule. */
 export function isPermissionRule(rule: string): boolean {
   return rule !== '' && !/^[-(]/.test(rule) && !hasControl(rule);
 }

@@ -11,59 +11,25 @@ const library = () => require('jsonc-parser/lib/esm/main.js') as typeof import('
 export interface JsonFault {
   /** UTF-16 units from the begin of the text. */
   readonly offset: number;
-  /** Completes a sentence; without a full stop. */
   readonly message: string;
 }
 
 export type JsonPath = readonly (string | number)[];
 
-/** Each level of nesting takes a level of the stack, and the runtime reads what it cannot write any more. */
-const depthMax = 200;
-
-/** By the library's names: what was expected in place of what is there. */
-const expected: Readonly<Record<string, string>> = {
-  PropertyNameExpected: 'a key in double quotes',
-  ValueExpected: 'a value',
-  ColonExpected: '":"',
-  CommaExpected: '"," or a closing bracket',
-  CloseBraceExpected: '"," or "}"',
-  CloseBracketExpected: '"," or "]"',
-  EndOfFileExpected: 'the end',
-};
-/** And what is wrong with a part of it. */
-const wrong: Readonly<Record<string, string>> = {
-  InvalidSymbol: 'JSON does not know what stands here',
-  InvalidNumberFormat: 'this number is not complete',
-  InvalidCommentToken: 'JSON knows no comments',
-  UnexpectedEndOfComment: 'JSON knows no comments',
-  UnexpectedEndOfString: 'this text has no end',
-  UnexpectedEndOfNumber: 'this number is not complete',
-  InvalidUnicode: 'this text holds an escape that JSON does not know',
-  InvalidEscapeCharacter: 'this text holds an escape that JSON does not know',
-  InvalidCharacter: 'this text holds a character that JSON wants escaped',
-};
-
 /** What keeps a text from being JSON; null when it is. Equal keys are none. */
 export function findJsonFault(text: string): JsonFault | null {
-  const tooDeep = offsetOfDepth(text);
-  if (tooDeep !== null) return { offset: tooDeep, message: `nests more than ${depthMax} levels` };
   try {
     JSON.parse(text);
     return null;
-  } catch {
+  } catch (error) {
+    if (error instanceof RangeError) return { offset: 0, message: 'is nested too deeply' };
     const errors: ParseError[] = [];
     treeOf(text, errors);
-    const [first] = errors;
-    if (first === undefined) return { offset: 0, message: 'is not JSON' };
-    const { offset } = first;
-    const name = library().printParseErrorCode(first.error);
-    const char = text.codePointAt(offset);
-    const found = char === undefined ? 'the end' : JSON.stringify(String.fromCodePoint(char));
-    const wanted = expected[name];
-    return {
-      offset,
-      message: wanted === undefined ? (wrong[name] ?? 'is not JSON') : `${wanted} was expected instead of ${found}`,
-    };
+    const [{ error: code, offset } = { error: 1, offset: 0 }] = errors;
+    const words = library()
+      .printParseErrorCode(code)
+      .replace(/(?<!^)[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+    return { offset, message: `is not JSON: ${words.toLowerCase()}` };
   }
 }
 
@@ -100,19 +66,6 @@ function equalKeys(node: Node | undefined): JsonFault | null {
     if (key !== undefined) known.add(key.value);
     const below = equalKeys(child);
     if (below !== null) return below;
-  }
-  return null;
-}
-
-/** Where more brackets are open at once; null where they never are. Quotes are told apart, no more. */
-function offsetOfDepth(text: string): number | null {
-  // Most texts hold fewer brackets than that, and to count them is much faster than to tell them apart.
-  if ((text.match(/[[{]/g)?.length ?? 0) <= depthMax) return null;
-  let depth = 0;
-  for (const { 0: found, index } of text.matchAll(/"(?:[^"\\]|\\.)*"?|[[\]{}]/gs)) {
-    if (found === '{' || found === '[') depth += 1;
-    else if (found === '}' || found === ']') depth -= 1;
-    if (depth > depthMax) return index;
   }
   return null;
 }

@@ -22,7 +22,6 @@ export interface LogPosition {
   /** Bytes of the file before this position. */
   readonly offset: number;
   readonly groupId?: GroupId;
-  /** Of the last event taken. */
   readonly seq?: number;
 }
 

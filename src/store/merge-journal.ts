@@ -19,7 +19,6 @@ type MergeStep = 'checking' | 'moving' | 'undoing' | 'moved';
 /** A worktree that is only there while work is put together. */
 export interface ScratchPlace {
   readonly repository: string;
-  /** Absolute. */
   readonly path: string;
 }
 
@@ -40,7 +39,6 @@ function journalPath(paths: GroupPaths): string {
   return join(paths.folder, 'merge.json');
 }
 
-/** The folder of a group's scratch worktrees. */
 export function scratchFolder(paths: GroupPaths): string {
   return join(paths.folder, 'merge');
 }
@@ -69,7 +67,6 @@ export function readMergeJournal(world: World, paths: GroupPaths): Result<MergeJ
   );
 }
 
-/** Survives a power cut. Fails with `write-failed`. */
 export function writeMergeJournal(world: World, paths: GroupPaths, journal: MergeJournal): Result<void> {
   const path = journalPath(paths);
   try {

@@ -20,7 +20,6 @@ import { type GroupState, isRehearsal } from '../core/state.ts';
 import type { GroupStatus, SessionStatus } from '../core/status.ts';
 import { parseOwn } from './json.ts';
 
-/** One line of a group's session list. */
 export interface SessionSummary {
   readonly id: SessionId;
   readonly name?: string;
@@ -40,7 +39,6 @@ export interface GroupMeta extends GroupDefinition {
   /** ISO 8601, time of the last event. */
   readonly updatedAt: string;
   readonly status: GroupStatus;
-  /** Why the group is paused or failed. */
   readonly reason?: string;
   readonly message?: string;
   readonly sessions: readonly SessionSummary[];
@@ -62,15 +60,12 @@ export interface SessionMeta extends SessionDefinition {
   readonly reason?: string;
   readonly message?: string;
   readonly next?: string;
-  /** Claude's last answer in a completed session. */
   readonly result?: string;
-  /** The same in the form of its output schema. */
   readonly structured?: unknown;
   /** The id for `claude --resume`: the last one seen, else the one chosen for the first attempt. */
   readonly claudeSessionId?: string;
   readonly claudeSessionIds: readonly string[];
   readonly startedAt?: string;
-  /** Only when the session is completed. */
   readonly completedAt?: string;
   /** End of the last attempt, however it ended. */
   readonly endedAt?: string;
@@ -84,9 +79,7 @@ export interface SessionMeta extends SessionDefinition {
   /** That of its last attempt, or of the next; `host` is the only one that may be. */
   readonly machine?: string;
   readonly warnings: readonly { readonly code: string; readonly message: string }[];
-  /** While its worktree exists. */
   readonly workspace?: Workspace;
-  /** What a completed session left in its worktree. */
   readonly work?: Work;
   readonly mergedInto?: string;
 }
@@ -178,7 +171,6 @@ function explanationOf(record: SessionRecord): Pick<SessionMeta, 'reason' | 'mes
 
 type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
-/** The fields that have a value. */
 function present<T extends object>(values: T): Present<T> {
   const kept: Present<T> = {};
   for (const name in values) if (values[name] !== undefined) kept[name] = values[name] as Present<T>[typeof name];

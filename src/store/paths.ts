@@ -16,7 +16,6 @@ export interface GroupPaths {
   readonly runnerLogs: string;
   /** Folder for the commands that are told of events: what they are told, and what they print. */
   readonly eventCommands: string;
-  /** Folder with one file per request of another process. */
   readonly requests: string;
   readonly rehearsal: string;
   readonly sessions: string;
@@ -30,7 +29,6 @@ export interface GroupPaths {
 export interface SessionPaths {
   readonly folder: string;
   readonly meta: string;
-  /** The session's CLAUDE_CONFIG_DIR. */
   readonly config: string;
   readonly transcript: string;
   readonly prompt: string;
@@ -44,7 +42,6 @@ export interface SessionPaths {
   readonly inputs: string;
   readonly mcpConfig: string;
   readonly tmp: string;
-  /** The session's git worktree. */
   readonly worktree: string;
   /** What is known of the worktree, written before it is made. */
   readonly workspace: string;
@@ -54,7 +51,6 @@ export interface SessionPaths {
   readonly handover: string;
   /** What the resume files of its worktree were when they last went together with the project's. */
   readonly handoverCopies: string;
-  /** There once the worktree was set up. */
   readonly setupDone: string;
   /** What the project looked like before the session, for one that has no worktree. */
   readonly before: string;

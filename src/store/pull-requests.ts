@@ -10,14 +10,11 @@ import type { GroupPaths } from './paths.ts';
 import { systemFailure } from './system-failure.ts';
 
 export interface Proposal {
-  /** As in SessionDefinition. */
   readonly repository: string;
   readonly remote: string;
   /** In the remote repository, without `refs/heads/`. */
   readonly branch: string;
-  /** Full id of the commit that was pushed last. */
   readonly commit?: string;
-  /** Address of the pull request. */
   readonly url?: string;
 }
 
@@ -25,7 +22,6 @@ function listPath(paths: GroupPaths): string {
   return join(paths.folder, 'pull-requests.json');
 }
 
-/** Fails with `corrupt-file`. */
 export function readProposals(world: World, paths: GroupPaths): Result<readonly Proposal[]> {
   const text = world.files.readText(listPath(paths));
   if (text === null) return ok([]);
@@ -35,7 +31,6 @@ export function readProposals(world: World, paths: GroupPaths): Result<readonly 
   return fail('corrupt-file', message, 'Move it away; branches that were pushed before then count as somebody else’s.');
 }
 
-/** Survives a power cut. Fails with `write-failed`. */
 export function writeProposals(world: World, paths: GroupPaths, proposals: readonly Proposal[]): Result<void> {
   try {
     const text = `${JSON.stringify({ version: 1, proposals }, null, 2)}\n`;

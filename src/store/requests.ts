@@ -18,13 +18,11 @@ import type { GroupPaths } from './paths.ts';
 /** No command sends as much: a prompt has at most 1 MiB, and so has what a template makes of it. */
 const requestBytesMax = 16 * 1024 * 1024;
 
-/** How often a sender looks whether its runner still lives, milliseconds. */
 const lookEveryMs = 500;
 
 /** A session as another process asks for it; the runner gives it its id. */
 export type NewSession = Omit<SessionDefinition, 'id'>;
 
-/** All of it, or nothing. */
 export type GroupEdit = GroupChanges & {
   /** Ids as far as they are named within this; in the group their numbers may be others. */
   readonly add?: readonly SessionDefinition[];
@@ -47,7 +45,6 @@ export type RequestBody =
   | (OfSession & { readonly kind: 'remove-session' })
   /** Pauses the whole group: now, after running sessions have finished, or for a short break. */
   | { readonly kind: 'pause'; readonly mode: PauseRequestMode }
-  /** Ends a freeze. */
   | { readonly kind: 'thaw' }
   | (OfSession & { readonly kind: 'pause-session' })
   /** Starts a paused session again when there is a slot; `maxBudgetUsd` is its own cap from now on. */
@@ -59,13 +56,11 @@ export type RequestBody =
   | (OfTakeOver & { readonly kind: 'attach-session'; readonly process: ProcessIdentity })
   /** claude is about to be opened for them; their share of the money is reserved. */
   | (OfTakeOver & { readonly kind: 'open-attached' })
-  /** They have left it. */
   | (OfTakeOver & { readonly kind: 'detach-session' } & Conversed)
   /** What is held for the session is spent, or free again. */
   | (OfSession & { readonly kind: 'settle-cost'; readonly isSpent: boolean });
 
 export type Request = {
-  /** A uuid; also the name of the file. */
   readonly id: string;
   /** The run that is asked; others drop the request. */
   readonly runId: string;
@@ -73,7 +68,6 @@ export type Request = {
   readonly at: string;
 } & RequestBody;
 
-/** What every request has, whatever its kind. */
 type Envelope = Pick<Request, 'id' | 'runId' | 'at'> & { readonly kind: string };
 
 export type RequestAnswer = Extract<GroupEvent, { readonly type: 'request_answered' }>;
@@ -83,7 +77,6 @@ export interface PendingRequest {
   readonly path: string;
 }
 
-/** The kinds that this version knows. */
 const kinds: Readonly<Record<RequestBody['kind'], true>> = {
   'add-session': true,
   'edit-session': true,

@@ -25,13 +25,10 @@ export function snapshotDelayMs(sessions: number): number {
 export interface Snapshots {
   /** The group changed, and with it these sessions; their files are written within the delay. */
   mark(sessionIds: Iterable<SessionId>): void;
-  /** Asks for a write within the delay. */
   request(): void;
-  /** Writes all that changed at once. */
   flush(): void;
   /** The last write's trouble; null when it went well. */
   readonly problem: Failure | null;
-  /** Drops what was not written. */
   cancel(): void;
 }
 

@@ -22,7 +22,6 @@ export interface Problem {
   readonly file: string;
   readonly line: number;
   readonly column: number;
-  /** What is wrong, without a full stop. */
   readonly message: string;
   /** Lines that show the place, as the file has it. */
   readonly frame?: readonly string[];
@@ -30,7 +29,6 @@ export interface Problem {
 
 export type YamlPath = readonly (string | number)[];
 
-/** A YAML file that could be parsed. */
 export interface YamlText {
   /** Plain data, or undefined for an empty file. */
   readonly value: unknown;
@@ -48,7 +46,6 @@ export type Checked<T> =
 
 export interface YamlSource {
   readonly text: string;
-  /** Only used in problems. */
   readonly file: string;
   /** Lines of the file before the text, such as the first line of a front matter; 0 unless given. */
   readonly linesBefore?: number;
@@ -157,7 +154,6 @@ export function problemsFailure(
   return { ok: false, failure: { ...failure, isList: true } };
 }
 
-/** As a reader meets them. */
 export function inOrder(problems: readonly Problem[]): readonly Problem[] {
   return problems.toSorted(
     (a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : 0) || a.line - b.line || a.column - b.column,

@@ -6,7 +6,6 @@ import { isObject, parseJson } from '../store/json.ts';
 import { findObjectFault } from '../store/json-places.ts';
 import { textOf } from './text-file.ts';
 
-/** One file of a config template. */
 export interface ConfigFile {
   /** Relative to the template's folder, with "/". `.mcp.json` is called `mcp.json`. */
   readonly path: string;
@@ -15,26 +14,22 @@ export interface ConfigFile {
   readonly isText: boolean;
 }
 
-/** What describes the template itself. */
 export const aboutFile = 'config.yaml';
 
 export interface ConfigLayer {
   /** 'shared-config', 'config template X', 'session settings'. */
   readonly layer: string;
-  /** Rendered. */
   readonly files: readonly ConfigFile[];
 }
 
 export interface ResolvedConfig {
   readonly claudeMd: readonly { readonly layer: string; readonly text: string }[];
   readonly settings: JsonObject;
-  /** As `mergeSettings` tells them. */
   readonly settingsOrigins: Readonly<Record<string, string>>;
   /** Commands, skills, agents and rules, by path; a later layer's file hides an earlier one's. */
   readonly files: readonly (ConfigFile & { readonly layer: string })[];
   /** `{mcpServers}`; null when no layer has any. */
   readonly mcp: JsonObject | null;
-  /** Name of each server to its layer. */
   readonly mcpOrigins: Readonly<Record<string, string>>;
 }
 
@@ -146,7 +141,6 @@ export interface MergedSettings {
   readonly origins: Readonly<Record<string, string>>;
 }
 
-/** `settings` may be deep, but not deeper than a stack; templates are checked for that when they are loaded. */
 export function mergeSettings(layers: readonly SettingsLayer[]): MergedSettings {
   const root = emptyBranch();
   for (const { layer, settings } of layers) addObject(root, settings, layer, []);
@@ -156,7 +150,6 @@ export function mergeSettings(layers: readonly SettingsLayer[]): MergedSettings 
   return { settings, origins: Object.fromEntries(origins) };
 }
 
-/** A tree in which every leaf knows its layer. */
 type Node = Branch | Joined | Leaf;
 interface Branch {
   readonly kind: 'branch';
@@ -264,7 +257,6 @@ function plain(node: Node, path: string, origins: Map<string, string>): unknown 
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** The lists of `permissions` that are joined over the layers. */
 export const permissionLists = ['allow', 'deny', 'ask', 'additionalDirectories'] as const;
 
 /** Sentences without a full stop; empty when the settings can be merged. */

@@ -18,7 +18,6 @@ import { readBytesFile, sizeText, systemCode, textOf } from './text-file.ts';
 import { exampleValue, type VariableSpec, variableList } from './variables.ts';
 
 export interface ConfigTemplate {
-  /** The name of its folder. */
   readonly name: string;
   readonly path: string;
   readonly description: string;
@@ -75,7 +74,6 @@ export function loadSharedConfig(world: World, folder: string): Checked<readonly
 
 const fileBytesMax = 1024 ** 2;
 const wholeBytesMax = 8 * 1024 ** 2;
-/** Files, folders and whatever else lies in the folder. */
 const entriesMax = 500;
 
 const topFiles: ReadonlySet<string> = new Set(['CLAUDE.md', 'settings.json', 'mcp.json', '.mcp.json', aboutFile]);
@@ -168,7 +166,6 @@ function readAbout(files: readonly ConfigFile[], folder: string): Checked<About>
   return checkYaml(yaml.value, about(), aboutFile);
 }
 
-/** The files in which variables stand. */
 function templatesOf(files: readonly ConfigFile[], folder: string): { path: string; template: Template }[] {
   return files
     .filter(({ path, isText }) => isText && path !== aboutFile)

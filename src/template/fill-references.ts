@@ -13,9 +13,7 @@ const placeBytesMax = 8 * 1024;
 /** The least of a result that is shown, however many there are. */
 const leastBytes = 200;
 
-/** A result that did not fit. */
 export interface InputFile {
-  /** Plain file name. */
   readonly name: string;
   readonly text: string;
 }

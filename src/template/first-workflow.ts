@@ -6,7 +6,6 @@ import { defined } from '../core/defined.ts';
 export interface FirstProject {
   /** Unique among them, a name that sessions may have. */
   readonly name: string;
-  /** Path as it is to stand in the file. */
   readonly path: string;
   readonly accept?: string;
 }

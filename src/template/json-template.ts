@@ -13,14 +13,12 @@ export interface RenderedJson {
   readonly problems: readonly Problem[];
 }
 
-/** A stretch of the result that came from one piece of the template. */
 interface Stretch {
   readonly from: number;
   readonly sourceFrom: number;
   readonly isText: boolean;
 }
 
-/** Fills in the template, which must then be a JSON object. */
 export function renderJson(template: Template, lookup: Lookup): RenderedJson {
   const stretches: Stretch[] = [];
   let text = '';

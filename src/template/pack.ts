@@ -26,7 +26,6 @@ export interface PackNote {
   readonly addedAt: string;
 }
 
-/** A folder below the packs. */
 export interface InstalledPack {
   readonly name: string;
   readonly folder: string;
@@ -41,7 +40,6 @@ const lockFile = '.lock';
 const replaced = '.old-';
 const fetched = '.fetch-';
 
-/** Sorted by name; throws the system's error. */
 export function listPacks(world: World, packs: string): InstalledPack[] {
   return world.files
     .list(packs)

@@ -6,7 +6,7 @@
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path';
 import { advise } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
-import { nearest } from '../core/nearest.ts';
+import { hint } from '../core/nearest.ts';
 import { configRoot } from '../store/paths.ts';
 import { schema } from '../store/schema.ts';
 import { readYaml } from '../store/yaml-text.ts';
@@ -89,12 +89,10 @@ export interface ListedTemplate {
 /** A template's name: it is a file name and appears on command lines. */
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
-/** What templates and packs may be called. */
 export function isTemplateName(name: string): boolean {
   return namePattern.test(name);
 }
 
-/** The folder of each kind in a place. */
 export const kindFolders: Readonly<Record<TemplateKind, string>> = {
   prompt: 'prompts',
   config: 'configs',
@@ -186,12 +184,10 @@ function notFound(
   known: readonly string[],
   places: readonly TemplatePlace[],
 ): Result<never> {
-  const near = nearest(name, known);
-  const hint = near === undefined ? '' : `; did you mean "${near}"?`;
   const looked = places.map(({ folder }) => join(folder, kindFolders[kind])).join(', ');
   return fail(
     'not-found',
-    `There is no ${kind} template "${name}"${hint === '' ? '.' : hint}`,
+    `There is no ${kind} template "${name}"${hint(name, known) || '.'}`,
     advise(`Looked in ${looked}. See`, ['template', 'list']),
   );
 }

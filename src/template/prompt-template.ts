@@ -1,7 +1,7 @@
 /** Prompt templates: Markdown with a front matter in YAML, which is only ever parsed as data. */
 import { basename } from 'node:path';
 import type { z } from 'zod';
-import { nearest } from '../core/nearest.ts';
+import { hint } from '../core/nearest.ts';
 import { schema } from '../store/schema.ts';
 import { type Checked, checkYaml, type Problem, readYaml } from '../store/yaml-text.ts';
 import type { World } from '../system/world.ts';
@@ -43,7 +43,6 @@ export function loadPromptTemplate(world: World, path: string): Checked<PromptTe
   return parsePromptTemplate(read.text, path);
 }
 
-/** The same for a text that was read already. */
 export function parsePromptTemplate(text: string, path: string): Checked<PromptTemplate> {
   const parts = splitFrontMatter(text, path);
   if (!parts.ok) return parts;
@@ -117,12 +116,8 @@ export function undeclared(template: Template, variables: readonly VariableSpec[
 }
 
 function undeclaredMessage(name: string, names: readonly string[]): string {
-  const near = nearest(name, names);
-  const next =
-    near === undefined
-      ? `declare it under "variables", or write \\{{${name}}} for these characters`
-      : `did you mean "${near}"?`;
-  return `there is no variable "${name}"; ${next}`;
+  const next = hint(name, names) || `; declare it under "variables", or write \\{{${name}}} for these characters`;
+  return `there is no variable "${name}"${next}`;
 }
 
 function placesOf(template: Template): { readonly name: string; readonly offset: number }[] {

@@ -4,17 +4,14 @@
  */
 
 import { basename } from 'node:path';
-import { nearest } from '../core/nearest.ts';
+import { hint } from '../core/nearest.ts';
 import type { Problem } from '../store/yaml-text.ts';
 
-/** A part of a template's text: words, or the place of a variable. */
 export type Piece =
   | { readonly kind: 'text'; readonly text: string }
   | {
       readonly kind: 'variable';
-      /** What stands between the braces, without blanks. */
       readonly name: string;
-      /** The place as it was written, braces included. */
       readonly source: string;
       /** UTF-16 units from the begin of the text. */
       readonly offset: number;
@@ -46,13 +43,11 @@ export type Lookup = (name: string) => string | { readonly later: true } | undef
 
 export interface Template {
   readonly text: string;
-  /** Only used in problems. */
   readonly file: string;
   /** Where the text begins in the file: line and column, counted from 1; the file's begin unless given. */
   readonly startsAt?: { readonly line: number; readonly column: number };
 }
 
-/** A place that is filled at run time, in the rendered text. */
 export interface LaterPlace {
   readonly name: string;
   /** UTF-16 units in the rendered text; `length` is that of the place as it was written. */
@@ -61,38 +56,47 @@ export interface LaterPlace {
 }
 
 export interface Rendered {
-  /** Places that are filled later stand in it as they were written. */
   readonly text: string;
   readonly later: readonly LaterPlace[];
-  /** Unknown names, each at its place. */
   readonly problems: readonly Problem[];
 }
 
 /** Fills in what `lookup` knows. `known` are the names to suggest for one that is unknown. */
 export function render(template: Template, lookup: Lookup, known: readonly string[]): Rendered {
-  const later: LaterPlace[] = [];
   const problems: Problem[] = [];
-  const parts: string[] = [];
-  let length = 0;
-  const add = (part: string) => {
-    parts.push(part);
-    length += part.length;
-  };
-  for (const piece of parsePieces(template.text)) {
-    if (piece.kind === 'text') {
-      add(piece.text);
-      continue;
+  const { text, later } = fill(template.text, ({ name, offset }) => {
+    const value = lookup(name);
+    if (typeof value !== 'string') {
+      if (value === undefined) {
+        problems.push(problemIn(template, offset, `there is no variable "${name}"${hint(name, known)}`));
+        return undefined;
+      }
+      return { later: {} };
     }
-    const value = lookup(piece.name);
-    if (typeof value === 'string') {
-      add(value);
-      continue;
+    return value;
+  });
+  return { text, later, problems };
+}
+
+type Variable = Extract<Piece, { readonly kind: 'variable' }>;
+
+/** Fills each place with a text, leaves it for `later` with what belongs to it, or leaves it as it was written. */
+export function fill<More extends object>(
+  whole: string,
+  valueFor: (place: Variable) => string | { readonly later: More } | undefined,
+): FilledText<LaterPlace & More> {
+  const later: (LaterPlace & More)[] = [];
+  let text = '';
+  for (const piece of parsePieces(whole)) {
+    if (piece.kind === 'text') text += piece.text;
+    else {
+      const value = valueFor(piece);
+      const { name, source } = piece;
+      if (typeof value === 'object') later.push({ name, at: text.length, length: source.length, ...value.later });
+      text += typeof value === 'string' ? value : source;
     }
-    if (value === undefined) problems.push(problemIn(template, piece.offset, unknown(piece.name, known)));
-    else later.push({ name: piece.name, at: length, length: piece.source.length });
-    add(piece.source);
   }
-  return { text: parts.join(''), later, problems };
+  return { text, later };
 }
 
 /** Fills the places that were left for later; the texts stand in the order of `places`. */
@@ -106,7 +110,6 @@ export function fillLater(text: string, places: readonly LaterPlace[], texts: re
   return filled + text.slice(end);
 }
 
-/** A text with places that are filled later. */
 export interface FilledText<Place extends LaterPlace> {
   readonly text: string;
   readonly later: readonly Place[];
@@ -135,7 +138,6 @@ export function insertText<Place extends LaterPlace>(
   return { text: text + outer.text.slice(end), later };
 }
 
-/** A problem at an offset of a template's text. */
 export function problemIn({ text, file, startsAt }: Template, offset: number, message: string): Problem {
   const before = text.slice(0, offset).split('\n');
   const start = startsAt ?? { line: 1, column: 1 };
@@ -146,11 +148,6 @@ export function problemIn({ text, file, startsAt }: Template, offset: number, me
     column: before.length === 1 ? start.column + column - 1 : column,
     message,
   };
-}
-
-function unknown(name: string, known: readonly string[]): string {
-  const near = nearest(name, known);
-  return `there is no variable "${name}"${near === undefined ? '' : `; did you mean "${near}"?`}`;
 }
 
 export interface Surroundings {

@@ -7,7 +7,6 @@ import { zod } from '../store/schema.ts';
 
 type Shape = Record<string, z.ZodType>;
 
-/** The schemas of these settings by their keys. */
 export function shapeOf(settings: Settings, isKnown: (setting: Setting) => boolean = () => true): Shape {
   const shape: Shape = {};
   for (const [name, setting] of Object.entries(settings)) {

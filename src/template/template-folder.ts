@@ -12,7 +12,6 @@ const rules = {
 };
 const otherFiles = /^(?:\..*|README(?:\.\w+)?|Thumbs\.db|desktop\.ini)$/i;
 
-/** Whether it has one of the folders `prompts`, `configs` and `workflows`. */
 export function isTemplateFolder({ files }: World, folder: string): boolean {
   return templateKinds.some((kind) => {
     try {

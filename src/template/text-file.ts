@@ -10,7 +10,6 @@ export type BytesFile =
   | { readonly ok: true; readonly bytes: Uint8Array }
   | { readonly ok: false; readonly trouble: string };
 
-/** The text of a regular file of at most `bytesMax` bytes, without a byte order mark. Links are followed. */
 export function readTextFile(world: World, path: string, bytesMax: number): TextFile {
   const read = readBytesFile(world, path, bytesMax);
   if (!read.ok) return read;
@@ -52,7 +51,6 @@ export function textOf(bytes: Uint8Array): string | null {
   }
 }
 
-/** `1 MiB`, `256 KiB`. */
 export function sizeText(bytes: number): string {
   return bytes >= 1024 ** 2 ? `${bytes / 1024 ** 2} MiB` : `${bytes / 1024} KiB`;
 }

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { z } from 'zod';
 import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
-import { nearest } from '../core/nearest.ts';
+import { hint, nearest } from '../core/nearest.ts';
 import { plainNamePattern, plainNameRule } from '../core/values.ts';
 import { schema } from '../store/schema.ts';
 import type { World } from '../system/world.ts';
@@ -12,7 +12,6 @@ import { readTextFile } from './text-file.ts';
 const variableTypes = ['string', 'number', 'boolean', 'enum', 'name', 'path', 'file'] as const;
 export type VariableType = (typeof variableTypes)[number];
 
-/** What a template says of one of its variables. */
 export interface VariableSpec {
   readonly name: string;
   readonly description?: string;
@@ -20,7 +19,6 @@ export interface VariableSpec {
   /** Nobody declared it: its name stands in the text, and that it is required is only said by this. */
   readonly mayBeBlank?: true;
   readonly type: VariableType;
-  /** The words an `enum` may be. */
   readonly values?: readonly string[];
   /** As it would be given on the command line. Neither required nor with a default: empty unless given. */
   readonly default?: string;
@@ -173,9 +171,7 @@ function booleanOf(text: string): string | undefined {
 }
 
 function notAmong(text: string, values: readonly string[]): string {
-  const near = nearest(text, values);
-  const hint = near === undefined ? '' : `; did you mean ${quote(near)}?`;
-  return `${quote(text)} is none of ${values.map(quote).join(', ')}${hint}`;
+  return `${quote(text)} is none of ${values.map(quote).join(', ')}${hint(text, values)}`;
 }
 
 /** For messages: values may be long and may hold anything. */
@@ -223,9 +219,7 @@ export interface VariableContext {
 export interface ResolvedVariables {
   /** One for every declared variable without a problem. */
   readonly values: Record<string, string>;
-  /** Each without a full stop. */
   readonly problems: string[];
-  /** Given, but not declared. */
   readonly unused: string[];
 }
 
@@ -264,8 +258,7 @@ export function resolveVariables(
 
 function missing(spec: VariableSpec, unused: readonly string[]): string {
   const near = nearest(spec.name, unused);
-  const hint = near === undefined ? '' : `; did you mean it by "${near}"?`;
-  return `${named(spec)} has no value${hint}`;
+  return `${named(spec)} has no value${near === undefined ? '' : `; did you mean it by "${near}"?`}`;
 }
 
 /** With what it is for, because whoever left it out may not know the template. */

@@ -29,7 +29,6 @@ import { shellCommand } from './workflow/work-settings.ts';
 
 export interface WorkflowInput {
   readonly world: World;
-  /** Path of the file as problems show it. */
   readonly file: string;
   readonly text: string;
   /** The file's name without its extension: the group's slug when the file names none. */
@@ -49,7 +48,6 @@ export interface WorkflowInput {
   readonly repositoryOf: (folder: string) => string | null;
 }
 
-/** What can be known without values and without the projects. */
 type LoadInput = Omit<WorkflowInput, 'given' | 'repositoryOf'> & Partial<Pick<WorkflowInput, 'repositoryOf'>>;
 
 /** Everything that can be said about the file and the folders it names, at file:line:column. Never throws. */
@@ -156,7 +154,6 @@ function valuesOf(
   return { values: { ...standIns, ...resolved.values }, looksUp: resolved.problems.length === 0 };
 }
 
-/** Something of the right form. */
 function standInFor({ default: _default, ...spec }: VariableSpec, folder: string): string {
   const example = exampleValue(spec);
   return spec.type === 'path' ? resolve(folder, example) : example;

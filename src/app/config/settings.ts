@@ -145,7 +145,6 @@ export function configKeyPath(key: string): readonly string[] | null {
 
 interface Change {
   readonly keys: readonly string[];
-  /** As it was typed. */
   readonly key: string;
   /** Empty = the value is taken out. */
   readonly text: string;

@@ -8,9 +8,7 @@ import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 
 export interface UserSettings {
-  /** Holds for every run. */
   readonly config: Partial<GroupConfig>;
-  /** Shell command that is told of events. */
   readonly onEvent?: string;
 }
 

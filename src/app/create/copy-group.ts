@@ -31,7 +31,6 @@ export interface CopyOptions {
   readonly name?: string | undefined;
 }
 
-/** A workflow of this size is none. */
 const workflowBytesMax = 16 * 1024 * 1024;
 
 /**

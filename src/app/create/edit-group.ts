@@ -19,7 +19,6 @@ export interface GroupEditOptions extends TemplateOptions {
   readonly config: NonNullable<GroupChanges['config']>;
   readonly name?: string | undefined;
   readonly description?: string | undefined;
-  /** Of `--var`. */
   readonly vars: readonly string[];
   /** A workflow file, or the name of a workflow template; or the text of one. */
   readonly workflow?: string | { readonly text: string } | undefined;

@@ -25,7 +25,6 @@ export interface NewGroup {
   readonly sessions: readonly SessionDefinition[];
   /** Copied into the group's folder under their digests. */
   readonly configTemplates: readonly ConfigTemplate[];
-  /** Text of the workflow it is made from. */
   readonly workflow?: string;
   /** What else is known of it from the beginning. */
   readonly events?: readonly EventBody[];
@@ -114,7 +113,6 @@ export function checkConfigs(place: Place, group: NewGroup): Result<void> {
   return ok(undefined);
 }
 
-/** How a definition names a template. */
 export function referenceTo({ name, path, digest }: ConfigTemplate): ConfigTemplateRef {
   return { name, origin: path, digest };
 }

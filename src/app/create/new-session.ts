@@ -46,7 +46,6 @@ export interface NewSessionOptions extends GivenSettings, Omit<TaskOptions, 'cla
 
 export interface AddedSession {
   readonly sessionId: SessionId;
-  /** Sentences about commands that come from files of the project. */
   readonly notes: readonly string[];
 }
 
@@ -159,7 +158,6 @@ export async function draftOf(
 
 /** What every draft gives anew, and what only the group can give. */
 const madeAnew = ['id', 'dependsOn', 'promptReferences', 'template', 'variables', 'configTemplate', 'config'] as const;
-/** What `workOf` gives. */
 const workKeys = ['repository', ...workNames] as const;
 
 function omit(session: SessionDefinition, names: readonly (keyof SessionDefinition)[]): Partial<SessionDefinition> {
@@ -274,9 +272,7 @@ export interface EditOptions extends Omit<NewSessionOptions, 'project'> {
 }
 
 export interface EditedSession {
-  /** Names of the settings that are other ones now. */
   readonly changed: readonly string[];
-  /** Sentences about commands that come from files of the project. */
   readonly notes: readonly string[];
 }
 
@@ -341,7 +337,6 @@ interface SessionWork {
 
 interface AskedWork {
   readonly projectPath: string;
-  /** The project's own file is not read. */
   readonly untrusted: boolean;
   readonly work: GivenWork;
 }

@@ -36,7 +36,6 @@ import { chooseClaudeMd, chooseTemplates, noTemplate, type TemplateOptions } fro
 export interface TaskOptions extends TemplateOptions {
   /** Reads the prompt, once it is known that the templates are there. */
   readonly prompt?: (() => Promise<Result<string>>) | undefined;
-  /** Of `--var`. */
   readonly var?: readonly string[] | undefined;
   readonly name?: string | undefined;
   readonly claudeMdTemplate?: string | undefined;
@@ -57,7 +56,6 @@ export interface TaskSurroundings {
   /** The group's own config template, whose variables the session has to fill as well. */
   readonly groupConfig: ConfigTemplate | undefined;
   readonly projectPath: string;
-  /** No template is looked for in repositories. */
   readonly untrusted: boolean;
   /** The session that is edited: what is not given stays. */
   readonly kept?: KeptSession;
@@ -69,7 +67,6 @@ export interface KeptSession {
   readonly configTemplate: ConfigTemplate | undefined;
 }
 
-/** Fails with `usage` and everything that is wrong at once. */
 export async function readTask(
   place: Place,
   surroundings: TaskSurroundings,

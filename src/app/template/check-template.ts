@@ -43,7 +43,6 @@ interface CheckedFolder {
   readonly templates: readonly FoundTemplate[];
   /** Files that cannot be found as templates, each as a problem. */
   readonly strays: readonly Problem[];
-  /** Of the templates. */
   readonly problems: readonly Problem[];
 }
 

@@ -34,7 +34,6 @@ interface PackSource {
 
 export interface FetchedPack {
   readonly note: PackNote;
-  /** `prompts/fix`, `configs/strict`. */
   readonly templates: readonly string[];
   /** What it can start, see `powersOf`. */
   readonly powers: readonly string[];
@@ -215,9 +214,7 @@ async function install(
 }
 
 interface CheckedPack extends Pick<FetchedPack, 'templates' | 'strays'> {
-  /** The folder with the templates. */
   readonly root: string;
-  /** Of its files, below it. */
   readonly paths: readonly string[];
 }
 

@@ -133,7 +133,6 @@ sessions:
 `;
 
 export interface StarterFile {
-  /** Relative, with "/". */
   readonly path: string;
   readonly text: string;
 }

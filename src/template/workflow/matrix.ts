@@ -12,7 +12,6 @@ import type { Problems } from './problems.ts';
 import type { MatrixSpec, ProjectsSpec, SessionSpec, WorkflowFile } from './schema.ts';
 import { fillYamlText, type Meanings } from './text.ts';
 
-/** Sessions of one workflow. */
 const sessionsMax = 10_000;
 const listBytesMax = 1024 * 1024;
 const valueLengthMax = 1_000;
@@ -115,7 +114,6 @@ function valueDimension(
 interface Entry {
   readonly text: string;
   readonly report: (message: string) => void;
-  /** It holds a value that is not known yet. */
   readonly isGuess: boolean;
 }
 
@@ -211,7 +209,6 @@ function foldersOf({ text, report }: Entry, context: MatrixContext): readonly st
   return [];
 }
 
-/** True for texts that are a pattern rather than one path. */
 function isPattern(text: string): boolean {
   return /[*?]|\{.*,.*\}/s.test(text);
 }
@@ -242,11 +239,8 @@ function existsAsFolder(world: World, path: string): boolean {
   }
 }
 
-/** One session of the group. */
 export interface Instance {
-  /** Its name in the group. */
   readonly key: string;
-  /** The session of the file it comes from. */
   readonly family: Family;
   /** One for each dimension. */
   readonly values: readonly MatrixValue[];
@@ -254,7 +248,6 @@ export interface Instance {
 
 /** A session of the file with all that it became. */
 export interface Family {
-  /** Its key in the file. */
   readonly key: string;
   readonly spec: SessionSpec;
   readonly dimensions: readonly Dimension[];

@@ -38,7 +38,6 @@ export class Problems {
     this.add(this.#yaml.problemAt(path, message));
   }
 
-  /** At the key itself. */
   atKey(path: YamlPath, key: string, message: string): void {
     this.add(this.#yaml.problemAtKey(path, key, message));
   }

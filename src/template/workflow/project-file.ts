@@ -26,7 +26,6 @@ export const projectKeys: readonly string[] = Object.entries(workSettings)
   .map(([name, setting]) => keyOf(name, setting));
 
 export interface ProjectFile {
-  /** Absolute path of the file. */
   readonly path: string;
   readonly work: GivenWork;
 }
@@ -45,7 +44,6 @@ export function projectFileFor(world: World, folder: string): Checked<ProjectFil
   return { ok: true, value: null };
 }
 
-/** Whether a path is the name of such a file. */
 export function isProjectFile(path: string): boolean {
   return path.endsWith(`/${projectFileName}`);
 }
@@ -79,9 +77,7 @@ function wholeFile(file: string, message: string): Problem {
   return { file, line: 1, column: 1, message };
 }
 
-/** A command that a project's own file brings. */
 export interface ProjectCommand {
-  /** Absolute path of the file. */
   readonly file: string;
   readonly key: 'accept' | 'setup';
   readonly command: string;
@@ -117,12 +113,10 @@ export class ProjectShelf {
     return file;
   }
 
-  /** Remembers that a session is going to run it. */
   use(command: ProjectCommand): void {
     this.#commands.set(JSON.stringify([command.file, command.key]), command);
   }
 
-  /** Those that sessions are going to run. */
   get commands(): readonly ProjectCommand[] {
     return [...this.#commands.values()];
   }

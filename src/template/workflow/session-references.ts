@@ -22,12 +22,10 @@ export interface Wanted extends Target {
   readonly path: readonly string[];
 }
 
-/** `problem` is without a full stop. */
 export type Parsed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: string };
 
 const refuse = (problem: string) => ({ ok: false, problem }) as const;
 
-/** Reads an entry of `dependsOn`. */
 export function parseDependency(text: string, families: Families): Parsed<Target> {
   const match = /^([^[\]]*)(?:\[([^[\]]*)\])?$/.exec(text.trim());
   if (match === null) return refuse(`${quoted(text)} names no session: write NAME, NAME[*] or NAME[VALUE]`);
@@ -98,7 +96,6 @@ function spelled({ family, values }: Instance): string {
 
 export interface Selected {
   readonly instances: readonly Instance[];
-  /** Several sessions may be meant. */
   readonly isMany: boolean;
 }
 
@@ -216,7 +213,6 @@ function labelledIn(family: Family, dimension: number, label: string): readonly 
   return family.instances.filter(({ values }) => values[dimension]?.labels.includes(label));
 }
 
-/** Instances that have the label in any dimension. */
 function labelled(family: Family, label: string): readonly Instance[] {
   return family.instances.filter(({ values }) => values.some(({ labels }) => labels.includes(label)));
 }
@@ -233,7 +229,6 @@ export interface Wiring {
   /** Every session after those it waits for; among equals in the order of the file. */
   readonly order: readonly Instance[];
   readonly dependsOn: ReadonlyMap<Instance, ReadonlySet<Instance>>;
-  /** Whether `to` waits for `from`, directly or indirectly. */
   isAncestor(from: Instance, to: Instance): boolean;
 }
 

@@ -40,11 +40,9 @@ import {
 
 /** A place in a draft's prompt that other sessions of the workflow fill; like PromptReference, by key. */
 export interface DraftReference extends Omit<PromptReference, 'sessionIds'> {
-  /** Keys of drafts. */
   readonly keys: readonly string[];
 }
 
-/** One session, after the matrix was expanded. */
 export interface SessionDraft {
   /** Unique in the group; also the session's name. */
   readonly key: string;
@@ -53,7 +51,6 @@ export interface SessionDraft {
     SessionDefinition,
     'id' | 'dependsOn' | 'createdAt' | 'promptReferences' | 'configTemplate'
   >;
-  /** Keys of drafts. */
   readonly dependsOn: readonly string[];
   readonly references: readonly DraftReference[];
   readonly configTemplate?: ConfigTemplate;
@@ -76,13 +73,11 @@ export interface WorkflowDraft {
   readonly projectCommands: readonly ProjectCommand[];
 }
 
-/** What all sessions of a workflow share. */
 export interface SessionContext extends MatrixContext {
   readonly shelf: Shelf;
   readonly group: GroupSpec;
   readonly about: { readonly name: string; readonly slug: string };
   readonly groupConfigTemplate: ConfigTemplate | undefined;
-  /** The workflow's own variables and their values. */
   readonly variables: readonly VariableSpec[];
   readonly values: Readonly<Record<string, string>>;
   readonly families: Families;
@@ -95,14 +90,12 @@ export interface SessionContext extends MatrixContext {
   readonly isolations: Map<Instance, IsolationMode | undefined>;
 }
 
-/** All that is needed to fill in the texts of one session. */
 interface SessionView {
   readonly instance: Instance;
   readonly spec: SessionSpec;
   readonly path: YamlPath;
   readonly projectPath: string;
   readonly scope: Scope;
-  /** Values of the session's own `vars`. */
   readonly vars: Readonly<Record<string, string>>;
 }
 
@@ -149,7 +142,6 @@ function valuesFor(
   return { ...Object.fromEntries(specs.map(({ name }) => [name, ''])), ...resolved.values };
 }
 
-/** The settings; what is wrong goes to the problems. */
 function workOf(view: SessionView, context: SessionContext): ResolvedWork {
   const { spec, path, projectPath } = view;
   const { group, problems, projects } = context;
@@ -232,11 +224,8 @@ const promptVariable = 'prompt';
 
 interface Task {
   readonly filled: FilledText<OpenPlace>;
-  /** Name of the template that made it. */
   readonly template?: string;
-  /** Values with which the template was filled in. */
   readonly values: Readonly<Record<string, string>>;
-  /** The template's variables. */
   readonly specs: readonly VariableSpec[];
   /** Names that stand in the session's own prompt. */
   readonly used: ReadonlySet<string>;
@@ -287,7 +276,6 @@ function taskOf(view: SessionView, context: SessionContext): Task {
   );
 }
 
-/** A prompt must be something that can be sent. */
 function checked(task: Task, { spec, path }: SessionView, { problems }: SessionContext): Task {
   const { text } = task.filled;
   const at = [...path, spec.prompt === undefined ? 'template' : 'prompt'];
@@ -538,7 +526,6 @@ function checkConfig(
   if (!resolved.ok) problems.at([...view.path, 'config'], resolved.failure.message.replace(/\.$/, ''));
 }
 
-/** A variable that nothing uses is mistyped. */
 function checkVars(
   { spec, path }: SessionView,
   { problems, values }: SessionContext,

@@ -5,9 +5,9 @@ import { hint } from '../../core/nearest.ts';
 import type { YamlPath } from '../../store/yaml-text.ts';
 import {
   type FilledText,
+  fill,
   type LaterPlace,
   type Lookup,
-  parsePieces,
   problemIn,
   surroundingNames,
   type Template,
@@ -15,11 +15,7 @@ import {
 import type { Problems } from './problems.ts';
 
 /** What a name stands for: a text, `later` when it is filled in afterwards, or nothing, with what is wrong. */
-export type Meaning =
-  | { readonly text: string }
-  | { readonly later: true }
-  /** Without a full stop. */
-  | { readonly problem: string };
+export type Meaning = { readonly text: string } | { readonly later: true } | { readonly problem: string };
 
 export type Meanings = (name: string) => Meaning;
 
@@ -36,7 +32,12 @@ export function fillYamlText(
   meanings: Meanings,
   problems: Problems,
 ): FilledText<OpenPlace> {
-  return fill(text, meanings, (source, nth) => (message) => problems.atPlace(path, source, nth, message));
+  const seen = new Map<string, number>();
+  return fill(text, ({ name, source }) => {
+    const nth = seen.get(source) ?? 0;
+    seen.set(source, nth + 1);
+    return valueFor(meanings(name), (message) => problems.atPlace(path, source, nth, message));
+  });
 }
 
 /** Fills in the body of a template file. `note` ends each problem, because many sessions may use the file. */
@@ -46,37 +47,16 @@ export function fillTemplate(
   problems: Problems,
   note: string,
 ): FilledText<OpenPlace> {
-  return fill(template.text, meanings, (_source, _nth, offset) => (message) => {
-    problems.add(problemIn(template, offset, message + note));
-  });
+  return fill(template.text, ({ name, offset }) =>
+    valueFor(meanings(name), (message) => problems.add(problemIn(template, offset, message + note))),
+  );
 }
 
-type Reporter = (source: string, nth: number, offset: number) => (message: string) => void;
-
-function fill(whole: string, meanings: Meanings, reporter: Reporter): FilledText<OpenPlace> {
-  const parts: string[] = [];
-  const open: OpenPlace[] = [];
-  const seen = new Map<string, number>();
-  let length = 0;
-  const add = (part: string) => {
-    parts.push(part);
-    length += part.length;
-  };
-  for (const piece of parsePieces(whole)) {
-    if (piece.kind === 'text') {
-      add(piece.text);
-      continue;
-    }
-    const { name, source, offset } = piece;
-    const nth = seen.get(source) ?? 0;
-    seen.set(source, nth + 1);
-    const meaning = meanings(name);
-    const report = reporter(source, nth, offset);
-    if ('later' in meaning) open.push({ name, at: length, length: source.length, report });
-    else if ('problem' in meaning) report(meaning.problem);
-    add('text' in meaning ? meaning.text : source);
-  }
-  return { text: parts.join(''), later: open };
+function valueFor(meaning: Meaning, report: (message: string) => void) {
+  if ('later' in meaning) return { later: { report } };
+  if ('text' in meaning) return meaning.text;
+  report(meaning.problem);
+  return undefined;
 }
 
 const lineLengthMax = 500;

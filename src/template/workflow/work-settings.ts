@@ -43,7 +43,6 @@ export function resolveWork(given: readonly GivenWork[], repository: Repository)
 
 export interface WorkFault {
   readonly key: keyof GivenWork;
-  /** Completes a sentence that begins with the key; no full stop. */
   readonly problem: string;
 }
 
@@ -77,7 +76,6 @@ export function noBranchFault(session: string, isolate: IsolationMode | undefine
   return `${quoted(session)} ${why}, so it has no branch and no diff of its own; use .result`;
 }
 
-/** `problem` is without a full stop. */
 export type ShellCommand =
   | { readonly ok: true; readonly command: string }
   | { readonly ok: false; readonly problem: string };

@@ -55,7 +55,7 @@ describe('values in JSON', () => {
     const template = '{\n  "a": "{{v}}",\n  "b": "\\{{v}}", "c": {{v}},\n  "d" 1\n}';
     const long = 'x\ny'.repeat(50);
     expect(render(template, { v: long }).problems).toEqual([
-      { file: 'settings.json', line: 4, column: 7, message: '":" was expected instead of "1"' },
+      { file: 'settings.json', line: 4, column: 7, message: 'is not JSON: colon expected' },
     ]);
   });
 });
@@ -72,15 +72,15 @@ describe('finding faults', () => {
   test.each([
     ['', 0, 'a JSON object was expected, it begins with "{"'],
     ['[1]', 0, 'a JSON object was expected, it begins with "{"'],
-    ['{"a": 1} x', 9, 'JSON does not know what stands here'],
-    ['{"a": 1,}', 8, 'a key in double quotes was expected instead of "}"'],
-    ['{"a": [1,]}', 9, 'a value was expected instead of "]"'],
-    ["{'a': 1}", 1, 'JSON does not know what stands here'],
-    ['{"a": 1 // x\n}', 8, 'JSON knows no comments'],
-    ['{"a": "x\ny"}', 6, 'this text has no end'],
-    ['{"a": 01}', 7, '"," or a closing bracket was expected instead of "1"'],
-    ['{"a": NaN}', 6, 'JSON does not know what stands here'],
-    ['{"a": 1', 7, '"," or "}" was expected instead of the end'],
+    ['{"a": 1} x', 9, 'is not JSON: invalid symbol'],
+    ['{"a": 1,}', 8, 'is not JSON: property name expected'],
+    ['{"a": [1,]}', 9, 'is not JSON: value expected'],
+    ["{'a': 1}", 1, 'is not JSON: invalid symbol'],
+    ['{"a": 1 // x\n}', 8, 'is not JSON: invalid comment token'],
+    ['{"a": "x\ny"}', 6, 'is not JSON: unexpected end of string'],
+    ['{"a": 01}', 7, 'is not JSON: comma expected'],
+    ['{"a": NaN}', 6, 'is not JSON: invalid symbol'],
+    ['{"a": 1', 7, 'is not JSON: close brace expected'],
     ['{"deny": [1], "\\u0064eny": []}', 14, 'the key "deny" is there twice'],
   ])('%j', (text, offset, message) => {
     expect(findObjectFault(text)).toEqual({ offset, message });

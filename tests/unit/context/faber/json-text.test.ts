@@ -3,16 +3,16 @@ import { expect, test } from 'bun:test';
 import { fieldOf, readJson } from '../../../../src/context/faber/json-text.ts';
 
 test.each([
-  ['', '1:1: a value was expected instead of the end'],
-  ['{', '1:2: "," or "}" was expected instead of the end'],
-  ['{"a": 1,}', '1:9: a key in double quotes was expected instead of "}"'],
-  ['{"a" 1}', '1:6: ":" was expected instead of "1"'],
-  ['{\n  "a": [1,\n  2\n}', '4:1: "," or a closing bracket was expected'],
-  ['{"a": tru}', '1:7: JSON does not know what stands here'],
-  ['{"a": "x\ny"}', '1:7: this text has no end'],
-  ['{"a": "\\q"}', '1:7: this text holds an escape'],
-  ['[1] 2', '1:5: the end was expected'],
-  ['// note\n{}', '1:1: JSON knows no comments'],
+  ['', '1:1: is not JSON: value expected'],
+  ['{', '1:2: is not JSON: close brace expected'],
+  ['{"a": 1,}', '1:9: is not JSON: property name expected'],
+  ['{"a" 1}', '1:6: is not JSON: colon expected'],
+  ['{\n  "a": [1,\n  2\n}', '4:1: is not JSON: comma expected'],
+  ['{"a": tru}', '1:7: is not JSON: invalid symbol'],
+  ['{"a": "x\ny"}', '1:7: is not JSON: unexpected end of string'],
+  ['{"a": "\\q"}', '1:7: is not JSON: invalid escape character'],
+  ['[1] 2', '1:5: is not JSON: end of file expected'],
+  ['// note\n{}', '1:1: is not JSON: invalid comment token'],
 ])('%j is wrong: %s', (text, trouble) => {
   expect(readJson(text)).toEqual({ ok: false, trouble: expect.stringContaining(trouble) });
 });

@@ -3,9 +3,8 @@
  * deleted; ids stand alone on stdout; `--json` prints exactly one document.
  */
 import { expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFifo } from '../../../src/system/libc.ts';
 import { user, withUser } from '../../support/cli/user.ts';
 
 withUser();
@@ -46,12 +45,6 @@ test('group create prints the id alone and keeps every setting', async () => {
       respectDependencies: true,
     },
   });
-});
-
-test('two groups of one slug in the same second get ids of their own, and the slug means the newest', async () => {
-  const ids = await Promise.all([1, 2, 3].map(() => user.ok('group', 'create', 'same')));
-  expect(new Set(ids).size).toBe(3);
-  expect((await user.json<{ id: string }>('group', 'show', 'same')).id).toBe([...ids].sort().at(-1) as string);
 });
 
 test('group list filters by status, newest first, one JSON document', async () => {
@@ -105,46 +98,6 @@ test('a damaged group is listed as such and hides no other', async () => {
   expect(stderr).toContain(bad);
   expect(await user.run('group', 'show', bad)).toMatchObject({ code: 1, stdout: '' });
   expect(await user.run('group', 'delete', bad, '--force')).toMatchObject({ code: 0 });
-  expect(existsSync(folder)).toBe(false);
-});
-
-test.each([
-  ['damaged', (log: string) => writeFileSync(log, 'rubbish\n'), 'Line 1 of'],
-  ['damaged', (log: string) => rmSync(log), 'is missing'],
-  [
-    'newer version',
-    (log: string) => writeFileSync(log, readFileSync(log, 'utf8').replace('n":3', 'n":9')),
-    'newer version',
-  ],
-])('a group that can only be listed says so: %s', async (word, harm, why) => {
-  const group = await user.makeGroup();
-  const folder = join(user.data, 'session-groups', group);
-  const meta = join(folder, 'meta.json');
-  writeFileSync(meta, readFileSync(meta, 'utf8').replace('"created"', '"completed"'));
-  harm(join(folder, 'events.jsonl'));
-  const { code, stdout, stderr } = await user.run('group', 'list');
-  expect({ code, rows: stdout.split('\n').length - 1 }).toEqual({ code: 0, rows: 2 });
-  expect(stdout).toMatch(new RegExp(`${group} +${word} +0/2 `));
-  expect(stderr).toStartWith(`${group}: `);
-  expect(stderr).toContain(why);
-  const [listed] = await user.json<object[]>('group', 'list', '--status', 'completed');
-  expect(listed).toMatchObject({
-    id: group,
-    status: 'completed',
-    sessions: [{}, {}],
-    problem: { reason: expect.any(String), next: expect.any(String) },
-  });
-  expect(await user.run('group', 'show', group)).toMatchObject({ code: 1 });
-});
-
-test.each(['fifo', 'folder'])('a group whose log is a %s can be deleted all the same', async (kind) => {
-  const group = await user.ok('group', 'create', 'odd');
-  const folder = join(user.data, 'session-groups', group);
-  const log = join(folder, 'events.jsonl');
-  rmSync(log);
-  if (kind === 'folder') mkdirSync(log);
-  else makeFifo(log, 0o600);
-  expect(await user.run('group', 'delete', group, '--force')).toMatchObject({ code: 0 });
   expect(existsSync(folder)).toBe(false);
 });
 

@@ -185,26 +185,3 @@ describe('cpm clean', () => {
     expect(existsSync(path('old'))).toBe(true);
   });
 });
-
-test.each([
-  ['', 'The path of the project is empty.'],
-  ['nowhere', 'does not exist.'],
-  ['file', 'is not a folder.'],
-])('--project %j is refused in one sentence by every command', async (given, sentence) => {
-  writeFileSync(join(user.folder, 'file'), 'x');
-  for (const command of ['list', 'show', 'clean']) {
-    const { code, stdout, stderr } = await user.run('cpm', command, '--project', given);
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toContain(sentence);
-    expect(stderr.trimEnd().split('\n')).toHaveLength(1);
-  }
-});
-
-test('a folder of plans that is none holds no progress files', async () => {
-  const odd = user.project('odd');
-  mkdirSync(join(odd, 'docs'));
-  writeFileSync(join(odd, 'docs', 'plans'), 'x');
-  const { code, stderr } = await user.run('cpm', 'list', '--project', odd);
-  expect(code).toBe(0);
-  expect(stderr).toContain('There are no progress files');
-});

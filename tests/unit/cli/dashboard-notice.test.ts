@@ -92,17 +92,6 @@ test('U11: a message goes by itself, and a later one takes its place', async () 
   await dashboard.close();
 });
 
-test('U11: a message goes as well when the clock is set back', async () => {
-  const hand = new Hand();
-  const { dashboard, screen } = open(hand);
-  dashboard.tell({ text: 'It is paused.' });
-  hand.pass(1_000);
-  hand.beginMs -= 3_600_000;
-  hand.pass(10_000);
-  expect(screen()).not.toContain('It is paused.');
-  await dashboard.close();
-});
-
 test('what fails while somebody watches is said once, each for its own time, and what failed before is not', () => {
   const hand = new Hand();
   const world = { ...createRealWorld(), clock: hand.clock };

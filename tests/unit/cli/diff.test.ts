@@ -96,15 +96,6 @@ test('a session that is not done: the files as they are now', async () => {
   expect(told).toContain('001 api is gone');
 });
 
-test('a session that has committed nothing and whose worktree is gone has not changed nothing', async () => {
-  const group = user.mergeGroup('shop', [{ name: 'api', repository: 'shop', tree: {}, status: 'failed' }]);
-  writeTree(group.path('api'), { 'a.txt': 'a\n' });
-  rmSync(group.path('api'), { recursive: true });
-  const { code, stdout, stderr } = await user.run('session', 'diff', 'shop/api');
-  expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
-  expect(stderr).toMatch(/is gone: .*\nNothing was committed there\.\s*$/);
-});
-
 test('a completed session whose uncommitted work was left', async () => {
   const tree = { 'a.txt': 'a\n' };
   const group = user.mergeGroup('shop', [{ name: 'api', repository: 'shop', tree, fields: { commit: false } }]);

@@ -111,19 +111,6 @@ describe('acceptance', () => {
     expect(user.activeRun()).toBe(`${first}\n`);
   });
 
-  test('a name whose run never came along is no dead end, and no other run is taken for it', async () => {
-    const other = await user.begin('259');
-    user.write('.fractary/faber/.active-run-id', 'fractary-faber-258-20260102-030405-a1b2c3\n');
-    const status = await user.faber('status');
-    expect(status).toMatchObject({ code: 0, stderr: expect.stringContaining('a1b2c3, which is not in ') });
-    expect(status.stdout).toContain('No FABER run is active in this project.');
-    expect(status.stdout).toContain(other);
-    expect((await user.faber('prime-context')).stderr).toContain('Begin one with:');
-    expect((await user.faber('session-end')).stdout).toContain('No active workflow found');
-    expect(await user.faber('phase', 'frame')).toMatchObject({ code: 2 });
-    expect(doneOf(other)).toEqual([]);
-  });
-
   test('--work-id keeps a phase from being recorded in the run of another work item', async () => {
     const run = await user.begin('258');
     const refused = await user.faber('phase', 'frame', '--work-id', '259');
@@ -183,29 +170,6 @@ describe('acceptance', () => {
     expect((await user.faber('status')).stderr).toContain('WARNING: git ignores');
     git(user.shop, 'add', '--force', '.fractary');
     expect((await user.faber('status')).stderr).toBe('');
-  });
-
-  test('"Session history tracked across environments": pulled on another machine, resumed there', async () => {
-    const run = await user.begin();
-    await user.asSession('s1', 'prime-context');
-    await user.asSession('s1', 'session-end');
-    const elsewhere = user.stateOf(run);
-    elsewhere.sessions.session_history[0].environment.hostname = 'laptop-of-old';
-    writeFileSync(user.stateFile(run), JSON.stringify(elsewhere));
-    expect(await user.faber('resume', run.slice(0, 20))).toMatchObject({ code: 0 });
-    await user.asSession('s1', 'prime-context', '--trigger', 'session_start');
-    expect(user.stateOf(run).sessions).toMatchObject({ total_sessions: 2, current_session_id: 's1' });
-  });
-
-  test('"Backward compatible with existing workflows": a state of another tool, without hooks', async () => {
-    user.write(
-      '.fractary/runs/old-1/state.json',
-      '{"status":"in_progress","phases":{"frame":{"status":"completed"}},"x":{"y":1}}',
-    );
-    const primed = await user.faber('prime-context');
-    expect(primed.stdout).toContain('FABER run old-1 (default): in_progress.');
-    expect(user.stateOf('old-1')).toMatchObject({ x: { y: 1 }, sessions: { total_sessions: 1 } });
-    expect(existsSync(user.activeFile())).toBe(false);
   });
 });
 
@@ -345,17 +309,6 @@ describe('bad input changes nothing', () => {
     writeFileSync(user.activeFile(), '../../x');
     expect((await user.faber('start', '--work-id', '2')).stderr).toContain('.active-run-id holds no run id');
     expect(readFileSync(user.activeFile(), 'utf8')).toBe('../../x');
-  });
-
-  test('text of a state cannot reach the terminal', async () => {
-    const run = await user.begin();
-    writeFileSync(
-      user.stateFile(run),
-      JSON.stringify({ ...user.stateOf(run), work_id: 'a\u001b]0;title\u0007b', note: '\u001b[31m' }),
-    );
-    for (const command of [['status'], ['prime-context'], ['status', '--json']]) {
-      expect((await user.faber(...command)).stdout).not.toContain('\u001b');
-    }
   });
 });
 

@@ -3,23 +3,21 @@
  * that shows a group tells on which machine its sessions work, and what is held since one was lost. Not covered: the
  * work itself (tests/runner).
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EventBody } from '../../../src/core/event.ts';
 import { noUsage } from '../../../src/core/group.ts';
 import { openGroupWriter } from '../../../src/store/group-writer.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { User } from '../../support/cli/user.ts';
+import { user, withUser } from '../../support/cli/user.ts';
 
-let user: User;
+withUser();
 let group: string;
 
 beforeEach(async () => {
-  user = new User();
   group = await user.ok('group', 'create', 'fleet', '--max-budget-usd', '5', '--where', 'fleet');
 });
-afterEach(() => user.remove());
 
 const shown = (name: string) => user.json<Record<string, unknown>>('session', 'show', `${group}/${name}`);
 
@@ -154,16 +152,4 @@ test('without a runner nobody says of a session on another machine that it is st
     expect(stderr).toContain(`group run ${group}`);
   }
   expect(await user.ok('group', 'show', group)).toMatch(/^001 api +api +gpu1 +running/m);
-});
-
-test('when a group is deleted its machines are told; if they cannot be, that is said and it is deleted', async () => {
-  await storeWork(true);
-  const { writeFleet } = await import('../../../src/fleet/fleet-files.ts');
-  const { newFleetKeys } = await import('../../../src/fleet/seal.ts');
-  const keys = newFleetKeys();
-  writeFleet(createRealWorld().files, user.data, { version: 1, redis: 'redis://127.0.0.1:1', leaseMs: 8_000, ...keys });
-  const { code, stderr } = await user.run('group', 'delete', group, '--yes');
-  expect(code).toBe(0);
-  expect(stderr).toContain('What machines of the fleet keep of it stays there for 14 days, for they could not be told');
-  expect(stderr).toContain(`Deleted ${group}.`);
 });

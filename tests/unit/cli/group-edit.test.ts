@@ -152,52 +152,6 @@ test('one session that cannot be changed, and nothing is', async () => {
   expect(definition(group, 'web').dependsOn).toEqual([definition(group, 'docs').id]);
 }, 60_000);
 
-test('an order that is turned around: whatever of these lines is left is a graph', async () => {
-  const chain = (order: readonly string[]) =>
-    order
-      .map((name, index) => {
-        const after = index === 0 ? '' : `, dependsOn: ${order[index - 1]}`;
-        return `  ${name}: { project: projects/api, prompt: "${name}"${after} }\n`;
-      })
-      .join('');
-  const group = await made(chain(['a', 'b', 'c', 'd']));
-  await user.ok('group', 'edit', 'auth', '--file', workflow(chain(['new', 'd', 'c', 'b', 'a'])));
-  const events = user.events(group);
-  for (let count = 5; count <= events.length; count += 1) {
-    const state = foldEvents(structuredClone(events.slice(0, count))) as GroupState;
-    const known = new Set(state.sessions.keys());
-    const open = new Map(
-      [...state.sessions].map(
-        ([
-          id,
-          {
-            definition: { dependsOn },
-          },
-        ]) => [id, new Set(dependsOn)],
-      ),
-    );
-    for (const ids of open.values()) for (const id of ids) expect(known.has(id)).toBe(true);
-    for (let done = true; done && open.size > 0; ) {
-      const ready = [...open].filter(([, ids]) => [...ids].every((id) => !open.has(id)));
-      done = ready.length > 0;
-      for (const [id] of ready) open.delete(id);
-    }
-    expect([count, open.size]).toEqual([count, 0]);
-  }
-});
-
-test('a session that somebody adds at the same time keeps its number', async () => {
-  const group = await made();
-  const file = workflow(`${first}  docs: { project: projects/docs, prompt: "Write.", dependsOn: web }\n`);
-  const done = await Promise.all([
-    user.start('group', 'edit', 'auth', '--file', file).finished,
-    user.start('session', 'add', group, '--project', user.project('web'), '--prompt', 'x', '--name', 'more').finished,
-  ]);
-  expect(done.map(({ code }) => code)).toEqual([0, 0]);
-  const numbers = [...stateOf(group).sessions.keys()].map((id) => id.slice(0, 3));
-  expect(numbers.sort()).toEqual(['001', '002', '003', '004']);
-}, 60_000);
-
 test('a runner that dies while it is asked leaves all of it to whoever asks', async () => {
   const group = await made();
   const run = user.start('group', 'run', group, '--output', 'quiet');

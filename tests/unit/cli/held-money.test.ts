@@ -118,33 +118,6 @@ test('F3: what is booked leaves the budget used up, and nothing of it is held an
   expect(await machine.ok('group', 'show', group)).toEndWith(`\nNext: claude-code-agent group resume ${group}`);
 });
 
-test('F3: both at once, or for a session that is not there, is refused', async () => {
-  const both = await machine.run('group', 'budget', group, '--free', '1', '--book', '1');
-  expect(both.code).toBe(2);
-  expect(both.stderr).toBe('claude-code-agent: --book and --free cannot be combined. Give one of them.\n');
-  expect((await machine.run('group', 'budget', group, '--free', '7')).stderr).toContain('There is no session "7"');
-  expect(await budget()).toMatchObject({ heldUsd });
-});
-
-test('F3: what is held for a session that is removed stays spent', async () => {
-  await machine.ok('session', 'remove', `${group}/api`, '--force');
-  const after = await budget();
-  expect(after).toMatchObject({ spentUsd: 1, leftUsd: 0 });
-  expect(after.heldUsd).toBeUndefined();
-});
-
-test('F3: a run that nothing is left for says that part of it is only held', async () => {
-  machine.env.CLAUDE_CODE_AGENT_CLAUDE = '/bin/true';
-  machine.env.ANTHROPIC_API_KEY = 'test-key';
-  const { code, stdout, stderr } = await machine.run('group', 'run', group, '--output', 'json');
-  expect({ code, stderr }).toMatchObject({ code: 3 });
-  const paused = stdout.split('\n').find((line) => line.includes('"group_paused"')) ?? '{}';
-  expect(JSON.parse(paused)).toMatchObject({
-    message: expect.stringContaining('Part of it is only held until you say whether it was spent.'),
-    next: expect.stringContaining(`: claude-code-agent group budget ${group} --free 001`),
-  });
-});
-
 test.each([
   ['--free', 0.25],
   ['--book', 1],

@@ -1,25 +1,19 @@
 /** U7. Promises: of a session that was not accepted one reads which command failed, how, and what it printed. */
 import { expect, test } from 'bun:test';
-import { Night } from '../../support/cli/night.ts';
-import { rig, withRig } from '../../support/rig-ground.ts';
+import { user, withNight } from '../../support/cli/night.ts';
 
-withRig();
+withNight();
 
 test('U7: command, exit code and the tail of its output', async () => {
-  const user = new Night(rig);
-  try {
-    const accept = 'echo 1 failed; echo; echo "see \u001b[31mlog"; exit 3';
-    const group = await user.group('auth', { api: ['--accept', accept, '--accept-retries', '0'] });
-    const run = user.start('group', 'run', group, '--output', 'text');
-    await (await user.begun(group, 'api')).succeed();
-    const { stdout } = await run.finished;
-    const sentence = 'failed (exit 3): see log.';
-    expect(stdout).toContain('The acceptance command `echo 1 failed; echo; echo "see log"; exit 3` ');
-    expect(stdout).toContain(sentence);
-    const shown = await user.ok('session', 'show', `${group}/api`);
-    expect(shown).toContain(sentence);
-    expect(shown).toContain('The acceptance command printed, in the end:\n1 failed\n\nsee log');
-  } finally {
-    user.remove();
-  }
+  const accept = 'echo 1 failed; echo; echo "see \u001b[31mlog"; exit 3';
+  const group = await user.group('auth', { api: ['--accept', accept, '--accept-retries', '0'] });
+  const run = user.start('group', 'run', group, '--output', 'text');
+  await (await user.begun(group, 'api')).succeed();
+  const { stdout } = await run.finished;
+  const sentence = 'failed (exit 3): see log.';
+  expect(stdout).toContain('The acceptance command `echo 1 failed; echo; echo "see log"; exit 3` ');
+  expect(stdout).toContain(sentence);
+  const shown = await user.ok('session', 'show', `${group}/api`);
+  expect(shown).toContain(sentence);
+  expect(shown).toContain('The acceptance command printed, in the end:\n1 failed\n\nsee log');
 }, 60_000);

@@ -10,7 +10,7 @@ import type { SessionDefinition } from '../../../src/core/group.ts';
 import { sessionUuid } from '../../../src/core/id.ts';
 import { user, withNight } from '../../support/cli/night.ts';
 import { type Invocation, resultLine } from '../../support/fake-claude-rig.ts';
-import { obeyInterrupt, rig } from '../../support/rig-ground.ts';
+import { rig } from '../../support/rig-ground.ts';
 
 withNight();
 
@@ -130,32 +130,6 @@ test('a live runner starts it with what it has been told meanwhile, and refuses 
   expect((await user.run('session', 'edit', 'auth/web', '--prompt', 'x')).stderr).toContain(
     `claude-code-agent group copy ${group} --from web`,
   );
-}, 60_000);
-
-test('a runner that dies while it is asked leaves the change to whoever asks', async () => {
-  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const api = await user.begun(group, 'api');
-  run.kill('SIGSTOP');
-  const edit = user.start('session', 'edit', 'auth/web', '--prompt', 'Do THAT.');
-  await user.asked(group);
-  run.kill('SIGKILL');
-  expect(await edit.finished).toMatchObject({ code: 0, stderr: '' });
-  expect(changes(group)).toHaveLength(1);
-  const stop = user.start('group', 'pause', group);
-  await obeyInterrupt(api, 0.01);
-  await stop.finished;
-}, 60_000);
-
-test('of two changes at once neither is lost', async () => {
-  const group = await user.group('auth', { api: [] });
-  const edits = [
-    ['--prompt', 'Do THAT.'],
-    ['--model', 'haiku'],
-    ['--timeout', '5m'],
-  ].map((options) => user.start('session', 'edit', 'auth/api', ...options).finished);
-  for (const { code } of await Promise.all(edits)) expect(code).toBe(0);
-  expect(await definitionOf(group, 'api')).toMatchObject({ prompt: 'Do THAT.', model: 'haiku', timeoutMs: 300_000 });
 }, 60_000);
 
 test('only what is given changes, and what is given can be taken back', async () => {

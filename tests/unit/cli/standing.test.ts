@@ -264,10 +264,3 @@ test('of what it wrote before the last event only that holds which the log does 
   const waited = { ...short, reason: 'waiting', message: 'It waits for 002.' };
   expect(await whyTold((groupId, seq) => ({ groupId, seq: before(seq), sessions: [waited] }))).toBe(aboutToStart);
 });
-
-test('the progress of an older runner or of another group is no verdict', async () => {
-  const aboutToStart = 'slot: It is about to start.';
-  const old = { id: sessionId(1), status: 'paused', reason: 'transient', message: 'No answer.' };
-  expect(await whyTold((groupId) => ({ groupId, sessions: [old] }))).toBe(aboutToStart);
-  expect(await whyTold((_, seq) => ({ groupId: 'another', seq, sessions: [short] }))).toBe(aboutToStart);
-});

@@ -4,11 +4,9 @@
  * Not covered: packs, sessions that use templates.
  */
 import { beforeEach, describe, expect, test } from 'bun:test';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { user, withUser } from '../../support/cli/user.ts';
-import { launcher, startCommand } from '../../support/crash-rig.ts';
-import { giveToUnprivileged, unprivileged } from '../../support/unprivileged.ts';
 
 let mine: string;
 withUser();
@@ -143,26 +141,6 @@ describe('template render', () => {
     expect(files[0]?.text).toBe('"}, "x": {"\\ in {{project.name}}');
     expect(JSON.parse(files[1]?.text ?? '')).toEqual({ env: { A: '"}, "x": {"\\' }, model: '1, "permissions": {}' });
   });
-
-  test('everything that is wrong with the values at once', async () => {
-    write(
-      join(mine, 'prompts', 'mine.md'),
-      `---
-variables:
-  - {name: a, required: true}
-  - {name: n, type: number}
-  - {name: f, type: file}
----
-{{a}}{{n}}{{f}}`,
-    );
-    const given = ['--var', 'n=many', '--var', 'f=nowhere', '--var', 'odd=1'];
-    const { code, stdout, stderr } = await user.run('template', 'render', 'mine', ...given);
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toContain('"a" has no value');
-    expect(stderr).toContain('"many" is not a number');
-    expect(stderr).toContain('nowhere does not exist');
-    expect(stderr).toContain('no variable "odd"');
-  });
 });
 
 describe('template validate', () => {
@@ -249,18 +227,5 @@ describe('template init', () => {
     expect(readFileSync(join(user.folder, 'full', 'note'), 'utf8')).toBe('mine');
     expect(readdirSync(join(user.folder, 'full'))).toEqual(['note']);
     expect(existsSync(join(user.folder, 'elsewhere'))).toBe(false);
-  });
-
-  test.skipIf(!unprivileged.isPossible)('a folder that cannot be written is refused whole', async () => {
-    const folder = join(user.folder, 'closed');
-    mkdirSync(folder);
-    chmodSync(folder, 0o500);
-    giveToUnprivileged(user.folder);
-    const init = [...unprivileged.prefix, launcher, 'template', 'init', folder];
-    const { code, stdout, stderr } = await startCommand(init, user.env).finished;
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toContain(`Cannot write ${folder}`);
-    expect(readdirSync(folder)).toEqual([]);
-    chmodSync(folder, 0o700);
   });
 });

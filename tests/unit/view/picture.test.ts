@@ -78,35 +78,6 @@ describe('graphs', () => {
 });
 
 describe('time', () => {
-  const scales = fc
-    .tuple(fc.nat(1e9), fc.nat(1e9), fc.array(fc.tuple(fc.nat(1e9), fc.nat(1e8)), { maxLength: 5 }))
-    .map(([from, length, pauses]) => {
-      const busy: { from: number; to: number }[] = [];
-      let at = from;
-      for (const [gap, worked] of pauses) {
-        if (at + gap + worked > from + length) break;
-        busy.push({ from: at + gap, to: at + gap + worked });
-        at += gap + worked;
-      }
-      return { span: { from, to: from + length + 1 }, busy };
-    });
-
-  test('never runs backwards and never leaves the picture; ticks lie where their moment lies', () => {
-    fc.assert(
-      fc.property(scales, fc.array(fc.integer({ min: -1000, max: 2_000_001_000 })), ({ span, busy }, moments) => {
-        const scale = timeScale(span, busy, 100, 900);
-        const places = moments.sort((a, b) => a - b).map((at) => scale.place(at));
-        for (const [index, place] of places.entries()) {
-          expect(place >= (places[index - 1] ?? 100) - 1e-6 && place <= 900 + 1e-6).toBe(true);
-        }
-        for (const { at, place } of scale.ticks) expect(scale.place(at)).toBeCloseTo(place, 3);
-        for (const [index, { place }] of scale.ticks.entries()) {
-          if (index > 0) expect(place - (scale.ticks[index - 1]?.place ?? 0)).toBeGreaterThan(50);
-        }
-      }),
-    );
-  });
-
   test('a night in which nothing ran takes no room', () => {
     const hour = 3_600_000;
     const busy = [

@@ -107,12 +107,11 @@ describe('what cannot be changed stays', () => {
   test.each([
     ['a comma too many', '{"a": 1,}', 'settings.json:1:9 is not valid JSON'],
     ['a comment', '{\n  // mine\n}', 'settings.json:2:3 is not valid JSON'],
-    ['empty', '', 'settings.json:1:1 is not valid JSON'],
     ['a list', '[]', 'settings.json:1:1 is not valid JSON'],
     ['a key twice', '{"hooks": {}, "hooks": {}}', 'settings.json:1:15'],
     ['a mark at its begin', '\ufeff{}', 'settings.json:1:1 is not valid JSON'],
-    ['hooks of a wrong type', '{"hooks": "none"}', 'has hooks that are not an object'],
-    ['a hook that voids the file', '{"hooks": {"Stop": [{"hooks": [{"type": "command"}]}]}}', 'without a command'],
+    ['hooks of a wrong type', '{"hooks": "none"}', 'has a wrong hooks'],
+    ['a hook that voids the file', '{"hooks": {"Stop": [{"hooks": [{"type": "command"}]}]}}', 'a command is missing'],
   ])('%s', async (_, text, sentence) => {
     write(text);
     for (const command of ['install', 'uninstall', 'status']) {
@@ -223,8 +222,6 @@ describe('called by hand', () => {
   test.each([
     [['--help']],
     [['cpm', '--help']],
-    [['task', '-h']],
-    [['all', '-h']],
     [['faber', 'session-end', '--help']],
     [['handover', 'sesion-end', '--help']],
   ])('%j shows what can be said', async (args) => {
@@ -239,9 +236,7 @@ describe('called by hand', () => {
   test.each([
     [['cpm', 'sesion-start'], `There is no event "sesion-start". ${give}`],
     [['all', 'SessionStart'], `There is no event "SessionStart". ${give}`],
-    [['faber', '--source', 'startup'], `There is no event "--source". ${give}`],
     [['task', 'a\u001b[2Jb'], `There is no event "a\\u001b[2Jb". ${give}`],
-    [['cpm', 'x'.repeat(130)], `There is no event "${'x'.repeat(120)}…". ${give}`],
     [['handover'], `No event is named. ${give}`],
   ])('%j names the events, and stops no session', async (args, sentence) => {
     expect(await hook(...args)).toEqual({ code: 0, stdout: '', stderr: `claude-code-agent hook: ${sentence}` });
@@ -250,7 +245,6 @@ describe('called by hand', () => {
   test.each([
     [['--sorce', 'x'], '--sorce'],
     [['--source=startup'], '--source=startup'],
-    [['--source', 'startup', 'resume'], 'resume'],
     [['--installed', 'a\u001b[2Jb'], 'a\\u001b[2Jb'],
   ])('the option in %j is named, and stops no session', async (options, wrong) => {
     const stderr = `claude-code-agent hook: There is no option "${wrong}". Give --source and its value.\n`;

@@ -51,14 +51,6 @@ describe('installHooks', () => {
     expect(after.hooks?.SessionStart).toHaveLength(4);
   });
 
-  test('only the systems that are named; those that are there already stay', () => {
-    const after = install(install({}, ['cpm']), ['handover']);
-    expect([...new Set(installedHooks(after as Record<string, unknown>).map(({ system }) => system))]).toEqual([
-      'cpm',
-      'handover',
-    ]);
-  });
-
   test('a package that was moved, a second copy, an entry that was changed or shared: replaced by one of each', () => {
     const old = install({}, ['cpm'], '/elsewhere/bin/claude-code-agent');
     const [ours] = old.hooks?.SessionStart ?? [];
@@ -94,23 +86,12 @@ describe('uninstallHooks', () => {
     ['of another event', { args: ['hook', 'cpm', 'session-end', '--installed'] }],
     ['of another system', { args: ['hook', 'task', 'session-start', '--installed'] }],
     ['of another program', { command: '/x/bin/agent', args: ['hook', 'cpm', 'session-start', '--installed'] }],
-    ['of another module', { args: ['/x/src/hook-main.js', 'cpm', 'session-start', '--installed'] }],
     ['by a relative path', { command: 'bin/claude-code-agent', args: ['hook', 'cpm', 'session-start', '--installed'] }],
-    ['by an old relative path', { args: ['src/hook-main.ts', 'cpm', 'session-start', '--installed'] }],
     ['of another type', { type: 'prompt', args: ['hook', 'cpm', 'session-start', '--installed'] }],
   ])('leaves what is not ours: %s', (_, hook) => {
     const settings = { hooks: { SessionStart: [{ hooks: [{ type: 'command', command: launcher, ...hook }] }] } };
     expect(uninstall(settings)).toBe(settings);
     expect(installedHooks(settings)).toEqual([]);
-  });
-
-  test('takes only the systems that are named, and settings without ours come back as they are', () => {
-    const after = uninstall(install(theirs), ['cpm', 'faber']);
-    expect(installedHooks(after as Record<string, unknown>).map(({ system }) => system)).toEqual(
-      Array(3).fill('handover'),
-    );
-    expect(uninstall(theirs)).toBe(theirs);
-    expect(uninstall({})).toEqual({});
   });
 });
 
@@ -171,7 +152,6 @@ describe('whatever the settings are', () => {
 describe('withMember', () => {
   test.each([
     ['{}', 'x', [1], '{\n  "x": [\n    1\n  ]\n}'],
-    ['{ }\n', 'x', 1, '{\n  "x": 1\n}\n'],
     ['{"a":1}', 'x', { b: 2 }, '{"a":1,"x": {"b":2}}'],
     ['{\n\t"a": 1\n}\n', 'x', 2, '{\n\t"a": 1,\n\t"x": 2\n}\n'],
     [
@@ -184,7 +164,6 @@ describe('withMember', () => {
     ['{\n  "x": [],\n  "a": 1\n}', 'x', undefined, '{\n  "a": 1\n}'],
     ['{\n  "x": []\n}', 'x', undefined, '{}'],
     ['{"\\u0078": 1, "a": 2}', 'x', 3, '{"\\u0078": 3, "a": 2}'],
-    ['{"a": {"x": 1}}', 'x', undefined, '{"a": {"x": 1}}'],
     ['{"a": -0, "b": [1, 2], "c": null}', 'x', true, '{"a": -0, "b": [1, 2], "c": null,"x": true}'],
   ])('%j, %s', (text, key, value, expected) => {
     expect(withMember(text, key, value)).toBe(expected);

@@ -209,24 +209,6 @@ describe('the limit', () => {
     expect(text).toContain('A required artifact that is missing stops the work');
     expect(ground.sessions.session_history).toHaveLength(300);
   });
-
-  test('two hundred artifacts', () => {
-    const artifacts = Array.from({ length: 200 }, (_, index) => ({
-      id: `a${index}`,
-      type: index % 2 === 0 ? 'markdown' : 'skill',
-      path: index % 2 === 0 ? 'long.md' : `skill-${index}`,
-      description: 'd'.repeat(200),
-      required: false,
-      reload_triggers: ['session_start'],
-    }));
-    ground.write('long.md', 'x'.repeat(10_000));
-    const config = { critical_artifacts: { always_load: artifacts } };
-    ground.write('.fractary/faber/workflows/default.json', JSON.stringify(config));
-    ground.begin();
-    const { text } = ground.call('session-start');
-    expect(text.length).toBeLessThanOrEqual(charactersMax);
-    expect(text.startsWith(`FABER run ${runId}`)).toBe(true);
-  });
 });
 
 describe('other writers', () => {

@@ -3,7 +3,7 @@
  * handed over within the limit, the next action first; a project's files can neither hang nor break out of a hook.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findBySession, projectHere } from '../../../../src/context/handover/find.ts';
 import { noteInProject } from '../../../../src/context/handover/note.ts';
@@ -100,15 +100,6 @@ describe('which project', () => {
     expect(projectHere(realFiles, root.folder)?.folder).toBe(root.folder);
     await root.answer({ event: 'pre-compact', sessionId: 'ggg' });
     expect(root.read('01-planning/resume-context.md')).toContain('session_ids: ["ggg"]');
-  });
-
-  test('a faulty handover.json is noted and the rest is found', async () => {
-    root.project('28-b', 'session_ids: [aaa111]');
-    for (const text of ['{', '[]', '{"folders": "x"}', '{"folders": [1]}']) {
-      root.write('.claude-code-agent/handover.json', text);
-      const { notes } = await root.answer({ event: 'session-start' });
-      expect(notes).toMatchObject({ project: '28-b', troubles: [expect.stringContaining('handover.json is not of')] });
-    }
   });
 
   test('projectHere: the only project, but none of several', () => {
@@ -248,22 +239,6 @@ describe('what is handed over', () => {
     expect(text).toMatch(/- and \d+ more, see files_to_load in the resume file$/);
   });
 
-  test('long values cannot crowd out the rest', async () => {
-    root.project(
-      '28-b',
-      `next_action: "${'n'.repeat(50_000)}"`,
-      `project_name: "${'p'.repeat(50_000)}"`,
-      `current_phase: "${'c'.repeat(50_000)}"`,
-      `last_updated: "${'d'.repeat(50_000)}"`,
-      'session_ids: [aaa111]',
-      'files_to_load: [a.md]',
-    );
-    root.write('02-projects/28-b/a.md', 'The file.');
-    const text = await start();
-    expect(text.length).toBeLessThan(4_000);
-    expect(text).toContain('The file.');
-  });
-
   test('a project’s text is data: it ends neither the reminder nor its block, and moves no cursor', async () => {
     root.project(
       '28-b',
@@ -316,23 +291,6 @@ describe('what is handed over', () => {
     expect(text).toContain('- loop (cannot be read (ELOOP))');
     expect(text).toMatch(/- \/etc\/passwd \(/);
     expect(text).toContain('--- HANDOVER FILE big.md ---');
-  });
-
-  test('resume files that are no files: a FIFO, a folder, a link out, 50 MB', async () => {
-    for (const id of ['1-fifo', '2-folder', '3-out', '4-big'])
-      mkdirSync(root.path('02-projects', id, '01-planning'), { recursive: true });
-    expect(Bun.spawnSync(['mkfifo', root.path(root.resume('1-fifo'))]).exitCode).toBe(0);
-    mkdirSync(root.path(root.resume('2-folder')));
-    symlinkSync('/etc/hostname', root.path(root.resume('3-out')));
-    root.project('4-big', 'session_ids: [aaa111]', 'next_action: "go"');
-    truncateSync(root.path(root.resume('4-big')), 50 * 1024 * 1024);
-    root.project('5-good', 'session_ids: [bbb222]');
-    expect(await start()).toContain('project 4-big');
-    expect(await start({ sessionId: 'bbb222' })).toContain('project 5-good');
-    expect((await root.answer({ event: 'pre-compact' })).notes).toMatchObject({
-      trouble: expect.stringContaining('is larger than 1048576 bytes'),
-    });
-    expect(statSync(root.path(root.resume('4-big'))).size).toBe(50 * 1024 * 1024);
   });
 
   test('a folder without projects: nothing is said, at any event', async () => {

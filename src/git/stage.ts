@@ -190,44 +190,28 @@ async function commitIndex(git: Git, path: string, message: string): Promise<Res
 // * Files that this program, its hooks or the skills they serve keep in a project. They tell of one session's run
 // and are no part of its work, so they are never committed for it.
 
-interface OurFile {
-  /** Of the path from the top of the worktree, with `/`. */
-  readonly pattern: RegExp;
-  readonly globs: readonly string[];
-  /** It tells of a run alone: taken out of what the session committed itself, too. */
-  readonly isState: boolean;
-}
-
-/** A project may be any folder of the repository. While a file changes, its lock and its successor stand beside it. */
-const ours: readonly OurFile[] = [
-  {
-    pattern: /(?:^|\/)\.{1,2}cpm-progress(?:-[^/]*)?\.md[^/]*$/,
-    globs: ['.', '..'].flatMap((dots) => [`**/${dots}cpm-progress.md*`, `**/${dots}cpm-progress-*.md*`]),
-    isState: true,
-  },
-  { pattern: /(?:^|\/)\.fractary\/runs\/./, globs: ['**/.fractary/runs/**'], isState: true },
-  {
-    pattern: /(?:^|\/)\.fractary\/faber\/\.?(?:\.active-run-id|worktrees\.json)[^/]*$/,
-    globs: ['', '.'].flatMap((dot) => [
-      `**/.fractary/faber/${dot}.active-run-id*`,
-      `**/.fractary/faber/${dot}worktrees.json*`,
-    ]),
-    isState: true,
-  },
-  {
-    pattern: /(?:^|\/)(?:resume-context\.md|\.resume-context\.md\.[^/]*)$/,
-    globs: ['**/resume-context.md', '**/.resume-context.md.*'],
-    isState: false,
-  },
+/**
+ * Of paths from the top of the worktree; a project may be any folder of it. While a file changes, its lock and its
+ * successor stand beside it. These tell of a run alone: they are taken out of what the session committed itself, too.
+ */
+const runState: readonly string[] = [
+  ...['.', '..'].flatMap((dots) => [`**/${dots}cpm-progress.md*`, `**/${dots}cpm-progress-*.md*`]),
+  '**/.fractary/runs/**',
+  ...['', '.'].flatMap((dot) =>
+    ['.active-run-id*', 'worktrees.json*'].map((name) => `**/.fractary/faber/${dot}${name}`),
+  ),
 ];
+const resumeFiles = ['**/resume-context.md', '**/.resume-context.md.*'];
+const matches = (globs: readonly string[], path: string): boolean =>
+  globs.some((glob) => new Bun.Glob(glob).match(path));
 
 export function isOurFile(path: string): boolean {
-  return ours.some(({ pattern }) => pattern.test(path));
+  return isRunState(path) || matches(resumeFiles, path);
 }
 
 /** Whether it is one of ours that nobody commits on purpose. */
 export function isRunState(path: string): boolean {
-  return ours.some(({ pattern, isState }) => isState && pattern.test(path));
+  return matches(runState, path);
 }
 
 /** Whether it belongs to the checkout it lies in, where this program and hooks write to it while people work there. */
@@ -236,9 +220,7 @@ export function isCheckoutState(path: string): boolean {
 }
 
 /** Pathspecs that leave out exactly those for which isOurFile is true. */
-export const exceptOurs: readonly string[] = ours.flatMap(({ globs }) =>
-  globs.map((glob) => `:(top,exclude,glob)${glob}`),
-);
+export const exceptOurs: readonly string[] = [...runState, ...resumeFiles].map((glob) => `:(top,exclude,glob)${glob}`);
 
 // * Files that a branch is not to change: what its session committed of them stays in the history, and the next
 // commit has them as the branch found them.

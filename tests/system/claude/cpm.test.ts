@@ -1,13 +1,15 @@
 /**
  * Promises: with the real claude, the rows of the CPM specification that end in its context: the id after a start, the
- * own state after a real compaction, and progress files written at the path that our CLAUDE.md names.
+ * own state after a real compaction, and progress files at the path that our CLAUDE.md names, adopted and stale ones
+ * too. The model is scripted: whether a real one follows the skills is not covered.
  */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { cpmInstructions, cpmRules } from '../../../src/context/cpm/state.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { isolatedBunFlags } from '../../../src/system/own-program.ts';
+import { bash } from '../../support/claude/context-rig.ts';
 import { claudeBinary, openRig, patienceMs, type Rig } from '../../support/claude/rig.ts';
 
 setDefaultTimeout(patienceMs);
@@ -68,7 +70,9 @@ const state = (mark: string) =>
 
 /** What claude sent to the model: for the next step, or for a summary. */
 function asked(kind: 'step' | 'summary'): string[] {
-  return (rig?.api.requests ?? []).filter((request) => request.kind === kind).map(({ body }) => JSON.stringify(body));
+  return (rig?.api.requests ?? [])
+    .filter((request) => request.kind === kind)
+    .map(({ body }) => JSON.stringify(body.messages));
 }
 
 const other = '00000009-0000-4000-8000-000000000000';
@@ -100,3 +104,58 @@ withClaude(
     expect(after).not.toContain('OTHER-STATE');
   },
 );
+
+const rowsOfAdoption = [
+  '5. Skill creates new progress file with current session ID',
+  'Old progress file (previous session ID) is deleted after new file confirmed',
+].join('; ');
+
+withClaude(rowsOfAdoption, async () => {
+  const [old, fork] = [crypto.randomUUID(), crypto.randomUUID()];
+  const [from, to] = [old, fork].map((id) => `docs/plans/.cpm-progress-${id}.md`);
+  const own = 'docs/plans/.cpm-progress-$CLAUDE_CODE_SESSION_ID.md';
+  const used = open([
+    { tool: 'Write', input: { file_path: `{{project}}/${from}`, content: state('story 1') } },
+    { text: 'done' },
+    // As CLAUDE.md says: written under the id that Bash knows, read back, and only then is the old one deleted.
+    bash(`cp ${from} "${own}"`),
+    bash(`ls -A docs/plans; cat "${own}"`),
+    bash(`rm ${from}`),
+    { text: 'taken over' },
+  ]);
+  await run(used, '--session-id', old, '--', 'Begin.');
+  await run(used, '--resume', old, '--fork-session', '--session-id', fork, '--', 'Go on.');
+  const forked = asked('step').slice(2);
+  expect(forked[0]).toContain('- **Adoption**: ');
+  expect(forked[0]).toContain(`--- CPM SESSION STATE (cpm:spec — 3 of 6 — story 1) [.cpm-progress-${old}.md] ---`);
+  // When the new file was read back, both were there.
+  const readBack = forked[2]?.slice((forked[1] as string).length) ?? '';
+  for (const part of [old, fork, 'Ask about story 1.']) expect(readBack).toContain(part);
+  expect(readdirSync(join(used.project, 'docs/plans')).toSorted()).toEqual([`.cpm-progress-${fork}.md`]);
+  expect(readFileSync(join(used.project, to as string), 'utf8')).toBe(state('story 1'));
+});
+
+const rowsOfOrphans = [
+  '9. Stale file message suggests deletion with file path',
+  'User sees enough context to decide without understanding session IDs',
+].join('; ');
+
+withClaude(rowsOfOrphans, async () => {
+  const [gone, fresh] = [crypto.randomUUID(), crypto.randomUUID()];
+  const path = `docs/plans/.cpm-progress-${gone}.md`;
+  const used = open([bash(`rm '{{project}}/${path}'`), { text: 'removed' }]);
+  const stale = used.write(`project/${path}`, state('story 9'));
+  const old = Date.now() / 1000 - 73.5 * 3600;
+  utimesSync(stale, old, old);
+  used.write(`project/docs/plans/.cpm-progress-${fresh}.md`, state('story 1'));
+  await run(used, '--session-id', id, '--', 'Go on.');
+  const [first = ''] = asked('step');
+  // The skill, the phase, what it worked on and its age: nobody has to know whose id is in the name.
+  const label = 'cpm:spec — 3 of 6 — story 9';
+  const line = `STALE: ${label} — file: ${stale} (73h old). To remove: delete ${stale}`;
+  expect(first).toContain(line);
+  expect(first).not.toContain('Ask about story 9.');
+  // The path is good enough to act on, and nothing else goes.
+  expect(existsSync(stale)).toBe(false);
+  expect(readdirSync(join(used.project, 'docs/plans')).toSorted()).toEqual([`.cpm-progress-${fresh}.md`]);
+});

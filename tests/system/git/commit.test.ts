@@ -8,11 +8,9 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import type { Workspace } from '../../../src/core/group.ts';
 import { commitWork } from '../../../src/git/commit.ts';
-import { exceptOurs, isOurFile } from '../../../src/git/stage.ts';
 import { makeWorkspace } from '../../../src/git/worktrees/workspace.ts';
 import { git, Repository, type Tree, writeTree } from '../../support/git/repository.ts';
 import { failure, made, value, WorkspaceRig } from '../../support/git/workspace-rig.ts';
-import { fc } from '../../support/property.ts';
 
 let rig: WorkspaceRig;
 let workspace: Workspace;
@@ -129,39 +127,6 @@ test('our own files beside work, and in commits of the session', async () => {
   expect(names()).toEqual([...kept, 'a.txt', 'b.txt', 'c.txt', 'd.txt', 'docs/plans/plan.md']);
   expect(run('rev-parse', 'HEAD^')).toBe(own);
   for (const name of ours) expect(existsSync(join(workspace.path, name))).toBe(true);
-});
-
-test('what counts as ours and what git leaves out are the same', async () => {
-  const word = fc.constantFrom(
-    '.cpm-progress',
-    'a.cpm-progress',
-    '..cpm-progress-1.md.lock',
-    '.fractary',
-    'runs',
-    'faber',
-  );
-  const more = fc.constantFrom('.active-run-id', 'worktrees.json', '.worktrees.json.x', 'resume-context.md', 'x', '*');
-  const last = fc.constantFrom(
-    '.cpm-progress-x.md',
-    'resume-context.md',
-    '.resume-context.md.lock',
-    'my-resume-context.md',
-  );
-  const path = fc.array(fc.oneof(word, more, last), { minLength: 1, maxLength: 4 }).map((parts) => parts.join('/'));
-  const folder = join(rig.folder, 'names');
-  new Repository(folder);
-  void fc.assert(
-    fc.property(fc.uniqueArray(path, { maxLength: 12 }), (paths) => {
-      // A name cannot be a file and a folder.
-      const usable = paths.filter((one) => !paths.some((other) => other.startsWith(`${one}/`)));
-      writeTree(folder, Object.fromEntries(usable.map((one) => [one, 'x'])));
-      const listed = git(folder, 'ls-files', '-z', '--others', '--', '.', ...exceptOurs);
-      const left = listed.split('\0').filter((name) => name !== '');
-      expect(left.sort()).toEqual(usable.filter((one) => !isOurFile(one)).sort());
-      for (const one of usable) rmSync(join(folder, one.split('/')[0] as string), { recursive: true, force: true });
-    }),
-    { numRuns: 60 },
-  );
 });
 
 test('a repository within the worktree is told of and not committed', async () => {

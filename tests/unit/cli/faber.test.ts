@@ -171,6 +171,12 @@ describe('acceptance', () => {
     git(user.shop, 'add', '--force', '.fractary');
     expect((await user.faber('status')).stderr).toBe('');
   });
+
+  test('"Backward compatible with existing workflows": a state of another tool, without hooks', async () => {
+    user.write('.fractary/runs/old-1/state.json', '{"status":"in_progress","x":{"y":1}}');
+    expect((await user.faber('prime-context')).stdout).toContain('FABER run old-1 (default): in_progress.');
+    expect(user.stateOf('old-1')).toMatchObject({ x: { y: 1 }, sessions: { total_sessions: 1 } });
+  });
 });
 
 describe('prime-context', () => {

@@ -56,11 +56,6 @@ export function strayIn(files: Files, path: string): string | null {
   return found.trouble === doesNotExist ? 'is a link that leads nowhere' : found.trouble;
 }
 
-/** A path as one word of a shell's command line. */
-export function shellWord(path: string): string {
-  return /^[\w./@%+=:,-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
-}
-
 const briefHead = 300;
 const briefTail = 80;
 

@@ -2,6 +2,7 @@
  * meta.json of groups and sessions (pure). They are views of the folded log for people, `jq` and fast listings; the
  * program itself believes the log.
  */
+import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import {
   defaultGroupConfig,
@@ -92,13 +93,13 @@ export function groupMeta(state: GroupState): GroupMeta {
     ...definition,
     updatedAt: state.updatedAt,
     status: state.status,
-    ...(isHeld ? present({ reason: state.reason, message: state.message }) : {}),
+    ...(isHeld ? defined({ reason: state.reason, message: state.message }) : {}),
     sessions: [...state.sessions.values()].map(sessionSummary),
     config,
     ...(isRehearsal(state) ? { rehearsal: true as const } : {}),
     ...inheritedBranches(state),
     cost: state.usage.costUsd,
-    ...present({ estimated: state.usage.estimated }),
+    ...defined({ estimated: state.usage.estimated }),
     tokens: state.usage.tokens,
     durationMs: ranForMs(state),
   };
@@ -122,59 +123,51 @@ function sessionSummary(record: SessionRecord): SessionSummary {
   const { id, name, projectPath, description, dependsOn } = record.definition;
   return {
     id,
-    ...present({ name }),
+    ...defined({ name }),
     projectPath,
     description,
     status: record.state.status,
-    ...present({ reason: explanationOf(record).reason }),
+    ...defined({ reason: explanationOf(record).reason }),
     cost: record.usage.costUsd,
-    ...present({ estimated: record.usage.estimated }),
+    ...defined({ estimated: record.usage.estimated }),
     ...(dependsOn.length > 0 ? { dependsOn } : {}),
-    ...present({ host: record.host }),
+    ...defined({ host: record.host }),
   };
 }
 
 /** The session's snapshot; made from the fold of the log alone. */
 export function sessionMeta(record: SessionRecord): SessionMeta {
   const { definition, usage, claudeSessionIds } = record;
-  const { id, ...defined } = definition;
+  const { id, ...settings } = definition;
   const { status } = record.state;
   const chosenId = record.attempts > 0 ? sessionUuid(id) : undefined;
   return {
     id,
-    ...defined,
+    ...settings,
     // Whoever looks for the template of a session looks here, whichever kind it has.
-    ...present({ template: definition.template ?? definition.configTemplate?.name }),
+    ...defined({ template: definition.template ?? definition.configTemplate?.name }),
     status,
     ...explanationOf(record),
-    ...(record.state.status === 'completed' ? present({ ...record.state, status: undefined }) : {}),
-    ...present({ claudeSessionId: claudeSessionIds.at(-1) ?? chosenId }),
+    ...(record.state.status === 'completed' ? defined({ ...record.state, status: undefined }) : {}),
+    ...defined({ claudeSessionId: claudeSessionIds.at(-1) ?? chosenId }),
     claudeSessionIds,
-    ...present({ model: record.model ?? definition.model, startedAt: record.startedAt }),
-    ...present({ completedAt: status === 'completed' ? record.endedAt : undefined, endedAt: record.endedAt }),
+    ...defined({ model: record.model ?? definition.model, startedAt: record.startedAt }),
+    ...defined({ completedAt: status === 'completed' ? record.endedAt : undefined, endedAt: record.endedAt }),
     cost: usage.costUsd,
-    ...present({ estimated: usage.estimated }),
+    ...defined({ estimated: usage.estimated }),
     tokens: usage.tokens,
     durationMs: usage.durationMs,
     turns: usage.turns,
     attempts: record.attempts,
-    ...present({ machine: record.host }),
+    ...defined({ machine: record.host }),
     warnings: record.warnings,
-    ...present({ workspace: record.workspace, mergedInto: record.mergedInto }),
+    ...defined({ workspace: record.workspace, mergedInto: record.mergedInto }),
   };
 }
 
 function explanationOf(record: SessionRecord): Pick<SessionMeta, 'reason' | 'message' | 'next'> {
   if (record.state.status === 'failed') return record.state.failure;
   return record.state.status === 'paused' ? { reason: record.state.reason, message: record.state.message } : {};
-}
-
-type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
-
-function present<T extends object>(values: T): Present<T> {
-  const kept: Present<T> = {};
-  for (const name in values) if (values[name] !== undefined) kept[name] = values[name] as Present<T>[typeof name];
-  return kept;
 }
 
 /** The text of a meta.json: indented, because people read it. */

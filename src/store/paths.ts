@@ -4,61 +4,10 @@ import { assert, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId, SessionId } from '../core/group.ts';
 import { isGroupId, isSessionId } from '../core/id.ts';
 
+export type GroupPaths = Readonly<ReturnType<typeof groupPathsIn>>;
+export type SessionPaths = Readonly<ReturnType<typeof sessionPaths>>;
+
 type Environment = Readonly<Record<string, string | undefined>>;
-
-export interface GroupPaths {
-  readonly folder: string;
-  readonly meta: string;
-  readonly events: string;
-  readonly progress: string;
-  readonly lock: string;
-  /** Folder with what detached runners printed, one file for each. */
-  readonly runnerLogs: string;
-  /** Folder for the commands that are told of events: what they are told, and what they print. */
-  readonly eventCommands: string;
-  readonly requests: string;
-  readonly rehearsal: string;
-  readonly sessions: string;
-  readonly sharedConfig: string;
-  /** Frozen copies of config templates, each under its digest. */
-  readonly templates: string;
-  /** The workflow the group was made from, as it was then. */
-  readonly workflow: string;
-}
-
-export interface SessionPaths {
-  readonly folder: string;
-  readonly meta: string;
-  readonly config: string;
-  readonly transcript: string;
-  readonly prompt: string;
-  readonly stderr: string;
-  readonly fifo: string;
-  readonly hooksLog: string;
-  readonly workerSettings: string;
-  /** What its claude is told at the end of the system prompt. */
-  readonly systemPrompt: string;
-  /** Folder with what was too long for the prompt. */
-  readonly inputs: string;
-  readonly mcpConfig: string;
-  readonly tmp: string;
-  readonly worktree: string;
-  /** What is known of the worktree, written before it is made. */
-  readonly workspace: string;
-  readonly acceptLog: string;
-  readonly setupLog: string;
-  /** To which project of the handover system it belongs, for its hooks. */
-  readonly handover: string;
-  /** What the resume files of its worktree were when they last went together with the project's. */
-  readonly handoverCopies: string;
-  readonly setupDone: string;
-  /** What the project looked like before the session, for one that has no worktree. */
-  readonly before: string;
-  /** The branches and worktrees of its repository before the session. */
-  readonly branchesBefore: string;
-  /** While the acceptance command runs: its attempt, and the new files that were there before it. */
-  readonly beforeAccept: string;
-}
 
 /** The folder that holds `session-groups`: CLAUDE_CODE_AGENT_HOME, else below HOME. Fails with `usage`. */
 export function dataRoot(env: Environment): Result<string> {
@@ -100,7 +49,7 @@ export function groupPaths(root: string, groupId: GroupId): GroupPaths {
 }
 
 /** The same names in a folder that does not bear the group's id yet. */
-export function groupPathsIn(folder: string): GroupPaths {
+export function groupPathsIn(folder: string) {
   const at = within(folder);
   return {
     folder,
@@ -108,18 +57,22 @@ export function groupPathsIn(folder: string): GroupPaths {
     events: at('events.jsonl'),
     progress: at('progress.json'),
     lock: at('runner.lock'),
+    /** Folder with what detached runners printed, one file for each. */
     runnerLogs: at('runner-logs'),
+    /** Folder for the commands that are told of events: what they are told, and what they print. */
     eventCommands: at('on-event'),
     requests: at('requests'),
     rehearsal: at('rehearsal.json'),
     sessions: at('sessions'),
     sharedConfig: at('shared-config'),
+    /** Frozen copies of config templates, each under its digest. */
     templates: at('templates'),
+    /** The workflow the group was made from, as it was then. */
     workflow: at('workflow.yaml'),
   };
 }
 
-export function sessionPaths(group: GroupPaths, sessionId: SessionId): SessionPaths {
+export function sessionPaths(group: GroupPaths, sessionId: SessionId) {
   assert(isSessionId(sessionId), `${JSON.stringify(sessionId)} is no session id`);
   const folder = `${group.sessions}/${sessionId}`;
   const at = within(folder);
@@ -133,19 +86,27 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId): SessionPa
     fifo: at('stdin.fifo'),
     hooksLog: at('hooks.log'),
     workerSettings: at('worker-settings.json'),
+    /** What its claude is told at the end of the system prompt. */
     systemPrompt: at('system-prompt.md'),
+    /** Folder with what was too long for the prompt. */
     inputs: at('inputs'),
     mcpConfig: at('mcp.json'),
     tmp: at('tmp'),
     worktree: at('worktree'),
+    /** What is known of the worktree, written before it is made. */
     workspace: at('workspace.json'),
     acceptLog: at('accept.log'),
     setupLog: at('setup.log'),
+    /** To which project of the handover system it belongs, for its hooks. */
     handover: at('handover.json'),
+    /** What the resume files of its worktree were when they last went together with the project's. */
     handoverCopies: at('handover-copies.json'),
     setupDone: at('setup.done'),
+    /** What the project looked like before the session, for one that has no worktree. */
     before: at('before.txt'),
+    /** The branches and worktrees of its repository before the session. */
     branchesBefore: at('branches-before.txt'),
+    /** While the acceptance command runs: its attempt, and the new files that were there before it. */
     beforeAccept: at('accept-before.txt'),
   };
 }

@@ -27,6 +27,11 @@ export interface Problem {
   readonly frame?: readonly string[];
 }
 
+/** A problem of a file as a whole. */
+export function wholeFile(file: string, message: string): Problem {
+  return { file, line: 1, column: 1, message };
+}
+
 export type YamlPath = readonly (string | number)[];
 
 export interface YamlText {

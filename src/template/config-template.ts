@@ -7,7 +7,7 @@ import { basename, join } from 'node:path';
 import type { z } from 'zod';
 import { findObjectFault } from '../store/json-places.ts';
 import { schema } from '../store/schema.ts';
-import { type Checked, checkYaml, type Problem, readYaml } from '../store/yaml-text.ts';
+import { type Checked, checkYaml, type Problem, readYaml, wholeFile } from '../store/yaml-text.ts';
 import type { World } from '../system/world.ts';
 import { aboutFile, type ConfigFile, type JsonObject, mcpFaults, settingsFaults } from './config-layers.ts';
 import { type RenderedJson, renderJson } from './json-template.ts';
@@ -151,10 +151,6 @@ function readFolder(world: World, folder: string): Checked<About & { readonly fi
   if (problems.length > 0) return { ok: false, problems };
   const described = readAbout(files, folder);
   return described.ok ? { ok: true, value: { ...described.value, files } } : described;
-}
-
-function wholeFile(file: string, message: string): Problem {
-  return { file, line: 1, column: 1, message };
 }
 
 function readAbout(files: readonly ConfigFile[], folder: string): Checked<About> {

@@ -1,7 +1,7 @@
 /** A template of any kind as far as a list or a page about it needs: what it is for and what is wrong with it. */
 import { basename, extname } from 'node:path';
 import { isObject } from '../store/json.ts';
-import { type Checked, type Problem, readYaml, yamlBytesMax } from '../store/yaml-text.ts';
+import { type Checked, readYaml, wholeFile, yamlBytesMax } from '../store/yaml-text.ts';
 import type { World } from '../system/world.ts';
 import { type ConfigTemplate, loadConfigTemplate } from './config-template.ts';
 import { aliasesOf, type FoundTemplate } from './places.ts';
@@ -44,18 +44,14 @@ export function loadTemplate(
 
 function readWorkflowText(world: World, path: string): Checked<WorkflowText> {
   const read = readTextFile(world, path, yamlBytesMax);
-  if (!read.ok) return { ok: false, problems: [atBegin(path, read.trouble)] };
+  if (!read.ok) return { ok: false, problems: [wholeFile(path, read.trouble)] };
   const yaml = readYaml({ text: read.text, file: path });
   if (!yaml.ok) return yaml;
   const { value } = yaml.value;
-  if (!isObject(value)) return { ok: false, problems: [atBegin(path, 'is no workflow: it has no keys')] };
+  if (!isObject(value)) return { ok: false, problems: [wholeFile(path, 'is no workflow: it has no keys')] };
   const said = Object.hasOwn(value, 'description') ? value.description : '';
   const name = basename(path, extname(path));
   return { ok: true, value: { name, description: typeof said === 'string' ? said : '', text: read.text } };
-}
-
-function atBegin(file: string, message: string): Problem {
-  return { file, line: 1, column: 1, message };
 }
 
 export function descriptionOf(loaded: LoadedTemplate): string {

@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import type { z } from 'zod';
 import { hint } from '../core/nearest.ts';
 import { schema } from '../store/schema.ts';
-import { type Checked, checkYaml, type Problem, readYaml } from '../store/yaml-text.ts';
+import { type Checked, checkYaml, type Problem, readYaml, wholeFile } from '../store/yaml-text.ts';
 import type { World } from '../system/world.ts';
 import { type Lookup, parsePieces, problemIn, type Rendered, render, type Template } from './render.ts';
 import { readTextFile } from './text-file.ts';
@@ -39,7 +39,7 @@ export function isProgramName(name: string): boolean {
 /** Reads and checks the template; every problem at once. Never throws for what stands in the file. */
 export function loadPromptTemplate(world: World, path: string): Checked<PromptTemplate> {
   const read = readTextFile(world, path, templateBytesMax);
-  if (!read.ok) return { ok: false, problems: [{ file: path, line: 1, column: 1, message: read.trouble }] };
+  if (!read.ok) return { ok: false, problems: [wholeFile(path, read.trouble)] };
   return parsePromptTemplate(read.text, path);
 }
 
@@ -75,10 +75,7 @@ interface Parts {
 const fenced = /^---[ \t]*\r?\n((?:[^\n]*\n)*?)---[ \t]*(?:\r?\n|$)/;
 
 function splitFrontMatter(text: string, file: string): Checked<Parts> {
-  const refuse = (message: string): Checked<Parts> => ({
-    ok: false,
-    problems: [{ file, line: 1, column: 1, message }],
-  });
+  const refuse = (message: string): Checked<Parts> => ({ ok: false, problems: [wholeFile(file, message)] });
   const first = text.split('\n', 1)[0]?.trimEnd() ?? '';
   // More dashes are a line across the page.
   if (!first.startsWith('---') || /^-{4,}$/.test(first))

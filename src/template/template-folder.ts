@@ -1,6 +1,6 @@
 /** A folder of templates as one would share it: those in it, and what lies among them without being one. */
 import { join } from 'node:path';
-import type { Problem } from '../store/yaml-text.ts';
+import { type Problem, wholeFile } from '../store/yaml-text.ts';
 import type { World } from '../system/world.ts';
 import { type FoundTemplate, kindFolders, templateKinds, templatesIn } from './places.ts';
 import { systemCode } from './text-file.ts';
@@ -38,26 +38,22 @@ export function lookThrough(world: World, folder: string): TemplateFolder {
     const names = new Set<string>();
     for (const template of found) {
       const isTwice = names.has(template.name);
-      if (isTwice) problems.push(problem(template.path, 'never counts: another file here has the same name'));
+      if (isTwice) problems.push(wholeFile(template.path, 'never counts: another file here has the same name'));
       names.add(template.name);
     }
     templates.push(...found);
     const path = join(folder, kindFolders[kind]);
     const listed = namesOf(world, path);
-    if (typeof listed === 'string') problems.push(problem(path, listed));
+    if (typeof listed === 'string') problems.push(wholeFile(path, listed));
     else {
       for (const name of listed) {
         if (otherFiles.test(name) || paths.has(join(path, name))) continue;
         const rule = `${rules[kind]}, with letters, digits, "-", "_" or "." in the name, 64 at most`;
-        problems.push(problem(join(path, name), `cannot be found by anybody: ${rule}`));
+        problems.push(wholeFile(join(path, name), `cannot be found by anybody: ${rule}`));
       }
     }
   }
   return { templates, problems };
-}
-
-function problem(file: string, message: string): Problem {
-  return { file, line: 1, column: 1, message };
 }
 
 function namesOf({ files }: World, folder: string): readonly string[] | string {

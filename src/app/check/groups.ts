@@ -1,7 +1,7 @@
 /** `doctor`: what groups left behind: damage, locks without a living holder, interrupted runs, orphaned workers. */
 
 import { attemptMark } from '../../claude/launch/environment.ts';
-import { advise } from '../../core/advice.ts';
+import { advise, shellWord } from '../../core/advice.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import type { Failure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
@@ -16,7 +16,7 @@ import type { World } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
 import { damagedLeftovers } from '../leftovers.ts';
 import { haltedRunner, haltedSentence, liveRunner } from '../live-runner.ts';
-import { shellWord, tryPath } from '../path-argument.ts';
+import { tryPath } from '../path-argument.ts';
 import { type Finding, finding, fine } from './finding.ts';
 
 /** Each attempt looked for costs a walk over all processes, so only the latest ones are. */

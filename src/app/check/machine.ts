@@ -2,14 +2,13 @@
 
 import { join } from 'node:path';
 import { type ClaudeProgram, checkSupported, findClaude, versionOf } from '../../claude/launch/program.ts';
-import { advise } from '../../core/advice.ts';
+import { advise, shellWord } from '../../core/advice.ts';
 import type { Result } from '../../core/failure.ts';
 import { programName } from '../../core/program-name.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { isBundled, isCompiled, ownCommand } from '../../system/own-program.ts';
 import type { Containment, LimitKind, World } from '../../system/world.ts';
 import { readUserConfig } from '../config/user-config.ts';
-import { shellWord } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import { askLogin } from './claude.ts';
 import { type Finding, finding, fine } from './finding.ts';

@@ -21,7 +21,7 @@ import type { Place } from '../place.ts';
 import { findSessionOf, type LoadedGroup } from '../resolve.ts';
 import { rehearsalFor } from '../run/run-here.ts';
 import { changeGroup } from '../submit.ts';
-import { createNewGroup, type NewGroup } from './new-group.ts';
+import { createNewGroup, type NewGroup, withIds } from './new-group.ts';
 
 export interface CopyOptions {
   /** Id, number or name: it and all that depend on it are done anew, what was completed before is kept. */
@@ -69,10 +69,11 @@ async function copyNow(
   const ids = new Map(
     [...state.sessions.keys()].map((id) => [id, makeSessionId(sessionNumber(id), world.random.uuid())]),
   );
+  const createdAt = new Date(world.clock.now()).toISOString();
   const { id: _id, createdAt: _createdAt, ...definition } = state.group;
   const copy: NewGroup = {
     definition: { ...definition, ...defined({ name }) },
-    sessions: [...state.sessions.values()].map(({ definition }) => renamed(place, definition, ids)),
+    sessions: [...state.sessions.values()].map(({ definition }) => ({ ...withIds(definition, ids), createdAt })),
     configTemplates: templates.value,
     sharedConfig: paths.sharedConfig,
     ...(workflow.ok ? { workflow: workflow.text } : {}),
@@ -137,20 +138,6 @@ function inherited(groupId: GroupId, record: SessionRecord, ids: ReadonlyMap<Ses
     ...answer,
     isolated: isolated === true,
     ...defined({ workspace, mergedInto }),
-  };
-}
-
-function renamed(place: Place, session: SessionRecord['definition'], ids: ReadonlyMap<SessionId, SessionId>) {
-  const other = (id: SessionId): SessionId => ids.get(id) ?? id;
-  const { promptReferences } = session;
-  return {
-    ...session,
-    id: other(session.id),
-    createdAt: new Date(place.world.clock.now()).toISOString(),
-    dependsOn: session.dependsOn.map(other),
-    ...(promptReferences === undefined
-      ? {}
-      : { promptReferences: promptReferences.map((one) => ({ ...one, sessionIds: one.sessionIds.map(other) })) }),
   };
 }
 

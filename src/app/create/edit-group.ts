@@ -12,7 +12,7 @@ import { frozenTemplates, generatedConfig } from '../../worker/prepare/generated
 import type { Place } from '../place.ts';
 import type { LoadedGroup } from '../resolve.ts';
 import { submit } from '../submit.ts';
-import { type NewGroup, unfrozen } from './new-group.ts';
+import { type NewGroup, unfrozen, withIds } from './new-group.ts';
 import { groupTemplates, type TemplateOptions } from './template-choice.ts';
 
 export interface GroupEditOptions extends TemplateOptions {
@@ -143,19 +143,6 @@ function sessionsOf({ state }: LoadedGroup, workflow: NewGroup): Sessions {
     else sessions.edits.push({ session: record.definition, changes });
   }
   return sessions;
-}
-
-function withIds(session: SessionDefinition, ids: ReadonlyMap<SessionId, SessionId>): SessionDefinition {
-  const other = (id: SessionId): SessionId => ids.get(id) ?? id;
-  const { promptReferences } = session;
-  return {
-    ...session,
-    id: other(session.id),
-    dependsOn: session.dependsOn.map(other),
-    ...(promptReferences === undefined
-      ? {}
-      : { promptReferences: promptReferences.map((one) => ({ ...one, sessionIds: one.sessionIds.map(other) })) }),
-  };
 }
 
 /** Whoever has not completed must still get a configuration that claude can use. */

@@ -3,9 +3,10 @@
  * going to use.
  */
 import { join } from 'node:path';
+import { defined } from '../../core/defined.ts';
 import type { EventBody } from '../../core/event.ts';
 import { ok, type Result } from '../../core/failure.ts';
-import type { ConfigTemplateRef, GroupDefinition, SessionDefinition } from '../../core/group.ts';
+import type { ConfigTemplateRef, GroupDefinition, SessionDefinition, SessionId } from '../../core/group.ts';
 import { makeGroupId, sessionLabel } from '../../core/id.ts';
 import type { GroupState } from '../../core/state.ts';
 import { createGroup, draftGroup } from '../../store/group-store.ts';
@@ -115,4 +116,16 @@ export function checkConfigs(place: Place, group: NewGroup): Result<void> {
 
 export function referenceTo({ name, path, digest }: ConfigTemplate): ConfigTemplateRef {
   return { name, origin: path, digest };
+}
+
+/** The session with other ids for itself and those that it names. */
+export function withIds(session: SessionDefinition, ids: ReadonlyMap<SessionId, SessionId>): SessionDefinition {
+  const other = (id: SessionId): SessionId => ids.get(id) ?? id;
+  const references = session.promptReferences?.map((one) => ({ ...one, sessionIds: one.sessionIds.map(other) }));
+  return {
+    ...session,
+    id: other(session.id),
+    dependsOn: session.dependsOn.map(other),
+    ...defined({ promptReferences: references }),
+  };
 }

@@ -1,6 +1,8 @@
 /** Scratch worktrees in which the work of sessions is merged one after another and accepted. No branch moves. */
+
 import { join, relative } from 'node:path';
 import { attemptMark, commandEnvironment } from '../../claude/launch/environment.ts';
+import { shellWord } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { defaultCommandTimeoutMs, type SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -30,7 +32,6 @@ import {
   runShellCommand,
   type ShellCommand,
 } from '../../worker/shell-command.ts';
-import { shellWord } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import { endOf, onSignal } from '../signals.ts';
 import { isWorktree, type MergeItem, placeName, type RepositoryPlan, say, titleOfItem, uncommittedOf } from './plan.ts';

@@ -1,5 +1,5 @@
 /** What a hand-over is about: which sessions' work goes into which branch of which repository, in which order. */
-import { advise } from '../../core/advice.ts';
+import { advise, shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionId, Work, Workspace } from '../../core/group.ts';
@@ -17,7 +17,6 @@ import { tipOf } from '../../git/target.ts';
 import { listed, repositoryDir } from '../../git/worktrees/scratch.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { sessionTitle, titleOf } from '../../view/wording.ts';
-import { shellWord } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 
 export interface RepositoryPlan {

@@ -1,6 +1,6 @@
 /** What sessions changed in their worktrees: found by what the log says, as far as the repositories still hold it. */
 
-import { advise } from '../../core/advice.ts';
+import { advise, shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionId, Workspace } from '../../core/group.ts';
@@ -13,7 +13,7 @@ import { commitOf } from '../../git/run-git.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import { readLog } from '../../store/event-log.ts';
 import { titleOf } from '../../view/wording.ts';
-import { briefPath, shellWord } from '../path-argument.ts';
+import { briefPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import type { LoadedGroup, LoadedSession } from '../resolve.ts';
 

@@ -1,6 +1,6 @@
 /** `doctor --worktrees`: worktrees and branches that sessions left behind. --fix never removes a branch. */
 import { relative } from 'node:path';
-import { type Advice, advise, type CommandLine } from '../../core/advice.ts';
+import { type Advice, advise, type CommandLine, shellWord } from '../../core/advice.ts';
 import { describeFailure, type Failure, ok, type Result } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { isGroupId, isSessionId } from '../../core/id.ts';
@@ -18,7 +18,7 @@ import { type GroupPaths, groupPaths, groupsFolder, sessionPaths } from '../../s
 import type { World } from '../../system/world.ts';
 import { titleOf } from '../../view/wording.ts';
 import { type Finding, finding, fine } from '../check/finding.ts';
-import { lookAt, shellWord, tryPath } from '../path-argument.ts';
+import { lookAt, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import { withinGroup } from '../removal/prune-groups.ts';
 import type { GroupReference } from '../resolve.ts';

@@ -1,6 +1,6 @@
 /** Removes worktrees and branches of sessions. What is in no other branch stays, unless the user says otherwise. */
 import { basename, dirname, join, relative } from 'node:path';
-import { advise, type CommandLine, commandText } from '../../core/advice.ts';
+import { advise, type CommandLine, commandText, shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupId, SessionId, Workspace } from '../../core/group.ts';
@@ -29,7 +29,7 @@ import { plural } from '../../view/format.ts';
 import { sessionTitle } from '../../view/wording.ts';
 import { carryBack, copiesOf, freshFiles, type HandoverCopies, workNotPlaced } from '../../worker/prepare/handover.ts';
 import { whileBusy } from '../live-runner.ts';
-import { briefPath, shellWord, tryPath } from '../path-argument.ts';
+import { briefPath, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 
 const namesShownMax = 3;

@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import { chooseLogin } from '../../claude/launch/login.ts';
+import { shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { plainNamePattern, plainNameRule } from '../../core/values.ts';
@@ -9,7 +10,6 @@ import { readAdded, ticketOf, writeAdded } from '../../fleet/fleet-files.ts';
 import { joinLine } from '../../fleet/join-line.ts';
 import { loginText, readLogin } from '../../fleet/login-files.ts';
 import { ownCommand } from '../../system/own-program.ts';
-import { shellWord } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import { knownFleet } from './init.ts';
 import { checkHostName, checkLabels, joinSteps } from './join.ts';

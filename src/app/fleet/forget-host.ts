@@ -1,5 +1,7 @@
 /** `host forget`: a machine is no part of the fleet any more, and what it may have spent is booked. */
+
 import { join } from 'node:path';
+import { shellWord } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupId, SessionId } from '../../core/group.ts';
 import { type AttemptLease, readLeases } from '../../fleet/agent/lease-file.ts';
@@ -9,7 +11,6 @@ import { groupPaths, sessionPaths } from '../../store/paths.ts';
 import type { AttemptSubject } from '../../worker/host.ts';
 import { LocalAttempt } from '../../worker/local-attempt.ts';
 import { listGroups } from '../groups.ts';
-import { shellWord } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import { loadReferredGroup } from '../resolve.ts';
 import { submit } from '../submit.ts';

@@ -1,7 +1,7 @@
 /** Another machine by the system's ssh, which asks nobody anything: whoever may log in by a key may do what is here. */
+import { shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { shellWord } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 
 const connectSeconds = 15;

@@ -2,7 +2,7 @@
 import { basename, dirname, extname, resolve } from 'node:path';
 import { readBackCheck } from '../../claude/launch/settings.ts';
 import { ok, type Result } from '../../core/failure.ts';
-import { type Problem, yamlBytesMax } from '../../store/yaml-text.ts';
+import { type Problem, wholeFile, yamlBytesMax } from '../../store/yaml-text.ts';
 import { loadConfigTemplate, renderConfigTemplate } from '../../template/config-template.ts';
 import type { FoundTemplate, TemplatePlace } from '../../template/places.ts';
 import { isProgramName, loadPromptTemplate } from '../../template/prompt-template.ts';
@@ -77,14 +77,13 @@ function configProblems({ world }: Place, folder: string): readonly Problem[] {
   if (problems.length > 0 || settings === undefined) return problems;
   const checked = readBackCheck('the file', textOf(settings.bytes));
   if (checked.ok) return [];
-  const file = resolve(folder, settings.path);
-  return [{ file, line: 1, column: 1, message: checked.failure.message.replace(/\.$/, '') }];
+  return [wholeFile(resolve(folder, settings.path), checked.failure.message.replace(/\.$/, ''))];
 }
 
 /** Templates that lie beside the workflow count first: the folder may be on its way to where it is looked for. */
 function workflowProblems(place: Place, path: string): readonly Problem[] {
   const read = readTextFile(place.world, path, yamlBytesMax);
-  if (!read.ok) return [{ file: path, line: 1, column: 1, message: read.trouble }];
+  if (!read.ok) return [wholeFile(path, read.trouble)];
   const folder = dirname(path);
   const origin = 'environment' as const;
   const beside = basename(folder) === 'workflows' ? [{ folder: dirname(folder), origin }] : [];

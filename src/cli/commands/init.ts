@@ -1,9 +1,11 @@
 /** `init`: a first workflow, from what lies nearby and a few answers; then the offer to rehearse it. */
+
 import { basename, dirname, relative, resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { placesHere } from '../../app/create/named-template.ts';
 import { checkCommandFor, nearbyProjects } from '../../app/create/nearby-projects.ts';
-import { briefPath, lookAt, shellWord, tryPath } from '../../app/path-argument.ts';
+import { briefPath, lookAt, tryPath } from '../../app/path-argument.ts';
+import { shellWord } from '../../core/advice.ts';
 import { errorText } from '../../core/failure.ts';
 import { slugify } from '../../core/id.ts';
 import { programName } from '../../core/program-name.ts';

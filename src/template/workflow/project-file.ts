@@ -8,7 +8,7 @@ import { defined } from '../../core/defined.ts';
 import { type Setting, workSettings } from '../../core/definitions.ts';
 import { keyOf } from '../../core/setting-values.ts';
 import { schema } from '../../store/schema.ts';
-import { type Checked, checkYaml, type Problem, readYaml, yamlBytesMax } from '../../store/yaml-text.ts';
+import { type Checked, checkYaml, readYaml, wholeFile, yamlBytesMax } from '../../store/yaml-text.ts';
 import type { World } from '../../system/world.ts';
 import { upToRepository } from '../places.ts';
 import { settingsIn, shapeOf } from '../setting-schema.ts';
@@ -71,10 +71,6 @@ export function loadProjectFile(world: World, path: string): Checked<ProjectFile
   return problems.size > 0
     ? { ok: false, problems: problems.all }
     : { ok: true, value: { path, work: { ...work, ...commands } } };
-}
-
-function wholeFile(file: string, message: string): Problem {
-  return { file, line: 1, column: 1, message };
 }
 
 export interface ProjectCommand {

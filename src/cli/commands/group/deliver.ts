@@ -16,9 +16,9 @@ import {
   proposalTitle,
   proposeGroup,
 } from '../../../app/delivery/pull-request.ts';
-import { shellWord } from '../../../app/path-argument.ts';
 import { type GroupReference, type LoadedGroup, loadWithRunner, resolveGroup } from '../../../app/resolve.ts';
 import { changeGroup } from '../../../app/submit.ts';
+import { shellWord } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
 import { pushArgs } from '../../../git/push.ts';

@@ -2,7 +2,6 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import type { Leftover } from '../../../app/delivery/worktree-cleanup.ts';
 import { referenceTo } from '../../../app/groups.ts';
-import { shellWord } from '../../../app/path-argument.ts';
 import { pauseAndTell } from '../../../app/pause-group.ts';
 import { type Archived, archiveGroup } from '../../../app/removal/archive-group.ts';
 import { deleteGroup, refuseWhileRunning } from '../../../app/removal/delete-group.ts';
@@ -18,7 +17,7 @@ import {
 } from '../../../app/removal/prune-groups.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import { type GroupReference, isHeld, loadWithRunner, resolveGroupToDestroy } from '../../../app/resolve.ts';
-import { adviceText, advise, type CommandLine } from '../../../core/advice.ts';
+import { adviceText, advise, type CommandLine, shellWord } from '../../../core/advice.ts';
 import { describeFailure, type Failure, fail, ok } from '../../../core/failure.ts';
 import type { GroupId } from '../../../core/group.ts';
 import { groupStatuses } from '../../../core/status.ts';

@@ -54,12 +54,6 @@ export function commandSlotsOf(seed: number): Pick<GroupConfig, 'commandsAtOnce'
   return seededFor(seed, 'command slots').chance(0.5) ? { commandsAtOnce: 1 } : {};
 }
 
-/** Now and then what a command prints cannot be written. */
-export function faultsOfLogs(seed: number): TimedAct[] {
-  const luck = seededFor(seed, 'faults of logs');
-  return luck.chance(0.05) ? [{ atMs: luck.int(0, 6_000), do: 'log-fault', calls: luck.int(1, 2) }] : [];
-}
-
 /** Whoever wants commands to be stopped has to try again and again: they run for a short time only. */
 export function stopsOfCommands(seed: number): TimedAct[] {
   const luck = seededFor(seed, 'stops of commands');

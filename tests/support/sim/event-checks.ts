@@ -133,8 +133,7 @@ export class EventChecks {
       this.#machine.coverage.note(guest === undefined ? 'left unseen' : 'left after a visit');
       if (guest?.process.alive) this.#violate(invariants.leftovers, `${guest.process.name} lives after they have left`);
       const chargedUsd = guest?.chargedUsd ?? 0;
-      const isCertain = guest?.isCounted === true || !this.#machine.wasClockSetBack;
-      if (isCertain && costUsd - heldUsd > chargedUsd + sameUsd)
+      if (costUsd - heldUsd > chargedUsd + sameUsd)
         this.#violate(invariants.totals, `${sessionId} counts $${costUsd}; a person was charged $${chargedUsd}`);
       if (guest !== undefined && !guest.isUnsure && costUsd < guest.keptUsd - sameUsd)
         this.#violate(invariants.remembered, `${sessionId} counts $${costUsd}; a person was told $${guest.keptUsd}`);

@@ -1,6 +1,6 @@
 /** The scenario of a seed: luck, aimed at one cell of the coverage matrix after the other. */
 import { defaultGroupConfig, type GroupConfig } from '../../../src/core/group.ts';
-import { commandSlotsOf, faultsOfLogs, stopsOfCommands, withAcceptance } from './acceptance-of-seed.ts';
+import { commandSlotsOf, stopsOfCommands, withAcceptance } from './acceptance-of-seed.ts';
 import { aimOf, isLate, related } from './aims.ts';
 import { aimedCells, applicableCells, type Cell, type CrashPoint, type DecisionKind, isWorkKind } from './coverage.ts';
 import {
@@ -223,7 +223,7 @@ function actsFor(luck: Seeded, { point, decision }: Cell): TimedAct[] {
 
 /** With luck of their own, so that they leave the rest of the story alone. */
 function furtherActs(seed: number, { decision }: Cell): TimedAct[] {
-  const acts = [...faultsOfLogs(seed), ...(decision === 'stop-accept' ? stopsOfCommands(seed) : [])];
+  const acts = decision === 'stop-accept' ? stopsOfCommands(seed) : [];
   const luck = seededFor(seed, 'said and paused');
   if (!luck.chance(0.06)) return acts;
   const atMs = luck.int(300, 8_000);
@@ -286,16 +286,13 @@ function killsFor(luck: Seeded, decision: DecisionKind): TimedAct[] {
   return [...(decision === 'resume' ? stop : again), kill(4_000, 7_000), kill(7_500, 9_500), kill(9_500, 13_000)];
 }
 
-/** A group whose runner is gone is deleted while the disk fails. */
+/** A group whose runner is gone is deleted while the disk is full. */
 function deleteInTrouble(luck: Seeded): TimedAct[] {
   const atMs = luck.int(500, 4_000);
-  const trouble: Act = luck.chance(0.5)
-    ? { do: 'disk-full', forMs: luck.int(100, 4_000) }
-    : { do: 'disk-fault', calls: luck.int(1, 2), onRead: luck.chance(0.5) };
   return [
     { atMs, do: 'kill' },
     { atMs: atMs + 10, do: 'delete' },
-    { atMs: atMs + luck.int(0, 400), ...trouble },
+    { atMs: atMs + luck.int(0, 400), do: 'disk-full', forMs: luck.int(100, 4_000) },
   ];
 }
 
@@ -307,7 +304,6 @@ function extraAct(luck: Seeded): Act {
     () => ({ do: 'kill' }),
     () => ({ do: 'power-cut' }),
     () => ({ do: 'disk-full', forMs: luck.int(1, 4_000) }),
-    () => ({ do: 'disk-fault', calls: luck.int(1, 2), onRead: luck.chance(0.5) }),
     () => ({ do: 'clock-jump', byMs: luck.pick([60_000, 3_600_000, 86_400_000]) }),
     () => ({ do: 'add-session', dependsOnLast: luck.chance(0.5) }),
     () => ({ do: 'remove-session', index: luck.int(0, 4) }),

@@ -87,8 +87,6 @@ export type Act =
   | { readonly do: 'kill' }
   | { readonly do: 'power-cut' }
   | { readonly do: 'disk-full'; readonly forMs: number }
-  | { readonly do: 'disk-fault'; readonly calls: number; readonly onRead: boolean }
-  | { readonly do: 'log-fault'; readonly calls: number }
   | { readonly do: 'clock-jump'; readonly byMs: number }
   | { readonly do: 'add-session'; readonly dependsOnLast: boolean }
   | { readonly do: 'remove-session'; readonly index: number }

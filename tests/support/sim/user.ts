@@ -121,16 +121,8 @@ export class User {
           machine.trouble.full = false;
         });
         return;
-      case 'disk-fault':
-        if (act.onRead) machine.trouble.faultyReads += act.calls;
-        else machine.trouble.faultyCalls += act.calls;
-        return;
-      case 'log-fault':
-        machine.trouble.faultyLogs += act.calls;
-        return;
       case 'clock-jump':
         machine.timeline.wallOffsetMs += act.byMs;
-        if (act.byMs < 0) machine.wasClockSetBack = true;
         for (const guest of machine.guests) guest.isUnsure = true;
         return;
       case 'short':
@@ -156,9 +148,7 @@ export class User {
     act: Exclude<
       Act,
       {
-        do:
-          | ('run' | 'signal' | 'kill' | 'kill-attached' | 'power-cut' | 'disk-full' | 'disk-fault' | 'log-fault')
-          | ('clock-jump' | 'short');
+        do: ('run' | 'signal' | 'kill' | 'kill-attached' | 'power-cut' | 'disk-full') | ('clock-jump' | 'short');
       }
     >,
   ): void {
@@ -222,9 +212,6 @@ export class User {
     machine.trouble.full = false;
     machine.trouble.low = false;
     machine.isMemoryShort = false;
-    machine.trouble.faultyCalls = 0;
-    machine.trouble.faultyReads = 0;
-    machine.trouble.faultyLogs = 0;
     if (this.#rounds >= roundsMax) machine.callOffCrashes();
     if (this.#rounds >= roundsLimit) {
       machine.violate(invariants.liveness, `${roundsLimit} runs did not bring the group to an end`);

@@ -24,12 +24,6 @@ export interface DiskTrouble {
   full: boolean;
   /** Little room is left, but enough for what is written here. */
   low: boolean;
-  /** This many writing calls more fail with EIO. */
-  faultyCalls: number;
-  /** This many reads of a transcript more fail with EIO. */
-  faultyReads: number;
-  /** This many openings or reads of a command's log more fail. */
-  faultyLogs: number;
   /** How many writing calls have failed so far. */
   failed: number;
 }
@@ -100,11 +94,6 @@ export class VirtualFiles implements Files {
   /** Throws what the disk has against a writing call just now. */
   writing(syscall: string, path: string, needsRoom = true): void {
     const { trouble } = this.#parts;
-    if (trouble.faultyCalls > 0) {
-      trouble.faultyCalls -= 1;
-      trouble.failed += 1;
-      throw new SystemError('EIO', syscall, path);
-    }
     if (!trouble.full || !needsRoom) return;
     trouble.failed += 1;
     throw new SystemError('ENOSPC', syscall, path);

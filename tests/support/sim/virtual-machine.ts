@@ -54,7 +54,7 @@ interface PendingCrash {
 export class VirtualMachine {
   readonly timeline: Timeline;
   readonly disk = new Disk();
-  readonly trouble: DiskTrouble = { full: false, low: false, faultyCalls: 0, faultyReads: 0, faultyLogs: 0, failed: 0 };
+  readonly trouble: DiskTrouble = { full: false, low: false, failed: 0 };
   /** Hardly any memory is free. */
   isMemoryShort = false;
   /** The usage limit of the login holds until then, virtual milliseconds. */
@@ -65,8 +65,6 @@ export class VirtualMachine {
   readonly claudes: ClaudeBook[] = [];
   readonly commands: CommandBook[] = [];
   readonly guests: GuestBook[] = [];
-  /** What was written before may seem to be written later. */
-  wasClockSetBack = false;
   readonly locks = new Map<string, { readonly owner: VirtualProcess; readonly holder: LockHolder }>();
   readonly coverage = new Coverage();
   readonly log: LogWatch;

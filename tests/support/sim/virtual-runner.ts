@@ -170,15 +170,7 @@ export class VirtualRunner {
   }
 
   #read(path: string, most: number, read: () => Uint8Array): Uint8Array {
-    const { trouble } = this.machine;
-    this.#meetFaultyLog('read', path);
     const bytes = read();
-    // A look that finds nothing new would use a fault up for nothing; the last read of one that has ended may fail.
-    const counts = bytes.length > 0 || this.machine.livingClaudes().every(({ transcript }) => transcript !== path);
-    if (counts && trouble.faultyReads > 0 && this.alive && path.endsWith('/transcript.jsonl')) {
-      trouble.faultyReads -= 1;
-      throw new SystemError('EIO', 'read', path);
-    }
     if (!this.#lives() || bytes.length === 0 || !path.endsWith('/transcript.jsonl')) return bytes;
     if (most > 1 && bytesInclude(bytes, resultMark)) {
       const decisions = this.machine.log.decisionsOfSession(path.slice(0, path.lastIndexOf('/')));
@@ -188,15 +180,7 @@ export class VirtualRunner {
     return bytes;
   }
 
-  #meetFaultyLog(syscall: string, path: string): void {
-    const { trouble } = this.machine;
-    if (trouble.faultyLogs === 0 || !this.alive || !path.endsWith('/accept.log')) return;
-    trouble.faultyLogs -= 1;
-    throw new SystemError('EIO', syscall, path);
-  }
-
   #appendFile(path: string): AppendFile {
-    this.#meetFaultyLog('open', path);
     const file = this.#files.openAppend(path);
     if (path !== this.machine.log.path) {
       return {

@@ -46,8 +46,8 @@ export interface RunCommandTexts {
   readonly description: string;
   readonly example: string;
   readonly retriesFailed: boolean;
-  /** Looked at first; null = run. */
-  readonly before?: (context: Context, group: GroupReference, config: RunConfig) => Promise<Work | null>;
+  /** Looked at first; true = nothing is left to run. */
+  readonly before?: (context: Context, group: GroupReference, config: RunConfig) => Promise<boolean>;
 }
 
 export function defineRun(command: Command, context: Context, texts: RunCommandTexts): void {
@@ -70,8 +70,7 @@ async function runGroup(
   const group = need(resolveGroup(context, reference));
   const options = asChosen(context, group, given);
   if (options.dryRun) return previewGroup(context, group, options);
-  const done = (await before?.(context, group, options.config)) ?? null;
-  if (done !== null) return done;
+  if (await before?.(context, group, options.config)) return;
   if (options.detach) return runDetached(context, group, options);
   const result = await runInTerminal(context, group, options);
   return result.ok ? concludeRun(context, group, result.value) : result;
@@ -414,17 +413,18 @@ export function defineGroupResume(command: Command, context: Context): void {
   });
 }
 
-/** null when the group is not frozen under a live runner, so that it has to be run. */
-async function thaw(context: Context, group: GroupReference, config: RunConfig): Promise<Work | null> {
+/** False when the group is not frozen under a live runner, so that it has to be run. */
+async function thaw(context: Context, group: GroupReference, config: RunConfig): Promise<boolean> {
   const { world } = context;
   const loaded = need(loadWithRunner(world, group));
   const { hadRunner, state } = loaded;
-  if (!hadRunner || state.frozenUntil === undefined) return null;
+  if (!hadRunner || state.frozenUntil === undefined) return false;
   const thawed = need(await whileWaiting(context, group, submit(context, group, { kind: 'thaw' })));
   // The runner died while everything was frozen: what it left is taken over and thawed by a run.
-  if (thawed === 'needs-runner') return null;
+  if (thawed === 'needs-runner') return false;
   context.stdout.line(`Group ${group.groupId} goes on. Watch it: ${commandText(['group', 'watch', group.groupId])}`);
   if (Object.keys(config).length > 0) {
     context.stderr.line('Its settings stay as they are: options hold from the next run on, when they are given again.');
   }
+  return true;
 }

@@ -45,7 +45,7 @@ interface EndedAttempt {
 /** From the log: when a runner was killed, snapshots may be a moment older. */
 function checkGroup(world: World, root: string, id: GroupId): { findings: Finding[]; ended: EndedAttempt[] } {
   const paths = groupPaths(root, id);
-  const findings = checkLock(world, id, paths.lock);
+  const findings = checkHalted(world, id, paths);
   const log = readLog(world, paths.events);
   const state = log.ok ? foldLog(paths.events, id, log.value) : log;
   if (!state.ok && isGone(world, paths)) return { findings: [], ended: [] };
@@ -94,20 +94,11 @@ function unreadable(id: GroupId, failure: Failure): Finding {
   return finding('group', 'warning', message, next);
 }
 
-/** The system frees a lock when its holder ends, unless a child of the holder inherited it. */
-function checkLock(world: World, groupId: GroupId, lock: string): Finding[] {
-  const holder = world.locks.holder(lock);
-  if (holder === null) return [];
-  const halted = haltedRunner(world, { lock });
-  if (halted !== null) {
-    const { message, advice } = haltedSentence(groupId, halted);
-    return [finding('lock', 'warning', message, advice)];
-  }
-  if (world.processes.isAlive(holder.identity)) return [];
-  const { pid, host } = holder.identity;
-  if (pid !== 0 && host !== world.machine.host) return [];
-  const message = `${groupId} is locked, but its runner (process ${pid}) is gone.`;
-  return [finding('lock', 'broken', message, `See who has it open: fuser ${lock}`)];
+function checkHalted(world: World, groupId: GroupId, paths: GroupPaths): Finding[] {
+  const halted = haltedRunner(world, paths);
+  if (halted === null) return [];
+  const { message, advice } = haltedSentence(groupId, halted);
+  return [finding('lock', 'warning', message, advice)];
 }
 
 function endedAttempts(events: readonly GroupEvent[]): EndedAttempt[] {

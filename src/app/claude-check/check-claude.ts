@@ -7,9 +7,16 @@ import type { Tokens } from '../../core/group.ts';
 import type { RehearsalScript, Step } from '../../rehearsal/script.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { World } from '../../system/world.ts';
-import type { CheckedProcess } from './checked-process.ts';
 import { broken, type CheckResult, checks, resultOf, unknown } from './checks.ts';
-import { type CheckSession, hookTextFor, Sandbox, SandboxError, type SandboxOptions, taskFor } from './sandbox.ts';
+import {
+  type CheckedProcess,
+  type CheckSession,
+  hookTextFor,
+  Sandbox,
+  SandboxError,
+  type SandboxOptions,
+  taskFor,
+} from './sandbox.ts';
 
 /** Long, because a busy machine may need it to start a process. */
 const turnMs = 20_000;

@@ -260,11 +260,7 @@ function megabytes({ length }: Uint8Array): string {
   return `${(length / 1024 / 1024).toFixed(1)} MB`;
 }
 
-function isNewEnough(version: string): boolean {
-  const [there = [], here = []] = [version, Bun.version].map((text) => text.split('.').map(Number.parseFloat));
-  const at = here.findIndex((part, index) => part !== there[index]);
-  return version !== '' && (at === -1 || (there[at] ?? 0) > (here[at] ?? 0));
-}
+const isNewEnough = (version: string): boolean => Bun.semver.satisfies(version, `>=${Bun.version}`);
 
 /** Once, by ssh's input, into a file that is nobody else's from its first byte on. */
 async function sendLogin(

@@ -1,14 +1,12 @@
 /** What a machine that works for others says of its git and logins to `doctor --hosts`: each is tried, at no cost. */
-import { join } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { ChosenProgram } from '../../fleet/agent/context.ts';
-import { fleetPaths, readHost } from '../../fleet/fleet-files.ts';
+import { readHost } from '../../fleet/fleet-files.ts';
 import { environmentWith, loginNames } from '../../fleet/login-files.ts';
 import type { RedisHealth } from '../../fleet/redis.ts';
 import type { HostChecks } from '../../fleet/wire.ts';
 import { runOwn } from '../../git/run-git.ts';
-import { systemFailure } from '../../store/system-failure.ts';
 import { askLogin } from '../check/claude.ts';
 import type { Place } from '../place.ts';
 
@@ -17,45 +15,16 @@ export async function checkOwnHost(
   root: string,
   claude: Result<ChosenProgram>,
 ): Promise<HostChecks> {
-  const git = await tryGit(place, root);
   // What claude says about a login can only be asked where there is one that may be used.
   const logins = claude.ok ? await tryLogins(place, root, claude.value.program) : [];
-  return { git: git.ok ? { version: git.value } : { trouble: git.failure.message }, logins };
+  return { git: await gitVersion(place), logins };
 }
 
-/** Its version, when a worktree can be made with it. */
-async function tryGit({ world, env }: Pick<Place, 'world' | 'env'>, root: string): Promise<Result<string>> {
-  const git = { world, env };
-  const folder = join(fleetPaths(root).folder, `git-${world.random.uuid()}`);
-  const run = (...args: string[]) => runOwn(git, folder, args, { variables: somebody });
-  try {
-    world.files.makeFolder(folder);
-    const version = await run('--version');
-    if (!version.ok) return version;
-    const steps = [
-      () => run('init', '--bare', '--quiet', folder),
-      () => run('hash-object', '-t', 'tree', '-w', '/dev/null'),
-      (tree: string) => run('commit-tree', '-m', 'none', tree),
-      (commit: string) => run('worktree', 'add', '--quiet', '--detach', join(folder, 'tried'), commit),
-    ];
-    let before = '';
-    for (const step of steps) {
-      const done = await step(before);
-      if (!done.ok) return done;
-      before = done.value.trim();
-    }
-    return ok(version.value.trim().replace(/^git version /, ''));
-  } catch (error) {
-    return { ok: false, failure: systemFailure(folder, error) };
-  } finally {
-    world.files.remove(folder);
-  }
+async function gitVersion({ world, env }: Pick<Place, 'world' | 'env'>): Promise<HostChecks['git']> {
+  const version = await runOwn({ world, env }, '/', ['--version']);
+  if (!version.ok) return { trouble: version.failure.message };
+  return { version: version.value.trim().replace(/^git version /, '') };
 }
-
-const somebody = {
-  ...{ GIT_AUTHOR_NAME: 'claude-code-agent', GIT_AUTHOR_EMAIL: 'claude-code-agent@localhost' },
-  ...{ GIT_COMMITTER_NAME: 'claude-code-agent', GIT_COMMITTER_EMAIL: 'claude-code-agent@localhost' },
-};
 
 async function tryLogins(
   { world, env }: Pick<Place, 'world' | 'env'>,
@@ -78,12 +47,11 @@ async function tryLogins(
 // Whether a Redis is what a fleet needs: it forgets nothing, not when it is full and not when it is started anew.
 
 /** BullMQ asks for it. */
-const oldest = [6, 2] as const;
+const oldest = '6.2';
 
 export function checkRedis({ version, isAppendOnly, evictionPolicy }: RedisHealth): Result<void> {
-  const [major = 0, minor = 0] = version.split('.').map(Number);
-  if (major < oldest[0] || (major === oldest[0] && minor < oldest[1])) {
-    const next = `Install Redis ${oldest.join('.')} or later, or Valkey.`;
+  if (!Bun.semver.satisfies(version, `>=${oldest}`)) {
+    const next = `Install Redis ${oldest} or later, or Valkey.`;
     return fail('usage', `Redis ${version} is too old for a fleet.`, next);
   }
   if (evictionPolicy !== 'noeviction') {

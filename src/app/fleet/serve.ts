@@ -72,29 +72,14 @@ export async function serveFleet(
 /** A check that could not be made is repeated after this. */
 const againMs = 5 * 60_000;
 
-export interface HostClaude {
-  /** Fails with `claude-missing`, and with `claude-unproven` when it is too old or failed a required check. */
-  choose(): Promise<Result<ChosenProgram>>;
-  /** Of the one that is there, whether it may be used or not; empty when there is none. */
-  version(): Promise<string>;
-  close(): Promise<void>;
-}
-
-interface Refused {
-  readonly file: ProgramFile;
-  readonly accepted: string | undefined;
-  readonly atMs: number;
-  readonly answer: Result<never>;
-}
-
-export function hostClaude(place: Place, root: string, check?: GateOptions['check']): HostClaude {
+export function hostClaude(place: Place, root: string, check?: GateOptions['check']) {
   const { world, env, packageRoot, notes } = place;
   const host = readHost(world.files, root);
   const paying = environmentWith(world.files, root, env, host.ok ? host.value?.login : undefined);
   // Of a login that cannot be read each session hears by itself.
   const caller = paying.ok ? paying.value : env;
   const gate = new CheckGate({ world, env: caller, packageRoot, notes }, { root: fleetPaths(root).folder, check });
-  let refused: Refused | null = null;
+  let refused: { file: ProgramFile; accepted: string | undefined; atMs: number; answer: Result<never> } | null = null;
   // It may be accepted while the agent runs.
   const acceptedNow = (): string | undefined => {
     const now = readHost(world.files, root);

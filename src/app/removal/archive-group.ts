@@ -62,7 +62,7 @@ export async function archiveGroup(place: Place, group: GroupReference, force: b
 /** An archived group cannot be merged any more, so what waits for that must not be put away with it. */
 function checkArchivable(place: Place, state: GroupState, leftovers: readonly Leftover[]): Result<void> {
   const obstacles = leftovers.flatMap((leftover) => {
-    const why = whyKept(place, withoutLock(leftover), 'keep-unmerged');
+    const why = whyKept(place, leftover, 'keep-unmerged');
     return why === null ? [] : [{ leftover, why }];
   });
   const [first] = obstacles;
@@ -80,14 +80,6 @@ function checkArchivable(place: Place, state: GroupState, leftovers: readonly Le
       '--force',
     ]),
   );
-}
-
-/** A lock keeps the worktree, but says nothing about what is in it. */
-function withoutLock(leftover: Leftover): Leftover {
-  const { standing } = leftover;
-  if (standing?.ok !== true || standing.value.registered === null) return leftover;
-  const { lock: _lock, ...registered } = standing.value.registered;
-  return { ...leftover, standing: ok({ ...standing.value, registered }) };
 }
 
 /** Fails with `illegal-transition` while its worktree holds what would be lost. */

@@ -6,7 +6,7 @@ import { commandEnvironment } from '../../claude/launch/environment.ts';
 import { advise } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import type { ProcessIdentity } from '../../core/event.ts';
-import { errorText, type Failure, fail, publicFailure } from '../../core/failure.ts';
+import { errorText, type Failure, fail, ok, publicFailure, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import { delay } from '../../system/clock.ts';
 import type { ExitStatus } from '../../system/world.ts';
@@ -14,7 +14,7 @@ import type { Remains, TakeOver } from '../../worker/host.ts';
 import { LocalAttempt } from '../../worker/local-attempt.ts';
 import { reap } from '../../worker/reap.ts';
 import { type RunningCommand, runShellCommand } from '../../worker/shell-command.ts';
-import type { AttemptNews, SlotCommand } from '../wire.ts';
+import type { AttemptNews, Blob, SlotCommand } from '../wire.ts';
 import { ignoredResumeFiles, snapshotWork } from './checkpoint.ts';
 import type { AgentContext } from './context.ts';
 import { fencedNote } from './guard.ts';
@@ -58,10 +58,8 @@ export class OrderedAttempt {
   #lastCheckpointMs = Number.NEGATIVE_INFINITY;
   #wantsCheckpoint = false;
   #resultAtMs = 0;
-  /** Why files that were to be sent never can be, or the work as it is now. */
+  /** Why there is more than can be sent. */
   #unsentFiles: string | undefined;
-  /** The same, as long as there is more than can be sent: nothing of it counts as sent. */
-  #tooMuch: string | undefined;
   #unsentWork: string | undefined;
   /** The end of the last piece that was looked at for a tool's result. */
   #tail = '';
@@ -307,7 +305,7 @@ export class OrderedAttempt {
     const fenced = this.#isFenced;
     const limitsHit = [...remains.limitsHit];
     const { leftover, lastStderrLine } = remains;
-    const why = this.#tooMuch ?? this.#unsentFiles ?? this.#unsentWork;
+    const why = this.#unsentFiles ?? this.#unsentWork;
     const unsent = why === undefined ? {} : { unsent: { why, folder: this.#slot.paths.folder } };
     this.#conclude({ say: 'ended', status, leftover, limitsHit, lastStderrLine, fenced, ...unsent });
     this.#release();
@@ -316,42 +314,44 @@ export class OrderedAttempt {
   async #checkpoint(): Promise<void> {
     const work = this.#work;
     if (work === null || this.#isClosed) return;
-    const { tell, git } = this.#context;
     const prints = this.#outbox.printed;
+    const files = await this.#newFiles(work);
+    const commits = await this.#newCommits(work);
+    if ((files === undefined && commits === undefined) || this.#isClosed) return;
+    if (commits !== undefined) work.told = { head: commits.head, snapshot: commits.snapshot };
+    this.#outbox.add({ say: 'checkpoint', prints, ...defined({ files }), ...commits });
+  }
+
+  async #newFiles(work: AttemptWork): Promise<Blob | undefined> {
+    const { git } = this.#context;
     const { handover } = this.#slot.order;
     const top = join(work.places.session, 'worktree');
     const resumeFiles = handover ? await ignoredResumeFiles(git, top, work.folder) : [];
     const changed = work.files.changed(resumeFiles);
-    if (!changed.ok && changed.failure.message !== this.#tooMuch) this.#tellUnsent(changed);
-    this.#tooMuch = changed.ok ? undefined : changed.failure.message;
-    const parcel = changed.ok ? changed.value : null;
-    const packed = parcel === null ? null : this.#outbox.keepBlob(Buffer.from(JSON.stringify(parcel)));
-    if (packed?.ok === false) this.#unsentFiles = this.#tellUnsent(packed);
-    const files = packed?.ok ? packed.value : undefined;
-    const made = await snapshotWork(git, work.worktree, this.#slot.order.sessionId, work.told);
-    if (!made.ok) tell(`The work of attempt ${this.#slot.order.attemptId} cannot be kept: ${made.failure.message}`);
-    const found = made.ok ? made.value : null;
-    const bundled = found?.bundle == null ? null : this.#outbox.keepFile(found.bundle);
-    if (bundled?.ok === false) this.#tellUnsent(bundled);
-    const unmade = made.ok ? bundled : made;
-    this.#unsentWork = unmade?.ok === false ? unmade.failure.message : undefined;
-    // Commits without the bundle that holds them are nothing to anybody.
-    const snapshot = bundled?.ok === false ? null : found;
-    const bundle = bundled?.ok ? bundled.value : undefined;
-    if ((files === undefined && snapshot === null) || this.#isClosed) return;
-    if (snapshot !== null) work.told = { head: snapshot.head, snapshot: snapshot.snapshot };
-    this.#outbox.add({
-      say: 'checkpoint',
-      prints,
-      ...defined({ files }),
-      ...(snapshot === null ? {} : { head: snapshot.head, snapshot: snapshot.snapshot }),
-      ...defined({ bundle }),
-    });
+    const isNew = changed.ok && changed.value !== null;
+    const packed = isNew ? this.#outbox.keepBlob(Buffer.from(JSON.stringify(changed.value))) : changed;
+    this.#unsentFiles = this.#noteUnsent(packed, this.#unsentFiles);
+    return isNew && packed.ok ? (packed.value as Blob) : undefined;
   }
 
-  #tellUnsent({ failure }: { readonly failure: Failure }): string {
-    this.#context.tell(`A checkpoint of attempt ${this.#slot.order.attemptId} is not sent: ${failure.message}`);
-    return failure.message;
+  async #newCommits(work: AttemptWork) {
+    const made = await snapshotWork(this.#context.git, work.worktree, this.#slot.order.sessionId, work.told);
+    const found = made.ok ? made.value : null;
+    const bundled = found?.bundle == null ? ok(undefined) : this.#outbox.keepFile(found.bundle);
+    this.#unsentWork = this.#noteUnsent(made.ok ? bundled : made, this.#unsentWork);
+    // Commits without the bundle that holds them are nothing to anybody.
+    if (found === null || !bundled.ok) return undefined;
+    return { head: found.head, snapshot: found.snapshot, ...defined({ bundle: bundled.value }) };
+  }
+
+  /** Why it cannot be sent, which is reported once on this machine as well. */
+  #noteUnsent(result: Result<unknown>, before: string | undefined): string | undefined {
+    if (result.ok) return undefined;
+    const { message } = result.failure;
+    if (message !== before) {
+      this.#context.tell(`A checkpoint of attempt ${this.#slot.order.attemptId} is not sent: ${message}`);
+    }
+    return message;
   }
 
   command(command: AttemptCommand): void {

@@ -14,7 +14,8 @@ import { fitsBlob } from '../redis.ts';
 import { type Parcel, type ParcelFile, slugPlaceholder } from '../wire.ts';
 import { filesIn, isOwn, obstacleTo, type Places, takeOut, textOf } from './lay-out.ts';
 
-const base64 = 4 / 3;
+/** Bytes that a byte becomes in JSON. */
+const base64 = 1.4;
 
 const conversations = 'claude-config/projects/';
 

@@ -288,22 +288,35 @@ function recordCommand(world: World, writer: GroupWriter, command: Command): Res
   return meaning;
 }
 
-// Pausing one session: by the runner, or by stopping what a runner that died has left of it.
+// Pausing one session, or keeping it for a person: by the runner, or by stopping what a dead runner has left of it.
 
-const pauseSessionWay: Way<'pause-session'> = {
-  async direct(world, writer, command) {
-    const { sessionId } = command;
-    const meaning = meaningOf(world, writer, command);
-    if (!meaning.ok) return meaning;
-    if (writer.state.sessions.get(sessionId)?.state.status === 'running') {
-      const foreign = foreignWorker(world, writer, [sessionId]);
-      if (foreign) return foreign;
-      await stopSession(world, writer, sessionId, 'user');
-    } else writer.record(meaning.value.events);
-    return ok(stateOf(writer.state, sessionId));
-  },
-  answered: (world, group, runId, { seq }, { sessionId }) => untilItRests(world, group, runId, seq, sessionId),
-};
+function restWay(kind: 'pause-session' | 'attach-session') {
+  return {
+    async direct(world: World, writer: GroupWriter, command: CommandOf<typeof kind>): Promise<Result<SessionState>> {
+      const { sessionId } = command;
+      const possible = meaningOf(world, writer, command);
+      if (!possible.ok) return possible;
+      const isRunning = writer.state.sessions.get(sessionId)?.state.status === 'running';
+      if (isRunning) {
+        const foreign = foreignWorker(world, writer, [sessionId]);
+        if (foreign) return foreign;
+        await stopSession(world, writer, sessionId, 'user');
+      }
+      // A session that was stopped is paused already; one that is kept for a person is so only by this.
+      const recorded = isRunning && kind === 'pause-session' ? ok(null) : recordCommand(world, writer, command);
+      return recorded.ok ? ok(stateOf(writer.state, sessionId)) : recorded;
+    },
+    answered(
+      world: World,
+      group: GroupReference,
+      runId: string,
+      { seq }: RequestAnswer,
+      command: CommandOf<typeof kind>,
+    ) {
+      return untilItRests(world, group, runId, seq, command.sessionId);
+    },
+  };
+}
 
 /** How it stands when it runs no more, after event `seq`. */
 async function untilItRests(
@@ -324,24 +337,6 @@ function stateOf(state: GroupState, sessionId: SessionId): SessionState {
   // Removed by somebody else while it was being looked at: as if it had never run.
   return state.sessions.get(sessionId)?.state ?? { status: 'pending' };
 }
-
-// A session is kept for a person: stopped by the runner, or by stopping what a runner that died has left of it.
-
-const attachWay: Way<'attach-session'> = {
-  async direct(world, writer, command) {
-    const { sessionId } = command;
-    const possible = meaningOf(world, writer, command);
-    if (!possible.ok) return possible;
-    if (writer.state.sessions.get(sessionId)?.state.status === 'running') {
-      const foreign = foreignWorker(world, writer, [sessionId]);
-      if (foreign) return foreign;
-      await stopSession(world, writer, sessionId, 'user');
-    }
-    const recorded = recordCommand(world, writer, command);
-    return recorded.ok ? ok(stateOf(writer.state, sessionId)) : recorded;
-  },
-  answered: (world, group, runId, { seq }, { sessionId }) => untilItRests(world, group, runId, seq, sessionId),
-};
 
 // Pausing a whole group: by its runner, or by stopping what a runner that died has left.
 
@@ -472,7 +467,7 @@ const ways: { readonly [K in keyof Special]: Way<K> } = {
     direct: () => ok('needs-runner'),
     answered: () => ok('thawed'),
   },
-  'pause-session': pauseSessionWay,
-  'attach-session': attachWay,
+  'pause-session': restWay('pause-session'),
+  'attach-session': restWay('attach-session'),
   say: sayWay,
 };

@@ -1,7 +1,6 @@
 /**
  * Installed template packs: one folder each below the user's templates, with a pack.json that says where it came from.
- * A pack appears, changes and goes as a whole: it is fetched and checked under another name and then renamed. What a
- * crash leaves is put right by the next command.
+ * A pack is fetched and checked under another name and then renamed. The next command removes what a crash leaves.
  */
 import { join } from 'node:path';
 import { advise } from '../core/advice.ts';
@@ -36,8 +35,7 @@ export interface InstalledPack {
 const noteFile = 'pack.json';
 const noteBytesMax = 64 * 1024;
 const lockFile = '.lock';
-/** Beginnings of names that no pack can have. */
-const replaced = '.old-';
+/** Beginning of a name that no pack can have. */
 const fetched = '.fetch-';
 
 export function listPacks(world: World, packs: string): InstalledPack[] {
@@ -87,26 +85,13 @@ export async function withPacks<T>(
       return fail('busy', 'Another command is changing the template packs.', 'Try again when it has ended.');
     }
     try {
-      mendPacks(world, packs);
+      for (const name of world.files.list(packs)) if (name.startsWith(fetched)) world.files.remove(join(packs, name));
       return await action();
     } finally {
       lock.release();
     }
   } catch (error) {
     return { ok: false, failure: systemFailure(packs, error) };
-  }
-}
-
-/** Finishes or takes back what a crash interrupted; only for the holder of the lock. */
-function mendPacks(world: World, packs: string): void {
-  for (const name of world.files.list(packs)) {
-    const path = join(packs, name);
-    const pack = name.slice(replaced.length);
-    if (name.startsWith(replaced) && isTemplateName(pack) && world.files.entryKind(join(packs, pack)) === null) {
-      world.files.rename(path, join(packs, pack));
-    } else if (name.startsWith(replaced) || name.startsWith(fetched)) {
-      world.files.remove(path);
-    }
   }
 }
 
@@ -117,24 +102,12 @@ export function makeFetchFolder(world: World, packs: string): string {
   return folder;
 }
 
-/**
- * Renames `folder` to the pack's own, in place of the one that is there. Only inside `withPacks`. When the system's
- * error is thrown, everything is as it was.
- */
+/** Renames `folder` to the pack's own, in place of the one that is there. Only inside `withPacks`. */
 export function placePack(world: World, packs: string, name: string, folder: string): void {
   const place = join(packs, name);
-  const aside = join(packs, replaced + name);
-  const isNew = world.files.entryKind(place) === null;
-  // A rename cannot replace a folder that is not empty, so the old one steps aside first.
-  if (!isNew) world.files.rename(place, aside);
-  try {
-    world.files.rename(folder, place);
-  } catch (error) {
-    if (!isNew) world.files.rename(aside, place);
-    throw error;
-  }
+  if (world.files.entryKind(place) !== null) removePack(world, packs, name);
+  world.files.rename(folder, place);
   world.files.syncFolder(packs);
-  world.files.remove(aside);
 }
 
 /** Removes the pack in one step. Only inside `withPacks`; throws the system's error. */

@@ -50,40 +50,19 @@ const declaration = schema((z) =>
   }),
 );
 
-interface Declared {
-  readonly description?: string | undefined;
-  readonly required?: boolean | undefined;
-  readonly type?: VariableType | undefined;
-  readonly values?: readonly (string | number | boolean)[] | undefined;
-  readonly default?: string | number | boolean | undefined;
-}
-
-type Report = (path: readonly (string | number)[], message: string) => void;
-
-/** Checked one by one, so that a fault of one variable hides none of another. */
-function refineDeclared(declared: Declared, context: z.RefinementCtx): void {
-  checkDeclared(declared, (path, message) =>
-    context.addIssue({ code: 'custom', path: [...path], message, input: declared }),
-  );
-}
+type Declared = z.output<ReturnType<typeof declaration>>;
 
 /** The list form of a front matter: `[{name, required, default, type, values, description}]`. */
 export const variableList = schema(
   (z): z.ZodType<VariableSpec[]> =>
     z
-      .array(z.strictObject({ name: variableName(), ...declaration().shape }).superRefine(refineDeclared))
+      .array(z.strictObject({ name: variableName(), ...declaration().shape }).superRefine(checkDeclared))
       .max(variablesMax)
       .superRefine((list, context) => {
         const seen = new Set<string>();
         for (const [index, { name }] of list.entries()) {
-          if (seen.has(name)) {
-            context.addIssue({
-              code: 'custom',
-              path: [index, 'name'],
-              message: `"${name}" is declared twice`,
-              input: list,
-            });
-          }
+          const message = `"${name}" is declared twice`;
+          if (seen.has(name)) context.addIssue({ code: 'custom', path: [index, 'name'], message });
           seen.add(name);
         }
       })
@@ -97,21 +76,12 @@ export const variableMap = schema(
       .record(
         variableName(),
         z.union(
-          [plainValue(), declaration().superRefine(refineDeclared)],
+          [plainValue(), declaration().superRefine(checkDeclared)],
           'expected a default value, or a map such as {required: true}',
         ),
         { error: ({ code }) => (code === 'invalid_key' ? nameRule : undefined) },
       )
-      .superRefine((map, context) => {
-        if (Object.keys(map).length > variablesMax) {
-          context.addIssue({
-            code: 'custom',
-            path: [],
-            message: `has more than ${variablesMax} variables`,
-            input: map,
-          });
-        }
-      })
+      .refine((map) => Object.keys(map).length <= variablesMax, `has more than ${variablesMax} variables`)
       .transform((map) =>
         Object.entries(map).map(([name, declared]) =>
           specOf(name, typeof declared === 'object' ? declared : { default: declared }),
@@ -119,8 +89,10 @@ export const variableMap = schema(
       ),
 );
 
-function checkDeclared(declared: Declared, report: Report): void {
+/** Checked one by one, so that a fault of one variable hides none of another. */
+function checkDeclared(declared: Declared, context: z.RefinementCtx): void {
   const { required, type = 'string', values, default: fallback } = declared;
+  const report = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message });
   if (required === true && fallback !== undefined) {
     report(['default'], 'a required variable has no default; leave out one of the two');
   }

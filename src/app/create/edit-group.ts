@@ -2,17 +2,16 @@
 import { defined } from '../../core/defined.ts';
 import { changed, changesOf, type SessionChanges } from '../../core/edit.ts';
 import { descriptionOf, type GroupChanges } from '../../core/edit-group.ts';
-import { fail, ok, type Result } from '../../core/failure.ts';
+import { ok, type Result } from '../../core/failure.ts';
 import type { GroupDefinition, GroupDescription, SessionDefinition, SessionId } from '../../core/group.ts';
-import { sessionTitle } from '../../core/id.ts';
 import type { GroupEdit } from '../../store/requests.ts';
 import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
 import { parseGiven } from '../../template/variables.ts';
-import { frozenTemplates, generatedConfig } from '../../worker/prepare/generated-config.ts';
+import { frozenTemplates } from '../../worker/prepare/generated-config.ts';
 import type { Place } from '../place.ts';
 import type { LoadedGroup } from '../resolve.ts';
 import { submit } from '../submit.ts';
-import { type NewGroup, unfrozen, withIds } from './new-group.ts';
+import { checkConfigsOf, type NewGroup, unfrozen, withIds } from './new-group.ts';
 import { groupTemplates, type TemplateOptions } from './template-choice.ts';
 
 export interface GroupEditOptions extends TemplateOptions {
@@ -153,21 +152,12 @@ function checkSessions(
   fresh: readonly ConfigTemplate[],
 ): Result<void> {
   if (fresh.length === 0 && add.length === 0 && edit.length === 0) return ok(undefined);
-  const frozen = frozenTemplates(place.world, paths);
-  const own = unfrozen({ configTemplates: fresh });
-  const isFresh = (digest: string) => fresh.some((template) => template.digest === digest);
-  const load = (digest: string) => (isFresh(digest) ? own.load(digest) : frozen.load(digest));
+  const store = unfrozen({ configTemplates: fresh }, frozenTemplates(place.world, paths));
   const definition: GroupDefinition = { ...state.group, ...changed<GroupDescription>(descriptionOf(state), group) };
   const edits = new Map(edit.map(({ sessionId, changes }) => [sessionId, changes]));
   const open = [...state.sessions.values()].filter((record) => record.state.status !== 'completed');
   const sessions = open.map((record) =>
     changed<SessionDefinition>(record.definition, edits.get(record.definition.id) ?? {}),
   );
-  for (const session of [...sessions, ...add]) {
-    const generated = generatedConfig(place.world, { ...frozen, load }, definition, session);
-    if (generated.ok) continue;
-    const { reason, message, next } = generated.failure;
-    return fail(reason, `Session ${sessionTitle(session.id, session.name)}: ${message}`, next);
-  }
-  return ok(undefined);
+  return checkConfigsOf(place, store, definition, [...sessions, ...add]);
 }

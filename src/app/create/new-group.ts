@@ -80,33 +80,43 @@ export function draftState({ world }: Place, { definition, sessions }: NewGroup)
   return draftGroup(world, { ...definition, id, createdAt: new Date(atMs).toISOString() }, sessions);
 }
 
-/** The templates as they are now; a group that is only looked at has no copies. */
-export function unfrozen({
-  configTemplates,
-  sharedConfig = '',
-}: Pick<NewGroup, 'configTemplates' | 'sharedConfig'>): TemplateStore {
+/** The templates as they are now, before they are frozen; all others are read from `frozen`. */
+export function unfrozen(
+  { configTemplates, sharedConfig = '' }: Pick<NewGroup, 'configTemplates' | 'sharedConfig'>,
+  frozen?: TemplateStore,
+): TemplateStore {
   return {
-    sharedConfig,
+    sharedConfig: frozen?.sharedConfig ?? sharedConfig,
     load(digest): Checked<ConfigTemplate> {
       const value = configTemplates.find((template) => template.digest === digest);
-      if (value === undefined) throw new Error(`Internal error: no config template ${digest} was loaded`);
-      return { ok: true, value };
+      if (value !== undefined) return { ok: true, value };
+      if (frozen === undefined) throw new Error(`Internal error: no config template ${digest} was loaded`);
+      return frozen.load(digest);
     },
   };
 }
 
-/** Fails with the first session whose configuration could not be used: nothing of the group must have cost anything. */
-export function checkConfigs(place: Place, group: NewGroup): Result<void> {
+function checkConfigs(place: Place, group: NewGroup): Result<void> {
   const state = draftState(place, group);
   if (!state.ok) return state;
-  const store = unfrozen(group);
+  const sessions = [...state.value.sessions.values()].map(({ definition }) => definition);
+  return checkConfigsOf(place, unfrozen(group), state.value.group, sessions);
+}
+
+/** Fails with the first session whose configuration could not be used: nothing of the group must have cost anything. */
+export function checkConfigsOf(
+  { world }: Place,
+  store: TemplateStore,
+  group: GroupDefinition,
+  sessions: readonly SessionDefinition[],
+): Result<void> {
   const seen = new Set<string>();
-  for (const { definition } of state.value.sessions.values()) {
+  for (const definition of sessions) {
     const { configTemplate, config, variables } = definition;
     const kind = JSON.stringify([configTemplate?.digest, config, variables]);
     if (seen.has(kind)) continue;
     seen.add(kind);
-    const generated = generatedConfig(place.world, store, state.value.group, definition);
+    const generated = generatedConfig(world, store, group, definition);
     if (generated.ok) continue;
     const message = `Session ${sessionLabel(definition.id, definition.name)}: ${generated.failure.message}`;
     return { ok: false, failure: { ...generated.failure, message } };

@@ -30,6 +30,7 @@ import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import { findSessionOf, type LoadedGroup, type LoadedSession, resolveGroup } from '../resolve.ts';
 import { submit } from '../submit.ts';
+import { unfrozen } from './new-group.ts';
 import { readTask, referencesOf, type TaskOptions } from './session-task.ts';
 
 /** Settings as they are given; null takes one away, false for a command means none, whatever others say. */
@@ -85,15 +86,15 @@ export async function addSession(
 }
 
 /** A configuration that claude would ignore, or that nothing beats, is told now and not when it is to be used. */
-export function checkConfig(
+function checkConfig(
   place: Place,
   { state, paths }: LoadedGroup,
   session: SessionDefinition,
   own: ConfigTemplate | undefined,
 ): Result<unknown> {
-  const frozen = frozenTemplates(place.world, paths);
-  const load = (digest: string) => (own?.digest === digest ? ({ ok: true, value: own } as const) : frozen.load(digest));
-  return generatedConfig(place.world, { ...frozen, load }, state.group, session);
+  const fresh = own === undefined ? [] : [own];
+  const store = unfrozen({ configTemplates: fresh }, frozenTemplates(place.world, paths));
+  return generatedConfig(place.world, store, state.group, session);
 }
 
 /** Of a session that is edited (`kept`) what is not given stays as it is. */

@@ -3,13 +3,6 @@ export type { GroupEvent } from './core/event.ts';
 export type { SessionConfig } from './core/group.ts';
 export type { GroupProgress, SessionProgress } from './core/progress.ts';
 export type { GroupStatus, SessionStatus } from './core/status.ts';
-export { type GroupSurroundings, SessionGroup } from './library/session-group.ts';
-export {
-  type RunnerOptions,
-  type RunSettings,
-  type SessionGroupRun,
-  SessionGroupRunner,
-} from './library/session-group-runner.ts';
 export type {
   BudgetConfig,
   ConcurrencyConfig,
@@ -19,5 +12,13 @@ export type {
   NewSessionGroup,
   PauseResult,
   SessionGroupConfig,
-} from './library/types.ts';
-export { SessionGroupError } from './library/types.ts';
+} from './library/session-group.ts';
+export {
+  type GroupSurroundings,
+  type RunnerOptions,
+  type RunSettings,
+  SessionGroup,
+  SessionGroupError,
+  type SessionGroupRun,
+  SessionGroupRunner,
+} from './library/session-group.ts';

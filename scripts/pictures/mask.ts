@@ -2,7 +2,7 @@
  * What differs from run to run on a screen (times of day, durations, the date in the id of a group) becomes the same in
  * every picture. What stands behind it keeps its column where it is set off by blanks.
  */
-import { unicodeGlyphs } from '../../src/tui/dashboard/glyphs.ts';
+import { unicodeGlyphs } from '../../src/tui/dashboard/cells.ts';
 
 export interface Look {
   readonly colour: string;

@@ -1,35 +1,139 @@
-/** A group of sessions: made, filled, looked at and asked for things, whoever runs it. */
+/** library/: groups as values of a program of one’s own: made, filled, run and asked for things. */
 import { createNewGroup } from '../app/create/new-group.ts';
+
 import { addSession } from '../app/create/new-session.ts';
 import { readWorkflow } from '../app/create/workflow-group.ts';
-import { sessionMeta } from '../app/groups.ts';
+import { finishInterruptedMerge } from '../app/delivery/merge.ts';
+import { type SessionMeta, sessionMeta } from '../app/groups.ts';
 import { pauseAndTell } from '../app/pause-group.ts';
 import { createPlace, type Place } from '../app/place.ts';
 import { archiveGroup, removeSession } from '../app/removal/archive-group.ts';
 import { deleteGroup } from '../app/removal/delete-group.ts';
 import { findSessionOf, type GroupReference, type LoadedGroup, loadWithRunner, resolveGroup } from '../app/resolve.ts';
-import { submit } from '../app/submit.ts';
+import { type RunWays, runHere } from '../app/run/run-here.ts';
+import type { RunConfig } from '../app/run/run-options.ts';
+import { type PauseOutcome, submit } from '../app/submit.ts';
 import { followGroup } from '../app/watch/follow-group.ts';
 import { progressOf } from '../app/watch/live-view.ts';
+import { adviceText, type CommandLine } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
+import type { SessionSettings } from '../core/definitions.ts';
 import type { GroupEvent } from '../core/event.ts';
-import { fail, ok, type Result } from '../core/failure.ts';
-import { defaultGroupConfig } from '../core/group.ts';
+import { type Failure, type FailureReason, fail, ok, type Result } from '../core/failure.ts';
+import { defaultGroupConfig, type GroupConfig, type SessionConfig } from '../core/group.ts';
 import { checkSlug } from '../core/id.ts';
 import type { GroupProgress } from '../core/progress.ts';
 import { configProblem } from '../core/setting-values.ts';
 import type { GroupStatus } from '../core/status.ts';
 import { lineProblem } from '../core/values.ts';
-import {
-  type GroupSession,
-  keepPlace,
-  type NewGroupSession,
-  type NewSessionGroup,
-  type PauseResult,
-  placeOf,
-  SessionGroupError,
-  unwrap,
-} from './types.ts';
+
+/** Settings of a group, as they stand in its meta.json; absent ones have the defaults of `group create`. */
+export type SessionGroupConfig = Partial<Omit<GroupConfig, 'prices' | 'onEvent'>>;
+
+/** How many sessions run at once, and what happens when some fail. */
+export interface ConcurrencyConfig {
+  /** Default: 3. */
+  readonly maxConcurrent?: number;
+  /** Default: true. */
+  readonly respectDependencies?: boolean;
+  /** At the threshold the group pauses (default) or fails. */
+  readonly pauseOnError?: boolean;
+  /** So many failed sessions, and nothing new starts; default: 2. */
+  readonly errorThreshold?: number;
+}
+
+/** What a group may cost. */
+export interface BudgetConfig {
+  /** Hard cap in US dollars over all sessions and attempts. */
+  readonly maxBudgetUsd?: number;
+  /** Default: pause. */
+  readonly onBudgetExceeded?: 'stop' | 'warn' | 'pause';
+  /** Share of the budget at which one warning is given; default: 0.8. */
+  readonly warningThreshold?: number;
+}
+
+export interface NewSessionGroup {
+  /** Short name in lower-case letters, digits and hyphens; part of the id. */
+  readonly slug: string;
+  /** For people; absent = the slug. */
+  readonly name?: string;
+  readonly description?: string;
+  readonly config?: SessionGroupConfig;
+}
+
+export interface NewGroupSession extends Omit<SessionSettings, 'outputSchema' | 'accept' | 'setup'> {
+  /** Folder of the project; a relative path is meant from the current folder. */
+  readonly projectPath: string;
+  /** The task; absent = a prompt template makes it. */
+  readonly prompt?: string;
+  /** Prompt template that makes the task, or a config template: a name or a path. */
+  readonly template?: string;
+  /** What the session finds in its config dir. */
+  readonly configTemplate?: string;
+  /** Values for variables of templates. */
+  readonly variables?: Readonly<Record<string, string>>;
+  /** Sessions that must complete first: the session itself, its id, its number or its name. */
+  readonly dependsOn?: readonly (string | { readonly id: string })[];
+  /** What is generated into its config dir. */
+  readonly config?: SessionConfig;
+  /** Shell command that must succeed before the session is completed; false = not the project's own either. */
+  readonly accept?: string | false;
+  /** Shell command that is run once in a new worktree; false = not the project's own either. */
+  readonly setup?: string | false;
+}
+
+/** A session as its meta.json tells it. */
+export type GroupSession = SessionMeta;
+
+/** What came of pausing a group. */
+export type PauseResult = PauseOutcome;
+
+/** How a run ended. */
+export interface GroupResult {
+  readonly status: 'completed' | 'failed' | 'paused';
+  readonly reason?: string;
+  readonly message?: string;
+  readonly sessions: readonly GroupSession[];
+  readonly progress: GroupProgress;
+}
+
+export class SessionGroupError extends Error {
+  override readonly name = 'SessionGroupError';
+  /** The code that commands show as well, such as `busy`, `usage` or `not-found`. */
+  readonly reason: FailureReason;
+  /** What can be done about it; may be empty. */
+  readonly next: string;
+  readonly commands: readonly CommandLine[];
+
+  constructor(failure: Failure) {
+    super(failure.message);
+    this.reason = failure.reason;
+    this.next = adviceText(failure.next);
+    this.commands = failure.next.commands;
+  }
+}
+
+export function unwrap<T>(result: Result<T>): T {
+  if (result.ok) return result.value;
+  throw new SessionGroupError(result.failure);
+}
+
+interface Behind {
+  readonly place: Place;
+  readonly reference: GroupReference;
+}
+
+const places = new WeakMap<object, Behind>();
+
+export function keepPlace(group: object, behind: Behind): void {
+  places.set(group, behind);
+}
+
+export function placeOf(group: object): Behind {
+  const found = places.get(group);
+  if (found === undefined) throw new TypeError('This is no SessionGroup.');
+  return found;
+}
 
 /** Where groups lie and what their sessions get; absent parts are those of this process. */
 export interface GroupSurroundings {
@@ -302,4 +406,121 @@ export class EventQueue<T> implements AsyncIterableIterator<T> {
   [Symbol.asyncIterator](): this {
     return this;
   }
+}
+
+export interface RunnerOptions {
+  /**
+   * Against the scripted model on this machine, at no cost: true, or the path of a script. A group that was begun so
+   * stays a rehearsal.
+   */
+  readonly rehearse?: boolean | string;
+  /** A version of claude that is used although it failed a required check. */
+  readonly acceptClaude?: string;
+  /** Once aborted, everything that runs is paused as by a Ctrl-C. */
+  readonly signal?: AbortSignal;
+}
+
+/** Holds for later runs of the group until given again. */
+export type RunSettings = ConcurrencyConfig & Omit<BudgetConfig, 'warningThreshold'>;
+
+/** A run that has begun. */
+export interface SessionGroupRun {
+  /** What happens, from the beginning of this run to its end; for one reader. Throws as `result` does. */
+  readonly events: AsyncIterableIterator<GroupEvent>;
+  /** Throws a SessionGroupError when the run could not begin. */
+  readonly result: Promise<GroupResult>;
+}
+
+export class SessionGroupRunner {
+  readonly #options: RunnerOptions;
+
+  constructor(options: RunnerOptions = {}) {
+    this.#options = options;
+  }
+
+  /** Runs the group until every session has completed, or nothing more can be done. Goes on with a paused one. */
+  run(group: SessionGroup, config: RunSettings = {}): Promise<GroupResult> {
+    return this.#run(group, config, false, () => {});
+  }
+
+  /** The same, to be watched meanwhile. */
+  start(group: SessionGroup, config: RunSettings = {}): SessionGroupRun {
+    return this.#watched((tell) => this.#run(group, config, false, tell));
+  }
+
+  /**
+   * Goes on with a paused, failed or interrupted group; failed sessions are tried again. One that is frozen under a
+   * runner of its own is thawed there, and the result is null.
+   */
+  async resume(group: SessionGroup, config: RunSettings = {}): Promise<GroupResult | null> {
+    const { place, reference } = placeOf(group);
+    const { state, hadRunner } = unwrap(loadWithRunner(place.world, reference));
+    if (hadRunner && state.frozenUntil !== undefined) {
+      if (unwrap(await submit(place, reference, { kind: 'thaw' })) === 'thawed') return null;
+    }
+    return this.#run(group, config, true, () => {});
+  }
+
+  #watched(run: (tell: (event: GroupEvent) => void) => Promise<GroupResult>): SessionGroupRun {
+    const queue = new EventQueue<GroupEvent>();
+    const result = run((event) => queue.push(event)).finally(() => queue.end());
+    // Whoever reads the events first is told by them; nobody's process ends because of a run that was refused.
+    result.catch(() => {});
+    async function* events(): AsyncGenerator<GroupEvent, void> {
+      yield* queue;
+      await result;
+    }
+    return { events: events(), result };
+  }
+
+  async #run(
+    group: SessionGroup,
+    settings: RunSettings,
+    retryFailed: boolean,
+    tell: (event: GroupEvent) => void,
+  ): Promise<GroupResult> {
+    const { place, reference } = placeOf(group);
+    const { rehearse, acceptClaude, signal } = this.#options;
+    const { maxConcurrent, ...same } = settings;
+    const config: RunConfig = {
+      ...same,
+      ...defined({ maxConcurrentSessions: maxConcurrent, acceptClaude }),
+    };
+    const problem = configProblem(config);
+    if (problem !== null) unwrap(fail('usage', `${problem}.`, ''));
+    const ways: RunWays = {
+      openDisplay: async () => ({
+        isScreen: false,
+        reporter: { event: (event) => tell(event), progress() {}, waiting() {}, summarize() {} },
+        onSignal(handler) {
+          const stop = () => handler('SIGTERM');
+          if (signal?.aborted) stop();
+          signal?.addEventListener('abort', stop);
+          return () => signal?.removeEventListener('abort', stop);
+        },
+        close: async () => {},
+      }),
+      finishMerge: () => finishInterruptedMerge(place, reference),
+    };
+    const asRehearsal = rehearse === false ? undefined : rehearse;
+    const ran = unwrap(await runHere(place, reference, { config, rehearse: asRehearsal, retryFailed }, ways));
+    if (ran.kind === 'refused') unwrap({ ok: false, failure: ran.failure });
+    if (ran.kind === 'interrupted') unwrap(fail('internal', 'A signal interrupted the run before it began.', ''));
+    if (ran.kind === 'called-off') unwrap(fail('usage', 'The group was paused before the run began.', ''));
+    const loaded = unwrap(loadWithRunner(place.world, reference));
+    const { status, reason, message, sessions } = loaded.state;
+    const known =
+      status === 'completed' || status === 'failed' || status === 'paused' ? ok(status) : leftBehind(status);
+    return {
+      status: unwrap(known),
+      ...(reason === undefined || status === 'completed' ? {} : { reason }),
+      ...(message === undefined || status === 'completed' ? {} : { message }),
+      sessions: [...sessions.values()].map(sessionMeta),
+      progress: progressOf(place.world, loaded),
+    };
+  }
+}
+
+function leftBehind(status: string): ReturnType<typeof fail> {
+  return fail('internal', `The run was left while the group is ${status}; its workers go on.`, 'Run it again.');
 }

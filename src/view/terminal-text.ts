@@ -1,8 +1,7 @@
-/**
- * Text that a model, a file or a user wrote, made harmless for a terminal: no escape sequence and no control character
- * survives, so nothing in a transcript can move the cursor, change colours or retitle the window.
- */
-import { unsafeCharacters } from '../core/text.ts';
+/** Texts that others wrote, and differences, made harmless: nothing of them controls a terminal. */
+import { unsafeCharacters, widthless } from '../core/text.ts';
+
+import type { Style, Tone } from './format.ts';
 
 const unsafe = unsafeCharacters();
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a sequence without its end hides what follows it.
@@ -44,4 +43,39 @@ export function fitColumns(text: string, columns: number): string {
     if (Bun.stringWidth(cut) <= columns) return cut;
   }
   return '…';
+}
+
+/**
+ * What a terminal would obey, what turns the direction of writing, and what cannot be seen at all. It is spelled out
+ * and not left out, because in a difference nothing may be hidden from who reviews it. Tabs stay.
+ */
+const hidden = unsafeCharacters(`\\n${widthless}`);
+
+/** Also of a line that is no part of a difference, such as the name of a file. */
+export function spelledLine(line: string): string {
+  return line.replace(hidden, (character) => {
+    const code = character.charCodeAt(0).toString(16);
+    return code.length > 2 ? `\\u${code.padStart(4, '0')}` : `\\x${code.padStart(2, '0')}`;
+  });
+}
+
+/** The lines of a patch or of `--stat`, without a newline at the end. */
+export function diffLines(text: string, style: Style): string[] {
+  let isInHead = true;
+  const lines = text.replace(/\n$/, '').split('\n');
+  return lines.map((raw) => {
+    if (raw.startsWith('diff --git ')) isInHead = true;
+    else if (raw.startsWith('@@ ')) isInHead = false;
+    // Where lines end with CR and LF, the CR is no news.
+    const line = spelledLine(raw.replace(/\r$/, ''));
+    const tone = toneOf(line, isInHead);
+    return tone === null || line === '' ? line : style(tone, line);
+  });
+}
+
+function toneOf(line: string, isInHead: boolean): Tone | null {
+  if (line.startsWith('@@ ')) return 'accent';
+  if (isInHead)
+    return /^(?:diff |index |--- |\+\+\+ |new |deleted |old |rename |copy |similarity )/.test(line) ? 'strong' : null;
+  return line.startsWith('+') ? 'good' : line.startsWith('-') ? 'bad' : null;
 }

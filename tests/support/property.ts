@@ -9,7 +9,4 @@ import { isLongRun } from './long.ts';
 const isDrawn = isLongRun && process.env.TEST_SEED === undefined;
 fc.configureGlobal(isDrawn ? {} : { seed: testSeed });
 
-/** So many cases in a long run, and a quarter of them otherwise: what is dear to try. */
-export const numRunsOf = (count: number): number => (isLongRun ? count : Math.ceil(count / 4));
-
 export { fc };

@@ -1,5 +1,4 @@
 /** `group diff` and `session diff`: what sessions changed in their worktrees. */
-
 import { basename, dirname } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { finishInterruptedMerge } from '../../app/delivery/merge.ts';
@@ -8,8 +7,7 @@ import { diffOf, type WorkDiff, workspacesOf } from '../../app/delivery/work-dif
 import { type LoadedGroup, loadReferredGroup, loadReferredSession, resolveGroup } from '../../app/resolve.ts';
 import { describeFailure, type Failure, ok, publicFailure } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
-import { diffLines, spelledLine } from '../../view/diff-text.ts';
-import { safeLine } from '../../view/terminal-text.ts';
+import { diffLines, safeLine, spelledLine } from '../../view/terminal-text.ts';
 import { statusTone, titleOf } from '../../view/wording.ts';
 import { type Context, need, refuse, refuseWith, type Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';

@@ -17,7 +17,7 @@ import { readTextFile } from '../../template/text-file.ts';
 import { plural } from '../../view/format.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { type Context, confirmed, need, refuse, refuseWith, type Work } from '../context.ts';
-import { collect, parseCommand, parseMoney } from '../options/option-values.ts';
+import { collect, parseCommand, parseMoney } from '../options/options.ts';
 import { readText } from '../options/prompt-source.ts';
 import { runWorkflow } from './run.ts';
 

@@ -7,9 +7,14 @@ import { checkNewRehearsed, gateForNewGroup } from '../../app/run/claude-gate.ts
 import { rehearsalFor } from '../../app/run/run-here.ts';
 import { type Context, need, type Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { collect } from '../options/option-values.ts';
+import {
+  chooseOutput,
+  collect,
+  type RunCommandOptions,
+  runCommandOptions,
+  withRunOptions,
+} from '../options/options.ts';
 import { readNamedWorkflow } from '../options/prompt-source.ts';
-import { chooseOutput, type RunCommandOptions, runCommandOptions, withRunOptions } from '../options/run-options.ts';
 import { concludeRun, planOptions, runInTerminal } from './group/run.ts';
 
 const description = `Creates the group that a workflow describes and runs it.

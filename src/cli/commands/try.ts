@@ -1,5 +1,4 @@
 /** `try`: plays the demonstration in the dashboard, from any installation, in a data folder that goes afterwards. */
-
 import { join } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { createNewGroup } from '../../app/create/new-group.ts';
@@ -19,7 +18,7 @@ import { systemFailure } from '../../store/system-failure.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { type Context, need, refuse, refuseWith, type Work } from '../context.ts';
 import { exitCode, knownExitCode } from '../exit-code.ts';
-import type { RunCommandOptions } from '../options/run-options.ts';
+import type { RunCommandOptions } from '../options/options.ts';
 
 const example = `
 Example:
@@ -132,7 +131,7 @@ async function show(context: Context, { group, options }: Ready, seconds: number
     return ok(knownExitCode(started.code));
   }
   const loaded = need(loadReferredGroup(context, group.groupId));
-  const { watchedOnScreen } = await import('../dashboard/watch-display.ts');
+  const { watchedOnScreen } = await import('../dashboard/display.ts');
   const end = await watchedOnScreen(context, loaded, seconds === undefined ? {} : { leavesAfterMs: seconds * 1000 });
   switch (end.by) {
     case 'user':

@@ -2,7 +2,6 @@
  * What takes the terminal from the dashboard for a while: a tool of the person for the keys `o` and `e`, and for `a`
  * claude itself. One after the other; what came of it is one sentence.
  */
-
 import { join } from 'node:path';
 import { attachSession } from '../../app/attach/attach-session.ts';
 import { editSession } from '../../app/create/new-session.ts';

@@ -2,7 +2,6 @@
  * cli/dashboard/: the live dashboard of `group run` and `group watch`. This file takes state from a source, draws
  * frames, turns keys into what they ask for.
  */
-
 import { diffOf } from '../../app/delivery/work-diff.ts';
 import { sessionPaths } from '../../app/groups.ts';
 import type { GroupReference } from '../../app/resolve.ts';
@@ -18,14 +17,14 @@ import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { World } from '../../system/world.ts';
 import type { Painted } from '../../tui/app.ts';
+import { type Paint, paintRow } from '../../tui/dashboard/cells.ts';
 import { type Frame, frameOf } from '../../tui/dashboard/frame.ts';
 import { type KeyCommand, type Press, press } from '../../tui/dashboard/keys.ts';
-import { type Paint, paintRow } from '../../tui/dashboard/paint.ts';
 import { type Pace, paceOf } from '../../tui/dashboard/timeline.ts';
 import { firstUi, shapeOf, type Ui } from '../../tui/dashboard/ui.ts';
 import { type Diff, type Material, type Notice, reasoned } from '../../tui/dashboard/view.ts';
-import { diffLines } from '../../view/diff-text.ts';
 import { colourStyle, plural } from '../../view/format.ts';
+import { diffLines } from '../../view/terminal-text.ts';
 import { titleOf } from '../../view/wording.ts';
 import { statWords } from '../commands/diff.ts';
 import type { Context } from '../context.ts';

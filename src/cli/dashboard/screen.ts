@@ -6,9 +6,15 @@ import type { ReactNode } from 'react';
 import { delay } from '../../system/clock.ts';
 import type { World } from '../../system/world.ts';
 import type { AppOptions, Painted, Store } from '../../tui/app.ts';
-import { asciiGlyphs, type Glyphs, unicodeGlyphs } from '../../tui/dashboard/glyphs.ts';
+import {
+  asciiGlyphs,
+  type Background,
+  backgroundOfNumbers,
+  type Glyphs,
+  type Paint,
+  unicodeGlyphs,
+} from '../../tui/dashboard/cells.ts';
 import type { Press } from '../../tui/dashboard/keys.ts';
-import { type Background, backgroundOfNumbers, type Paint } from '../../tui/dashboard/paint.ts';
 import { backgroundQuestion, Pastes, type ReportEvents, Reports } from '../../tui/dashboard/terminal-input.ts';
 import { plainStyle } from '../../view/format.ts';
 import type { Context } from '../context.ts';

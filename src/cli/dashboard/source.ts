@@ -20,8 +20,8 @@ import { type AttemptNotes, noteAttempt } from '../../tui/dashboard/timeline.ts'
 import type { Runner } from '../../tui/dashboard/view.ts';
 import { colourStyle } from '../../view/format.ts';
 import type { LiveView, Reporter } from '../../view/reporter.ts';
+import { GroupMarks, MarkTeller, type TranscriptMark } from '../../view/transcript/entry-lines.ts';
 import type { Line } from '../../view/transcript/markdown.ts';
-import { GroupMarks, MarkTeller, type TranscriptMark } from '../../view/transcript/transcript-marks.ts';
 import { TranscriptRenderer } from '../transcript/transcript.ts';
 
 /** How often progress.json and the runner are looked at, besides the hints of the file system, milliseconds. */

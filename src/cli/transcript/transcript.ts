@@ -2,7 +2,6 @@
  * cli/transcript/: a transcript as a person reads it. This file: from the lines that claude printed to lines for a
  * terminal.
  */
-
 import { type GroupPaths, sessionPaths } from '../../app/groups.ts';
 import { TranscriptReader } from '../../claude/transcript-entries.ts';
 import type { SessionId } from '../../core/group.ts';
@@ -11,9 +10,8 @@ import type { TranscriptEntry } from '../../core/transcript.ts';
 import type { World } from '../../system/world.ts';
 import { plainStyle, type Style } from '../../view/format.ts';
 import { safeJson, spelledControls } from '../../view/terminal-text.ts';
-import { EntryLines } from '../../view/transcript/entry-lines.ts';
+import { EntryLines, MarkTeller, type TranscriptMark } from '../../view/transcript/entry-lines.ts';
 import { type Line, wholeLine, wrapLine } from '../../view/transcript/markdown.ts';
-import { MarkTeller, type TranscriptMark } from '../../view/transcript/transcript-marks.ts';
 import type { Output } from '../output.ts';
 
 export class TranscriptRenderer {

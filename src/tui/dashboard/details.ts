@@ -28,6 +28,7 @@ import {
   withAdvice,
   withLocalTimes,
 } from '../../view/wording.ts';
+import type { Glyphs } from './cells.ts';
 import {
   type Cell,
   cellsOf,
@@ -41,12 +42,11 @@ import {
   wrapCells,
   wrapLed,
 } from './cells.ts';
-import type { Glyphs } from './glyphs.ts';
-import { leftAlone, usageNow } from './session-row.ts';
+import { leftAlone } from './session-row.ts';
 import type { AttemptNote } from './timeline.ts';
 import { timelineCells } from './timeline.ts';
 import { type Tab, tabs } from './ui.ts';
-import { type Diff, type Material, type Terminal, timeOf, type View } from './view.ts';
+import { type Diff, type Material, type Terminal, timeOf, usageNow, type View } from './view.ts';
 
 /** What is longer is cut: a line of claude may be megabytes long. */
 const lineLengthMax = 4_000;

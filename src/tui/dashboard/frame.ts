@@ -6,11 +6,10 @@
 import type { SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Tone } from '../../view/format.ts';
+import { footerRow, headerRows, noticeRows } from './bars.ts';
+import type { Glyphs } from './cells.ts';
 import { asciiRow, type Cell, cellAt, joined, padded, type Row, rowOf, tagged, widthOf } from './cells.ts';
 import { headRows, linesFor, paneRows } from './details.ts';
-import { footerRow, noticeRows } from './footer.ts';
-import type { Glyphs } from './glyphs.ts';
-import { headerRows } from './header.ts';
 import { type Item, listItems, sessionsOf } from './list.ts';
 import { columnTitles, isTurning, layoutFor, listColumns, sessionRow } from './session-row.ts';
 import { type Hit, type Shape, settled, shapeOf, type Ui } from './ui.ts';

@@ -2,7 +2,7 @@
  * One row for a session: how it stands, where it works, what it cost, what it does. What others wrote comes last, so
  * that a terminal which measures it differently shifts nothing.
  */
-import { addUsage, type Usage } from '../../core/group.ts';
+
 import type { Verdict } from '../../core/plan/decision.ts';
 import { isHeldBack } from '../../core/plan/plan.ts';
 import type { ApiRetry } from '../../core/progress.ts';
@@ -19,12 +19,12 @@ import {
 } from '../../view/format.ts';
 import { plainWords } from '../../view/transcript/markdown.ts';
 import { listTitles, machineName, projectName, titleOf, withLocalTimes } from '../../view/wording.ts';
+import type { Glyphs } from './cells.ts';
 import { type Cell, foreign, padded, plainWidths, type Row, rowOf } from './cells.ts';
-import type { Glyphs } from './glyphs.ts';
-import { type Lane, placeSessions } from './order.ts';
+import { type Lane, placeSessions } from './list.ts';
 import { type Span, timelineCells } from './timeline.ts';
 import type { Sorting } from './ui.ts';
-import { limitNow, reasoned, type Terminal, type View } from './view.ts';
+import { limitNow, reasoned, type Terminal, usageNow, type View } from './view.ts';
 
 export interface Layout {
   readonly gap: number;
@@ -277,20 +277,6 @@ function signOf(view: View, record: SessionRecord, glyphs: Glyphs): Sign {
       return { glyph: isTurning(view, record) ? (glyphs.turning[turn] as string) : glyphs.running, tone };
     }
   }
-}
-
-export function usageNow(
-  { live, nowMs, runner }: Pick<View, 'live' | 'nowMs' | 'runner'>,
-  record: SessionRecord,
-): Usage {
-  if (record.state.status !== 'running') return record.usage;
-  const { attempt } = record.state;
-  // While work is accepted, its worker is gone and counted already.
-  if (attempt.accepting !== undefined) return record.usage;
-  const now = live.get(record.definition.id)?.usage;
-  const attemptMs = runner === 'none' ? (now?.durationMs ?? 0) : Math.max(0, nowMs - Date.parse(attempt.startedAt));
-  const durationMs = record.usage.durationMs + attemptMs;
-  return { ...(now === undefined ? record.usage : addUsage(record.usage, now)), durationMs };
 }
 
 interface Said {

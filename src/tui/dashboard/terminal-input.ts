@@ -1,6 +1,6 @@
 /** What the terminal sends: keys for ink, and taken out of them what ink would drop or take for typed text. */
+import { type Background, backgroundOf } from './cells.ts';
 import type { MousePress } from './keys.ts';
-import { type Background, backgroundOf } from './paint.ts';
 
 const pasteStart = '\u001b[200~';
 const pasteEnd = '\u001b[201~';

@@ -1,11 +1,9 @@
 /** When sessions worked and what was spent meanwhile, from their attempts: bars and sparklines of so many columns. */
-
 import { defined } from '../../core/defined.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import type { SessionId, Usage } from '../../core/group.ts';
 import type { LiveView } from '../../view/reporter.ts';
-import type { Cell } from './cells.ts';
-import type { Glyphs } from './glyphs.ts';
+import type { Cell, Glyphs } from './cells.ts';
 
 export interface Span {
   readonly fromMs: number;

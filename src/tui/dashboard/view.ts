@@ -1,5 +1,5 @@
 /** What the dashboard shows, and the facts about single sessions that more than one part of it needs. */
-import type { SessionId } from '../../core/group.ts';
+import { addUsage, type SessionId, type Usage } from '../../core/group.ts';
 import type { Verdicts } from '../../core/plan/decision.ts';
 import type { FleetStanding } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
@@ -7,7 +7,7 @@ import { type GroupState, isThrottled } from '../../core/state.ts';
 import { formatDuration, formatMoment, type Tone } from '../../view/format.ts';
 import type { LiveView } from '../../view/reporter.ts';
 import type { Line } from '../../view/transcript/markdown.ts';
-import type { Glyphs } from './glyphs.ts';
+import type { Glyphs } from './cells.ts';
 import type { AttemptNote, AttemptNotes } from './timeline.ts';
 import { type Pace, type Span, spanOf } from './timeline.ts';
 
@@ -73,4 +73,19 @@ export function limitNow(state: GroupState, nowMs: number): string | null {
   const isOver = Date.parse(limitResetsAt) <= nowMs;
   const what = isOver ? 'over, one session tries first' : `goes on in ${momentIn(limitResetsAt, nowMs)}`;
   return `${isThrottled(state) ? 'throttled' : 'limit'}: ${what}`;
+}
+
+/** All attempts together, the running one included. */
+export function usageNow(
+  { live, nowMs, runner }: Pick<View, 'live' | 'nowMs' | 'runner'>,
+  record: SessionRecord,
+): Usage {
+  if (record.state.status !== 'running') return record.usage;
+  const { attempt } = record.state;
+  // While work is accepted, its worker is gone and counted already.
+  if (attempt.accepting !== undefined) return record.usage;
+  const now = live.get(record.definition.id)?.usage;
+  const attemptMs = runner === 'none' ? (now?.durationMs ?? 0) : Math.max(0, nowMs - Date.parse(attempt.startedAt));
+  const durationMs = record.usage.durationMs + attemptMs;
+  return { ...(now === undefined ? record.usage : addUsage(record.usage, now)), durationMs };
 }

@@ -1,18 +1,34 @@
-/**
- * view/html/: the report of a group. This file: one HTML page that needs nothing else: no script, no font, no picture,
- * no request. Its policy forbids them as well, so that a defect here could not make the page of a hostile transcript
- * load anything.
- */
+/** view/html/: the report of a group. This file: one HTML page that loads nothing; its policy forbids it as well. */
+import { commandText } from '../../core/advice.ts';
+
 import type { GroupState } from '../../core/state.ts';
 import { formatCount, formatDuration, formatMoney, formatUtc, inputTokens, plural } from '../format.ts';
 import { safeLine } from '../terminal-text.ts';
-import { estimateNote } from '../wording.ts';
-import { graphPicture } from './graph-picture.ts';
-import { type Child, el, foreign, fragment, type Markup, numberCell, pill, styleElement, table } from './markup.ts';
-import { anchorOf, type ReportModel, type ReportSession, shownStatus } from './model.ts';
-import { sessionsOf } from './sessions.ts';
-import { pageStyle } from './style.ts';
-import { type BarKind, timelinePicture } from './timeline.ts';
+import { estimateNote, listTitles, projectName } from '../wording.ts';
+import {
+  type Child,
+  cutText,
+  el,
+  escapeText,
+  foreign,
+  fragment,
+  type Markup,
+  numberCell,
+  pageStyle,
+  pill,
+  styleElement,
+  table,
+} from './markup.ts';
+import {
+  anchorOf,
+  isFine,
+  notableSessions,
+  type ReportAttempt,
+  type ReportModel,
+  type ReportSession,
+  shownStatus,
+} from './model.ts';
+import { type BarKind, graphPicture, timelinePicture } from './pictures.ts';
 
 /** How every page begins: distinguishes a report, which may be written again, from any other file. */
 export const pageStart = '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="generator" ';
@@ -213,4 +229,201 @@ function costOf({ models, cost }: ReportModel): Markup | null {
     models.length === 0 ? null : table(heads, rows),
     cost.removedUsd > 0 ? el('p', { class: 'dim' }, removed) : null,
   );
+}
+
+/** Sessions with a card of their own; the table has all. */
+const cardsMax = 1000;
+const attemptsMax = 8;
+const warningsMax = 5;
+/** Bytes of all texts on a page, and of those of one session: the page stays small. */
+const pageBytes = 380_000;
+const sessionBytes = { min: 400, max: 16_000 };
+/** Even where there is no room left, this much of a text is shown. */
+const leastBytes = 80;
+
+export function sessionsOf(state: GroupState, { sessions, groupId }: ReportModel): Markup {
+  const shown = notableSessions(sessions, cardsMax);
+  const share = Math.floor(pageBytes / Math.max(1, shown.length));
+  const bytes = Math.max(sessionBytes.min, Math.min(sessionBytes.max, share));
+  const count = `${shown.length} of ${sessions.length} sessions`;
+  const some = `Cards for ${count}: those with a problem, then the most expensive.`;
+  return el(
+    'section',
+    { id: 'sessions' },
+    el('h2', {}, 'Sessions'),
+    sessions.length > 3 && !sessions.every(isFine) ? filter() : null,
+    sessions.length === 0 ? el('p', {}, 'None.') : sessionTable(state, sessions),
+    shown.length < sessions.length ? el('p', { class: 'dim' }, some) : null,
+    shown.map((session) => cardOf(session, state, groupId, new Room(bytes))),
+  );
+}
+
+function filter(): Markup {
+  const box = el('input', { type: 'checkbox', id: 'only-problems' });
+  return el('label', { class: 'filter' }, box, ' Only sessions with a problem or a warning');
+}
+
+const heads = [
+  { title: 'Session' },
+  { title: 'Project' },
+  { title: 'Status' },
+  { title: 'After' },
+  ...['Attempts', 'Time', 'Cost', 'In', 'Out'].map((title) => ({ title, isNumber: true })),
+  { title: 'Changes' },
+];
+
+function sessionTable(state: GroupState, sessions: readonly ReportSession[]): Markup {
+  const isFleet = sessions.some(({ host }) => host !== undefined);
+  const rows = sessions.map((session) => {
+    const { id, title, status, reason, blockedBy, attempts, costUsd, estimated, tokens } = session;
+    const tried = attempts.length > 0;
+    return el(
+      'tr',
+      { class: isFine(session) ? 'fine' : undefined },
+      el('td', { class: 'words' }, el('a', { href: `#${anchorOf(id)}` }, foreign(title))),
+      el('td', { class: 'words' }, foreign(projectName(session.projectPath))),
+      isFleet ? el('td', { class: 'words' }, foreign(session.host ?? 'here')) : null,
+      el('td', {}, pill(blockedBy === undefined ? status : 'blocked', blockedBy === undefined ? reason : undefined)),
+      el('td', { class: 'words' }, foreign(listTitles(state, session.dependsOn))),
+      numberCell(tried ? attempts.length : ''),
+      numberCell(tried ? formatDuration(session.durationMs) : ''),
+      numberCell(tried ? formatMoney(costUsd, estimated) : ''),
+      numberCell(tried ? formatCount(inputTokens(tokens)) : ''),
+      numberCell(tried ? formatCount(tokens.output) : ''),
+      el('td', {}, changesText(session)),
+    );
+  });
+  return table(isFleet ? heads.toSpliced(2, 0, { title: 'Host' }) : heads, rows);
+}
+
+function changesText({ work }: ReportSession): string {
+  if (work === undefined) return '';
+  return `+${work.insertions} −${work.deletions} in ${plural(work.files, 'file')}`;
+}
+
+function cardOf(session: ReportSession, state: GroupState, groupId: string, room: Room): Markup {
+  const { id, title, status, reason, blockedBy, description, message, next, warnings } = session;
+  const shownStatus = blockedBy === undefined ? status : 'blocked';
+  const whole = `All of it: ${commandText(['session', 'logs', `${groupId}/${id}`])}`;
+  const hidden = warnings.length - warningsMax;
+  // First to be cut to what there is room for, because it is what most readers look for.
+  const result = resultOf(session, room, whole);
+  return el(
+    'article',
+    { id: anchorOf(id), class: isFine(session) ? `s-${shownStatus} fine` : `s-${shownStatus}` },
+    el('h3', {}, foreign(title), ' ', pill(shownStatus, blockedBy === undefined ? reason : undefined)),
+    description === '' ? null : el('p', {}, room.line(description, 600)),
+    el('p', { class: 'dim' }, factsOf(session, state)),
+    status === 'completed' || message === undefined ? null : el('p', {}, room.line(message, 1200)),
+    next === undefined || next === '' ? null : el('p', { class: 'cure' }, room.line(next, 600)),
+    warnings.slice(0, warningsMax).map((warning) => el('p', {}, `Warning: `, room.line(warning.message, 400))),
+    hidden > 0 ? el('p', { class: 'dim' }, `And ${plural(hidden, 'further warning')}.`) : null,
+    result,
+    rejectionOf(session, room),
+    attemptsOf(session, room),
+    details('Prompt', firstLine(session.prompt), room.block(session.prompt, 2000, '')),
+  );
+}
+
+function factsOf(session: ReportSession, state: GroupState): Child[] {
+  const { projectPath, attempts, costUsd, estimated, limitUsd, tokens, durationMs, turns, model, work } = session;
+  const facts: Child[] = [foreign(projectPath, 300)];
+  if (session.dependsOn.length > 0) {
+    facts.push(['after ', foreign(listTitles(state, session.dependsOn))]);
+  }
+  if (attempts.length > 0) {
+    const cap = limitUsd === undefined ? '' : ` of ${formatMoney(limitUsd)}`;
+    facts.push(`${formatMoney(costUsd, estimated)}${cap}`, formatDuration(durationMs), plural(turns, 'turn'));
+    facts.push(`${formatCount(inputTokens(tokens))} in, ${formatCount(tokens.output)} out`);
+  }
+  if (session.phase !== undefined) facts.push(session.phase);
+  if (model !== undefined) facts.push(foreign(model, 120));
+  if (session.branch !== undefined) {
+    const removed = session.branchRemoved ? ', removed' : null;
+    facts.push(['branch ', el('code', {}, foreign(session.branch, 300)), removed]);
+  }
+  if (work !== undefined) facts.push([changesText(session), ', commit ', el('code', {}, work.commit.slice(0, 12))]);
+  if (session.mergedInto !== undefined) facts.push(['merged into ', el('code', {}, foreign(session.mergedInto, 300))]);
+  return facts.flatMap((fact, index) => (index === 0 ? [fact] : [' · ', fact]));
+}
+
+function details(title: string, more: string, ...body: Child[]): Markup {
+  return el('details', {}, el('summary', {}, title, more === '' ? null : [': ', foreign(more)]), body);
+}
+
+function firstLine(text: string): string {
+  return safeLine(text.trimStart().slice(0, 400).split('\n', 1)[0] ?? '', 90);
+}
+
+function resultOf({ result, structured }: ReportSession, room: Room, whole: string): Child {
+  const text = result === undefined ? null : details('Result', firstLine(result), room.block(result, 5000, whole));
+  if (structured === undefined) return text;
+  const json = JSON.stringify(structured, null, 2);
+  return [text, details('Structured result', '', room.block(json, 3000, whole))];
+}
+
+function rejectionOf({ rejection, status }: ReportSession, room: Room): Child {
+  if (rejection === undefined) return null;
+  // The message of a session that failed for it stands above already.
+  const message = status === 'failed' ? null : el('p', {}, room.line(rejection.message, 600));
+  if (rejection.output === '') return message;
+  return [message, details('What the acceptance command printed', '', room.block(rejection.output, 2000, ''))];
+}
+
+function attemptsOf({ attempts }: ReportSession, room: Room): Child {
+  if (attempts.length === 0) return null;
+  const hidden = attempts.length - attemptsMax;
+  const rows = attempts.slice(-attemptsMax).map((attempt) => attemptRow(attempt, room));
+  const title = `${plural(attempts.length, 'attempt')}, the first at ${formatUtc(attempts[0]?.startedAt ?? '')}`;
+  const some = hidden > 0 ? el('p', { class: 'dim' }, `The last ${attemptsMax} of ${attempts.length}.`) : null;
+  return details(title, '', some, table(attemptHeads, rows));
+}
+
+const attemptHeads = [
+  { title: '#', isNumber: true },
+  { title: 'Begun as' },
+  { title: 'At' },
+  { title: 'Lasted', isNumber: true },
+  { title: 'Ended' },
+  { title: 'Cost', isNumber: true },
+  { title: 'Why' },
+];
+
+function attemptRow(attempt: ReportAttempt, room: Room): Markup {
+  const { number, kind, startedAt, endedAt, outcome, reason, message, costUsd, estimated } = attempt;
+  const lasted = endedAt === undefined ? '' : formatDuration(Date.parse(endedAt) - Date.parse(startedAt));
+  return el(
+    'tr',
+    {},
+    numberCell(number),
+    el('td', {}, kind),
+    el('td', {}, formatUtc(startedAt)),
+    numberCell(lasted),
+    el('td', {}, pill(outcome, reason)),
+    numberCell(formatMoney(costUsd, estimated)),
+    el('td', { class: 'long' }, message === undefined ? null : room.line(message, 300)),
+  );
+}
+
+/** What may still be shown of one session's texts, in bytes of UTF-8. */
+class Room {
+  #left: number;
+
+  constructor(bytes: number) {
+    this.#left = bytes;
+  }
+
+  /** A text of several lines, its end cut off when it is too long; `whole` tells how to get all of it. */
+  block(text: string, maxBytes: number, whole: string): Child {
+    const { text: shown, cutFrom } = cutText(text, Math.max(leastBytes, Math.min(maxBytes, this.#left)));
+    this.#left -= Buffer.byteLength(escapeText(shown));
+    const note = `Cut: ${shown.length} of ${cutFrom} characters are shown. ${whole}`;
+    return [el('pre', { dir: 'auto' }, shown), cutFrom === undefined ? null : el('p', { class: 'dim' }, note)];
+  }
+
+  line(text: string, maxBytes: number): Markup {
+    const bytes = Math.max(leastBytes, Math.min(maxBytes, this.#left));
+    this.#left -= Math.min(bytes, text.length);
+    return foreign(text, bytes);
+  }
 }

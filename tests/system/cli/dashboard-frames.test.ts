@@ -1,7 +1,7 @@
 /** Promise: what the dashboard shows at these sizes of terminal and group, drawn by the program in a real terminal. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { unicodeGlyphs } from '../../../src/tui/dashboard/glyphs.ts';
+import { unicodeGlyphs } from '../../../src/tui/dashboard/cells.ts';
 import { launcher } from '../../support/cli/user.ts';
 import { type CockpitGroup, makeCockpitGroup } from '../../support/cockpit-group.ts';
 import { expectGolden } from '../../support/golden.ts';

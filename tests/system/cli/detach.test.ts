@@ -7,7 +7,7 @@ import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from '@commander-js/extra-typings';
 import { runArguments } from '../../../src/app/run/detach.ts';
-import { type RunCommandOptions, runCommandOptions, withRunOptions } from '../../../src/cli/options/run-options.ts';
+import { type RunCommandOptions, runCommandOptions, withRunOptions } from '../../../src/cli/options/options.ts';
 import { groupSettings } from '../../../src/core/definitions.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { lives, Night } from '../../support/cli/night.ts';

@@ -8,7 +8,7 @@ import { verdictsAtRest } from '../../../src/core/plan/verdicts.ts';
 import { groupPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import type { Painted } from '../../../src/tui/app.ts';
-import { unicodeGlyphs } from '../../../src/tui/dashboard/glyphs.ts';
+import { unicodeGlyphs } from '../../../src/tui/dashboard/cells.ts';
 import { fold, sceneEvents, sessionId } from '../../support/tui/dashboard/scene.ts';
 import { attemptId, usage } from '../../support/view/sample-run.ts';
 

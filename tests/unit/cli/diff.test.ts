@@ -5,8 +5,8 @@
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { renameSync, rmSync } from 'node:fs';
-import { diffLines } from '../../../src/view/diff-text.ts';
 import { colourStyle, plainStyle } from '../../../src/view/format.ts';
+import { diffLines } from '../../../src/view/terminal-text.ts';
 import { type MergeGroup, MergeUser } from '../../support/cli/merge-ground.ts';
 import { git, writeTree } from '../../support/git/repository.ts';
 import { fc } from '../../support/property.ts';

@@ -3,8 +3,7 @@ import { expect, test } from 'bun:test';
 import { oneLine } from '../../../src/claude/text.ts';
 import { harmless } from '../../../src/context/hook-call.ts';
 import { quoted } from '../../../src/core/id.ts';
-import { spelledLine } from '../../../src/view/diff-text.ts';
-import { safeText } from '../../../src/view/terminal-text.ts';
+import { safeText, spelledLine } from '../../../src/view/terminal-text.ts';
 
 const span = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, index) => from + index);
 const unsafe = [

@@ -7,7 +7,7 @@ import { notify } from '../../../src/cli/commands/group/run.ts';
 import type { Output } from '../../../src/cli/output.ts';
 import type { EventBody } from '../../../src/core/event.ts';
 import { decide } from '../../../src/core/plan/schedule.ts';
-import { noteText } from '../../../src/view/html/history.ts';
+import { noteText } from '../../../src/view/html/model.ts';
 import { conditionOf } from '../../../src/view/wording.ts';
 import { CoreLog, sessionDefinition, sid } from '../../support/core-events.ts';
 import { fold, frame, sceneEvents, textOf } from '../../support/tui/dashboard/scene.ts';

@@ -1,8 +1,7 @@
 /** Promises: pictures of graphs never draw one thing over another and stay quick; time in them never runs backwards. */
 import { describe, expect, test } from 'bun:test';
-import { type GraphLayout, layoutGraph } from '../../../src/view/html/graph-picture.ts';
 import { cutText, el, escapeText } from '../../../src/view/html/markup.ts';
-import { timeScale } from '../../../src/view/html/timeline.ts';
+import { type GraphLayout, layoutGraph, timeScale } from '../../../src/view/html/pictures.ts';
 import { fc } from '../../support/property.ts';
 import { readMarkup } from '../../support/view/markup-checker.ts';
 

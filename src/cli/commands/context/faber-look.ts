@@ -35,7 +35,7 @@ import { foreignText } from '../../../core/text.ts';
 import { formatTable } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
 import { type Context, need, refuse, refuseWith } from '../../context.ts';
-import { parseWorkId } from '../../options/option-values.ts';
+import { parseWorkId } from '../../options/options.ts';
 
 interface Shared {
   readonly runId?: string | undefined;

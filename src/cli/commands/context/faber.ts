@@ -44,7 +44,7 @@ import { formatTable, plural } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
 import { type Context, confirmed, need, refuse, refuseWith, type Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { parseWorkId } from '../../options/option-values.ts';
+import { parseWorkId } from '../../options/options.ts';
 
 interface Shared {
   readonly takeOver?: true | undefined;

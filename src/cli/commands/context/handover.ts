@@ -15,7 +15,7 @@ import { advise, commandText } from '../../../core/advice.ts';
 import { type Cell, formatDate, formatTable } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
 import { type Context, need, refuse } from '../../context.ts';
-import { parseText } from '../../options/option-values.ts';
+import { parseText } from '../../options/options.ts';
 
 interface Given {
   readonly name?: string | undefined;

@@ -18,7 +18,7 @@ import { launcherIn } from '../../../system/own-program.ts';
 import { type Cell, formatTable } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
 import { type Context, need, refuse } from '../../context.ts';
-import { parseContext } from '../../options/option-values.ts';
+import { parseContext } from '../../options/options.ts';
 
 const installExample = `
 Example:

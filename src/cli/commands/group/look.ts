@@ -21,7 +21,7 @@ import { nextSteps, sessionTable, totalsLine, troubleLines } from '../../../view
 import { safeLine } from '../../../view/terminal-text.ts';
 import { rehearsalNote, statusTone, titleOf } from '../../../view/wording.ts';
 import { type Context, need, refuse, type Work } from '../../context.ts';
-import { parseMoney } from '../../options/option-values.ts';
+import { parseMoney } from '../../options/options.ts';
 
 const listExample = `
 Example:
@@ -239,7 +239,7 @@ export function defineGraph(command: Command, context: Context): void {
 /** A picture in a file of its own, coloured by status. */
 async function printPicture(context: Context, state: GroupState): Promise<Work> {
   // Loaded only now: the layout of graphs is large.
-  const { graphPicture } = await import('../../../view/html/graph-picture.ts');
+  const { graphPicture } = await import('../../../view/html/pictures.ts');
   const drawn = graphPicture(state, { isFile: true });
   if (drawn === null) {
     const next = advise('Print it for Graphviz with', ['group', 'graph', state.group.id, '--format', 'dot']);

@@ -16,9 +16,8 @@ import { plural } from '../../../view/format.ts';
 import { safeJson } from '../../../view/terminal-text.ts';
 import { sessionTitle, settingWords } from '../../../view/wording.ts';
 import { type Context, need, refuse, type Work } from '../../context.ts';
-import { collect, parseText } from '../../options/option-values.ts';
+import { addGroupSettings, collect, type GroupOptions, givenSettings, parseText } from '../../options/options.ts';
 import { readPipedYaml, standardInput } from '../../options/prompt-source.ts';
-import { addGroupSettings, type GroupOptions, givenSettings } from '../../options/setting-options.ts';
 
 const createExample = `
 Example:

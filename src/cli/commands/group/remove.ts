@@ -27,7 +27,7 @@ import { safeLine } from '../../../view/terminal-text.ts';
 import { titleOf } from '../../../view/wording.ts';
 import { attempt, type Context, confirmed, need, refuse, refuseWith, type Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { parseAge, parseKept, parseMegabytes } from '../../options/option-values.ts';
+import { parseAge, parseKept, parseMegabytes } from '../../options/options.ts';
 
 const archiveExample = `
 Example:

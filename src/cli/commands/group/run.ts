@@ -30,7 +30,7 @@ import { isolationWhy, textPlan } from '../../../view/plan.ts';
 import { safeJson, safeLine, safeText } from '../../../view/terminal-text.ts';
 import { titleOf } from '../../../view/wording.ts';
 import { besideDocument, type Context, need, refuseWith, type Work } from '../../context.ts';
-import type { RunTerminal } from '../../dashboard/run-dashboard.ts';
+import type { RunTerminal } from '../../dashboard/display.ts';
 import { exitCode, exitCodeForStatus, knownExitCode } from '../../exit-code.ts';
 import {
   chooseOutput,
@@ -39,7 +39,7 @@ import {
   type RunCommandOptions,
   runCommandOptions,
   withRunOptions,
-} from '../../options/run-options.ts';
+} from '../../options/options.ts';
 import type { Output } from '../../output.ts';
 
 export interface RunCommandTexts {
@@ -163,7 +163,7 @@ function sayBooked({ stderr }: Context, booked = 0): void {
 }
 
 async function openRunDisplay(context: Context, group: GroupReference, output: OutputKind): Promise<RunTerminal> {
-  if (output === 'tui') return (await import('../../dashboard/run-dashboard.ts')).openRunDashboard(context, group);
+  if (output === 'tui') return (await import('../../dashboard/display.ts')).openRunDashboard(context, group);
   const reporter = await createReporter(context, group, output);
   const listen: RunTerminal['onSignal'] = (handler) => onSignal(context.world.clock, handler);
   return { reporter, onSignal: listen, isScreen: false, isHandedOver: false, close: async () => {} };

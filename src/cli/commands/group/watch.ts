@@ -1,5 +1,4 @@
 /** `group watch`: what happened so far, and then what happens, until nobody runs the group any more. */
-
 import { type Command, Option } from '@commander-js/extra-typings';
 import { isRun } from '../../../app/live-runner.ts';
 import { type GroupReference, loadReferredGroup } from '../../../app/resolve.ts';
@@ -13,9 +12,9 @@ import { runCommand } from '../../../core/plan/advice.ts';
 import type { GroupState } from '../../../core/state.ts';
 import type { LiveView, Reporter } from '../../../view/reporter.ts';
 import { type Context, need, type Work } from '../../context.ts';
-import { watchOnScreen } from '../../dashboard/watch-display.ts';
+import { watchOnScreen } from '../../dashboard/display.ts';
 import { exitCode, exitCodeForStatus } from '../../exit-code.ts';
-import { chooseOutput, createReporter } from '../../options/run-options.ts';
+import { chooseOutput, createReporter } from '../../options/options.ts';
 
 const example = `
 Example:

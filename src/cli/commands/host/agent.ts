@@ -12,9 +12,8 @@ import { formatDuration, plural } from '../../../view/format.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import { type Context, need, refuse, type Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { collect, parseLease, parseSlots } from '../../options/option-values.ts';
+import { collect, parseLease, parseSlots, settingOption } from '../../options/options.ts';
 import { readStandardInput, standardInput } from '../../options/prompt-source.ts';
-import { settingOption } from '../../options/setting-options.ts';
 
 const serveExample = `
 Example:

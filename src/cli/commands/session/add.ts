@@ -1,5 +1,4 @@
 /** `session add` and `session edit`: a session as its options define it. `add` prints the id alone on stdout. */
-
 import { resolve } from 'node:path';
 import { type Command, Option } from '@commander-js/extra-typings';
 import { addSession, editSession, type NewSessionOptions } from '../../../app/create/new-session.ts';
@@ -17,9 +16,8 @@ import { readTextFile } from '../../../template/text-file.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import { settingWords, titleOf } from '../../../view/wording.ts';
 import { type Context, need, refuse, type Work } from '../../context.ts';
-import { collect } from '../../options/option-values.ts';
+import { addSessionSettings, collect, givenSettings, type Target } from '../../options/options.ts';
 import { promptSource, readStandardInput, standardInput } from '../../options/prompt-source.ts';
-import { addSessionSettings, givenSettings, type Target } from '../../options/setting-options.ts';
 
 const noteColumnsMax = 1000;
 

@@ -13,7 +13,7 @@ import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import { titleOf } from '../../../view/wording.ts';
 import { besideDocument, type Context, confirmed, need } from '../../context.ts';
 import { type ExitCode, exitCode } from '../../exit-code.ts';
-import { parseMoney } from '../../options/option-values.ts';
+import { parseMoney } from '../../options/options.ts';
 import { readText } from '../../options/prompt-source.ts';
 import { printSession, runSession, startSession } from '../group/run.ts';
 

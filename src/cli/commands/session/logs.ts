@@ -1,5 +1,4 @@
 /** `session logs`: the transcript of a session, readable or as it is, up to now or as it grows. */
-
 import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../app/live-runner.ts';
 import { type LoadedSession, loadReferredSession } from '../../../app/resolve.ts';
@@ -9,10 +8,10 @@ import { runCommand } from '../../../core/plan/advice.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { delay } from '../../../system/clock.ts';
 import { nextSteps } from '../../../view/summary.ts';
-import { TranscriptMarks } from '../../../view/transcript/transcript-marks.ts';
+import { TranscriptMarks } from '../../../view/transcript/entry-lines.ts';
 import { titleOf } from '../../../view/wording.ts';
 import { type Context, need, refuse } from '../../context.ts';
-import { parsePattern } from '../../options/option-values.ts';
+import { parsePattern } from '../../options/options.ts';
 import {
   jsonSink,
   rawSink,

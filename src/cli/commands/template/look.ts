@@ -1,5 +1,4 @@
 /** cli/commands/template/: the commands of templates. This file: all but those of packs. */
-
 import { resolve } from 'node:path';
 import { type Command, Option } from '@commander-js/extra-typings';
 import { findNamed, type NamedTemplate, placesHere } from '../../../app/create/named-template.ts';
@@ -22,7 +21,7 @@ import { type Cell, formatTable, plural } from '../../../view/format.ts';
 import { safeJson, safeLine, safeText } from '../../../view/terminal-text.ts';
 import { type Context, need, refuse, type Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { collect } from '../../options/option-values.ts';
+import { collect } from '../../options/options.ts';
 import { readPipedYaml, standardInput } from '../../options/prompt-source.ts';
 
 const listExample = `

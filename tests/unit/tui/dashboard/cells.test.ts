@@ -1,17 +1,19 @@
 /** Promises: foreign text is one harmless line of known width; styles never change it; wrapping loses nothing. */
 import { expect, test } from 'bun:test';
 import {
+  backgroundOf,
+  backgroundOfNumbers,
   type Cell,
   cellsOf,
   endOf,
   foreign,
   padded,
+  paintRow,
   plainRow,
   plainWidths,
   rowOf,
   wrapCells,
 } from '../../../../src/tui/dashboard/cells.ts';
-import { backgroundOf, backgroundOfNumbers, paintRow } from '../../../../src/tui/dashboard/paint.ts';
 import { colourStyle, type Tone } from '../../../../src/view/format.ts';
 import { fc } from '../../../support/property.ts';
 

@@ -1,7 +1,7 @@
 /** Promises: every session is listed once, after all it depends on; what hangs below a session follows it at once. */
 import { expect, test } from 'bun:test';
 import type { SessionId } from '../../../../src/core/group.ts';
-import { type Placed, placeSessions } from '../../../../src/tui/dashboard/order.ts';
+import { type Placed, placeSessions } from '../../../../src/tui/dashboard/list.ts';
 import { fc } from '../../../support/property.ts';
 import { fold, sessionId } from '../../../support/tui/dashboard/scene.ts';
 import { creation, session } from '../../../support/view/sample-run.ts';

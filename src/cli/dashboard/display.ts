@@ -1,17 +1,102 @@
-/** The dashboard inside the process that runs the group; loaded only where there is a terminal to show it on. */
+/** The dashboard of a group that another process runs, and that inside the process which runs it. */
 import { isRequestPending } from '../../app/request.ts';
-import type { GroupReference } from '../../app/resolve.ts';
+
+import type { GroupReference, LoadedGroup } from '../../app/resolve.ts';
 import type { RunDisplay } from '../../app/run/run-options.ts';
-import { onSignal, type RunnerSignal } from '../../app/signals.ts';
+import { endOf, onSignal, type RunnerSignal } from '../../app/signals.ts';
 import { historyOf } from '../../app/watch/live-view.ts';
-import { errorText } from '../../core/failure.ts';
+import { errorText, type Failure, ok } from '../../core/failure.ts';
+import { delay } from '../../system/clock.ts';
 import type { Reporter } from '../../view/reporter.ts';
+import { nextSteps, totalsLine } from '../../view/summary.ts';
 import { withLocalTimes } from '../../view/wording.ts';
-import type { Context } from '../context.ts';
-import { createReporter } from '../options/run-options.ts';
+import { type Context, refuseWith, type Work } from '../context.ts';
+import { exitCode, exitCodeForStatus } from '../exit-code.ts';
+import { createReporter } from '../options/options.ts';
 import { Dashboard, hears } from './dashboard.ts';
 import { loadScreen, lookOf, type OpenScreen } from './screen.ts';
-import { RunnerSource } from './source.ts';
+import { FileSource, RunnerSource, type Source } from './source.ts';
+
+const signalMs = 2_000;
+
+/** Until the user leaves it, the group is deleted, or a signal ends it. */
+export async function watchOnScreen(context: Context, group: LoadedGroup): Promise<Work> {
+  const end = await watchedOnScreen(context, group);
+  switch (end.by) {
+    case 'user':
+      return conclude(context, end.source);
+    case 'loss':
+      return refuseWith(end.failure);
+    case 'trouble':
+      throw end.error;
+    case 'signal':
+      // As if it had not been caught. It arrives in a moment; should it be blocked, the program ends all the same.
+      endOf(end.signal);
+      await delay(context.world.clock, signalMs);
+      return exitCode.failed;
+  }
+}
+
+export type End =
+  | { readonly by: 'user'; readonly source: Source }
+  | { readonly by: 'loss'; readonly failure: Failure }
+  | { readonly by: 'trouble'; readonly error: unknown }
+  | { readonly by: 'signal'; readonly signal: RunnerSignal };
+
+export interface WatchOptions {
+  readonly leavesAfterMs?: number;
+}
+
+export async function watchedOnScreen(
+  context: Context,
+  group: LoadedGroup,
+  { leavesAfterMs }: WatchOptions = {},
+): Promise<End> {
+  const openScreen = await loadScreen(context.world);
+  const { promise, resolve } = Promise.withResolvers<End>();
+  const onTrouble = (error: unknown): void => resolve({ by: 'trouble', error });
+  let dashboard: Dashboard | undefined;
+  const source = new FileSource(context.world, group, {
+    onChange: () => dashboard?.changed(),
+    onLost: (failure) => resolve({ by: 'loss', failure }),
+    onTrouble,
+  });
+  const unsubscribe = onSignal(context.world.clock, (signal) => {
+    if (dashboard === undefined || hears(dashboard, signal)) resolve({ by: 'signal', signal });
+  });
+  const onQuit = (): void => resolve({ by: 'user', source });
+  context.stdout.onClosed(onQuit);
+  const cancel = leavesAfterMs === undefined ? () => {} : context.world.clock.after(leavesAfterMs, onQuit);
+  try {
+    dashboard = new Dashboard({
+      context,
+      group,
+      source,
+      openScreen,
+      ...lookOf(context),
+      onQuit,
+      onLeave: onQuit,
+      onInterrupt: onQuit,
+      onTrouble,
+    });
+    return await promise;
+  } finally {
+    cancel();
+    await dashboard?.close();
+    unsubscribe();
+    source.close();
+  }
+}
+
+/** Leaving a group that still runs is no failure; one that is over tells how it ended. */
+function conclude({ stdout, world }: Context, { state, seen: { live }, runner }: Source): Work {
+  const isRunning = state.status === 'running';
+  const atMs = isRunning && runner === 'none' ? Date.parse(state.updatedAt) : world.clock.now();
+  const hasRunner = runner !== 'none';
+  stdout.line(totalsLine(state, live, atMs, stdout.style, hasRunner));
+  stdout.lines(nextSteps(state, hasRunner));
+  return ok(isRunning || state.status === 'created' ? exitCode.done : exitCodeForStatus(state.status));
+}
 
 export async function openRunDashboard(context: Context, group: GroupReference): Promise<RunTerminal> {
   const text = await createReporter(context, group, 'text');

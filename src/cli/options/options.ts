@@ -1,0 +1,278 @@
+/** cli/options/: what options mean and are called. Values are checked before anything happens. */
+
+import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
+import type { GroupReference } from '../../app/resolve.ts';
+import type { RunOptions } from '../../app/run/run-options.ts';
+import {
+  type ContextName,
+  configSettings,
+  groupSettings,
+  type Setting,
+  type Settings,
+  sessionSettings,
+} from '../../core/definitions.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { optionOf, parseSetting, settingProblem, type ValueRule } from '../../core/setting-values.ts';
+import { ageMs, isWhole, plainNamePattern, plainNameRule, slotsMax } from '../../core/values.ts';
+import { shellCommand } from '../../template/workflow/work-settings.ts';
+import type { Reporter } from '../../view/reporter.ts';
+import type { Context } from '../context.ts';
+
+export interface RunCommandOptions extends RunOptions {
+  readonly output: OutputKind | undefined;
+  readonly dryRun?: true;
+  readonly prompts?: true;
+  readonly detach?: true;
+  readonly notify?: true;
+}
+
+export function withRunOptions<Args extends unknown[]>(command: Command<Args>) {
+  addRunSettings(command);
+  return command
+    .option('--rehearse [script]', 'use the scripted API on this machine: no account, no cost')
+    .option('--dry-run', 'show what would be done and what it may cost; start nothing')
+    .option('--prompts', 'with --dry-run: show what each session will be told')
+    .option('--detach', 'run it in a process of its own that needs no terminal, and return')
+    .option('--notify', 'ring the terminal when the group is done, failed, paused or at a usage limit')
+    .addOption(new Option('--output <kind>', 'what to print; default: tui on a terminal, else text').choices(outputs));
+}
+
+interface GivenRunOptions {
+  readonly output?: OutputKind | undefined;
+  readonly rehearse?: string | true | undefined;
+  readonly dryRun?: true | undefined;
+  readonly prompts?: true | undefined;
+  readonly detach?: true | undefined;
+  readonly notify?: true | undefined;
+}
+
+export function runCommandOptions(given: GivenRunOptions, retryFailed: boolean): RunCommandOptions {
+  const { output, rehearse, dryRun, prompts, detach, notify, ...config } = given;
+  return {
+    config: givenSettings(groupSettings, config),
+    output,
+    rehearse,
+    retryFailed,
+    isQuiet: output === 'quiet',
+    ...(dryRun === true ? { dryRun } : {}),
+    ...(prompts === true ? { prompts } : {}),
+    ...(detach === true ? { detach } : {}),
+    ...(notify === true ? { notify } : {}),
+  };
+}
+
+export const outputs = ['tui', 'text', 'json', 'quiet'] as const;
+export type OutputKind = (typeof outputs)[number];
+export type LineOutput = Exclude<OutputKind, 'tui'>;
+
+/**
+ * What is shown: as wished, else the dashboard on a terminal and text elsewhere. Fails with `usage` when a dashboard
+ * is wished for where none can be.
+ */
+export function chooseOutput<Kind extends OutputKind>(
+  context: Context,
+  wished: Kind | undefined,
+): Result<Kind | 'tui' | 'text'> {
+  const obstacle = dashboardObstacle(context);
+  if (wished === undefined) return ok(obstacle === null && !isBuildServer(context) ? 'tui' : 'text');
+  if (wished !== 'tui' || obstacle === null) return ok(wished);
+  return fail('usage', `The dashboard cannot be shown: ${obstacle}.`, 'Use --output text instead.');
+}
+
+/** Why there can be no dashboard; null = there can be one. */
+function dashboardObstacle({ stdout, stdinIsTerminal, env }: Context): string | null {
+  if (!stdout.isTerminal) return 'standard output is no terminal';
+  if (!stdinIsTerminal) return 'standard input is no terminal';
+  const terminal = env.TERM ?? '';
+  if (terminal === '') return 'TERM is not set';
+  return terminal === 'dumb' ? 'the terminal is a dumb one' : null;
+}
+
+/** Some of them give their jobs a terminal that nobody sits at. */
+function isBuildServer({ env }: Context): boolean {
+  return !['', '0', 'false'].includes(env.CI ?? '');
+}
+
+/** Only the one that is wished for is loaded. */
+export async function createReporter(context: Context, group: GroupReference, kind: LineOutput): Promise<Reporter> {
+  const { stdout, world, env } = context;
+  const write = (text: string): void => stdout.write(text);
+  const now = (): number => world.clock.now();
+  switch (kind) {
+    case 'text': {
+      const columns = stdout.isTerminal ? stdout.columns : undefined;
+      const lasting = context.leavesNothing === true ? {} : { groupFolder: group.paths.folder };
+      const options = { write, style: stdout.style, now, columns, ...lasting };
+      if (env.GITHUB_ACTIONS !== 'true')
+        return (await import('../../view/text-reporter.ts')).createTextReporter(options);
+      const commands = (text: string): void => stdout.commands(text);
+      return (await import('../../view/text-reporter.ts')).createGithubReporter({ ...options, write: commands });
+    }
+    case 'json': {
+      const { createJsonReporter } = await import('../../view/json-reporter.ts');
+      return createJsonReporter({ write, groupId: group.groupId, clock: world.clock });
+    }
+    case 'quiet':
+      return (await import('../../view/reporter.ts')).createQuietReporter(write);
+  }
+}
+
+export interface Target {
+  addOption(option: Option): unknown;
+}
+
+const placeholders: Partial<Record<Setting['kind'], string>> = {
+  line: 'text',
+  money: 'usd',
+  count: 'n',
+  megabytes: 'mb',
+  duration: 'time',
+  choice: 'mode',
+  labels: 'label',
+  host: 'name',
+  systems: 'systems',
+  object: 'json',
+};
+
+export function settingOption(name: string, setting: Setting): Option {
+  const { kind, value, words } = setting;
+  const placeholder = kind === 'flag' ? '' : ` <${value ?? placeholders[kind] ?? kind}>`;
+  const option = new Option(`--${optionOf(name, setting)}${placeholder}`, helpOf(setting));
+  if (words !== undefined) return option.choices(words);
+  if (kind === 'command') return option.argParser(parseCommand);
+  if (kind === 'rules' || kind === 'labels') return option.argParser(listParser(setting));
+  return kind === 'flag' || kind === 'object' || kind === 'text' ? option : option.argParser(parserOf(setting));
+}
+
+function helpOf({ kind, help, default: standard }: Setting): string {
+  if (kind === 'labels') return `${help}; may be repeated`;
+  if (kind === 'object') return `${help}; JSON, a file with it, or "-"`;
+  if (standard === undefined || standard === false) return help;
+  return standard === true ? `${help} (default)` : `${help} (default: ${standard})`;
+}
+
+/** These options may be repeated. False: the option was taken back by its negation. */
+function listParser(setting: Setting) {
+  const parse = parserOf<readonly string[]>(setting);
+  return (text: string, before: readonly string[] | false = []): readonly string[] => {
+    const all = [...new Set([...(before || []), ...parse(text)])];
+    const problem = settingProblem(setting, all);
+    if (problem !== null) throw new InvalidArgumentError(`It ${problem}.`);
+    return all;
+  };
+}
+
+function addSettings(command: Target, settings: Settings, isEdit: boolean): void {
+  for (const [name, setting] of Object.entries(settings)) {
+    if (setting.option === false) continue;
+    command.addOption(settingOption(name, setting));
+    const no = setting.no ?? (isEdit ? setting.without : undefined);
+    if (no !== undefined) command.addOption(new Option(`--no-${optionOf(name, setting)}`, no));
+  }
+}
+
+export function addSessionSettings(command: Target, isEdit: boolean): void {
+  addSettings(command, sessionSettings, isEdit);
+  addSettings(command, configSettings, isEdit);
+}
+
+export function addGroupSettings(command: Target, isEdit: boolean): void {
+  command.addOption(new Option('--name <text>', 'name for people (default: the slug)').argParser(parserOf(line)));
+  command.addOption(new Option('--description <text>', 'what the group is for').argParser(parserOf(line)));
+  addSettings(command, groupSettings, isEdit);
+  command.addOption(new Option('--template <name>', 'prompt or config template for sessions that name none'));
+  command.addOption(new Option('--config-template <name>', 'config template that all sessions inherit'));
+}
+
+const line = { kind: 'line' } as const;
+
+export interface GroupOptions {
+  readonly name?: string | undefined;
+  readonly description?: string | undefined;
+  readonly template?: string | undefined;
+  readonly configTemplate?: string | undefined;
+}
+
+export function addRunSettings(command: Target): void {
+  const ofRun = Object.entries(groupSettings as Settings).filter(([, setting]) => setting.run !== false);
+  addSettings(command, Object.fromEntries(ofRun), false);
+}
+
+export function givenSettings(settings: Settings, given: object): Record<string, unknown> {
+  const options = new Map<string, unknown>(Object.entries(given));
+  const values = Object.entries(settings).map(([name, setting]) => {
+    const attribute = optionOf(name, setting).replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+    const value = options.get(attribute);
+    const isTaken = value === false && setting.kind !== 'flag' && setting.no === undefined;
+    return [name, isTaken ? null : value] as const;
+  });
+  return Object.fromEntries(values.filter(([, value]) => value !== undefined));
+}
+
+export function parserOf<T>(rule: ValueRule): (text: string) => T {
+  return (text) => {
+    const parsed = parseSetting(rule, text);
+    if ('problem' in parsed) throw new InvalidArgumentError(`It ${parsed.problem}.`);
+    return parsed.value as T;
+  };
+}
+
+export const parseMoney = parserOf<number>({ kind: 'money' });
+export const parseText = parserOf<string>({ kind: 'line' });
+export const parseContext = parserOf<readonly ContextName[]>({ kind: 'systems' });
+export const parseMegabytes = parserOf<number>({ kind: 'megabytes', max: 100_000_000 });
+
+/** A shell command. */
+export function parseCommand(text: string): string {
+  const found = shellCommand(text);
+  if (found.ok) return found.command;
+  throw new InvalidArgumentError(`${found.problem[0]?.toUpperCase()}${found.problem.slice(1)}.`);
+}
+
+export function parseAge(text: string): number {
+  const ms = ageMs(text);
+  if (ms === null) throw new InvalidArgumentError('It must be a time such as 12h, 30d or 365d.');
+  return ms;
+}
+
+export function parseKept(text: string): number {
+  return parseWhole(text, 1_000_000, 0);
+}
+
+function parseWhole(text: string, max: number, min = 1): number {
+  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (!isWhole(value, max, min)) {
+    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
+  }
+  return value;
+}
+
+export function collect(text: string, before: readonly string[] | false = []): readonly string[] {
+  // False: the option had been taken back by its negation.
+  return [...(before || []), text];
+}
+
+/** A regular expression. Escapes that are none, as in `a\-b`, are allowed where they mean the same with and without. */
+export function parsePattern(text: string): RegExp {
+  for (const flags of ['u', '']) {
+    try {
+      return new RegExp(text, flags);
+    } catch {}
+  }
+  throw new InvalidArgumentError('It must be a regular expression as JavaScript knows them.');
+}
+
+export function parseWorkId(text: string): string {
+  const id = text.replace(/^#/, '');
+  if (plainNamePattern.test(id)) return id;
+  throw new InvalidArgumentError(`It must have ${plainNameRule}, such as 258 or ABC-12.`);
+}
+
+export function parseLease(text: string): number {
+  return parseWhole(text, 3_600, 2) * 1_000;
+}
+
+/** Sessions that a machine may run at once. */
+export function parseSlots(text: string): number {
+  return parseWhole(text, slotsMax);
+}

@@ -119,27 +119,7 @@ describe('the files of the run', () => {
 });
 
 describe('a state that the runtime would not write as it stands', () => {
-  function writeState(more: string): void {
-    ground.begin();
-    const text = JSON.stringify(fresh());
-    ground.write(statePath(runId), `${text.slice(0, -1)}, ${more}}`);
-  }
   const stateText = () => readFileSync(join(ground.root, statePath(runId)), 'utf8');
-
-  test.each([
-    ['lists', '['.repeat(100_000), ']'.repeat(100_000)],
-    ['objects', `${'{"a":'.repeat(100_000)}1`, '}'.repeat(100_000)],
-    ['lists that never end', '['.repeat(100_000), ''],
-  ])('100,000 levels of %s: a sentence, and the file stays', (_, open, close) => {
-    writeState(`"deep": ${open}${close}`);
-    const before = stateText();
-    const { text, notes } = ground.call('session-start', { source: 'startup' });
-    expect(text).toStartWith('FABER: the run that is active here cannot be read.');
-    expect(text).toMatch(/state\.json:1:\d+: nests more than 200 levels/);
-    expect(notes?.run).toBeNull();
-    for (const event of ['pre-compact', 'session-end'] as const) expect(ground.call(event).text).toBe('');
-    expect(stateText()).toBe(before);
-  });
 
   test('bytes that are no UTF-8 are shown, and never written back as something else', () => {
     ground.begin({ note: 'NOTE' });

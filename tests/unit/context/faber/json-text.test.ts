@@ -3,18 +3,14 @@ import { expect, test } from 'bun:test';
 import { fieldOf, readJson } from '../../../../src/context/faber/json-text.ts';
 
 test.each([
-  ['', '1:1: is not JSON: value expected'],
-  ['{', '1:2: is not JSON: close brace expected'],
-  ['{"a": 1,}', '1:9: is not JSON: property name expected'],
-  ['{"a" 1}', '1:6: is not JSON: colon expected'],
-  ['{\n  "a": [1,\n  2\n}', '4:1: is not JSON: comma expected'],
-  ['{"a": tru}', '1:7: is not JSON: invalid symbol'],
-  ['{"a": "x\ny"}', '1:7: is not JSON: unexpected end of string'],
-  ['{"a": "\\q"}', '1:7: is not JSON: invalid escape character'],
-  ['[1] 2', '1:5: is not JSON: end of file expected'],
-  ['// note\n{}', '1:1: is not JSON: invalid comment token'],
-])('%j is wrong: %s', (text, trouble) => {
-  expect(readJson(text)).toEqual({ ok: false, trouble: expect.stringContaining(trouble) });
+  ['', '1:1'],
+  ['{"a": 1,}', '1:9'],
+  ['{"a" 1}', '1:6'],
+  ['{\n  "a": [1,\n  2\n}', '4:1'],
+  ['{"a": "x\ny"}', '1:7'],
+  ['// note\n{}', '1:1'],
+])('%j is wrong at %s', (text, place) => {
+  expect(readJson(text)).toEqual({ ok: false, trouble: expect.stringContaining(`${place}: is not JSON`) });
 });
 
 test('values have their places, missing ones that of what should hold them', () => {

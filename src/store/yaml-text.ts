@@ -182,11 +182,16 @@ function describeIssue(issue: z.core.$ZodIssue, yaml: YamlText, whole: string): 
     return [yaml.problemAtKey(path.slice(0, -1), String(key), `${quoted(String(key))} cannot be a name: ${rule}`)];
   }
   const isAbsent = issue.message.endsWith('received undefined');
-  return [yaml.problemAt(path, isAbsent ? `${where} is missing` : `${where}${plainIssue(issue, valueAt(yaml, path))}`)];
+  return [yaml.problemAt(path, isAbsent ? `${where} is missing` : issueSentence(issue, yaml.value, where))];
 }
 
-function valueAt({ value }: YamlText, path: YamlPath): unknown {
-  return path.reduce<unknown>((found, part) => (found as Readonly<Record<string, unknown>> | null)?.[part], value);
+/** What is wrong, without a full stop, of an issue that zod found in `root`; `where` names the value. */
+export function issueSentence(issue: z.core.$ZodIssue, root: unknown, where = issue.path.join('.')): string {
+  const value = issue.path.reduce<unknown>(
+    (found, part) => (found as Readonly<Record<PropertyKey, unknown>> | null)?.[part],
+    root,
+  );
+  return `${where}${plainIssue(issue, value)}`;
 }
 
 const kindNames: Readonly<Record<string, string>> = {

@@ -6,6 +6,7 @@
 import { permissionModes } from '../../core/definitions.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { schema } from '../../store/schema.ts';
+import { issueSentence } from '../../store/yaml-text.ts';
 import { isObject, type JsonObject, list, object, objects } from '../lenient.ts';
 import { attemptMark } from './attempt-mark.ts';
 import type { Environment } from './variables.ts';
@@ -285,7 +286,7 @@ export function readBackCheck(path: string, content: string | null): Result<Json
   }
   if (!isObject(value)) return refuse('is not a JSON object');
   const [fault] = settingsSchema().safeParse(value).error?.issues ?? [];
-  return fault === undefined ? ok(value) : refuse(`has a wrong ${fault.path.join('.')} (${fault.message})`);
+  return fault === undefined ? ok(value) : refuse(`has a mistake: ${issueSentence(fault, value)}`);
 }
 
 /** Settings whose type people get wrong; a wrong one makes claude ignore the whole file. */

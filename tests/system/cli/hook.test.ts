@@ -110,7 +110,7 @@ describe('what cannot be changed stays', () => {
     ['a list', '[]', 'settings.json:1:1 is not valid JSON'],
     ['a key twice', '{"hooks": {}, "hooks": {}}', 'settings.json:1:15'],
     ['a mark at its begin', '\ufeff{}', 'settings.json:1:1 is not valid JSON'],
-    ['hooks of a wrong type', '{"hooks": "none"}', 'has a wrong hooks'],
+    ['hooks of a wrong type', '{"hooks": "none"}', 'hooks has to be a map ("name: value"), not a text'],
     ['a hook that voids the file', '{"hooks": {"Stop": [{"hooks": [{"type": "command"}]}]}}', 'a command is missing'],
   ])('%s', async (_, text, sentence) => {
     write(text);

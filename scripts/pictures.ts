@@ -1,6 +1,6 @@
 /**
  * Makes the pictures of the README and of docs/ (docs/pictures/*.svg) from the real program: it runs in a terminal over
- * groups whose model is scripted, so it needs no account, and the pictures of one version are always the same.
+ * groups whose model is scripted, so it needs no account. Times and ids differ from run to run.
  *
  *   sh scripts/bun.sh scripts/pictures.ts [FOLDER]
  */

@@ -1,6 +1,20 @@
 /** What a terminal shows, as SVG: one text for each run of cells that look alike. */
 import { type IBufferCell, Terminal } from '@xterm/headless';
-import { type Cell, type Look, maskRow } from './mask.ts';
+
+interface Look {
+  readonly colour: string;
+  /** Null = the background of the screen. */
+  readonly fill: string | null;
+  readonly isBold: boolean;
+  readonly isDim: boolean;
+  readonly isUnderlined: boolean;
+}
+
+/** One column. The second half of a wide character has an empty text. */
+interface Cell {
+  readonly text: string;
+  readonly look: Look;
+}
 
 export interface ScreenSize {
   readonly columns: number;
@@ -78,7 +92,7 @@ function drawing(columns: number, rows: number, markup: readonly string[]): stri
 async function shownRows(bytes: string, { columns, rows }: ScreenSize): Promise<Cell[][]> {
   const terminal = new Terminal({ cols: columns, rows, allowProposedApi: true, scrollback: 0 });
   await new Promise<void>((resolve) => terminal.write(bytes, resolve));
-  const shown = Array.from({ length: rows }, (_, row) => maskRow(cellsOf(terminal, row, columns), columns));
+  const shown = Array.from({ length: rows }, (_, row) => cellsOf(terminal, row, columns));
   const used = shown.findLastIndex((row) => row.some(({ text }) => text.trim() !== '')) + 1;
   return shown.slice(0, used);
 }

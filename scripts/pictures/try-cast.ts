@@ -1,13 +1,14 @@
 /**
  * `cca try` as moving pictures. Each is taken where the group stays until a gate is opened, which stands before the
- * `node` that the sessions call: so a picture is the same however fast the machine is.
+ * `node` that the sessions call: so a picture shows the same state however fast the machine is.
  */
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { key, TestTerminal } from '../../tests/support/terminal.ts';
-import { castSvg, type Frame, type ScreenSize, screenSvg } from './screen-svg.ts';
+import { castSvg, type Frame, type ScreenSize } from './screen-svg.ts';
 
 const size: ScreenSize = { columns: 112, rows: 24 };
+const settleMs = 5_000;
 
 export async function tryCast(program: string, work: string, env: Readonly<Record<string, string>>): Promise<string> {
   const gate = (project: string) => join(work, `go-${project}`);
@@ -27,7 +28,9 @@ export async function tryCast(program: string, work: string, env: Readonly<Recor
   const take = async (seconds: number, ...rows: readonly RegExp[]): Promise<void> => {
     // What is marked as an estimate becomes a figure of claude's after some seconds.
     await terminal.until((text) => rows.every((row) => row.test(text)) && !text.includes('~$'));
-    frames.push({ bytes: await settled(terminal), seconds });
+    // Figures follow what the sessions do after a moment.
+    await Bun.sleep(settleMs);
+    frames.push({ bytes: terminal.raw, seconds });
   };
   const press = (keys: string, seconds: number, ...rows: readonly RegExp[]): Promise<void> => {
     terminal.type(keys);
@@ -56,17 +59,5 @@ export async function tryCast(program: string, work: string, env: Readonly<Recor
     terminal.kill('SIGTERM');
     await terminal.ended;
     terminal.close();
-  }
-}
-
-/** Figures follow what the sessions do after a moment; all that goes on after that is masked. */
-async function settled(terminal: TestTerminal): Promise<string> {
-  let shown = '';
-  for (;;) {
-    const bytes = terminal.raw;
-    const now = await screenSvg(bytes, size);
-    if (now === shown) return bytes;
-    shown = now;
-    await Bun.sleep(2_500);
   }
 }

@@ -59,10 +59,7 @@ export function strayIn(files: Files, path: string): string | null {
 const briefHead = 300;
 const briefTail = 80;
 
-/**
- * The path for a sentence, so that what is wrong with it can be read: of a very long one only both ends, and in quotes
- * when a sentence would hide some of its characters.
- */
+/** The path for a sentence: shortened in the middle, and quoted when it holds invisible characters. */
 export function briefPath(path: string): string {
   const isLong = path.length > briefHead + briefTail;
   const brief = isLong ? `${path.slice(0, briefHead)}…${path.slice(-briefTail)}` : path;

@@ -94,10 +94,7 @@ export interface LoadedSession extends LoadedGroup {
   readonly record: SessionRecord;
 }
 
-/**
- * `<group>/<session>`, or an id or unique prefix that is looked for in all groups; `resolve` finds the group in the
- * first form.
- */
+/** `<group>/<session>`, or an id or unique prefix in all groups; `resolve` finds the group in the first form. */
 export function loadReferredSession(place: Place, reference: string, resolve = resolveGroup): Result<LoadedSession> {
   const slash = reference.indexOf('/');
   const split =

@@ -128,10 +128,7 @@ async function askFor(
   return ok({ by: 'runner', ...aboutOf(answer.value) } satisfies Done);
 }
 
-/**
- * The answer when it was done. Fails when the runner refused, and with `survivor` when it cannot be asked;
- * `runner-gone` when it will not answer any more.
- */
+/** Returns the answer. `survivor`: a runner that takes no requests; `runner-gone`: it will not answer. */
 async function askRunner(
   world: World,
   group: GroupReference,

@@ -132,10 +132,7 @@ type TakeOverFact = SessionFact & { readonly attachmentId: string };
 type AttemptFact = SessionFact & { readonly attemptId: string };
 type ProcessFact = AttemptFact & { readonly attempt: number; readonly process: ProcessIdentity };
 
-/**
- * What the attempt was told and claude has not read; the next attempt gets it. It is part of the ending because a power
- * cut may leave any number of lines of what was logged together.
- */
+/** Text that was sent to the attempt and not read; the next attempt gets it. */
 type Unread = readonly string[];
 
 export type EventBody =
@@ -151,10 +148,7 @@ export type EventBody =
       readonly session: SessionDefinition;
       readonly changed?: readonly string[];
     })
-  /**
-   * The session was done in another group, from which this one was copied: it is completed with the result and the work
-   * that it has there, on the branch that it has there, and costs nothing here.
-   */
+  /** The session was completed in the group from which this one was copied; it costs nothing here. */
   | (SessionFact & {
       readonly type: 'session_inherited';
       readonly from: InheritedFrom;
@@ -179,15 +173,9 @@ export type EventBody =
     }
   /** Intent: an attempt is about to be spawned. Said again for the same attempt after a crash that cost nothing. */
   | (SessionFact & { readonly type: 'session_starting'; readonly attempt: AttemptIntent })
-  /**
-   * Its next attempt is going to start on another machine than the last one; `local` is this one, an absent `from`: it
-   * has had none. Stands before every attempt elsewhere of which an earlier version must not think that it is here.
-   */
+  /** Its next attempt starts on another host; `local` is this one, an absent `from`: it has had none. */
   | (SessionFact & { readonly type: 'session_moved'; readonly from?: string; readonly to: string })
-  /**
-   * Nothing is heard of the attempt's machine any more, and by now nothing runs there. `held`: US dollars that the
-   * attempt may have cost besides what is known.
-   */
+  /** The attempt's host is lost. `held`: US dollars that it may have cost besides what is known. */
   | (AttemptFact & { readonly type: 'session_host_lost'; readonly host: string; readonly held: number })
   /** What an attempt on a machine that was lost has cost in all; it replaces what was known and held of it. */
   | (AttemptFact & { readonly type: 'session_booked'; readonly usage: Usage })
@@ -259,10 +247,7 @@ export type EventBody =
     })
   /** A session that is not running is to be started (again), or is not. `prompt` is said to its next attempt. */
   | (SessionFact & { readonly type: 'session_queued'; readonly queued: boolean; readonly prompt?: string })
-  /**
-   * A further message of the user; a running session got it, another one gets it with its next attempt. `offset`: bytes
-   * of transcript.jsonl when it was said; earlier versions logged without it what nobody had read (see Unread).
-   */
+  /** A further message of the user, for the running or the next attempt. `offset`: bytes of transcript.jsonl then. */
   | (SessionFact & { readonly type: 'session_message'; readonly text: string; readonly offset?: number })
   /** No progress for `silentMs` milliseconds: first noticed, then it is interrupted and resumed. */
   | (AttemptFact & {
@@ -303,10 +288,7 @@ export type EventBody =
   | { readonly type: 'group_completed' }
   /** The run is over and cannot go on without a retry. `message` is a full sentence. */
   | { readonly type: 'group_failed'; readonly reason: string; readonly message: string }
-  /**
-   * A person said what is to become of the money that is held for a session (Usage.heldUsd): it is spent, or it is free
-   * again. `usage` is that of all its ended attempts from now on, without anything held.
-   */
+  /** Held money (Usage.heldUsd) was spent or freed. `usage`: of all ended attempts, without anything held. */
   | (SessionFact & { readonly type: 'session_cost_settled'; readonly usage: Usage })
   /** The work of these sessions is part of the named branches now. */
   | { readonly type: 'group_merged'; readonly merged: readonly MergedRepository[] }

@@ -85,10 +85,7 @@ export interface Failure {
   readonly nextInPlace?: string;
 }
 
-/**
- * What went wrong with a session, as its log tells it. `next`: full sentences; which commands help is found by
- * `sessionAdvice` when they are shown, so that they fit the group as it is then.
- */
+/** Why a session failed, as its log has it. `sessionAdvice` adds the commands that help. */
 export interface SessionFailure<R extends SessionFailureReason = SessionFailureReason> {
   readonly reason: R;
   readonly message: string;
@@ -131,10 +128,7 @@ const persons: ReadonlySet<string> = new Set<SessionFailureReason>([
   'write-failed',
 ]);
 
-/**
- * True for trouble that only a person can cure and that would hit every further session alike.
- * Starting more sessions would only spread it, so nothing new starts after one of these.
- */
+/** True for trouble that hits every session alike and that only a person can cure; nothing new starts after it. */
 export function needsPerson(reason: string): boolean {
   return persons.has(reason);
 }

@@ -29,10 +29,7 @@ function emptyGraph(): Graph {
   return new library.Graph({ directed: true });
 }
 
-/**
- * Builds and checks the graph. Fails with `duplicate` (id or name twice), `unknown-dependency`, or `cycle` (with its
- * path).
- */
+/** Fails with `duplicate` (id or name twice), `unknown-dependency`, or `cycle` (with its path). */
 export function buildGraph(sessions: readonly Node[]): Result<SessionGraph> {
   const graph = emptyGraph();
   const names = new Map<string, SessionId>();
@@ -141,10 +138,7 @@ function waves(graph: Graph, order: readonly SessionId[]): Map<SessionId, number
   return wave;
 }
 
-/**
- * One cycle, read as "depends on", its last element the first again. What has no place in the topological order
- * depends on something else that has none, so walking along dependencies must come back to a session already seen.
- */
+/** One cycle, its last element the first again: what is not in the order depends on something else that is not. */
 function cyclePath(graph: Graph, order: readonly SessionId[]): SessionId[] {
   const placed = new Set(order);
   const path: SessionId[] = [];

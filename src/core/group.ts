@@ -184,10 +184,7 @@ export interface Usage extends ModelUsage {
   readonly turns: number;
   /** Present when the figure is a lower bound taken from the stream instead of claude's own total. */
   readonly estimated?: true;
-  /**
-   * The part of `costUsd` of which nothing is left to tell: the most that an attempt can have cost after what it wrote
-   * last, when the machine went down. It counts as spent until a person says what it is. Absent = none.
-   */
+  /** The part of `costUsd` that an attempt may have cost after its last report; it counts until it is settled. */
   readonly heldUsd?: number;
   readonly models: Readonly<Record<string, ModelUsage>>;
 }
@@ -195,10 +192,7 @@ export interface Usage extends ModelUsage {
 export const noTokens: Tokens = { input: 0, output: 0, cacheRead: 0, cacheCreation: 0 };
 export const noUsage: Usage = { costUsd: 0, tokens: noTokens, durationMs: 0, turns: 0, models: {} };
 
-/**
- * The most that one figure from outside can be: a count, the tokens of one message of the model, and US dollars. Far
- * more than an attempt can use, and far below the highest cap (moneyUsd).
- */
+/** Sanity limits of one reported figure: a count, the tokens of one message, and US dollars. */
 export const figureMax = { count: Number.MAX_SAFE_INTEGER, messageTokens: 100_000_000, usd: 100_000 };
 
 /** Stops where figures can no longer be told apart, so that no sum is infinite. */
@@ -217,11 +211,7 @@ export function addTokens(a: Tokens, b: Tokens): Tokens {
 
 const nanoUsd = 1e9;
 
-/**
- * US dollars to the ninth digit: a token costs no less than that, so many attempts still add up to what the API counts.
- * Whatever enters a usage, a sum or an event goes through this, so that all that is shown agrees: sums of fractions
- * differ in their last digits, by the order in which they were added.
- */
+/** US dollars to the ninth digit (less than a token costs), so that sums agree in whatever order they are added. */
 export function roundUsd(usd: number): number {
   return Math.abs(usd) < 1e6 ? Math.round(usd * nanoUsd) / nanoUsd : usd;
 }

@@ -101,10 +101,7 @@ export function sessionTitle(id: SessionId, name: string | undefined): string {
   return name === undefined ? number : `${number} ${name}`;
 }
 
-/**
- * Finds a group by full id, unique prefix or slug (the newest of that slug). An exact slug wins over a prefix.
- * Fails with `not-found` or `ambiguous` (candidates listed).
- */
+/** By full id, slug (the newest) or unique prefix. Fails with `not-found` or `ambiguous` (candidates listed). */
 export function findGroup(ids: readonly GroupId[], reference: string): Result<GroupId> {
   if (ids.includes(reference)) return ok(reference);
   const sameSlug = ids.filter((id) => slugOf(id) === reference).sort();
@@ -114,10 +111,7 @@ export function findGroup(ids: readonly GroupId[], reference: string): Result<Gr
   return onlyMatch(matches, 'group', reference, groupListing);
 }
 
-/**
- * The same for a command that destroys the group: which of several groups of one slug is meant must be said. `latest`
- * is the group created last, which the word stands for besides being a slug; undefined = there is none.
- */
+/** The same for a command that destroys the group: a slug of several groups, `latest` included, is ambiguous. */
 export function findGroupToDestroy(
   ids: readonly GroupId[],
   reference: string,
@@ -137,9 +131,7 @@ export function recencyOf(reference: string): number | null {
   return count === undefined ? null : Number(count);
 }
 
-/**
- * Finds a session by full id, number, name, or unique prefix of id or uuid. Fails with `not-found` or `ambiguous`.
- */
+/** By full id, number, name, or unique prefix of id or uuid. Fails with `not-found` or `ambiguous`. */
 export function findSession(
   sessions: readonly { readonly id: SessionId; readonly name?: string | undefined }[],
   reference: string,

@@ -12,10 +12,7 @@ export class ByteLineSplitter {
   #held = 0;
   #skipping = false;
 
-  /**
-   * The lines that `chunk` completes, blank ones left out. They may be parts of the chunk; what has to be kept is
-   * copied.
-   */
+  /** The lines that `chunk` completes, without blank ones. They may share its memory. */
   push(chunk: Uint8Array): Uint8Array[] {
     const lines: Uint8Array[] = [];
     let start = 0;

@@ -80,10 +80,7 @@ export function commandProblem(command: string): string | null {
 
 export const rulesRule = 'expected permission rules such as "Edit,Bash(git log:*)", or a list of them';
 
-/**
- * Permission rules, separated by commas or blanks outside parentheses: `Edit,Bash(git log:*)`; null when they are
- * none. A rule never begins with a dash, for the reason given above.
- */
+/** Permission rules, separated by commas or blanks outside parentheses; null when they are none. */
 export function permissionRules(text: string): string[] | null {
   const rules: string[] = [];
   let rule = '';

@@ -50,17 +50,11 @@ export function createLog(world: World, path: string, groupId: GroupId, first: r
 
 export interface ReadLog {
   readonly events: GroupEvent[];
-  /**
-   * Opens it for its one writer and cuts off a partial line at the end, which a crash leaves. The caller holds
-   * runner.lock. Throws the system's error.
-   */
+  /** Opens it for its one writer, who holds runner.lock, and cuts off a partial line. Throws the system's error. */
   open(): EventLog;
 }
 
-/**
- * Reads a log that is to be written to. Changes nothing. Fails with `corrupt-file`, `newer-version` or `older-version`
- * when a line before the end cannot be read.
- */
+/** Reads a log that is to be written to. Fails with `corrupt-file`, `newer-version` or `older-version`. */
 export function readForWriting(world: World, path: string): Result<ReadLog> {
   const scan = scanWhole(world, path);
   if (!scan.ok) return scan;

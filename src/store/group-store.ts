@@ -36,10 +36,7 @@ export function groupIds(world: World, root: string): GroupId[] {
   return world.files.list(groupsFolder(root)).filter(isGroupId).sort().reverse();
 }
 
-/**
- * All groups, newest first; a damaged group does not hide the others. Of most it reads the snapshot and the beginning
- * of the log: damage further down is met only by who reads the whole.
- */
+/** All groups, newest first. Of most it reads only the snapshot and the beginning of the log. */
 export function listGroups(world: World, root: string): GroupListing[] {
   return groupIds(world, root).flatMap((id) => listGroup(world, root, id) ?? []);
 }
@@ -162,10 +159,7 @@ function writeGroup(
   return state.value;
 }
 
-/**
- * The state that such a group would have, of which nothing is written. Fails like `createGroup` when its sessions form
- * no graph.
- */
+/** The state that such a group would have; nothing is written. Fails like `createGroup`. */
 export function draftGroup(
   world: World,
   definition: GroupDefinition,
@@ -195,10 +189,7 @@ function taken(id: GroupId): Result<never> {
   return fail('duplicate', `There is a group ${id} already.`, 'Try again in a second, or choose another slug.');
 }
 
-/**
- * Deletes a group with all its files; the caller holds its lock and has stopped its workers. It leaves the list in
- * one step, so a crash leaves no half group. Throws the system's error when files cannot be removed.
- */
+/** Deletes a group; the caller holds its lock. It leaves the list in one step. Throws the system's error. */
 export function deleteGroup(world: World, root: string, id: GroupId): void {
   const { folder } = groupPaths(root, id);
   const doomed = join(groupsFolder(root), `${deletedPrefix}${id}-${world.random.uuid()}`);

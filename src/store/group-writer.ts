@@ -41,10 +41,7 @@ export interface GroupWriter {
   readonly lost: LogLost | null;
   /** Brings every meta.json up to date, soon or `now`. `record` asks for the former by itself. */
   snapshot(when?: 'now'): void;
-  /**
-   * There is progress to show to watchers: asked for and written to progress.json at most 4 times a second, the last
-   * time on `close`.
-   */
+  /** Writes to progress.json at most 4 times a second, the last time on `close`. */
   progress(now: () => GroupProgress): void;
   /** Writes what is held back and lets go of the group. Nothing may be recorded afterwards. */
   close(): void;

@@ -21,10 +21,7 @@ export function dataRoot(env: Environment): Result<string> {
   );
 }
 
-/**
- * The folder of templates and of config.yaml. A relative XDG_CONFIG_HOME is ignored, as the XDG Base Directory
- * Specification demands. Fails with `usage`.
- */
+/** The folder of templates and of config.yaml. A relative XDG_CONFIG_HOME is ignored (XDG specification). */
 export function configRoot(env: Environment): Result<string> {
   const chosen = env.XDG_CONFIG_HOME ?? '';
   if (isAbsolute(chosen)) return ok(join(chosen, 'claude-code-agent'));

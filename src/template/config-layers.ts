@@ -40,10 +40,7 @@ export function configTemplateLayer(name: string): string {
   return `config template ${name}`;
 }
 
-/**
- * Puts the layers together, the first one lowest. What a session does not inherit (`inheritFromGroup`) the caller
- * leaves out. Fails with `usage` and every fault of a settings.json or mcp.json.
- */
+/** Merges the layers, lowest first. Fails with `usage` and every fault of a settings.json or mcp.json. */
 export function resolveConfig(layers: readonly ConfigLayer[], config: SessionConfig): Result<ResolvedConfig> {
   const faults: string[] = [];
   const settingsLayers = jsonOf(layers, 'settings.json', settingsFaults, faults);

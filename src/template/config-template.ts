@@ -60,10 +60,7 @@ export function loadConfigTemplate(world: World, folder: string): Checked<Config
   return { ok: true, value: { name, path: folder, description, variables, files, digest: digestOf(files) } };
 }
 
-/**
- * The files of a group's shared-config, checked like those of a template. It is written for one group, so nothing in
- * it is filled in, and `{{x}}` is text like any other. An empty folder is as good as none.
- */
+/** The group's shared-config, checked like a template; nothing in it is filled in. An empty folder is fine. */
 export function loadSharedConfig(world: World, folder: string): Checked<readonly ConfigFile[]> {
   const read = readFolder(world, folder);
   if (!read.ok) return read;
@@ -215,10 +212,7 @@ export interface RenderedConfig {
   readonly problems: readonly Problem[];
 }
 
-/**
- * Fills variables in all text files. `extra` answers names that the program knows; what is known only at run time is a
- * problem, because the files stand before the session starts.
- */
+/** Fills variables in all text files. What is known only at run time is a problem: the files are written before. */
 export function renderConfigTemplate(
   template: ConfigTemplate,
   values: Readonly<Record<string, string>>,
@@ -253,10 +247,7 @@ function tooLate(template: Template, lookup: Lookup): Problem[] {
   );
 }
 
-/**
- * Puts a copy at `<folder>/<digest>`, whole or not at all; what is already there stays. Throws the system's error.
- * Loading the copy gives the same files, variables and digest.
- */
+/** Puts a copy at `<folder>/<digest>`, whole or not at all. Throws the system's error. */
 export function freezeConfigTemplate(world: World, template: ConfigTemplate, folder: string): void {
   const { files, random } = world;
   const target = join(folder, template.digest);

@@ -66,10 +66,7 @@ export function findPack(world: World, packs: string, name: string): Result<Inst
   return fail('not-found', `There is no template pack ${JSON.stringify(name.slice(0, 100))}.`, next);
 }
 
-/**
- * Runs `action` while no other command changes packs, after leftovers of a crash were put right. The folder is made
- * only when `make` is given. Fails with `busy` while another process holds the packs, and with `write-failed`.
- */
+/** Runs `action` while no other command changes packs. Fails with `busy` and `write-failed`. */
 export async function withPacks<T>(
   world: World,
   packs: string,
@@ -124,10 +121,7 @@ const powerfulSettings = [
 ];
 const readBytesMax = 1024 * 1024;
 
-/**
- * What the files of a pack can start when a session uses it, so that people know what to read first: sentences without
- * a full stop, each beginning with a path below `folder`. `paths` are below it as well.
- */
+/** What the files of a pack can start, as sentences that begin with a path below `folder`. */
 export function powersOf(world: World, folder: string, paths: readonly string[]): string[] {
   return paths.flatMap((path) => {
     const name = path.split('/').slice(2).join('/');

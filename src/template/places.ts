@@ -129,10 +129,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/**
- * The first template of that name. Fails with `not-found`, or with `usage` for what cannot be a name, and where a
- * project has a template of the same name as the user or the program: its content may come from anybody.
- */
+/** Fails with `not-found`, or with `usage` where a project has a template of the same name as the user. */
 export function findTemplate(
   world: World,
   places: readonly TemplatePlace[],
@@ -192,10 +189,7 @@ function notFound(
   );
 }
 
-/**
- * Config templates may name further names in their config.yaml. Who replaces one of those, by another that is called
- * like it, replaces it under its further names too.
- */
+/** A template that replaces a config by its name replaces it under its aliases too. */
 function byAlias(world: World, templates: readonly FoundTemplate[], name: string): FoundTemplate | undefined {
   const isAlso = ({ kind, path }: FoundTemplate): boolean => kind === 'config' && aliasesOf(world, path).includes(name);
   const meant = new Set(templates.filter(isAlso).map((template) => template.name));
@@ -258,10 +252,7 @@ function kindAt({ files }: World, path: string): string | null {
   }
 }
 
-/**
- * What comes from others, a project or a pack, must not name files of this user's through a link: their text would
- * become part of a prompt. Users may link their own templates as they like.
- */
+/** Templates of projects and packs must not lead out by a link: their text becomes part of a prompt. */
 function leadsOut({ files }: World, { path, place }: FoundTemplate): boolean {
   if (place.origin !== 'project' && place.pack === undefined) return false;
   try {

@@ -195,10 +195,7 @@ export interface ResolvedVariables {
   readonly unused: string[];
 }
 
-/**
- * The text of every variable: given, else its default, else empty. Reads the files that `file` variables name. What is
- * required may not be blank either: that is what becomes of a variable of the shell that nobody set.
- */
+/** The value of every variable: given, else its default, else empty. Reads files. Required ones must not be blank. */
 export function resolveVariables(
   specs: readonly VariableSpec[],
   given: GivenVariables,

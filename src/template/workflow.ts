@@ -55,10 +55,7 @@ export function loadWorkflow(input: WorkflowInput): Checked<WorkflowDraft> {
   return load(input, input.given);
 }
 
-/**
- * What can be said about the file without values and without the projects: variables stand for themselves, and one
- * project stands for each pattern. Never throws.
- */
+/** What can be checked without values and projects: variables and patterns stand for themselves. Never throws. */
 export function validateWorkflowFile(
   world: World,
   input: Omit<LoadInput, 'world' | 'repositoryOf'>,

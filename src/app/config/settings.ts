@@ -86,10 +86,7 @@ export function configPath({ env }: Pick<Place, 'env'>): Result<string> {
   return folder.ok ? ok(join(folder.value, 'config.yaml')) : folder;
 }
 
-/**
- * Sets one value of config.yaml and keeps everything else that stands there, comments too; an empty text takes the
- * value out. Fails with `usage` for what config.yaml cannot hold, and then changes nothing. The value as it is now.
- */
+/** Sets one value of config.yaml and keeps the rest with its comments; an empty text removes it. Returns the value. */
 export async function changeSetting(place: Place, key: string, text: string): Promise<Result<unknown>> {
   const settings = await listSettings(place);
   if (!settings.ok) return settings;

@@ -33,10 +33,7 @@ export interface CopyOptions {
 
 const workflowBytesMax = 16 * 1024 * 1024;
 
-/**
- * The id of the copy. While it is made, nobody deletes or merges the group whose branches it is going to name. Fails
- * with `usage`, and with `not-found` when work of a session that is to be kept is gone.
- */
+/** Returns the id of the copy. The original stays locked meanwhile, because the copy names its branches. */
 export async function copyGroup(place: Place, group: LoadedGroup, given: CopyOptions): Promise<Result<GroupId>> {
   const rehearsal = await rehearsalOf(place, group.state, given.rehearse);
   if (!rehearsal.ok) return rehearsal;

@@ -18,10 +18,7 @@ import type { Place } from '../place.ts';
 /** A template without a place was named by its path. */
 export type NamedTemplate = Omit<FoundTemplate, 'place'> & { readonly place?: TemplatePlace };
 
-/**
- * Where templates are looked for on behalf of these folders, the nearest first. A folder inside a repository has those
- * of the folders above it as well, up to the repository's own.
- */
+/** Where templates of these folders are looked up, nearest first, up to the root of each repository. */
 export function placesFor({ env, packageRoot, world }: Place, folders: readonly string[]): readonly TemplatePlace[] {
   return templatePlaces({ env, packageRoot, projects: folders.flatMap((folder) => upToRepository(world, folder)) });
 }

@@ -49,10 +49,7 @@ function foldersIn({ files }: Pick<World, 'files'>, parent: string): string[] {
 
 const bytesMax = 1024 * 1024;
 
-/**
- * The command that most likely says whether the project is sound; null when nothing tells, or when the project's own
- * file names one, which counts anyway.
- */
+/** The command that most likely checks the project; null when none is found or the project's own file has one. */
 export function checkCommandFor(world: World, project: string): string | null {
   const own = projectFileFor(world, project);
   if (own.ok && own.value?.work.accept !== undefined) return null;

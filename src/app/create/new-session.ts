@@ -242,10 +242,7 @@ function newSession(
   return additionProblem(state, session) ?? ok(session);
 }
 
-/**
- * What names each dependency within the group: `<group>/<session>` is fine too, but only with the group that the
- * session is added to. Looked up once, because a slug may mean a newer group a moment later.
- */
+/** The names of dependencies within the group; `<group>/<session>` must name this group. */
 export function withinGroup(place: Place, groupId: GroupId, references: readonly string[]): Result<readonly string[]> {
   const names: string[] = [];
   for (const reference of references) {
@@ -342,10 +339,7 @@ interface AskedWork {
   readonly work: GivenWork;
 }
 
-/**
- * What is asked for and the project's own file come to; of a session that is edited (`kept`) what is not asked for
- * stays. Reads only. Fails with `usage`.
- */
+/** The requested settings with those of the project's own file; an edited session (`kept`) keeps the others. */
 function workOf(
   { world }: Place,
   { projectPath, untrusted, work: asked }: AskedWork,

@@ -224,10 +224,7 @@ function renderTask(
   return own === undefined ? outer : { ...insertText(outer, 'prompt', own), problems: outer.problems };
 }
 
-/**
- * What somebody types may well hold braces and backslashes that mean nothing to us: only values that are there and
- * results of sessions have a meaning in it.
- */
+/** In typed text only known variables and results of sessions have a meaning; other braces stay as they are. */
 function fillTyped(text: string, values: Readonly<Record<string, string>>): FilledText<LaterPlace> {
   const later: LaterPlace[] = [];
   let filled = '';
@@ -244,10 +241,7 @@ function fillTyped(text: string, values: Readonly<Record<string, string>>): Fill
   return { text: filled + text.slice(end), later };
 }
 
-/**
- * The references of a session with these dependencies. Fails with `usage` for a session that is unknown, or that does
- * not surely come before: its result would not be there.
- */
+/** The references of a session. Fails with `usage` for a session that is unknown or no ancestor. */
 export function referencesOf(
   state: GroupState,
   places: readonly LaterPlace[],

@@ -23,10 +23,7 @@ import { projectNotes } from './new-session.ts';
 
 const noteColumnsMax = 1000;
 
-/**
- * The group that `reference` describes: the path of a workflow file, or the name of a workflow template. `pairs` are
- * the values of `--var`, `alsoKnown` names among them that are for others. Fails with every problem of the file.
- */
+/** The group of a workflow file or template. `alsoKnown` are names of `--var` values that are for others. */
 export function readWorkflow(
   place: Place,
   reference: string,

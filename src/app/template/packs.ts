@@ -174,10 +174,7 @@ function checkFree({ world }: Place, packs: string, name: string, { source, ref 
   return fail('duplicate', `The template pack ${other.name} is installed from there already.`, next);
 }
 
-/**
- * Fetches a pack at one commit, checks it and puts it in place. Only inside `withPacks`. Links and templates with a
- * problem are refused; then, as when git fails, nothing was changed.
- */
+/** Fetches a pack at one commit, checks it and puts it in place; on failure nothing is changed. */
 async function install(
   place: Place,
   packs: string,

@@ -6,10 +6,7 @@ import { systemFailure } from '../../store/system-failure.ts';
 import type { World } from '../../system/world.ts';
 import { briefPath, tryPath } from '../path-argument.ts';
 
-/**
- * Makes the folder with prompts, configs and workflows. Returns their paths below it. Fails with `usage`, and `next`,
- * for one that is not empty; then, as after a failed write, nothing was changed.
- */
+/** Makes the folder with its files and returns their paths. Fails with `usage` and `next` when it is not empty. */
 export function makeStarterFolder(world: World, folder: string, next: string): Result<readonly string[]> {
   const free = checkFree(world, folder, next);
   return free.ok ? make(world, folder) : free;

@@ -49,15 +49,6 @@ describe('the next attempt', () => {
     expect(recordOf(edit(fresh, { prompt: 'Do something else.' })).taskChanged).toBeUndefined();
   });
 
-  test('is told all of it after an outage, in which else only the question would be repeated', () => {
-    const log = new CoreLog().addSession(sessionDefinition(1)).run().start(a).pause(a, usage(0), 'transient');
-    expect(recordOf(log).promptUnsent).toBe(true);
-    edit(log, { model: 'opus' });
-    expect(recordOf(log).promptUnsent).toBe(true);
-    edit(log, { prompt: 'Do something else.' });
-    expect(recordOf(log).promptUnsent).toBeUndefined();
-  });
-
   test('uses the model that the user wants now, not the one of the conversation', () => {
     const log = new CoreLog().addSession(sessionDefinition(1)).run().start(a).fail(a, answered);
     expect(recordOf(edit(log, { timeoutMs: 5_000 })).model).toBe('some-model');

@@ -30,19 +30,6 @@ function progressOf(log: CoreLog, live: Record<string, LiveSession> = {}, atMs?:
 const byId = (progress: GroupProgress) => Object.fromEntries(progress.sessions.map((session) => [session.id, session]));
 
 describe('explanations', () => {
-  test('before anything ran', () => {
-    const sessions = byId(progressOf(fourSessions()));
-    expect(sessions[a]).toMatchObject({ status: 'pending', reason: 'slot' });
-    expect(sessions[b]).toMatchObject({
-      name: 'app',
-      status: 'pending',
-      reason: 'waiting',
-      waitsFor: [a],
-      dependsOn: [a],
-    });
-    expect(sessions[c]).toMatchObject({ reason: 'waiting', waitsFor: [b] });
-  });
-
   test('a failure blocks what depends on it, directly or not', () => {
     const sessions = byId(progressOf(fourSessions().start(a).fail(a)));
     expect(sessions[a]).toMatchObject({
@@ -91,13 +78,6 @@ describe('explanations', () => {
     expect(byId(progressOf(log))[a]).toMatchObject({ status: 'running', phase: 'preparing', attempts: 1 });
     expect(byId(progressOf(log))[d]).toMatchObject({ status: 'running', phase: 'working' });
   });
-
-  test('nothing waits when dependencies are not respected', () => {
-    const log = new CoreLog({ respectDependencies: false })
-      .addSession(sessionDefinition(1))
-      .addSession(sessionDefinition(2, [1]));
-    expect(byId(progressOf(log.run()))[b]).toMatchObject({ reason: 'slot' });
-  });
 });
 
 describe('figures', () => {
@@ -141,15 +121,6 @@ describe('figures', () => {
     expect(progress.totalCost).toBe(1);
     expect(byId(progress)[a]).toMatchObject({ cost: 1 });
     expect(byId(progress)[a]).not.toHaveProperty('currentTool');
-  });
-
-  test('time counts while the group runs', () => {
-    const log = fourSessions();
-    const begun = Date.parse(log.state.updatedAt);
-    expect(progressOf(log, {}, begun + 5000).elapsedTime).toBe(5000);
-    expect(progressOf(log, {}, begun - 5000).elapsedTime).toBe(0);
-    log.add({ type: 'group_paused', reason: 'user', message: 'x' });
-    expect(progressOf(log, {}, begun + 60_000).elapsedTime).toBe(1000);
   });
 
   test('are the sums of the sessions, whatever happens', () => {

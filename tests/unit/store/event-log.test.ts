@@ -100,12 +100,6 @@ describe('a log that is taken away from its writer', () => {
   });
 });
 
-test('an event with a field that this version does not know is read', () => {
-  const later = { ...extra, colour: 'green' };
-  writeFileSync(path, `${whole.toString()}${JSON.stringify(later)}\n`);
-  expect(unwrap(readLog(world, path))).toEqual([...events, later]);
-});
-
 describe('damage before the end', () => {
   const lines = whole.toString().trimEnd().split('\n');
   const replaced = (index: number, line: string): string => `${lines.with(index, line).join('\n')}\n`;

@@ -2,7 +2,7 @@
  * Promises: a group is in the list as a whole or not at all, wherever creating or deleting it is cut short; one that
  * is damaged hides no other; everything is private to its owner.
  */
-import { beforeEach, describe, expect, mock, test } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import {
   mkdirSync,
   readdirSync,
@@ -17,14 +17,7 @@ import {
 import { join } from 'node:path';
 import type { GroupDefinition, GroupId } from '../../../src/core/group.ts';
 import { slugOf } from '../../../src/core/id.ts';
-import {
-  createGroup,
-  deleteGroup,
-  groupIds,
-  leftovers,
-  listGroups,
-  loadGroup,
-} from '../../../src/store/group-store.ts';
+import { createGroup, deleteGroup, groupIds, listGroups, loadGroup } from '../../../src/store/group-store.ts';
 import { groupMeta, renderMeta } from '../../../src/store/meta.ts';
 import { groupPaths, groupsFolder, sessionPaths } from '../../../src/store/paths.ts';
 import { makeFifo } from '../../../src/system/libc.ts';
@@ -149,19 +142,6 @@ describe('cut short at any call', () => {
       expect(readdirSync(groupsFolder(root))).toEqual([]);
     });
   });
-});
-
-test('nobody else removes, or calls left behind, what is being deleted just now', () => {
-  unwrap(create(idA));
-  const { lock } = groupPaths(root, idA);
-  expect(world.locks.tryLock(lock, { identity: world.machine.self, runId: 'short-1' })).not.toBeNull();
-  const remove = mock((path: string) => {
-    expect(leftovers(world, root)).toEqual([]);
-    world.files.remove(path);
-  });
-  deleteGroup({ ...world, files: { ...world.files, remove } }, root, idA);
-  expect(remove.mock.calls.length).toBeGreaterThan(4);
-  expect(readdirSync(groupsFolder(root))).toEqual([]);
 });
 
 test('what dead processes left unfinished is removed in time, a group that is just being made is not', () => {

@@ -252,27 +252,3 @@ test('close writes what is held back, frees everything and may be called twice',
   expect(world.clock.waiting).toBe(0);
   expect(() => writer.record([{ type: 'group_archived' }])).toThrow('closed');
 });
-
-test('the last snapshot is written before the next writer may begin', () => {
-  const order: string[] = [];
-  const writeAtomic: typeof world.files.writeAtomic = (path, text) => {
-    order.push('snapshot');
-    world.files.writeAtomic(path, text);
-  };
-  const tryLock: typeof world.locks.tryLock = (path, holder) => {
-    const lock = world.locks.tryLock(path, holder);
-    const release = (): void => {
-      order.push('release');
-      lock?.release();
-    };
-    return lock && { ...lock, release };
-  };
-  const watched = { ...world, files: { ...world.files, writeAtomic }, locks: { ...world.locks, tryLock } };
-  const writer = unwrap(openGroupWriter(watched, root, groupId, 'run'));
-  writer.record(storyBodies);
-  writer.progress(() => groupProgress(writer.state, new Map(), world.clock.now()));
-  order.length = 0;
-  writer.close();
-  expect(order.length).toBeGreaterThan(2);
-  expect(order.indexOf('release')).toBe(order.length - 1);
-});

@@ -9,7 +9,6 @@ import type { GroupEvent } from '../../../src/core/event.ts';
 import type { Failure } from '../../../src/core/failure.ts';
 import { followLog } from '../../../src/store/event-log.ts';
 import { eventLines, headerLine } from '../../../src/store/log-lines.ts';
-import { createRealWorld } from '../../../src/system/real-world.ts';
 import { CoreLog, groupId } from '../../support/core-events.ts';
 import { type SteppedWorld, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
 import { storyBodies } from '../../support/stored-group.ts';
@@ -128,12 +127,4 @@ test('ends when the group is deleted, and stays silent once it was ended', () =>
   writeFileSync(path, header + eventLines(events));
   world.clock.step(5_000);
   expect({ told, waiting: world.clock.waiting }).toEqual({ told: [], waiting: 0 });
-});
-
-test('with real clock and watch: an append is told without being asked', async () => {
-  writeFileSync(path, header);
-  const arrived = Promise.withResolvers<GroupEvent[]>();
-  end = followLog(createRealWorld(), path, arrived.resolve, (failure) => arrived.reject(new Error(failure.message)));
-  appendFileSync(path, eventLines(events.slice(0, 2)));
-  expect(await arrived.promise).toEqual(events.slice(0, 2));
 });

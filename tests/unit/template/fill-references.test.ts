@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test';
 import type { PromptReference, SessionDefinition, Work, Workspace } from '../../../src/core/group.ts';
 import type { SessionRecord, SessionState } from '../../../src/core/session-state.ts';
 import type { GroupState } from '../../../src/core/state.ts';
-import { diffStatText, fillPrompt, valueAt } from '../../../src/template/fill-references.ts';
+import { diffStatText, fillPrompt } from '../../../src/template/fill-references.ts';
 import { fc } from '../../support/property.ts';
 
 const definition = (id: string, fields: Partial<SessionDefinition> = {}): SessionDefinition => ({
@@ -76,14 +76,6 @@ test('parts of a structured result: texts as they are, all else as JSON', () => 
   expect(part('found', '0', 'file')).toBe('a.ts');
   expect(JSON.parse(part('found', '0'))).toEqual(structured.found[0] as object);
   expect(part('found', '7')).toBe('(the result of 001 has no found.7)');
-});
-
-test('only what the document itself holds is found in it', () => {
-  for (const path of [['constructor'], ['__proto__'], ['length'], ['a', 'toString']]) {
-    expect(valueAt({ a: {} }, path)).toBeUndefined();
-  }
-  expect(valueAt({ a: null }, ['a', 'b'])).toBeUndefined();
-  expect(valueAt(['x'], ['0'])).toBe('x');
 });
 
 test('what is not there is said to be missing', () => {

@@ -39,12 +39,6 @@ describe('projects', () => {
     expect(namesOf('{ file: list.txt }')).toEqual(['web', 'api']);
   });
 
-  test('by the home folder', () => {
-    folder.write('home/mine/x', '');
-    expect(projectsOf('"~/mine"')[0]?.definition.projectPath).toBe(folder.at('home/mine'));
-    expect(projectsOf('"~/m*"')[0]?.definition.projectPath).toBe(folder.at('home/mine'));
-  });
-
   test('in a file that names wrong ones, at its lines', () => {
     folder.write('flow/bad.txt', '../services/web\n../services/nope\n\n../none/*\n');
     const loaded = folder.load('version: 1\nsessions: { a: { prompt: hi, matrix: { projects: { file: bad.txt } } } }');
@@ -67,14 +61,6 @@ describe('projects', () => {
       ['"~other/*"', /only your own home is known/],
     ];
     for (const [projects, message] of cases) expect(faultsOf(projects)).toEqual([expect.stringMatching(message)]);
-  });
-
-  test('their folder may be another one than that of the session', () => {
-    const [session] = folder.sessions(
-      '  a:\n    project: ..\n    prompt: "{{matrix.project}} {{project.path}}"\n    matrix: { ' +
-        'projects: ../services/api }',
-    );
-    expect(session?.definition.prompt).toBe(`${folder.at('services/api')} ${folder.path}`);
   });
 
   test('a folder whose name looks like a pattern is found by its name', () => {

@@ -10,7 +10,6 @@ import {
   type TemplatePlace,
   templatePlaces,
 } from '../../../src/template/places.ts';
-import { lookThrough } from '../../../src/template/template-folder.ts';
 import { TemplateFolder, world } from '../../support/template/rig.ts';
 
 let temp: TemplateFolder;
@@ -78,35 +77,6 @@ test('the nearest one wins, place by place', () => {
     'a',
     'b',
     'shipped',
-  ]);
-});
-
-test('the kinds do not hide each other, and each has its files', () => {
-  temp.write(`${user}/prompts/x.md`, 'x');
-  temp.write(`${user}/prompts/y.txt`, 'x');
-  temp.write(`${user}/prompts/a b.md`, 'x');
-  temp.write(`${user}/prompts/.hidden.md`, 'x');
-  temp.write(`${user}/configs/x/CLAUDE.md`, 'x');
-  temp.write(`${user}/configs/file`, 'x');
-  temp.write(`${user}/workflows/x.yaml`, 'x');
-  temp.write(`${user}/workflows/x.yml`, 'x');
-  mkdirSync(temp.at(user, 'workflows', 'folder.yaml'));
-  const listed = listTemplates(world, places());
-  expect(listed.map(({ template, hides }) => `${template.kind} ${template.name} ${hides.length}`)).toEqual([
-    'prompt x 0',
-    'config x 0',
-    'workflow x 1',
-  ]);
-  expect(pathOf('workflow', 'x')).toEndWith('x.yaml');
-  expect(pathOf('prompt', 'y')).toStartWith('not-found');
-  const { templates, problems } = lookThrough(world, temp.at(user));
-  expect(templates).toHaveLength(4);
-  expect(problems.map(({ file, message }) => `${file.split('/').at(-1)}: ${message.split(':')[0]}`)).toEqual([
-    'a b.md: cannot be found by anybody',
-    'y.txt: cannot be found by anybody',
-    'file: cannot be found by anybody',
-    'x.yml: never counts',
-    'folder.yaml: cannot be found by anybody',
   ]);
 });
 

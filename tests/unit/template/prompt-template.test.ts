@@ -3,7 +3,6 @@
  * its place; rendering is one pass, whatever the values hold. Not covered: which file a name means (places.test.ts).
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { mkdirSync } from 'node:fs';
 import { loadPromptTemplate, parsePromptTemplate, renderPrompt } from '../../../src/template/prompt-template.ts';
 import { fc } from '../../support/property.ts';
 import { problemsIn, TemplateFolder, valid, world } from '../../support/template/rig.ts';
@@ -102,19 +101,6 @@ describe('front matter', () => {
       '7:28 there is no variable "file.path"; did you mean "file_path"?',
     ]);
   });
-});
-
-test('a file that is no text is refused', () => {
-  const problem = (name: string, content: string | Uint8Array) =>
-    problemsIn(loadPromptTemplate(world, temp.write(name, content)));
-  expect(problem('large.md', 'x'.repeat(1024 * 1024 + 1))).toEqual(['1:1 is larger than 1 MiB']);
-  expect(problem('latin.md', new Uint8Array([0xfc]))).toEqual(['1:1 is not text in UTF-8']);
-  expect(problem('nul.md', 'a\0')).toEqual(['1:1 holds a NUL character, so it is no text']);
-  mkdirSync(temp.at('folder.md'));
-  expect(problemsIn(loadPromptTemplate(world, temp.at('folder.md')))).toEqual(['1:1 is a folder']);
-  expect(problemsIn(loadPromptTemplate(world, temp.at('none.md')))).toEqual(['1:1 does not exist']);
-  world.fifos.create(temp.at('pipe.md'));
-  expect(problemsIn(loadPromptTemplate(world, temp.at('pipe.md')))).toEqual(['1:1 is not a regular file']);
 });
 
 /** Texts that a second pass, or a replacement pattern, would change. */

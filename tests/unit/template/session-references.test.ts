@@ -52,15 +52,6 @@ describe('who is meant', () => {
     expect(dependenciesOf('build[matrix.name]', onApi)).toEqual(['build-api']);
     expect(dependenciesOf('both[matrix.flavour]', onApi)).toEqual(services.map((name) => `both-${name}-b`));
   });
-
-  test('another checkout of the same name is the same by name, not by folder', () => {
-    mkdirSync(folder.at('other/api'), { recursive: true });
-    const elsewhere = ', matrix: { projects: ../other/api }';
-    expect(dependenciesOf('build[matrix.name]', elsewhere)).toEqual(['build-api']);
-    expect(dependenciesOf('build[matrix.project]', elsewhere)).toBe(
-      `no session of "build" has "${folder.at('other/api')}" as its matrix.project`,
-    );
-  });
 });
 
 describe('who cannot be meant', () => {
@@ -127,13 +118,6 @@ describe('in prompts', () => {
       { keys: ['one'], every: false, field: 'result' },
       { keys: services.map((name) => `build-${name}`), every: true, field: 'result' },
       { keys: services.map((name) => `both-${name}-a`), every: true, field: 'result' },
-    ]);
-  });
-
-  test('values with dots, commas and slashes', () => {
-    expect(references('{{sessions.build[../services/api].result}} {{sessions.both[web,a].result}}')).toEqual([
-      { keys: ['build-api'], every: false, field: 'result' },
-      { keys: ['both-web-a'], every: false, field: 'result' },
     ]);
   });
 

@@ -110,15 +110,6 @@ describe.each(prompts)('prompt %s', (name) => {
   });
 });
 
-test('one name means one thing: a variable of several templates has one default', () => {
-  const defaults = new Map<string, Set<string | undefined>>();
-  const all = [...prompts.map(loadPrompt), ...configs.map(loadConfig)].flatMap(({ variables }) => variables);
-  for (const spec of all) defaults.set(spec.name, (defaults.get(spec.name) ?? new Set()).add(spec.default));
-  // What tests go for is not what reviews look at; what must stay is said for each kind of change.
-  for (const name of ['focus_areas', 'boundaries', 'check_command']) defaults.delete(name);
-  for (const [name, values] of defaults) expect([name, values.size]).toEqual([name, 1]);
-});
-
 describe.each(configs)('config %s', (name) => {
   test('needs no variable, and claude takes its settings', () => {
     const config = loadConfig(name);
@@ -178,20 +169,6 @@ describe.each(workflows)('workflow %s', (name) => {
       );
       expect(blank).not.toContain('{{');
     }
-  });
-
-  test('says which variables it needs', () => {
-    const file = join(shipped, 'workflows', `${name}.yaml`);
-    const text = readFileSync(file, 'utf8');
-    const loaded = loadWorkflow({
-      ...{ world, file, text, name, baseFolder: root, home: undefined, places, repositoryOf },
-      given: {},
-    });
-    const messages = loaded.ok ? [] : loaded.problems.map(({ message }) => message);
-    const required = Object.keys(given[name] ?? {}).filter((variable) => variable !== 'project');
-    expect(required.filter((variable) => messages.some((message) => message.includes(`"${variable}"`)))).toEqual(
-      required,
-    );
   });
 });
 

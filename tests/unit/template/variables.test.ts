@@ -152,13 +152,6 @@ describe('resolving', () => {
     expect(resolve([spec('a')], { a: blank })).toEqual({ values: { a: blank }, problems: [], unused: [] });
   });
 
-  test('a file with nothing in it is enough only where nothing is required', () => {
-    const path = temp.write('blank.md', ' \n');
-    const required = resolve([spec('v', { type: 'file', required: true })], { v: 'blank.md' });
-    expect(required).toEqual({ values: {}, problems: [`the variable "v": the file ${path} is empty`], unused: [] });
-    expect(resolve([spec('v', { type: 'file' })], { v: 'blank.md' }).values).toEqual({ v: ' \n' });
-  });
-
   test.each<[Partial<VariableSpec>, string, string]>([
     [{ type: 'number' }, '1.50', '1.50'],
     [{ type: 'number' }, '-2e3', '-2e3'],

@@ -50,11 +50,4 @@ describe('what a session cannot ask for', () => {
       'setupTimeoutMs means nothing without a setup command that is run',
     ]);
   });
-
-  test('what others bring is no fault of the session', () => {
-    expect(faults({ isolate: 'none' }, repository, [{ setup: 'x', commit: false }])).toEqual([]);
-    expect(faults({}, null, [{ setup: 'x', expectChanges: true, acceptRetries: 2 }])).toEqual([]);
-    expect(faults({ acceptRetries: 2 }, repository, [{ accept: 'x' }])).toEqual([]);
-    expect(faults({ acceptRetries: 2, accept: false }, repository, [{ accept: 'x' }])).toHaveLength(1);
-  });
 });

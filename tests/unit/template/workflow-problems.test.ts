@@ -3,7 +3,6 @@
  * was meant where one is near. Not covered: the wording of the YAML parser.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { symlinkSync } from 'node:fs';
 import { exampleWorkflow, WorkflowFolder } from '../../support/template/workflow-rig.ts';
 
 let folder: WorkflowFolder;
@@ -186,13 +185,6 @@ describe('variables', () => {
       '11:21 "sessions.a.result" can only stand in a prompt: the result is not known before',
     ]);
   });
-
-  test('the second of two equal places on a line, and places in quotes', () => {
-    expect(folder.faults(`  a: { project: .., prompt: "{{x}} {{x}}" }`)).toEqual([
-      expect.stringContaining('3:30 there is no variable "x"; declare it'),
-      expect.stringContaining('3:36 there is no variable "x"; declare it'),
-    ]);
-  });
 });
 
 describe('projects', () => {
@@ -208,13 +200,6 @@ describe('projects', () => {
       '6:29 the project "~someone/x" begins with "~" and no "/"; only your own home is known',
       '7:29 the project "a\\u0000b" cannot be a path: it holds a NUL character',
     ]);
-  });
-
-  test('a link is followed to the real folder', () => {
-    symlinkSync(folder.at('services/api'), folder.at('link'));
-    expect(folder.sessions('  a: { prompt: hi, project: ../link }')[0]?.definition.projectPath).toBe(
-      folder.at('services/api'),
-    );
   });
 });
 
@@ -262,12 +247,6 @@ describe('config', () => {
     const faults = folder.faults(`  a: { ${ok}, configTemplate: stric }\n  b: { ${ok}, configTemplate: needy }`);
     expect(faults[0]).toStartWith('3:49 there is no config template "stric"; did you mean "strict"?');
     expect(faults[1]).toStartWith('4:49 config template needy: the variable "owner" has no value');
-  });
-
-  test('its values come from the session and stay with it', () => {
-    folder.write('templates/configs/needy/CLAUDE.md', 'For {{owner}}');
-    const [session] = folder.sessions(`  a: { ${ok}, configTemplate: needy, vars: { owner: "{{session.name}}" } }`);
-    expect(session?.definition.variables).toEqual({ owner: 'a' });
   });
 
   test("the group's, unless the session does not inherit", () => {

@@ -63,13 +63,6 @@ sessions:
     const shared = folder.at('services/.git');
     expect(repositories).toEqual([shared, shared, shared, undefined]);
   });
-
-  test('shareCheckouts is a setting of the group, and only when it is on', () => {
-    const config = (value: string) =>
-      folder.draft(`version: 1\ngroup: { shareCheckouts: ${value} }\nsessions: { a: { ${api} } }`).config;
-    expect(config('true')).toEqual({ shareCheckouts: true });
-    expect(config('false')).toEqual({});
-  });
 });
 
 describe('commands', () => {
@@ -89,14 +82,6 @@ sessions:
       { accept: 'make a' },
       { accept: 'make b' },
     ]);
-  });
-
-  test('can be validated without values and projects', () => {
-    expect(folder.validate(withVars('{{check}}'))).toEqual([]);
-    expect(
-      folder.validate(`version: 1\nsessions:\n  a: { project: ../nowhere, prompt: hi, isolate: worktree, setup: x }`),
-    ).toEqual([]);
-    expect(folder.validate(withVars('make {{area}}'))).toHaveLength(1);
   });
 });
 

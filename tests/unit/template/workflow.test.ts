@@ -129,20 +129,7 @@ sessions:
   });
 });
 
-describe('the least there can be', () => {
-  test('name, title and description have defaults', () => {
-    const draft = folder.draft('version: 1\nsessions: { a: { project: .., prompt: hi } }');
-    expect(draft).toMatchObject({ slug: 'flow', name: 'flow', description: '', config: {}, variables: {} });
-    expect(draft.sessions).toEqual([
-      {
-        key: 'a',
-        definition: { name: 'a', description: '', projectPath: folder.path, prompt: 'hi' },
-        dependsOn: [],
-        references: [],
-      },
-    ]);
-  });
-});
+describe('the least there can be', () => {});
 
 describe('prompt beside template', () => {
   const prompts = (text: string) => folder.sessions(text).map(({ definition }) => definition);
@@ -203,27 +190,6 @@ describe('variables', () => {
     const { sessions } = folder.draft(text, { x: value });
     expect(sessions.map(({ definition }) => definition.prompt)).toEqual([`<${value}>`, `Do: [${value}]`]);
     expect(sessions.flatMap(({ references }) => references)).toEqual([]);
-  });
-
-  test('files are read once: their contents are no path any more', () => {
-    folder.write('flow/ticket.md', 'Mend the gate');
-    folder.write(
-      'templates/prompts/ticket.md',
-      '---\nvariables: [{name: ticket, type: file, required: true}]\n---\n{{ticket}}!',
-    );
-    const text =
-      'version: 1\nvars: { ticket: { type: file, required: true } }\nsessions: { a: { project: .., ' +
-      'template: ticket } }';
-    expect(folder.draft(text, { ticket: 'ticket.md' }).sessions[0]?.definition.prompt).toBe('Mend the gate!');
-  });
-
-  test('a long or many-lined value makes one line of a title', () => {
-    const text =
-      'version: 1\ntitle: "T {{x}}"\nvars: { x: "" }\nsessions: { a: { project: .., prompt: hi, ' +
-      'description: "{{x}}" } }';
-    const draft = folder.draft(text, { x: `a\n b\t${'c'.repeat(1_000)}` });
-    expect(draft.name).toMatch(/^T a b c+…$/);
-    expect(draft.sessions[0]?.definition.description).toMatch(/^a b c+…$/);
   });
 });
 

@@ -27,6 +27,8 @@ import { createShared, makePrivateFolder, openPrivate, syncFolder, writeFully } 
 import { errorCode, isMissing, unlessMissing } from './system-error.ts';
 import type { AppendFile, EntryKind, FileAccess, FileInfo, Files, ReadFile, WriteOptions } from './world.ts';
 
+/** An open file ends here for its readers: a session could make its transcript terabytes long (a sparse file). */
+const fileBytesMax = 4 * 1024 ** 3;
 /** A name may have 255 bytes; a long one is cut in the temporary file's name. */
 const longestStem = 60;
 
@@ -131,6 +133,7 @@ class OpenRead implements ReadFile {
   }
 
   read(offset: number, maxBytes: number): Uint8Array {
+    if (offset >= fileBytesMax) return nothing;
     if (readRoom.length < maxBytes) readRoom = new Uint8Array(maxBytes);
     const count = readSync(this.#fd, readRoom, 0, maxBytes, offset);
     return count === 0 ? nothing : readRoom.slice(0, count);

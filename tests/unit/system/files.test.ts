@@ -3,7 +3,16 @@
  * and cutting keep every other byte; what is missing is an answer, not an error. Not covered: power cuts.
  */
 import { beforeEach, expect, test } from 'bun:test';
-import { appendFileSync, chmodSync, existsSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { createFiles } from '../../../src/system/files.ts';
 import { runInShell, sourceFolder } from '../../support/system/rig.ts';
@@ -85,6 +94,14 @@ test('bytes are read from any offset, short at the end', () => {
     Buffer.from(files.readBytes(at('data'), offset, max)).toString();
   expect([read(0, 4), read(8, 4), read(10, 4), read(99, 4), read(3, 0)]).toEqual(['0123', '89', '', '', '']);
   expect(files.readBytes(at('none'), 0, 9)).toHaveLength(0);
+});
+
+test('an open file ends after 4 GiB for its readers, however long it is', () => {
+  writeFileSync(at('sparse'), 'begin');
+  truncateSync(at('sparse'), 5 * 1024 ** 3);
+  const file = files.openRead(at('sparse'));
+  expect([file?.read(0, 5), file?.read(4 * 1024 ** 3, 5)].map((read) => read?.length)).toEqual([5, 0]);
+  file?.close();
 });
 
 test('an open file is read while it grows, also when another has taken its name; closing twice closes no other', () => {

@@ -2,8 +2,8 @@
  * Which project a session belongs to: by what the runner says, by its id, by what its transcript mentions, or the most
  * recent one.
  */
-import { isAbsolute, join, relative } from 'node:path';
-import { isObject, parseJson } from '../../store/json.ts';
+import { join, relative } from 'node:path';
+import { parseOwn } from '../../store/json.ts';
 import { type ContextFiles, quietly } from '../hook-call.ts';
 import { findProjects, type HandoverProject } from './projects.ts';
 
@@ -24,14 +24,9 @@ export interface Belonging {
 
 export const belongingName = 'handover.json';
 
-/** Null when the session belongs to no project, or nobody says so. */
+/** Null when the runner names no project. */
 export function readBelonging(files: ContextFiles, sessionFolder: string | undefined): Belonging | null {
-  if (sessionFolder === undefined) return null;
-  const value = parseJson(files.readText(join(sessionFolder, belongingName)) ?? '');
-  if (!isObject(value)) return null;
-  const { root, file } = value;
-  if (typeof root !== 'string' || typeof file !== 'string' || !isAbsolute(root) || file.includes('\0')) return null;
-  return { root, file };
+  return sessionFolder === undefined ? null : parseOwn<Belonging>(files.readText(join(sessionFolder, belongingName)));
 }
 
 /** The project that the runner names; `root` is the folder in which the projects were found. */

@@ -141,8 +141,7 @@ describe('a worker whose project the runner names', () => {
     root.project('27-a', 'session_ids: [aaa111]');
     mkdirSync(root.path('copy'));
     expect(await start(told({ root: root.folder, ...belonging }))).toContain('project 28-b');
-    const strange = ['{', '[]', 'null', {}, { root: 1, ...belonging }, { root: 'copy', ...belonging }];
-    for (const value of [...strange, { root: root.folder, file: '../../x\0' }, { root: root.folder, file: '' }]) {
+    for (const value of ['{', '[]', { root: root.folder, file: '' }]) {
       expect(await start(told(value))).toBe('');
       expect(await start({ ...told(value), projectFolder: root.folder })).toContain('project 27-a');
     }

@@ -45,7 +45,6 @@ export interface RedisHealth {
   readonly isAppendOnly: boolean;
   /** Anything but `noeviction` may throw away leases. */
   readonly evictionPolicy: string;
-  readonly nowMs: number;
 }
 
 /** Fails with `usage` when the address is wrong or would send everything unencrypted to another machine. */
@@ -267,15 +266,12 @@ export class FleetRedis implements FleetEngine {
   async health(): Promise<Result<RedisHealth>> {
     const asked = await this.ask((redis) => redis.info());
     if (!asked.ok) return asked;
-    const now = await this.nowMs();
-    if (!now.ok) return now;
     const field = (name: string): string => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(asked.value)?.[1] ?? '';
     return ok({
       version: field('redis_version'),
       isEncrypted: this.#url.protocol === 'rediss:',
       isAppendOnly: field('aof_enabled') === '1',
       evictionPolicy: field('maxmemory_policy'),
-      nowMs: now.value,
     });
   }
 

@@ -230,8 +230,6 @@ export const hostEntry = z.object({
   freeDiskBytes: count.optional(),
   /** Tells machines apart that were given the same name. */
   home: told.optional(),
-  /** The moment of `seenAt` by its own clock. */
-  ownClockAt: moment.optional(),
   login: name.optional(),
   checks: hostChecks.optional(),
 });

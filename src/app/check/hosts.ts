@@ -12,8 +12,6 @@ import { knownFleet, withRedis } from '../fleet/init.ts';
 import type { Place } from '../place.ts';
 import { type Finding, finding, fine } from './finding.ts';
 
-/** Nothing is decided by the clocks of machines, but whoever reads their logs beside others is misled. */
-const clockOffMs = 10_000;
 const mebibyte = 1024 * 1024;
 const freeBytesLow = 1024 * mebibyte;
 const freeBytesMin = 50 * mebibyte;
@@ -37,10 +35,9 @@ export async function checkHosts(place: Place, root: string): Promise<Result<Fin
   const server = redis.ok
     ? fine('redis', `Redis ${health.version}, ${health.isEncrypted ? 'by TLS' : 'not encrypted'}`)
     : finding('redis', 'broken', redis.failure.message, redis.failure.next);
-  const off = clockFinding('this machine', place.world.clock.now() - health.nowMs);
-  if (hosts.length > 0) return ok([server, ...off, ...hosts.flatMap((host) => hostFindings(host, here))]);
+  if (hosts.length > 0) return ok([server, ...hosts.flatMap((host) => hostFindings(host, here))]);
   const next = advise('Add one with', ['host', 'add', 'NAME', '--ssh', 'USER@HOST']);
-  return ok([server, ...off, finding('hosts', 'warning', 'No machine has joined the fleet.', next)]);
+  return ok([server, finding('hosts', 'warning', 'No machine has joined the fleet.', next)]);
 }
 
 interface Here {
@@ -60,7 +57,6 @@ export function hostFindings(host: FleetHost, here: Here): Finding[] {
     return [finding('lease', 'broken', message, next)];
   }
   const found = [
-    ...(host.ownClockAt === undefined ? [] : clockFinding(name, host.ownClockAt - host.seenAt)),
     ...leaseFindings(host, here),
     ...programFindings(host, here),
     ...gitFindings(host),
@@ -76,13 +72,6 @@ function standing({ name, slots, used, abilities, leaseMs, login = 'that of its 
   const git = checks?.git.version === undefined ? '' : `, git ${checks.git.version}`;
   const claude = `claude ${abilities.claudeVersion}${git}`;
   return `${name}: ${free}, ${claude}, login: ${login}, lease ${formatDuration(leaseMs)}`;
-}
-
-function clockFinding(name: string, aheadMs: number): Finding[] {
-  if (Math.abs(aheadMs) < clockOffMs) return [];
-  const way = aheadMs > 0 ? 'ahead' : 'behind';
-  const message = `${name}: its clock is ${formatDuration(Math.abs(aheadMs))} ${way} of that of Redis.`;
-  return [finding('clock', 'warning', message, 'Let it follow a time server: timedatectl set-ntp true')];
 }
 
 function leaseFindings({ name, leaseMs, isGuarded }: FleetHost, here: Here): Finding[] {

@@ -232,7 +232,6 @@ export class Agent {
       isGuarded: this.#context.isGuarded(),
       ...burdenOf(this.#world.files, this.#context.paths),
       home: this.#context.home,
-      ownClockAt: this.#world.clock.now(),
       ...defined({ refusal, login: config.login }),
       ...(this.#checks === null ? {} : { checks: this.#checks }),
     });

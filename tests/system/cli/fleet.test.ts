@@ -274,7 +274,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       ['other-lease', { leaseMs: 90_000 }, 0, 'a lease of 1m 30s, and the fleet has 8s'],
       ['full', { freeDiskBytes: 10_000_000 }, 0, 'only 9 MiB are free'],
       ['stuffed', { freeDiskBytes: 400_000_000, isFull: true }, 0, 'on its disk, so nothing is sent there'],
-      ['fast', { ownClockAt: 4_000_000_000_000 }, 0, 'ahead of that of Redis'],
       ['no-login', { login: 'team-b' }, 0, 'its login team-b is not there any more'],
       ['refusing', { refusal: 'claude 2.1.331 was tried.' }, 0, 'nothing is sent there. claude 2.1.331 was tried.'],
       [

@@ -214,7 +214,7 @@ function summed({ base, settled }: Spending, claimed: Claim, unclaimed: Seen): S
  * nobody saw (of a sub-agent, a compaction); where those are of the same model, they hide as many tokens of an answer
  * that was cut off.
  */
-export function uncovered(seen: Seen, before: Models, after: Models): ReadonlyMap<string, PricedTokens> {
+function uncovered(seen: Seen, before: Models, after: Models): ReadonlyMap<string, PricedTokens> {
   const grown = new Map<string, Tokens>();
   for (const [model, { tokens }] of Object.entries(after)) {
     const name = plainName(model);

@@ -393,7 +393,7 @@ export function foldTotalAtEnd(s: AttemptStream, total: Claim): void {
 }
 
 /** Begins what our own hook prints; a project has hooks as well. */
-export const ownHookMark = 'Claude Code session ';
+const ownHookMark = 'Claude Code session ';
 
 function foldHook(s: AttemptStream, m: HookMessage): void {
   if (m.hookEvent !== 'SessionStart') return;
@@ -449,7 +449,7 @@ interface DeniedTool {
 
 export type Denials = Map<string, DeniedTool>;
 
-export function noteDenial(denials: Denials, { id, tool }: Denial, target: string): void {
+function noteDenial(denials: Denials, { id, tool }: Denial, target: string): void {
   if (denials.size < callsMax) denials.set(id, { tool, target: target || (denials.get(id)?.target ?? '') });
 }
 

@@ -32,7 +32,7 @@ export type Verdict =
 const quoteChars = 300;
 
 /** For what neither a setting nor a retry cures: a retry goes on in the same conversation. */
-export const addAgain = 'Remove the session, after those that depend on it, and add it again';
+const addAgain = 'Remove the session, after those that depend on it, and add it again';
 
 export function isOverCap({ subtype }: ResultMessage): boolean {
   return subtype === 'error_max_budget_usd';

@@ -129,7 +129,7 @@ export async function askGit({ world, env, mark }: Git, call: GitCall): Promise<
   return fail('timeout', message, 'Check the connection, then run the command again.');
 }
 
-export function gitEnvironment(env: Environment, login?: Login, own?: true): Record<string, string> {
+function gitEnvironment(env: Environment, login?: Login, own?: true): Record<string, string> {
   const kept = Object.entries(env).filter(([name]) => passed.includes(name) || passedPattern.test(name));
   return {
     ...Object.fromEntries(kept.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))),

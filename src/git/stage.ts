@@ -210,7 +210,7 @@ export function isOurFile(path: string): boolean {
 }
 
 /** Whether it is one of ours that nobody commits on purpose. */
-export function isRunState(path: string): boolean {
+function isRunState(path: string): boolean {
   return matches(runState, path);
 }
 
@@ -232,7 +232,7 @@ export interface Apart {
 }
 
 /** Puts them into the index of the worktree at `path` as they were; the files themselves stay as they are. */
-export async function keepApart(git: Git, path: string, { base, apart = [], target }: Apart): Promise<Result<void>> {
+async function keepApart(git: Git, path: string, { base, apart = [], target }: Apart): Promise<Result<void>> {
   if (apart.length === 0) return ok(undefined);
   const merging = await commitOf(git, path, 'MERGE_HEAD');
   if (!merging.ok) return merging;

@@ -95,7 +95,7 @@ function eventStream(content: ReplyContent): string {
 // * Sessions with an output schema: claude offers the model a tool for the answer, and without a call of it the
 // session fails. A script that says nothing of it gets one with an answer made from the schema.
 
-export const structuredTool = 'StructuredOutput';
+const structuredTool = 'StructuredOutput';
 /** A schema may refer to itself. */
 const depthMax = 12;
 
@@ -117,7 +117,7 @@ function asObject(value: unknown): JsonObject {
 }
 
 /** A value that fits the schema as far as its common words go. */
-export function sampleOf(schema: unknown, depth = 0): unknown {
+function sampleOf(schema: unknown, depth = 0): unknown {
   const form = asObject(schema);
   if (depth > depthMax) return null;
   if ('const' in form) return form.const;

@@ -49,7 +49,6 @@ export interface ScriptedApiOptions {
   /** Called for everything that is asked for, whatever it is. */
   onCall?(method: string, path: string): void;
   onRequest?(request: CapturedRequest): void;
-  onProblem?(problem: string): void;
   /** Called after a reply was made that costs something. */
   onServed?(request: CapturedRequest, served: Served): void;
   /** Holds the reply back until the promise is settled: tests step the model with it. */
@@ -123,9 +122,7 @@ class Server implements ScriptedApi {
     const headers = Object.fromEntries(request.headers);
     const { captured, steps, place } = this.capture(body, headers, path);
     for (const problem of requestProblems(body, headers)) {
-      const text = `request ${captured.number}: ${problem}`;
-      this.problems.push(text);
-      this.options.onProblem?.(text);
+      this.problems.push(`request ${captured.number}: ${problem}`);
     }
     this.options.onRequest?.(captured);
     const gate = this.options.gate?.(captured);

@@ -1,12 +1,10 @@
-/** The scripted API as a process of its own, with a ledger: workers of a killed runner must find their model. */
+/** The scripted API as a process of its own: workers of a killed runner must find their model. */
 import { join } from 'node:path';
-import { defined } from '../core/defined.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
-import { addTokens, noTokens, type Tokens } from '../core/group.ts';
-import type { AppendFile, World } from '../system/world.ts';
+import type { World } from '../system/world.ts';
 import { defaultScript, parseScript, type RehearsalScript, scriptKey } from './script.ts';
-import { type CapturedRequest, type ScriptedApi, type Served, startScriptedApi } from './scripted-api.ts';
+import { type ScriptedApi, startScriptedApi } from './scripted-api.ts';
 
 /** Without a request for so long, and without a runner, nobody needs the server any more. */
 const idleLimitMs = 10 * 60 * 1000;
@@ -25,28 +23,7 @@ export interface RehearsalServer extends ProcessIdentity {
   readonly port: number;
 }
 
-type LedgerLine =
-  | {
-      readonly type: 'served';
-      readonly at: string;
-      readonly session: string;
-      readonly name?: string;
-      readonly agentId?: string;
-      readonly kind: CapturedRequest['kind'];
-      readonly step: number;
-      readonly costUsd: number;
-      readonly tokens: Tokens;
-    }
-  | { readonly type: 'problem'; readonly at: string; readonly problem: string };
-
-export interface Ledger {
-  readonly total: Served;
-  readonly sessions: ReadonlyMap<string, Served>;
-  readonly problems: readonly string[];
-}
-
 const serverFile = (groupDir: string) => join(groupDir, 'rehearsal.json');
-const ledgerFile = (groupDir: string) => join(groupDir, 'rehearsal.jsonl');
 
 /** Reads a script file, or gives the default script. Fails with `usage`. */
 export function loadScript(world: World, file: string | undefined): Result<RehearsalScript> {
@@ -65,7 +42,6 @@ export async function serveRehearsal(world: World, options: ServeOptions): Promi
   const loaded = loadScript(world, options.scriptFile);
   if (!loaded.ok) return loaded;
   const { groupDir } = options;
-  const ledger = world.files.openAppend(ledgerFile(groupDir));
   let lastRequestAt = world.clock.now();
   const api = startOnOldPort(world, groupDir, {
     script: loaded.value,
@@ -74,8 +50,6 @@ export async function serveRehearsal(world: World, options: ServeOptions): Promi
     onRequest: () => {
       lastRequestAt = world.clock.now();
     },
-    onServed: (request, served) => append(ledger, servedLine(world, request, served)),
-    onProblem: (problem) => append(ledger, { type: 'problem', at: timestamp(world), problem }),
   });
   const server: RehearsalServer = { version: 1, url: api.url, port: api.port, ...world.machine.self };
   world.files.writeAtomic(serverFile(groupDir), `${JSON.stringify(server, null, 2)}\n`);
@@ -84,7 +58,6 @@ export async function serveRehearsal(world: World, options: ServeOptions): Promi
     (world.clock.now() - lastRequestAt >= idleLimitMs && world.locks.holder(join(groupDir, 'runner.lock')) === null);
   await untilOver(world, options.stop, idle);
   await api.stop();
-  ledger.close();
   // The file is left alone when the group, and with it the folder, is gone, or when a successor has replaced it.
   if (readServer(world, groupDir)?.port === api.port) world.files.remove(serverFile(groupDir));
   return ok(undefined);
@@ -93,27 +66,6 @@ export async function serveRehearsal(world: World, options: ServeOptions): Promi
 export function findRehearsal(world: World, groupDir: string): RehearsalServer | null {
   const server = readServer(world, groupDir);
   return server !== null && world.processes.isAlive(server) ? server : null;
-}
-
-/** Sums up rehearsal.jsonl. A torn last line is left out. */
-export function readLedger(world: World, groupDir: string): Ledger {
-  const sessions = new Map<string, Served>();
-  const problems: string[] = [];
-  let total: Served = { costUsd: 0, tokens: noTokens, replies: 0 };
-  const add = (a: Served, line: { costUsd: number; tokens: Tokens }): Served => ({
-    costUsd: a.costUsd + line.costUsd,
-    tokens: addTokens(a.tokens, line.tokens),
-    replies: a.replies + 1,
-  });
-  for (const text of textOf(world, ledgerFile(groupDir)).split('\n')) {
-    const line = parseJson<LedgerLine>(text);
-    if (line?.type === 'problem') problems.push(line.problem);
-    if (line?.type !== 'served') continue;
-    total = add(total, line);
-    const before = sessions.get(line.session) ?? { costUsd: 0, tokens: noTokens, replies: 0 };
-    sessions.set(line.session, add(before, line));
-  }
-  return { total, sessions, problems };
 }
 
 type ApiOptions = Parameters<typeof startScriptedApi>[0];
@@ -129,13 +81,9 @@ function startOnOldPort(world: World, groupDir: string, options: ApiOptions): Sc
   }
 }
 
-/** Nothing where a session has put something else in its place. */
-function textOf({ files }: World, path: string): string {
-  return files.readText(path) ?? '';
-}
-
+/** Null also where a session has put something else in its place. */
 function readServer(world: World, groupDir: string): RehearsalServer | null {
-  const server = parseJson<RehearsalServer>(textOf(world, serverFile(groupDir)));
+  const server = parseJson<RehearsalServer>(world.files.readText(serverFile(groupDir)) ?? '');
   return server?.version === 1 ? server : null;
 }
 
@@ -166,27 +114,6 @@ function untilOver(world: World, stop: AbortSignal, isOver: () => boolean): Prom
     if (stop.aborted) end();
     else stop.addEventListener('abort', end, { once: true });
   });
-}
-
-function servedLine(world: World, request: CapturedRequest, served: Served): LedgerLine {
-  return {
-    type: 'served',
-    at: timestamp(world),
-    session: request.session,
-    ...defined({ name: request.name, agentId: request.agentId }),
-    kind: request.kind,
-    step: request.step,
-    costUsd: served.costUsd,
-    tokens: served.tokens,
-  };
-}
-
-function append(ledger: AppendFile, line: LedgerLine): void {
-  ledger.append(`${JSON.stringify(line)}\n`);
-}
-
-function timestamp(world: World): string {
-  return new Date(world.clock.now()).toISOString();
 }
 
 function parseJson<T>(text: string): T | null {

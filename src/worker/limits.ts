@@ -8,7 +8,7 @@ import type { Limits, Processes } from '../system/world.ts';
 type Machine = Pick<Processes, 'limits'>;
 
 /** Room for claude itself beside `memoryBytes` for its commands: it would be ended instead of a command. */
-export const claudeMemoryBytes = 1024 ** 3;
+const claudeMemoryBytes = 1024 ** 3;
 
 /** What `spawn` is to set; undefined = nothing. Where memory cannot be limited, claude limits that of its commands. */
 export function limitsOf(

@@ -169,7 +169,7 @@ export function lastStderrLine(files: Files, path: string, from: number): string
 // claude has no lock of its own, so a second one would write the same conversation and work in the same folder.
 
 /** The processes of such a worker of this session; none when nobody reads its FIFO, which a worker does to its end. */
-export function unloggedWorkers({ files, fifos, processes }: World, { fifo, tmp }: SessionPaths): ProcessIdentity[] {
+function unloggedWorkers({ files, fifos, processes }: World, { fifo, tmp }: SessionPaths): ProcessIdentity[] {
   const reader = files.entryKind(fifo) === null ? null : fifos.openWriter(fifo);
   if (reader === null) return [];
   reader.close();

@@ -127,7 +127,7 @@ export class MergeSandbox {
     }
   }
 
-  /** Merges all pieces of all repositories and has them accepted. The scratch worktrees stay until `clear`. */
+  /** Merges all pieces of all repositories and has them accepted. The scratch worktrees stay. */
   async integrate(tasks: readonly Task[]): Promise<Result<Integrated[]>> {
     const done: Integrated[] = [];
     for (const task of tasks) {
@@ -137,11 +137,6 @@ export class MergeSandbox {
       done.push(integrated.value);
     }
     return ok(done);
-  }
-
-  /** Removes the scratch worktrees. Fails with `write-failed`; the others are removed all the same. */
-  async clear(places: readonly ScratchPlace[]): Promise<Result<void>> {
-    return clearScratches(this.git, this.#paths, places);
   }
 
   async #integrateOne(task: Task): Promise<Result<Integrated>> {

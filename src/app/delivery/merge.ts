@@ -231,16 +231,16 @@ export async function finishInterruptedMerge(place: Place, group: GroupReference
   return changeGroup(place, group, { direct: (writer) => finishMerge(place, writer) });
 }
 
-export function describeMove({ repository, into, sessionIds }: MergedRepository): string {
+function describeMove({ repository, into, sessionIds }: MergedRepository): string {
   return `${plural(sessionIds.length, 'session')} in ${into} of ${placeName(repository)}`;
 }
 
-export function keptSentence({ repository, into }: Move): string {
+function keptSentence({ repository, into }: Move): string {
   return `The branch ${quoted(into)} of ${placeName(repository)} keeps what was merged: others have built on it.`;
 }
 
 /** Moves all branches of a journal in step `moving`, or none, and logs what was merged. Fails as settleMoves. */
-export async function settleMerge(git: Git, holder: Holder, journal: MergeJournal): Promise<Result<Settlement>> {
+async function settleMerge(git: Git, holder: Holder, journal: MergeJournal): Promise<Result<Settlement>> {
   const { world } = git;
   const id = idOf(holder);
   let settlement: Settlement = { outcome: 'moved', notes: [] };

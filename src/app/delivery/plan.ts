@@ -227,7 +227,7 @@ export function titleOfItem({ record }: Pick<MergeItem, 'record'>): string {
 }
 
 /** Of a session that nothing was merged of yet. Fails with git's reason, or when its work is gone. */
-export async function mergeItemOf(git: Git, record: SessionRecord): Promise<Result<MergeItem | LeftOut>> {
+async function mergeItemOf(git: Git, record: SessionRecord): Promise<Result<MergeItem | LeftOut>> {
   const { state, workspace, isolated } = record;
   const leave = (why: string, waits: LeftOut['work']) => ok(leaveOut(record, why, waits));
   if (state.status !== 'completed') {
@@ -252,7 +252,7 @@ function leaveOut(record: SessionRecord, why: string, work: LeftOut['work']): Le
 }
 
 /** What a merged session has new for `into`; null: nothing, `elsewhere`: only the branch it was merged into has it. */
-export async function mergeItemSince(
+async function mergeItemSince(
   git: Git,
   record: SessionRecord,
   into: string,

@@ -167,7 +167,7 @@ const ofSurroundingClaude: ReadonlySet<string> = new Set([
 ]);
 
 /** True for a credential of another login than the chosen one. What may belong to the chosen one is none. */
-export function isOfOtherLogin(name: string, login: Login, caller: Caller): boolean {
+function isOfOtherLogin(name: string, login: Login, caller: Caller): boolean {
   if (ofSurroundingClaude.has(name)) return true;
   if (Object.hasOwn(providerKeys, name)) return !providerKeys[name]?.some((provider) => isOn(caller[provider]));
   // Renews a login by OAuth, in a variable or in the store.
@@ -181,6 +181,6 @@ const credentialName =
   /^(ANTHROPIC|CLAUDE)_(\w+_)?(KEY|TOKEN|SECRET|PASSPHRASE|HEADERS|EXTRA_BODY|TOKEN_FILE|FILE_DESCRIPTOR)$/;
 
 /** True for whatever lets somebody speak to a model, or to claude's cloud, at the user's expense. */
-export function isCredential(name: string): boolean {
+function isCredential(name: string): boolean {
   return Object.hasOwn(providerKeys, name) || credentialName.test(name);
 }

@@ -163,7 +163,7 @@ const pointerBytes = 8_192;
  * a worktree, that of the main one. None outside of a repository. Read from files, because git itself would first do
  * what the repository tells it to.
  */
-export function checkoutRoots(world: World, folder: string): string[] {
+function checkoutRoots(world: World, folder: string): string[] {
   for (let at = world.files.realPath(folder) ?? folder; ; at = dirname(at)) {
     const kind = world.files.entryKind(join(at, '.git'));
     if (kind !== null) return kind === 'file' ? [at, ...mainRoots(world, at)] : [at];

@@ -176,7 +176,7 @@ export interface HookProgram {
 }
 
 /** Every way in which a conversation begins or goes on: at each of them the session is told its task and its state. */
-export const sessionStartSources = 'startup|resume|clear|compact|fork';
+const sessionStartSources = 'startup|resume|clear|compact|fork';
 
 export type HookEvent = 'SessionStart' | 'PreCompact' | 'SessionEnd';
 

@@ -108,7 +108,7 @@ export function unexpectedFailure(error: unknown): SessionFailure<'write-failed'
   };
 }
 
-export const leftoverWarning = (): Warning => ({
+const leftoverWarning = (): Warning => ({
   code: 'leftover-processes',
   message: `Some processes of this session could not be ended. See: ${commandText(['doctor'])}`,
 });

@@ -131,7 +131,7 @@ export interface Grounds {
 }
 
 /** The work on which the session builds. Fails with `worktree-failed` when some of it is in no commit. */
-export async function baseCommitsOf(
+async function baseCommitsOf(
   git: Git,
   baseCommits: readonly SessionRecord[],
   checkout: string,
@@ -181,7 +181,7 @@ async function commitInPlace(git: Git, { id, name, projectPath }: SessionDefinit
 }
 
 /** A conflict can be resolved where both sides are: in the worktree of the session that was completed last. */
-export function withCure(failure: Failure, baseCommits: readonly SessionRecord[]): Result<never> {
+function withCure(failure: Failure, baseCommits: readonly SessionRecord[]): Result<never> {
   const [last, ...others] = baseCommits.flatMap(({ workspace }) => workspace ?? []).reverse();
   if (failure.reason !== 'merge-conflict' || last === undefined || others.length === 0) return { ok: false, failure };
   const branches = others.map(({ branch }) => branch).join(' ');
@@ -190,7 +190,7 @@ export function withCure(failure: Failure, baseCommits: readonly SessionRecord[]
 }
 
 /** `record` is as it was when the worktree was made again. */
-export async function lossOf(git: Git, record: SessionRecord, workspace: Workspace): Promise<Loss> {
+async function lossOf(git: Git, record: SessionRecord, workspace: Workspace): Promise<Loss> {
   const { path, branch, base, remade } = workspace;
   const hasBegun = record.claudeSessionIds.length > 0;
   if (!hasBegun || (record.committed === true && remade?.from === 'branch')) return { branch, kept: 'all' };
@@ -200,7 +200,7 @@ export async function lossOf(git: Git, record: SessionRecord, workspace: Workspa
   return { branch, kept: commits === 0 ? 'nothing' : 'commits' };
 }
 
-export function describeLoss({ branch, kept }: Loss): string {
+function describeLoss({ branch, kept }: Loss): string {
   const what = {
     all: 'nothing of its work is lost',
     commits: 'its commits are there, what was in no commit is lost, and claude is told so',

@@ -170,18 +170,3 @@ test('run again after a crash at any step, it finishes', async () => {
     }
   }
 }, 30_000);
-
-test('what is logged is what was removed', async () => {
-  const group = user.group('auth', ['api', 'web']);
-  group.commit('web');
-  const context = quietContext(user, user.world);
-  let outcome: unknown;
-  await group.writeAsync(async (writer) => {
-    outcome = await cleanUpSessions(context, writer, [group.session('api'), group.session('web')], { force: false });
-  });
-  expect(outcome).toMatchObject({
-    ok: true,
-    value: { cleaned: [group.session('api')], kept: [{ sessionId: group.session('web') }] },
-  });
-  expect([group.hasWorkspace('api'), group.hasWorkspace('web')]).toEqual([false, true]);
-});

@@ -44,10 +44,6 @@ const commitOnBranch = (text: string, tree: Tree): string => {
 };
 const isHome = (): void => expect(run('symbolic-ref', 'HEAD')).toBe(`refs/heads/${workspace.branch}`);
 
-test('nothing to commit', async () => {
-  expect(value(await commit())).toMatchObject({ commit: workspace.base, committed: false, notes: [] });
-});
-
 test('changed, new, removed, staged and half-staged files, whatever their names', async () => {
   write({ 'a.txt': 'changed\n', 'b.txt': null, 'odd\n"name"\t.txt': '1', '- x': '2', ':(top)': '3', 'é/*.txt': '4' });
   write({ 'staged.txt': 'staged\n' });

@@ -252,11 +252,6 @@ describe('credentials of other logins', () => {
     expect(left({ ...caller, [provider]: '1' })).toEqual([...keys, ...own]);
   });
 
-  test('two providers that are switched on keep the keys of both', () => {
-    const both = { ...caller, CLAUDE_CODE_USE_MANTLE: '1', CLAUDE_CODE_USE_FOUNDRY: 'true' };
-    expect(left(both)).toEqual([...keys, 'ANTHROPIC_FOUNDRY_API_KEY', 'ANTHROPIC_BEDROCK_MANTLE_API_KEY']);
-  });
-
   test.each(['CLAUDE_CODE_USE_BEDROCK', 'CLAUDE_CODE_USE_GATEWAY', 'UNRELATED'])(
     'the user’s commands get none, also with %s',
     (name) => {

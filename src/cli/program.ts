@@ -104,7 +104,11 @@ const wholeProgram = (context: Context) => buildProgram(context, [], '', true);
 /** Runs one command line, says what went wrong, and resolves with the exit code when all output was handed over. */
 export async function runToEnd(context: Context, argv: readonly string[], version: string): Promise<ExitCode> {
   try {
-    await runProgram(context, argv, version);
+    // A short form finds out what it stands for before there is a command.
+    await context.run(async () => {
+      await runProgram(context, argv, version);
+      return context.code;
+    });
   } catch (error) {
     sayException(context, error);
     context.code = exitCode.failed;

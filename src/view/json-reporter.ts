@@ -71,8 +71,7 @@ export function createJsonReporter(options: JsonReporterOptions): Reporter {
       const atMs = clock.now();
       const line = progressLine(atMs, record, shown(session, record, state));
       const dueMs = (lastProgressMs.get(sessionId) ?? -progressIntervalMs) + progressIntervalMs - atMs;
-      // A clock that was put back makes nobody wait.
-      if (dueMs <= 0 || dueMs > progressIntervalMs) {
+      if (dueMs <= 0) {
         writeProgress(sessionId, line);
         return;
       }

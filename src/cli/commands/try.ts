@@ -138,8 +138,6 @@ async function show(context: Context, { group, options }: Ready, seconds: number
       return;
     case 'loss':
       return refuseWith(end.failure);
-    case 'trouble':
-      throw end.error;
     case 'signal':
       // Whoever ends the terminal wants nothing left behind either.
       return exitCode.interrupted;

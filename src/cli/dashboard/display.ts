@@ -11,7 +11,7 @@ import type { Reporter } from '../../view/reporter.ts';
 import { nextSteps, totalsLine } from '../../view/summary.ts';
 import { withLocalTimes } from '../../view/wording.ts';
 import { type Context, refuseWith, type Work } from '../context.ts';
-import { exitCode, exitCodeForStatus } from '../exit-code.ts';
+import { type ExitCode, exitCode, exitCodeForStatus } from '../exit-code.ts';
 import { createReporter } from '../options/options.ts';
 import { Dashboard, hears } from './dashboard.ts';
 import { loadScreen, lookOf, type OpenScreen } from './screen.ts';
@@ -27,20 +27,21 @@ export async function watchOnScreen(context: Context, group: LoadedGroup): Promi
       return conclude(context, end.source);
     case 'loss':
       return refuseWith(end.failure);
-    case 'trouble':
-      throw end.error;
     case 'signal':
-      // As if it had not been caught. It arrives in a moment; should it be blocked, the program ends all the same.
-      endOf(end.signal);
-      await delay(context.world.clock, signalMs);
-      return exitCode.failed;
+      return endBy(context, end.signal);
   }
+}
+
+/** As if it had not been caught. It arrives in a moment; should it be blocked, the program ends all the same. */
+export async function endBy({ world }: Context, signal: RunnerSignal): Promise<ExitCode> {
+  endOf(signal);
+  await delay(world.clock, signalMs);
+  return exitCode.failed;
 }
 
 export type End =
   | { readonly by: 'user'; readonly source: Source }
   | { readonly by: 'loss'; readonly failure: Failure }
-  | { readonly by: 'trouble'; readonly error: unknown }
   | { readonly by: 'signal'; readonly signal: RunnerSignal };
 
 export interface WatchOptions {
@@ -53,8 +54,7 @@ export async function watchedOnScreen(
   { leavesAfterMs }: WatchOptions = {},
 ): Promise<End> {
   const openScreen = await loadScreen(context.world);
-  const { promise, resolve } = Promise.withResolvers<End>();
-  const onTrouble = (error: unknown): void => resolve({ by: 'trouble', error });
+  const { promise, resolve, reject: onTrouble } = Promise.withResolvers<End>();
   let dashboard: Dashboard | undefined;
   const source = new FileSource(context.world, group, {
     onChange: () => dashboard?.changed(),

@@ -15,7 +15,7 @@ import {
   unicodeGlyphs,
 } from '../../tui/dashboard/cells.ts';
 import type { Press } from '../../tui/dashboard/keys.ts';
-import { backgroundQuestion, Pastes, type ReportEvents, Reports } from '../../tui/dashboard/terminal-input.ts';
+import { backgroundQuestion, type ReportEvents, Reports } from '../../tui/dashboard/terminal-input.ts';
 import { plainStyle } from '../../view/format.ts';
 import type { Context } from '../context.ts';
 
@@ -267,13 +267,12 @@ class TerminalScreen implements Screen {
   };
 }
 
-/** The terminal's input without reports and answers of the terminal, and with an end for a paste that was cut off. */
+/** The terminal's input without reports and answers of the terminal. */
 function terminalInput(stdin: typeof process.stdin, events: ReportEvents): typeof process.stdin {
-  const pastes = new Pastes();
   const reports = new Reports(events);
   const read = (size?: number): unknown => {
     const chunk: unknown = stdin.read(size);
-    return typeof chunk === 'string' ? pastes.take(reports.take(chunk)) : chunk;
+    return typeof chunk === 'string' ? reports.take(chunk) : chunk;
   };
   return new Proxy(stdin, {
     get(target, name) {

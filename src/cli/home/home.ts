@@ -6,13 +6,12 @@ import { referenceTo } from '../../app/groups.ts';
 import { whileBusy } from '../../app/live-runner.ts';
 import { loadReferredGroup } from '../../app/resolve.ts';
 import { startDetached } from '../../app/run/detach.ts';
-import { endOf, onSignal, type RunnerSignal } from '../../app/signals.ts';
+import { onSignal, type RunnerSignal } from '../../app/signals.ts';
 import { type HomeGroup, type HomeWorkflow, homeGroups, homeWorkflows } from '../../app/watch/overview.ts';
 import { defined } from '../../core/defined.ts';
-import { describeFailure, type Failure, ok, type Result } from '../../core/failure.ts';
+import { describeFailure, type Failure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { programName } from '../../core/program-name.ts';
-import { delay } from '../../system/clock.ts';
 import { type Paint, paintRow } from '../../tui/dashboard/cells.ts';
 import type { Press } from '../../tui/dashboard/keys.ts';
 import type { Notice } from '../../tui/dashboard/view.ts';
@@ -26,12 +25,10 @@ import {
 } from '../../tui/home/home.ts';
 import { deleteGroups } from '../commands/group/remove.ts';
 import { attempt, type Context, need, refuse, type Work } from '../context.ts';
-import { watchedOnScreen } from '../dashboard/display.ts';
+import { endBy, watchedOnScreen } from '../dashboard/display.ts';
 import { type Look, loadScreen, lookOf, type OpenScreen, type Screen } from '../dashboard/screen.ts';
 import { exitCode } from '../exit-code.ts';
 import { createOutput } from '../output.ts';
-
-const signalMs = 2_000;
 
 export async function runHome(context: Context): Promise<Work> {
   const root = need(context.root());
@@ -39,13 +36,7 @@ export async function runHome(context: Context): Promise<Work> {
   for (;;) {
     const shown = await showHome(context, root, memory);
     const { end } = shown;
-    if (end.by === 'trouble') throw end.error;
-    if (end.by === 'signal') {
-      // As if it had not been caught. It arrives in a moment; should it be blocked, the program ends all the same.
-      endOf(end.signal);
-      await delay(context.world.clock, signalMs);
-      return exitCode.failed;
-    }
+    if (end.by === 'signal') return endBy(context, end.signal);
     if (end.command.do === 'quit') return;
     const came = await grant(context, root, end.command);
     if (came.signalled) return exitCode.failed;
@@ -73,7 +64,7 @@ async function grant(
     case 'delete':
       return remove(context, command.id);
     case 'start': {
-      const started = await start(context, root, command.reference, command.rehearse);
+      const started = await attempt(() => start(context, root, command.reference, command.rehearse));
       return started.ok ? open(context, started.value) : refused(started.failure);
     }
   }
@@ -92,11 +83,8 @@ async function open(context: Context, id: GroupId): Promise<Came> {
       return { selected: id };
     case 'loss':
       return refused(end.failure);
-    case 'trouble':
-      throw end.error;
     case 'signal':
-      endOf(end.signal);
-      await delay(context.world.clock, signalMs);
+      await endBy(context, end.signal);
       return { signalled: true };
   }
 }
@@ -108,7 +96,7 @@ async function remove(context: Context, id: GroupId): Promise<Came> {
   return { notice: { text: said().at(-1) ?? 'Deleted.', tone: 'good' } };
 }
 
-async function start(context: Context, root: string, reference: string, rehearse: boolean): Promise<Result<GroupId>> {
+async function start(context: Context, root: string, reference: string, rehearse: boolean): Promise<GroupId> {
   const { quiet } = listening(context);
   const described = need(await readWorkflow(quiet, reference, []));
   const created = need(createNewGroup(quiet, root, described));
@@ -116,9 +104,8 @@ async function start(context: Context, root: string, reference: string, rehearse
   const group = referenceTo(root, id);
   const options = { config: {}, retryFailed: false, rehearse: rehearse ? true : undefined } as const;
   const started = need(await whileBusy(context, 'Starting the runner', () => startDetached(quiet, group, options)));
-  if (started.kind === 'running') return ok(id);
-  const message = started.said.join(' ');
-  return refuse('usage', message, '');
+  if (started.kind === 'running') return id;
+  return refuse('usage', started.said.join(' '), '');
 }
 
 /** What would be printed is kept, for the screen is not there to print on. */
@@ -149,8 +136,7 @@ const lookPauses = 20;
 
 export type HomeEnd =
   | { readonly by: 'command'; readonly command: Extract<HomeCommand, { do: 'open' | 'delete' | 'start' | 'quit' }> }
-  | { readonly by: 'signal'; readonly signal: RunnerSignal }
-  | { readonly by: 'trouble'; readonly error: unknown };
+  | { readonly by: 'signal'; readonly signal: RunnerSignal };
 
 export interface HomeMemory {
   readonly ui: HomeUi;
@@ -165,12 +151,12 @@ export async function showHome(
   memory: HomeMemory,
 ): Promise<{ readonly end: HomeEnd; readonly memory: HomeMemory }> {
   const openScreen = await loadScreen(context.world);
-  const { promise, resolve } = Promise.withResolvers<HomeEnd>();
+  const { promise, resolve, reject } = Promise.withResolvers<HomeEnd>();
   const unsubscribe = onSignal(context.world.clock, (signal) => resolve({ by: 'signal', signal }));
   context.stdout.onClosed(() => resolve({ by: 'command', command: { do: 'quit' } }));
   let home: Home | undefined;
   try {
-    home = new Home({ context, root, openScreen, memory, resolve });
+    home = new Home({ context, root, openScreen, memory, resolve, onTrouble: reject });
     const end = await promise;
     return { end, memory: { ui: home.ui } };
   } finally {
@@ -185,6 +171,7 @@ interface HomeOptions {
   readonly openScreen: OpenScreen;
   readonly memory: HomeMemory;
   resolve(end: HomeEnd): void;
+  onTrouble(error: unknown): void;
 }
 
 class Home {
@@ -218,7 +205,7 @@ class Home {
       },
       onPress: (press) => this.#guarded(() => this.#press(press)),
       onResize: () => this.#guarded(() => this.#draw()),
-      onTrouble: (error) => options.resolve({ by: 'trouble', error }),
+      onTrouble: options.onTrouble,
     });
     this.#tick(tickMs);
   }
@@ -234,7 +221,7 @@ class Home {
     try {
       action();
     } catch (error) {
-      this.#options.resolve({ by: 'trouble', error });
+      this.#options.onTrouble(error);
     }
   }
 
@@ -287,7 +274,7 @@ class Home {
         this.#screen.redraw();
         return;
       case 'suspend':
-        this.#screen.suspend().catch((error: unknown) => this.#options.resolve({ by: 'trouble', error }));
+        this.#screen.suspend().catch(this.#options.onTrouble);
         return;
       case 'tell':
         this.#notice = { text: command.message, tone: 'warn' };

@@ -22,21 +22,20 @@ export interface Placed {
 /** Deeper rows are indented no further. */
 const depthMax = 12;
 
-interface Ordered {
-  readonly version: number;
-  readonly rows: readonly Placed[];
+/** Computed again only when sessions or dependencies changed. */
+export function byDefinitions<T>(compute: (state: GroupState) => T): (state: GroupState) => T {
+  const known = new WeakMap<GroupState, { readonly version: number; readonly value: T }>();
+  return (state) => {
+    const before = known.get(state);
+    if (before?.version === state.definitionsVersion) return before.value;
+    const value = compute(state);
+    known.set(state, { version: state.definitionsVersion, value });
+    return value;
+  };
 }
 
-const known = new WeakMap<GroupState, Ordered>();
-
-/** All sessions in the order in which they are shown; computed again only when sessions or dependencies changed. */
-export function placeSessions(state: GroupState): readonly Placed[] {
-  const before = known.get(state);
-  if (before?.version === state.definitionsVersion) return before.rows;
-  const rows = place(state);
-  known.set(state, { version: state.definitionsVersion, rows });
-  return rows;
-}
+/** All sessions in the order in which they are shown. */
+export const placeSessions: (state: GroupState) => readonly Placed[] = byDefinitions(place);
 
 interface Open {
   readonly id: SessionId;
@@ -145,35 +144,33 @@ const statuses = ['failed', 'paused', 'running', 'pending', 'completed'] as cons
 
 function headed(state: GroupState, shown: readonly Placed[], arrangement: Exclude<Arrangement, 'tree'>): Item[] {
   const recordOf = ({ id }: Placed) => state.sessions.get(id) as SessionRecord;
-  const waveOf = ({ id }: Placed) => planOf(state).graph.wave.get(id) ?? 0;
-  switch (arrangement) {
-    case 'waves': {
-      const waves = [...Map.groupBy(shown, waveOf)].toSorted(([one], [other]) => one - other);
-      return waves.flatMap(([wave, placed]) => [
-        heading(state, `Wave ${wave + 1}`, placed),
-        ...placed.map(withoutLanes),
-      ]);
+  const parts = (): (readonly [heading: string, placed: readonly Placed[]])[] => {
+    switch (arrangement) {
+      case 'waves': {
+        const waves = Map.groupBy(shown, ({ id }) => planOf(state).graph.wave.get(id) ?? 0);
+        const sorted = [...waves].toSorted(([one], [other]) => one - other);
+        return sorted.map(([wave, placed]) => [`Wave ${wave + 1}  ${doneOf(state, placed)}`, placed]);
+      }
+      case 'status': {
+        const groups = Map.groupBy(shown, (placed) => recordOf(placed).state.status);
+        const found = statuses.map((status) => [status, groups.get(status) ?? []] as const);
+        return found
+          .filter(([, placed]) => placed.length > 0)
+          .map(([status, placed]) => [`${status}  ${placed.length}`, placed]);
+      }
+      case 'project': {
+        const groups = Map.groupBy(shown, (placed) => recordOf(placed).definition.projectPath);
+        const nameOf = (path: string) => plainWidths(projectName(path));
+        return [...groups].map(([path, placed]) => [`${nameOf(path)}  ${doneOf(state, placed)}`, placed]);
+      }
     }
-    case 'status': {
-      const groups = Map.groupBy(shown, (placed) => recordOf(placed).state.status);
-      return statuses.flatMap((status) => {
-        const placed = groups.get(status) ?? [];
-        return placed.length === 0 ? [] : [{ heading: `${status}  ${placed.length}` }, ...placed.map(withoutLanes)];
-      });
-    }
-    case 'project': {
-      const groups = Map.groupBy(shown, (placed) => recordOf(placed).definition.projectPath);
-      return [...groups].flatMap(([path, placed]) => [
-        heading(state, plainWidths(projectName(path)), placed),
-        ...placed.map(withoutLanes),
-      ]);
-    }
-  }
+  };
+  return parts().flatMap(([heading, placed]) => [{ heading }, ...placed.map(withoutLanes)]);
 }
 
-function heading(state: GroupState, title: string, placed: readonly Placed[]): Item {
+function doneOf(state: GroupState, placed: readonly Placed[]): string {
   const done = placed.filter(({ id }) => state.sessions.get(id)?.state.status === 'completed').length;
-  return { heading: `${title}  ${done}/${placed.length}` };
+  return `${done}/${placed.length}`;
 }
 
 /**

@@ -21,7 +21,7 @@ import { plainWords } from '../../view/transcript/markdown.ts';
 import { listTitles, machineName, projectName, titleOf, withLocalTimes } from '../../view/wording.ts';
 import type { Glyphs } from './cells.ts';
 import { type Cell, foreign, padded, plainWidths, type Row, rowOf } from './cells.ts';
-import { type Lane, placeSessions } from './list.ts';
+import { byDefinitions, type Lane, placeSessions } from './list.ts';
 import { type Span, timelineCells } from './timeline.ts';
 import type { Sorting } from './ui.ts';
 import { limitNow, reasoned, type Terminal, usageNow, type View } from './view.ts';
@@ -99,16 +99,11 @@ function hostColumns({ sessions }: GroupState, most: number): number {
 }
 
 interface Widest {
-  readonly version: number;
   readonly title: number;
   readonly project: number;
 }
 
-const known = new WeakMap<GroupState, Widest>();
-
-function widest(state: GroupState): Widest {
-  const before = known.get(state);
-  if (before?.version === state.definitionsVersion) return before;
+const widest = byDefinitions((state): Widest => {
   let title = 'SESSION'.length;
   let project = 'PROJECT'.length;
   for (const { id, lanes } of placeSessions(state)) {
@@ -116,10 +111,8 @@ function widest(state: GroupState): Widest {
     title = Math.max(title, lanes.length * laneColumns + Bun.stringWidth(plainWidths(titleOf(state, id))));
     project = Math.max(project, Bun.stringWidth(plainWidths(projectName(path))));
   }
-  const now = { version: state.definitionsVersion, title, project };
-  known.set(state, now);
-  return now;
-}
+  return { title, project };
+});
 
 export interface Titles {
   readonly doing: 'DOING' | 'TIMELINE';

@@ -2,10 +2,6 @@
 import { type Background, backgroundOf } from './cells.ts';
 import type { MousePress } from './keys.ts';
 
-const pasteStart = '\u001b[200~';
-const pasteEnd = '\u001b[201~';
-const ctrlC = '\u0003';
-
 /** Button, column, row; `m` at its end when the button is let go. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: reports begin with one.
 const mouseReport = /\u001b\[<(\d+);(\d+);(\d+)([Mm])/g;
@@ -63,24 +59,5 @@ export class Reports {
         this.#events.onAnswered();
         return '';
       });
-  }
-}
-
-/** ink waits for the end of a paste without limit, and would not even hear Ctrl-C until it comes. */
-export class Pastes {
-  #isOpen = false;
-  /** A mark may come in two parts. */
-  #before = '';
-
-  /** What was typed or pasted, with the end of a paste put before a Ctrl-C that comes last in the middle of one. */
-  take(chunk: string): string {
-    const text = this.#before + chunk;
-    const [begin, end] = [text.lastIndexOf(pasteStart), text.lastIndexOf(pasteEnd)];
-    if (begin !== end) this.#isOpen = begin > end;
-    this.#before = text.slice(1 - pasteStart.length);
-    // Terminals take control characters out of what is pasted, so this one was pressed.
-    if (!this.#isOpen || !chunk.endsWith(ctrlC)) return chunk;
-    this.#isOpen = false;
-    return `${chunk.slice(0, -1)}${pasteEnd}${ctrlC}`;
   }
 }

@@ -177,11 +177,8 @@ export function reportModel(
   };
 }
 
-/** The times of years that no clock shows would not make a date. */
-const lastMs = 8.64e15;
-
 function iso(atMs: number): string {
-  return new Date(Math.min(atMs, lastMs)).toISOString();
+  return new Date(atMs).toISOString();
 }
 
 function reportSessions(
@@ -327,8 +324,6 @@ class Historian {
   #from: number | undefined;
   #runStart = 0;
   #runEnd: number | undefined;
-  /** When the last stretch without a runner began. */
-  #silentFrom: number | undefined;
 
   take(event: GroupEvent): void {
     const before = this.#at;
@@ -355,7 +350,6 @@ class Historian {
   #beginRun(wasRunning: boolean, before: number): void {
     this.#from ??= this.#at;
     if (wasRunning) this.#endRun(before);
-    if (this.#runEnd !== undefined && this.#runEnd < this.#at) this.#silentFrom = this.#runEnd;
     this.#runStart = this.#at;
   }
 
@@ -434,12 +428,9 @@ class Historian {
     // The usage that was recorded when acceptance began is not counted twice.
     attempt.usage ??= usage;
     Object.assign(attempt, end);
-    attempt.endedAt = this.#at;
-    // The attempt ended while no runner was alive. Its working time tells about when.
-    const silentFrom = this.#silentFrom;
-    if (end.reason !== 'interrupted' || silentFrom === undefined || silentFrom < attempt.startedAt) return;
-    const worked = attempt.startedAt + Math.max(0, usage.durationMs);
-    attempt.endedAt = Math.min(this.#at, Math.max(silentFrom, worked));
+    // No runner may have been alive when it ended. Its working time tells about when.
+    const workedTo = attempt.startedAt + usage.durationMs;
+    attempt.endedAt = end.reason === 'interrupted' ? Math.min(this.#at, workedTo) : this.#at;
   }
 }
 

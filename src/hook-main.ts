@@ -12,7 +12,7 @@ import {
   hookEvents,
   installedMark,
 } from './context/hook-call.ts';
-import { parseHookInput } from './context/hook-input.ts';
+import { parseHookInput, sessionStartText } from './context/session-hook.ts';
 import { defined } from './core/defined.ts';
 import { createClock } from './system/clock.ts';
 import { createFiles } from './system/files.ts';
@@ -94,7 +94,7 @@ function afterPatience(): Promise<string> {
 /** State is on disk before anything of it is printed: `answer` of a system writes, then returns. */
 async function answer(name: string, call: HookCall): Promise<void> {
   try {
-    const { text, notes } = name === 'task' ? await taskAnswer(call) : await systemAnswer(name, call);
+    const { text, notes } = name === 'task' ? taskAnswer(call) : await systemAnswer(name, call);
     note({ system: name, ...notes }, call, text);
     if (text !== '') output.write(`${text}\n`);
   } catch (error) {
@@ -110,9 +110,8 @@ async function systemAnswer(name: string, call: HookCall): Promise<HookAnswer> {
 }
 
 /** Only workers have a task of ours. */
-async function taskAnswer(call: HookCall): Promise<HookAnswer> {
+function taskAnswer(call: HookCall): HookAnswer {
   if (sessionFolder === null || call.event !== 'session-start') return { text: '' };
-  const { sessionStartText } = await import('./context/session-hook.ts');
   const promptFile = join(sessionFolder, 'prompt.md');
   return { text: sessionStartText(call, files.readText(promptFile), promptFile) };
 }

@@ -2,6 +2,7 @@
  * context/: what a session must still know after a start, a resume or a compaction. This file is the part that every
  * worker gets: its own task, which a compaction would otherwise leave to the summary.
  */
+import { defined } from '../core/defined.ts';
 import { charactersMax, type HookCall, harmless } from './hook-call.ts';
 
 /**
@@ -24,4 +25,37 @@ export function sessionStartText(
   const text = lines.join('\n');
   if (text.length <= charactersMax) return text;
   return `${text.slice(0, charactersMax)}\n... The rest of the task is in ${promptFile}; read it before you go on.`;
+}
+
+// What claude tells a hook on its standard input, read leniently: whatever cannot be used is left out.
+
+export interface HookInput {
+  readonly sessionId?: string;
+  /** `source` of SessionStart, `trigger` of PreCompact, `reason` of SessionEnd. */
+  readonly source?: string;
+  readonly transcriptPath?: string;
+  readonly cwd?: string;
+}
+
+/** Ids become parts of file names, so only what can be one counts. */
+const idPattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
+
+export function parseHookInput(text: string): HookInput {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return {};
+  }
+  if (typeof value !== 'object' || value === null) return {};
+  const fields = value as Record<string, unknown>;
+  const textOf = (name: string) => (typeof fields[name] === 'string' && fields[name] !== '' ? fields[name] : undefined);
+  const sessionId = textOf('session_id');
+  const source = textOf('source') ?? textOf('trigger') ?? textOf('reason');
+  const transcriptPath = textOf('transcript_path');
+  const cwd = textOf('cwd');
+  return {
+    ...(sessionId !== undefined && idPattern.test(sessionId) ? { sessionId } : {}),
+    ...defined({ source, transcriptPath, cwd }),
+  };
 }

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { charactersMax } from '../../../../src/context/hook-call.ts';
-import { parseHookInput } from '../../../../src/context/hook-input.ts';
+import { parseHookInput } from '../../../../src/context/session-hook.ts';
 import { ids, other, own, Project, progress } from '../../../support/context/cpm/rig.ts';
 
 let project: Project;

@@ -3,13 +3,12 @@
 import { Command, CommanderError, type CommandUnknownOpts, type OptionValues } from '@commander-js/extra-typings';
 import { isGroupNamed, loadReferredGroup, loadReferredSession, sessionOf } from '../app/resolve.ts';
 import { advise, commandText } from '../core/advice.ts';
-import { ok, type Result } from '../core/failure.ts';
 import { sessionLabel } from '../core/id.ts';
 import { planOf } from '../core/plan/plan.ts';
 import { programName } from '../core/program-name.ts';
 import { safeLine } from '../view/terminal-text.ts';
 import { listTitles, titleOf } from '../view/wording.ts';
-import { type Context, finishOutput, need, refuse, sayException } from './context.ts';
+import { attempt, type Context, finishOutput, need, refuse, sayException } from './context.ts';
 import { type Define, type Entry, listed } from './entries.ts';
 import { type ExitCode, exitCode } from './exit-code.ts';
 import { chooseOutput } from './options/options.ts';
@@ -339,7 +338,7 @@ export async function defineShortForm(
   if (form.word === 'why') command.argument('[session]', 'of the group: id, unique prefix, number or name');
   command.action(async () => {
     const [reference = ''] = command.args;
-    const lines = linesFor(context, form, { reference, rest, options: command.opts() });
+    const lines = await attempt(() => linesFor(context, form, { reference, rest, options: command.opts() }));
     if (!lines.ok) return context.run(() => lines);
     for (const { title, argv } of lines.value) {
       if (title !== undefined) context.stdout.line(context.stdout.style('strong', title));
@@ -366,20 +365,20 @@ interface Line {
   readonly argv: readonly string[];
 }
 
-function linesFor(context: Context, form: ShortForm, typed: Typed): Result<readonly Line[]> {
+function linesFor(context: Context, form: ShortForm, typed: Typed): readonly Line[] {
   const { reference, rest } = typed;
   const isGroup = need(isGroupNamed(context, reference));
   if (form.word === 'logs' && isGroup) return logsOf(context, typed);
   if (form.word === 'why' && !isGroup) {
     const session = need(loadReferredSession(context, reference));
     const { groupId, sessionId } = session;
-    return ok([{ argv: ['group', 'why', groupId, sessionId, ...without(rest, reference)] }]);
+    return [{ argv: ['group', 'why', groupId, sessionId, ...without(rest, reference)] }];
   }
-  return ok([{ argv: [...((isGroup ? form.group : form.session) ?? []), ...rest] }]);
+  return [{ argv: [...((isGroup ? form.group : form.session) ?? []), ...rest] }];
 }
 
 /** One after the other, in the order of the graph; what has no place for titles takes one session alone. */
-function logsOf(context: Context, { reference, rest, options }: Typed): Result<readonly Line[]> {
+function logsOf(context: Context, { reference, rest, options }: Typed): readonly Line[] {
   const group = need(loadReferredGroup(context, reference));
   const { state, groupId } = group;
   const { order } = planOf(state).graph;
@@ -389,14 +388,14 @@ function logsOf(context: Context, { reference, rest, options }: Typed): Result<r
     return refuse('not-found', `The group ${groupId} has no sessions.`, next);
   }
   const argvFor = (id: string) => ['session', 'logs', `${groupId}/${id}`, ...without(rest, reference)];
-  if (second === undefined) return ok([{ argv: argvFor(first) }]);
+  if (second === undefined) return [{ argv: argvFor(first) }];
   if (options.json || options.raw || options.follow) {
     const session = sessionOf(group, first);
     const example = session.ok ? sessionLabel(first, session.value.record.definition.name) : first;
     const message = `--json, --raw and --follow are for one session, and ${groupId} has ${listTitles(state, order)}.`;
     return refuse('ambiguous', message, advise('Give one of them, such as', ['logs', `${groupId}/${example}`]));
   }
-  return ok(order.map((id) => ({ title: titleOf(state, id), argv: argvFor(id) })));
+  return order.map((id) => ({ title: titleOf(state, id), argv: argvFor(id) }));
 }
 
 function without(words: readonly string[], word: string): readonly string[] {

@@ -32,7 +32,6 @@ export interface ConfigView {
   readonly model: string | null;
   /** The project is not trusted: of its own settings only what can do no harm has an effect. */
   readonly untrusted: boolean;
-  /** Of the session itself, beside the rules of the settings. */
   readonly allowedTools: readonly string[];
   readonly settings: Readonly<Record<string, unknown>>;
   readonly settingsOrigins: Readonly<Record<string, string>>;

@@ -25,7 +25,6 @@ export interface Place {
   readonly packageRoot: string;
   readonly world: World;
   readonly notes: Notes;
-  /** Folder of all data; fails when the environment names none. */
   root(): Result<string>;
 }
 

@@ -66,7 +66,6 @@ export interface LoadedGroup extends GroupReference {
   readonly hadRunner: boolean;
 }
 
-/** The group with its state, read without changing anything. */
 export function loadReferredGroup(place: Place, reference: string, resolve = resolveGroup): Result<LoadedGroup> {
   const group = resolve(place, reference);
   if (!group.ok) return group;
@@ -127,7 +126,6 @@ export function sessionOf(group: LoadedGroup, reference: string): Result<LoadedS
   return ok({ ...group, sessionId: found.value, record });
 }
 
-/** The id of a session of this group by id, number, name or unique prefix. */
 export function findSessionOf(state: GroupState, reference: string): Result<SessionId> {
   const sessions = [...state.sessions.values()].map(({ definition }) => definition);
   const found = findSession(sessions, reference);

@@ -165,7 +165,6 @@ const patienceMs = 20_000;
 const pollMs = 15;
 
 export interface Change<T> {
-  /** Acts with the lock held. The lock is released afterwards, whatever happens. */
   readonly direct: (writer: GroupWriter) => Result<T> | Promise<Result<T>>;
   /** Acts through the live runner; `runner-gone` = try again from the start. Absent = a live runner is in the way. */
   readonly viaRunner?: (runId: string) => Promise<Result<T, OpenFailure> | 'runner-gone'>;
@@ -222,7 +221,6 @@ export async function waitForShortCommands(world: World, group: Pick<GroupRefere
 
 /** The answers of these commands, by kind. */
 interface Special {
-  /** Given when the group is paused, or frozen. */
   readonly pause: PauseOutcome;
   readonly thaw: 'thawed' | 'needs-runner';
   readonly 'pause-session': SessionState;
@@ -231,7 +229,6 @@ interface Special {
   readonly say: 'now' | 'next-attempt';
 }
 
-/** Is told what is logged while no runner is there to tell it. */
 export type Tell = (event: GroupEvent, state: GroupState) => void;
 
 interface Way<K extends keyof Special> {

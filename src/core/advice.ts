@@ -18,7 +18,6 @@ export function advise(sentence: string, ...commands: readonly CommandLine[]): A
   return { sentence, commands };
 }
 
-/** Where more can be read, for example `see('group', 'list')`. */
 export function see(...words: CommandLine): Advice {
   return advise('See', words);
 }

@@ -5,7 +5,6 @@
  */
 
 export const permissionModes = ['acceptEdits', 'auto', 'bypassPermissions', 'default', 'dontAsk', 'plan'] as const;
-/** The modes of `claude --permission-mode`. */
 export type PermissionMode = (typeof permissionModes)[number];
 
 export const isolationModes = ['none', 'worktree'] as const;
@@ -29,7 +28,6 @@ interface ValueOfKind {
   readonly money: number;
   /** Above 0 and up to 1. */
   readonly share: number;
-  /** A whole number from `min` to `max`. */
   readonly count: number;
   /** Written in megabytes (a million bytes) from `min` to `max`, stored in bytes. */
   readonly megabytes: number;
@@ -46,9 +44,7 @@ interface ValueOfKind {
 
 export interface Setting {
   readonly kind: keyof ValueOfKind;
-  /** For the help, the man page and the JSON Schema. */
   readonly help: string;
-  /** What holds when it is not given. */
   readonly default?: string | boolean;
   readonly words?: readonly string[];
   readonly min?: number;

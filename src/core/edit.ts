@@ -19,7 +19,6 @@ export function changed<T extends object>(value: T, changes: ChangesOf<T>): T {
   return Object.fromEntries(Object.entries({ ...value, ...changes }).filter(([, one]) => one !== null)) as T;
 }
 
-/** What makes `after` of `before`. */
 export function changesOf<T extends object>(before: T, after: T): ChangesOf<T> {
   const next = new Map<string, unknown>(Object.entries(after));
   return Object.fromEntries(changedNames(before, after).map((name) => [name, next.get(name) ?? null])) as ChangesOf<T>;

@@ -15,7 +15,6 @@ import type {
   Workspace,
 } from './group.ts';
 
-/** Identifies a process beyond its pid, which the system uses again. */
 export interface ProcessIdentity {
   readonly pid: number;
   /** Start time in the system's own unit (Linux: field 22 of /proc/PID/stat), as text. */
@@ -136,7 +135,6 @@ type ProcessFact = AttemptFact & { readonly attempt: number; readonly process: P
 type Unread = readonly string[];
 
 export type EventBody =
-  /** The group exists; always the first event of a log. */
   | { readonly type: 'group_created'; readonly group: GroupDefinition }
   | { readonly type: 'group_changed'; readonly config: GroupConfig; readonly changed?: readonly string[] }
   /** What the group is, besides its settings, from now on. `changed` as in `session_changed`. */
@@ -159,7 +157,6 @@ export type EventBody =
       readonly workspace?: Workspace;
       readonly mergedInto?: string;
     })
-  /** The session is gone; what it cost stays spent. */
   | (SessionFact & { readonly type: 'session_removed' })
   /** The group is a rehearsal, with this script unless told otherwise; an absolute path, absent = the default one. */
   | { readonly type: 'rehearsal_chosen'; readonly script?: string }
@@ -182,11 +179,8 @@ export type EventBody =
   | (ProcessFact & { readonly type: 'session_started' })
   /** The worker process of an attempt after a pause or interruption exists. */
   | (ProcessFact & { readonly type: 'session_resumed' })
-  /** The worker process of an attempt after a failure exists. */
   | (ProcessFact & { readonly type: 'session_retrying' })
-  /** A runner took over a worker that an earlier runner started. */
   | (ProcessFact & { readonly type: 'session_adopted' })
-  /** claude said who it is: its session id and model. */
   | (AttemptFact & {
       readonly type: 'session_identified';
       readonly claudeSessionId: string;
@@ -215,7 +209,6 @@ export type EventBody =
   | (AttemptFact & {
       readonly type: 'session_completed';
       readonly result: string;
-      /** The answer in the form of the session's `outputSchema`. */
       readonly structured?: unknown;
       readonly work?: Work;
       readonly usage: Usage;
@@ -284,7 +277,6 @@ export type EventBody =
   | { readonly type: 'limit_lifted' }
   /** The run is over and can be resumed. `message` is a full sentence; `groupAdvice` finds what helps. */
   | { readonly type: 'group_paused'; readonly reason: string; readonly message: string }
-  /** The run is over and every session is completed. */
   | { readonly type: 'group_completed' }
   /** The run is over and cannot go on without a retry. `message` is a full sentence. */
   | { readonly type: 'group_failed'; readonly reason: string; readonly message: string }
@@ -293,7 +285,6 @@ export type EventBody =
   /** The work of these sessions is part of the named branches now. */
   | { readonly type: 'group_merged'; readonly merged: readonly MergedRepository[] }
   | (SessionFact & { readonly type: 'session_cleaned' })
-  /** The group is put away; nothing happens to it any more. */
   | { readonly type: 'group_archived' }
   /** The answer to a request of another process; `message` is empty when it was done. */
   | {

@@ -11,9 +11,7 @@ export type SessionFailureReason =
   | 'claude-error'
   /** A result was printed, but the process ended with an exit code that contradicts it. */
   | 'exit-nonzero'
-  /** The process was ended by a signal that we did not send. */
   | 'signalled'
-  /** The claude program does not exist or cannot be executed. */
   | 'claude-missing'
   /** The claude program broke a promise that money or safety depend on when it was tried, or could not be tried. */
   | 'claude-unproven'
@@ -30,7 +28,6 @@ export type SessionFailureReason =
   /** The API refused or could not serve the request after claude's own retries. */
   | 'api-error'
   | 'timeout'
-  /** No progress for longer than its `--stall-timeout`, also after it was interrupted and resumed once. */
   | 'stalled'
   | 'limit'
   | 'budget'
@@ -51,17 +48,14 @@ export type SessionFailureReason =
   | 'internal';
 
 export type CommandFailureReason =
-  /** An option, an argument or a file given by the user is wrong. */
   | 'usage'
   | 'not-found'
-  /** It was there and was deleted while it was looked at. */
   | 'gone'
   | 'ambiguous'
   | 'busy'
   | 'cycle'
   | 'unknown-dependency'
   | 'duplicate'
-  /** The group or session is in a status in which this cannot be done. */
   | 'illegal-transition'
   /** A file of ours cannot be read as what it should be. */
   | 'corrupt-file'

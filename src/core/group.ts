@@ -50,7 +50,6 @@ export const defaultGroupConfig: GroupConfig = {
 /** A folder of configuration as it was when it was named; a copy is frozen below the group's folder. */
 export interface ConfigTemplateRef {
   readonly name: string;
-  /** The folder it was copied from, for people. */
   readonly origin: string;
   /** SHA-256 of its files in hexadecimal; names the frozen copy. */
   readonly digest: string;
@@ -74,7 +73,6 @@ export interface PromptReference {
   readonly path?: readonly string[];
 }
 
-/** The workflow file a group was made from; a copy lies in the group's folder. */
 export interface WorkflowRef {
   readonly name: string;
   readonly origin: string;
@@ -91,7 +89,6 @@ export interface GroupDefinition {
   /** ISO 8601, UTC. */
   readonly createdAt: string;
   readonly config: GroupConfig;
-  /** Name of the prompt template for sessions that name none. */
   readonly template?: string;
   /** For all sessions that inherit from the group; sessions may name a further one. */
   readonly configTemplate?: ConfigTemplateRef;
@@ -128,9 +125,7 @@ export interface Remade {
   readonly from: 'branch' | 'base';
 }
 
-/** Where an isolated session works; fixed when its worktree is made. */
 export interface Workspace {
-  /** Root of the worktree, absolute. */
   readonly path: string;
   /** The project within the worktree, absolute; claude's working directory. */
   readonly folder: string;
@@ -177,7 +172,6 @@ export interface ModelUsage {
   readonly tokens: Tokens;
 }
 
-/** What an attempt, or all attempts of a session, used. */
 export interface Usage extends ModelUsage {
   /** Wall time of the worker processes, milliseconds. */
   readonly durationMs: number;
@@ -230,7 +224,6 @@ export function addModels(a: Usage['models'], b: Usage['models']): Usage['models
   return Object.fromEntries(models);
 }
 
-/** Sums two usages. A sum that contains an estimate is an estimate. */
 export function addUsage(a: Usage, b: Usage): Usage {
   return {
     costUsd: sumUsd(a.costUsd, b.costUsd),

@@ -65,7 +65,6 @@ export function slugOf(id: GroupId): string {
   return id.slice(16);
 }
 
-/** The moment inside a group id, ISO 8601, to the second. */
 export function createdAtOf(id: GroupId): string {
   return id.replace(/^(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)-.*$/, '$1-$2-$3T$4:$5:$6.000Z');
 }
@@ -90,7 +89,6 @@ export function sessionUuid(id: SessionId): string {
   return id.slice(id.indexOf('-') + 1);
 }
 
-/** What people call a session: its name, else its three-digit number. */
 export function sessionLabel(id: SessionId, name: string | undefined): string {
   return name ?? String(sessionNumber(id)).padStart(3, '0');
 }

@@ -18,7 +18,6 @@ export interface ApiRetry {
   readonly attemptsMax?: number;
   /** claude's code for the trouble, such as `overloaded`. */
   readonly error: string;
-  /** The status of the answer; null when there was none at all. */
   readonly errorStatus: number | null;
 }
 
@@ -105,7 +104,6 @@ export interface FleetStanding {
 
 export interface GroupProgress {
   readonly groupId: string;
-  /** The last event that this tells of. */
   readonly seq: number;
   readonly status: string;
   readonly totalSessions: number;

@@ -28,7 +28,6 @@ export interface LostAttempt {
 /** A person has a session, or is about to have it. */
 export interface TakeOver {
   readonly id: string;
-  /** Of the command that lets them in. */
   readonly process: ProcessIdentity;
   /** ISO 8601. */
   readonly since: string;
@@ -54,7 +53,6 @@ export interface Rejection {
   readonly answer?: Answer;
 }
 
-/** What claude answered in an attempt that ended well. */
 export interface Answer {
   readonly result: string;
   readonly structured?: unknown;
@@ -91,11 +89,9 @@ export interface SessionRecord {
   diskPauses?: number;
   /** Present while a person has it, see plan/take-over.ts. */
   takenOver?: TakeOver;
-  /** A person has spoken with it since its last attempt. */
   spokenWith?: true;
   /** They have cleared its conversation: what it goes on with begins with nothing. */
   cleared?: true;
-  /** Its task is another one since the model last answered. */
   taskChanged?: true;
   /** What the user said to it that no attempt has been told yet. */
   messages: string[];
@@ -121,7 +117,6 @@ export interface SessionRecord {
   /** What claude answered, while nothing but acceptance is left to do. */
   finished?: Answer;
   rejections?: number;
-  /** Why its work was not accepted last: a sentence, and the end of what the command printed. */
   rejection?: Rejection;
   /** Its work was done in another group, on a branch of that. */
   inherited?: InheritedFrom;

@@ -43,7 +43,6 @@ export function keyOf(name: string, { key }: Setting): string {
   return key || name.replace(/(?:Ms|Bytes)$/, '');
 }
 
-/** The name of its option, without the dashes in front. */
 export function optionOf(name: string, setting: Setting): string {
   return setting.option || keyOf(name, setting).replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
@@ -90,7 +89,6 @@ function numberIn(text: string): number {
   return /^(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
 }
 
-/** The text that `parseSetting` reads as this value. */
 export function settingText({ kind }: Setting, value: unknown): string {
   if (kind === 'megabytes') return String(Math.round(Number(value) / megabyte));
   if (kind === 'duration') return `${Math.round(Number(value) / 1000)}s`;

@@ -23,13 +23,11 @@ export interface GroupState {
   run?: RunInfo;
   /** It is to be rehearsed, whatever ran before. */
   rehearsal?: { readonly script?: string };
-  /** Begin of the current run; absent while none is going on. */
   runStartedAt?: string;
   /** Milliseconds of earlier runs. */
   elapsedBeforeMs: number;
   /** Set while nothing new starts because the group is to pause. */
   pausing?: StopReason;
-  /** While pausing: running sessions are left to finish. */
   draining: boolean;
   /** Set while all processes are halted where they stand; ISO 8601, when it becomes a pause. */
   frozenUntil?: string;
@@ -42,7 +40,6 @@ export interface GroupState {
   readonly failed: Set<SessionId>;
   /** Sum over ended attempts of all sessions, removed ones included: money stays spent. */
   usage: Usage;
-  /** Sum of the caps of running attempts, US dollars. */
   reservedUsd: number;
   /** When a worker that the model had answered last ended, by kind of session (warm-cache.ts); ms since 1970. */
   readonly endedMs: Map<string, number>;

@@ -42,12 +42,9 @@ export type TranscriptEntry =
       readonly message?: string;
       readonly usage: Usage;
     }
-  /** A person spoke with it in claude's own terminal, of which nothing is printed here. `at`: when they left. */
   | { readonly kind: 'taken-over'; readonly at: string; readonly usage: Usage }
-  /** The user said something, while an attempt ran or between two. `at` is ISO 8601. */
   | { readonly kind: 'user-said'; readonly at: string; readonly text: string }
   | { readonly kind: 'claude'; readonly model?: string; readonly version?: string }
-  /** The model said something, in Markdown. */
   | (Deep & { readonly kind: 'said'; readonly text: string })
   | (Deep & { readonly kind: 'thought'; readonly text: string })
   /** The model was told something: a sub-agent's task, or what claude has put to itself. */

@@ -28,24 +28,10 @@ const lookEveryMs = 500;
 const tailBytes = 4_096;
 const newline = 0x0a;
 
-export interface EventLog {
-  /**
-   * Writes all lines with one write and one fsync. Throws the system's error when that fails; the file then ends
-   * where it ended before, or (when even that fails) nothing more can be appended until it is opened again. Throws
-   * LogLost when the log is lost.
-   */
-  append(events: readonly GroupEvent[]): void;
-  /** Set when the path no longer leads to the file that was opened: it was removed or replaced. */
-  readonly lost: LogLost | null;
-  /** Bytes. */
-  readonly size: number;
-  close(): void;
-}
-
 /** Makes a new log with its header line and, where given, its first events, safe against a power cut. */
 export function createLog(world: World, path: string, groupId: GroupId, first: readonly GroupEvent[] = []): EventLog {
   world.files.writeAtomic(path, headerLine(groupId) + eventLines(first), { durable: true });
-  return new AppendingLog(world, path, world.files.openAppend(path));
+  return new EventLog(world, path, world.files.openAppend(path));
 }
 
 export interface ReadLog {
@@ -61,10 +47,10 @@ export function readForWriting(world: World, path: string): Result<ReadLog> {
   const { events, position } = scan.value;
   const open = (): EventLog => {
     const file = world.files.openAppend(path);
-    if (file.size === position.offset) return new AppendingLog(world, path, file);
+    if (file.size === position.offset) return new EventLog(world, path, file);
     file.close();
     world.files.truncate(path, position.offset);
-    return new AppendingLog(world, path, world.files.openAppend(path));
+    return new EventLog(world, path, world.files.openAppend(path));
   };
   return ok({ events, open });
 }
@@ -117,7 +103,8 @@ function olderVersion(path: string): Failure {
   return fail('older-version', message, advise('Delete it with', ['group', 'delete', id])).failure;
 }
 
-class AppendingLog implements EventLog {
+/** The log of its one writer. */
+export class EventLog {
   readonly #world: World;
   readonly #path: string;
   readonly #file: AppendFile;
@@ -133,6 +120,7 @@ class AppendingLog implements EventLog {
     this.#opened = world.files.info(path);
   }
 
+  /** Set when the path no longer leads to the file that was opened: it was removed or replaced. */
   get lost(): LogLost | null {
     const now = infoQuietly(this.#world, this.#path);
     const isSame = now === 'unknown' || (now?.inode === this.#opened?.inode && now?.device === this.#opened?.device);
@@ -143,6 +131,10 @@ class AppendingLog implements EventLog {
     return this.#size;
   }
 
+  /**
+   * Writes all lines with one write and one fsync. Throws the system's error when that fails; the file then ends where
+   * it ended before, or takes nothing more until it is opened again. Throws LogLost when the log is lost.
+   */
   append(events: readonly GroupEvent[]): void {
     assert(!this.#broken, `${this.#path} could not be set back after a failed write and takes nothing more`);
     const text = eventLines(events);

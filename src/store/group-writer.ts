@@ -28,7 +28,6 @@ const sessionsAtShortestDelay = 100;
 
 export interface GroupWriter {
   readonly paths: GroupPaths;
-  /** The fold of all events recorded so far; changed in place by `record`. */
   readonly state: GroupState;
   /** Why the last snapshots could not be written; null when they could. The log is not concerned. */
   readonly snapshotProblem: Failure | null;

@@ -50,7 +50,6 @@ export function eventLines(events: readonly GroupEvent[]): string {
   return events.map((event) => `${JSON.stringify(event)}\n`).join('');
 }
 
-/** Reads the whole lines of `bytes`, which begin at `from`. */
 export function scanLog(bytes: Uint8Array, from: LogPosition): LogScan {
   const events: GroupEvent[] = [];
   let position = from;

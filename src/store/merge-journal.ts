@@ -43,7 +43,6 @@ export function scratchFolder(paths: GroupPaths): string {
   return join(paths.folder, 'merge');
 }
 
-/** Whether a merge was interrupted, or is at work. */
 export function hasMergeJournal(world: World, paths: GroupPaths): boolean {
   return world.files.entryKind(journalPath(paths)) !== null;
 }

@@ -68,7 +68,6 @@ export interface SessionMeta extends SessionDefinition {
   readonly claudeSessionIds: readonly string[];
   readonly startedAt?: string;
   readonly completedAt?: string;
-  /** End of the last attempt, however it ended. */
   readonly endedAt?: string;
   /** US dollars over all ended attempts. */
   readonly cost: number;
@@ -85,7 +84,6 @@ export interface SessionMeta extends SessionDefinition {
   readonly mergedInto?: string;
 }
 
-/** The group's snapshot; made from the fold of the log alone. */
 export function groupMeta(state: GroupState): GroupMeta {
   const { config, ...definition } = state.group;
   const isHeld = state.status === 'paused' || state.status === 'failed';
@@ -135,7 +133,6 @@ function sessionSummary(record: SessionRecord): SessionSummary {
   };
 }
 
-/** The session's snapshot; made from the fold of the log alone. */
 export function sessionMeta(record: SessionRecord): SessionMeta {
   const { definition, usage, claudeSessionIds } = record;
   const { id, ...settings } = definition;

@@ -12,7 +12,6 @@ import { systemFailure } from './system-failure.ts';
 export interface Proposal {
   readonly repository: string;
   readonly remote: string;
-  /** In the remote repository, without `refs/heads/`. */
   readonly branch: string;
   readonly commit?: string;
   readonly url?: string;

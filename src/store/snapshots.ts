@@ -22,17 +22,9 @@ export function snapshotDelayMs(sessions: number): number {
   return Math.min(longestDelayMs, shortestDelayMs * Math.max(1, sessions / sessionsAtShortestDelay));
 }
 
-export interface Snapshots {
-  /** The group changed, and with it these sessions; their files are written within the delay. */
-  mark(sessionIds: Iterable<SessionId>): void;
-  request(): void;
-  flush(): void;
-  /** The last write's trouble; null when it went well. */
-  readonly problem: Failure | null;
-  cancel(): void;
-}
+export type Snapshots = ReturnType<typeof createSnapshots>;
 
-export function createSnapshots(world: World, paths: GroupPaths, state: GroupState): Snapshots {
+export function createSnapshots(world: World, paths: GroupPaths, state: GroupState) {
   const changed = new Set<SessionId>();
   const { files } = world;
   let group = false;
@@ -63,19 +55,23 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
   };
   const later = delay(world, () => snapshotDelayMs(state.sessions.size), flush);
   return {
-    mark(sessionIds) {
+    /** The group changed, and with it these sessions; their files are written within the delay. */
+    mark(sessionIds: Iterable<SessionId>): void {
       for (const id of sessionIds) changed.add(id);
       group = true;
       later.request();
     },
-    request() {
+    /** Asks for a write within the delay. */
+    request(): void {
       if (group) later.request();
     },
+    /** Writes all that changed at once. */
     flush,
-    get problem() {
+    /** Null when the last write went well. */
+    get problem(): Failure | null {
       return problem;
     },
-    cancel: () => later.cancel(),
+    cancel: (): void => later.cancel(),
   };
 }
 

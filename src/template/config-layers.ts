@@ -256,7 +256,6 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 
 export const permissionLists = ['allow', 'deny', 'ask', 'additionalDirectories'] as const;
 
-/** Sentences without a full stop; empty when the settings can be merged. */
 export function settingsFaults({ permissions, hooks }: JsonObject): string[] {
   const faults: string[] = [];
   if (permissions !== undefined && !isObject(permissions)) faults.push('"permissions" is not an object');

@@ -207,7 +207,6 @@ function digestOf(files: readonly ConfigFile[]): string {
 }
 
 export interface RenderedConfig {
-  /** Without config.yaml. */
   readonly files: readonly ConfigFile[];
   readonly problems: readonly Problem[];
 }

@@ -55,14 +55,8 @@ function readWorkflowText(world: World, path: string): Checked<WorkflowText> {
 }
 
 export function descriptionOf(loaded: LoadedTemplate): string {
-  switch (loaded.kind) {
-    case 'prompt':
-      return loaded.prompt.description;
-    case 'config':
-      return loaded.config.description;
-    case 'workflow':
-      return loaded.workflow.description;
-  }
+  if (loaded.kind === 'prompt') return loaded.prompt.description;
+  return loaded.kind === 'config' ? loaded.config.description : loaded.workflow.description;
 }
 
 /** One variable as a line: `focus (enum: a, b; default "a"): what it is for`. */

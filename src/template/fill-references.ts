@@ -8,7 +8,6 @@ import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { fillLater } from './render.ts';
 
-/** Bytes of one place in the prompt; what is longer is cut there and stands whole in a file. */
 const placeBytesMax = 8 * 1024;
 /** The least of a result that is shown, however many there are. */
 const leastBytes = 200;
@@ -47,7 +46,6 @@ export function fillPrompt(definition: SessionDefinition, state: GroupState, fol
   return { prompt: fillLater(definition.prompt, later, texts), files };
 }
 
-/** Several are shown under their names. */
 function joined({ every, sessionIds }: PromptReference, parts: readonly string[], state: GroupState): string {
   if (!every) return parts[0] as string;
   return parts.map((part, index) => `### ${labelOf(sessionIds[index] as SessionId, state)}\n\n${part}`).join('\n\n');

@@ -16,7 +16,6 @@ export interface FirstWorkflow {
   readonly task: string;
   readonly maxBudgetUsd: number;
   readonly projects: readonly FirstProject[];
-  /** How the file is run, one command a line. */
   readonly commands: readonly string[];
 }
 

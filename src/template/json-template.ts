@@ -54,7 +54,6 @@ function nextSource(
   return source.startsWith(text, from) ? from + text.length : from + text.length + 1;
 }
 
-/** Whether a JSON text is open after these characters. */
 function endsInside(text: string, before: boolean): boolean {
   let isInside = before;
   for (let index = 0; index < text.length; index += 1) {

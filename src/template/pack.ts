@@ -19,7 +19,6 @@ export interface PackNote {
   readonly source: string;
   /** The branch, tag or commit that was requested; absent = the default branch. */
   readonly ref?: string;
-  /** Full id of the commit whose files these are. */
   readonly commit: string;
   /** ISO 8601, UTC. */
   readonly addedAt: string;
@@ -28,7 +27,6 @@ export interface PackNote {
 export interface InstalledPack {
   readonly name: string;
   readonly folder: string;
-  /** Null when pack.json is missing or cannot be read. */
   readonly note: PackNote | null;
 }
 
@@ -55,7 +53,6 @@ export function writeNote(world: World, folder: string, note: PackNote): void {
   world.files.writeAtomic(join(folder, noteFile), `${JSON.stringify(note, null, 2)}\n`, { durable: true });
 }
 
-/** Fails with `not-found`; throws the system's error. */
 export function findPack(world: World, packs: string, name: string): Result<InstalledPack> {
   const installed = listPacks(world, packs);
   const found = installed.find((pack) => pack.name === name);

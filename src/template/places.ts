@@ -20,14 +20,12 @@ export type TemplateKind = (typeof templateKinds)[number];
 export interface TemplatePlace {
   readonly folder: string;
   readonly origin: 'project' | 'environment' | 'user' | 'shipped';
-  /** Name of the installed pack that the folder is. */
   readonly pack?: string;
 }
 
 export interface PlacesInput {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly packageRoot: string;
-  /** Absolute folders of projects, nearest first. */
   readonly projects: readonly string[];
 }
 
@@ -61,13 +59,11 @@ export function upToRepository({ files }: World, folder: string): string[] {
   }
 }
 
-/** The user's own templates. Fails with `usage` when the environment names no home. */
 export function userTemplates(env: PlacesInput['env']): Result<string> {
   const root = configRoot(env);
   return root.ok ? ok(join(root.value, 'templates')) : root;
 }
 
-/** Where installed packs lie, each in a folder of its name. */
 export function packsFolder(templates: string): string {
   return join(templates, 'packs');
 }

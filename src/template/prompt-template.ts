@@ -104,7 +104,6 @@ export function implicitVariables(templates: readonly Template[]): VariableSpec[
     .map((name) => ({ name, required: true, mayBeBlank: true as const, type: 'string' as const }));
 }
 
-/** Names in the template that `variables` does not declare, each as a problem. */
 export function undeclared(template: Template, variables: readonly VariableSpec[]): Problem[] {
   const names = variables.map(({ name }) => name);
   return placesOf(template)

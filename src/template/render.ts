@@ -158,7 +158,6 @@ export interface Surroundings {
 
 export const surroundingNames = ['project.path', 'project.name', 'session.name', 'group.name', 'group.slug'] as const;
 
-/** Answers the names of `surroundingNames`. */
 export function lookupSurroundings({ projectPath, session, group }: Surroundings): Lookup {
   const values: Readonly<Record<(typeof surroundingNames)[number], string>> = {
     'project.path': projectPath,

@@ -25,7 +25,6 @@ export function isTemplateFolder({ files }: World, folder: string): boolean {
 
 export interface TemplateFolder {
   readonly templates: readonly FoundTemplate[];
-  /** Files that nobody could name, each as a problem. */
   readonly problems: readonly Problem[];
 }
 

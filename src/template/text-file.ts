@@ -18,7 +18,6 @@ export function readTextFile(world: World, path: string, bytesMax: number): Text
   return text.includes('\0') ? { ok: false, trouble: 'holds a NUL character, so it is no text' } : { ok: true, text };
 }
 
-/** The bytes of a regular file of at most `bytesMax` bytes. Links are followed. */
 export function readBytesFile({ files }: World, path: string, bytesMax: number): BytesFile {
   if (path.includes('\0')) return { ok: false, trouble: 'cannot be a path: it holds a NUL character' };
   try {

@@ -156,7 +156,6 @@ function brief(path: string): string {
   return path.length > 300 ? `${path.slice(0, 300)}…` : path;
 }
 
-/** Values by the name of their variable, as the user typed them. */
 export type GivenVariables = Readonly<Record<string, string>>;
 
 /** `["k=v", ...]` as `--var` takes them; the value may hold further "=". Fails with `usage`. */
@@ -182,7 +181,6 @@ export function parseGiven(pairs: readonly string[]): Result<GivenVariables> {
 
 export interface VariableContext {
   readonly world: World;
-  /** Relative paths of defaults are meant from here. */
   readonly folder: string;
   /** Those that were given are meant from where they were typed; the same folder unless told. */
   readonly givenFolder?: string;
@@ -261,7 +259,6 @@ function textOfValue(spec: VariableSpec, text: string, { world, folder }: Variab
   }
 }
 
-/** A value that the variable could have, for checks. */
 export function exampleValue({ type, values, default: fallback, name }: VariableSpec): string {
   if (fallback !== undefined) return fallback;
   switch (type) {

@@ -50,7 +50,6 @@ export interface WorkflowInput {
 
 type LoadInput = Omit<WorkflowInput, 'given' | 'repositoryOf'> & Partial<Pick<WorkflowInput, 'repositoryOf'>>;
 
-/** Everything that can be said about the file and the folders it names, at file:line:column. Never throws. */
 export function loadWorkflow(input: WorkflowInput): Checked<WorkflowDraft> {
   return load(input, input.given);
 }
@@ -65,7 +64,6 @@ export function validateWorkflowFile(
   return loaded.ok ? [] : loaded.problems;
 }
 
-/** Without `given` nothing is looked up but templates. */
 function load(input: LoadInput, given: GivenVariables | null): Checked<WorkflowDraft> {
   const { file } = input;
   // A mark at the begin would only shift the columns of the first line.

@@ -18,7 +18,6 @@ import { parseUserConfig } from './user-config-schema.ts';
 export type SettingSource = 'default' | 'config.yaml' | 'environment';
 
 export interface Setting {
-  /** With dots, as in a path through config.yaml. */
   readonly key: string;
   /** Plain data; null = nothing. */
   readonly value: unknown;
@@ -143,7 +142,6 @@ export function configKeyPath(key: string): readonly string[] | null {
 interface Change {
   readonly keys: readonly string[];
   readonly key: string;
-  /** Empty = the value is taken out. */
   readonly text: string;
 }
 

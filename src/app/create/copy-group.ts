@@ -89,7 +89,6 @@ async function copyNow(
   return fail('not-found', `The work of session ${titleOf(state, lost)} is no longer in its repository.`, next);
 }
 
-/** Null for a group that is run for real. */
 async function rehearsalOf(
   place: Place,
   state: GroupState,

@@ -28,7 +28,6 @@ export interface EditedGroup {
   readonly changed: readonly string[];
   readonly added: readonly SessionDefinition[];
   readonly edited: readonly { readonly session: SessionDefinition; readonly changed: readonly string[] }[];
-  /** Completed ones that the workflow describes otherwise: their results stay. */
   readonly kept: readonly SessionDefinition[];
 }
 
@@ -79,14 +78,16 @@ async function workflowOf(
   named: string | { readonly text: string },
   vars: readonly string[],
 ): Promise<Result<NewGroup>> {
-  const { readPipedWorkflow, readWorkflow } = await import('./workflow-group.ts');
+  const { readWorkflow } = await import('./workflow-group.ts');
   const known = Object.entries(state.group.variables ?? {});
   const given = new Set(vars.map((pair) => pair.slice(0, pair.indexOf('='))));
   const pairs = [...vars, ...known.filter(([name]) => !given.has(name)).map(([name, value]) => `${name}=${value}`)];
-  const alsoKnown = known.map(([name]) => name);
-  return typeof named === 'string'
-    ? readWorkflow(place, named, pairs, alsoKnown)
-    : readPipedWorkflow(place, named.text, pairs, alsoKnown);
+  return readWorkflow(
+    place,
+    named,
+    pairs,
+    known.map(([name]) => name),
+  );
 }
 
 function describe(

@@ -24,7 +24,6 @@ const idTriesMax = 60;
 export interface NewGroup {
   readonly definition: Omit<GroupDefinition, 'id' | 'createdAt'>;
   readonly sessions: readonly SessionDefinition[];
-  /** Copied into the group's folder under their digests. */
   readonly configTemplates: readonly ConfigTemplate[];
   readonly workflow?: string;
   /** What else is known of it from the beginning. */

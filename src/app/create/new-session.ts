@@ -213,7 +213,6 @@ export function dependenciesOf(
   return ok([...dependsOn]);
 }
 
-/** The session as it would be added to the group as it is now. */
 function newSession(
   place: Place,
   state: GroupState,

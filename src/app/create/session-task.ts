@@ -47,7 +47,6 @@ export interface SessionTask {
   readonly later: readonly LaterPlace[] | null;
   /** The text of `--claude-md-template`, filled in. */
   readonly claudeMdText?: string;
-  /** To be copied into the group's folder. */
   readonly configTemplate?: ConfigTemplate;
 }
 

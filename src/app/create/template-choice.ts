@@ -24,7 +24,6 @@ export interface TemplateOptions {
 
 export interface ChosenTemplates {
   readonly prompt?: PromptTemplate;
-  /** As it was named: a name, or an absolute path. */
   readonly promptReference?: string;
   readonly config?: ConfigTemplate;
 }
@@ -75,7 +74,6 @@ function eitherKind(place: Place, places: readonly TemplatePlace[], name: string
   return prompt.ok ? promptAt(place, prompt.value.path, name) : prompt;
 }
 
-/** The absolute path that a reference is; null for a name. */
 function pathOf(place: Place, reference: string): string | null {
   return reference.includes('/') ? resolve(place.cwd, reference) : null;
 }

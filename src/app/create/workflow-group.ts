@@ -23,45 +23,38 @@ import { projectNotes } from './new-session.ts';
 
 const noteColumnsMax = 1000;
 
-/** The group of a workflow file or template. `alsoKnown` are names of `--var` values that are for others. */
+/**
+ * The group of a workflow file, a workflow template, or the text of one, whose relative paths begin in the current
+ * folder. `pairs` are the values of `--var`, `alsoKnown` names among them that are for others.
+ */
 export function readWorkflow(
   place: Place,
-  reference: string,
+  reference: string | { readonly text: string },
   pairs: readonly string[],
   alsoKnown: readonly string[] = [],
 ): Result<NewGroup> {
   const given = parseGiven(pairs);
   if (!given.ok) return given;
+  if (typeof reference === 'object') {
+    const piped = { path: pipedName, name: 'workflow', baseFolder: place.cwd, text: reference.text };
+    return load(place, piped, given.value, alsoKnown);
+  }
   const file = fileOf(place, reference);
   if (!file.ok) return file;
   const { path } = file.value;
   const read = readTextFile(place.world, path, yamlBytesMax);
-  if (!read.ok) {
-    const message = `The workflow ${briefPath(path)} ${read.trouble}.`;
-    return fail(
-      'usage',
-      message,
-      advise('Give the path of one or the name of a template, or write one', ['template', 'list'], ['init']),
-    );
+  if (read.ok) {
+    const name = basename(path, extname(path));
+    return load(place, { ...file.value, name, text: read.text }, given.value, alsoKnown);
   }
-  const name = basename(path, extname(path));
-  return load(place, { ...file.value, name, text: read.text }, given.value, alsoKnown);
+  const next = 'Give the path of one or the name of a template, or write one';
+  return fail(
+    'usage',
+    `The workflow ${briefPath(path)} ${read.trouble}.`,
+    advise(next, ['template', 'list'], ['init']),
+  );
 }
 
-/** The same for the text of a workflow that was piped in; relative paths in it are meant from the current folder. */
-export function readPipedWorkflow(
-  place: Place,
-  text: string,
-  pairs: readonly string[],
-  alsoKnown: readonly string[] = [],
-): Result<NewGroup> {
-  const given = parseGiven(pairs);
-  if (!given.ok) return given;
-  const piped = { path: pipedName, name: 'workflow', baseFolder: place.cwd, text };
-  return load(place, piped, given.value, alsoKnown);
-}
-
-/** How its problems name what has no path. */
 const pipedName = 'standard input';
 
 interface WorkflowFile {

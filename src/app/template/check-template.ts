@@ -41,12 +41,10 @@ export function checkTemplates(place: Place, path: string): Result<Checked> {
 
 interface CheckedFolder {
   readonly templates: readonly FoundTemplate[];
-  /** Files that cannot be found as templates, each as a problem. */
   readonly strays: readonly Problem[];
   readonly problems: readonly Problem[];
 }
 
-/** The templates in a folder with `prompts`, `configs` or `workflows`. */
 export function checkFolder(place: Place, folder: string): CheckedFolder {
   const { templates, problems: strays } = lookThrough(place.world, folder);
   return { templates, strays, problems: templates.flatMap((template) => problemsOf(place, template)) };

@@ -26,7 +26,6 @@ import type { Place } from '../place.ts';
 import { checkFolder } from './check-template.ts';
 
 interface PackSource {
-  /** What is stored and shown: a URL without a password, or an absolute path. */
   readonly source: string;
   readonly ref?: string;
   readonly login?: Login;
@@ -35,7 +34,6 @@ interface PackSource {
 export interface FetchedPack {
   readonly note: PackNote;
   readonly templates: readonly string[];
-  /** What it can start, see `powersOf`. */
   readonly powers: readonly string[];
   /** Files among the templates that are none, each as a problem. */
   readonly strays: readonly Problem[];

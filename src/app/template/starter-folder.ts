@@ -50,7 +50,6 @@ function make({ files }: World, folder: string): Result<readonly string[]> {
   }
 }
 
-/** The folders below `folder` that a path leads through. */
 function foldersOf(folder: string, path: string): string[] {
   const parts = path.split('/').slice(0, -1);
   return parts.map((_, index) => join(folder, ...parts.slice(0, index + 1)));

@@ -1,7 +1,7 @@
 /** Texts, prompts and workflows from the command line, a file or standard input. Checked before anything is written. */
 import { resolve } from 'node:path';
 import type { NewGroup } from '../../app/create/new-group.ts';
-import { readPipedWorkflow, readWorkflow } from '../../app/create/workflow-group.ts';
+import { readWorkflow } from '../../app/create/workflow-group.ts';
 import { briefPath, lookAt, tryPath } from '../../app/path-argument.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { promptBytesMax, promptProblem } from '../../core/values.ts';
@@ -119,5 +119,5 @@ export async function readNamedWorkflow(
 ): Promise<Result<NewGroup>> {
   if (reference !== standardInput) return readWorkflow(context, reference, pairs, alsoKnown);
   const text = await readPipedYaml(context);
-  return text.ok ? readPipedWorkflow(context, text.value, pairs, alsoKnown) : text;
+  return text.ok ? readWorkflow(context, { text: text.value }, pairs, alsoKnown) : text;
 }

@@ -110,7 +110,6 @@ function valueDimension(
   return { key, values: [...values.values()], isOpen };
 }
 
-/** One path or pattern, and how to say what is wrong with it. */
 interface Entry {
   readonly text: string;
   readonly report: (message: string) => void;
@@ -242,11 +241,9 @@ function existsAsFolder(world: World, path: string): boolean {
 export interface Instance {
   readonly key: string;
   readonly family: Family;
-  /** One for each dimension. */
   readonly values: readonly MatrixValue[];
 }
 
-/** A session of the file with all that it became. */
 export interface Family {
   readonly key: string;
   readonly spec: SessionSpec;

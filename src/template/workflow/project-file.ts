@@ -14,6 +14,7 @@ import { upToRepository } from '../places.ts';
 import { settingsIn, shapeOf } from '../setting-schema.ts';
 import { readTextFile, systemCode } from '../text-file.ts';
 import { Problems } from './problems.ts';
+import { memory } from './shelf.ts';
 import { type GivenWork, type Repository, shellCommand } from './work-settings.ts';
 
 const projectFileName = join('.claude-code-agent', 'project.yaml');
@@ -83,8 +84,7 @@ export interface ProjectCommand {
 export class ProjectShelf {
   readonly #world: World;
   readonly #repositoryOf: ((folder: string) => string | null) | undefined;
-  readonly #files = new Map<string, Checked<ProjectFile | null>>();
-  readonly #repositories = new Map<string, string | null>();
+  readonly #once = memory();
   readonly #commands = new Map<string, ProjectCommand>();
 
   /** Without `repositoryOf` nothing is looked up. */
@@ -94,19 +94,13 @@ export class ProjectShelf {
   }
 
   repositoryOf(folder: string): Repository {
-    if (this.#repositoryOf === undefined) return undefined;
-    const known = this.#repositories.get(folder);
-    if (known !== undefined) return known;
-    const found = this.#repositoryOf(folder);
-    this.#repositories.set(folder, found);
-    return found;
+    const find = this.#repositoryOf;
+    return find === undefined ? undefined : this.#once(`repository ${folder}`, () => find(folder));
   }
 
   fileFor(folder: string): Checked<ProjectFile | null> {
     if (this.#repositoryOf === undefined) return { ok: true, value: null };
-    const file = this.#files.get(folder) ?? projectFileFor(this.#world, folder);
-    this.#files.set(folder, file);
-    return file;
+    return this.#once(`file ${folder}`, () => projectFileFor(this.#world, folder));
   }
 
   use(command: ProjectCommand): void {

@@ -9,10 +9,8 @@ import { hint } from '../../core/nearest.ts';
 import type { Families, Family, Instance, MatrixValue } from './matrix.ts';
 import type { Problems } from './problems.ts';
 
-/** Who is meant, as it was written. */
 export interface Target {
   readonly family: Family;
-  /** What stands in brackets; null without any. */
   readonly selector: string | null;
 }
 
@@ -99,7 +97,6 @@ export interface Selected {
   readonly isMany: boolean;
 }
 
-/** The sessions that are meant, seen from `from`. */
 export function select({ family, selector }: Target, from: Instance): Parsed<Selected> {
   const { key, dimensions, instances } = family;
   const all: Selected = { instances, isMany: true };

@@ -44,7 +44,6 @@ export interface DraftReference extends Omit<PromptReference, 'sessionIds'> {
 }
 
 export interface SessionDraft {
-  /** Unique in the group; also the session's name. */
   readonly key: string;
   /** `variables` are the values with which its templates were filled in, defaults included. */
   readonly definition: Omit<
@@ -60,9 +59,7 @@ export interface WorkflowDraft {
   readonly slug: string;
   readonly name: string;
   readonly description: string;
-  /** Only what the file says; the rest has its defaults. */
   readonly config: Partial<GroupConfig>;
-  /** Name of the prompt template for sessions that name none. */
   readonly template?: string;
   readonly configTemplate?: ConfigTemplate;
   readonly variables: Readonly<Record<string, string>>;
@@ -110,7 +107,6 @@ function templateFolder(view: SessionView, context: SessionContext): string {
   return isUntrusted(view, context) ? noRepository : view.projectPath;
 }
 
-/** The template, or undefined with its problems told. */
 export function taken<T>(template: Taken<T>, path: YamlPath, problems: Problems): T | undefined {
   if (template.ok) return template.value;
   if ('problems' in template) problems.add(...template.problems);
@@ -227,7 +223,6 @@ interface Task {
   readonly template?: string;
   readonly values: Readonly<Record<string, string>>;
   readonly specs: readonly VariableSpec[];
-  /** Names that stand in the session's own prompt. */
   readonly used: ReadonlySet<string>;
 }
 
@@ -352,7 +347,6 @@ function faultOfWorktrees(instances: readonly Instance[], { isolations }: Sessio
   return undefined;
 }
 
-/** As it would stand in `dependsOn`. */
 function written({ family, selector }: Target): string {
   return selector === null ? family.key : `${family.key}[${selector}]`;
 }
@@ -383,7 +377,6 @@ export function missingStep(schema: unknown, path: readonly string[]): MissingSt
   return null;
 }
 
-/** The draft; what is wrong goes to `problems`, and then the draft is of no use. */
 export function draftSession(instance: Instance, context: SessionContext): SessionDraft {
   const { problems, about } = context;
   const { family } = instance;

@@ -27,10 +27,7 @@ export const noRepository = '';
 
 export class Shelf {
   readonly #input: ShelfInput;
-  readonly #places = new Map<string, readonly TemplatePlace[]>();
-  readonly #found = new Map<string, Result<FoundTemplate>>();
-  readonly #prompts = new Map<string, Checked<PromptTemplate>>();
-  readonly #configs = new Map<string, Checked<ConfigTemplate>>();
+  readonly #once = memory();
 
   constructor(input: ShelfInput) {
     this.#input = input;
@@ -59,9 +56,7 @@ export class Shelf {
   }
 
   #readConfig(path: string): Checked<ConfigTemplate> {
-    const loaded = this.#configs.get(path) ?? loadConfigTemplate(this.#input.world, path);
-    this.#configs.set(path, loaded);
-    return loaded;
+    return this.#once(`config ${path}`, () => loadConfigTemplate(this.#input.world, path));
   }
 
   /** The text for CLAUDE.md: a path when it has a "/" or ends in ".md", else the name of a prompt template. */
@@ -83,25 +78,26 @@ export class Shelf {
   }
 
   #readPrompt(path: string): Checked<PromptTemplate> {
-    const loaded = this.#prompts.get(path) ?? loadPromptTemplate(this.#input.world, path);
-    this.#prompts.set(path, loaded);
-    return loaded;
+    return this.#once(`prompt ${path}`, () => loadPromptTemplate(this.#input.world, path));
   }
 
   /** A team's templates may also lie beside its workflow. */
   #find(kind: TemplateKind, name: string, project: string | null): Result<FoundTemplate> {
     const { world, baseFolder, places } = this.#input;
     const from = project ?? baseFolder;
-    const key = JSON.stringify([kind, name, from]);
-    const known = this.#found.get(key);
-    if (known !== undefined) return known;
     const near = from === noRepository ? [] : [...new Set([from, baseFolder])];
-    const folders = this.#places.get(from) ?? places(near);
-    this.#places.set(from, folders);
-    const found = findTemplate(world, folders, kind, name);
-    this.#found.set(key, found);
-    return found;
+    const folders = this.#once(`places ${from}`, () => places(near));
+    return this.#once(JSON.stringify([kind, name, from]), () => findTemplate(world, folders, kind, name));
   }
+}
+
+/** Remembers what was made for each key. */
+export function memory() {
+  const known = new Map<string, unknown>();
+  return <T>(key: string, make: () => T): T => {
+    if (!known.has(key)) known.set(key, make());
+    return known.get(key) as T;
+  };
 }
 
 /** As in the options of commands: what holds a "/" is a path, seen from the workflow's folder. */

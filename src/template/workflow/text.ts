@@ -19,13 +19,10 @@ export type Meaning = { readonly text: string } | { readonly later: true } | { r
 
 export type Meanings = (name: string) => Meaning;
 
-/** A place that is filled afterwards, in the filled text. */
 export interface OpenPlace extends LaterPlace {
-  /** Says what is wrong with it, at its place in the file. */
   readonly report: (message: string) => void;
 }
 
-/** Fills in a text of the workflow file that stands under `path`. */
 export function fillYamlText(
   path: YamlPath,
   text: string,
@@ -68,13 +65,11 @@ export function oneLine(text: string): string {
 }
 
 export interface Scope {
-  /** Variables, the nearest ones first. */
   readonly variables: readonly Readonly<Record<string, string>>[];
   /** `matrix.KEY` by KEY; absent where no matrix is known. */
   readonly matrix?: ReadonlyMap<string, string>;
   /** Absent where project, session and group are not known yet. */
   readonly surroundings?: Lookup;
-  /** Results of other sessions may stand here. */
   readonly takesResults?: true;
 }
 

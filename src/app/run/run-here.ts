@@ -4,7 +4,7 @@ import { defined } from '../../core/defined.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupState } from '../../core/state.ts';
-import { type Rehearsal, type RunGroupOptions, type RunResult, runGroup } from '../../runner/run-group.ts';
+import { type Rehearsal, type RunResult, runGroup } from '../../runner/run-group.ts';
 import { loadGroup } from '../../store/group-store.ts';
 import { hasMergeJournal } from '../../store/merge-journal.ts';
 import { isPauseAsked } from '../../store/requests.ts';
@@ -19,9 +19,6 @@ import type { GroupReference } from '../resolve.ts';
 import { waitForShortCommands } from '../submit.ts';
 import { checkRehearsed, gateForGroup } from './claude-gate.ts';
 import type { RunDisplay, RunOptions } from './run-options.ts';
-
-/** A group can be taken by one short command after the other; more often than this is no accident. */
-const takeTriesMax = 20;
 
 export type RunHere =
   | RunResult
@@ -94,7 +91,7 @@ async function runHeld(
   let result: RunResult;
   try {
     hold?.begin();
-    result = await runWhenFree(place, group, {
+    result = await runGroup(place.world, {
       root: group.root,
       groupId: group.groupId,
       callerEnv: place.env,
@@ -143,17 +140,6 @@ export async function rehearsalFor(
   if (made.ok) return made.value;
   const next = 'Give the path of a YAML file to --rehearse, or no path at all.';
   return fail('usage', `The rehearsal script ${briefPath(scriptFile)} ${made.trouble}.`, next);
-}
-
-/** A short command of another process, such as `session add`, is waited for; another runner is not. */
-async function runWhenFree(place: Place, group: GroupReference, options: RunGroupOptions): Promise<RunResult> {
-  for (let tries = 1; ; tries += 1) {
-    const { taken, ...untaken } = options;
-    const result = await runGroup(place.world, tries === 1 ? options : untaken);
-    const isBusy = result.kind === 'refused' && result.failure.reason === 'busy';
-    if (!isBusy || tries === takeTriesMax || liveRunner(place.world, group) !== null) return result;
-    await waitForShortCommands(place.world, group);
-  }
 }
 
 // * A run holds its group from before the first look at claude, which takes seconds when it is new here: whoever

@@ -39,7 +39,6 @@ export interface FleetLink {
   close(): Promise<void>;
 }
 
-/** Fails as `open` does. Does not wait for an answer. */
 export async function openEngineLink(
   world: World,
   config: FleetConfig,

@@ -43,7 +43,6 @@ export interface FleetEngine extends BlobStore {
   send(stream: string, messages: readonly Uint8Array[]): Promise<Result<string[]>>;
   /** What comes after that entry (`0` = all), waiting a moment for the first. */
   read(stream: string, after: string): Promise<Result<Entry[]>>;
-  /** Which of these entries are there still. */
   have(stream: string, ids: readonly string[]): Promise<Result<boolean[]>>;
   drop(stream: string, ids: readonly string[]): Promise<Result<void>>;
   setField(key: string, field: string, value: Uint8Array): Promise<Result<void>>;

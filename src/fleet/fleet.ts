@@ -110,8 +110,6 @@ export class Fleet {
     this.#everyTick();
   }
 
-  // What decide is told, and what it decided.
-
   get view(): FleetView {
     const granted = new Map([...this.#offers].map(([id, { place }]) => [id, place] as const));
     const isLong = (id: SessionId): boolean => this.#wishes.isLong(id);
@@ -427,7 +425,6 @@ export class LossClock {
   #isUnsure = false;
   #lostAtMs: number | null = null;
 
-  /** The engine does not answer. */
   notSeen(): void {
     if (this.#lostAtMs === null) this.#isUnsure = true;
   }

@@ -77,9 +77,13 @@ const ofMachine: ReadonlySet<string> = new Set([
 
 /** Decide who pays: with a login of its own nothing of the agent's may be left beside it. */
 const ofLogins: ReadonlySet<string> = new Set(
-  [...loginVariables, ...managedVariables, ...restatedVariables, 'CLAUDE_CONFIG_DIR', 'CLAUDE_SECURESTORAGE_CONFIG_DIR']
-    // How this machine reaches the world.
-    .filter((name) => !ofMachine.has(name)),
+  [
+    ...loginVariables,
+    ...managedVariables,
+    ...restatedVariables,
+    'CLAUDE_CONFIG_DIR',
+    'CLAUDE_SECURESTORAGE_CONFIG_DIR',
+  ].filter((name) => !ofMachine.has(name)),
 );
 
 export interface EnvironmentInput {

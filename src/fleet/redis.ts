@@ -26,7 +26,6 @@ import { type Blob, type Wish, wish as wishShape } from './wire.ts';
 /** After so long without an answer the socket is dropped: after a cut it would hang in retransmission for a minute. */
 const silentMs = 3_000;
 const questionMs = 2 * silentMs;
-/** Blocking reads come back before that. */
 const blockMs = 1_000;
 const reconnectMs = 500;
 const pieceBytes = 1_000_000;

@@ -9,7 +9,6 @@ export type CheckId = 'login' | 'prompt' | 'hooks' | 'deny' | 'interrupt' | 'cos
 
 export interface Check {
   readonly id: CheckId;
-  /** What claude should do; for a table. */
   readonly promise: string;
   /** What a failure means for a user; a whole sentence. */
   readonly meaning: string;

@@ -22,7 +22,6 @@ import { lastLine, Remote } from './ssh.ts';
 export interface ToForget {
   readonly name: string;
   readonly isHere: boolean;
-  /** How it is reached; undefined when it was not added from here. */
   readonly ssh: string | undefined;
   readonly used: number | undefined;
 }

@@ -32,7 +32,6 @@ export interface JoinOptions {
 
 export interface Joined {
   readonly host: HostConfig;
-  /** Without its password. */
   readonly redis: string;
 }
 
@@ -123,7 +122,6 @@ export async function acceptClaude(place: Place, root: string, version: string):
   return checked.ok ? writeHost(files, root, { ...host.value, acceptClaude: version }) : checked;
 }
 
-/** Without them nothing could ever be started here. */
 async function checkPrograms({ world, env, packageRoot }: Place, accepted: string | undefined): Promise<Result<void>> {
   const claude = findClaude(world, env, { packageRoot });
   const version = claude.ok ? await versionOf(world, claude.value.program, env) : claude;

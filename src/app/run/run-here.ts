@@ -156,7 +156,6 @@ export interface Hold {
   readonly calledOff: AbortSignal;
   /** From now on the run itself answers what it is asked. */
   begin(): void;
-  /** Lets go of the group, if the run has not done so. */
   end(): void;
 }
 

@@ -8,7 +8,6 @@ import type { SessionId } from '../../core/group.ts';
 import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 
-/** More than any session tries in vain, and calls whose end is awaited. */
 const rememberedMax = 2_000;
 
 export interface Denial extends DeniedCall {

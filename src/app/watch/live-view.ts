@@ -165,7 +165,6 @@ export interface GroupHistory {
   readonly state: GroupState;
 }
 
-/** Everything that happened to the group, and what it came to. Fails as reading its log does. */
 export function historyOf(world: World, { groupId, paths }: GroupReference): Result<GroupHistory> {
   const events = readLog(world, paths.events);
   if (!events.ok) return events;

@@ -174,8 +174,6 @@ export class Agent {
     writeLeases(this.#world, this.#context.paths, leases);
   }
 
-  // Leases.
-
   async #renew(): Promise<void> {
     const held = [...this.#held.values()]
       .filter(({ slot }) => !slot.isLost)
@@ -241,8 +239,6 @@ export class Agent {
   get #used(): number {
     return [...this.#held.values()].filter(({ attempt }) => attempt?.isKept !== true).length;
   }
-
-  // Wishes.
 
   #take(): Promise<void> {
     this.#taking ??= this.#takeAll()
@@ -338,8 +334,6 @@ export class Agent {
     this.#noteLeases();
     slot.remove();
   }
-
-  // What runners say.
 
   async #listen(): Promise<void> {
     const { engine, config } = this.#context;

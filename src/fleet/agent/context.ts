@@ -30,6 +30,5 @@ export interface AgentContext {
   readonly claude: () => Promise<Result<ChosenProgram>>;
   readonly tell: (line: string) => void;
   readonly noteLeases: () => void;
-  /** Somebody ends what has no lease any more. */
   readonly isGuarded: () => boolean;
 }

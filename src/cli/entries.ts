@@ -1,7 +1,4 @@
-/**
- * Every command, with the words that call it and its one-line summary. The file that defines its options and does its
- * work is loaded only when the command line names it, so that short commands start fast.
- */
+/** Every command: its words, its summary, and what loads it only when the command line names it. */
 import type { Command } from '@commander-js/extra-typings';
 import type { Context } from './context.ts';
 

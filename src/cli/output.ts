@@ -1,7 +1,4 @@
-/**
- * The two output streams. Writing never blocks the program and never fails: when the reader of a pipe goes away
- * (`| head -1`) or the disk is full, what follows is dropped, and whoever cares is told once.
- */
+/** The two output streams. Writing never blocks and never fails: what nobody can take any more is dropped. */
 
 import { isRegularFile, mayBeTerminal } from '../system/terminal.ts';
 import { colourStyle, plainStyle, type Style } from '../view/format.ts';
@@ -17,9 +14,7 @@ export interface Output {
   readonly isWorkflowLog: boolean;
   /** Bytes as they are. */
   bytes(bytes: Uint8Array): void;
-  /**
-   * Shows a line that the next thing written takes away again, and so does null. Nothing where there is no terminal.
-   */
+  /** Shows a line that the next thing written, or null, takes away again; on terminals only. */
   passing(text: string | null): void;
   readonly style: Style;
   readonly isTerminal: boolean;

@@ -1,7 +1,4 @@
-/**
- * tui/: the home screen and the dashboard. This file: the ink application. It draws the lines it receives, one text a
- * row, and passes on the keys. Load it only when a screen is shown: ink and react are large.
- */
+/** tui/: the home screen and the dashboard. This file: the ink application, which draws lines and passes on keys. */
 import { Box, type Key, Transform, useApp, useCursor, useInput, usePaste } from 'ink';
 import { createElement, memo, type ReactNode, useSyncExternalStore } from 'react';
 import type { KeyName, Press } from './dashboard/keys.ts';
@@ -48,10 +45,7 @@ function lineAt(text: string, index: number): ReactNode {
   return createElement(Line, { key: index, text });
 }
 
-/**
- * The row is handed in where ink writes it: it has its width already, and measuring it once more, as ink does with all
- * text that it lays out, would cost more than everything else together. A row that did not change costs nothing.
- */
+/** Handed in where ink writes it: to measure each row again would cost more than everything else together. */
 const Line = memo(
   ({ text }: { readonly text: string }): ReactNode => createElement(Transform, { transform: () => text }, '.'),
 );

@@ -15,7 +15,7 @@ import {
 import { settleCommands } from '../core/plan/advice.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
-import { type Cell, type Column, formatCount, formatMoney, formatTable, type Style } from './format.ts';
+import { type Cell, formatCount, formatMoney, formatTable, type Style, titled } from './format.ts';
 import { safeLine } from './terminal-text.ts';
 import { estimateNote, lostHosts, rehearsalNote, sessionTitle, statusTone } from './wording.ts';
 
@@ -123,22 +123,16 @@ function modelBudgets(total: Usage, parts: readonly Usage[]): ModelBudget[] {
     .sort((a, b) => b.costUsd - a.costUsd);
 }
 
-const sessionColumns: readonly Column[] = [
-  { title: 'SESSION' },
-  { title: 'STATUS' },
-  { title: 'SPENT', align: 'right' },
-  { title: 'RESERVED', align: 'right' },
-  { title: 'CAP', align: 'right' },
-];
+const sessionColumns = titled(['SESSION', 'STATUS', 'SPENT', 'RESERVED', 'CAP'], 'SPENT', 'RESERVED', 'CAP');
 
-const modelColumns: readonly Column[] = [
-  { title: 'MODEL' },
-  { title: 'COST', align: 'right' },
-  { title: 'INPUT', align: 'right' },
-  { title: 'OUTPUT', align: 'right' },
-  { title: 'CACHE READ', align: 'right' },
-  { title: 'CACHE WRITE', align: 'right' },
-];
+const modelColumns = titled(
+  ['MODEL', 'COST', 'INPUT', 'OUTPUT', 'CACHE READ', 'CACHE WRITE'],
+  'COST',
+  'INPUT',
+  'OUTPUT',
+  'CACHE READ',
+  'CACHE WRITE',
+);
 
 export function budgetLines(report: BudgetReport, style: Style): string[] {
   const { limitUsd, onBudgetExceeded } = report;

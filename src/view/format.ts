@@ -117,12 +117,13 @@ export interface Column {
   readonly spare?: number;
 }
 
+export function titled(titles: readonly string[], ...alignedRight: readonly string[]): Column[] {
+  return titles.map((title) => ({ title, align: alignedRight.includes(title) ? 'right' : 'left' }));
+}
+
 export type Cell = string | { readonly text: string; readonly tone: Tone };
 
-/**
- * Lines of a table: titles, then rows; columns that are empty in every row are left out, and spare ones for as long as
- * the lines are wider than `columnsMax`.
- */
+/** Columns without any text are left out, and spare ones while the lines are wider than `columnsMax`. */
 export function formatTable(
   columns: readonly Column[],
   rows: readonly (readonly Cell[])[],

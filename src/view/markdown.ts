@@ -1,8 +1,4 @@
-/**
- * The report of a group as Markdown for the body of a pull request: short, with the long parts folded away. Foreign
- * text can neither be markup nor HTML in it, and nobody is mentioned by it: sentences are escaped character by
- * character, texts of several lines stand in code blocks that they cannot end.
- */
+/** The report of a group as Markdown for a pull request. Foreign text is neither markup in it nor a mention. */
 import { adviceText, type MarkUp } from '../core/advice.ts';
 import type { SessionId } from '../core/group.ts';
 import { failureAdvice } from '../core/plan/advice.ts';
@@ -184,10 +180,7 @@ export function codeBlock(text: string): string {
   return `${fence}text\n${text}\n${fence}`;
 }
 
-/**
- * One line that reads as it was written and is nothing but text: no emphasis, link, table cell, HTML, mention of a
- * person or reference to an issue. At most `columns` wide before it is escaped.
- */
+/** One line of at most `columns` columns before it is escaped that is nothing but text. */
 export function escapeMarkdown(text: string, columns: number): string {
   return (
     safeLine(cleanText(text.slice(0, columns * 8)), columns)

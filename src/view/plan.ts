@@ -13,7 +13,7 @@ import { buildsInPlace, isolationOf } from '../core/plan/isolation.ts';
 import type { Preview } from '../core/plan/preview.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
-import { formatDuration, formatMoney, formatTable, plural, type Style } from './format.ts';
+import { formatDuration, formatMoney, formatTable, plural, type Style, titled } from './format.ts';
 import { safeLine } from './terminal-text.ts';
 import { listTitles, projectName, titleOf } from './wording.ts';
 
@@ -65,17 +65,11 @@ function summary(state: GroupState, { waves }: Preview): string {
 
 function waveLines(state: GroupState, preview: Preview, { details, modes }: PlanDetails, style: Style): string[] {
   const ids = preview.waves.flat();
-  const columns = [
-    { title: 'SESSION' },
-    { title: 'PROJECT' },
-    { title: 'TEMPLATE' },
-    { title: 'CONFIG' },
-    { title: 'MODEL' },
-    { title: 'PERMISSIONS' },
-    { title: 'CAP', align: 'right' as const },
-    { title: 'MAY COST', align: 'right' as const },
-    { title: 'AFTER' },
-  ];
+  const columns = titled(
+    ['SESSION', 'PROJECT', 'TEMPLATE', 'CONFIG', 'MODEL', 'PERMISSIONS', 'CAP', 'MAY COST', 'AFTER'],
+    'CAP',
+    'MAY COST',
+  );
   const [titles = '', ...lines] = formatTable(
     columns,
     ids.map((id) => row(state, preview, id, modes.get(id) ?? '')),

@@ -1,7 +1,4 @@
-/**
- * view/: events to people. A reporter is told every event after it was logged and reduced, and every change of
- * what running sessions are doing; it never decides anything and knows only core.
- */
+/** view/: events to people. A reporter is told of events and of changes between them, and decides nothing. */
 import type { GroupEvent } from '../core/event.ts';
 import type { SessionId } from '../core/group.ts';
 import type { Verdicts } from '../core/plan/decision.ts';

@@ -145,10 +145,7 @@ export function totalsLine(state: GroupState, live: LiveView, atMs: number, styl
   return `${style('strong', safeLine(state.group.name, 60))}: ${parts.join(', ')}`;
 }
 
-/**
- * A line for every session that did not simply complete, with the cure; and for every warning. Stands above
- * `nextSteps`, which tells why the group needs somebody.
- */
+/** A line for every session that did not simply complete, with the cure; and for every warning. */
 export function troubleLines(state: GroupState, style: Style, verdicts: Verdicts): string[] {
   const lines: string[] = [];
   for (const record of state.sessions.values()) {

@@ -19,10 +19,7 @@ export function safeLine(text: string, columns: number): string {
   return fitColumns(line, columns);
 }
 
-/**
- * Control characters, all but tab and newline, spelled as in JSON: what was JSON means the same as before. So is the
- * bracket of a command that GitHub Actions obeys wherever it stands.
- */
+/** Control characters but tab and newline, and what GitHub Actions obeys, spelled as in JSON. */
 export function spelledControls(text: string): string {
   return text.replace(unsafe, spelled).replaceAll('##[', `##${spelled('[')}`);
 }
@@ -45,10 +42,7 @@ export function fitColumns(text: string, columns: number): string {
   return '…';
 }
 
-/**
- * What a terminal would obey, what turns the direction of writing, and what cannot be seen at all. It is spelled out
- * and not left out, because in a difference nothing may be hidden from who reviews it. Tabs stay.
- */
+/** What a terminal obeys or does not show; spelled out, since in a difference nothing may be hidden. */
 const hidden = unsafeCharacters(`\\n${widthless}`);
 
 /** Also of a line that is no part of a difference, such as the name of a file. */

@@ -61,10 +61,7 @@ export function withAdvice(message: string, advice: Advice | undefined): string 
 export const estimateNote =
   'estimated: a lower bound, until claude says what it charged; what is held, or was booked, counts in full';
 
-/**
- * What is special about a running group, in words: frozen, being paused, held by a limit; null = nothing.
- * `formatTime` = how times are written; absent = as a person at this place and moment reads them.
- */
+/** What is special about a running group; null = nothing. `formatTime`: how times are written. */
 export function conditionOf(
   state: GroupState,
   nowMs: number,

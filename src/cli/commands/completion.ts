@@ -15,10 +15,7 @@ Example:
   $ source <(claude-code-agent completion zsh)         likewise in ~/.zshrc
   $ claude-code-agent completion fish | source         likewise in ~/.config/fish/config.fish`;
 
-/**
- * What the script asks of the package bash-completion, for shells without it: the words of the command line, those with
- * = or : in them in one piece. A second sourcing would only complain that its constants are set already.
- */
+/** For shells without bash-completion: the words of the line, those with = or : in one piece. */
 const bashBefore = (name: string) =>
   String.raw`declare -F __${name.replace(/[-:]/g, '_')}_complete >/dev/null && return 0 2>/dev/null
 declare -F _get_comp_words_by_ref >/dev/null || _get_comp_words_by_ref() {

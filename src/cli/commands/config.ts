@@ -2,7 +2,7 @@
 import { Argument, type Command } from '@commander-js/extra-typings';
 import { changeSetting, configPath, listSettings, type Setting, settingOf } from '../../app/config/settings.ts';
 import { programName } from '../../core/program-name.ts';
-import { type Cell, formatTable } from '../../view/format.ts';
+import { type Cell, formatTable, titled } from '../../view/format.ts';
 import { safeLine, safeText } from '../../view/terminal-text.ts';
 import { type Context, need, refuse, type Work } from '../context.ts';
 
@@ -66,7 +66,7 @@ async function list(context: Context, json: true | undefined): Promise<Work> {
   const settings = need(await listSettings(context));
   if (json) context.stdout.json({ settings: settings });
   else {
-    const columns = [{ title: 'SETTING' }, { title: 'VALUE' }, { title: 'FROM' }];
+    const columns = titled(['SETTING', 'VALUE', 'FROM']);
     const rows = settings.map((setting): Cell[] => [setting.key, shown(setting), from(setting)]);
     context.stdout.lines(formatTable(columns, rows, context.stdout.style));
   }

@@ -27,14 +27,12 @@ export function defineGroupDiff(command: Command, context: Context): void {
     .option('--stat', 'one line for each file')
     .option('--json', 'one JSON document: repositories with their sessions, commits, numbers and texts')
     .addHelpText('after', groupExample)
-    .action((reference, { stat, json }) =>
-      context.run(() => printGroup(context, reference, { stat: stat === true, json: json === true })),
-    );
+    .action((reference, options) => context.run(() => printGroup(context, reference, options)));
 }
 
 interface Options {
-  readonly stat: boolean;
-  readonly json: boolean;
+  readonly stat?: true | undefined;
+  readonly json?: true | undefined;
 }
 
 /** A session of which there is no difference. */
@@ -47,7 +45,7 @@ async function printGroup(context: Context, reference: string, { stat, json }: O
   const found = need(resolveGroup(context, reference));
   need(await finishInterruptedMerge(context, found));
   const group = need(loadReferredGroup(context, found.groupId));
-  const form = stat ? { stat: context.stdout.columns, numbers: json } : {};
+  const form = stat ? { stat: context.stdout.columns, numbers: json === true } : {};
   const workspaces = need(workspacesOf(context, group));
   const diffs: WorkDiff[] = [];
   const without: Without[] = [];
@@ -57,7 +55,7 @@ async function printGroup(context: Context, reference: string, { stat, json }: O
     if (diff.ok) diffs.push(diff.value);
     else without.push({ sessionId, failure: diff.failure });
   }
-  if (json) printJson(context, document(group, diffs, without));
+  if (json) context.stdout.json(document(group, diffs, without));
   else if (diffs.length === 0) return nothing(group, without);
   else showGroup(context, group, diffs, without);
   return ok(without.some(({ failure }) => isTrouble(failure)) ? exitCode.failed : exitCode.done);
@@ -80,13 +78,7 @@ function nothing({ state }: LoadedGroup, without: readonly Without[]): Work {
 }
 
 function byRepository(diffs: readonly WorkDiff[]): ReadonlyMap<string, readonly WorkDiff[]> {
-  const repositories = new Map<string, WorkDiff[]>();
-  for (const diff of diffs) {
-    const known = repositories.get(diff.repository);
-    if (known === undefined) repositories.set(diff.repository, [diff]);
-    else known.push(diff);
-  }
-  return repositories;
+  return Map.groupBy(diffs, ({ repository }) => repository);
 }
 
 function document({ state }: LoadedGroup, diffs: readonly WorkDiff[], without: readonly Without[]): unknown {
@@ -137,23 +129,16 @@ export function defineSessionDiff(command: Command, context: Context): void {
     .option('--stat', 'one line for each file')
     .option('--json', 'one JSON document: commits, numbers and the text')
     .addHelpText('after', sessionExample)
-    .action((reference, { stat, json }) =>
-      context.run(() => printSessionDiff(context, reference, { stat: stat === true, json: json === true })),
-    );
-}
-
-interface Options {
-  readonly stat: boolean;
-  readonly json: boolean;
+    .action((reference, options) => context.run(() => printSessionDiff(context, reference, options)));
 }
 
 async function printSessionDiff(context: Context, reference: string, { stat, json }: Options): Promise<Work> {
   const session = need(loadReferredSession(context, reference));
   const workspaces = need(workspacesOf(context, session));
   const { sessionId, state } = session;
-  const form = stat ? { stat: context.stdout.columns, numbers: json } : {};
+  const form = stat ? { stat: context.stdout.columns, numbers: json === true } : {};
   const diff = need(await diffOf(context, session, workspaces.get(sessionId), form));
-  if (json) printJson(context, diff);
+  if (json) context.stdout.json(diff);
   else showSession(context, diff, titleOf(state, sessionId));
 }
 
@@ -175,10 +160,6 @@ export function printText({ stdout, stderr }: Context, text: string): void {
   if (Buffer.byteLength(text) >= cutBytes) {
     stderr.line('The difference is larger than 64 MiB; the rest is left out. See it with git diff.');
   }
-}
-
-export function printJson({ stdout }: Context, value: unknown): void {
-  stdout.json(value);
 }
 
 /** To stderr: files from which a later run starts programs. */

@@ -292,10 +292,7 @@ async function offerRehearsal(context: Context, file: string, shown: string, { y
 
 export type Checked<T> = { readonly value: T } | { readonly problem: string };
 
-/**
- * The answer, `usual` when nothing but Enter was pressed; asked again while `check` finds a problem. Null when the
- * terminal's input has ended: the person wants no more.
- */
+/** The answer, `usual` for Enter alone, asked again while `check` finds a problem. Null: the input has ended. */
 export async function ask<T>(
   context: Context,
   question: string,

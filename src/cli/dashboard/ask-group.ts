@@ -45,10 +45,7 @@ export function asking(state: GroupState, command: GroupCommand): Notice {
   return { text: `Asking the runner about ${about}…` };
 }
 
-/**
- * What came of the command, in one sentence; `tell` gets what is known before that. Never fails: what the system
- * refuses is such a sentence too.
- */
+/** What came of the command, in one sentence; `tell` gets what is known before that. Never fails. */
 export async function grant(
   context: Context,
   group: GroupReference,

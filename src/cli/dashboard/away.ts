@@ -1,7 +1,4 @@
-/**
- * What takes the terminal from the dashboard for a while: a tool of the person for the keys `o` and `e`, and for `a`
- * claude itself. One after the other; what came of it is one sentence.
- */
+/** What takes the terminal from the dashboard for a while: tools of the person, and claude itself. */
 import { join } from 'node:path';
 import { attachSession } from '../../app/attach/attach-session.ts';
 import { editSession } from '../../app/create/new-session.ts';

@@ -1,7 +1,4 @@
-/**
- * cli/dashboard/: the live dashboard of `group run` and `group watch`. This file takes state from a source, draws
- * frames, turns keys into what they ask for.
- */
+/** cli/dashboard/: the live dashboard. This file: takes state from a source, draws frames, obeys keys. */
 import { diffOf } from '../../app/delivery/work-diff.ts';
 import { sessionPaths } from '../../app/groups.ts';
 import type { GroupReference } from '../../app/resolve.ts';
@@ -143,10 +140,7 @@ export class Dashboard {
     });
   }
 
-  /**
-   * Each frame leaves some megabytes behind, which the collector would let grow to twice what is needed; and a
-   * dashboard is open all night. In the runner's own process nothing waits for that.
-   */
+  /** Each frame leaves some megabytes behind, and a dashboard is open all night. */
   #tidy(): void {
     const { source } = this.#options;
     const beginMs = this.#world.clock.now();

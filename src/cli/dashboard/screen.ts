@@ -1,7 +1,4 @@
-/**
- * The terminal while a dashboard is on it: the alternate screen, keys, size, and that all of it is given back, however
- * the program ends. ink and react are loaded here and nowhere else.
- */
+/** The terminal while a screen is on it, and that all of it is given back. Only here ink and react are loaded. */
 import type { ReactNode } from 'react';
 import { delay } from '../../system/clock.ts';
 import type { World } from '../../system/world.ts';
@@ -21,10 +18,7 @@ import type { Context } from '../context.ts';
 
 /** Rows are cut to the width; a terminal that measures a character wider must not break them into two. */
 const wrapOff = '\u001b[?7l';
-/**
- * To be written before ink draws, which begins where the cursor stands: the alternate screen takes that over from the
- * other one, which remembers its own. That ink turns it on once more changes nothing.
- */
+/** Before ink draws, which begins where the cursor stands: the alternate screen takes that over. */
 const enter = `\u001b[?1049h\u001b[H${wrapOff}`;
 /** Clicks and the wheel, told in decimal numbers (SGR), so that no column is too far. */
 const mouseOn = '\u001b[?1000h\u001b[?1006h';
@@ -75,10 +69,7 @@ export async function loadScreen(world: World): Promise<OpenScreen> {
   return (first, events) => new TerminalScreen(world, { app, ink }, first, events);
 }
 
-/**
- * React looks at NODE_ENV when it is loaded, and ink at DEV, with which it would look for its developer tools. Workers
- * inherit our environment, so both are as before afterwards.
- */
+/** React looks at NODE_ENV when it is loaded, and ink at DEV. Workers inherit our environment: it is put back. */
 async function asProduction<T>(action: () => Promise<T>): Promise<T> {
   const restore = [setVariable('NODE_ENV', 'production'), setVariable('DEV', undefined)];
   try {
@@ -256,10 +247,7 @@ class TerminalScreen implements Screen {
     this.suspend().catch(this.#events.onTrouble);
   };
 
-  /**
-   * ink draws by timers of its own, and what it throws there nobody can catch: whoever opened the screen is told.
-   * Anything else ends the program as ever, but not with a terminal that nobody can use.
-   */
+  /** ink draws by timers, and what it throws there nobody can catch: whoever opened the screen is told. */
   readonly #onUncaught = (error: unknown): void => {
     this.#end();
     if (isOfDrawing(error)) this.#events.onTrouble(error);

@@ -151,10 +151,7 @@ export class FileSource implements Source {
   }
 }
 
-/**
- * Hints of the file system that come in a heap are told together: a frame is drawn four times a second, and reading the
- * log thirty times for it costs a watcher as much as all its frames.
- */
+/** Many hints are told together: reading the log for each costs a watcher as much as all its frames. */
 function withRareHints(world: World): World {
   const watch: World['files']['watch'] = (folder, onChange) => {
     let cancel: (() => void) | undefined;

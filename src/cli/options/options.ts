@@ -65,10 +65,7 @@ export const outputs = ['tui', 'text', 'json', 'quiet'] as const;
 export type OutputKind = (typeof outputs)[number];
 export type LineOutput = Exclude<OutputKind, 'tui'>;
 
-/**
- * What is shown: as wished, else the dashboard on a terminal and text elsewhere. Fails with `usage` when a dashboard
- * is wished for where none can be.
- */
+/** As wished, else the dashboard on a terminal and text elsewhere. Fails with `usage`. */
 export function chooseOutput<Kind extends OutputKind>(
   context: Context,
   wished: Kind | undefined,

@@ -1,7 +1,4 @@
-/**
- * cli/transcript/: a transcript as a person reads it. This file: from the lines that claude printed to lines for a
- * terminal.
- */
+/** cli/transcript/: a transcript as a person reads it: from the lines that claude printed to lines for a terminal. */
 import { type GroupPaths, sessionPaths } from '../../app/groups.ts';
 import { TranscriptReader } from '../../claude/transcript-entries.ts';
 import type { SessionId } from '../../core/group.ts';
@@ -176,10 +173,7 @@ export class TranscriptPrinter {
     return this.#world.files.info(this.#path)?.size ?? 0;
   }
 
-  /**
-   * Prints what was added since, up to byte `limit`. To be given a size that the transcript had before the log was
-   * read: then every attempt that it holds has its mark.
-   */
+  /** Prints what was added, up to byte `limit`: a size that it had before the log was read. */
   async printTo(limit: number): Promise<void> {
     const { stdout, sink } = this.#to;
     while (!stdout.isClosed) {

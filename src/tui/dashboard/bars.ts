@@ -306,10 +306,7 @@ function bottomRow(view: View, ui: Chosen, { columns }: Terminal, position: List
 const noticeRowsMax = 4;
 const noticeColumnsMax = 1_000;
 
-/**
- * What keys came to and what just happened, for above the last row: whole where `rowsMax` allows, for it often ends in
- * a command. The newest have the room.
- */
+/** What keys came to and what just happened, whole where `rowsMax` allows; the newest have the room. */
 export function noticeRows({ notices = [], nowMs }: View, { columns }: Terminal, rowsMax: number): Row[] {
   const most = Math.max(0, Math.min(noticeRowsMax, rowsMax));
   let shown: Cell[][] = [];

@@ -123,10 +123,7 @@ const toneOfCode: ReadonlyMap<string, Tone> = new Map([
   ['1', 'strong'],
 ]);
 
-/**
- * The cells of a line that `colourStyle` made out of harmless text; any escape code in it is ours. Styles within
- * styles become the inner one.
- */
+/** The cells of a line that `colourStyle` made; styles within styles become the inner one. */
 export function cellsOf(styled: string): Cell[] {
   const cells: Cell[] = [];
   let tone: Tone | undefined;
@@ -138,10 +135,7 @@ export function cellsOf(styled: string): Cell[] {
   return cells;
 }
 
-/**
- * Lines of at most `columns` columns that together say what the cells say; words stay whole where they can, and blanks
- * at which a line was broken are left out.
- */
+/** Lines of at most `columns` columns; words stay whole where they can, blanks at a break are left out. */
 export function wrapCells(cells: readonly Cell[], columns: number): Cell[][] {
   const text = cells.map((cell) => cell.text).join('');
   if (columns <= 0) return [];

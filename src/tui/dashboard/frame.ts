@@ -1,8 +1,4 @@
-/**
- * tui/dashboard/: what the dashboard shows. This file: the whole screen from state, live progress and what the
- * person chose: pure, so that it can be tested without a terminal. Only what is visible is made into rows, however
- * many sessions there are.
- */
+/** tui/dashboard/: what the dashboard shows. This file: the whole screen, pure; only visible rows are made. */
 import type { SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Tone } from '../../view/format.ts';
@@ -226,10 +222,7 @@ function spelled(keys: readonly string[]): string {
   return keys.map((key) => shortNames[key] ?? key).join(' ');
 }
 
-/**
- * Keys in as many columns as there is room for, and what the signs before the sessions mean; from row `from` on, which
- * is brought within bounds.
- */
+/** Keys in columns, and what the signs mean; from row `from` on, which is brought within bounds. */
 export function helpRows(terminal: Terminal, isRunner: boolean, room: number, from: number): readonly Row[] {
   const { columns, glyphs } = terminal;
   const quit: readonly HelpEntry[] = isRunner

@@ -203,10 +203,7 @@ type Answers = Readonly<Record<string, KeyCommand>>;
 
 const pauseOnly: Answers = { p: { do: 'pause-group', mode: 'now' } };
 
-/**
- * Why the runner behind the dashboard should not be left now; null = it may be. The next runner would begin by letting
- * everything go on, and so undo what was asked of this one.
- */
+/** Why the runner should not be left now: the next one would let everything go on. Null = it may be. */
 export function staysFor({ pausing, draining, frozenUntil }: GroupState): 'frozen' | 'draining' | 'pausing' | null {
   if (frozenUntil !== undefined) return 'frozen';
   if (pausing === undefined) return null;

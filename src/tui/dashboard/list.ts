@@ -173,10 +173,7 @@ function doneOf(state: GroupState, placed: readonly Placed[]): string {
   return `${done}/${placed.length}`;
 }
 
-/**
- * What is selected stays also when it changes so that a filter does not hold for it any more: the next key is meant for
- * it, and not for whoever would take its place.
- */
+/** What is selected stays although a filter does not hold for it any more: the next key is meant for it. */
 function isListed({ state, verdicts }: Now, { filter, onlyProblems, selected }: Choice, id: SessionId): boolean {
   const wanted = filter.trim().toLowerCase();
   if (id === selected || (wanted === '' && !onlyProblems)) return true;

@@ -1,7 +1,4 @@
-/**
- * One row for a session: how it stands, where it works, what it cost, what it does. What others wrote comes last, so
- * that a terminal which measures it differently shifts nothing.
- */
+/** One row for a session. What others wrote comes last, so that its width in a terminal shifts nothing. */
 
 import type { Verdict } from '../../core/plan/decision.ts';
 import { isHeldBack } from '../../core/plan/plan.ts';

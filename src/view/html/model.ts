@@ -126,10 +126,7 @@ export interface ReportContext {
   readonly verdicts?: Verdicts;
 }
 
-/**
- * The report of a group. `state` is the fold of `events`. `nowMs` (ms since 1970) counts only while somebody runs the
- * group, so that the report of one that ended, or whose runner died, is always the same.
- */
+/** `state` is the fold of `events`. `nowMs` (ms since 1970) counts only while somebody runs the group. */
 export function reportModel(
   state: GroupState,
   events: readonly GroupEvent[],

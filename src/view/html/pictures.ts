@@ -129,10 +129,7 @@ function edgeParts([first, ...rest]: readonly Point[]): Markup[] {
   return [el('path', { class: 'edge', d: path }), el('polygon', { class: 'head', points })];
 }
 
-/**
- * Places nodes in layers, dependencies to the left; null where that would take long. `nodes` are in an order in which
- * each comes after those it depends on. Dependencies outside of `nodes` do not count.
- */
+/** Layers, dependencies to the left; null where that would take long. `nodes` come after those they depend on. */
 export function layoutGraph(nodes: readonly LayoutNode[]): GraphLayout | null {
   const waves = new Map(nodes.map(({ id, wave }) => [id, wave]));
   const edges = nodes.flatMap(({ id, dependsOn }) =>

@@ -1,7 +1,4 @@
-/**
- * Markdown as plain lines for a terminal: marks that only a browser needs are gone, structure stays. It is read line by
- * line and without nesting beyond lists and quotes; what is no Markdown after all passes as it is.
- */
+/** Markdown as plain lines for a terminal, read line by line; what is no Markdown after all passes as it is. */
 import { plainStyle, type Style } from '../format.ts';
 import { safeText } from '../terminal-text.ts';
 

@@ -15,7 +15,7 @@ import { planOf } from '../../../core/plan/plan.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { activeGroupStatuses, groupStatuses } from '../../../core/status.ts';
 import { budgetLines, budgetReport } from '../../../view/budget.ts';
-import { type Cell, formatAge, formatDate, formatMoney, formatTable, plural } from '../../../view/format.ts';
+import { type Cell, formatAge, formatDate, formatMoney, formatTable, plural, titled } from '../../../view/format.ts';
 import { dotGraph, graphNodes, mermaidGraph, textGraph } from '../../../view/markdown.ts';
 import { nextSteps, sessionTable, totalsLine, troubleLines } from '../../../view/summary.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
@@ -86,14 +86,7 @@ function plain(context: Context, root: string, { id, meta, problem }: GroupListi
 }
 
 function table(context: Context, root: string, listings: readonly GroupListing[]): string[] {
-  const columns = [
-    { title: 'GROUP' },
-    { title: 'STATUS' },
-    { title: 'DONE', align: 'right' },
-    { title: 'COST', align: 'right' },
-    { title: 'AGE', align: 'right' },
-    { title: 'NAME' },
-  ] as const;
+  const columns = titled(['GROUP', 'STATUS', 'DONE', 'COST', 'AGE', 'NAME'], 'DONE', 'COST', 'AGE');
   const nowMs = context.world.clock.now();
   const rows = listings.map((listing): Cell[] => {
     if (listing.meta === undefined) return [listing.id, troubled(listing.problem)];

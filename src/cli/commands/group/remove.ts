@@ -22,7 +22,7 @@ import { describeFailure, type Failure, fail, ok } from '../../../core/failure.t
 import type { GroupId } from '../../../core/group.ts';
 import { groupStatuses } from '../../../core/status.ts';
 import { repositoryDir } from '../../../git/worktrees/scratch.ts';
-import { formatTable, plural } from '../../../view/format.ts';
+import { formatTable, plural, titled } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
 import { titleOf } from '../../../view/wording.ts';
 import { attempt, type Context, confirmed, need, refuse, refuseWith, type Work } from '../../context.ts';
@@ -310,7 +310,7 @@ async function prune(
 }
 
 function show({ stdout, stderr }: Context, { doomed, kept }: PrunePlan): void {
-  const columns = [{ title: 'GROUP' }, { title: 'SIZE', align: 'right' }, { title: 'WHY' }] as const;
+  const columns = titled(['GROUP', 'SIZE', 'WHY'], 'SIZE');
   const rows = doomed.map(({ id, bytes, why }) => [id, megabytes(bytes), why]);
   if (rows.length > 0) stdout.line(formatTable(columns, rows, stdout.style).join('\n'));
   else stderr.line('There are no such groups.');

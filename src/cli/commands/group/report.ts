@@ -5,19 +5,13 @@ import { tryPath } from '../../../app/path-argument.ts';
 import { loadReport } from '../../../app/report.ts';
 import { resolveGroup } from '../../../app/resolve.ts';
 import { quoted } from '../../../core/id.ts';
-import { type Context, need, refuse, type Work } from '../../context.ts';
+import { type Context, need, refuse } from '../../context.ts';
 
 const example = `
 Example:
   $ claude-code-agent group report auth-refactor --html report.html
   $ claude-code-agent group report auth-refactor --markdown | gh pr create --body-file - --title "Auth"
   $ claude-code-agent group report auth-refactor --json | jq '.sessions[] | {title, status, costUsd}'`;
-
-interface Options {
-  readonly html?: string | undefined;
-  readonly json: boolean;
-  readonly force: boolean;
-}
 
 export function define(command: Command, context: Context): void {
   command
@@ -35,33 +29,24 @@ The HTML file needs nothing else and loads nothing. Without an option the report
     .option('--force', 'with --html: replace a file that is no report')
     .addHelpText('after', example)
     .action((reference, { html, json, force }) =>
-      context.run(() => report(context, reference, { html, json: json === true, force: force === true })),
+      context.run(async () => {
+        const { stdout, world } = context;
+        const { state, model } = need(await loadReport(world, need(resolveGroup(context, reference))));
+        if (json) return stdout.json(model);
+        if (html === undefined) {
+          const { reportMarkdown } = await import('../../../view/markdown.ts');
+          return stdout.write(reportMarkdown(state, model));
+        }
+        // Loaded only now: the layout of graphs is large.
+        const { pageStart, reportPage } = await import('../../../view/html/page.ts');
+        const page = reportPage(state, model);
+        if (html === '-') return stdout.write(page);
+        const path = resolve(context.cwd, html);
+        checkTarget(context, path, force ? null : pageStart);
+        world.files.writeAtomic(path, page);
+        stdout.line(path);
+      }),
     );
-}
-
-async function report(context: Context, reference: string, { html, json, force }: Options): Promise<Work> {
-  const group = need(resolveGroup(context, reference));
-  const loaded = need(await loadReport(context.world, group));
-  const { state, model } = loaded;
-  if (json) {
-    context.stdout.json(model);
-    return;
-  }
-  if (html === undefined) {
-    const { reportMarkdown } = await import('../../../view/markdown.ts');
-    context.stdout.write(reportMarkdown(state, model));
-    return;
-  }
-  // Loaded only now: the layout of graphs is large.
-  const { pageStart, reportPage } = await import('../../../view/html/page.ts');
-  if (html === '-') {
-    context.stdout.write(reportPage(state, model));
-    return;
-  }
-  const path = resolve(context.cwd, html);
-  checkTarget(context, path, force ? null : pageStart);
-  context.world.files.writeAtomic(path, reportPage(state, model));
-  context.stdout.line(path);
 }
 
 /** An earlier report may be replaced, anything else only by force. `start`: how reports begin. */

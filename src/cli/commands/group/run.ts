@@ -97,10 +97,7 @@ export function planOptions({ output, rehearse, prompts, config: { acceptClaude 
 /** How a run that began here ended, or what came of handing it over to a runner of its own. */
 export type RunCommandResult = RunHere | { readonly kind: 'handed-over'; readonly work: Work };
 
-/**
- * This command becomes the runner of the group until it is settled; `opened` is a gate that was passed already. Fails
- * when the rehearsal script is not usable, and with `claude-unproven`.
- */
+/** This command is the runner of the group until it is settled; `opened` is a gate that was passed already. */
 export async function runInTerminal(
   context: Context,
   group: GroupReference,
@@ -252,10 +249,7 @@ function codeOf(state: GroupState, sessionId: SessionId) {
 
 const columnsMax = 120;
 
-/**
- * A bell, and OSC 9, which many terminals show as a notification of the desktop. Nothing for other events, and nothing
- * when `stdout` is no terminal: such bytes must not get into a file.
- */
+/** A bell, and OSC 9, which many terminals show on the desktop; nothing where `stdout` is no terminal. */
 export function notify(
   stdout: Output,
   env: { readonly TERM?: string | undefined },

@@ -12,7 +12,7 @@ import { runnerGone } from '../../../core/plan/verdicts.ts';
 import { deniedSentence, type LiveSession } from '../../../core/progress.ts';
 import type { Attempt, SessionRecord } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
-import { formatClock, formatTable } from '../../../view/format.ts';
+import { formatClock, formatTable, titled } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
 import {
   acceptanceSentence,
@@ -81,7 +81,7 @@ function lines(context: Context, { state }: LoadedGroup, answers: readonly Answe
   const nowMs = context.world.clock.now();
   const shown = answers.map((answer) => ({ ...answer, message: withLocalTimes(answer.message, nowMs) }));
   const shared = sharedSentences(shown);
-  const columns = [{ title: 'SESSION' }, { title: 'STATUS' }, { title: 'REASON' }, { title: 'WHY' }];
+  const columns = titled(['SESSION', 'STATUS', 'REASON', 'WHY']);
   const rows = shown.map(({ id, name, status, reason, message }) => [
     sessionTitle(id, name),
     { text: status, tone: statusTone(status) },

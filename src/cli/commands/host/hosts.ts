@@ -12,7 +12,15 @@ import {
 import { type FleetHost, isLost, listHosts, setDraining } from '../../../app/fleet/hosts.ts';
 import { whileBusy } from '../../../app/live-runner.ts';
 import { commandText } from '../../../core/advice.ts';
-import { type Cell, formatAge, formatDuration, formatMoney, formatTable, plural } from '../../../view/format.ts';
+import {
+  type Cell,
+  formatAge,
+  formatDuration,
+  formatMoney,
+  formatTable,
+  plural,
+  titled,
+} from '../../../view/format.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import { type Context, confirmed, need, type Work } from '../../context.ts';
 
@@ -81,19 +89,14 @@ function plain(host: FleetHost): object {
 }
 
 function table({ stdout }: Context, hosts: readonly FleetHost[]): string[] {
-  const columns = [
-    { title: 'HOST' },
-    { title: 'STATE' },
-    { title: 'USED', align: 'right' },
-    { title: 'FREE', align: 'right' },
-    { title: 'LOAD', align: 'right' },
-    { title: 'LOGIN' },
-    { title: 'VERSION' },
-    { title: 'CLAUDE' },
-    { title: 'LEASE', align: 'right' },
-    { title: 'SINCE', align: 'right' },
-    { title: 'LABELS' },
-  ] as const;
+  const columns = titled(
+    ['HOST', 'STATE', 'USED', 'FREE', 'LOAD', 'LOGIN', 'VERSION', 'CLAUDE', 'LEASE', 'SINCE', 'LABELS'],
+    'USED',
+    'FREE',
+    'LOAD',
+    'LEASE',
+    'SINCE',
+  );
   const rows = hosts.map((host): Cell[] => {
     const state = stateOf(host);
     const { version, claudeVersion } = host.abilities;

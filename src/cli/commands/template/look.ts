@@ -17,7 +17,7 @@ import { isProgramName, renderPrompt } from '../../../template/prompt-template.t
 import type { Lookup } from '../../../template/render.ts';
 import { textOf } from '../../../template/text-file.ts';
 import { parseGiven, resolveVariables, type VariableSpec } from '../../../template/variables.ts';
-import { type Cell, formatTable, plural } from '../../../view/format.ts';
+import { type Cell, formatTable, plural, titled } from '../../../view/format.ts';
 import { safeJson, safeLine, safeText } from '../../../view/terminal-text.ts';
 import { type Context, need, refuse, type Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
@@ -85,7 +85,7 @@ function plainTemplate({ kind, name, path, place }: FoundTemplate): object {
 }
 
 function table(context: Context, rows: readonly Row[]): string[] {
-  const columns = [{ title: 'KIND' }, { title: 'NAME' }, { title: 'ORIGIN' }, { title: 'HIDES' }, { title: 'FOR' }];
+  const columns = titled(['KIND', 'NAME', 'ORIGIN', 'HIDES', 'FOR']);
   const cells = rows.map(({ listed: { template, hides }, description, aliases, problems }): Cell[] => {
     const also = aliases.length === 0 ? '' : `(also ${aliases.join(', ')}) `;
     const faulty = `faulty, see: ${commandText(['template', 'validate', template.path])}`;

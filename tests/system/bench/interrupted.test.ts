@@ -42,7 +42,7 @@ test.if(process.platform === 'linux').each(signals)(
   async (signal, code) => {
     const { child, left } = bench('--quick', 'size');
     // The runner, a fake and its sleep are below what measures.
-    await until(() => below(child.pid).length > 4 && left().length > 2);
+    await until(() => below(child.pid).length > 4 && left().length > 0);
     const [during, files] = [below(child.pid), left()];
     child.kill(signal);
     expect(await child.exited).toBe(code);
@@ -50,7 +50,7 @@ test.if(process.platform === 'linux').each(signals)(
       .all()
       .flatMap(({ pid, startTime, zombie }) => (zombie ? [] : [`${pid} ${startTime}`]));
     expect(during.filter(({ pid, startTime }) => living.includes(`${pid} ${startTime}`))).toEqual([]);
-    expect(files.length).toBeGreaterThan(2);
+    expect(files.length).toBeGreaterThan(0);
     expect(left()).toEqual([]);
   },
 );

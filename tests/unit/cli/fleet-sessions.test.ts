@@ -122,22 +122,6 @@ test('all that shows a group tells on which machines its sessions work, and what
   expect(readFileSync(page, 'utf8')).toMatch(/<th[^>]*>Host<\/th>/);
 });
 
-test('what host forget books for a machine is spent, and marked as an estimate', async () => {
-  await storeWork();
-  const { bookHeld, heldBy } = await import('../../../src/app/fleet/forget-host.ts');
-  const { createPlace } = await import('../../../src/app/place.ts');
-  const place = createPlace({ env: user.env, cwd: () => user.folder, note: () => {} });
-  expect(heldBy(place, user.data, 'gpu1')).toEqual([]);
-  const [held] = heldBy(place, user.data, 'gpu2');
-  if (held === undefined) throw new Error('nothing is held');
-  expect(held).toMatchObject({ groupId: group, usd: 0.75 });
-  expect((await bookHeld(place, held)).ok).toBe(true);
-  expect(heldBy(place, user.data, 'gpu2')).toEqual([]);
-  const table = await user.ok('group', 'show', group);
-  expect(table).toMatch(/^002 web .* ~\$1\.00/m);
-  expect(table).not.toContain('is held');
-});
-
 test('without a runner nobody says of a session on another machine that it is stopped, while that spends', async () => {
   await storeWork(true);
   const commands = [

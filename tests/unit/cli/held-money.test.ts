@@ -63,15 +63,6 @@ test('F3: it counts as spent, and what can be done is said', async () => {
   expect(text).toContain(`it is not:   claude-code-agent group budget ${group} --free 001`);
 });
 
-test('F3: what is freed is there again', async () => {
-  expect(await machine.ok('session', 'show', `${group}/api`)).toContain(asLongAsHeld);
-  await machine.ok('group', 'budget', group, '--free', 'api');
-  const after = await budget();
-  expect(after).toMatchObject({ spentUsd: 0.25, leftUsd: 0.75, sessions: [{ spentUsd: 0.25 }] });
-  expect([after.heldUsd, after.sessions[0]?.heldUsd]).toEqual([undefined, undefined]);
-  expect(await machine.ok('session', 'show', `${group}/api`)).not.toContain(asLongAsHeld);
-});
-
 test('F3: what is booked is spent for good', async () => {
   await machine.ok('group', 'budget', group, '--book', '1');
   expect(await budget()).toMatchObject({ spentUsd: 1, leftUsd: 0 });

@@ -64,11 +64,6 @@ describe('graphs', () => {
     );
   });
 
-  test('the same graph is drawn the same way', () => {
-    const nodes = nodesOf([[], [], [0], [0, 1], [2, 3], [1, 4]]);
-    expect(layoutGraph(nodes)).toEqual(layoutGraph(structuredClone(nodes)));
-  });
-
   test('graphs that would take seconds are not drawn: thousands of sessions, and a complete graph', () => {
     expect(layoutGraph(nodesOf(Array.from({ length: 2_000 }, () => [])))).toBeNull();
     const complete = Array.from({ length: 40 }, (_, index) => Array.from({ length: index }, (_, place) => place));

@@ -152,16 +152,6 @@ test('whatever is chosen, every size is filled exactly', () => {
   );
 });
 
-test('the selected row is visible, and shown in reverse', () => {
-  fc.assert(
-    fc.property(fc.integer({ min: 8, max: 40 }), fc.integer({ min: 1, max: 9 }), fc.nat(20), (rows, number, top) => {
-      const { rows: shown } = frame({ rows, ui: { selected: sessionId(number), top } });
-      const reversed = shown.filter(isSelected);
-      expect(reversed.map((row) => plainRow(row).includes(`00${number} `))).toEqual([true]);
-    }),
-  );
-});
-
 test('U11: the selected row is in reverse over its whole width', () => {
   for (const columns of [40, 80, 200]) {
     const [row] = frame({ columns, rows: 20, ui: { selected: sessionId(9) } }).rows.filter(isSelected);
@@ -248,20 +238,6 @@ test('a session that is held back looks so, whatever it waits for', () => {
   });
 });
 
-test('a session at a limit that is held back looks other than one that goes on by itself', () => {
-  const api = { sessionId: sessionId(2) };
-  const atLimit = {
-    type: 'session_paused',
-    ...api,
-    attemptId: attemptId(sessionId(2)),
-    reason: 'limit',
-    message: 'A usage or rate limit was reached.',
-    usage: usage(0.1, 10, 10, 1000),
-  } as const;
-  const { state } = fold([...sceneEvents, atLimit, { type: 'session_queued', ...api, queued: false }]);
-  expect(textOf(frame({ columns: 120, view: { state } }))).toMatch(/002 api .* held back \(p\): limit\n/);
-});
-
 test('a session that is tried again after a while says so only where somebody will let it go on', () => {
   const api = { sessionId: sessionId(2), attemptId: attemptId(sessionId(2)) };
   const message = 'No answer.';
@@ -279,13 +255,6 @@ test('a session that is tried again after a while says so only where somebody wi
   expect(rowOf({ state: events(), runner: 'none' })).toContain('transient: No answer.');
   const pausing = { type: 'group_pausing', reason: 'user', mode: 'drain' } as const;
   expect(rowOf({ state: events(pausing) })).toContain('transient: No answer.');
-});
-
-test('what was held back keeps its sign when the run is over', () => {
-  const held: EventBody = { type: 'session_queued', sessionId: sessionId(3), queued: false };
-  const { state } = fold([...sceneEvents, held, { type: 'group_paused', reason: 'user', message: 'Paused.' }]);
-  const text = textOf(frame({ columns: 120, view: { state, runner: 'none' } }));
-  expect(text).toMatch(new RegExp(`\\n ${unicodeGlyphs.paused} .*003 web .* held back until P: waits for 002 api\\n`));
 });
 
 test('what waits for a limit, a slot or the prompt cache says so', () => {

@@ -35,17 +35,6 @@ test('dependencies come first', () => {
   );
 });
 
-test('a row is indented by at most one step more than the row above it', () => {
-  fc.assert(
-    fc.property(acyclic, (dependencies) => {
-      const rows = placed(dependencies);
-      for (const [index, { lanes }] of rows.entries()) {
-        expect(lanes.length).toBeLessThanOrEqual(index === 0 ? 0 : (rows[index - 1]?.lanes.length ?? 0) + 1);
-      }
-    }),
-  );
-});
-
 test('a diamond hangs its end below the later side', () => {
   expect(placed([[], [1], [1], [2, 3]]).map(({ id, lanes }) => [id.slice(0, 3), lanes.join(' ')])).toEqual([
     ['001', ''],

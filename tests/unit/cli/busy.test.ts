@@ -8,27 +8,11 @@ import { Terminal } from '@xterm/headless';
 import { whileBusy } from '../../../src/app/live-runner.ts';
 import { createOutput } from '../../../src/cli/output.ts';
 import type { World } from '../../../src/system/world.ts';
+import { HandClock } from '../../support/hand-clock.ts';
 
-/** A clock that the test moves on. */
 function steppedClock() {
-  const due: { atMs: number; action: () => void }[] = [];
-  let nowMs = 0;
-  const after = (delayMs: number, action: () => void) => {
-    const entry = { atMs: nowMs + delayMs, action };
-    due.push(entry);
-    return () => {
-      const index = due.indexOf(entry);
-      if (index >= 0) due.splice(index, 1);
-    };
-  };
-  const pass = (ms: number): void => {
-    nowMs += ms;
-    for (const entry of due.filter(({ atMs }) => atMs <= nowMs)) {
-      due.splice(due.indexOf(entry), 1);
-      entry.action();
-    }
-  };
-  return { world: { clock: { now: () => nowMs, after } } as unknown as World, pass, waiting: () => due.length };
+  const clock = new HandClock();
+  return { world: { clock } as unknown as World, pass: (ms: number) => clock.pass(ms), waiting: () => clock.waiting };
 }
 
 function terminal(isTTY: boolean, env: Record<string, string> = {}) {

@@ -9,42 +9,15 @@ import { groupPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import type { Painted } from '../../../src/tui/app.ts';
 import { unicodeGlyphs } from '../../../src/tui/dashboard/cells.ts';
+import { HandClock } from '../../support/hand-clock.ts';
 import { fold, sceneEvents, sessionId } from '../../support/tui/dashboard/scene.ts';
 import { attemptId, usage } from '../../support/view/sample-run.ts';
 
-/** Time that passes when it is told to. */
-class Hand {
-  #nowMs = 0;
-  /** What the wall clock shows when it begins. */
-  beginMs = Date.parse('2026-01-04T15:00:00Z');
-  #timers: { readonly atMs: number; readonly action: () => void }[] = [];
-  readonly clock = {
-    now: () => this.beginMs + this.#nowMs,
-    after: (delayMs: number, action: () => void) => {
-      const timer = { atMs: this.#nowMs + delayMs, action };
-      this.#timers.push(timer);
-      return () => {
-        this.#timers = this.#timers.filter((other) => other !== timer);
-      };
-    },
-  };
+const newHand = () => new HandClock(Date.parse('2026-01-04T15:00:00Z'));
 
-  pass(ms: number): void {
-    const untilMs = this.#nowMs + ms;
-    for (;;) {
-      const due = this.#timers.filter(({ atMs }) => atMs <= untilMs).sort((a, b) => a.atMs - b.atMs)[0];
-      if (due === undefined) break;
-      this.#timers = this.#timers.filter((other) => other !== due);
-      this.#nowMs = due.atMs;
-      due.action();
-    }
-    this.#nowMs = untilMs;
-  }
-}
-
-function open(hand: Hand) {
+function open(hand: HandClock) {
   const { state } = fold(sceneEvents);
-  const world = { ...createRealWorld(), clock: hand.clock };
+  const world = { ...createRealWorld(), clock: hand };
   const groupId = state.group.id;
   const paths = groupPaths('/nowhere', groupId);
   const seen = { live: new Map(), verdicts: verdictsAtRest(state) };
@@ -77,7 +50,7 @@ function open(hand: Hand) {
 }
 
 test('U11: a message goes by itself, and a later one takes its place', async () => {
-  const hand = new Hand();
+  const hand = newHand();
   const { dashboard, screen } = open(hand);
   dashboard.tell({ text: 'Pausing the group…' });
   expect(screen()).toContain('Pausing the group…');
@@ -93,8 +66,8 @@ test('U11: a message goes by itself, and a later one takes its place', async () 
 });
 
 test('what fails while somebody watches is said once, each for its own time, and what failed before is not', () => {
-  const hand = new Hand();
-  const world = { ...createRealWorld(), clock: hand.clock };
+  const hand = newHand();
+  const world = { ...createRealWorld(), clock: hand };
   const one = { sessionId: sessionId(2), attemptId: attemptId(sessionId(2)), usage: usage(0, 0, 0, 0) };
   const failed: EventBody = { type: 'session_failed', ...one, reason: 'no-result', message: 'No result.', next: '' };
   const [before, after] = [fold(sceneEvents).state, fold([...sceneEvents, failed]).state];
@@ -112,7 +85,7 @@ test('what fails while somebody watches is said once, each for its own time, and
 });
 
 test('many that fail at once are told by their number', () => {
-  const world = { ...createRealWorld(), clock: new Hand().clock };
+  const world = { ...createRealWorld(), clock: newHand() };
   const { state } = fold(sceneEvents);
   const toasts = new Toasts(world, { ...state, failed: new Set() }, () => {});
   const failed = new Set([1, 2, 3].map(sessionId));

@@ -4,34 +4,21 @@
  */
 import { afterEach, expect, test } from 'bun:test';
 import { onSignal } from '../../../src/app/signals.ts';
+import { HandClock } from '../../support/hand-clock.ts';
 
-let nowMs = 0;
-let timers: { readonly atMs: number; readonly action: () => void }[] = [];
+let clock = new HandClock();
 let heard: string[] = [];
 let end = () => {};
 afterEach(() => end());
 
-const clock = {
-  now: () => nowMs,
-  after(delayMs: number, action: () => void): () => void {
-    const timer = { atMs: nowMs + delayMs, action };
-    timers.push(timer);
-    return () => {
-      timers = timers.filter((other) => other !== timer);
-    };
-  },
-};
-
 function listen(): void {
-  nowMs = 0;
+  clock = new HandClock();
   heard = [];
-  end = onSignal(clock, (signal) => heard.push(`${signal} ${nowMs}`));
+  end = onSignal(clock, (signal) => heard.push(`${signal} ${clock.now()}`));
 }
 
 function send(atMs: number, signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): void {
-  nowMs = atMs;
-  for (const { action } of timers.filter((timer) => timer.atMs <= atMs)) action();
-  timers = timers.filter((timer) => timer.atMs > atMs);
+  clock.pass(atMs - clock.now());
   process.emit(signal, signal);
 }
 
@@ -62,5 +49,5 @@ test('whoever ends listening leaves no timer that keeps the process from ending'
   listen();
   send(5, 'SIGINT');
   end();
-  expect(timers).toEqual([]);
+  expect(clock.waiting).toBe(0);
 });

@@ -10,6 +10,7 @@ import type { LiveSession } from '../../../src/core/progress.ts';
 import { reduce } from '../../../src/core/reduce.ts';
 import { createJsonReporter, publicEvent, type ReporterClock } from '../../../src/view/json-reporter.ts';
 import { CoreLog } from '../../support/core-events.ts';
+import { HandClock } from '../../support/hand-clock.ts';
 import {
   attemptId,
   begin,
@@ -27,25 +28,6 @@ const stopped: ReporterClock = { now: () => 0, after: () => () => {} };
 
 function jsonInto(lines: string[], clock = stopped) {
   return createJsonReporter({ write: (text) => lines.push(text), groupId, clock });
-}
-
-/** A clock that `pass` moves on. */
-function handClock() {
-  let nowMs = 1000;
-  const timers = new Map<() => void, number>();
-  return {
-    now: () => nowMs,
-    after(delayMs: number, action: () => void) {
-      timers.set(action, nowMs + delayMs);
-      return () => timers.delete(action);
-    },
-    pass(ms: number) {
-      nowMs += ms;
-      for (const [action, dueMs] of [...timers]) {
-        if (dueMs <= nowMs && timers.delete(action)) action();
-      }
-    },
-  };
 }
 
 test('one JSON object a line: the header, then the public events in order', () => {
@@ -96,7 +78,7 @@ test('a failure carries reason, sentence, next step and what it used', () => {
 
 test('progress has no seq and is thinned to two a second per session', () => {
   const out: string[] = [];
-  const clock = handClock();
+  const clock = new HandClock(1000);
   const reporter = jsonInto(out, clock);
   const sessions = [session(ids.api), session(ids.web)];
   const state = play(reporter, [...creation({}, sessions), started, ...begin(ids.api), ...begin(ids.web)]);
@@ -135,7 +117,7 @@ describe('F13', () => {
   /** A reporter that has told of a first state, and a way to tell it of further ones. */
   function begun(events = begin(api)) {
     const out: string[] = [];
-    const clock = handClock();
+    const clock = new HandClock(1000);
     const reporter = jsonInto(out, clock);
     const state = play(reporter, [...creation({}, [session(api)]), started, ...events]);
     out.length = 0;

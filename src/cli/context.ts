@@ -1,4 +1,4 @@
-/** What every command gets: the world, the environment, the data root and the two output streams. */
+/** What commands have in common: the context of one command line, refusals, questions, and the exit codes. */
 import { findDataRoot, type Place } from '../app/place.ts';
 import { adviceText } from '../core/advice.ts';
 import { errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
@@ -7,7 +7,6 @@ import { LogLost } from '../store/log-lost.ts';
 import { createRealWorld } from '../system/real-world.ts';
 import type { World } from '../system/world.ts';
 import { safeLine } from '../view/terminal-text.ts';
-import { type ExitCode, exitCode, exitCodeFor } from './exit-code.ts';
 import {
   createOutput,
   type Output,
@@ -206,4 +205,52 @@ export async function confirmed(context: Context, question: string, isAnswered: 
   // The question goes out through the system's own call, after what was said before.
   await context.stdout.flush();
   return confirm(question);
+}
+
+export const exitCode = {
+  /** Done; for `group run` and `group resume`: every session completed. */
+  done: 0,
+  /** The group ended failed, or the command failed. */
+  failed: 1,
+  /** Usage or bad input: nothing was started. */
+  usage: 2,
+  /** The group is paused, or not finished: `group resume` goes on. */
+  paused: 3,
+  /** Another live runner holds the group. */
+  busy: 4,
+  /** Interrupted twice by the user. */
+  interrupted: 130,
+} as const;
+
+export type ExitCode = (typeof exitCode)[keyof typeof exitCode];
+
+export function exitCodeFor(failure: Failure): ExitCode {
+  switch (failure.reason) {
+    case 'busy':
+      return exitCode.busy;
+    case 'usage':
+    case 'config-invalid':
+    case 'not-found':
+    case 'ambiguous':
+    case 'cycle':
+    case 'unknown-dependency':
+    case 'duplicate':
+    case 'project-missing':
+    case 'claude-missing':
+    case 'claude-unproven':
+    case 'not-logged-in':
+      return exitCode.usage;
+    default:
+      return exitCode.failed;
+  }
+}
+
+/** The code for how a group stands at the end of `group run` or `group watch`. */
+export function exitCodeForStatus(status: string): ExitCode {
+  if (status === 'completed' || status === 'archived') return exitCode.done;
+  return status === 'failed' ? exitCode.failed : exitCode.paused;
+}
+
+export function knownExitCode(code: number): ExitCode {
+  return Object.values(exitCode).find((known) => known === code) ?? exitCode.failed;
 }

@@ -8,9 +8,8 @@ import { planOf } from '../core/plan/plan.ts';
 import { programName } from '../core/program-name.ts';
 import { safeLine } from '../view/terminal-text.ts';
 import { listTitles, titleOf } from '../view/wording.ts';
-import { attempt, type Context, finishOutput, need, refuse, sayException } from './context.ts';
+import { attempt, type Context, type ExitCode, exitCode, finishOutput, need, refuse, sayException } from './context.ts';
 import { type Define, type Entry, listed } from './entries.ts';
-import { type ExitCode, exitCode } from './exit-code.ts';
 import { chooseOutput } from './options/options.ts';
 
 const entries: readonly Entry[] = [

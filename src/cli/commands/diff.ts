@@ -9,8 +9,7 @@ import { describeFailure, type Failure, ok, publicFailure } from '../../core/fai
 import type { SessionId } from '../../core/group.ts';
 import { diffLines, safeLine, spelledLine } from '../../view/terminal-text.ts';
 import { statusTone, titleOf } from '../../view/wording.ts';
-import { type Context, need, refuse, refuseWith, type Work } from '../context.ts';
-import { exitCode } from '../exit-code.ts';
+import { type Context, exitCode, need, refuse, refuseWith, type Work } from '../context.ts';
 
 const groupExample = `
 Example:

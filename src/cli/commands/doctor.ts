@@ -10,8 +10,7 @@ import { whileBusy } from '../../app/live-runner.ts';
 import type { Result } from '../../core/failure.ts';
 import { padColumns, type Tone } from '../../view/format.ts';
 import { safeLine } from '../../view/terminal-text.ts';
-import { type Context, need, refuse, type Work } from '../context.ts';
-import { exitCode } from '../exit-code.ts';
+import { type Context, exitCode, need, refuse, type Work } from '../context.ts';
 
 const example = `
 Example:

@@ -4,8 +4,7 @@ import { onSignal } from '../../app/signals.ts';
 import { defined } from '../../core/defined.ts';
 import { ok } from '../../core/failure.ts';
 import { serveRehearsal } from '../../rehearsal/serve.ts';
-import type { Context, Work } from '../context.ts';
-import { exitCode } from '../exit-code.ts';
+import { type Context, exitCode, type Work } from '../context.ts';
 
 export function define(command: Command, context: Context): void {
   command

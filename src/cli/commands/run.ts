@@ -5,8 +5,7 @@ import { createNewGroup, draftState, type NewGroup, unfrozen } from '../../app/c
 import { referenceTo } from '../../app/groups.ts';
 import { checkNewRehearsed, gateForNewGroup } from '../../app/run/claude-gate.ts';
 import { rehearsalFor } from '../../app/run/run-here.ts';
-import { type Context, need, type Work } from '../context.ts';
-import { exitCode } from '../exit-code.ts';
+import { type Context, exitCode, need, type Work } from '../context.ts';
 import {
   chooseOutput,
   collect,

@@ -16,8 +16,7 @@ import { advise, commandText } from '../../core/advice.ts';
 import { ok } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { safeLine } from '../../view/terminal-text.ts';
-import { type Context, need, refuse, refuseWith, type Work } from '../context.ts';
-import { exitCode, knownExitCode } from '../exit-code.ts';
+import { type Context, exitCode, knownExitCode, need, refuse, refuseWith, type Work } from '../context.ts';
 import type { RunCommandOptions } from '../options/options.ts';
 
 const example = `

@@ -19,8 +19,7 @@ import type { Context } from '../context.ts';
 import { readPrompt } from '../options/prompt-source.ts';
 import { grant } from './ask-group.ts';
 import type { Screen } from './screen.ts';
-import type { Source } from './source.ts';
-import { wholeLog } from './source.ts';
+import { type Source, wholeLog } from './source.ts';
 
 /** What a shell says of a program that is not there. */
 const notFound = 127;

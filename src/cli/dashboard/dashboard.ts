@@ -28,8 +28,7 @@ import type { Context } from '../context.ts';
 import { asking, type GroupCommand, grant } from './ask-group.ts';
 import { Away } from './away.ts';
 import type { Look, OpenScreen, Screen } from './screen.ts';
-import type { Source } from './source.ts';
-import { type LogTail, tailLog } from './source.ts';
+import { type LogTail, type Source, tailLog } from './source.ts';
 
 /** However much happens, this much time lies between two frames, milliseconds; keys are answered at once. */
 const frameMs = 300;

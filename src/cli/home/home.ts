@@ -24,10 +24,9 @@ import {
   pressHome,
 } from '../../tui/home/home.ts';
 import { deleteGroups } from '../commands/group/remove.ts';
-import { attempt, type Context, need, refuse, type Work } from '../context.ts';
+import { attempt, type Context, exitCode, need, refuse, type Work } from '../context.ts';
 import { endBy, watchedOnScreen } from '../dashboard/display.ts';
 import { type Look, loadScreen, lookOf, type OpenScreen, type Screen } from '../dashboard/screen.ts';
-import { exitCode } from '../exit-code.ts';
 import { createOutput } from '../output.ts';
 
 export async function runHome(context: Context): Promise<Work> {

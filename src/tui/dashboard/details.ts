@@ -17,8 +17,7 @@ import {
   type Tone,
 } from '../../view/format.ts';
 import { safeText } from '../../view/terminal-text.ts';
-import type { Line } from '../../view/transcript/markdown.ts';
-import { markdownLines } from '../../view/transcript/markdown.ts';
+import { type Line, markdownLines } from '../../view/transcript/markdown.ts';
 import {
   listTitles,
   retrySentence,
@@ -28,11 +27,11 @@ import {
   withAdvice,
   withLocalTimes,
 } from '../../view/wording.ts';
-import type { Glyphs } from './cells.ts';
 import {
   type Cell,
   cellsOf,
   foreign,
+  type Glyphs,
   padded,
   plainWidths,
   type Row,
@@ -43,8 +42,7 @@ import {
   wrapLed,
 } from './cells.ts';
 import { leftAlone } from './session-row.ts';
-import type { AttemptNote } from './timeline.ts';
-import { timelineCells } from './timeline.ts';
+import { type AttemptNote, timelineCells } from './timeline.ts';
 import { type Tab, tabs } from './ui.ts';
 import { type Diff, type Material, type Terminal, timeOf, usageNow, type View } from './view.ts';
 

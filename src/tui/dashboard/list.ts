@@ -8,8 +8,7 @@ import type { GroupState } from '../../core/state.ts';
 import { projectName, titleOf } from '../../view/wording.ts';
 import { plainWidths } from './cells.ts';
 import type { Arrangement, Sorting, Ui } from './ui.ts';
-import type { View } from './view.ts';
-import { usageNow } from './view.ts';
+import { usageNow, type View } from './view.ts';
 
 /** One step of indentation: a lane that passes by, none, or the branch that leads to this row. */
 export type Lane = 'pass' | 'none' | 'branch' | 'last-branch';

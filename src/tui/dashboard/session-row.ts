@@ -16,8 +16,7 @@ import {
 } from '../../view/format.ts';
 import { plainWords } from '../../view/transcript/markdown.ts';
 import { listTitles, machineName, projectName, titleOf, withLocalTimes } from '../../view/wording.ts';
-import type { Glyphs } from './cells.ts';
-import { type Cell, foreign, padded, plainWidths, type Row, rowOf } from './cells.ts';
+import { type Cell, foreign, type Glyphs, padded, plainWidths, type Row, rowOf } from './cells.ts';
 import { byDefinitions, type Lane, placeSessions } from './list.ts';
 import { type Span, timelineCells } from './timeline.ts';
 import type { Sorting } from './ui.ts';

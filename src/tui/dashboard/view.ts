@@ -8,8 +8,7 @@ import { formatDuration, formatMoment, type Tone } from '../../view/format.ts';
 import type { LiveView } from '../../view/reporter.ts';
 import type { Line } from '../../view/transcript/markdown.ts';
 import type { Glyphs } from './cells.ts';
-import type { AttemptNote, AttemptNotes } from './timeline.ts';
-import { type Pace, type Span, spanOf } from './timeline.ts';
+import { type AttemptNote, type AttemptNotes, type Pace, type Span, spanOf } from './timeline.ts';
 
 export type Runner = 'here' | 'elsewhere' | 'none';
 

@@ -3,8 +3,7 @@
  * fits, and tells when one goes on by itself.
  */
 import { expect, test } from 'bun:test';
-import type { Verdicts } from '../../../src/core/plan/decision.ts';
-import { loggedContext } from '../../../src/core/plan/decision.ts';
+import { loggedContext, type Verdicts } from '../../../src/core/plan/decision.ts';
 import { verdictsAtRest, verdictsOf } from '../../../src/core/plan/verdicts.ts';
 import { formatClock, plainStyle } from '../../../src/view/format.ts';
 import { nextSteps, sessionTable } from '../../../src/view/summary.ts';

@@ -8,8 +8,7 @@ import type { Files } from '../../../system/world.ts';
 import { readTextFile } from '../../../template/text-file.ts';
 import { plural } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
-import { type Context, need, refuse, type Work } from '../../context.ts';
-import { exitCode } from '../../exit-code.ts';
+import { type Context, exitCode, need, refuse, type Work } from '../../context.ts';
 
 const example = `
 Example:

@@ -42,8 +42,7 @@ import { foreignText } from '../../../core/text.ts';
 import { hasControl, plainNamePattern } from '../../../core/values.ts';
 import { formatTable, plural } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
-import { type Context, confirmed, need, refuse, refuseWith, type Work } from '../../context.ts';
-import { exitCode } from '../../exit-code.ts';
+import { type Context, confirmed, exitCode, need, refuse, refuseWith, type Work } from '../../context.ts';
 import { parseWorkId } from '../../options/options.ts';
 
 interface Shared {

@@ -25,8 +25,7 @@ import { pushArgs } from '../../../git/push.ts';
 import { mergeArgs, repositoryDir, scratchArgs, shortCommit } from '../../../git/worktrees/scratch.ts';
 import { plural } from '../../../view/format.ts';
 import { safeLine, safeText } from '../../../view/terminal-text.ts';
-import { attempt, type Context, confirmed, need, type Work } from '../../context.ts';
-import { exitCode } from '../../exit-code.ts';
+import { attempt, type Context, confirmed, exitCode, need, type Work } from '../../context.ts';
 
 const mergeExample = `
 Everything is merged in scratch worktrees first, and each session's acceptance command is run there. Only if all of

@@ -20,8 +20,7 @@ import type { GroupStatus } from '../../../core/status.ts';
 import type { World } from '../../../system/world.ts';
 import { formatClock } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
-import { besideDocument, type Context, need, refuse, type Work } from '../../context.ts';
-import { exitCode } from '../../exit-code.ts';
+import { besideDocument, type Context, exitCode, need, refuse, type Work } from '../../context.ts';
 import { concludeRun, runInTerminal } from './run.ts';
 
 const pauseExample = `

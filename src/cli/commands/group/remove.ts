@@ -25,8 +25,7 @@ import { repositoryDir } from '../../../git/worktrees/scratch.ts';
 import { formatTable, plural, titled } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
 import { titleOf } from '../../../view/wording.ts';
-import { attempt, type Context, confirmed, need, refuse, refuseWith, type Work } from '../../context.ts';
-import { exitCode } from '../../exit-code.ts';
+import { attempt, type Context, confirmed, exitCode, need, refuse, refuseWith, type Work } from '../../context.ts';
 import { parseAge, parseKept, parseMegabytes } from '../../options/options.ts';
 
 const archiveExample = `

@@ -29,9 +29,17 @@ import { formatDate } from '../../../view/format.ts';
 import { isolationWhy, textPlan } from '../../../view/plan.ts';
 import { safeJson, safeLine, safeText } from '../../../view/terminal-text.ts';
 import { titleOf } from '../../../view/wording.ts';
-import { besideDocument, type Context, need, refuseWith, type Work } from '../../context.ts';
+import {
+  besideDocument,
+  type Context,
+  exitCode,
+  exitCodeForStatus,
+  knownExitCode,
+  need,
+  refuseWith,
+  type Work,
+} from '../../context.ts';
 import type { RunTerminal } from '../../dashboard/display.ts';
-import { exitCode, exitCodeForStatus, knownExitCode } from '../../exit-code.ts';
 import {
   chooseOutput,
   createReporter,

@@ -11,9 +11,8 @@ import type { SessionId } from '../../../core/group.ts';
 import { runCommand } from '../../../core/plan/advice.ts';
 import type { GroupState } from '../../../core/state.ts';
 import type { LiveView, Reporter } from '../../../view/reporter.ts';
-import { type Context, need, type Work } from '../../context.ts';
+import { type Context, exitCode, exitCodeForStatus, need, type Work } from '../../context.ts';
 import { watchOnScreen } from '../../dashboard/display.ts';
-import { exitCode, exitCodeForStatus } from '../../exit-code.ts';
 import { chooseOutput, createReporter } from '../../options/options.ts';
 
 const example = `

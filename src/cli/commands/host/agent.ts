@@ -10,8 +10,7 @@ import { groupSettings } from '../../../core/definitions.ts';
 import { ok } from '../../../core/failure.ts';
 import { formatDuration, plural } from '../../../view/format.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
-import { type Context, need, refuse, type Work } from '../../context.ts';
-import { exitCode } from '../../exit-code.ts';
+import { type Context, exitCode, need, refuse, type Work } from '../../context.ts';
 import { collect, parseLease, parseSlots, settingOption } from '../../options/options.ts';
 import { readStandardInput, standardInput } from '../../options/prompt-source.ts';
 

@@ -10,8 +10,7 @@ import type { SessionRecord } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { formatMoney } from '../../../core/text.ts';
 import { titleOf } from '../../../view/wording.ts';
-import { type Context, need, refuse } from '../../context.ts';
-import { exitCode } from '../../exit-code.ts';
+import { type Context, exitCode, need, refuse } from '../../context.ts';
 
 const example = `
 Example:

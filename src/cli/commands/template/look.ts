@@ -19,8 +19,7 @@ import { textOf } from '../../../template/text-file.ts';
 import { parseGiven, resolveVariables, type VariableSpec } from '../../../template/variables.ts';
 import { type Cell, formatTable, plural, titled } from '../../../view/format.ts';
 import { safeJson, safeLine, safeText } from '../../../view/terminal-text.ts';
-import { type Context, need, refuse, type Work } from '../../context.ts';
-import { exitCode } from '../../exit-code.ts';
+import { type Context, exitCode, need, refuse, type Work } from '../../context.ts';
 import { collect } from '../../options/options.ts';
 import { readPipedYaml, standardInput } from '../../options/prompt-source.ts';
 

@@ -42,28 +42,7 @@ test('lines are drawn with their styles, and drawn again when they change', asyn
   await until(() => Bun.stripANSI(shown.lastFrame() ?? '') === 'one\nthree\nfour');
 });
 
-const nothing: Key = {
-  upArrow: false,
-  downArrow: false,
-  leftArrow: false,
-  rightArrow: false,
-  pageDown: false,
-  pageUp: false,
-  home: false,
-  end: false,
-  return: false,
-  escape: false,
-  ctrl: false,
-  shift: false,
-  tab: false,
-  backspace: false,
-  delete: false,
-  meta: false,
-  super: false,
-  hyper: false,
-  capsLock: false,
-  numLock: false,
-};
+const nothing = {} as Key;
 
 test.each([
   ['', { downArrow: true }, [{ key: 'down' }]],

@@ -1,8 +1,14 @@
 /** Promises: what is spent an hour, a sparkline and the bars of attempts follow from the attempts alone. */
 import { expect, test } from 'bun:test';
 import { asciiGlyphs, unicodeGlyphs } from '../../../../src/tui/dashboard/cells.ts';
-import type { AttemptNote, AttemptNotes } from '../../../../src/tui/dashboard/timeline.ts';
-import { paceOf, spanOf, sparkline, timelineCells } from '../../../../src/tui/dashboard/timeline.ts';
+import {
+  type AttemptNote,
+  type AttemptNotes,
+  paceOf,
+  spanOf,
+  sparkline,
+  timelineCells,
+} from '../../../../src/tui/dashboard/timeline.ts';
 import { fc } from '../../../support/property.ts';
 import { frame, isSelected, sceneLive, sessionId, startMs, textOf } from '../../../support/tui/dashboard/scene.ts';
 import { usage } from '../../../support/view/sample-run.ts';

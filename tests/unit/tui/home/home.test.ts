@@ -6,8 +6,7 @@ import { describe, expect, test } from 'bun:test';
 import type { HomeGroup, HomeWorkflow } from '../../../../src/app/watch/overview.ts';
 import { asciiGlyphs, type Row, unicodeGlyphs, widthOf } from '../../../../src/tui/dashboard/cells.ts';
 import type { Press } from '../../../../src/tui/dashboard/keys.ts';
-import type { HomeView } from '../../../../src/tui/home/home.ts';
-import { firstHomeUi, type HomeUi, homeFrame, pressHome } from '../../../../src/tui/home/home.ts';
+import { firstHomeUi, type HomeUi, type HomeView, homeFrame, pressHome } from '../../../../src/tui/home/home.ts';
 
 const nowMs = Date.parse('2026-03-01T12:00:00.000Z');
 

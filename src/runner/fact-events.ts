@@ -2,7 +2,14 @@
 import { defined } from '../core/defined.ts';
 import type { EventBody, PauseReason, Warning } from '../core/event.ts';
 import type { SessionFailureReason } from '../core/failure.ts';
-import { defaultAcceptRetries, defaultRetries, noUsage, type SessionId, type Usage } from '../core/group.ts';
+import {
+  defaultAcceptRetries,
+  defaultRetries,
+  defaultStallTimeoutMs,
+  noUsage,
+  type SessionId,
+  type Usage,
+} from '../core/group.ts';
 import { heldOf } from '../core/plan/take-over.ts';
 import { isAnswered } from '../core/plan/warm-cache.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
@@ -277,4 +284,39 @@ function retryTime(
   if ((record.transientsInAll ?? 0) >= transientRounds * (retries + 1)) return null;
   const delayMs = Math.min(backoffMsMax, backoffMs * 4 ** before) * (0.5 + jitter);
   return new Date(nowMs + Math.round(delayMs)).toISOString();
+}
+
+// Pure: which running attempts have run or been silent for too long, and what is to be done about it.
+
+export interface WorkerTimes {
+  readonly ageMs: number;
+  readonly silentMs: number;
+}
+
+/** Between the notice and the interruption another quarter of the time passes. */
+const interruptShare = 1.25;
+
+/** The events that are due for a running attempt. `noticed`: attempts whose silence was noticed; kept up to date. */
+export function overdueEvents(record: SessionRecord, times: WorkerTimes, noticed: Set<string>): EventBody[] {
+  if (record.state.status !== 'running') return [];
+  const { attempt } = record.state;
+  const { id: sessionId, timeoutMs, stallTimeoutMs = defaultStallTimeoutMs } = record.definition;
+  if (attempt.stopping !== undefined) return [];
+  if (timeoutMs !== undefined && times.ageMs >= timeoutMs) {
+    return [{ type: 'session_stopping', sessionId, attemptId: attempt.id, reason: 'timeout' }];
+  }
+  const { silentMs } = times;
+  if (silentMs < stallTimeoutMs) {
+    noticed.delete(attempt.id);
+    return [];
+  }
+  if (silentMs >= stallTimeoutMs * interruptShare) {
+    return [
+      { type: 'session_stalled', sessionId, attemptId: attempt.id, step: 'interrupt', silentMs },
+      { type: 'session_stopping', sessionId, attemptId: attempt.id, reason: 'stall' },
+    ];
+  }
+  if (noticed.has(attempt.id)) return [];
+  noticed.add(attempt.id);
+  return [{ type: 'session_stalled', sessionId, attemptId: attempt.id, step: 'notice', silentMs }];
 }

@@ -1,5 +1,6 @@
-/** A program that has the terminal for a while, such as an editor, a pager or claude itself. */
+/** Programs outside of attempts: one that has the terminal for a while (editor, claude), or one that goes on alone. */
 
+import type { OwnCommand } from './own-program.ts';
 import { helperMark, noteChild } from './processes/own-children.ts';
 
 export interface ForegroundOptions {
@@ -47,4 +48,25 @@ export function keepTerminal(): () => void {
     process.stdout.write(modesOff);
     if (settings !== '') stty(settings);
   };
+}
+
+// A process that nobody waits for: it goes on when this one ends, and has no terminal.
+
+export interface Aside {
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** Throws what the system says when it cannot be started. */
+export function startAside({ program, args: first }: OwnCommand, { args, cwd, env }: Aside): void {
+  const stdio = ['ignore', 'ignore', 'ignore'] as const;
+  const child = Bun.spawn([program, ...first, ...args], {
+    cwd,
+    env: { ...env, [helperMark]: '1' },
+    stdio: [...stdio],
+    detached: true,
+  });
+  noteChild(child);
+  child.unref();
 }

@@ -5,7 +5,7 @@ import { ok, type Result } from '../../core/failure.ts';
 import type { ChosenProgram } from '../../fleet/agent/context.ts';
 import { fleetPaths, readHost } from '../../fleet/fleet-files.ts';
 import { environmentWith } from '../../fleet/login-files.ts';
-import { startAside } from '../../system/aside.ts';
+import { startAside } from '../../system/foreground.ts';
 import { ownCommand } from '../../system/own-program.ts';
 import { CheckGate, type GateOptions } from '../claude-check/gate.ts';
 import type { Place } from '../place.ts';

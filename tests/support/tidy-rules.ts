@@ -252,6 +252,21 @@ export function checkSizes(files: readonly SourceFile[]): string[] {
   });
 }
 
+const shareMax = 0.18;
+
+/** Modules that hold a larger share of all lines. */
+export function checkShares(files: readonly SourceFile[]): string[] {
+  const lines = Map.groupBy(files, ({ path }) => path.split('/')[1] ?? '');
+  const count = (some: readonly SourceFile[]) => some.reduce((sum, { text }) => sum + text.split('\n').length, 0);
+  const all = count(files);
+  return [...lines].flatMap(([module, some]) => {
+    const share = count(some) / all;
+    return share > shareMax
+      ? [`src/${module}: ${Math.round(share * 100)} % of src; move what does not belong there`]
+      : [];
+  });
+}
+
 /**
  * Packages that would slow down a start, over any number of imports. A hook loads none of them at all; a runner and the
  * short commands load one only when it is needed.

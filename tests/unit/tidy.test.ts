@@ -44,6 +44,7 @@ describe('the tree', () => {
   test('no imports go in a circle', () => expect(rules.checkCircles(src)).toEqual([]));
   test('only src/system touches the system', () => expect(rules.checkBannedCalls(src)).toEqual([]));
   test('files, functions and lines are short', () => expect(rules.checkSizes(all)).toEqual([]));
+  test('no module holds more than 18 % of src', () => expect(rules.checkShares(src)).toEqual([]));
   test('hooks, runners and short commands start light', () => expect(rules.checkWeight(src)).toEqual([]));
   test('every file says what it is', () => expect(rules.checkHeaders(all)).toEqual([]));
   test('the table of folders is true', () => expect(rules.checkArchitecture(src, architecture)).toEqual([]));
@@ -203,6 +204,11 @@ describe('sizes', () => {
 });
 
 describe('the other rules see a violation', () => {
+  test('a module that holds most of src', () => {
+    const files = tree({ 'src/core/a.ts': '', 'src/app/a.ts': '\n'.repeat(9) });
+    expect(rules.checkShares(files).map((problem) => problem.split(':')[0])).toEqual(['src/app']);
+  });
+
   test('heavy hooks', () => {
     const files = tree({
       'src/hook-main.ts': "import { a } from './a.ts';\nimport type { Z } from 'zod';",

@@ -205,7 +205,11 @@ export async function checkRoomBefore(git: Git, target: Target, sources: readonl
   const last = sources.length === 0 ? ok('') : await runOwn(git, repositoryDir(target.repository), args);
   if (!last.ok) return last;
   for (const source of last.value.split('\n').filter((line) => line !== '')) {
-    const room = await checkRoom(git, target, source);
+    const parted = await askOwn(git, repositoryDir(target.repository), ['merge-base', target.commit, source]);
+    if (!parted.ok) return parted;
+    // What only the target has removed is in the source, and the merge does not bring it back.
+    const commit = parted.value.exitCode === 0 ? parted.value.stdout.trim() : target.commit;
+    const room = await checkRoom(git, { ...target, commit }, source);
     if (!room.ok) return room;
   }
   return ok(undefined);

@@ -330,6 +330,7 @@ export class OrderedAttempt {
     const changed = work.files.changed(resumeFiles);
     const isNew = changed.ok && changed.value !== null;
     const packed = isNew ? this.#outbox.keepBlob(Buffer.from(JSON.stringify(changed.value))) : changed;
+    if (isNew && !packed.ok) work.files.takeBack();
     this.#unsentFiles = this.#noteUnsent(packed, this.#unsentFiles);
     return isNew && packed.ok ? (packed.value as Blob) : undefined;
   }

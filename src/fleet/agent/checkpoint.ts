@@ -38,7 +38,8 @@ interface Change {
 export class SessionFiles {
   readonly #files: Files;
   readonly #places: Places;
-  readonly #seen = new Map<string, Seen>();
+  #seen = new Map<string, Seen>();
+  #seenBefore = this.#seen;
 
   constructor(files: Files, places: Places) {
     this.#files = files;
@@ -61,8 +62,14 @@ export class SessionFiles {
     const changes = [...this.#paths(), ...resumeFiles.map(inWorktree)].flatMap((path) => this.#change(path) ?? []);
     const fits = fitsBlob(changes.reduce((sum, change) => sum + (change.info.size - change.offset) * base64, 0));
     if (!fits.ok) return fits;
+    this.#seenBefore = new Map(this.#seen);
     const files = changes.flatMap((change) => this.#taken(change) ?? []);
     return ok(files.length === 0 ? null : { files });
+  }
+
+  /** What `changed` told last could not be kept for sending; it tells it again. */
+  takeBack(): void {
+    this.#seen = this.#seenBefore;
   }
 
   #change(path: string): Change | null {

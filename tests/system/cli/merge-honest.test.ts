@@ -157,9 +157,9 @@ test('--dry-run names a file that is in the way', async () => {
     { name: 'b', repository: one, after: ['a'], tree: { 'gone later.txt': null } },
     { name: 'c', repository: one, tree: { 'known.txt': 'same\n' } },
   ]);
-  // What the target has got meanwhile is in nobody's way, nor is a place for a file that goes again.
-  user.repository(one).commit({ 'known.txt': 'same\n' });
-  writeTree(user.folderOf(one), { 'gone later.txt': 'mine' });
+  // What the target has got or removed meanwhile is in nobody's way, nor is a place for a file that goes again.
+  user.repository(one).commit({ 'known.txt': 'same\n', 'shared.txt': null });
+  writeTree(user.folderOf(one), { 'gone later.txt': 'mine', 'shared.txt': 'mine' });
   expect(await merge(group, '--dry-run')).toMatchObject({ code: 0 });
   writeFileSync(join(user.folderOf(one), 'new.txt'), 'mine');
   const before = user.snapshot(one);

@@ -65,6 +65,18 @@ test('what is more than can be sent is not read, and sent when it has become les
   expect(unwrap(session.changed())?.files).toMatchObject([{ data: Buffer.from('one\n').toString('base64') }]);
 });
 
+test('what could not be kept for sending is told again', () => {
+  const session = new SessionFiles(world.files, places);
+  write(talk, 'one\n');
+  session.changed();
+  write(talk, 'one\ntwo\n');
+  const lost = unwrap(session.changed());
+  session.takeBack();
+  expect(lost).not.toBeNull();
+  expect(unwrap(session.changed())).toEqual(lost);
+  expect(unwrap(session.changed())).toBeNull();
+});
+
 test('a conversation that is shorter, or another file by now, is told as a whole', () => {
   const session = new SessionFiles(world.files, places);
   write(talk, 'one\ntwo\n');

@@ -27,7 +27,7 @@ const noCommand = new RegExp(
 const meant = /\b(?:group|session): $/;
 
 export function adviceSites(root: string): AdviceSite[] {
-  return readSources(root, ['src'], /^src\/(?!git\/).*\.ts$/).flatMap(({ path, text }) => {
+  return readSources(root, ['src'], /^src\/(?!git\/|cli\/entries).*\.ts$/).flatMap(({ path, text }) => {
     const code = blankComments(text);
     return [...code.matchAll(opening)].flatMap(({ 0: found, index }) => {
       const start = index + (found.startsWith('[') ? 1 : found.indexOf('(') + 1);

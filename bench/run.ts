@@ -6,6 +6,7 @@ import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { becomeSubreaper, waitForEnded } from '../src/system/libc.ts';
+import type { ProcEntry } from '../src/system/processes/proc-stat.ts';
 import { collectDescendants, createProcTable } from '../src/system/processes/proc-table.ts';
 import { dist, memoryFolder, ownPrefix } from './support/places.ts';
 
@@ -36,7 +37,10 @@ const measuring = Bun.spawn([process.execPath, join(import.meta.dir, 'measure.ts
   },
   stdio: ['ignore', 'inherit', 'inherit'],
 });
+// Programs wait for what they have killed; as long as nobody waits for it, it is there to them.
+const reaping = setInterval(() => endedHere(createProcTable().all()), lookMs);
 await measuring.exited;
+clearInterval(reaping);
 await endTheRest();
 for (const place of places) if (place !== null) rmSync(place, { recursive: true, force: true });
 for (const name of namesIn(dist)) if (name.startsWith(own)) rmSync(join(dist, name), { recursive: true, force: true });
@@ -56,10 +60,17 @@ async function endTheRest(): Promise<void> {
   for (let waitedMs = 0; waitedMs < patienceMs; waitedMs += lookMs) {
     const entries = createProcTable().all();
     const left = collectDescendants(entries, [process.pid], process.pid);
-    for (const { pid, parent, zombie } of entries) if (zombie && parent === process.pid) waitForEnded(pid);
+    endedHere(entries);
     if (left.length === 0) return;
     for (const { pid } of left) kill(pid);
     await Bun.sleep(lookMs);
+  }
+}
+
+/** Waits for those that have come to this process and ended; Bun waits for what this process has started. */
+function endedHere(entries: readonly ProcEntry[]): void {
+  for (const { pid, parent, zombie } of entries) {
+    if (zombie && parent === process.pid && pid !== measuring.pid) waitForEnded(pid);
   }
 }
 

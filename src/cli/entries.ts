@@ -139,7 +139,7 @@ export const listed: readonly Entry[] = [
   [
     'rehearsal-serve',
     'serve the scripted Messages API',
-    from(() => import('./commands/rehearsal-serve.ts'), 'define'),
+    from(() => import('./commands/try.ts'), 'defineRehearsalServe'),
     true,
   ],
 ];

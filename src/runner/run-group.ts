@@ -24,9 +24,11 @@ import { recoverTakeOvers } from './attach/recover.ts';
 import { Checkouts } from './checkouts.ts';
 import { GroupRunner } from './group-runner.ts';
 import { gateKey, type LimitGate, openLimitGate, rehearsalGateKey } from './limit-gate.ts';
-import { preloadModules, restMs } from './on-demand.ts';
 import type { LinkFleet } from './open-fleet.ts';
 import { type StartOptions, startEvents } from './run-start.ts';
+
+/** Milliseconds after the begin of a run; the first sessions are starting then. */
+const preloadDelayMs = 50;
 
 /** The scripted API of a rehearsal; injected, because the runner knows nothing of scripts. */
 export interface Rehearsal {
@@ -138,7 +140,7 @@ async function runOpened(
     checkouts: new Checkouts(world, options.root, options.groupId, runId, attemptMark in options.callerEnv),
   });
   const unsubscribe = options.onSignal((signal) => runner.enqueue({ kind: 'signal', signal }));
-  const cancelLoading = world.clock.after(restMs, () => void preloadModules());
+  const cancelLoading = world.clock.after(preloadDelayMs, () => void preloadModules());
   try {
     runner.record(events.value);
     const end = await runner.run();
@@ -186,4 +188,22 @@ function settledResult(state: GroupState): RunResult {
   const { status } = state;
   if (status === 'completed' || status === 'failed' || status === 'paused') return { kind: 'settled', status, state };
   return { kind: 'refused', ...fail('internal', `The run ended while the group is ${status}.`, 'Run it again.') };
+}
+
+/**
+ * What only some sessions need is not loaded before the first one starts, but soon after. It cannot be left to the
+ * session that needs it: by then the program may have been updated, and its new files do not go with the old ones.
+ * Never fails: what cannot be loaded is asked for again, and told, where it is needed.
+ */
+export async function preloadModules(): Promise<void> {
+  await Promise.allSettled([
+    import('../context/handover/note.ts'),
+    import('../git/commit.ts'),
+    import('../git/diff.ts'),
+    import('../git/leftover-files.ts'),
+    import('../template/config-template.ts'),
+    import('../worker/prepare/handover.ts'),
+    import('../worker/prepare/worktree-place.ts'),
+    import('p-queue'),
+  ]);
 }

@@ -1,6 +1,7 @@
 /** The machines of a fleet, seen from where groups are run. */
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { readAdded } from '../../fleet/fleet-files.ts';
 import { describeHosts } from '../../fleet/known-hosts.ts';
 import * as registry from '../../fleet/registry.ts';
 import type { Place } from '../place.ts';
@@ -45,4 +46,10 @@ export function unknownHost(name: string, hosts: readonly { readonly name: strin
   const message = `There is no machine ${JSON.stringify(name)} in the fleet.`;
   if (known !== '') return fail('not-found', message, `There are: ${known}.`);
   return fail('not-found', message, advise('Let one join with', ['host', 'add', 'NAME', '--ssh', 'USER@HOST']));
+}
+
+/** Names of the machines that were added from here, and how they are reached; none where that cannot be read. */
+export function addedHosts({ world }: Place, root: string): (readonly [string, string])[] {
+  const added = readAdded(world.files, root);
+  return added.ok ? Object.entries(added.value).map(([name, { ssh }]) => [name, ssh] as const) : [];
 }

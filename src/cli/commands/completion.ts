@@ -1,7 +1,7 @@
 /** `completion` prints the script that teaches a shell our command lines; `complete` (hidden) answers that script. */
 import { type Complete, RootCommand, script } from '@bomb.sh/tab';
 import { Argument, type Command } from '@commander-js/extra-typings';
-import { addedHosts } from '../../app/fleet/added-hosts.ts';
+import { addedHosts } from '../../app/fleet/hosts.ts';
 import { type GroupListing, type GroupMeta, listGroups } from '../../app/groups.ts';
 import { resolveGroup } from '../../app/resolve.ts';
 import { sessionLabel, slugOf } from '../../core/id.ts';

@@ -5,10 +5,10 @@
 import { expect, test } from 'bun:test';
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
-import { preloadModules } from '../../../src/runner/on-demand.ts';
+import { preloadModules } from '../../../src/runner/run-group.ts';
 
 const source = join(import.meta.dir, '../../../src');
-const list = 'runner/on-demand.ts';
+const list = 'runner/run-group.ts';
 
 /** Needed before the first session starts, or when none does, where they are needed at all. */
 const atOnce: ReadonlySet<string> = new Set(['runner/open-fleet.ts', 'runner/book-late.ts']);

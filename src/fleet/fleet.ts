@@ -152,7 +152,9 @@ export class Fleet {
     const subject: RemoteSubject = { ...input, git, packageRoot, groupId, blobs, shipper: this.#shipper };
     const places = () => {
       const workspace = input.workspace();
-      return workspace === undefined ? undefined : placesHere(this.#world.files, subject, workspace.folder);
+      return workspace === undefined
+        ? undefined
+        : placesHere(this.#world.files, subject, workspace.path, workspace.folder);
     };
     const mirror = new Mirror(git, blobs, { ...input, places, takesHandover: takesPart(input.definition) });
     const attempt = new RemoteAttempt(subject, this.#senderFor(input.place), mirror);

@@ -2,7 +2,7 @@
  * What lies here of an attempt on another machine: its transcript, its conversation and files, and its work, each as
  * far as it has come. All of it is on the disk before the other end is told so.
  */
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { ok, type Result } from '../core/failure.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
 import type { Git } from '../git/git.ts';
@@ -10,10 +10,10 @@ import { checkWhole, keepingRef, keptCommits, setRefs, takeBundle } from '../git
 import { applySnapshot } from '../git/worktrees/snapshot.ts';
 import { latePath, type SessionPaths } from '../store/paths.ts';
 import { comeBack } from './agent/checkpoint.ts';
-import { layOut, type Places } from './agent/lay-out.ts';
+import { destination, layOut, type Places } from './agent/lay-out.ts';
 import type { BlobStore } from './engine.ts';
 import { workRefs } from './ship-work.ts';
-import { type AttemptNews, type Blob, type Parcel, parcelIn, slugPlaceholder } from './wire.ts';
+import { type AttemptNews, type Blob, type Parcel, parcelIn } from './wire.ts';
 
 type Checkpoint = Extract<AttemptNews, { say: 'checkpoint' }>;
 
@@ -108,7 +108,7 @@ export class Mirror {
     for (const file of own) {
       const { path } = file;
       if (!path.endsWith('.jsonl') && !resumed.includes(file)) continue;
-      const written = files.openAppend(join(places.session, path.replaceAll(slugPlaceholder, places.slug)));
+      const written = files.openAppend(destination(places, file).target);
       written.sync();
       written.close();
     }

@@ -13,7 +13,7 @@ import { ownCommand } from '../system/own-program.ts';
 import type { Files, SpawnOptions } from '../system/world.ts';
 import type { AttemptSubject } from '../worker/host.ts';
 import { ignoredResumeFiles, sentResumeFiles } from './agent/checkpoint.ts';
-import { filesIn, isOwn, type Places, takeOut, textOf } from './agent/lay-out.ts';
+import { filesIn, isOwn, type Places, takeOut, textOf, worktreeFolder } from './agent/lay-out.ts';
 import type { BlobStore } from './engine.ts';
 import type { WorkShipper } from './ship-work.ts';
 import { type Order, type Parcel, type ParcelFile, projectSlug, type SlotCommand, slugPlaceholder } from './wire.ts';
@@ -25,7 +25,7 @@ export async function makeOrder(subject: RemoteSubject, spawn: SpawnOptions): Pr
   if (workspace === undefined) {
     return fail('worktree-failed', 'The session has no worktree that could be sent.', 'Retry the session.');
   }
-  const places = placesHere(files, subject, spawn.cwd);
+  const places = placesHere(files, subject, workspace.path, spawn.cwd);
   const included = await namedByProject(git, workspace.path);
   if (!included.ok) return included;
   const work = await shipper.ship(subject.sessionId, workspace, paths.tmp);
@@ -48,7 +48,7 @@ export async function makeOrder(subject: RemoteSubject, spawn: SpawnOptions): Pr
     groupId: subject.groupId,
     sessionId: subject.sessionId,
     args: spawn.args.map((arg) => takeOut(arg, places)),
-    cwd: relative(places.session, files.realPath(spawn.cwd) ?? spawn.cwd),
+    cwd: join(worktreeFolder, relative(places.worktree, files.realPath(spawn.cwd) ?? spawn.cwd)),
     files: sent.value,
     work: work.value,
     ...(setup === undefined ? {} : { setup: { command: setup, timeoutMs: setupTimeoutMs } }),
@@ -60,10 +60,16 @@ export async function makeOrder(subject: RemoteSubject, spawn: SpawnOptions): Pr
 }
 
 /** `cwd`: claude's working directory here. */
-export function placesHere(files: Files, subject: Pick<RemoteSubject, 'paths' | 'packageRoot'>, cwd: string): Places {
+export function placesHere(
+  files: Files,
+  subject: Pick<RemoteSubject, 'paths' | 'packageRoot'>,
+  worktree: string,
+  cwd: string,
+): Places {
   const { folder } = subject.paths;
   return {
     session: files.realPath(folder) ?? folder,
+    worktree,
     package: subject.packageRoot,
     bun: ownCommand('main').program,
     slug: projectSlug(files.realPath(cwd) ?? join(folder, basename(cwd))),
@@ -104,7 +110,7 @@ const ofLogin: ReadonlySet<string> = new Set(['customApiKeyResponses', 'primaryA
 /** Of no use elsewhere: what tells of this machine's folders, what claude has put aside, and what people read here. */
 const leftHere: ReadonlySet<string> = new Set([
   'claude-config/backups',
-  ...['worktree', 'handover.json', 'handover-copies.json', 'before.txt', 'accept-before.txt'],
+  ...['handover.json', 'handover-copies.json', 'before.txt', 'accept-before.txt'],
   ...['setup.log', 'accept.log'],
 ]);
 
@@ -117,8 +123,8 @@ export function packSession(
 ): Parcel {
   const session = filesIn(files, folder, isLeft).map((path) => packFile(files, folder, path, places));
   const ignored = included.map((path) => {
-    const bytes = bytesOf(files, join(folder, 'worktree', path));
-    return { path: `worktree/${path}`, isText: false, data: bytes.toString('base64') };
+    const bytes = bytesOf(files, join(places.worktree, path));
+    return { path: `${worktreeFolder}${path}`, isText: false, data: bytes.toString('base64') };
   });
   return { files: [...session, ...ignored] };
 }

@@ -9,7 +9,7 @@ import { hostNamePattern, labelPattern } from '../core/values.ts';
 import { parseJson } from '../store/json.ts';
 
 /** Both ends say it; a machine with another one is offered nothing. */
-export const wireVersion = 4;
+export const wireVersion = 5;
 
 const bytes = z.string().base64();
 const count = z.number().int().nonnegative();
@@ -288,6 +288,7 @@ export type Wish = z.infer<typeof wish>;
 /** Stands for paths that differ between machines. */
 export const placeholders = {
   session: '{{cca:session}}',
+  worktree: '{{cca:worktree}}',
   package: '{{cca:package}}',
   bun: '{{cca:bun}}',
 } as const;

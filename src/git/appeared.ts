@@ -9,8 +9,8 @@ import { listWorktrees } from './worktrees/worktree.ts';
 export interface Inventory {
   readonly repository: string;
   readonly file: string;
-  /** The data root: worktrees below it are made by this program. */
-  readonly ownFolder: string;
+  /** Worktrees below these folders are made by this program. */
+  readonly ownFolders: readonly string[];
 }
 
 const ownBranches = 'cca/';
@@ -38,14 +38,16 @@ export async function appearedBranches(git: Git, inventory: Inventory): Promise<
 }
 
 /** One text for each of them, without those of this program. Fails with git's reason. */
-async function branchesAndWorktrees(git: Git, { repository, ownFolder }: Inventory): Promise<Result<string[]>> {
+async function branchesAndWorktrees(git: Git, { repository, ownFolders }: Inventory): Promise<Result<string[]>> {
   const branches = await listBranches(git, repository, '');
   if (!branches.ok) return branches;
   const worktrees = await listWorktrees(git, repositoryDir(repository));
   if (!worktrees.ok) return worktrees;
-  const own = `${git.world.files.realPath(ownFolder) ?? ownFolder}${sep}`;
+  const own = ownFolders.map((folder) => `${git.world.files.realPath(folder) ?? folder}${sep}`);
   return ok([
-    ...worktrees.value.flatMap(({ path }) => (path.startsWith(own) ? [] : [`worktree ${path}`])),
+    ...worktrees.value.flatMap(({ path }) =>
+      own.some((folder) => path.startsWith(folder)) ? [] : [`worktree ${path}`],
+    ),
     ...branches.value.flatMap((name) => (name.startsWith(ownBranches) ? [] : [`branch ${name}`])),
   ]);
 }

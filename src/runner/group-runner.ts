@@ -336,8 +336,7 @@ export class GroupRunner {
     const options = workerOptions(this.#world, paths, state, record, runningAttempt(this.#writer.state, sessionId));
     const startedAtMs = options.startedAtMs + idleMs;
     const emit = this.enqueue;
-    const { git } = this.#preparer.forCommands;
-    const warnings = () => branchWarnings(git, record, options.paths);
+    const warnings = () => branchWarnings(this.#preparer.forCommands, record, options.paths);
     const more = { emit, startedAtMs, expectHook: true, branchWarnings: warnings };
     const worker = new Worker(this.#world, hosted, { ...options, ...more });
     this.#workers.set(sessionId, { worker, startedAtMs });

@@ -13,7 +13,7 @@ import type { GroupState } from '../core/state.ts';
 import type { OpenEngine } from '../fleet/engine.ts';
 import { type GroupWriter, type OpenFailure, openGroupWriter } from '../store/group-writer.ts';
 import { LogLost } from '../store/log-lost.ts';
-import type { GroupPaths } from '../store/paths.ts';
+import { type GroupPaths, worktreesFolder } from '../store/paths.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import type { Lock, World } from '../system/world.ts';
 import type { Reporter } from '../view/reporter.ts';
@@ -45,6 +45,8 @@ export interface RunGroupOptions {
   readonly callerEnv: Readonly<Record<string, string | undefined>>;
   /** Folder of this package: the pinned claude and the hook program are found from here. */
   readonly packageRoot: string;
+  /** The folder below which new worktrees are made; absent = that of the data root. */
+  readonly worktrees?: string;
   readonly reporter: Reporter;
   /** Settings given on the command line; logged, and in force until given again. */
   readonly overrides: Partial<GroupConfig>;
@@ -122,6 +124,7 @@ async function runOpened(
     paths: writer.paths,
     callerEnv: options.callerEnv,
     packageRoot: options.packageRoot,
+    worktrees: options.worktrees ?? worktreesFolder(options.root),
     slots,
     ...(rehearsalUrl ? { rehearsalUrl: rehearsalUrl.value } : {}),
     ...(options.claude ? { claude: options.claude } : {}),

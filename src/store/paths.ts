@@ -1,4 +1,5 @@
 /** Where everything lives on disk. Only names are made here; nothing is read or created. */
+import { createHash } from 'node:crypto';
 import { isAbsolute, join } from 'node:path';
 import { assert, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId, SessionId } from '../core/group.ts';
@@ -37,6 +38,17 @@ function belowHome(env: Environment, alternative: string, ...names: string[]): R
 
 export function groupsFolder(root: string): string {
   return join(root, 'session-groups');
+}
+
+/** Where worktrees lie by default. It is short, because the path of a Unix socket has at most 107 characters. */
+export function worktreesFolder(root: string): string {
+  return join(root, 'w');
+}
+
+/** The folder that holds the worktree of a session: a few characters that no other session has. */
+export function workspaceName(groupId: GroupId, sessionId: SessionId): string {
+  const digest = createHash('sha256').update(`${groupId}/${sessionId}`).digest();
+  return digest.readUIntBE(0, 6).toString(36).padStart(8, '0').slice(-7);
 }
 
 /** The id must be checked before: what came from outside could otherwise name another folder. */
@@ -89,8 +101,7 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId) {
     inputs: at('inputs'),
     mcpConfig: at('mcp.json'),
     tmp: at('tmp'),
-    worktree: at('worktree'),
-    /** What is known of the worktree, written before it is made. */
+    /** What is known of the worktree, and where it lies; written before it is made. */
     workspace: at('workspace.json'),
     acceptLog: at('accept.log'),
     setupLog: at('setup.log'),

@@ -19,6 +19,7 @@ import {
   type Stats,
   statfsSync,
   statSync,
+  symlinkSync,
   watch,
   writeSync,
 } from 'node:fs';
@@ -51,6 +52,7 @@ export function createFiles(): Omit<Files, 'watch'> {
     entryKind,
     realPath,
     rename,
+    link,
     remove,
     freeBytes,
   };
@@ -78,6 +80,10 @@ function remove(path: string): void {
 }
 
 /** The new name survives a power cut, like the contents that are moved with it. */
+function link(target: string, path: string): void {
+  symlinkSync(target, path);
+}
+
 function rename(from: string, to: string): void {
   renameSync(from, to);
   syncFolder(dirname(to));

@@ -83,6 +83,8 @@ export interface Files {
   entryKind(path: string): EntryKind | null;
   realPath(path: string): string | null;
   rename(from: string, to: string): void;
+  /** Makes a symlink at `path`; throws EEXIST when anything has that name. */
+  link(target: string, path: string): void;
   /** Removes a file or a folder with all it holds; nothing happens when it does not exist. */
   remove(path: string): void;
   freeBytes(path: string): number;

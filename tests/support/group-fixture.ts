@@ -16,6 +16,7 @@ import { createRealWorld } from '../../src/system/real-world.ts';
 import type { World } from '../../src/system/world.ts';
 import type { ClaudeGate } from '../../src/worker/attempt/attempt-setup.ts';
 import type { RunnerSignal } from '../../src/worker/facts.ts';
+import { worktreePath } from './git/workspace-rig.ts';
 
 export const packageRoot = join(import.meta.dir, '../..');
 
@@ -37,7 +38,7 @@ export interface GroupFixture {
   id(name: string): string;
   /** Claude session id by name. */
   claudeId(name: string): string;
-  session(name: string): SessionPaths;
+  session(name: string): SessionPaths & { readonly worktree: string };
   project(name: string): string;
   state(): GroupState;
   events(): GroupEvent[];
@@ -139,6 +140,8 @@ export function makeGroup(
   );
   if (!created.ok) throw new Error(created.failure.message);
   const paths = groupPaths(root, groupId);
+  const projects = new Map(sessions.map((one) => [one.name, one.projectPath]));
+  const worktreeAt = (name: string) => worktreePath(world, root, [groupId, id(name)], projects.get(name) ?? '');
   return {
     world,
     folder,
@@ -147,7 +150,7 @@ export function makeGroup(
     paths,
     id,
     claudeId: (name) => sessionUuid(id(name)),
-    session: (name) => sessionPaths(paths, id(name)),
+    session: (name) => ({ ...sessionPaths(paths, id(name)), worktree: worktreeAt(name) }),
     project,
     state: () => unwrap(loadGroup(world, root, groupId)),
     events: () => unwrap(readLog(world, paths.events)),

@@ -17,7 +17,7 @@ import { withAnswerHeld } from '../../runner/attach/recover.ts';
 import { Checkouts } from '../../runner/checkouts.ts';
 import type { Rehearsal } from '../../runner/run-group.ts';
 import { loadGroup } from '../../store/group-store.ts';
-import { sessionPaths } from '../../store/paths.ts';
+import { sessionPaths, worktreesFolder } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import {
   type ForegroundOptions,
@@ -29,6 +29,7 @@ import { titleOf } from '../../view/wording.ts';
 import { createPreparer } from '../../worker/attempt/attempt-setup.ts';
 import { CommandSlots } from '../../worker/attempt/command-slots.ts';
 import { reap } from '../../worker/reap.ts';
+import { readUserConfig } from '../config/user-config.ts';
 import { liveRunner } from '../live-runner.ts';
 import type { Place } from '../place.ts';
 import { whileWaiting } from '../request.ts';
@@ -171,11 +172,14 @@ class Visit {
         : ok(undefined);
     if (!gate.ok) return gate;
     if (gate.value === 'interrupted') return fail('usage', 'It was interrupted.', '');
+    const ofUser = await readUserConfig(this.#place);
+    if (!ofUser.ok) return ofUser;
     const slots = new CommandSlots({ atOnce: () => world.machine.cores, chainOf: () => 0 });
     const preparer = createPreparer(world, {
       paths,
       callerEnv: env,
       packageRoot,
+      worktrees: ofUser.value.worktrees ?? worktreesFolder(this.#session.root),
       slots,
       isAttended: true,
       ...(url === undefined ? {} : { rehearsalUrl: url.value }),

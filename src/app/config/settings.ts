@@ -7,7 +7,7 @@ import { updateExclusively } from '../../context/exclusive-update.ts';
 import { see } from '../../core/advice.ts';
 import { errorText, fail, ok, type Result } from '../../core/failure.ts';
 import { quoted } from '../../core/id.ts';
-import { configRoot } from '../../store/paths.ts';
+import { configRoot, worktreesFolder } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { yamlBytesMax } from '../../store/yaml-text.ts';
 import { briefPath } from '../path-argument.ts';
@@ -35,7 +35,7 @@ export async function listSettings(place: Place): Promise<Result<readonly Settin
   if (!folder.ok) return folder;
   const own = await readUserConfig(place);
   if (!own.ok) return own;
-  const { config, onEvent } = own.value;
+  const { config, onEvent, worktrees } = own.value;
   const claude = findClaude(place.world, env, place);
   const templates = (env.CLAUDE_CODE_AGENT_TEMPLATES ?? '').split(delimiter).filter((path) => path !== '');
   const byVariable = (key: string, variable: string, value: unknown): Setting => ({
@@ -57,6 +57,11 @@ export async function listSettings(place: Place): Promise<Result<readonly Settin
     byVariable('templates', 'CLAUDE_CODE_AGENT_TEMPLATES', templates),
     byVariable('plainText', 'NO_COLOR', (env.NO_COLOR ?? '') !== ''),
     byVariable('debug', 'CLAUDE_CODE_AGENT_DEBUG', env.CLAUDE_CODE_AGENT_DEBUG === '1'),
+    {
+      key: 'worktrees',
+      value: worktrees ?? worktreesFolder(root.value),
+      source: worktrees === undefined ? 'default' : 'config.yaml',
+    },
     { key: 'onEvent', value: onEvent ?? null, source: onEvent === undefined ? 'default' : 'config.yaml' },
     ...Object.entries(prices).map(priceOf('config.yaml')),
     ...Object.entries(shippedPrices)
@@ -131,7 +136,7 @@ const priceKinds: ReadonlySet<string> = new Set(['input', 'output', 'cacheCreati
 
 /** Where a setting stands in the file; null = it has no place there. A word of a model may have dots in it. */
 export function configKeyPath(key: string): readonly string[] | null {
-  if (key === 'onEvent') return ['onEvent'];
+  if (key === 'onEvent' || key === 'worktrees') return [key];
   const word = /^prices\.(.+)$/s.exec(key)?.[1];
   if (word === undefined) return null;
   const dot = word.lastIndexOf('.');
@@ -171,11 +176,13 @@ export function changedUserConfig(before: string, { keys, key, text }: Change): 
   return fail('usage', `${key} cannot be set so: ${why}.`, give);
 }
 
-const give = "Give a command to onEvent, and to a price its parts: prices.opus '{input: 5, output: 25}'.";
+const give =
+  'Give a command to onEvent, an absolute path to worktrees, and to a price its parts: ' +
+  "prices.opus '{input: 5, output: 25}'.";
 
 function valueFor(keys: readonly string[], text: string): Result<unknown> {
-  // A command is taken as it stands, whatever YAML would make of it.
-  if (keys[0] === 'onEvent') return ok(text);
+  // A command or a path is taken as it stands, whatever YAML would make of it.
+  if (keys[0] !== 'prices') return ok(text);
   try {
     return ok(parse(text));
   } catch (error) {

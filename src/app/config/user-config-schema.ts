@@ -1,4 +1,5 @@
 /** The form of the user's `config.yaml`. */
+import { isAbsolute, join } from 'node:path';
 import type { z as Z } from 'zod';
 import { ok, type Result } from '../../core/failure.ts';
 import { zod } from '../../store/schema.ts';
@@ -23,6 +24,12 @@ const price = z
 const userConfig = z.strictObject({
   /** By a word that the ids of the models contain. */
   prices: z.record(z.string().min(1).max(100), price).optional(),
+  /** The folder below which worktrees of sessions are made. */
+  worktrees: z
+    .string()
+    .refine(isAbsolute, 'it must be an absolute path')
+    .transform((path) => join(path))
+    .optional(),
   /** Shell command that is told when a group completes, fails, is paused or reaches a limit. */
   onEvent: z
     .string()

@@ -10,6 +10,8 @@ import type { Place } from '../place.ts';
 export interface UserSettings {
   readonly config: Partial<GroupConfig>;
   readonly onEvent?: string;
+  /** The folder below which new worktrees are made; absent = that of the data root. */
+  readonly worktrees?: string;
 }
 
 const noSettings: UserSettings = { config: {} };
@@ -31,6 +33,6 @@ export async function readUserConfig({ world, env }: Place): Promise<Result<User
   const { parseUserConfig } = await import('./user-config-schema.ts');
   const parsed = parseUserConfig(text.value, path);
   if (!parsed.ok) return parsed;
-  const { prices, onEvent } = parsed.value;
-  return ok({ config: defined({ prices }), ...defined({ onEvent }) });
+  const { prices, onEvent, worktrees } = parsed.value;
+  return ok({ config: defined({ prices }), ...defined({ onEvent, worktrees }) });
 }

@@ -1,23 +1,26 @@
 /** `doctor --worktrees`: worktrees and branches that sessions left behind. --fix never removes a branch. */
 import { relative } from 'node:path';
 import { type Advice, advise, type CommandLine, shellWord } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
 import { describeFailure, type Failure, ok, type Result } from '../../core/failure.ts';
-import type { GroupId } from '../../core/group.ts';
-import { isGroupId, isSessionId } from '../../core/id.ts';
+import type { GroupId, SessionId } from '../../core/group.ts';
+import { isSessionId } from '../../core/id.ts';
 import { runCommand } from '../../core/plan/advice.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import { findRepository } from '../../git/git.ts';
 import { discard, halfRemoved, listBranches, standingOf } from '../../git/worktrees/discard.ts';
+import { checkoutsBelow } from '../../git/worktrees/levels.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import { listWorktrees, type Worktree } from '../../git/worktrees/worktree.ts';
 import { groupIds, loadGroup } from '../../store/group-store.ts';
 import { readMergeJournal } from '../../store/merge-journal.ts';
-import { type GroupPaths, groupPaths, groupsFolder, sessionPaths } from '../../store/paths.ts';
+import { type GroupPaths, groupPaths, groupsFolder, workspaceName, worktreesFolder } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import { titleOf } from '../../view/wording.ts';
 import { type Finding, finding, fine } from '../check/finding.ts';
+import { readUserConfig } from '../config/user-config.ts';
 import { lookAt, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import { withinGroup } from '../removal/prune-groups.ts';
@@ -30,7 +33,9 @@ import {
   leftoverOf,
   leftoversOf,
   ownBranches,
+  pathNow,
   recoveryHint,
+  removeAround,
   removeLeftover,
   whyKept,
 } from './worktree-cleanup.ts';
@@ -50,6 +55,8 @@ interface Survey {
   readonly place: Place;
   readonly root: string;
   readonly fix: boolean;
+  /** Folders below which worktrees of sessions are made. */
+  readonly worktrees: readonly string[];
   readonly groups: readonly KnownGroup[];
 }
 
@@ -68,7 +75,9 @@ export async function checkWorktrees(place: Place, root: string, fix: boolean): 
     const state = loadGroup(world, root, id);
     return { id, paths, state: state.ok ? state.value : null, isBusy: isBusy(world, paths) };
   });
-  const survey: Survey = { place, root, fix, groups };
+  const ofUser = await readUserConfig(place);
+  const chosen = ofUser.ok ? (ofUser.value.worktrees ?? []) : [];
+  const survey: Survey = { place, root, fix, worktrees: [worktreesFolder(root), chosen].flat(), groups };
   const findings: Finding[] = [...merges];
   for (const group of groups.filter(({ isBusy }) => !isBusy))
     findings.push(...(await lookedAt(group, () => checkGroup(survey, group))));
@@ -96,8 +105,8 @@ function isBusy({ locks }: World, { lock }: GroupPaths): boolean {
   return !holder.ok || holder.value !== null;
 }
 
-/** Those of all sessions, and the one in which the user is: groups that named it may be gone. */
-function repositoriesOf({ place, groups }: Survey): string[] {
+/** Those of all sessions and worktrees, and the one in which the user is: groups that named it may be gone. */
+function repositoriesOf({ place, worktrees, groups }: Survey): string[] {
   const { files } = place.world;
   const named = groups.flatMap(({ state }) =>
     [...(state?.sessions.values() ?? [])].flatMap(({ definition, workspace }) => [
@@ -105,9 +114,11 @@ function repositoriesOf({ place, groups }: Survey): string[] {
       workspace?.repository,
     ]),
   );
+  const made = worktrees.flatMap((folder) => checkoutsBelow(files, folder));
+  const found = made.map((path) => findRepository(files, path)?.repository);
   const cwd = tryPath(() => place.cwd);
   const here = cwd.ok ? findRepository(files, cwd.value)?.repository : undefined;
-  const all = new Set([...named, here].flatMap((path) => path ?? []));
+  const all = new Set([...named, ...found, here].flatMap((path) => path ?? []));
   return [...all].filter((path) => files.info(path)?.kind === 'folder').sort();
 }
 
@@ -158,7 +169,7 @@ async function checkWorkspace(survey: Survey, group: KnownGroup, record: Session
   const { definition, workspace, mergedInto } = record;
   // What is inherited lies in another group, which is looked at by itself.
   if (workspace === undefined || record.inherited !== undefined || group.state === null) return null;
-  const { worktree } = sessionPaths(group.paths, definition.id);
+  const worktree = pathNow(files, group.paths, definition.id, workspace);
   const whose = `The worktree of ${titleOf(group.state, definition.id)} in ${group.id}`;
   if (files.info(workspace.repository)?.kind !== 'folder') {
     const what = `${whose} has lost its repository ${repositoryDir(workspace.repository)}.`;
@@ -211,34 +222,63 @@ async function checkRepository(survey: Survey, repository: string): Promise<Find
 }
 
 async function checkRegistered(survey: Survey, repository: string, registered: Worktree): Promise<Finding | null> {
-  const { place, root, groups, fix } = survey;
+  const { place, fix } = survey;
   const { files } = place.world;
-  const folder = groupsFolder(root);
-  const inside = [folder, files.realPath(folder) ?? folder]
-    .map((base) => relative(base, registered.path))
-    .find((path) => path !== '' && !path.startsWith('..'));
-  if (inside === undefined) return null;
-  const [groupId = '', sessions, sessionId = '', name, ...rest] = inside.split('/');
-  const group = groups.find(({ id }) => id === groupId);
-  const ofSession = sessions === 'sessions' && name === 'worktree' && rest.length === 0 && isSessionId(sessionId);
-  const record = ofSession ? group?.state?.sessions.get(sessionId) : undefined;
+  const owner = ownerOf(survey, registered.path);
+  if (owner === null) return null;
+  const { group, sessionId, top } = owner;
+  const record = sessionId === undefined ? undefined : group?.state?.sessions.get(sessionId);
   if (registered.lock !== undefined) return lockedBy(registered, repository);
   // What somebody works on now, and what a damaged log may still name, is no leftover.
   if (group?.isBusy || (group !== undefined && group.state === null)) return null;
   // Sessions of the log, and what lies in their folders, were looked at with the group.
-  if (record !== undefined || (ofSession && group !== undefined && files.entryKind(registered.path) !== null)) {
-    return null;
-  }
+  if (record !== undefined || (sessionId !== undefined && files.entryKind(registered.path) !== null)) return null;
   const doomed = { repository, path: registered.path, into: [] };
   const standing = await standingOf(place, doomed);
   if (!standing.ok) return trouble('warning', `${registered.path}: ${standing.failure.message}`, standing.failure.next);
-  const why = isGroupId(groupId) && group === undefined ? 'whose group is gone' : 'that nobody uses';
+  const why = group === undefined ? 'whose group is gone' : 'that nobody uses';
   const what = `${repositoryDir(repository)} has a worktree ${why}: ${registered.path}.`;
-  const kept = whyKept(place, { sessionId, title: '', doomed, standing }, 'keep-branches');
+  const kept = whyKept(place, { sessionId: sessionId ?? '', title: '', doomed, standing }, 'keep-branches');
   const remove = `${gitIn(repository)} worktree remove --force ${shellWord(registered.path)}`;
   if (kept !== null) return trouble('broken', `${what} ${kept}`, `Save what you need, then: ${remove}`);
   if (!fix) return trouble('broken', what, fixIt);
-  return outcome(what, await discard(place, doomed, standing.value, { withBranch: false }));
+  const removed = await discard(place, doomed, standing.value, { withBranch: false });
+  return outcome(what, removed.ok && top !== undefined ? removeAround(place, top) : removed);
+}
+
+interface Owner {
+  readonly group?: KnownGroup;
+  /** Absent = no session's own. */
+  readonly sessionId?: SessionId;
+  /** The folder of the session around the worktree. */
+  readonly top?: string;
+}
+
+/** Null for a worktree that this program has not made. */
+function ownerOf({ place, root, worktrees, groups }: Survey, path: string): Owner | null {
+  const { files } = place.world;
+  const below = (folder: string): string[] | undefined =>
+    [folder, files.realPath(folder) ?? folder]
+      .map((base) => relative(base, path))
+      .find((inside) => inside !== '' && !inside.startsWith('..'))
+      ?.split('/');
+  const [groupId, , id = ''] = below(groupsFolder(root)) ?? [];
+  if (groupId !== undefined) {
+    const group = groups.find((one) => one.id === groupId);
+    return defined({ group, sessionId: isSessionId(id) ? id : undefined });
+  }
+  for (const folder of worktrees) {
+    const [name, ...rest] = below(folder) ?? [];
+    if (name === undefined || rest.length === 0) continue;
+    const top = path.slice(0, path.length - rest.join('/').length - 1);
+    for (const group of groups) {
+      const ids = new Set([...(group.state?.sessions.keys() ?? []), ...files.list(group.paths.sessions)]);
+      const sessionId = [...ids].find((id) => isSessionId(id) && workspaceName(group.id, id) === name);
+      if (sessionId !== undefined) return { group, sessionId, top };
+    }
+    return { top };
+  }
+  return null;
 }
 
 function lockedBy({ path, lock }: Worktree, repository: string): Finding {

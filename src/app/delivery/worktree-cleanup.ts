@@ -8,8 +8,7 @@ import { isSessionId } from '../../core/id.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
-import type { Git } from '../../git/git.ts';
-import { findRepository } from '../../git/git.ts';
+import { findRepository, type Git } from '../../git/git.ts';
 import {
   type Doomed,
   discard,
@@ -19,12 +18,21 @@ import {
   type Standing,
   standingOf,
 } from '../../git/worktrees/discard.ts';
+import { checkoutsBelow, removeLevels, topOf } from '../../git/worktrees/levels.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import { readIntent } from '../../git/worktrees/workspace.ts';
 import { listGroups } from '../../store/group-store.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
-import { type GroupPaths, groupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
+import {
+  type GroupPaths,
+  groupPaths,
+  type SessionPaths,
+  sessionPaths,
+  workspaceName,
+  worktreesFolder,
+} from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
+import type { Files } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
 import { sessionTitle } from '../../view/wording.ts';
 import { carryBack, copiesOf, freshFiles, type HandoverCopies, workNotPlaced } from '../../worker/prepare/handover.ts';
@@ -216,7 +224,7 @@ export async function leftoverOf(
 /** All branches of sessions begin so; no other one is ever deleted, whatever a file says. */
 export const ownBranches = 'cca/';
 
-/** From the log, else the intent file, else the worktree itself; only what lies in the session's own folder goes. */
+/** From the log, else the intent file, else what lies in the folder of worktrees. */
 async function doomedOf(
   place: Place,
   paths: GroupPaths,
@@ -224,27 +232,46 @@ async function doomedOf(
   record: SessionRecord | undefined,
 ): Promise<Doomed | null> {
   const { files } = place.world;
-  const { worktree } = sessionPaths(paths, sessionId);
   // A branch of another group is this one's once that is gone.
   const maker = record?.inherited && groupPaths(dirname(dirname(paths.folder)), record.inherited.groupId).folder;
   const own = maker === undefined || files.entryKind(maker) === null ? record?.workspace : undefined;
   const known = own ?? readIntent(files, sessionPaths(paths, sessionId).workspace);
-  const isThere = [worktree, halfRemoved(worktree)].some((path) => files.entryKind(path) !== null);
-  if (known === null && !isThere) return null;
-  const found = findRepository(files, worktree);
-  const linked = found !== null && found.top === files.realPath(worktree) ? found.repository : undefined;
-  const into = [...new Set([record?.mergedInto, known?.target].flatMap((name) => name ?? []))];
+  if (known === null) return unknownWorktree(files, paths, sessionId);
+  const path = pathNow(files, paths, sessionId, known);
   return {
-    repository: known?.repository ?? linked ?? record?.definition.repository ?? '',
-    path: worktree,
-    ...(known === null ? {} : { madeAt: known.path, base: known.base }),
+    repository: known.repository,
+    path,
+    madeAt: known.path,
+    base: known.base,
     // What another group builds on stays; so does whatever is called as no session's branch is.
-    ...(known?.branch.startsWith(ownBranches) && namedElsewhere(place, paths, known) === null
+    ...(known.branch.startsWith(ownBranches) && namedElsewhere(place, paths, known) === null
       ? { branch: known.branch }
       : {}),
-    fresh: await freshHandover(place, record, sessionPaths(paths, sessionId)),
-    into,
+    fresh: await freshHandover(place, record, sessionPaths(paths, sessionId), path),
+    into: [...new Set([record?.mergedInto, known.target].flatMap((name) => name ?? []))],
   };
+}
+
+/** Of a damaged group: nothing but its repository is known of it. */
+function unknownWorktree(files: Files, paths: GroupPaths, sessionId: SessionId): Doomed | null {
+  const root = worktreesFolder(dirname(dirname(paths.folder)));
+  const [path] = checkoutsBelow(files, join(root, workspaceName(basename(paths.folder), sessionId)));
+  const repository = path === undefined ? undefined : findRepository(files, path)?.repository;
+  return path === undefined || repository === undefined ? null : { repository, path, into: [] };
+}
+
+/** Where the worktree is, should the data root have been moved since it was made. */
+export function pathNow(
+  files: Files,
+  paths: GroupPaths,
+  sessionId: SessionId,
+  { path }: Pick<Workspace, 'path'>,
+): string {
+  const name = workspaceName(basename(paths.folder), sessionId);
+  const top = topOf(path, name);
+  if (top === null || [path, halfRemoved(path)].some((one) => files.entryKind(one) !== null)) return path;
+  const moved = join(worktreesFolder(dirname(dirname(paths.folder))), name, relative(top, path));
+  return files.entryKind(moved) === null ? path : moved;
 }
 
 export function whyKept(place: Place, { doomed, record, standing }: Leftover, care: Care): string | null {
@@ -304,20 +331,32 @@ export async function removeLeftover(
   const { files } = place.world;
   const { workspace, setupDone } = sessionPaths(paths, sessionId);
   if (care !== 'none' && leftover.standing?.ok && leftover.standing.value.isReadable) {
-    const kept = await keepHandover(place, record, sessionPaths(paths, sessionId));
+    const kept = await keepHandover(place, record, sessionPaths(paths, sessionId), leftover.doomed.path);
     if (!kept.ok) return kept;
   }
   const settled = await saveFirst(place, leftover, care, tell);
   if (!settled.ok) return settled;
   const removed = await removeWorktree(place, leftover, settled.value, care);
   if (!removed.ok) return removed;
+  const top = topOf(leftover.doomed.path, workspaceName(basename(paths.folder), sessionId));
+  const around = top === null ? ok([]) : removeAround(place, top);
+  if (!around.ok) return around;
   try {
     // A later attempt makes a worktree of its own, and sets it up.
     for (const path of [workspace, setupDone]) files.remove(path);
   } catch (error) {
     return { ok: false, failure: systemFailure(workspace, error) };
   }
-  return removed;
+  return ok([...removed.value, ...around.value]);
+}
+
+/** Removes the levels around a worktree that is gone. Returns sentences about what stays. */
+export function removeAround({ world: { files } }: Pick<Place, 'world'>, top: string): Result<string[]> {
+  try {
+    return ok(removeLevels(files, top).map((path) => `It is part of no work, so it stays: ${path}`));
+  } catch (error) {
+    return { ok: false, failure: systemFailure(top, error) };
+  }
 }
 
 /** How it stands when all that git can keep is on a branch; null when the repository is gone. */
@@ -362,12 +401,17 @@ async function removeWorktree(
 }
 
 /** Brings it into the project. Fails with `illegal-transition` when that is impossible, and it would be lost. */
-async function keepHandover(git: Git, record: SessionRecord | undefined, paths: SessionPaths): Promise<Result<void>> {
-  const copies = copiesIn(git, record, paths);
+async function keepHandover(
+  git: Git,
+  record: SessionRecord | undefined,
+  paths: SessionPaths,
+  worktree: string,
+): Promise<Result<void>> {
+  const copies = copiesIn(git, record, paths, worktree);
   const [trouble] = copies === null ? [] : (await carryBack(git, copies)).troubles;
   if (trouble === undefined) return ok(undefined);
   const message = `What the session wrote for the next one cannot be kept: ${trouble}`;
-  return fail('illegal-transition', message, `See the files in ${paths.worktree}; what is to go can be removed there.`);
+  return fail('illegal-transition', message, `See the files in ${worktree}; what is to go can be removed there.`);
 }
 
 /** Files that bear a name of ours and are the session's work, by paths from the top of the worktree. */
@@ -375,8 +419,9 @@ async function freshHandover(
   git: Git,
   record: SessionRecord | undefined,
   paths: SessionPaths,
+  worktree: string,
 ): Promise<readonly string[]> {
-  const copies = copiesIn(git, record, paths);
+  const copies = copiesIn(git, record, paths, worktree);
   return copies === null ? [] : [...freshFiles(git, copies), ...(await workNotPlaced(git, copies))];
 }
 
@@ -385,8 +430,9 @@ function copiesIn(
   { world: { files } }: Git,
   record: SessionRecord | undefined,
   paths: SessionPaths,
+  worktree: string,
 ): HandoverCopies | null {
-  const path = files.realPath(paths.worktree);
+  const path = files.realPath(worktree);
   if (record?.workspace === undefined || path === null) return null;
   const { workspace } = record;
   const folder = join(path, relative(workspace.path, workspace.folder));

@@ -3,12 +3,14 @@ import { join } from 'node:path';
 import { advise, see } from '../../core/advice.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
+import { isSessionId } from '../../core/id.ts';
 import type { GroupState } from '../../core/state.ts';
 import { activeGroupStatuses, type GroupStatus } from '../../core/status.ts';
+import { readIntent } from '../../git/worktrees/workspace.ts';
 import { isGone, listGroups, loadGroup } from '../../store/group-store.ts';
 import { LogLost } from '../../store/log-lost.ts';
 import type { GroupMeta } from '../../store/meta.ts';
-import { type GroupPaths, groupPaths } from '../../store/paths.ts';
+import { type GroupPaths, groupPaths, sessionPaths } from '../../store/paths.ts';
 import { errorCode } from '../../system/system-error.ts';
 import type { Files } from '../../system/world.ts';
 import { formatAge } from '../../view/format.ts';
@@ -49,7 +51,7 @@ export async function planPrune(place: Place, root: string, options: PruneOption
     const group = { root, groupId: meta.id, paths: groupPaths(root, meta.id) };
     const ageMs = nowMs - Date.parse(meta.updatedAt);
     if (options.olderThanMs !== undefined && ageMs < options.olderThanMs) continue;
-    const bytes = sizeOf(place.world.files, group.paths.folder);
+    const bytes = bytesOf(place.world.files, group.paths);
     if (options.largerThanBytes !== undefined && bytes <= options.largerThanBytes) continue;
     const possible = await withinGroup(group, () => checkPrunable(place, group));
     if (!possible.ok) kept.push({ id: meta.id, why: describeFailure(possible.failure) });
@@ -113,6 +115,13 @@ function whyOf({ status }: GroupMeta, options: PruneOptions, bytes: number, ageM
 
 export function megabytes(bytes: number): string {
   return `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
+/** The group's folder and the worktrees of its sessions. */
+function bytesOf(files: Files, paths: GroupPaths): number {
+  const sessions = files.list(paths.sessions).filter(isSessionId);
+  const worktrees = sessions.flatMap((id) => readIntent(files, sessionPaths(paths, id).workspace)?.path ?? []);
+  return [paths.folder, ...worktrees].reduce((bytes, path) => bytes + sizeOf(files, path), 0);
 }
 
 /** Of what is there itself: what links lead to stays. */

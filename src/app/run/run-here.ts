@@ -99,7 +99,7 @@ async function runHeld(
       reporter: hooks.around(display.reporter),
       overrides: { ...ofUser.config, ...options.config },
       retryFailed: options.retryFailed,
-      ...defined({ only: options.only, rehearsal, claude }),
+      ...defined({ only: options.only, rehearsal, claude, worktrees: ofUser.worktrees }),
       ...(hold === null ? {} : { taken: hold }),
       onSignal: display.onSignal,
     });

@@ -11,6 +11,7 @@ Example:
   $ claude-code-agent config
   $ claude-code-agent config get home
   $ claude-code-agent config set onEvent 'jq -r .type >> ~/events'
+  $ claude-code-agent config set worktrees "$PWD/w"
   $ claude-code-agent config set prices.opus '{input: 5, output: 25}'     prices.opus '' takes it out again`;
 
 const actions = ['list', 'get', 'set', 'path'] as const;

@@ -20,7 +20,7 @@ import type { AgentContext } from './context.ts';
 import { fencedNote } from './guard.ts';
 import { isOver, uptimeMs } from './lease-file.ts';
 import { chunkBytes, Outbox } from './outbox.ts';
-import { type AttemptWork, prepareAttempt, recallWork } from './prepare.ts';
+import { type AttemptWork, prepareAttempt, recallWork, worktreeOf } from './prepare.ts';
 import type { Slot } from './slot.ts';
 
 /** Between two checkpoints; a large repository takes its time for one. */
@@ -325,7 +325,7 @@ export class OrderedAttempt {
   async #newFiles(work: AttemptWork): Promise<Blob | undefined> {
     const { git } = this.#context;
     const { handover } = this.#slot.order;
-    const top = join(work.places.session, 'worktree');
+    const top = work.places.worktree;
     const resumeFiles = handover ? await ignoredResumeFiles(git, top, work.folder) : [];
     const changed = work.files.changed(resumeFiles);
     const isNew = changed.ok && changed.value !== null;
@@ -395,7 +395,7 @@ export class OrderedAttempt {
     world.files.writeAtomic(note, '');
     const running = runShellCommand(world, {
       command,
-      cwd: this.#work?.folder ?? paths.worktree,
+      cwd: this.#work?.folder ?? worktreeOf(paths),
       env: commandEnvironment(env, undefined),
       logFile: join(folder, `run-${id}.log`),
       timeoutMs,

@@ -12,7 +12,7 @@ import { isSame, type Snapshot, snapshotOf } from '../../git/worktrees/snapshot.
 import type { FileInfo, Files } from '../../system/world.ts';
 import { fitsBlob } from '../redis.ts';
 import { type Parcel, type ParcelFile, slugPlaceholder } from '../wire.ts';
-import { filesIn, isOwn, obstacleTo, type Places, takeOut, textOf } from './lay-out.ts';
+import { filesIn, isOwn, obstacleTo, type Places, takeOut, textOf, worktreeFolder } from './lay-out.ts';
 
 /** Bytes that a byte becomes in JSON. */
 const base64 = 1.4;
@@ -141,7 +141,6 @@ const filesMax = 200;
 
 /** In orders: what the machine may have of it is older. The worktree itself holds what a machine has already. */
 const sentFolder = 'handover/';
-const worktreeFolder = 'worktree/';
 
 /** Paths from `top`, the root of the worktree; `folder`: where the session works in it. */
 export async function ignoredResumeFiles(git: Git, top: string, folder: string): Promise<readonly string[]> {

@@ -12,6 +12,7 @@ import { type Parcel, type ParcelFile, placeholders, slugPlaceholder } from '../
 export interface Places {
   /** The session's folder; a real path, as all of them. */
   readonly session: string;
+  readonly worktree: string;
   readonly package: string;
   readonly bun: string;
   readonly slug: string;
@@ -28,10 +29,9 @@ export function layOut(files: Files, parcel: Pick<Parcel, 'files'>, places: Plac
     if (problem !== null) return fail('usage', `The order holds a file ${quoted(path)}, ${problem}.`, refusedNext);
   }
   for (const file of parcel.files) {
-    const path = file.path.replaceAll(slugPlaceholder, places.slug);
-    const target = join(places.session, path);
+    const { folder, path, target } = destination(places, file);
     try {
-      const obstacle = obstacleTo(files, places.session, path);
+      const obstacle = obstacleTo(files, folder, path);
       if (obstacle !== null) return fail('worktree-failed', obstacle, 'Look at that folder, then retry the session.');
       if (keep && files.entryKind(target) !== null) continue;
       files.makeFolder(dirname(target));
@@ -41,6 +41,18 @@ export function layOut(files: Files, parcel: Pick<Parcel, 'files'>, places: Plac
     }
   }
   return ok(undefined);
+}
+
+/** In parcels what belongs to the worktree begins so, wherever that lies. */
+export const worktreeFolder = 'worktree/';
+
+/** Where a file of a parcel lies: `path` below one of the two folders. */
+export function destination(places: Places, file: Pick<ParcelFile, 'path'>) {
+  const named = file.path.replaceAll(slugPlaceholder, places.slug);
+  const isWork = named.startsWith(worktreeFolder);
+  const folder = isWork ? places.worktree : places.session;
+  const path = isWork ? named.slice(worktreeFolder.length) : named;
+  return { folder, path, target: join(folder, path) };
 }
 
 const refusedNext = 'Whoever made it is no program of ours, or broken: see which runners this machine accepts.';
@@ -99,13 +111,16 @@ export function removeOtherConversations(files: Files, parcel: Pick<Parcel, 'fil
 export function fillIn(text: string, places: Places): string {
   return text
     .replaceAll(placeholders.session, () => places.session)
+    .replaceAll(placeholders.worktree, () => places.worktree)
     .replaceAll(placeholders.package, () => places.package)
     .replaceAll(placeholders.bun, () => places.bun);
 }
 
 /** The reverse, longest first: one of the paths may lie within another. */
 export function takeOut(text: string, places: Places): string {
-  const known = (['session', 'package', 'bun'] as const).map((name) => [places[name], placeholders[name]] as const);
+  const known = (['session', 'worktree', 'package', 'bun'] as const).map(
+    (name) => [places[name], placeholders[name]] as const,
+  );
   return known
     .toSorted(([a], [b]) => b.length - a.length)
     .reduce((all, [path, placeholder]) => all.replaceAll(path, placeholder), text);

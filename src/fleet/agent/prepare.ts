@@ -168,7 +168,7 @@ function workOf(context: AgentContext, { paths, order }: Slot, worktree: RemoteW
     return fail('project-missing', `The folder ${order.cwd} of the session is not in its worktree.`, next);
   }
   const slug = projectSlug(folder);
-  const places = { session, package: context.packageRoot, bun: context.bun, slug };
+  const places = { session, worktree: top, package: context.packageRoot, bun: context.bun, slug };
   const { head, snapshot } = order.work;
   return ok({ places, worktree, folder, files: new SessionFiles(files, places), told: { head, snapshot } });
 }
@@ -177,7 +177,7 @@ function workOf(context: AgentContext, { paths, order }: Slot, worktree: RemoteW
 export function recallWork(context: AgentContext, slot: Slot): Result<AttemptWork> {
   const { repository } = slot.order.work;
   const path = join(context.paths.repositories, `${repository}-${slot.order.groupId}`);
-  return workOf(context, slot, { repository: path, path: slot.paths.worktree, isNew: false });
+  return workOf(context, slot, { repository: path, path: worktreeOf(slot.paths), isNew: false });
 }
 
 async function setUp(
@@ -252,7 +252,7 @@ export async function layOutWork(
   const problem = problemWith(work);
   if (problem !== null) return fail('usage', `The order ${problem}.`, 'Whoever made it is broken: retry the session.');
   const repository = join(fleet.repositories, `${work.repository}-${order.groupId}`);
-  const place = { repository, path: paths.worktree };
+  const place = { repository, path: worktreeOf(paths) };
   const found = await alone(git, repository, async () => {
     const fetched = await fetchWork(git, engine, repository, order);
     return fetched.ok ? findFolder(git, place, order, paths) : fetched;
@@ -353,6 +353,8 @@ function unlock({ world: { files } }: Git, repository: string, path: string, bra
     for (const name of ['index', 'HEAD']) files.remove(join(own, `${name}.lock`));
   files.remove(join(repository, 'refs', 'heads', `${branch}.lock`));
 }
+
+export const worktreeOf = ({ folder }: Pick<SessionPaths, 'folder'>): string => join(folder, 'worktree');
 
 const notePath = ({ folder }: SessionPaths): string => join(folder, 'remote-worktree.json');
 

@@ -96,9 +96,10 @@ export function branchName(groupSlug: string, sessionId: SessionId, name: string
  */
 export async function makeWorkspace(git: Git, wanted: WorkspacePlan): Promise<Result<MadeWorkspace>> {
   const { files } = git.world;
-  const parent = files.realPath(dirname(wanted.path)) ?? dirname(wanted.path);
-  const plan = { ...wanted, path: join(parent, basename(wanted.path)) };
   try {
+    files.makeFolder(dirname(wanted.path));
+    const parent = files.realPath(dirname(wanted.path)) ?? dirname(wanted.path);
+    const plan = { ...wanted, path: join(parent, basename(wanted.path)) };
     const intent = readIntent(files, plan.intentFile);
     if (intent !== null && (intent.path !== plan.path || intent.repository !== plan.repository)) {
       const message = `${plan.intentFile} speaks of another worktree: ${intent.path}.`;
@@ -118,7 +119,7 @@ export async function makeWorkspace(git: Git, wanted: WorkspacePlan): Promise<Re
     }
     return await makeNew(git, plan);
   } catch (error) {
-    return { ok: false, failure: { ...systemFailure(plan.path, error), reason: 'worktree-failed' } };
+    return { ok: false, failure: { ...systemFailure(wanted.path, error), reason: 'worktree-failed' } };
   }
 }
 

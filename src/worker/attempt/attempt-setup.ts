@@ -45,6 +45,8 @@ export interface PreparerOptions {
   readonly paths: GroupPaths;
   readonly callerEnv: Readonly<Record<string, string | undefined>>;
   readonly packageRoot: string;
+  /** The folder below which new worktrees are made. */
+  readonly worktrees: string;
   readonly rehearsalUrl?: string;
   /** Which claude is started; absent = whichever is found, as it is. */
   readonly claude?: ClaudeGate;
@@ -71,7 +73,7 @@ export interface ClaudeGate {
 export interface AttemptPreparer {
   prepare(input: PrepareInput): Promise<Result<Launch>>;
   /** What the acceptance of a session's work needs besides the record. */
-  readonly forCommands: { readonly env: Environment; readonly git: Git };
+  readonly forCommands: { readonly env: Environment; readonly git: Git; readonly worktrees: string };
 }
 
 export type PrepareInput = Pick<WorkplaceInput, 'state' | 'record' | 'attempt' | 'isolated' | 'onStop'> & {
@@ -85,11 +87,11 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
   let login: Promise<Result<unknown>> | null = null;
   const git = { world, env: options.callerEnv };
   const templates = frozenTemplates(world, options.paths);
-  const workplaces = createWorkplaces(world, git, options.slots);
+  const workplaces = createWorkplaces(world, git, options.slots, options.worktrees);
   const rehearsalHome = options.rehearsalUrl === undefined ? undefined : homeOfRehearsal(options);
   const commandEnv = commandEnvironment(options.callerEnv, rehearsalHome);
   return {
-    forCommands: { env: commandEnv, git },
+    forCommands: { env: commandEnv, git, worktrees: options.worktrees },
     prepare: async (input) => {
       const { record, state, isElsewhere = false } = input;
       const chosen = isElsewhere ? ok({ program: 'claude' }) : await claude.choose(state.group.config.acceptClaude);

@@ -18,12 +18,12 @@ export interface Workplaces {
 }
 
 /** Worktrees of a repository are made one after another: the first one fixes the base of the others. */
-export function createWorkplaces(world: World, git: Git, slots: CommandSlots): Workplaces {
+export function createWorkplaces(world: World, git: Git, slots: CommandSlots, worktrees: string): Workplaces {
   const bases = new Map<string, Base>();
   return {
     placeFor: async (input) => {
       const { projectPath, repository } = input.record.definition;
-      if (input.isElsewhere !== true) await noteBranchesBefore(git, input);
+      if (input.isElsewhere !== true) await noteBranchesBefore(git, input, worktrees);
       if (input.record.isolated !== true) {
         if (world.files.info(projectPath)?.kind !== 'folder') return projectMissing(projectPath);
         await noteBefore(world, git, input);
@@ -45,7 +45,7 @@ export function createWorkplaces(world: World, git: Git, slots: CommandSlots): W
       } as const;
       const isLight = workspace !== undefined && world.files.info(workspace.path)?.kind === 'folder';
       const made = await slots.take({ ...options, isLight }, async () =>
-        (await place).isolate(marked, input, repository, bases),
+        (await place).isolate(marked, input, { repository, worktrees, bases }),
       );
       if (made === null) return stoppedWaiting;
       if (!made.ok) return made;
@@ -64,25 +64,29 @@ async function noteBefore(world: World, git: Git, { record, paths }: WorkplaceIn
   if (before.ok) world.files.writeAtomic(paths.before, before.value);
 }
 
-async function noteBranchesBefore(git: Git, { record, paths }: WorkplaceInput): Promise<void> {
-  const inventory = branchInventory(record, paths);
+async function noteBranchesBefore(git: Git, { record, paths }: WorkplaceInput, worktrees: string): Promise<void> {
+  const inventory = branchInventory(record, paths, worktrees);
   if (inventory !== null) await (await import('../../git/appeared.ts')).noteBranches(git, inventory);
 }
 
 /** A warning when the repository has new branches or worktrees that are not ours, at the end of an attempt. */
-export async function branchWarnings(git: Git, record: SessionRecord, paths: SessionPaths): Promise<Warning[]> {
-  const inventory = branchInventory(record, paths);
+export async function branchWarnings(
+  { git, worktrees }: { readonly git: Git; readonly worktrees: string },
+  record: SessionRecord,
+  paths: SessionPaths,
+): Promise<Warning[]> {
+  const inventory = branchInventory(record, paths, worktrees);
   if (inventory === null) return [];
   const message = await (await import('../../git/appeared.ts')).appearedBranches(git, inventory);
   return message === null ? [] : [{ code: 'workspace', message }];
 }
 
-function branchInventory({ definition }: SessionRecord, paths: SessionPaths): Inventory | null {
+function branchInventory({ definition }: SessionRecord, paths: SessionPaths, worktrees: string): Inventory | null {
   const { repository } = definition;
   if (repository === undefined) return null;
   // <data root>/session-groups/<group>/sessions/<session>
-  const ownFolder = join(paths.folder, '..', '..', '..', '..');
-  return { repository, file: paths.branchesBefore, ownFolder };
+  const root = join(paths.folder, '..', '..', '..', '..');
+  return { repository, file: paths.branchesBefore, ownFolders: [root, worktrees] };
 }
 
 function projectMissing(projectPath: string): { readonly ok: false; readonly failure: Failure } {

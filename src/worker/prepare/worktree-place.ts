@@ -1,4 +1,5 @@
 /** The worktree of a session: made, filled and set up. Loaded only by runs that have worktrees. */
+import { join } from 'node:path';
 import type { Loss } from '../../claude/launch/resume-prompt.ts';
 import { isFaberRunning } from '../../context/faber/state-file.ts';
 import { defined } from '../../core/defined.ts';
@@ -12,8 +13,10 @@ import { findRepository, type Git } from '../../git/git.ts';
 import { copyIncluded } from '../../git/include.ts';
 import { commitOf, isAncestor, runOwn } from '../../git/run-git.ts';
 import { isOurFile } from '../../git/stage.ts';
-import { branchName, makeWorkspace } from '../../git/worktrees/workspace.ts';
+import { placeBelow } from '../../git/worktrees/levels.ts';
+import { branchName, makeWorkspace, readIntent } from '../../git/worktrees/workspace.ts';
 import { changedFiles } from '../../git/worktrees/worktree.ts';
+import { workspaceName } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import type { CommandSlots } from '../attempt/command-slots.ts';
 import { stoppedWaiting, type Workplace, type WorkplaceInput } from '../host.ts';
@@ -26,14 +29,24 @@ interface Made {
   readonly isNew: boolean;
 }
 
+interface IsolateOptions {
+  readonly repository: string;
+  /** The folder below which new worktrees are made. */
+  readonly worktrees: string;
+  readonly bases: Map<string, Base>;
+}
+
 export async function isolate(
   git: Git,
   { state, record, paths }: WorkplaceInput,
-  repository: string,
-  bases: Map<string, Base>,
+  { repository, worktrees, bases }: IsolateOptions,
 ): Promise<Result<Made>> {
   const { id, name, projectPath } = record.definition;
-  const checkout = findRepository(git.world.files, projectPath)?.top ?? projectPath;
+  const { files } = git.world;
+  const checkout = findRepository(files, projectPath)?.top ?? projectPath;
+  // One that was made before stays where it is, whatever the user has set since.
+  const before = readIntent(files, paths.workspace)?.path ?? record.workspace?.path;
+  const path = before ?? newPath(git, join(worktrees, workspaceName(state.group.id, id)), checkout);
   const known = state.bases.get(checkout) ?? bases.get(checkout);
   const grounds = await baseCommitsOf(git, baseSessionsOf(state, id), checkout);
   if (!grounds.ok) return grounds;
@@ -43,7 +56,7 @@ export async function isolate(
   const made = await makeWorkspace(git, {
     projectPath,
     repository,
-    path: paths.worktree,
+    path,
     branch: record.workspace?.branch ?? branchName(state.group.slug, id, name),
     intentFile: paths.workspace,
     ...(known === undefined ? {} : { base: known.base }),
@@ -59,6 +72,10 @@ export async function isolate(
   const workspace: Workspace = { ...rest, ...defined({ target }), checkout, origin };
   if (known === undefined) bases.set(checkout, { repository, base: origin, ...defined({ target }) });
   return ok({ workspace, isNew, notes: [...notes, ...faberNotes(git, record)] });
+}
+
+function newPath({ world: { files }, env }: Git, top: string, checkout: string): string {
+  return placeBelow(files, top, { checkout, home: env.HOME ?? '/', others: [] });
 }
 
 /** What was checked out in the session's own checkout when work began there, or is now. */

@@ -10,6 +10,7 @@ import { type GroupWriter, openGroupWriter } from '../../../src/store/group-writ
 import { type GroupPaths, groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { git, Repository, type Tree, writeTree } from '../git/repository.ts';
+import { worktreePath } from '../git/workspace-rig.ts';
 import { User } from './user.ts';
 
 export interface WorkSketch {
@@ -92,6 +93,7 @@ export class MergeGroup {
   readonly #slug: string;
   readonly #ids: ReadonlyMap<string, string>;
   readonly #commits = new Map<string, string>();
+  readonly #projects = new Map<string, string>();
 
   constructor(user: MergeUser, slug: string, sketches: readonly WorkSketch[], ended?: 'failed' | 'paused') {
     this.#user = user;
@@ -101,6 +103,7 @@ export class MergeGroup {
     this.id = makeGroupId(at, slug);
     this.paths = groupPaths(user.data, this.id);
     this.#ids = new Map(sketches.map(({ name }, index) => [name, makeSessionId(index + 1, crypto.randomUUID())]));
+    for (const { name, repository } of sketches) this.#projects.set(name, user.folderOf(repository));
     const sessions = sketches.map(({ name, repository, after = [], project = '', fields }): SessionDefinition => {
       const folder = user.folderOf(repository);
       return {
@@ -131,7 +134,8 @@ export class MergeGroup {
   }
 
   path(name: string): string {
-    return sessionPaths(this.paths, this.session(name)).worktree;
+    const { world, data } = this.#user;
+    return worktreePath(world, data, [this.id, this.session(name)], this.#projects.get(name) ?? '');
   }
 
   branch(name: string): string {

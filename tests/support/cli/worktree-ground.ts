@@ -13,6 +13,7 @@ import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import type { World } from '../../../src/system/world.ts';
 import { git, Repository } from '../git/repository.ts';
+import { worktreePath } from '../git/workspace-rig.ts';
 import { User } from './user.ts';
 
 export class WorktreeUser extends User {
@@ -91,7 +92,7 @@ export class WorktreeGroup {
   }
 
   path(name: string): string {
-    return sessionPaths(groupPaths(this.user.data, this.id), this.session(name)).worktree;
+    return worktreePath(this.user.world, this.user.data, [this.id, this.session(name)], this.user.shop);
   }
 
   branch(name: string): string {
@@ -152,7 +153,7 @@ export class WorktreeGroup {
     const { world, shop, base } = this.user;
     const sessionId = this.session(name);
     const paths = sessionPaths(groupPaths(this.user.data, this.id), sessionId);
-    git(shop, 'worktree', 'add', '--quiet', '-b', this.branch(name), paths.worktree, base);
+    git(shop, 'worktree', 'add', '--quiet', '-b', this.branch(name), this.path(name), base);
     const workspace = this.workspace(name);
     const intent = { version: 1, state: 'made', parents: [], ...workspace };
     world.files.writeAtomic(paths.workspace, JSON.stringify(intent));

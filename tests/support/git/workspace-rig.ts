@@ -13,11 +13,25 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describeFailure, type Failure, type Result } from '../../../src/core/failure.ts';
 import type { Workspace } from '../../../src/core/group.ts';
-import type { Git } from '../../../src/git/git.ts';
+import { findRepository, type Git } from '../../../src/git/git.ts';
+import { placeBelow } from '../../../src/git/worktrees/levels.ts';
 import type { MadeWorkspace, WorkspacePlan } from '../../../src/git/worktrees/workspace.ts';
+import { workspaceName, worktreesFolder } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import type { World } from '../../../src/system/world.ts';
 import { git, Repository, type Tree, writeTree } from './repository.ts';
+
+/** Where a run makes the worktree of a session. `project`: its checkout, or a folder in that. */
+export function worktreePath(
+  { files }: World,
+  root: string,
+  [groupId, sessionId]: readonly [groupId: string, sessionId: string],
+  project: string,
+): string {
+  const checkout = findRepository(files, project)?.top ?? project;
+  const place = { checkout, home: '/home/nobody', others: [] };
+  return placeBelow(files, join(worktreesFolder(root), workspaceName(groupId, sessionId)), place);
+}
 
 export class WorkspaceRig {
   /** Real path, with blanks and quotes in it. */

@@ -214,6 +214,8 @@ export class VirtualFiles implements Files {
     return this.#parts.disk.find(path) === null ? null : path;
   }
 
+  link(): void {}
+
   rename(from: string, to: string): void {
     this.writing('rename', to);
     const source = this.#place('rename', from);

@@ -137,6 +137,7 @@ export class VirtualRunner {
       readText: (path) => files.readText(path),
       readBytes: (path, offset, most) => this.#read(path, most, () => files.readBytes(path, offset, most)),
       match: () => [],
+      link: () => {},
       list: (path) => {
         if (path === requests && this.alive) this.#waits();
         return files.list(path);

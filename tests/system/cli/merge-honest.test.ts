@@ -5,6 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { shellWord } from '../../../src/core/advice.ts';
 import { type MergeGroup, MergeUser, type WorkSketch } from '../../support/cli/merge-ground.ts';
 import { git, writeTree } from '../../support/git/repository.ts';
 
@@ -41,7 +42,7 @@ describe('work that does not go together', () => {
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toContain('The work of 002 y does not go together with that of 001 x in');
     const commands = commandsIn(refused.stderr);
-    expect(commands).toEqual([`git -C '${group.path('y')}' merge ${group.branch('x')}`]);
+    expect(commands).toEqual([`git -C ${shellWord(group.path('y'))} merge ${group.branch('x')}`]);
     expect(shell(commands[0] as string).exitCode).toBe(1);
     // As long as that is not resolved and committed, this is what is to be done.
     writeTree(group.path('y'), { 'shared.txt': 'X and Y\ntwo\nthree\n' });

@@ -5,6 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { shellWord } from '../../../src/core/advice.ts';
 import { type MergeGroup, MergeUser, type Snapshot, type WorkSketch } from '../../support/cli/merge-ground.ts';
 import { git, writeTree } from '../../support/git/repository.ts';
 
@@ -124,7 +125,12 @@ test('--into names a branch that is checked out nowhere', async () => {
 test('work that was corrected on its branch by hand is what is merged', async () => {
   const group = user.mergeGroup('shop', shop);
   user.repository(one).commit({ 'shared.txt': 'EINS\ntwo\nthree\n' });
-  await expectRefused(group, 1, ['001 a', 'both sides changed "shared.txt"', 'No branch was moved', group.path('a')]);
+  await expectRefused(group, 1, [
+    '001 a',
+    'both sides changed "shared.txt"',
+    'No branch was moved',
+    shellWord(group.path('a')),
+  ]);
   git(group.path('a'), '-c', 'merge.conflictStyle=merge', 'merge', '--strategy-option=theirs', '--no-edit', 'main');
   expect(await merge(group)).toMatchObject({ code: 0 });
   expect(read(one, 'shared.txt')).toBe('EINS\ntwo\nthree\n');

@@ -97,7 +97,7 @@ test('--force: what git cannot keep is named, and what cannot be committed keeps
   git(join(group.path('api'), 'vendor'), 'init', '--quiet');
   writeFileSync(join(group.path('api'), 'vendor/a.txt'), 'a');
   writeFileSync(join(group.path('web'), 'notes.txt'), 'x');
-  const lock = join(user.gitDir, 'worktrees/worktree1/index.lock');
+  const lock = join(git(group.path('web'), 'rev-parse', '--absolute-git-dir'), 'index.lock');
   writeFileSync(lock, '');
   const refused = await user.run('group', 'delete', group.id, '--force');
   expect(refused.code).toBe(1);

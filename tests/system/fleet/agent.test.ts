@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { worktreeOf } from '../../../src/fleet/agent/prepare.ts';
 import { drainHost, listHosts, type RegisteredHost, resumeHost } from '../../../src/fleet/registry.ts';
 import { newFleetKeys, Signer } from '../../../src/fleet/seal.ts';
 import { type Parcel, wireVersion } from '../../../src/fleet/wire.ts';
@@ -42,7 +43,8 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     for (const message of [repeated, { ...repeated, n: 1 }]) await rig.sendSigned(message);
     await rig.say(token, { do: 'write', lines: 'end' });
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ status: { kind: 'exited', code: 3 }, fenced: false });
-    const { folder, worktree, config } = rig.paths();
+    const { folder, config } = rig.paths();
+    const worktree = worktreeOf({ folder });
     expect(rig.printed(attemptId)).toBe(`${worktree}\n${config}\nnew\nheard one\nheard two\n`);
     expect(readFileSync(join(folder, 'prompt.md'), 'utf8')).toBe(`see ${folder}/inputs`);
     expect(rig.gitIn(worktree, 'status', '--porcelain')).toBe('M kept.txt\n?? new.txt');

@@ -287,12 +287,12 @@ test('a new worktree is filled and set up once; when that fails the session says
   expect(state).toMatchObject({ failure: { reason: 'setup-failed', message } });
   const paths = group.session('a');
   expect(readFileSync(paths.setupLog, 'utf8')).toContain('SECRET=1');
-  writeFileSync(join(paths.folder, 'ready'), '');
+  writeFileSync(join(paths.worktree, '../ready'), '');
   const retry = group.run(rig.env, { retryFailed: true });
   const fake = await begin(group, 'a');
   await fake.succeed();
   expect(await retry.result).toMatchObject({ status: 'completed' });
-  expect(readFileSync(join(paths.folder, 'setups'), 'utf8')).toBe('again\nagain\n');
+  expect(readFileSync(join(paths.worktree, '../setups'), 'utf8')).toBe('again\nagain\n');
   expect(recordOf(group, 'a')?.state).toMatchObject({ work: { files: 0 } });
 });
 
@@ -300,7 +300,7 @@ test('a pause ends a set-up that goes on for ever', async () => {
   const setup = 'touch ../begun; sleep 600';
   const group = make([{ name: 'a', in: 'app', fields: { isolate: 'worktree', setup } }]);
   const run = group.run(rig.env);
-  await until(() => existsSync(join(group.session('a').folder, 'begun')));
+  await until(() => existsSync(join(group.session('a').worktree, '../begun')));
   run.signal('SIGINT');
   expect(await run.result).toMatchObject({ status: 'paused' });
   expect(markedProcesses(group)).toEqual([]);

@@ -15,8 +15,9 @@ let other: Places;
 const talk = 'claude-config/projects/-one/talk.jsonl';
 
 beforeEach(() => {
-  places = { session: join(temp.path, 'one'), package: '/opt/one', bun: '/opt/bun', slug: '-one' };
-  other = { session: join(temp.path, 'two'), package: '/opt/two', bun: '/usr/bun', slug: '-two' };
+  const of = (name: string) => ({ session: join(temp.path, name), worktree: join(temp.path, name, 'worktree') });
+  places = { ...of('one'), package: '/opt/one', bun: '/opt/bun', slug: '-one' };
+  other = { ...of('two'), package: '/opt/two', bun: '/usr/bun', slug: '-two' };
   for (const { session, slug } of [places, other])
     mkdirSync(join(session, 'claude-config/projects', slug), { recursive: true });
 });

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail, ok } from '../../../src/core/failure.ts';
+import { worktreeOf } from '../../../src/fleet/agent/prepare.ts';
 import type { BlobStore } from '../../../src/fleet/engine.ts';
 import { Mirror } from '../../../src/fleet/mirror.ts';
 import { workRefs } from '../../../src/fleet/ship-work.ts';
@@ -108,7 +109,7 @@ describe('files of a checkpoint', () => {
 
   async function checkpoint(...files: ParcelFile[]) {
     const paths = sessionPaths(groupPaths(temp.path, groupId), sid(1));
-    mkdirSync(paths.worktree, { recursive: true });
+    mkdirSync(worktreeOf(paths), { recursive: true });
     const bytes = Buffer.from(JSON.stringify({ files }));
     const blobs: BlobStore = {
       putBlob: async () => ok(blob),
@@ -116,7 +117,13 @@ describe('files of a checkpoint', () => {
       getBlob: async ({ id }) => (id === 'files' ? ok(bytes) : fail('gone', '', '')),
       dropBlob: async () => {},
     };
-    const places = () => ({ session: paths.folder, package: '/package', bun: '/bun', slug: '-one' });
+    const places = () => ({
+      session: paths.folder,
+      worktree: worktreeOf(paths),
+      package: '/package',
+      bun: '/bun',
+      slug: '-one',
+    });
     const options = { sessionId: sid(1), paths, offset: 0, places, workspace: () => undefined };
     const mirror = new Mirror({ world, env: { PATH: basePath } }, blobs, options);
     const taken = await mirror.checkpoint({ say: 'checkpoint', prints: 0, files: blob });
@@ -174,7 +181,7 @@ describe('commits', () => {
     git(repository.folder, 'branch', 'feature');
     git(repository.folder, 'tag', 'v1');
     const paths = sessionPaths(groupPaths(temp.path, groupId), sid(1));
-    worktree = paths.worktree;
+    worktree = worktreeOf(paths);
     mkdirSync(paths.folder, { recursive: true });
     git(repository.folder, 'worktree', 'add', '--quiet', '-b', 'work', worktree);
     const [refs, others] = [workRefs(sid(1)), workRefs(sid(2))];

@@ -14,7 +14,13 @@ let places: Places;
 beforeEach(() => {
   const session = join(temp.path, 'session');
   mkdirSync(session);
-  places = { session, package: '/opt/$& package', bun: '/opt/bun', slug: '-work-one' };
+  places = {
+    session,
+    worktree: join(session, 'worktree'),
+    package: '/opt/$& package',
+    bun: '/opt/bun',
+    slug: '-work-one',
+  };
 });
 
 const file = (path: string, content: string, more: Partial<ParcelFile> = {}): ParcelFile => ({
@@ -25,13 +31,13 @@ const at = (path: string): string => join(places.session, path);
 const text = (path: string): string => readFileSync(at(path), 'utf8');
 
 test('texts get the paths of this machine, other bytes stay, and a conversation lies where claude looks for it', () => {
-  const all = '{{cca:bun}} {{cca:package}}/bin {{cca:session}}/worktree';
+  const all = '{{cca:bun}} {{cca:package}}/bin {{cca:session}}/x {{cca:worktree}}';
   const parcel = [
     file('a/settings.json', all),
     file('claude-config/projects/{{cca:slug}}/talk.jsonl', all, { isText: false }),
   ];
   expect(layOut(files, { files: parcel }, places).ok).toBe(true);
-  expect(text('a/settings.json')).toBe(`/opt/bun /opt/$& package/bin ${places.session}/worktree`);
+  expect(text('a/settings.json')).toBe(`/opt/bun /opt/$& package/bin ${places.session}/x ${places.worktree}`);
   expect(text('claude-config/projects/-work-one/talk.jsonl')).toBe(all);
   expect(statSync(at('a/settings.json')).mode & 0o777).toBe(0o600);
   expect(takeOut(fillIn(all, places), places)).toBe(all);

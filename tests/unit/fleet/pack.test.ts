@@ -13,7 +13,13 @@ const temp = withTempFolder();
 let places: Places;
 
 beforeEach(() => {
-  places = { session: temp.path, package: '/opt/package', bun: '/opt/bun', slug: '-one' };
+  places = {
+    session: temp.path,
+    worktree: join(temp.path, 'worktree'),
+    package: '/opt/package',
+    bun: '/opt/bun',
+    slug: '-one',
+  };
   mkdirSync(join(temp.path, 'claude-config'));
 });
 

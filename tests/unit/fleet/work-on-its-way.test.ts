@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail, ok } from '../../../src/core/failure.ts';
-import { layOutWork } from '../../../src/fleet/agent/prepare.ts';
+import { layOutWork, worktreeOf } from '../../../src/fleet/agent/prepare.ts';
 import type { BlobStore } from '../../../src/fleet/engine.ts';
 import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import { Mirror } from '../../../src/fleet/mirror.ts';
@@ -63,15 +63,21 @@ async function mirrorOf(asker: Git) {
   const sessionId = sid(1);
   const paths = sessionPaths(groupPaths(temp.path, groupId), sessionId);
   mkdirSync(paths.folder, { recursive: true });
-  git(repository.folder, 'worktree', 'add', '--quiet', '-b', 'work', paths.worktree);
+  git(repository.folder, 'worktree', 'add', '--quiet', '-b', 'work', worktreeOf(paths));
   const refs = workRefs(sessionId);
   const sent = [refs.sentHead, refs.sent].map((ref) => [ref, base] as const);
   unwrap(await setRefs(own, repository.folder, sent));
   const mirror = new Mirror(asker, store, {
     ...{ sessionId, paths, offset: 0, takesHandover: true },
-    places: () => ({ session: paths.folder, package: '/package', bun: '/bun', slug: '-here' }),
+    places: () => ({
+      session: paths.folder,
+      worktree: worktreeOf(paths),
+      package: '/package',
+      bun: '/bun',
+      slug: '-here',
+    }),
     workspace: () => ({
-      ...{ path: paths.worktree, folder: paths.worktree, repository: join(repository.folder, '.git') },
+      ...{ path: worktreeOf(paths), folder: worktreeOf(paths), repository: join(repository.folder, '.git') },
       ...{ branch: 'work', base },
     }),
   });
@@ -96,7 +102,7 @@ test('a checkpoint that is being taken in when its machine is lost is taken in w
   arrives.resolve(bytes);
   unwrap(await taken);
   unwrap(await settled);
-  expect(readFileSync(join(paths.worktree, 'made.txt'), 'utf8')).toBe('made.txt\n');
+  expect(readFileSync(join(worktreeOf(paths), 'made.txt'), 'utf8')).toBe('made.txt\n');
   expect(readFileSync(conversation, 'utf8')).toBe('{"done":1}\n');
 });
 
@@ -134,7 +140,7 @@ test('a machine that was ended while it made a worktree makes it anew', async ()
   writeFileSync(join(there, 'worktrees', 'worktree', 'locked'), 'initializing');
   rmSync(join(paths.folder, 'remote-worktree.json'));
   unwrap(await layOut());
-  expect(readFileSync(join(paths.worktree, 'kept.txt'), 'utf8')).toBe('kept\n');
+  expect(readFileSync(join(worktreeOf(paths), 'kept.txt'), 'utf8')).toBe('kept\n');
 });
 
 test('a checkpoint of which the half was taken in is not had, and comes again', async () => {
@@ -153,5 +159,5 @@ test('a checkpoint of which the half was taken in is not had, and comes again', 
   blobs.delete('work');
   unwrap(await mirror.checkpoint(made));
   unwrap(await mirror.settle());
-  expect(readFileSync(join(paths.worktree, 'made.txt'), 'utf8')).toBe('made.txt\n');
+  expect(readFileSync(join(worktreeOf(paths), 'made.txt'), 'utf8')).toBe('made.txt\n');
 });

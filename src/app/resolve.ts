@@ -2,7 +2,17 @@
 import { see } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId, SessionId } from '../core/group.ts';
-import { createdAtOf, findGroup, findGroupToDestroy, findSession, quoted, recencyOf, slugOf } from '../core/id.ts';
+import {
+  createdAtOf,
+  findGroup,
+  findGroupToDestroy,
+  findSession,
+  quoted,
+  recencyOf,
+  slugHint,
+  slugOf,
+} from '../core/id.ts';
+import { hint } from '../core/nearest.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { groupIds, listGroups, loadGroup } from '../store/group-store.ts';
@@ -114,8 +124,9 @@ export function isGroupNamed(place: Place, reference: string): Result<boolean> {
   if (group.failure.reason !== 'not-found' || recencyOf(reference) !== null) return group;
   const session = loadReferredSession(place, reference);
   if (session.ok || session.failure.reason !== 'not-found') return session.ok ? ok(false) : session;
-  const message = `There is no group and no session ${quoted(reference)}.`;
-  return fail('not-found', message, see('group', 'list'));
+  const root = place.root();
+  const near = root.ok ? slugHint(reference, groupIds(place.world, root.value)) : '';
+  return fail('not-found', `There is no group and no session ${quoted(reference)}${near || '.'}`, see('group', 'list'));
 }
 
 export function sessionOf(group: LoadedGroup, reference: string): Result<LoadedSession> {
@@ -130,9 +141,13 @@ export function findSessionOf(state: GroupState, reference: string): Result<Sess
   const sessions = [...state.sessions.values()].map(({ definition }) => definition);
   const found = findSession(sessions, reference);
   if (found.ok || found.failure.reason !== 'not-found') return found;
+  const near = hint(
+    reference,
+    sessions.flatMap(({ name }) => name ?? []),
+  );
   return fail(
     'not-found',
-    `There is no session ${quoted(reference)} in the group ${state.group.id}.`,
+    `There is no session ${quoted(reference)} in the group ${state.group.id}${near || '.'}`,
     see('session', 'list', state.group.id),
   );
 }

@@ -6,10 +6,16 @@ export interface DeniedCall {
   readonly tool: string;
   readonly input: JsonObject;
   readonly message?: string;
+  /** What denied it, in claude's words, such as `hook` or `rule`. */
+  readonly by?: string;
 }
 
-/** Empty when no rule helps: what is outside of the session's folders, or kept from it for its own safety. */
-export function rulesFor({ tool, input, message = '' }: DeniedCall): string[] {
+/**
+ * Empty when no rule helps: what is outside of the session's folders, or kept from it for its own safety, by a hook, or
+ * by a rule that denies or asks.
+ */
+export function rulesFor({ tool, input, message = '', by }: DeniedCall): string[] {
+  if (by === 'hook' || by === 'rule') return [];
   // A mode or another folder may help there, but no rule does.
   if (/is a sensitive file|outside the working director/.test(message)) return [];
   const rules = wantedRules(tool, input);

@@ -15,6 +15,7 @@ const make = () => import('./commands/group/make.ts');
 const look = () => import('./commands/group/look.ts');
 const run = () => import('./commands/group/run.ts');
 const pause = () => import('./commands/group/pause.ts');
+const allow = () => import('./commands/allow.ts');
 const deliver = () => import('./commands/group/deliver.ts');
 const remove = () => import('./commands/group/remove.ts');
 const diff = () => import('./commands/diff.ts');
@@ -35,6 +36,7 @@ const hosts = () => import('./commands/host/hosts.ts');
 export const listed: readonly Entry[] = [
   ['group create', 'create a session group and print its id', from(make, 'defineCreate')],
   ['group edit', 'change a group, or add what a workflow has more', from(make, 'defineGroupEdit')],
+  ['group allow', 'allow all sessions what was denied, and try them again', from(allow, 'defineGroupAllow')],
   ['group list', 'list session groups, newest first', from(look, 'defineGroupList')],
   ['group show', 'show a group, its sessions and what to do next', from(look, 'defineGroupShow')],
   ['group graph', 'print the dependency graph', from(look, 'defineGraph')],
@@ -70,11 +72,7 @@ export const listed: readonly Entry[] = [
   ['session show', 'show one session', from(sessionLook, 'defineSessionShow')],
   ['session diff', 'show what a session changed in its worktree', from(diff, 'defineSessionDiff')],
   ['session edit', 'change a session that is not running', from(define, 'defineEdit')],
-  [
-    'session allow',
-    'allow a session what was denied, and try it again',
-    from(() => import('./commands/session/allow.ts'), 'define'),
-  ],
+  ['session allow', 'allow a session what was denied, and try it again', from(allow, 'defineSessionAllow')],
   ['session remove', 'remove a session that is not running', from(control, 'defineRemoveSession')],
   ['session logs', 'read the transcript of a session', from(() => import('./commands/session/logs.ts'), 'define')],
   ['session pause', 'pause one session', from(control, 'definePause')],

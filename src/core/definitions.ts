@@ -49,6 +49,8 @@ export interface Setting {
   readonly words?: readonly string[];
   readonly min?: number;
   readonly max?: number;
+  /** Of a word: those that it is likely to be; what differs from one of them by a slip is refused. */
+  readonly likely?: readonly string[];
   /** Placeholder of the option's value, where the kind's own says too little. */
   readonly value?: string;
   /** Key in a workflow; absent = the name without its unit, false = none. */
@@ -59,7 +61,11 @@ export interface Setting {
   readonly no?: string;
   /** Help of `--no-OPTION` where the setting is edited; it takes the setting away. */
   readonly without?: string;
-  /** Of a session: the `group` of a workflow may give it for all sessions. */
+  /**
+   * Of a session: its group may give it for all sessions. What says where a session works and how its work is checked
+   * is copied into the sessions of a workflow when that is read, because the project's own file has its say as well;
+   * all else is a setting of the group (`sharedSettings`).
+   */
   readonly group?: true;
   /** Of a session: the project's own file may give it. */
   readonly project?: true;
@@ -136,6 +142,9 @@ export const workSettings = {
   },
 } as const satisfies Settings;
 
+/** claude's own short names of models. */
+const modelAliases = ['sonnet', 'opus', 'haiku', 'fable', 'mythos', 'opusplan'] as const;
+
 /** The other settings of a session. */
 export const plainSettings = {
   name: { kind: 'name', key: false, help: 'short name for references, unique in the group' },
@@ -143,6 +152,7 @@ export const plainSettings = {
   model: {
     kind: 'word',
     value: 'model',
+    likely: modelAliases,
     help: "the session's model",
     without: "the group's model, or claude's own default",
   },
@@ -156,13 +166,20 @@ export const plainSettings = {
     words: permissionModes,
     help: "claude's permission mode",
     without: 'the mode of its settings, or acceptEdits',
+    group: true,
   },
   allowedTools: {
     kind: 'rules',
     help: 'permission rules such as "Edit,Bash(git log:*)"',
     without: 'no permission rules of its own',
+    group: true,
   },
-  context: { kind: 'systems', help: 'what keeps its state: of cpm, faber and handover, or none', default: 'all' },
+  context: {
+    kind: 'systems',
+    help: 'what keeps its state: of cpm, faber and handover, or none',
+    default: 'all',
+    group: true,
+  },
   outputSchema: { kind: 'object', option: false, help: 'JSON Schema to which the result is held' },
   retries: {
     kind: 'count',
@@ -171,17 +188,20 @@ export const plainSettings = {
     help: 'further attempts after a transient failure',
     default: '2',
     without: 'the default',
+    group: true,
   },
   timeoutMs: {
     kind: 'duration',
     help: 'longest wall time of one attempt, such as 90s, 15m or 1h30m',
     without: 'no limit for one attempt',
+    group: true,
   },
   stallTimeoutMs: {
     kind: 'duration',
     help: 'longest time without any progress',
     default: '15m',
     without: 'the default',
+    group: true,
   },
   untrusted: {
     kind: 'flag',
@@ -212,6 +232,7 @@ export const plainSettings = {
     kind: 'labels',
     help: 'work only on a machine of the fleet that has this label',
     without: 'on any machine that may work for the group',
+    group: true,
   },
   host: {
     kind: 'host',
@@ -219,6 +240,18 @@ export const plainSettings = {
     without: 'on any machine that may work for the group',
   },
 } as const satisfies Settings;
+
+type Shared<T extends Settings> = {
+  readonly [Name in keyof T as T[Name] extends { group: true } ? Name : never]: T[Name];
+};
+
+/**
+ * What a group gives to all its sessions, whenever they were added: a value of the session's own counts instead, and
+ * lists of both count together (`withShared`).
+ */
+export const sharedSettings = Object.fromEntries(
+  Object.entries<Setting>(plainSettings).filter(([, { group }]) => group),
+) as Shared<typeof plainSettings>;
 
 export const sessionSettings = { ...plainSettings, ...workSettings } as const satisfies Settings;
 
@@ -265,11 +298,12 @@ export const configSettings = {
   },
 } as const satisfies Settings;
 
-/** Options given to `group run` are logged and hold for later runs until given again. */
-export const groupSettings = {
+/** What a group is by itself. Options given to `group run` are logged and hold for later runs until given again. */
+export const ownGroupSettings = {
   model: {
     kind: 'word',
     value: 'model',
+    likely: modelAliases,
     run: false,
     help: 'model for sessions that name none',
     default: "claude's own",
@@ -379,6 +413,8 @@ export const groupSettings = {
     help: 'shell command that gets each end, pause and usage limit of the group as one line of JSON',
   },
 } as const satisfies Settings;
+
+export const groupSettings = { ...ownGroupSettings, ...sharedSettings } as const satisfies Settings;
 
 export type SessionSettings = ValuesOf<typeof sessionSettings>;
 export type ConfigSettings = ValuesOf<typeof configSettings>;

@@ -2,6 +2,7 @@
 import { type Advice, see } from './advice.ts';
 import { fail, ok, type Result } from './failure.ts';
 import type { GroupId, SessionId } from './group.ts';
+import { hint } from './nearest.ts';
 import { joiners, unsafeCharacters, widthless } from './text.ts';
 
 const slugPattern = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
@@ -106,7 +107,13 @@ export function findGroup(ids: readonly GroupId[], reference: string): Result<Gr
   const newest = sameSlug.at(-1);
   if (newest !== undefined) return ok(newest);
   const matches = reference === '' ? [] : ids.filter((id) => id.startsWith(reference));
-  return onlyMatch(matches, 'group', reference, groupListing);
+  if (matches.length > 0) return onlyMatch(matches, 'group', reference, groupListing);
+  return fail('not-found', `There is no group ${quoted(reference)}${slugHint(reference, ids) || '.'}`, groupListing);
+}
+
+/** `; did you mean "auth"?` of a mistyped slug. */
+export function slugHint(reference: string, ids: readonly GroupId[]): string {
+  return hint(reference, new Set(ids.map(slugOf)));
 }
 
 /** The same for a command that destroys the group: a slug of several groups, `latest` included, is ambiguous. */

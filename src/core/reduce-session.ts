@@ -1,6 +1,6 @@
 /** What an event that names a session does to it and to the group's sums; called by reduce, see state.ts for errors. */
 import { defined } from './defined.ts';
-import type { AttemptIntent, GroupEvent, StopReason } from './event.ts';
+import type { AttemptIntent, GroupEvent, StopReason, Warning } from './event.ts';
 import {
   addUsage,
   noUsage,
@@ -24,6 +24,7 @@ import {
   type Rejection,
   type SessionRecord,
 } from './session-state.ts';
+import { withShared } from './setting-values.ts';
 import type { GroupState } from './state.ts';
 import { nextSessionStatus } from './status.ts';
 
@@ -57,7 +58,7 @@ export function reduceSession(state: GroupState, event: SessionEvent): void {
 
 function addSession(state: GroupState, definition: SessionDefinition): void {
   if (state.sessions.has(definition.id)) throw new IllegalEvent(`session_added twice for ${definition.id}`);
-  state.sessions.set(definition.id, {
+  const record: SessionRecord = {
     definition,
     state: { status: 'pending' },
     queued: true,
@@ -68,7 +69,9 @@ function addSession(state: GroupState, definition: SessionDefinition): void {
     usage: noUsage,
     claudeSessionIds: [],
     warnings: [],
-  });
+  };
+  define(state, record, definition);
+  state.sessions.set(definition.id, record);
   state.counts.pending += 1;
   state.definitionsVersion += 1;
   if (state.status === 'completed' || state.status === 'failed') {
@@ -89,9 +92,17 @@ function removeSession(state: GroupState, id: SessionId, record: SessionRecord):
   state.definitionsVersion += 1;
 }
 
-function changeDefinition(state: GroupState, record: SessionRecord, definition: SessionDefinition): void {
+/** `own` is what the user wrote; what the group gives to all sessions is added. */
+export function define({ group }: GroupState, record: SessionRecord, own: SessionDefinition): void {
+  record.definition = withShared(own, group.config);
+  if (record.definition === own) delete record.own;
+  else record.own = own;
+}
+
+function changeDefinition(state: GroupState, record: SessionRecord, own: SessionDefinition): void {
   const before = record.definition;
-  record.definition = definition;
+  define(state, record, own);
+  const { definition } = record;
   // What claude said it uses is passed again, unless the user wants another one.
   if (before.model !== definition.model) delete record.model;
   if (before.prompt !== definition.prompt) changeTask(record);
@@ -147,7 +158,8 @@ function applySessionEvent(
       stopAttempt(attemptOf(record, event.attemptId), event.reason, event.at);
       return;
     case 'session_warning':
-      record.warnings.push(event.warning);
+      if (!record.warnings.some(({ message }) => message === event.warning.message))
+        record.warnings.push(event.warning);
       return;
     case 'session_isolated':
       isolate(state, record, event);
@@ -201,6 +213,9 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   const number = same === undefined ? record.attempts + 1 : record.attempts;
   if (intent.number !== number) throw new IllegalEvent(`attempt ${intent.number} instead of attempt ${number}`);
   record.attempts = number;
+  if (record.finished === undefined && isNewTry(record)) {
+    record.warnings = record.warnings.filter(({ code }) => !ofOneTry.has(code));
+  }
   state.failed.delete(record.definition.id);
   const attempt: Attempt = { ...intent, startedAt: at, identified: false };
   // Its worker has done its part: only acceptance is left, and nothing is asked of the model.
@@ -213,6 +228,14 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   record.startedAt ??= at;
   delete record.endedAt;
   state.reservedUsd = roundUsd(state.reservedUsd + (intent.reservedUsd ?? 0) - (same?.reservedUsd ?? 0));
+}
+
+/** What is true of one try only: the next one has other permissions, hooks, tasks and changes. */
+const ofOneTry: ReadonlySet<Warning['code']> = new Set(['denied-tools', 'hook-missing', 'no-changes', 'open-tasks']);
+
+/** It failed or was paused for a reason, not only interrupted in what it was doing. */
+function isNewTry({ state }: SessionRecord): boolean {
+  return state.status === 'failed' || (state.status === 'paused' && ['user', 'not-accepted'].includes(state.reason));
 }
 
 /** One that works is told at once; one that is being started may have to be started again, one that stops is over. */

@@ -67,7 +67,10 @@ export type SessionState =
   | { readonly status: 'failed'; readonly failure: SessionFailure };
 
 export interface SessionRecord {
+  /** With what the group gives to all sessions. */
   definition: SessionDefinition;
+  /** As the user wrote it; absent where the group gives nothing. */
+  own?: SessionDefinition;
   state: SessionState;
   /** True when the session is to be started as soon as its dependencies and the slots allow. */
   queued: boolean;
@@ -126,6 +129,10 @@ export interface SessionRecord {
   /** Begin of the first attempt and end of the last one, ISO 8601. */
   startedAt?: string;
   endedAt?: string;
+}
+
+export function ownDefinition({ own, definition }: Pick<SessionRecord, 'own' | 'definition'>): SessionDefinition {
+  return own ?? definition;
 }
 
 type ConversationOwner = Pick<SessionRecord, 'definition' | 'claudeSessionIds'>;

@@ -5,10 +5,11 @@ import {
   type Setting,
   type Settings,
   sessionSettings,
+  sharedSettings,
   type ValuesOf,
 } from './definitions.ts';
-
 import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from './group.ts';
+import { nearest } from './nearest.ts';
 import {
   ageMs,
   commandProblem,
@@ -47,7 +48,7 @@ export function optionOf(name: string, setting: Setting): string {
   return setting.option || keyOf(name, setting).replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-export type ValueRule = Pick<Setting, 'kind' | 'words' | 'min' | 'max'>;
+export type ValueRule = Pick<Setting, 'kind' | 'words' | 'min' | 'max' | 'likely'>;
 
 /** The value that a text means, or what is wrong with it, which completes a sentence that begins with its subject. */
 export function parseSetting(
@@ -100,12 +101,26 @@ export function pickSettings<T extends Settings>(settings: T, from: object): Cha
   return Object.fromEntries(given) as ChangesOf<ValuesOf<T>>;
 }
 
-/** Without what says nothing: flags that are off anyway, and no labels at all. */
-export function storedSettings<T extends object>(settings: Settings, values: T): T {
+/** Without what says nothing: flags that are off anyway, whatever the group has, and no labels at all. */
+export function storedSettings<T extends object>(settings: Settings, values: T, ofGroup: object = {}): T {
   const isEmpty = ([name, value]: readonly [string, unknown]) =>
-    (value === false && settings[name]?.default === false) ||
+    (value === false && settings[name]?.default === false && !Object.hasOwn(ofGroup, name)) ||
     (settings[name]?.kind === 'labels' && Array.isArray(value) && value.length === 0);
   return Object.fromEntries(Object.entries(values).filter((entry) => !isEmpty(entry))) as T;
+}
+
+/** The session with what its group gives to all. Its own value counts first; of rules and labels both count. */
+export function withShared(session: SessionDefinition, config: Partial<GroupConfig>): SessionDefinition {
+  const given = Object.entries(pickSettings(sharedSettings, config));
+  if (given.length === 0) return session;
+  const own = new Map<string, unknown>(Object.entries(session));
+  const settings: Settings = sharedSettings;
+  const values = given.map(([name, ofGroup]) => {
+    const value = own.get(name);
+    const isSum = ['rules', 'labels'].includes(settings[name]?.kind ?? '');
+    return [name, isSum ? [...new Set([ofGroup, value ?? []].flat())] : (value ?? ofGroup)];
+  });
+  return { ...session, ...Object.fromEntries(values) };
 }
 
 const unless = (isFine: boolean, problem: string): string | null => (isFine ? null : problem);
@@ -123,7 +138,7 @@ export function settingProblem(setting: ValueRule, value: unknown): string | nul
     case 'text':
       return unless(text !== null, 'must be a text');
     case 'word':
-      return unless(text !== null && wordPattern.test(text), `must be ${wordRule}`);
+      return unless(text !== null && wordPattern.test(text), `must be ${wordRule}`) ?? slipIn(text ?? '', setting);
     case 'name': {
       const letters = `must have 1 to ${sessionNameLengthMax} letters, digits, "-", "_" or "."`;
       const rule = `${letters}, not only digits, and begin with a letter or digit`;
@@ -165,6 +180,12 @@ export function settingProblem(setting: ValueRule, value: unknown): string | nul
     case 'object':
       return unless(typeof value === 'object' && value !== null && !Array.isArray(value), 'must be an object');
   }
+}
+
+/** Ids have digits and hyphens, and a gateway may have any name; but a letter too many or too few is a slip. */
+function slipIn(text: string, { likely = [] }: ValueRule): string | null {
+  const near = /^[a-z]+$/i.test(text) && !likely.includes(text.toLowerCase()) ? nearest(text, likely) : undefined;
+  return near === undefined ? null : `is no model of claude; perhaps ${JSON.stringify(near)} was meant`;
 }
 
 export function moneyProblem(usd: number): string | null {

@@ -22,7 +22,7 @@ import { roundUsd, type SessionDefinition, type SessionId, type Usage } from '..
 import { makeSessionId, sessionLabel, sessionNumber, sessionTitle, sessionUuid } from '../core/id.ts';
 import { raiseSessionCommand, resumeSessionCommand, runCommand } from '../core/plan/advice.ts';
 import { isBudgetExhausted } from '../core/plan/budget.ts';
-import { goesOnAfter, type SessionRecord } from '../core/session-state.ts';
+import { goesOnAfter, ownDefinition, type SessionRecord } from '../core/session-state.ts';
 import { sessionProblem } from '../core/setting-values.ts';
 import type { GroupState } from '../core/state.ts';
 import { nextGroupStatus } from '../core/status.ts';
@@ -412,11 +412,11 @@ export function placeProblem({ files }: World, { projectPath, repository }: Sess
 }
 
 export function editOf(
-  { definition }: SessionRecord,
+  record: SessionRecord,
   command: Extract<RequestBody, { kind: 'edit-session' | 'allow-tools' }>,
 ): SessionChanges {
   if (command.kind === 'edit-session') return command.changes;
-  return { allowedTools: [...new Set([...(definition.allowedTools ?? []), ...command.rules])] };
+  return { allowedTools: [...new Set([...(ownDefinition(record).allowedTools ?? []), ...command.rules])] };
 }
 
 /** Whoever asks has looked at the session as it was then: what it has become meanwhile counts. */
@@ -426,11 +426,12 @@ export function editSessionEvents(
   record: SessionRecord,
   changes: SessionChanges,
 ): Result<EventBody[]> {
-  const session = changed<SessionDefinition>(record.definition, changes);
-  const problem = editProblem(state, record, session) ?? movedProblem(world, record.definition, session);
+  const before = ownDefinition(record);
+  const session = changed<SessionDefinition>(before, changes);
+  const problem = editProblem(state, record, session) ?? movedProblem(world, before, session);
   if (problem !== null) return problem;
   const { id: sessionId } = session;
-  const names = changedNames(record.definition, session);
+  const names = changedNames(before, session);
   return ok(names.length === 0 ? [] : [{ type: 'session_changed', sessionId, session, changed: names }]);
 }
 
@@ -449,7 +450,7 @@ interface AskedGroup {
  * left of these lines after a power cut is a graph.
  */
 export function editGroupEvents(world: World, { state, used }: AskedGroup, asked: GroupEdit): Result<EventBody[]> {
-  const own = configEvents(state, asked, used);
+  const own = configEvents(state, allowing(state, asked), used);
   if (!own.ok) return own;
   const sessions = changedSessions(world, state, asked);
   if (!sessions.ok) return sessions;
@@ -461,6 +462,13 @@ export function editGroupEvents(world: World, { state, used }: AskedGroup, asked
   return ok([...events, ...sessions.value]);
 }
 
+/** Rules are added to those that the group has when the request is answered. */
+function allowing({ group }: GroupState, { allow, ...asked }: GroupEdit): GroupEdit {
+  if (allow === undefined) return asked;
+  const allowedTools = [...new Set([...(group.config.allowedTools ?? []), ...allow])];
+  return { ...asked, config: { ...asked.config, allowedTools } };
+}
+
 function changedSessions(world: World, state: GroupState, { add = [], edit = [] }: GroupEdit): Result<EventBody[]> {
   const added = withFreeNumbers(state, add);
   const ids = new Map(add.map(({ id }, index) => [id, added[index]?.id ?? id]));
@@ -468,9 +476,10 @@ function changedSessions(world: World, state: GroupState, { add = [], edit = [] 
   for (const { sessionId, changes } of edit) {
     const record = state.sessions.get(sessionId);
     if (record === undefined) return fail('not-found', `There is no session ${sessionId} in this group.`, '');
-    const session = renamed(changed<SessionDefinition>(record.definition, changes), ids);
-    if (changedNames(record.definition, session).length === 0) continue;
-    const problem = ownProblem(state, record, session) ?? movedProblem(world, record.definition, session);
+    const before = ownDefinition(record);
+    const session = renamed(changed<SessionDefinition>(before, changes), ids);
+    if (changedNames(before, session).length === 0) continue;
+    const problem = ownProblem(state, record, session) ?? movedProblem(world, before, session);
     if (problem !== null) return problem;
     edited.push(session);
   }
@@ -490,9 +499,10 @@ function changedSessions(world: World, state: GroupState, { add = [], edit = [] 
 }
 
 function sessionEvent(state: GroupState, session: SessionDefinition): EventBody {
-  const before = state.sessions.get(session.id)?.definition;
-  if (before === undefined) return { type: 'session_added', sessionId: session.id, session };
-  return { type: 'session_changed', sessionId: session.id, session, changed: changedNames(before, session) };
+  const record = state.sessions.get(session.id);
+  if (record === undefined) return { type: 'session_added', sessionId: session.id, session };
+  const changed = changedNames(ownDefinition(record), session);
+  return { type: 'session_changed', sessionId: session.id, session, changed };
 }
 
 /** Whoever made the ids may not have known of sessions that are there by now. */

@@ -24,6 +24,8 @@ const lookEveryMs = 500;
 export type NewSession = Omit<SessionDefinition, 'id'>;
 
 export type GroupEdit = GroupChanges & {
+  /** Permission rules for all sessions, besides those that the group has. */
+  readonly allow?: readonly string[];
   /** Ids as far as they are named within this; in the group their numbers may be others. */
   readonly add?: readonly SessionDefinition[];
   readonly edit?: readonly { readonly sessionId: SessionId; readonly changes: SessionChanges }[];

@@ -6,7 +6,7 @@
 
 import { resolve } from 'node:path';
 import { defined } from '../core/defined.ts';
-import { groupSettings, plainSettings } from '../core/definitions.ts';
+import { groupSettings, sharedSettings } from '../core/definitions.ts';
 import type { GroupConfig } from '../core/group.ts';
 import { quoted, slugify } from '../core/id.ts';
 import { hint } from '../core/nearest.ts';
@@ -88,7 +88,7 @@ function draftOf(
   const about = headerOf(form, input.name, values, problems);
   const group = form.group ?? {};
   const shelf = new Shelf(input);
-  const groupFolder = settingsIn(plainSettings, group).untrusted === true ? noRepository : null;
+  const groupFolder = settingsIn(sharedSettings, group).untrusted === true ? noRepository : null;
   const groupConfigTemplate =
     group.configTemplate === undefined
       ? undefined

@@ -8,7 +8,7 @@ import { allDependentsOf } from '../../core/graph.ts';
 import type { ConfigTemplateRef, GroupId, SessionId } from '../../core/group.ts';
 import { makeSessionId, sessionNumber } from '../../core/id.ts';
 import { planOf } from '../../core/plan/plan.ts';
-import type { SessionRecord } from '../../core/session-state.ts';
+import { ownDefinition, type SessionRecord } from '../../core/session-state.ts';
 import { type GroupState, isRehearsal } from '../../core/state.ts';
 import { commitOf } from '../../git/run-git.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
@@ -70,7 +70,7 @@ async function copyNow(
   const { id: _id, createdAt: _createdAt, ...definition } = state.group;
   const copy: NewGroup = {
     definition: { ...definition, ...defined({ name }) },
-    sessions: [...state.sessions.values()].map(({ definition }) => ({ ...withIds(definition, ids), createdAt })),
+    sessions: [...state.sessions.values()].map((record) => ({ ...withIds(ownDefinition(record), ids), createdAt })),
     configTemplates: templates.value,
     sharedConfig: paths.sharedConfig,
     ...(workflow.ok ? { workflow: workflow.text } : {}),

@@ -4,6 +4,8 @@ import { changed, changesOf, type SessionChanges } from '../../core/edit.ts';
 import { descriptionOf, type GroupChanges } from '../../core/edit-group.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { GroupDefinition, GroupDescription, SessionDefinition, SessionId } from '../../core/group.ts';
+import { ownDefinition } from '../../core/session-state.ts';
+import { withShared } from '../../core/setting-values.ts';
 import type { GroupEdit } from '../../store/requests.ts';
 import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
 import { parseGiven } from '../../template/variables.ts';
@@ -136,8 +138,9 @@ function sessionsOf({ state }: LoadedGroup, workflow: NewGroup): Sessions {
       sessions.added.push(session);
       continue;
     }
-    const { createdAt } = record.definition;
-    const changes: SessionChanges = changesOf(record.definition, { ...session, createdAt });
+    const own = ownDefinition(record);
+    const { createdAt } = own;
+    const changes: SessionChanges = changesOf(own, { ...session, createdAt });
     if (Object.keys(changes).length === 0) continue;
     if (record.state.status === 'completed') sessions.kept.push(record.definition);
     else sessions.edits.push({ session: record.definition, changes });
@@ -149,7 +152,7 @@ function sessionsOf({ state }: LoadedGroup, workflow: NewGroup): Sessions {
 function checkSessions(
   place: Place,
   { state, paths }: LoadedGroup,
-  { group = {}, add = [], edit = [] }: GroupEdit,
+  { config = {}, group = {}, add = [], edit = [] }: GroupEdit,
   fresh: readonly ConfigTemplate[],
 ): Result<void> {
   if (fresh.length === 0 && add.length === 0 && edit.length === 0) return ok(undefined);
@@ -158,7 +161,9 @@ function checkSessions(
   const edits = new Map(edit.map(({ sessionId, changes }) => [sessionId, changes]));
   const open = [...state.sessions.values()].filter((record) => record.state.status !== 'completed');
   const sessions = open.map((record) =>
-    changed<SessionDefinition>(record.definition, edits.get(record.definition.id) ?? {}),
+    changed<SessionDefinition>(ownDefinition(record), edits.get(record.definition.id) ?? {}),
   );
-  return checkConfigsOf(place, store, definition, [...sessions, ...add]);
+  const settings = changed(state.group.config, config);
+  const all = [...sessions, ...add].map((session) => withShared(session, settings));
+  return checkConfigsOf(place, store, definition, all);
 }

@@ -8,7 +8,8 @@ import { changed, changesOf, editProblem, type SessionChanges } from '../../core
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { ConfigTemplateRef, GroupId, SessionConfig, SessionDefinition, SessionId } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
-import { optionOf, pickSettings, storedSettings } from '../../core/setting-values.ts';
+import { ownDefinition } from '../../core/session-state.ts';
+import { optionOf, pickSettings, storedSettings, withShared } from '../../core/setting-values.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import { findRepository } from '../../git/git.ts';
@@ -74,7 +75,7 @@ export async function addSession(
   const possible = newSession(place, group.state, draft.value, dependencies.value);
   if (!possible.ok) return possible;
   const { configTemplate, notes } = draft.value;
-  const usable = checkConfig(place, group, possible.value, configTemplate);
+  const usable = checkConfig(place, group, withShared(possible.value, group.state.group.config), configTemplate);
   if (!usable.ok) return usable;
   // Before the session that names it; a copy that nobody names does no harm.
   if (configTemplate !== undefined) freezeConfigTemplate(place.world, configTemplate, group.paths.templates);
@@ -107,12 +108,14 @@ export async function draftOf(
   const projectPath =
     given.project === undefined && kept !== undefined ? ok(kept.projectPath) : projectOf(place, given.project ?? '');
   if (!projectPath.ok) return projectPath;
-  const untrusted = (given.untrusted === undefined ? kept?.untrusted : given.untrusted) === true;
+  const ofGroup = group.state.group.config;
+  const untrusted = ((given.untrusted === undefined ? kept?.untrusted : given.untrusted) ?? ofGroup.untrusted) === true;
   const work = pickSettings(workSettings, given) as GivenWork;
-  const isSame = kept !== undefined && given.project === undefined && untrusted === (kept.untrusted === true);
+  const before = kept === undefined ? undefined : withShared(kept, ofGroup);
+  const isSame = before !== undefined && given.project === undefined && untrusted === (before.untrusted === true);
   const isWorkKept = isSame && Object.keys(work).length === 0;
   const asked = { projectPath: projectPath.value, untrusted, work };
-  const resolved = isWorkKept ? ok({ settings: {}, notes: [] }) : workOf(place, asked, kept);
+  const resolved = isWorkKept ? ok({ settings: {}, notes: [] }) : workOf(place, asked, before);
   if (!resolved.ok) return resolved;
   const { claudeMdTemplate } = given.config ?? {};
   const wanted = { ...kept?.config, ...given.config };
@@ -139,16 +142,16 @@ export async function draftOf(
     return fail('usage', '--settings-override has no effect with --no-generate-settings.', 'Leave one of them out.');
   }
   const { outputSchema: _, ...plain } = pickSettings(plainSettings, given);
-  const before = kept === undefined ? {} : omit(kept, [...madeAnew, ...(isWorkKept ? [] : workKeys)]);
+  const left = kept === undefined ? {} : omit(kept, [...madeAnew, ...(isWorkKept ? [] : workKeys)]);
   const unset = {
     description: '',
-    ...before,
+    ...left,
     projectPath: projectPath.value,
     ...task.value.definition,
     ...(Object.keys(config).length === 0 ? {} : { config }),
   };
   const definition = {
-    ...storedSettings(plainSettings, changed<Partial<SessionDefinition> & typeof unset>(unset, plain)),
+    ...storedSettings(plainSettings, changed<Partial<SessionDefinition> & typeof unset>(unset, plain), ofGroup),
     ...resolved.value.settings,
     createdAt: kept?.createdAt ?? new Date(place.world.clock.now()).toISOString(),
   };
@@ -283,15 +286,17 @@ export async function editSession(
   // Whoever cannot edit it at all is not asked for a prompt on standard input first.
   const editable = editProblem(state, record, record.definition);
   if (editable !== null) return editable;
-  const draft = await draftOf(place, session, given, record.definition);
+  const before = ownDefinition(record);
+  const draft = await draftOf(place, session, given, before);
   if (!draft.ok) return draft;
   const edited = definitionOf(place, session, given, draft.value);
   if (!edited.ok) return edited;
-  const changes = changesOf(record.definition, edited.value);
+  const changes = changesOf(before, edited.value);
   const { configTemplate, notes } = draft.value;
   const changed = Object.keys(changes);
   if (changed.length === 0) return ok({ changed, notes });
-  const usable = editProblem(state, record, edited.value) ?? checkConfig(place, session, edited.value, configTemplate);
+  const effective = withShared(edited.value, state.group.config);
+  const usable = editProblem(state, record, edited.value) ?? checkConfig(place, session, effective, configTemplate);
   if (!usable.ok) return usable;
   // As with a new session: before what names it.
   if (configTemplate !== undefined) freezeConfigTemplate(place.world, configTemplate, paths.templates);
@@ -301,10 +306,11 @@ export async function editSession(
 
 function definitionOf(
   place: Place,
-  { state, groupId, record: { definition: before } }: LoadedSession,
+  { state, groupId, record }: LoadedSession,
   given: EditOptions,
   { definition, later }: Draft,
 ): Result<SessionDefinition> {
+  const before = ownDefinition(record);
   const named = given.dependsOn === undefined ? ok(null) : withinGroup(place, groupId, given.dependsOn ?? []);
   if (!named.ok) return named;
   const own = given.name ?? before.name;

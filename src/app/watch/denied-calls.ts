@@ -4,7 +4,12 @@ import { printedLines } from '../../claude/conversation.ts';
 import { object, objects, text } from '../../claude/lenient.ts';
 import { parseObject } from '../../claude/messages.ts';
 import { type DeniedCall, rulesFor } from '../../claude/permission-rules.ts';
+import { defined } from '../../core/defined.ts';
+import type { GroupEvent } from '../../core/event.ts';
 import type { SessionId } from '../../core/group.ts';
+import { reduce } from '../../core/reduce.ts';
+import { type GroupState, initialState } from '../../core/state.ts';
+import { readLog } from '../../store/event-log.ts';
 import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 
@@ -13,19 +18,47 @@ const rememberedMax = 2_000;
 export interface Denial extends DeniedCall {
   /** Any of these would not do by itself where there are several; empty when no rule helps. */
   readonly rules: readonly string[];
+  /** It was denied although these rules were in place. */
+  readonly despite?: readonly string[];
 }
 
 /** Each once, in the order in which they were denied, over all attempts. */
 export function denialsOf(world: World, paths: GroupPaths, sessionId: SessionId): Denial[] {
   const { transcript } = sessionPaths(paths, sessionId);
   const reader = new DenialReader();
-  for (const line of printedLines(world, transcript, 0, Number.POSITIVE_INFINITY)) reader.read(line);
+  const log = readLog(world, paths.events);
+  const attempts = attemptsOf(log.ok ? log.value : [], sessionId);
+  for (const [index, { offset, allowed }] of attempts.entries()) {
+    reader.allowed = allowed;
+    const end = attempts[index + 1]?.offset ?? Number.POSITIVE_INFINITY;
+    for (const line of printedLines(world, transcript, offset, end)) reader.read(line);
+  }
   return reader.denials();
 }
 
+interface AttemptRules {
+  /** Bytes of the transcript before it. */
+  readonly offset: number;
+  readonly allowed: ReadonlySet<string>;
+}
+
+function attemptsOf(events: readonly GroupEvent[], sessionId: SessionId): readonly AttemptRules[] {
+  const attempts: AttemptRules[] = [];
+  let state: GroupState | undefined;
+  for (const event of events) {
+    state = state === undefined ? initialState(event) : reduce(state, event);
+    if (event.type !== 'session_starting' || event.sessionId !== sessionId) continue;
+    const { allowedTools } = state.sessions.get(sessionId)?.definition ?? {};
+    attempts.push({ offset: event.attempt.offset, allowed: new Set(allowedTools) });
+  }
+  return attempts;
+}
+
 class DenialReader {
+  /** The rules of the attempt that is being read. */
+  allowed: ReadonlySet<string> = new Set();
   readonly #calls = new Map<string, DeniedCall>();
-  readonly #denied = new Map<string, DeniedCall>();
+  readonly #denied = new Map<string, Denial>();
 
   read(line: string): void {
     const { message, value } = parseObject(line);
@@ -38,8 +71,9 @@ class DenialReader {
       }
     } else if (message.kind === 'denied') {
       const said = text(value?.message);
+      const by = text(value?.decision_reason_type);
       const call = this.#calls.get(message.id) ?? { tool: message.tool, input: {} };
-      this.#note(message.id, said === undefined ? call : { ...call, message: said });
+      this.#note(message.id, { ...call, ...defined({ message: said, by }) });
     } else if (message.kind === 'result') {
       for (const one of objects(value?.permission_denials)) {
         const id = text(one.tool_use_id) ?? '';
@@ -48,17 +82,17 @@ class DenialReader {
     }
   }
 
+  /** A call that was denied twice counts as it was denied the last time. */
   denials(): Denial[] {
-    const seen = new Set<string>();
-    return [...this.#denied.values()].flatMap((call) => {
-      const kind = JSON.stringify([call.tool, call.input]);
-      if (seen.has(kind)) return [];
-      seen.add(kind);
-      return [{ ...call, rules: rulesFor(call) }];
-    });
+    const byKind = new Map<string, Denial>();
+    for (const denial of this.#denied.values()) byKind.set(JSON.stringify([denial.tool, denial.input]), denial);
+    return [...byKind.values()];
   }
 
   #note(id: string, call: DeniedCall): void {
-    if (this.#denied.size < rememberedMax || this.#denied.has(id)) this.#denied.set(id, call);
+    if (this.#denied.size >= rememberedMax && !this.#denied.has(id)) return;
+    const rules = rulesFor(call);
+    const isInPlace = rules.length > 0 && rules.every((rule) => this.allowed.has(rule));
+    this.#denied.set(id, { ...call, ...(isInPlace ? { rules: [], despite: rules } : { rules }) });
   }
 }

@@ -6,10 +6,11 @@ import type { RunOptions } from '../../app/run/run-options.ts';
 import {
   type ContextName,
   configSettings,
-  groupSettings,
+  ownGroupSettings,
   type Setting,
   type Settings,
   sessionSettings,
+  sharedSettings,
 } from '../../core/definitions.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { optionOf, parseSetting, settingProblem, type ValueRule } from '../../core/setting-values.ts';
@@ -49,7 +50,7 @@ interface GivenRunOptions {
 export function runCommandOptions(given: GivenRunOptions, retryFailed: boolean): RunCommandOptions {
   const { output, rehearse, dryRun, prompts, detach, notify, ...config } = given;
   return {
-    config: givenSettings(groupSettings, config),
+    config: givenSettings(ownGroupSettings, config),
     output,
     rehearse,
     retryFailed,
@@ -176,9 +177,14 @@ export function addSessionSettings(command: Target, isEdit: boolean): void {
 export function addGroupSettings(command: Target, isEdit: boolean): void {
   command.addOption(new Option('--name <text>', 'name for people (default: the slug)').argParser(parserOf(line)));
   command.addOption(new Option('--description <text>', 'what the group is for').argParser(parserOf(line)));
-  addSettings(command, groupSettings, isEdit);
+  addSettings(command, ownGroupSettings, isEdit);
   command.addOption(new Option('--template <name>', 'prompt or config template for sessions that name none'));
   command.addOption(new Option('--config-template <name>', 'config template that all sessions inherit'));
+  const shared = Object.entries<Setting>(sharedSettings).map(([name, setting]): [string, Setting] => [
+    name,
+    { ...setting, help: `for all sessions: ${setting.help}` },
+  ]);
+  addSettings(command, Object.fromEntries(shared), isEdit);
 }
 
 const line = { kind: 'line' } as const;
@@ -191,7 +197,7 @@ export interface GroupOptions {
 }
 
 export function addRunSettings(command: Target): void {
-  const ofRun = Object.entries(groupSettings as Settings).filter(([, setting]) => setting.run !== false);
+  const ofRun = Object.entries(ownGroupSettings as Settings).filter(([, setting]) => setting.run !== false);
   addSettings(command, Object.fromEntries(ofRun), false);
 }
 

@@ -4,7 +4,7 @@
  */
 import Ajv from 'ajv';
 import type { z as Z } from 'zod';
-import { configSettings, groupSettings, sessionSettings } from '../../core/definitions.ts';
+import { configSettings, groupSettings, sessionSettings, workSettings } from '../../core/definitions.ts';
 import { errorText } from '../../core/failure.ts';
 import { sessionNamePattern, sessionNameRule } from '../../core/values.ts';
 import { isObject } from '../../store/json.ts';
@@ -103,7 +103,7 @@ const group = z
     template: templateName.optional().describe('Prompt template for sessions that name none'),
     configTemplate: templateName.optional().describe('Config template for all sessions that inherit from the group'),
     ...(shapeOf(groupSettings) as object),
-    ...(shapeOf(sessionSettings, (setting) => setting.group === true) as object),
+    ...(shapeOf(workSettings, (setting) => setting.group === true) as object),
   })
   .describe('Settings of the group, as options of "group create"');
 

@@ -4,8 +4,7 @@ import {
   configSettings,
   type IsolationMode,
   plainSettings,
-  type Setting,
-  type Settings,
+  sharedSettings,
   workSettings,
 } from '../../core/definitions.ts';
 import type { GroupConfig, PromptReference, SessionConfig, SessionDefinition, WorkflowRef } from '../../core/group.ts';
@@ -98,7 +97,7 @@ interface SessionView {
 
 /** Whether what the project's repository says has an effect. */
 function isUntrusted({ spec }: Pick<SessionView, 'spec'>, { group }: Pick<SessionContext, 'group'>): boolean {
-  const { untrusted = false } = { ...settingsIn(plainSettings, group), ...settingsIn(plainSettings, spec) };
+  const { untrusted = false } = { ...settingsIn(sharedSettings, group), ...settingsIn(plainSettings, spec) };
   return untrusted;
 }
 
@@ -416,7 +415,7 @@ export function draftSession(instance: Instance, context: SessionContext): Sessi
   checkVars(view, context, [task.specs, claudeMd.specs, ...configs.map((one) => one.variables)], task.used);
   const work = workOf(view, context);
   const definition = {
-    ...settingsOf(spec, context.group),
+    ...storedSettings(plainSettings, settingsIn(plainSettings, spec), settingsIn(sharedSettings, context.group)),
     name: instance.key,
     description: descriptionOf(view, context),
     projectPath,
@@ -532,13 +531,3 @@ function checkVars(
     problems.atKey([...path, 'vars'], name, `nothing in this session uses the variable ${quoted(name)}${near}`);
   }
 }
-
-/** What the session gives counts before what the group gives. */
-function settingsOf(spec: object, group: object): Partial<SessionDefinition> {
-  const given = { ...settingsIn(sharedSettings, group), ...settingsIn(plainSettings, spec) };
-  return storedSettings(plainSettings, given);
-}
-
-const sharedSettings: Settings = Object.fromEntries(
-  Object.entries<Setting>(plainSettings).filter(([, setting]) => setting.group === true),
-);

@@ -55,7 +55,9 @@ test('all that was denied is allowed, and the session goes on with it', async ()
     ['Edit', ...offered].map((rule) => `--allowedTools=${rule}`),
   );
   await fake.succeed();
-  expect(await allow.finished).toMatchObject({ code: 0, stderr: '' });
+  const stillDenied =
+    'Still denied: Write /p/.git/config; no rule helps. You asked to edit a file which is a sensitive file.';
+  expect(await allow.finished).toMatchObject({ code: 0, stderr: `${stillDenied}\n` });
   expect(user.events(group).filter(({ type }) => type === 'session_changed')).toMatchObject([
     { changed: ['allowedTools'] },
   ]);
@@ -68,6 +70,9 @@ test('what was denied is shown with its rules, and how they are taken', async ()
     [
       'denied: Write /p/.git/config',
       '     no rule helps. You asked to edit a file which is a sensitive file.',
+      '     Tell the session to do it in another way, or give it another mode: ' +
+        `claude-code-agent session retry ${group}/api --prompt TEXT · ` +
+        `claude-code-agent session edit ${group}/api --permission-mode bypassPermissions`,
       'denied: Bash npm test && rm -rf build',
       '   1 Bash(npm test:*)',
       '   2 Bash(rm -rf build)',

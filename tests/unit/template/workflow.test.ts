@@ -3,6 +3,7 @@
  * places for later results where they stand in the prompt. Not covered: how a group is made of the drafts.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { withShared } from '../../../src/core/setting-values.ts';
 import { fillLater } from '../../../src/template/render.ts';
 import { exampleWorkflow, WorkflowFolder } from '../../support/template/workflow-rig.ts';
 
@@ -114,13 +115,17 @@ sessions:
   a: { project: .., prompt: hi }
   b: { project: .., prompt: hi, untrusted: false, memory: 2000, maxProcesses: 64 }
 `;
-    const bounds = folder.draft(text).sessions.map(({ definition }) => {
-      const { untrusted, memoryBytes, maxProcesses } = definition;
+    const { config, sessions } = folder.draft(text);
+    const bounds = sessions.map(({ definition }) => {
+      const { untrusted, memoryBytes, maxProcesses } = withShared(
+        { ...definition, id: '', dependsOn: [], createdAt: '' },
+        config,
+      );
       return [untrusted, memoryBytes, maxProcesses];
     });
     expect(bounds).toEqual([
       [true, 500_000_000, 200],
-      [undefined, 2_000_000_000, 64],
+      [false, 2_000_000_000, 64],
     ]);
   });
 

@@ -25,7 +25,7 @@ import type { SessionId } from '../../../core/group.ts';
 import { runCommand, sessionReference } from '../../../core/plan/advice.ts';
 import type { SessionRecord } from '../../../core/session-state.ts';
 import { type GroupState, isRehearsal, isThrottled } from '../../../core/state.ts';
-import { formatDate } from '../../../view/format.ts';
+import { formatDate, plural } from '../../../view/format.ts';
 import { isolationWhy, textPlan } from '../../../view/plan.ts';
 import { safeJson, safeLine, safeText } from '../../../view/terminal-text.ts';
 import { titleOf } from '../../../view/wording.ts';
@@ -223,6 +223,25 @@ export async function startSession(
   const follow = commandText(['session', 'logs', sessionReference(state, record), '--follow']);
   const what = command.kind === 'retry-session' ? 'is tried again' : 'goes on';
   context.stdout.line(`Session ${titleOf(state, sessionId)} ${what} as soon as there is a slot. Follow it: ${follow}`);
+}
+
+/** A live runner is asked to try each again; without one this process runs the group. */
+export async function runFailedAgain(
+  context: Context,
+  group: GroupReference,
+  failed: readonly SessionId[],
+  { rehearse }: How,
+): Promise<Work> {
+  const { groupId } = group;
+  if (liveRunner(context.world, group) === null) {
+    const options = runCommandOptions({ rehearse }, true);
+    return runGroup(context, groupId, options, undefined);
+  }
+  for (const sessionId of failed) need(await submit(context, group, { kind: 'retry-session', sessionId }));
+  const follow = commandText(['group', 'watch', groupId]);
+  context.stdout.line(
+    `${plural(failed.length, 'session')} tried again as soon as there is a slot. Watch it: ${follow}`,
+  );
 }
 
 /** Runs the group with this session alone. The exit code tells about the session: 0 completed, 1 failed, 3 paused. */

@@ -1,0 +1,148 @@
+/**
+ * Promises: what a group gives to all sessions holds for each of them, whenever it was added; a session's own value
+ * counts first, and permission rules of both count together; a copy and an edited group keep to that. What was denied
+ * in a group is allowed to all its sessions at once, and never again where it was denied in spite of its rule.
+ */
+import { expect, test } from 'bun:test';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { foldEvents } from '../../../src/core/reduce.ts';
+import type { GroupState } from '../../../src/core/state.ts';
+import { user, withNight } from '../../support/cli/night.ts';
+import { type Invocation, resultLine } from '../../support/fake-claude-rig.ts';
+
+withNight();
+
+const stateOf = (group: string) => foldEvents(user.events(group)) as GroupState;
+
+/** Permission mode and rules with which claude was started. */
+function permissionsOf({ hello: { args } }: Invocation) {
+  const rules = args.flatMap((arg) => /^--allowedTools=(.*)$/.exec(arg)?.[1] ?? []);
+  return [args[args.indexOf('--permission-mode') + 1], ...rules];
+}
+
+function definitions(group: string) {
+  return [...stateOf(group).sessions.values()].map(({ definition }) => definition);
+}
+
+/** claude says that this call was denied. */
+async function deny(fake: Invocation, command: string, more: object = {}): Promise<void> {
+  const call = { type: 'tool_use', id: `call ${command}`, name: 'Bash', input: { command } };
+  await fake.print({ type: 'assistant', message: { id: 'm', role: 'assistant', content: [call] } });
+  const message = 'This command requires approval';
+  const denial = { tool_name: 'Bash', tool_use_id: call.id };
+  await fake.print({ type: 'system', subtype: 'permission_denied', ...denial, message, ...more });
+  await fake.print(resultLine(0.01, { permission_denials: [{ ...denial, tool_input: { command } }] }));
+}
+
+test('sessions of a group have its permissions, mode and time limit unless they have their own', async () => {
+  const shared = ['--allowed-tools', 'Bash(npm test:*)', '--permission-mode', 'dontAsk', '--timeout', '5m'];
+  const own = ['--allowed-tools', 'Edit', '--permission-mode', 'plan', '--timeout', '1h'];
+  const group = await user.group('auth', { api: [], web: own }, '--no-warm-cache', ...shared);
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  expect(permissionsOf(api)).toEqual(['dontAsk', 'Bash(npm test:*)']);
+  expect(permissionsOf(web)).toEqual(['plan', 'Bash(npm test:*)', 'Edit']);
+  expect(definitions(group).map(({ timeoutMs }) => timeoutMs)).toEqual([300_000, 3_600_000]);
+  await user.ok(
+    'group',
+    'edit',
+    group,
+    '--permission-mode',
+    'acceptEdits',
+    '--no-timeout',
+    '--allowed-tools',
+    'WebSearch',
+  );
+  user.note('docs', await user.add(group, 'docs'));
+  const docs = await user.begun(group, 'docs');
+  expect(permissionsOf(docs)).toEqual(['acceptEdits', 'WebSearch']);
+  expect(definitions(group).map(({ timeoutMs }) => timeoutMs)).toEqual([undefined, 3_600_000, undefined]);
+  await Promise.all([api, web, docs].map((fake) => fake.succeed()));
+  expect((await run.finished).code).toBe(0);
+  const copy = await user.ok('group', 'copy', group);
+  await user.ok('group', 'edit', copy, '--permission-mode', 'dontAsk', '--no-allowed-tools');
+  await user.ok('session', 'edit', `${copy}/web`, '--no-permission-mode', '--timeout', '2h');
+  expect(definitions(copy).map(({ permissionMode, allowedTools }) => [permissionMode, allowedTools])).toEqual([
+    ['dontAsk', undefined],
+    ['dontAsk', ['Edit']],
+    ['dontAsk', undefined],
+  ]);
+  expect(await user.ok('session', 'show', `${copy}/web`)).toContain('Permissions: dontAsk, Edit');
+}, 60_000);
+
+test('a workflow gives them in its group, and what is done anew in its file stays', async () => {
+  mkdirSync(user.project('api'), { recursive: true });
+  const file = join(user.folder, 'auth.yaml');
+  writeFileSync(
+    file,
+    `version: 1
+group: { allowedTools: "Bash(npm test:*)", permissionMode: dontAsk, timeout: 5m, untrusted: true, requires: [gpu] }
+sessions:
+  api: { project: projects/api, prompt: "Do it.", allowedTools: [Edit] }
+  web: { project: projects/api, prompt: "Do it.", permissionMode: plan, untrusted: false, timeout: 1h, requires: [big] }
+`,
+  );
+  const group = await user.ok('group', 'create', 'auth', '--from', file);
+  const seen = () =>
+    definitions(group).map(({ allowedTools, permissionMode, timeoutMs, untrusted, requires }) => [
+      allowedTools?.join(' '),
+      permissionMode,
+      timeoutMs,
+      untrusted,
+      requires?.join(' '),
+    ]);
+  expect(seen()).toEqual([
+    ['Bash(npm test:*) Edit', 'dontAsk', 300_000, true, 'gpu'],
+    ['Bash(npm test:*)', 'plan', 3_600_000, false, 'gpu big'],
+  ]);
+  expect(await user.ok('group', 'edit', group, '--file', file)).toBe(`${group} is like that already.`);
+  await user.ok('group', 'edit', group, '--timeout', '10m', '--no-untrusted');
+  expect(seen()).toEqual([
+    ['Bash(npm test:*) Edit', 'dontAsk', 600_000, false, 'gpu'],
+    ['Bash(npm test:*)', 'plan', 3_600_000, false, 'gpu big'],
+  ]);
+}, 60_000);
+
+test('group allow: what was denied is allowed to all sessions, and those that failed are tried again', async () => {
+  const group = await user.group('auth', { api: ['--allowed-tools', 'Edit'], web: [] }, '--no-warm-cache');
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  await Promise.all([deny(api, 'npm test'), deny(web, 'make all')]);
+  expect((await run.finished).code).not.toBe(0);
+  expect(await user.ok('group', 'allow', group)).toBe(
+    [
+      'denied to 001 api: Bash npm test',
+      '   1 Bash(npm test:*)',
+      'denied to 002 web: Bash make all',
+      '   2 Bash(make all:*)',
+      `Allow all of it, and go on: claude-code-agent group allow ${group} --denied --retry`,
+    ].join('\n'),
+  );
+  const again = user.start('group', 'allow', group, '--denied', '--retry');
+  const fakes = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  const rules = ['acceptEdits', 'Bash(npm test:*)', 'Bash(make all:*)'];
+  expect(fakes.map(permissionsOf)).toEqual([[...rules, 'Edit'], rules]);
+  await Promise.all(fakes.map((fake) => fake.succeed()));
+  expect(await again.finished).toMatchObject({ code: 0 });
+  expect((await user.run('group', 'allow', group, 'nonsense((')).code).toBe(2);
+}, 60_000);
+
+test('what was denied in spite of its rule, or by a hook, is never allowed again; what helps instead is said', async () => {
+  const group = await user.group('auth', { api: ['--allowed-tools', 'Bash(sed -n 1p)'], web: [] }, '--no-warm-cache');
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  await Promise.all([deny(api, 'sed -n 1p'), deny(web, 'make all', { decision_reason_type: 'hook' })]);
+  await run.finished;
+  expect(await user.run('session', 'allow', 'auth/api', '--denied', '--retry')).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringContaining('it was denied although Bash(sed -n 1p) was in place'),
+  });
+  const shown = await user.ok('group', 'allow', group);
+  expect(shown).toContain(`session edit ${group}/api --permission-mode bypassPermissions`);
+  expect(shown).toContain('no rule helps: a hook denied it');
+  expect(shown).not.toContain('--denied');
+  await user.ok('session', 'edit', 'auth/api', '--permission-mode', 'bypassPermissions');
+  expect(await user.ok('session', 'allow', 'auth/api')).not.toContain('--permission-mode');
+}, 60_000);

@@ -1,6 +1,12 @@
 /** cli/: what a user types, and what it does. This file: the tree of commands, and the short forms of some. */
 
-import { Command, CommanderError, type CommandUnknownOpts, type OptionValues } from '@commander-js/extra-typings';
+import {
+  Argument,
+  Command,
+  CommanderError,
+  type CommandUnknownOpts,
+  type OptionValues,
+} from '@commander-js/extra-typings';
 import { isGroupNamed, loadReferredGroup, loadReferredSession, sessionOf } from '../app/resolve.ts';
 import { advise, commandText } from '../core/advice.ts';
 import { sessionLabel } from '../core/id.ts';
@@ -240,32 +246,60 @@ export function explainUsage(
   const suggestion = /\s*\((Did you mean [^)]*\?)\)$/.exec(text);
   const said = suggestion === null ? text : text.slice(0, suggestion.index);
   const sentence = `${said[0]?.toUpperCase() ?? ''}${said.slice(1)}${/[.?!]$/.test(said) ? '' : '.'}`;
-  const hint = suggestion === null ? '' : ` ${suggestion[1]}`;
-  return `${programName}: ${sentence}${hint} See: ${commandPath(program, argv)} --help`;
+  const found = commandAt(program, argv);
+  const meant = meantBy(error, found) ?? suggestion?.[1];
+  const hint = meant === undefined ? '' : ` ${meant}`;
+  return `${programName}: ${sentence}${hint} See: ${[programName, ...found.path].join(' ')} --help`;
 }
 
 export interface Named {
   name(): string;
   readonly commands: readonly Named[];
+  readonly options?: readonly { readonly long?: string | undefined }[];
 }
 
-function commandPath(program: { commands: readonly Named[] }, argv: readonly string[]): string {
-  let path = programName;
-  let commands = program.commands;
+type Found = { readonly path: readonly string[]; readonly command: Pick<Named, 'commands' | 'options'> };
+
+/** The command that the words name, as far as they name one. */
+function commandAt(program: Found['command'], argv: readonly string[]): Found {
+  const path: string[] = [];
+  let command = program;
   for (const word of argv) {
-    const next = commands.find((command) => command.name() === word);
+    const next = command.commands.find((one) => one.name() === word);
     if (next === undefined) break;
-    path += ` ${word}`;
-    commands = next.commands;
+    path.push(word);
+    command = next;
   }
-  return path;
+  return { path, command };
 }
+
+/** Where Commander, which compares spellings, knows nothing better: the begin of an option, a command of a family. */
+function meantBy({ code, message }: CommanderError, { path, command }: Found): string | undefined {
+  const word = /'([^']+)'/.exec(message)?.[1] ?? '';
+  if (code === 'commander.unknownOption' && /^--[a-z-]{3,}/.test(word)) {
+    const name = word.replace(/=.*$/s, '');
+    const longer = (command.options ?? []).flatMap(({ long = '' }) => (long.startsWith(`${name}-`) ? [long] : []));
+    return longer.length === 0 ? undefined : `Did you mean ${orList(longer)}?`;
+  }
+  if (code !== 'commander.unknownCommand' || path.length > 0) return undefined;
+  const meant = entries.flatMap(([words]) => (words.endsWith(` ${word}`) ? [commandText(words.split(' '))] : []));
+  return meant.length === 0 ? undefined : `Did you mean ${orList(meant)}?`;
+}
+
+function orList(words: readonly string[]): string {
+  const shown = words.slice(0, meantMax);
+  return shown.length === 1 ? `${shown[0]}` : `${shown.slice(0, -1).join(', ')} or ${shown.at(-1)}`;
+}
+
+const meantMax = 4;
 
 export interface ShortForm {
   readonly word: string;
   readonly summary: string;
   readonly group: readonly string[];
   readonly session?: readonly string[];
+  /** Without a group or session it is about the group created last. */
+  readonly latest?: true;
 }
 
 export const shortForms: readonly ShortForm[] = [
@@ -276,19 +310,22 @@ export const shortForms: readonly ShortForm[] = [
     summary: 'show a group or a session',
     group: ['group', 'show'],
     session: ['session', 'show'],
+    latest: true,
   },
-  { word: 'status', summary: 'the same as show', group: ['group', 'show'], session: ['session', 'show'] },
+  { word: 'status', summary: 'the same as show', group: ['group', 'show'], session: ['session', 'show'], latest: true },
   {
     word: 'watch',
     summary: 'follow a group, or the log of a session',
     group: ['group', 'watch'],
     session: ['session', 'logs', '--follow'],
+    latest: true,
   },
   {
     word: 'logs',
     summary: 'read the transcript of a session, or those of a group',
     group: [],
     session: ['session', 'logs'],
+    latest: true,
   },
   { word: 'pause', summary: 'pause a group or a session', group: ['group', 'pause'], session: ['session', 'pause'] },
   {
@@ -302,9 +339,28 @@ export const shortForms: readonly ShortForm[] = [
     summary: 'show what a group or a session changed',
     group: ['group', 'diff'],
     session: ['session', 'diff'],
+    latest: true,
   },
-  { word: 'why', summary: 'explain why a group or a session is not running', group: ['group', 'why'], session: [] },
+  {
+    word: 'why',
+    summary: 'explain why a group or a session is not running',
+    group: ['group', 'why'],
+    session: [],
+    latest: true,
+  },
+  {
+    word: 'retry',
+    summary: 'try a failed session again, or those of a group',
+    group: ['group', 'run', '--retry-failed'],
+    session: ['session', 'retry'],
+  },
+  ...['plan', 'graph', 'budget', 'report', 'merge', 'pr'].map(ofGroup),
 ];
+
+function ofGroup(word: string): ShortForm {
+  const [, summary = ''] = listed.find(([path]) => path === `group ${word}`) ?? [];
+  return { word, summary, group: ['group', word], latest: true };
+}
 
 export interface Tree {
   define(path: readonly string[], command: Command): Promise<void>;
@@ -329,21 +385,32 @@ export async function defineShortForm(
   }
   if (form.session === undefined) {
     for (const argument of long.flatMap(({ registeredArguments }) => registeredArguments))
-      command.addArgument(argument);
-    command.action(() => tree.run([...form.group, ...rest]));
+      command.addArgument(form.latest ? new Argument('[group]', `${argument.description}${byDefault}`) : argument);
+    command.action(() => tree.run([...form.group, ...(form.latest ? withLatest(command.args, rest) : rest)]));
     return;
   }
-  command.argument('<group-or-session>', 'a group, or <group>/<number-or-name>, or the id of a session');
+  const what = 'a group, or <group>/<number-or-name>, or the id of a session';
+  if (form.latest) command.argument('[group-or-session]', `${what}${byDefault}`);
+  else command.argument('<group-or-session>', what);
   if (form.word === 'why') command.argument('[session]', 'of the group: id, unique prefix, number or name');
   command.action(async () => {
-    const [reference = ''] = command.args;
-    const lines = await attempt(() => linesFor(context, form, { reference, rest, options: command.opts() }));
+    const [reference = latest] = command.args;
+    const typed = { reference, rest: withLatest(command.args, rest), options: command.opts() };
+    const lines = await attempt(() => linesFor(context, form, typed));
     if (!lines.ok) return context.run(() => lines);
     for (const { title, argv } of lines.value) {
       if (title !== undefined) context.stdout.line(context.stdout.style('strong', title));
       await tree.run(argv);
     }
   });
+}
+
+const latest = '@';
+const byDefault = '; without one, the group created last';
+
+/** What was typed behind the word of the short form, with a group in any case. */
+function withLatest(args: readonly string[], rest: readonly string[]): readonly string[] {
+  return args.length === 0 ? [latest, ...rest] : rest;
 }
 
 async function longForm(words: readonly string[], tree: Tree): Promise<Command> {

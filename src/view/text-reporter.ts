@@ -55,13 +55,13 @@ export function createTextReporter(options: TextReporterOptions): Reporter {
 
   return {
     event(event, state) {
-      const text = describeEvent(event, state, style);
+      if (event.type === 'session_starting') deniedShown.delete(event.sessionId);
+      // It was said when it happened.
+      const isDenial = event.type === 'session_warning' && event.warning.code === 'denied-tools';
+      const text = isDenial && deniedShown.has(event.sessionId) ? null : describeEvent(event, state, style);
       if (text === null) return;
       const about = 'sessionId' in event && event.sessionId !== undefined;
-      if (about) {
-        toolShown.delete(event.sessionId as SessionId);
-        deniedShown.delete(event.sessionId as SessionId);
-      }
+      if (about) toolShown.delete(event.sessionId as SessionId);
       say(event.at, state, about ? titleOf(state, event.sessionId as SessionId) : groupLabel, text);
     },
     progress(sessionId, state, live) {

@@ -157,8 +157,35 @@ export function commandFailure(name: string, command: string, end: CommandEnd, t
   if (end.printedTooMuch) return `${what} printed more than 64 MiB and was ended.`;
   if (end.timedOut) return `${what} did not end within ${Math.round(timeoutMs / 1000)} seconds.`;
   const how = end.exitCode === null ? 'was ended by a signal or could not be started' : `failed (exit ${end.exitCode})`;
-  const last = end.tail.trimEnd().split('\n').at(-1) ?? '';
-  return last === ''
+  const said = failureLine(end.tail);
+  return said === ''
     ? `${what} ${how} and printed nothing.`
-    : `${what} ${how}: ${last.slice(0, 200).replace(/[.\s]+$/, '')}.`;
+    : `${what} ${how}: ${said.slice(0, 200).replace(/[.\s]+$/, '')}.`;
+}
+
+/** What test runners, compilers and package managers begin or mark a failure with. */
+const failureWords = [
+  ...['not ok', 'fail(?:ed|ure)?', 'error', 'ERR!', '[A-Za-z]*(?:Error|Exception)', 'expected', 'panicked', 'fatal'],
+  ...['cannot', "can't", 'no such', 'not found', 'unable to'],
+];
+const failureSign = new RegExp(
+  String.raw`^\s*(?:[✖✗✘×●]|E\s{2,}\S)|(?<![\w-])(?:${failureWords.join('|')})(?![\w-])`,
+  'i',
+);
+/** Passed tests, headings, lines of source, counts of nothing, and the package manager's own epilogue. */
+const noFailure = new RegExp(
+  [
+    String.raw`^\s*(?:ok\b|[✓✔√ℹ#]|raise |throw |File "|at )`,
+    '^[=_-]{3,}(?:$|.*[=_-]{3,}$)',
+    '^npm (?:error|ERR!) (?:code|path|errno|syscall|command|workspace|Lifecycle|A complete log)',
+    String.raw`\b0 (?:fail|error)|\b(?:fail(?:ed|ures)?|errors?):? 0\b`,
+  ].join('|'),
+  'i',
+);
+
+/** The first line that says what failed, else the last one. */
+export function failureLine(output: string): string {
+  const lines = output.trimEnd().split('\n');
+  const sign = lines.find((line) => failureSign.test(line) && !noFailure.test(line));
+  return (sign ?? lines.at(-1) ?? '').trim();
 }

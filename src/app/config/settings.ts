@@ -7,6 +7,7 @@ import { updateExclusively } from '../../context/exclusive-update.ts';
 import { see } from '../../core/advice.ts';
 import { errorText, fail, ok, type Result } from '../../core/failure.ts';
 import { quoted } from '../../core/id.ts';
+import { hint } from '../../core/nearest.ts';
 import { configRoot, worktreesFolder } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { yamlBytesMax } from '../../store/yaml-text.ts';
@@ -78,11 +79,15 @@ export function settingOf(settings: readonly Setting[], key: string): Result<unk
     const isPart = key.startsWith(`${known}.`) && typeof value === 'object' && value !== null;
     if (isPart && Object.hasOwn(value, part)) return ok((value as Readonly<Record<string, unknown>>)[part]);
   }
-  return unknownKey(key);
+  return unknownKey(key, settings);
 }
 
-function unknownKey(key: string): Result<never> {
-  return fail('not-found', `There is no setting ${quoted(key)}.`, see('config', 'list'));
+function unknownKey(key: string, settings: readonly Setting[]): Result<never> {
+  const near = hint(
+    key,
+    settings.map((setting) => setting.key),
+  );
+  return fail('not-found', `There is no setting ${quoted(key)}${near || '.'}`, see('config', 'list'));
 }
 
 export function configPath({ env }: Pick<Place, 'env'>): Result<string> {
@@ -102,7 +107,7 @@ export async function changeSetting(place: Place, key: string, text: string): Pr
   const path = configPath(place);
   if (!path.ok) return path;
   const keys = configKeyPath(key);
-  if (keys === null) return unknownKey(key);
+  if (keys === null) return unknownKey(key, settings.value);
   const { files } = place.world;
   try {
     const folder = configRoot(place.env);

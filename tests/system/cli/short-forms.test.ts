@@ -51,6 +51,23 @@ test('ls, ps, show and status are the commands of groups and sessions', async ()
   expect(await user.run('ps', '--status', 'created')).toMatchObject({ code: 2, stdout: '' });
 });
 
+test('without a group they are about the one created last; what a group is asked for needs no "group"', async () => {
+  await user.makeGroup('first');
+  const group = await user.makeGroup('second');
+  const seen = async (...words: string[]) => {
+    const { code, stdout, stderr } = await user.run(...words);
+    return { code, stdout: stdout.replaceAll(/\d+s$/gm, ''), stderr };
+  };
+  for (const word of ['show', 'why', 'diff', 'plan', 'graph', 'budget', 'report', 'merge', 'pr', 'logs']) {
+    const long = word === 'logs' ? await seen('logs', group) : await seen('group', word, group);
+    expect([word, await seen(word)]).toEqual([word, long]);
+    expect([word, await seen(word, 'second')]).toEqual([word, long]);
+    expect([word, (await seen(word, 'first')).stdout.includes(group)]).toEqual([word, false]);
+  }
+  expect(await seen('status', '--json')).toEqual(await seen('group', 'show', group, '--json'));
+  expect(await seen('retry', 'second/api')).toEqual(await seen('session', 'retry', `${group}/api`));
+}, 120_000);
+
 test('a session is also known by the beginning of its id, where no group is', async () => {
   const group = await user.makeGroup();
   const [api = { id: '' }] = await user.json<{ id: string }[]>('session', 'list', group);
@@ -152,7 +169,18 @@ test('the help of a short form says what it is short for, with the options of bo
 });
 
 test.each<[string[], string]>([
-  [['show'], "Missing required argument 'group-or-session'. See: claude-code-agent show --help"],
+  [['pause'], "Missing required argument 'group-or-session'. See: claude-code-agent pause --help"],
+  [['show', 'auht'], 'There is no group and no session "auht"; did you mean "auth"? See: claude-code-agent group list'],
+  [['plan', 'auht'], 'There is no group "auht"; did you mean "auth"? See: claude-code-agent group list'],
+  [['show', 'auth/wbe'], 'There is no session "wbe" in the group'],
+  [
+    ['list'],
+    'Did you mean claude-code-agent group list, claude-code-agent session list, claude-code-agent template list',
+  ],
+  [['create', 'x'], "Unknown command 'create'. Did you mean claude-code-agent group create? See"],
+  [['run', 'x', '--max-budget', '5'], "Unknown option '--max-budget'. Did you mean --max-budget-usd? See"],
+  [['session', 'edit', 'auth/api', '--model', 'sonet'], 'It is no model of claude; perhaps "sonnet" was meant.'],
+  [['config', 'set', 'price.opus', '1'], 'There is no setting "price.opus"; did you mean "prices.opus'],
   [['show', 'nothing'], 'There is no group and no session "nothing". See: claude-code-agent group list'],
   [['show', 'auth/nothing'], 'There is no session "nothing" in the group'],
   [['logs', 'auth/api', '--nothing'], "Unknown option '--nothing'. See: claude-code-agent logs --help"],

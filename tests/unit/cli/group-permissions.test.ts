@@ -128,8 +128,9 @@ test('group allow: what was denied is allowed to all sessions, and those that fa
   expect((await user.run('group', 'allow', group, 'nonsense((')).code).toBe(2);
 }, 60_000);
 
-test('what was denied in spite of its rule, or by a hook, is never allowed again; what helps instead is said', async () => {
-  const group = await user.group('auth', { api: ['--allowed-tools', 'Bash(sed -n 1p)'], web: [] }, '--no-warm-cache');
+test('what was denied in spite of its rule, or by a hook, is not offered again; what helps is said', async () => {
+  const sessions = { api: ['--allowed-tools', 'Bash(sed -n 1p)'], web: [] };
+  const group = await user.group('auth', sessions, '--no-warm-cache');
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
   await Promise.all([deny(api, 'sed -n 1p'), deny(web, 'make all', { decision_reason_type: 'hook' })]);

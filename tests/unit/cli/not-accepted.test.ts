@@ -10,7 +10,7 @@ test('U7: command, exit code and the tail of its output', async () => {
   const run = user.start('group', 'run', group, '--output', 'text');
   await (await user.begun(group, 'api')).succeed();
   const { stdout } = await run.finished;
-  const sentence = 'failed (exit 3): see log.';
+  const sentence = 'failed (exit 3): 1 failed.';
   expect(stdout).toContain('The acceptance command `echo 1 failed; echo; echo "see log"; exit 3` ');
   expect(stdout).toContain(sentence);
   const shown = await user.ok('session', 'show', `${group}/api`);

@@ -84,6 +84,10 @@ export interface ResultMessage {
   readonly denials: readonly Denial[];
   readonly apiErrorStatus?: number;
   readonly terminalReason?: string;
+  /** Why the model ended its last message. */
+  readonly stopReason?: string;
+  /** The tool call that a hook put off. */
+  readonly deferred?: Denial;
   readonly errors: readonly string[];
   readonly durationMs: number;
 }
@@ -127,6 +131,8 @@ export interface HookMessage {
   readonly outcome?: string;
   /** Cut to 10,000 characters, which is also what the model gets. */
   readonly stdout?: string;
+  /** Why it stopped claude, or did not let it go on or end. */
+  readonly objection?: string;
 }
 
 export interface DeniedMessage extends Denial {
@@ -154,6 +160,7 @@ type Body =
   | StateMessage
   | TaskMessage
   | { readonly kind: 'compact-boundary' }
+  | { readonly kind: 'notification'; readonly key: string }
   | ControlResponseMessage
   | { readonly kind: 'other'; readonly type: string }
   | { readonly kind: 'malformed'; readonly text: string };
@@ -248,15 +255,38 @@ function readSystem(value: JsonObject): Body {
           'stdout',
           mapped(text(value.stdout), (out) => clip(out, hookOutputChars)),
         ),
+        ...optional('objection', objectionIn(value)),
       };
     case 'compact_boundary':
       return { kind: 'compact-boundary' };
     case 'session_state_changed':
       return { kind: 'state', isIdle: value.state === 'idle' };
+    case 'notification':
+      return { kind: 'notification', key: text(value.key) ?? '' };
     case 'permission_denied':
       return { kind: 'denied', ...denialOf(value) };
     default:
       return readTask(subtype, value) ?? { kind: 'other', type: `system/${subtype}` };
+  }
+}
+
+/** A hook objects by what it prints as JSON, or with exit code 2 and its reason on stderr. */
+function objectionIn(value: JsonObject): string | undefined {
+  if (value.exit_code === 2) return text(value.stderr)?.trim();
+  const said = parsedObject(text(value.stdout) ?? '');
+  const own = object(said.hookSpecificOutput);
+  if (said.continue === false) return text(said.stopReason) ?? '';
+  if (said.decision === 'block') return text(said.reason) ?? '';
+  const decision = text(own.permissionDecision);
+  return decision === undefined || decision === 'allow' ? undefined : (text(own.permissionDecisionReason) ?? '');
+}
+
+function parsedObject(source: string): JsonObject {
+  if (!source.trimStart().startsWith('{')) return {};
+  try {
+    return object(JSON.parse(source));
+  } catch {
+    return {};
   }
 }
 
@@ -328,6 +358,8 @@ function readResult(value: JsonObject): ResultMessage {
     ...optional('structured', writable(value.structured_output)),
     ...optional('apiErrorStatus', number(value.api_error_status)),
     ...optional('terminalReason', text(value.terminal_reason)),
+    ...optional('stopReason', text(value.stop_reason)),
+    ...optional('deferred', mapped(value.deferred_tool_use, deferredOf)),
   };
 }
 
@@ -342,6 +374,11 @@ function writable(value: unknown): unknown {
 
 function denialOf(value: JsonObject): Denial {
   return { tool: text(value.tool_name) ?? '', id: text(value.tool_use_id) ?? '', input: object(value.tool_input) };
+}
+
+function deferredOf(value: unknown): Denial {
+  const { name, id, input } = object(value);
+  return { tool: text(name) ?? '', id: text(id) ?? '', input: object(input) };
 }
 
 function readRateLimit(value: JsonObject): RateLimitMessage {

@@ -3,12 +3,13 @@ import type { StopReason, Warning } from '../core/event.ts';
 import { figureMax } from '../core/group.ts';
 import { deniedSentence } from '../core/progress.ts';
 import type { ExitStatus } from '../system/world.ts';
+import { endings } from './endings.ts';
 import type { ResultMessage } from './messages.ts';
 import { isUnknownModel } from './pricing.ts';
 import { type AttemptStream, deniedOf, isSuccess, isWorkPending, unknownModels } from './stream.ts';
 import { openSubjects } from './task-list.ts';
 import { clip, oneLine } from './text.ts';
-import { describeTrouble, describeUnanswered, saidBy, sentence, type Verdict } from './trouble.ts';
+import { describeEnding, describeTrouble, describeUnanswered, saidBy, sentence, type Verdict } from './trouble.ts';
 
 export interface JudgeInput {
   readonly stream: AttemptStream;
@@ -65,6 +66,8 @@ function judgeEnd(input: JudgeInput): Verdict {
   if (ignoresSettings(input) && (result === undefined || input.endedByUs)) return settingsIgnored;
   if (beganTooEarly(input) && (result === undefined || !isSuccess(result))) return hookTooLate;
   if (result === undefined) return judgeSilence(input);
+  const odd = describeEnding(stream, result);
+  if (odd !== null) return odd;
   if (result.subtype !== 'success' || result.isError) return describeTrouble(stream, result);
   if (result.numTurns === 0) return notSent(result);
   // A later runner finds a worker that died between its first answer and the answer to what its background work found.
@@ -110,13 +113,18 @@ function judgeSuccess(input: JudgeInput, result: ResultMessage): Verdict {
       next: 'Choose what to allow.',
     };
   }
-  const text = clip(result.result ?? '', resultChars);
+  const text = clip(answerOf(stream, result), resultChars);
   if (!expectStructured) return { status: 'completed', result: text };
   // A message that was said to it later is answered without the form; what it handed in before still stands.
   const structured = result.structured ?? stream.structured;
   return structured === undefined || JSON.stringify(structured).length > structuredChars
     ? unstructured(structured === undefined)
     : { status: 'completed', result: text, structured };
+}
+
+/** Nothing is said in the last message after a Stop hook's objection, or when the model only thought. */
+function answerOf({ lastSaid = '' }: AttemptStream, { result = '' }: ResultMessage): string {
+  return result === '' ? lastSaid : result;
 }
 
 function unstructured(isAbsent: boolean): Verdict {
@@ -223,6 +231,24 @@ function stopSentence(reason: StopReason): string {
   }
 }
 
+function warningsOfEnd({ lastResult, lastSaid }: AttemptStream): Warning[] {
+  if (lastResult === undefined || !isSuccess(lastResult)) return [];
+  const { terminalReason, stopReason, result = '', structured } = lastResult;
+  const warnings: Warning[] = [];
+  if (terminalReason !== undefined && !(terminalReason in endings)) {
+    const message = `claude ended in a way that is not known here (${oneLine(terminalReason, 60)}): check its work.`;
+    warnings.push({ code: 'unknown-end', message });
+  }
+  if (stopReason === 'pause_turn' || stopReason === 'max_tokens') {
+    warnings.push({ code: 'unfinished-answer', message: 'The last answer of the model was not finished.' });
+  }
+  if (result === '' && structured === undefined) {
+    const instead = lastSaid === undefined ? 'it never said anything' : 'what it said before stands as its result';
+    warnings.push({ code: 'empty-result', message: `Its last answer has no text; ${instead}.` });
+  }
+  return warnings;
+}
+
 function warningsOf(input: JudgeInput): Warning[] {
   const { stream } = input;
   const warnings: Warning[] = [];
@@ -243,6 +269,7 @@ function warningsOf(input: JudgeInput): Warning[] {
       'next attempt is told.';
     warnings.push({ code: cutOffCode, message });
   }
+  warnings.push(...warningsOfEnd(stream));
   const open = openSubjects(stream.taskList);
   // Only a session that says that it is done can have forgotten something.
   if (open.length > 0 && stream.lastResult !== undefined && isSuccess(stream.lastResult)) {

@@ -27,6 +27,7 @@ import {
   type OpenTool,
 } from './at-work.ts';
 import { answersBase, answersInterrupt } from './control.ts';
+import { endingOf } from './endings.ts';
 import type { JsonObject } from './lenient.ts';
 import type {
   ApiRetryMessage,
@@ -34,6 +35,7 @@ import type {
   ClaudeMessage,
   Denial,
   HookMessage,
+  InitMessage,
   RateLimitMessage,
   ResultMessage,
   UserMessage,
@@ -75,10 +77,16 @@ export interface AttemptStream extends AtWork {
   currentTool?: string;
   /** Start of the last text of the model, at most 200 characters, without control characters but line ends. */
   lastText?: string;
+  /** The last text of the model. */
+  lastSaid?: string;
   /** Successful tool results, of the main loop and of sub-agents. */
   toolsDone: number;
   toolErrors: number;
   readonly denials: Denials;
+  /** What the last hook that objected to something said. */
+  objection?: string;
+  /** A hook did not let claude end so often that claude ended nevertheless. */
+  isEndForced: boolean;
   hookOk: boolean;
   /** Our hook for the compaction that is under way gave the session its task back. */
   restored: boolean;
@@ -149,6 +157,7 @@ export function emptyStream(prices: PriceTable = {}, earlier?: Earlier): Attempt
     toolsDone: 0,
     toolErrors: 0,
     denials: new Map(),
+    isEndForced: false,
     hookOk: false,
     restored: false,
     unrestored: 0,
@@ -182,16 +191,7 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
   noteSessionId(s, m.claudeSessionId);
   switch (m.kind) {
     case 'init':
-      s.isNewConversation ||= s.sawInit && m.sessionId !== '' && m.sessionId !== s.claudeSessionId;
-      s.sawInit = true;
-      noteTurnBegin(s);
-      s.beganWithoutHook ||= !s.hookSeen;
-      if (m.sessionId !== '') s.claudeSessionId = m.sessionId;
-      if (m.model !== undefined) s.model = m.model;
-      if (m.claudeVersion !== undefined) s.claudeVersion = m.claudeVersion;
-      if (m.cwd !== undefined) s.cwd = m.cwd;
-      // The session goes on, so the success of an earlier turn is not its end.
-      if (!s.interruptAnswered) s.successBeforeAnswer = false;
+      foldInit(s, m);
       break;
     case 'assistant':
       foldAssistant(s, m);
@@ -211,6 +211,9 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       break;
     case 'hook':
       foldHook(s, m);
+      break;
+    case 'notification':
+      s.isEndForced ||= m.key === 'stop-hook-block-cap';
       break;
     case 'task':
       if (m.phase === 'ended') endTask(s, m.taskId);
@@ -268,7 +271,7 @@ export function isWorkPending({ inTurn, openTasks }: AttemptStream): boolean {
 }
 
 export function isSuccess(result: ResultMessage): boolean {
-  return result.subtype === 'success' && !result.isError && result.numTurns > 0;
+  return result.subtype === 'success' && !result.isError && result.numTurns > 0 && endingOf(result) === 'result';
 }
 
 function noteSessionId(s: AttemptStream, id: string | undefined): void {
@@ -277,6 +280,20 @@ function noteSessionId(s: AttemptStream, id: string | undefined): void {
   const known = s.claudeSessionIds;
   // The newest comes first in nearly every line; the list itself has one or two entries.
   if (known.at(-1) !== id && known.length < maxOpen && !known.includes(id)) known.push(id);
+}
+
+function foldInit(s: AttemptStream, m: InitMessage): void {
+  s.isNewConversation ||= s.sawInit && m.sessionId !== '' && m.sessionId !== s.claudeSessionId;
+  s.sawInit = true;
+  s.isEndForced = false;
+  noteTurnBegin(s);
+  s.beganWithoutHook ||= !s.hookSeen;
+  if (m.sessionId !== '') s.claudeSessionId = m.sessionId;
+  if (m.model !== undefined) s.model = m.model;
+  if (m.claudeVersion !== undefined) s.claudeVersion = m.claudeVersion;
+  if (m.cwd !== undefined) s.cwd = m.cwd;
+  // The session goes on, so the success of an earlier turn is not its end.
+  if (!s.interruptAnswered) s.successBeforeAnswer = false;
 }
 
 function retryOf({ attempt, attemptsMax, error, errorStatus }: ApiRetryMessage): ApiRetry {
@@ -309,7 +326,9 @@ function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
   for (const block of m.blocks) {
     if (block.kind === 'text') {
       const text = cleanLines(block.text, textChars);
-      if (text !== '' && isMainLoop) s.lastText = text;
+      if (text === '' || !isMainLoop) continue;
+      s.lastText = text;
+      s.lastSaid = block.text;
     } else if (block.kind === 'tool-use' && block.id !== '' && s.openTools.size < maxOpen) {
       const tool = { name: oneLine(block.name, toolChars), target: targetOf(block.input, s.cwd) };
       s.openTools.set(block.id, tool);
@@ -396,6 +415,7 @@ export function foldTotalAtEnd(s: AttemptStream, total: Claim): void {
 const ownHookMark = 'Claude Code session ';
 
 function foldHook(s: AttemptStream, m: HookMessage): void {
+  if (m.objection !== undefined) s.objection = m.objection;
   if (m.hookEvent !== 'SessionStart') return;
   s.hookSeen = true;
   const isCompaction = m.hookName.endsWith(':compact');

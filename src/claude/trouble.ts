@@ -4,8 +4,9 @@ import type { PauseReason } from '../core/event.ts';
 import type { SessionFailureReason } from '../core/failure.ts';
 import { throttled } from '../core/state.ts';
 import { momentText } from '../core/text.ts';
+import { addAgain, endingOf } from './endings.ts';
 import { isAborted, type ResultMessage } from './messages.ts';
-import type { AttemptStream } from './stream.ts';
+import { type AttemptStream, targetOf } from './stream.ts';
 import { oneLine } from './text.ts';
 
 export type Verdict =
@@ -30,9 +31,6 @@ export type Verdict =
     };
 
 const quoteChars = 300;
-
-/** For what neither a setting nor a retry cures: a retry goes on in the same conversation. */
-const addAgain = 'Remove the session, after those that depend on it, and add it again';
 
 export function isOverCap({ subtype }: ResultMessage): boolean {
   return subtype === 'error_max_budget_usd';
@@ -80,6 +78,39 @@ export function describeUnanswered(stream: AttemptStream): Verdict | null {
   if (status === 429) return limited(stream, said);
   if (stream.authError !== undefined || !isTransient(status, error)) return null;
   return passing(notServed(status, said), status);
+}
+
+/** Null when the end is as usual, and the result alone decides. Also of results that claude calls a success. */
+export function describeEnding(stream: AttemptStream, result: ResultMessage): Verdict | null {
+  const ending = endingOf(result);
+  if (result.stopReason === 'refusal' && result.isError) {
+    const next = 'Say it in other words, or give it another model.';
+    return failed('refused', 'The model refuses to answer', firstSentence(saidBy(result)), next);
+  }
+  if (stream.isEndForced && isForced(result)) {
+    const next = 'Look at what the Stop hook asks for, then retry the session.';
+    return failed('hook-stopped', 'A Stop hook did not let claude end, until claude gave up', objection(stream), next);
+  }
+  if (ending === 'result') return null;
+  const said = ending.reason === 'hook-stopped' ? objection(stream) : deferredCall(result) || saidBy(result);
+  return failed(ending.reason, ending.what, said, ending.next);
+}
+
+function isForced({ subtype, isError }: ResultMessage): boolean {
+  return subtype === 'success' && !isError;
+}
+
+function objection({ objection: said = '' }: AttemptStream): string {
+  return oneLine(said, quoteChars);
+}
+
+function deferredCall({ deferred }: ResultMessage): string {
+  return deferred === undefined ? '' : oneLine(`${deferred.tool} ${targetOf(deferred.input, undefined)}`, quoteChars);
+}
+
+/** claude's own advice comes after it, for a person in front of claude. */
+function firstSentence(said: string): string {
+  return said.replace(/^API Error: /, '').split(/(?<=\.) (?=[A-Z])/)[0] ?? '';
 }
 
 type Failed = Extract<Verdict, { status: 'failed' }>;

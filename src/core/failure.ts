@@ -22,6 +22,15 @@ export type SessionFailureReason =
   | 'permission'
   /** claude ended well but gave no result in the form its `outputSchema` demands. */
   | 'no-structured-result'
+  /** A hook stopped claude, or did not let it end. */
+  | 'hook-stopped'
+  /** A hook put off a tool call until somebody decides. */
+  | 'deferred'
+  /** The model refuses to answer. */
+  | 'refused'
+  | 'max-turns'
+  /** Each summary of the conversation is full again at once. */
+  | 'compaction-thrashing'
   /** The prompt never reached the model (local command, blank prompt, hook that blocked it). */
   | 'prompt-not-sent'
   | 'model-not-found'

@@ -44,6 +44,11 @@ export function workerArgs(input: WorkerArgsInput): string[] {
       : ['--max-budget-usd', (Math.max(leastUsd, reservedUsd) + inclusive).toFixed(6)]),
     // Without it the stream has only the tool calls of sub-agents.
     '--forward-subagent-text',
+    // Without it nothing tells what a hook of the project said when it stopped claude.
+    '--include-hook-events',
+    // Nobody is there: a question of an MCP server would be waited for as long as the server waits.
+    '--permission-prompts',
+    'none',
   ];
 }
 

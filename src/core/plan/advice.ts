@@ -123,6 +123,10 @@ export function failureAdvice(state: GroupState, record: SessionRecord, { reason
   if (reason === 'model-not-found') {
     return then('Change it and try again with', ['session', 'edit', reference, '--model', 'sonnet'], retry);
   }
+  if (reason === 'refused') {
+    const model = ['session', 'edit', reference, '--model', 'sonnet'];
+    return then('Try again with', [...retry, '--prompt', 'Say it in other words'], model);
+  }
   if (reason === 'config-invalid') {
     return then('See what it is started with, then try again', ['session', 'show', reference, '--config'], retry);
   }

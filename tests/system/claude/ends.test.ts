@@ -3,7 +3,9 @@
  * a refusal of the API, a usage limit, tasks left open, denied tools. The model is scripted, on loopback.
  */
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { join } from 'node:path';
 import { userMessage } from '../../../src/claude/control.ts';
+import { endings } from '../../../src/claude/endings.ts';
 import { judge } from '../../../src/claude/outcome.ts';
 import { deniedOf, emptyStream, foldMessage } from '../../../src/claude/stream.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
@@ -27,12 +29,19 @@ afterEach(async () => {
 interface Wish {
   readonly args?: readonly string[];
   readonly options?: (rig: Rig) => SessionOptions;
+  /** What the hooks of the project print, by event. */
+  readonly hooks?: Readonly<Record<string, object>>;
 }
 
 /** A session that says and does this, to the end of its process. */
-async function sessionWith(steps: readonly Step[], { args = [], options = () => ({}) }: Wish = {}) {
+async function sessionWith(steps: readonly Step[], { args = [], options = () => ({}), hooks = {} }: Wish = {}) {
   const rig = openRig(steps);
   rigs.push(rig);
+  const printing = Object.entries(hooks).map(([event, output]) => {
+    const command = `cat >/dev/null; cat '${rig.write(`${event}.json`, output)}'`;
+    return [event, [{ hooks: [{ type: 'command', command }] }]];
+  });
+  rig.write('project/.claude/settings.json', { hooks: Object.fromEntries(printing) });
   const session = prepareSession(rig, options(rig));
   const claude = startClaude(rig, [...session.args, ...args], session.env);
   claude.send(userMessage('go'));
@@ -43,6 +52,12 @@ async function sessionWith(steps: readonly Step[], { args = [], options = () => 
   const exit = { kind: 'exited', code } as const;
   const input = { stream, exit, endedByUs: true, found: 'watched', expectHook: true, expectStructured: false } as const;
   return { messages, stream, outcome: judge(input) };
+}
+
+/** The option that adds a server whose tool asks a person for a colour. */
+function askingServer(): string {
+  const args = [join(import.meta.dir, '../../fixtures/mcp/asking.mjs')];
+  return `--mcp-config=${JSON.stringify({ mcpServers: { asker: { command: process.execPath, args } } })}`;
 }
 
 const reset = 2_000_000_000;
@@ -89,5 +104,64 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     ]);
     const live = messages.flatMap((m) => (m.kind === 'denied' ? [m.tool] : []));
     expect([[], ['Bash', 'Write']]).toContainEqual(live);
+  });
+
+  const work: Step = { text: 'I try.', tool: 'Bash', input: { command: 'true' } };
+  const allowed = { options: () => ({ allowedTools: ['Bash'] }) };
+
+  test('is not completed when a hook stopped it, and the hook is quoted', async () => {
+    const stops = { continue: false, stopReason: 'not on Fridays' };
+    const message = expect.stringContaining('not on Fridays');
+    for (const event of ['PreToolUse', 'PostToolUse', 'Stop']) {
+      const { outcome } = await sessionWith([work, { text: 'done' }], { ...allowed, hooks: { [event]: stops } });
+      expect(outcome).toMatchObject({ status: 'failed', reason: 'hook-stopped', message });
+    }
+  });
+
+  test('is not completed when a Stop hook is never content', async () => {
+    const hooks = { Stop: { decision: 'block', reason: 'the tests are red' } };
+    const { outcome } = await sessionWith([{ text: 'done' }, ...Array<Step>(20).fill({ text: 'again' })], { hooks });
+    const message = expect.stringContaining('the tests are red');
+    expect(outcome).toMatchObject({ status: 'failed', reason: 'hook-stopped', message });
+  });
+
+  test('is not completed when a hook puts off a tool call', async () => {
+    const put = { hookEventName: 'PreToolUse', permissionDecision: 'defer', permissionDecisionReason: 'ask Ann' };
+    const hooks = { PreToolUse: { hookSpecificOutput: put } };
+    const { outcome } = await sessionWith([work, { text: 'done' }], { ...allowed, hooks });
+    expect(outcome).toMatchObject({
+      status: 'failed',
+      reason: 'deferred',
+      message: expect.stringContaining('Bash true'),
+    });
+  });
+
+  test('says that the model refuses, and what helps', async () => {
+    const refuses: Step = { text: 'I cannot.', stopReason: 'refusal' };
+    const { outcome } = await sessionWith([refuses, refuses, refuses]);
+    const next = expect.stringContaining('other words');
+    expect(outcome).toMatchObject({ status: 'failed', reason: 'refused', next });
+  });
+
+  test('goes on when an MCP server asks a person', async () => {
+    const calls = [{ tool: 'mcp__asker__ask', input: {} }, { text: 'done' }];
+    const { messages, outcome } = await sessionWith(calls, {
+      args: [askingServer()],
+      options: () => ({ allowedTools: ['mcp__asker'] }),
+    });
+    expect(outcome).toMatchObject({ status: 'completed', result: 'done' });
+    const answers = messages.flatMap((m) => (m.kind === 'user' ? m.toolResults.map(({ text }) => text) : []));
+    expect(answers).toEqual(['answered {"action":"cancel"}']);
+  });
+
+  test('knows every end that this claude can report', () => {
+    const lists = Bun.spawnSync(['grep', '-aoE', '\\["[a-z_]+"(,"[a-z_]+")*\\]', claudeBinary ?? '']).stdout.toString();
+    const ends = lists
+      .trim()
+      .split('\n')
+      .map((list) => JSON.parse(list) as string[]);
+    const named = ends.filter((list) => list.includes('hook_stopped') || list.includes('turn_setup_failed')).flat();
+    expect(named).toContain('tool_deferred');
+    expect(named.filter((name) => !(name in endings))).toEqual([]);
   });
 });

@@ -12,6 +12,8 @@ import { repeatPrompt, resumePrompt } from '../../../src/claude/launch/resume-pr
 
 import { fc } from '../../support/property.ts';
 
+const unattended = ['--forward-subagent-text', '--include-hook-events', '--permission-prompts', 'none'];
+
 const args: WorkerArgsInput = {
   conversation: { kind: 'new', claudeSessionId: 'ID' },
   name: 'api',
@@ -27,7 +29,8 @@ describe('workerArgs', () => {
       ...['-p', '--verbose', '--output-format', 'stream-json', '--input-format', 'stream-json', '--session-id', 'ID'],
       ...['--name=api', '--permission-mode', 'acceptEdits', '--settings', '/s/worker-settings.json'],
       '--append-system-prompt-file=/s/system-prompt.md',
-      ...['--strict-mcp-config', '--exclude-dynamic-system-prompt-sections', '--forward-subagent-text'],
+      ...['--strict-mcp-config', '--exclude-dynamic-system-prompt-sections'],
+      ...unattended,
     ]);
   });
 
@@ -48,7 +51,8 @@ describe('workerArgs', () => {
       ...['--permission-mode', 'acceptEdits', '--settings', '/s/worker-settings.json'],
       ...['--append-system-prompt-file=/s/system-prompt.md', '--strict-mcp-config'],
       '--exclude-dynamic-system-prompt-sections',
-      ...['--max-budget-usd', '1.234561', '--forward-subagent-text'],
+      ...['--max-budget-usd', '1.234561'],
+      ...unattended,
     ]);
   });
 

@@ -3,6 +3,9 @@
  * that claude printed; every sentence says what happened and what to do.
  */
 import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { endings } from '../../../src/claude/endings.ts';
 import { parseLine } from '../../../src/claude/messages.ts';
 import { type JudgeInput, judge } from '../../../src/claude/outcome.ts';
 import { noClaim } from '../../../src/claude/spending.ts';
@@ -26,6 +29,7 @@ const answered = { type: 'assistant', message: { id: 'm', model: 'claude-opus-4-
 const asksAgain = (error_status: number | null, error: string) => {
   return { type: 'system', subtype: 'api_retry', attempt: 2, max_retries: 6, error_status, error };
 };
+const endForced = { type: 'system', subtype: 'notification', key: 'stop-hook-block-cap' };
 const rejected = { type: 'rate_limit_event', rate_limit_info: { status: 'rejected', resetsAt: 1795310320 } };
 
 const code = (value: number): ExitStatus => ({ kind: 'exited', code: value });
@@ -115,7 +119,29 @@ const rows: Row[] = [
   ['window full', [init, result({ terminal_reason: 'prompt_too_long' })], {}, 'failed', 'prompt-too-long'],
   ['overloaded', [init, trouble('overloaded'), result({ api_error_status: 529 })], {}, 'failed', 'api-error'],
   ['no connection', [init, result({ result: 'API Error: Unable to connect' })], {}, 'failed', 'api-error'],
-  ['turns', [init, result({ subtype: 'error_max_turns', errors: ['Reached maximum'] })], {}, 'failed', 'claude-error'],
+  ['turns', [init, result({ subtype: 'error_max_turns', errors: ['Reached maximum'] })], {}, 'failed', 'max-turns'],
+  ...Object.entries(endings).flatMap(([terminal_reason, ending]): Row[] => {
+    const odd = { ...success, terminal_reason };
+    if (ending === 'result') return [[`success, ${terminal_reason}`, [init, odd], {}, 'completed']];
+    return [[`success, ${terminal_reason}`, [init, odd], {}, 'failed', ending.reason]];
+  }),
+  [
+    'success, stopped before the answer',
+    [init, { ...success, terminal_reason: 'hook_stopped' }],
+    stop('user', true),
+    'paused',
+    'user',
+  ],
+  ['an end that is not known', [init, { ...success, terminal_reason: 'fell_asleep' }], {}, 'completed'],
+  [
+    'refused',
+    [init, result({ stop_reason: 'refusal', result: 'API Error: It was flagged.' })],
+    {},
+    'failed',
+    'refused',
+  ],
+  ['a Stop hook that is never content', [init, endForced, success], {}, 'failed', 'hook-stopped'],
+  ['a Stop hook that was content in the next turn', [init, endForced, success, init, success], {}, 'completed'],
   [
     'unknown id',
     [
@@ -141,6 +167,16 @@ const rows: Row[] = [
   ['no result, claude caught SIGTERM', [init], { exit: code(143) }, 'failed', 'signalled'],
   ['no result, after a crash', [init], { exit: unknown, found: 'after-crash' }, 'paused', 'interrupted'],
 ];
+
+test('the table of ends in the contract says what becomes of a session', () => {
+  const contract = readFileSync(join(import.meta.dir, '../../../docs/claude-contract.md'), 'utf8');
+  const told = [...contract.matchAll(/^\| `(\w+)` \| (?:failed, `([a-z-]+)`|result) \|$/gm)];
+  const known = Object.entries(endings).map(([name, ending]) => [
+    name,
+    ending === 'result' ? undefined : ending.reason,
+  ]);
+  expect(told.map(([, name, reason]) => [name, reason])).toEqual(known);
+});
 
 describe('judge', () => {
   for (const [what, lines, more, status, reason] of rows)
@@ -236,6 +272,31 @@ describe('judge', () => {
     expect(judged([init, hook], { ...ended, endedByUs: false })).toMatchObject({ reason: 'signalled' });
   });
 
+  test('an answer without text is replaced by the last words, and both are told', () => {
+    const content = [{ type: 'text', text: 'The fix is in api.ts.' }];
+    const said = { type: 'assistant', message: { id: 'm', model: 'claude-opus-4-8', content } };
+    const empty = { ...success, result: '' };
+    expect(judged([init, said, empty])).toEqual({
+      status: 'completed',
+      result: 'The fix is in api.ts.',
+      warnings: [
+        { code: 'empty-result', message: 'Its last answer has no text; what it said before stands as its result.' },
+      ],
+    });
+    expect(judged([init, empty]).warnings).toMatchObject([{ code: 'empty-result' }]);
+  });
+
+  test('an end by a hook is told in the words of the hook', () => {
+    const hook = { type: 'system', subtype: 'hook_response', hook_event: 'Stop', hook_name: 'Stop', exit_code: 0 };
+    const words = (more: object) =>
+      judged([init, { ...hook, ...more }, { ...success, terminal_reason: 'hook_stopped' }]);
+    const what = 'A hook stopped claude before its work was done';
+    const stdout = JSON.stringify({ continue: false, stopReason: 'not on Fridays' });
+    expect(words({ stdout })).toMatchObject({ message: `${what}: not on Fridays.` });
+    expect(words({ exit_code: 2, stderr: 'tests are red\n' })).toMatchObject({ message: `${what}: tests are red.` });
+    expect(words({ stdout: 'no JSON' })).toMatchObject({ message: `${what}.` });
+  });
+
   test('warns of what does not change the outcome', () => {
     const codes = (lines: object[], more: Partial<JudgeInput> = {}) => judged(lines, more).warnings.map((w) => w.code);
     const hook = { type: 'system', subtype: 'hook_response', hook_event: 'SessionStart', outcome: 'success' };
@@ -245,6 +306,8 @@ describe('judge', () => {
     expect(codes([init, success], { isCutOff: false })).toEqual([]);
     expect(codes([init, success], { expectHook: true })).toEqual(['hook-missing']);
     expect(codes([hook, init, success], { expectHook: true })).toEqual([]);
+    expect(codes([init, { ...success, terminal_reason: 'fell_asleep' }])).toEqual(['unknown-end']);
+    expect(codes([init, { ...success, stop_reason: 'pause_turn' }])).toEqual(['unfinished-answer']);
     // A process that never began had no chance to run the hook.
     expect(codes([], { expectHook: true })).toEqual([]);
     const stream = streamOf(init, success);

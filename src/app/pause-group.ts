@@ -31,10 +31,11 @@ export async function pauseAndTell(
   place: Place,
   group: GroupReference,
   mode: PauseRequestMode,
+  why: { readonly toDelete?: true } = {},
 ): Promise<Result<ToldPause>> {
   const logged: { readonly event: GroupEvent; readonly state: GroupState }[] = [];
   const tell: Tell = (event, state) => logged.push({ event, state });
-  const ask = (gone?: string) => submit(place, group, { kind: 'pause', mode }, { tell, ...defined({ gone }) });
+  const ask = (gone?: string) => submit(place, group, { kind: 'pause', mode, ...why }, { tell, ...defined({ gone }) });
   let paused = await ask();
   const survivor = paused.ok || mode !== 'now' ? undefined : paused.failure.survivor;
   const runId = survivor === undefined || !isHeld(place.world, group) ? null : liveRunner(place.world, group);

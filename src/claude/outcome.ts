@@ -157,7 +157,7 @@ function contradiction(input: JudgeInput): Verdict | undefined {
   if (exit.kind === 'signalled') {
     if (endedByUs && (exit.signal === 'SIGTERM' || exit.signal === 'SIGKILL')) return undefined;
     const message = `claude reported success but was then ended by ${exit.signal}, which this program did not send.`;
-    return { status: 'failed', reason: 'signalled', message, next };
+    return { status: 'failed', reason: 'signalled', message, next, transient: true };
   }
   return undefined;
 }
@@ -184,6 +184,7 @@ function judgeSilence(input: JudgeInput): Verdict {
       reason: 'signalled',
       message: `claude was ended by ${signal}, which this program did not send${stderrPart(input)}.`,
       next: 'If the system was short of memory, run fewer sessions at once; then retry the session.',
+      transient: true,
     };
   }
   if (exit.kind === 'exited' && exit.code === 127 && /^cannot execute /.test(input.stderrTail ?? '')) {

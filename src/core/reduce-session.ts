@@ -364,6 +364,10 @@ function pauseSession(
   record.state = { status: 'paused', reason: event.reason, message: event.message };
   switch (event.reason) {
     case 'interrupted':
+      record.queued = true;
+      // It was killed from outside while its runner lived.
+      if (event.retryAt !== undefined) countTransient(record, false);
+      break;
     case 'host-lost':
     case 'slice':
     case 'limit':
@@ -377,8 +381,7 @@ function pauseSession(
       record.queued = true;
       // An attempt that got something done begins the count anew. That it cost something says nothing: a reply that
       // breaks off is paid for as well.
-      record.transients = event.progressed === true ? 1 : record.transients + 1;
-      record.transientsInAll = (record.transientsInAll ?? 0) + 1;
+      countTransient(record, event.progressed === true);
       break;
     case 'stall':
       record.queued = true;
@@ -398,6 +401,11 @@ function pauseSession(
       record.queued = false;
   }
   if (event.retryAt !== undefined) record.notBeforeMs = Date.parse(event.retryAt);
+}
+
+function countTransient(record: SessionRecord, progressed: boolean): void {
+  record.transients = progressed ? 1 : record.transients + 1;
+  record.transientsInAll = (record.transientsInAll ?? 0) + 1;
 }
 
 /** Another turn is needed, and is told why. */

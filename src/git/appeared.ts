@@ -1,6 +1,7 @@
-/** Names branches and worktrees that claude itself made in the user's repository, such as for isolated agents. */
-import { sep } from 'node:path';
+/** Names what a session made or changed in the part of a repository that all of its worktrees share. */
+import { join, sep } from 'node:path';
 import { ok, type Result } from '../core/failure.ts';
+import type { Files } from '../system/world.ts';
 import type { Git } from './git.ts';
 import { listBranches } from './worktrees/discard.ts';
 import { repositoryDir } from './worktrees/scratch.ts';
@@ -20,24 +21,100 @@ const namesShown = 10;
 export async function noteBranches(git: Git, inventory: Inventory): Promise<void> {
   const { files } = git.world;
   if (files.info(inventory.file) !== null) return;
-  const found = await branchesAndWorktrees(git, inventory);
+  const found = await sharedParts(git, inventory);
   if (found.ok) files.writeAtomic(inventory.file, found.value.join('\0'));
 }
 
-/** Names what was not there before in one sentence; null when nothing is new, or nothing was written down. */
-export async function appearedBranches(git: Git, inventory: Inventory): Promise<string | null> {
-  const before = git.world.files.readText(inventory.file);
-  if (before === null) return null;
-  const now = await branchesAndWorktrees(git, inventory);
-  const known = new Set(before.split('\0'));
-  const fresh = now.ok ? now.value.filter((one) => !known.has(one)) : [];
-  if (fresh.length === 0) return null;
-  const more = fresh.length > namesShown ? ` and ${fresh.length - namesShown} more` : '';
-  const names = `${fresh.slice(0, namesShown).join(', ')}${more}`;
-  return `New in the repository since the session began: ${names}. The session's work does not include them.`;
+/** Sentences on what differs from then; none where nothing was written down. */
+export async function changesInRepository(git: Git, inventory: Inventory): Promise<readonly string[]> {
+  const before = git.world.files.readText(inventory.file)?.split('\0');
+  const now = before === undefined ? null : await sharedParts(git, inventory);
+  if (before === undefined || now?.ok !== true) return [];
+  const fresh = without(now.value, before);
+  const gone = without(before, now.value);
+  const of = (kind: string, entries: readonly string[]): readonly string[] =>
+    entries.flatMap((entry) => (entry.startsWith(`${kind} `) ? [entry.slice(kind.length + 1)] : []));
+  const made = fresh.filter((entry) => /^(?:branch|worktree) /.test(entry));
+  const keys = [...of('config', fresh), ...of('config', gone)].map((entry) => entry.replace(/ [^ ]*$/, ''));
+  const programs = [...of('file', fresh), ...of('file', gone)].map((entry) => entry.replace(/ [^ ]*$/, ''));
+  const where = repositoryDir(inventory.repository);
+  return [
+    ...sentence(made, (names) => `New in the repository since the session began: ${names}. ${notIncluded}`),
+    ...sentence(of('stash', fresh), (names) => `A stash was made in ${where} while the session worked: ${names}.`),
+    ...sentence(
+      of('stash', gone),
+      (names) => `A stash vanished from ${where} while the session worked: ${names}. See: git stash apply <commit>`,
+    ),
+    ...sentence(keys, (names) => `The Git configuration of ${where} was changed while the session worked: ${names}.`),
+    ...sentence(programs, (names) => `Changed in ${inventory.repository} while the session worked: ${names}.`),
+  ];
+}
+
+const notIncluded = "The session's work does not include them.";
+
+function without(entries: readonly string[], others: readonly string[]): string[] {
+  const known = new Set(others);
+  return entries.filter((entry) => !known.has(entry));
+}
+
+function sentence(entries: readonly string[], words: (names: string) => string): string[] {
+  const names = [...new Set(entries)];
+  if (names.length === 0) return [];
+  const more = names.length > namesShown ? ` and ${names.length - namesShown} more` : '';
+  return [words(`${names.slice(0, namesShown).join(', ')}${more}`)];
 }
 
 /** One text for each of them, without those of this program. Fails with git's reason. */
+async function sharedParts(git: Git, inventory: Inventory): Promise<Result<string[]>> {
+  const made = await branchesAndWorktrees(git, inventory);
+  if (!made.ok) return made;
+  const { files } = git.world;
+  const { repository } = inventory;
+  return ok([
+    ...made.value,
+    ...stashes(files, repository),
+    ...settings(files, repository),
+    ...hooks(files, repository),
+  ]);
+}
+
+function stashes(files: Files, repository: string): string[] {
+  const lines = files.readText(join(repository, 'logs', 'refs', 'stash'))?.split('\n') ?? [];
+  return lines.flatMap((line) => {
+    const [, commit, message] = /^[0-9a-f]+ ([0-9a-f]{12})[^\t]*\t(.*)$/.exec(line) ?? [];
+    return commit === undefined ? [] : [`stash ${commit} (${message})`];
+  });
+}
+
+/** What git itself notes of branches, large files and submodules that are set up. */
+const noted = /^(?:branch|lfs)\.|^submodule\..*\.(?:active|url)$/i;
+
+/** Values may be secrets, so only their hashes are kept. */
+function settings(files: Files, repository: string): string[] {
+  const found: string[] = [];
+  let section = '';
+  for (const line of files.readText(join(repository, 'config'))?.split('\n') ?? []) {
+    const heading = /^\s*\[([\w.-]+)(?:\s+"(.*)")?\]/.exec(line);
+    const [, name, value = ''] = /^\s*([A-Za-z][\w-]*)\s*(?:=\s*(.*))?$/.exec(line) ?? [];
+    if (heading !== null)
+      section = heading
+        .slice(1)
+        .flatMap((part) => part ?? [])
+        .join('.');
+    const key = `${section}.${name}`;
+    if (name !== undefined && !noted.test(key)) found.push(`config ${key} ${Bun.hash(value).toString(36)}`);
+  }
+  return found;
+}
+
+function hooks(files: Files, repository: string): string[] {
+  const names = files.list(join(repository, 'hooks')).filter((name) => !name.endsWith('.sample'));
+  return [...names.map((name) => `hooks/${name}`), 'info/exclude', 'info/attributes'].flatMap((name) => {
+    const info = files.info(join(repository, name));
+    return info?.kind === 'file' ? [`file ${name} ${info.size}-${info.mtimeMs}`] : [];
+  });
+}
+
 async function branchesAndWorktrees(git: Git, { repository, ownFolders }: Inventory): Promise<Result<string[]>> {
   const branches = await listBranches(git, repository, '');
   if (!branches.ok) return branches;

@@ -7,7 +7,7 @@ import { type DiffStat, differenceOf, halfDoneSeries, openConflicts } from './di
 import type { Git } from './git.ts';
 import { findRepository, gitDirOf } from './git.ts';
 import { bringHome } from './restore-branch.ts';
-import { nameFiles, runOwn } from './run-git.ts';
+import { ensureTop, nameFiles, runOwn } from './run-git.ts';
 import { commitAll, type Uncommitted, uncommittedIn } from './stage.ts';
 
 export interface CommittedWork {
@@ -48,6 +48,8 @@ export async function commitWork(
     const next = 'Try git worktree repair there, then retry the session.';
     return fail('worktree-failed', `${path} is no longer a worktree of ${repository}.`, next);
   }
+  const isTop = await ensureTop(git, path);
+  if (!isTop.ok) return isTop;
   const looked = await uncommittedIn(git, path);
   if (!looked.ok) return looked;
   const { head, branch: current } = looked.value;

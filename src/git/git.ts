@@ -25,7 +25,10 @@ export interface GitCall {
   readonly timeoutMs: number;
   /** For a server that asks who is there; in the environment of this one call, never among the arguments. */
   readonly login?: Login;
-  /** It is the user's own repository: ends of lines, links and large files are handled as the user has set it up. */
+  /**
+   * It is the user's own repository: ends of lines, links, large files and servers are handled as the user has set it
+   * up, with all that the user's shell knows.
+   */
   readonly own?: true;
   readonly variables?: Readonly<Record<string, string>>;
   readonly encoding?: 'latin1';
@@ -130,33 +133,52 @@ export async function askGit({ world, env, mark }: Git, call: GitCall): Promise<
 }
 
 function gitEnvironment(env: Environment, login?: Login, own?: true): Record<string, string> {
-  const kept = Object.entries(env).filter(([name]) => passed.includes(name) || passedPattern.test(name));
+  const isKept = (name: string): boolean =>
+    passed.includes(name) || passedPattern.test(name) || (own === true && isOfUser(name));
+  const kept = Object.entries(env).flatMap(([name, value]) =>
+    value === undefined || !isKept(name) ? [] : [[name, value]],
+  );
   return {
-    ...Object.fromEntries(kept.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))),
+    ...Object.fromEntries(kept),
     LC_ALL: 'C',
     // There is nobody who could answer a question.
     GIT_TERMINAL_PROMPT: '0',
-    // Also for places that the user's configuration rewrites and servers that send us elsewhere.
-    GIT_ALLOW_PROTOCOL: 'https:ssh:file',
-    // Large files kept elsewhere are no templates. A look at the user's checkout must not change its index.
-    ...(own ? { GIT_OPTIONAL_LOCKS: '0' } : { GIT_LFS_SKIP_SMUDGE: '1' }),
+    // A look at the user's checkout must not change its index. Elsewhere large files are no templates, and the user's
+    // configuration may rewrite places, and servers send us on.
+    ...(own ? { GIT_OPTIONAL_LOCKS: '0' } : { GIT_LFS_SKIP_SMUDGE: '1', GIT_ALLOW_PROTOCOL: 'https:ssh:file' }),
     ...(login === undefined ? {} : { [userVariable]: login.user, [passwordVariable]: login.password }),
   };
 }
 
-/** Lines of git that stand below the one that says why. */
-const afterwords =
-  /^(?:fatal: Could not read from remote repository\.|Please make sure|and the repository exists|hint:)/;
+/**
+ * Any variable may tell a credential helper, a filter or an agent what it needs; but what a git that started us has
+ * set names its own repository and ways of its own, and a login of claude is no business of theirs.
+ */
+function isOfUser(name: string): boolean {
+  return !/^(?:GIT_|CLAUDE|ANTHROPIC_)/.test(name) || ofUser.test(name);
+}
 
-/** The one line of what git said that tells why, without an end. */
+const ofUser = /^GIT_(?:ASKPASS|ALLOW_PROTOCOL|PROXY_COMMAND|SSL_.+|HTTP_.+|(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL))$/;
+
+/** Lines that only say that something went wrong, or what git was doing: another one tells why. */
+const vague = [
+  /^(?:@|hint:|To |warning:|Please make sure|and the repository exists|fetch-pack: |send-pack: )/,
+  /^(?:fatal|error): (?:Could not read from remote|the remote end hung up|failed to push|early EOF|index-pack|unpack)/i,
+  /^remote: *(?:$|Resolving|Counting|Compressing|Enumerating|Total)/,
+];
+const causes = [/^(?:remote: )?(?:fatal|error): /i, /^Host key verification failed/, /^! \[/, /^remote: /];
+
+/** The first line of what git printed that tells why, without an end. */
 export function reasonIn(stderr: string, exitCode: number): string {
   const lines = stderr
     .split('\n')
     .map((line) => line.trim())
-    .filter((line) => line !== '' && !afterwords.test(line));
-  const line = lines.find((text) => /^(?:fatal|error): /.test(text)) ?? lines.at(-1) ?? `exit code ${exitCode}`;
+    .filter((line) => line !== '');
+  const clear = lines.filter((line) => !vague.some((form) => form.test(line)));
+  const found = causes.flatMap((cause) => clear.find((line) => cause.test(line)) ?? []);
+  const line = found[0] ?? clear[0] ?? lines[0] ?? `exit code ${exitCode}`;
   return line
-    .replace(/^(?:fatal|error): /, '')
+    .replace(/^(?:remote: )?(?:(?:fatal|error): )?/i, '')
     .replace(/\.+$/, '')
     .slice(0, 300);
 }

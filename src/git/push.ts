@@ -1,4 +1,5 @@
 /** Remote repositories: which one belongs to a branch, what a branch is there, and pushing to it. */
+import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import type { Git } from './git.ts';
@@ -94,17 +95,34 @@ export async function fetchBranch(git: Git, repository: string, remote: string, 
   return fetched.value.exitCode === 0 ? ok(undefined) : unreachable(args, fetched.value, remote);
 }
 
-/** Arguments with which what is checked out is pushed to the branch; never by force. */
-export function pushArgs(remote: string, branch: string): string[] {
-  return ['push', '--quiet', '--', remote, `HEAD:refs/heads/${branch}`];
+/** Arguments with which the commit is pushed to the branch; never by force. */
+export function pushArgs(remote: string, branch: string, commit = 'HEAD'): string[] {
+  return ['push', '--quiet', '--', remote, `${commit}:refs/heads/${branch}`];
+}
+
+export interface Push {
+  readonly repository: string;
+  readonly remote: string;
+  readonly branch: string;
+  readonly commit: string;
 }
 
 /** Fails with `worktree-failed`: no login, no right, or somebody pushed meanwhile. */
-export async function pushHead(git: Git, folder: string, remote: string, branch: string): Promise<Result<void>> {
-  const args = pushArgs(remote, branch);
-  const pushed = await askOwn(git, folder, args, long);
-  if (!pushed.ok) return pushed;
-  return pushed.value.exitCode === 0 ? ok(undefined) : unreachable(args, pushed.value, remote);
+export async function pushCommit(git: Git, { repository, remote, branch, commit }: Push): Promise<Result<void>> {
+  // From the checkout, because the configuration of a login may depend on the folder. The hook that pushes large files
+  // is off, as all hooks are: the session could have changed it.
+  const large = usesLfs(git, repository) ? [['lfs', 'push', remote, commit]] : [];
+  for (const args of [...large, pushArgs(remote, branch, commit)]) {
+    const pushed = await askOwn(git, repositoryDir(repository), args, long);
+    if (!pushed.ok) return pushed;
+    if (pushed.value.exitCode !== 0) return unreachable(args, pushed.value, remote);
+  }
+  return ok(undefined);
+}
+
+/** Large files that were added or checked out lie there. */
+function usesLfs({ world: { files } }: Git, repository: string): boolean {
+  return files.entryKind(join(repository, 'lfs', 'objects')) !== null;
 }
 
 function unreachable(args: readonly string[], answer: Parameters<typeof refusal>[1], remote: string): Result<never> {

@@ -180,6 +180,15 @@ async function staysAway(git: Git, place: Place, isLoose: boolean): Promise<Resu
   return ok({ isHome: false, notes: [`${note}${cure}`] });
 }
 
+/** Commits at which HEAD was left while it stood on no branch. */
+export function leftDetached(files: Files, gitDir: string): readonly string[] {
+  const left = readLog(files, gitDir).flatMap((line) => leaving.exec(line)?.[1] ?? []);
+  return [...new Set(left)];
+}
+
+/** Git writes the commit instead of a name then. */
+const leaving = /^([0-9a-f]{40,64}) [^\t]*\tcheckout: moving from [0-9a-f]{40,64} to /;
+
 interface HeadLog {
   /** The last commit that was checked out on the branch, as far as the log knows. */
   readonly tip?: string;
@@ -191,15 +200,18 @@ interface HeadLog {
 const bytesMax = 4 * 1024 * 1024;
 const linePattern = /^[0-9a-f]{40,64} ([0-9a-f]{40,64}) [^\t]*\t(.*)$/;
 
-/** Empty when git keeps no such log. */
-function readHeadLog(files: Files, gitDir: string, branch: string): HeadLog {
+/** Lines; none when git keeps no such log. */
+function readLog(files: Files, gitDir: string): readonly string[] {
   const path = join(gitDir, 'logs', 'HEAD');
   const info = files.info(path);
-  if (info?.kind !== 'file') return {};
-  const bytes = files.readBytes(path, Math.max(0, info.size - bytesMax), bytesMax);
+  if (info?.kind !== 'file') return [];
+  return new TextDecoder().decode(files.readBytes(path, Math.max(0, info.size - bytesMax), bytesMax)).split('\n');
+}
+
+function readHeadLog(files: Files, gitDir: string, branch: string): HeadLog {
   let isOnBranch = true;
   let log: { tip?: string; leftFor?: string } = {};
-  for (const line of new TextDecoder().decode(bytes).split('\n')) {
+  for (const line of readLog(files, gitDir)) {
     const [, commit, message] = linePattern.exec(line) ?? [];
     // To be renamed, a branch is without a commit for a moment.
     if (commit === undefined || message === undefined || /^0+$/.test(commit)) continue;

@@ -121,6 +121,23 @@ export async function commitOf(git: Git, cwd: string, revision: string): Promise
   return asked.value.stderr.trim() === '' ? ok(null) : refusal(args, asked.value);
 }
 
+/**
+ * Has git work in the worktree at `path` and nowhere else: once `extensions.worktreeConfig` is set, the
+ * `core.worktree` of a submodule counts in all of its worktrees. Fails with `worktree-failed`.
+ */
+export async function ensureTop(git: Git, path: string): Promise<Result<void>> {
+  const real = git.world.files.realPath(path) ?? path;
+  const isTop = async (): Promise<boolean> => {
+    const top = await askOwn(git, path, ['rev-parse', '--show-toplevel']);
+    return top.ok && top.value.exitCode === 0 && top.value.stdout.replace(/\n$/, '') === real;
+  };
+  if (await isTop()) return ok(undefined);
+  await askOwn(git, path, ['config', '--worktree', 'core.worktree', real]);
+  if (await isTop()) return ok(undefined);
+  const message = `In ${path} git works on the files of another folder, so nothing is committed there.`;
+  return fail('worktree-failed', message, 'Remove core.worktree from the configuration of the repository.');
+}
+
 /** Whether the first commit is part of the history of the second one, or is that one. Fails with `worktree-failed`. */
 export async function isAncestor(git: Git, cwd: string, commit: string, of: string): Promise<Result<boolean>> {
   const args = ['merge-base', '--is-ancestor', commit, of];

@@ -132,17 +132,24 @@ export async function stageAll(
   fresh: readonly string[] = [],
 ): Promise<Result<void>> {
   const apart = repositories.map((name) => `:(top,exclude,literal)${name}`);
-  const args = ['add', '--all', '--', '.', ...exceptOurs, ...apart];
+  const sparse = isSparse(git, path) ? ['--sparse'] : [];
+  const args = ['add', '--all', ...sparse, '--', '.', ...exceptOurs, ...apart];
   const added = files.length === 0 ? ok('') : await runOwn(git, path, args, { timeoutMs: longTimeoutMs });
   // What the session itself had staged of ours.
   const unstaged = added.ok ? await inParts(git, path, ['reset', '--quiet', '--'], oursStaged) : added;
   if (!unstaged.ok) return unstaged;
   for (const name of fresh) {
     // Git refuses what it is told to ignore, and that stays out as all such files do.
-    const taken = await askOwn(git, path, ['--literal-pathspecs', 'add', '--', name]);
+    const taken = await askOwn(git, path, ['--literal-pathspecs', 'add', ...sparse, '--', name]);
     if (!taken.ok) return taken;
   }
   return ok(undefined);
+}
+
+/** New files outside of what is checked out count as well; git adds them only on demand. */
+function isSparse({ world: { files } }: Git, path: string): boolean {
+  const gitDir = gitDirOf(files, path);
+  return gitDir !== null && files.entryKind(join(gitDir, 'info', 'sparse-checkout')) !== null;
 }
 
 /** A merge is committed even when it changes nothing. */
@@ -157,7 +164,8 @@ async function dropRunState(git: Git, path: string, base: string): Promise<Resul
   const added = await runOwn(git, path, [...args, base, 'HEAD'], { timeoutMs: longTimeoutMs });
   if (!added.ok) return added;
   const state = added.value.split('\0').filter((name) => name !== '' && isRunState(name));
-  const dropped = await inParts(git, path, ['rm', '--cached', '--quiet', '--ignore-unmatch', '--'], state);
+  const sparse = isSparse(git, path) ? ['--sparse'] : [];
+  const dropped = await inParts(git, path, ['rm', '--cached', ...sparse, '--quiet', '--ignore-unmatch', '--'], state);
   return dropped.ok ? ok(state.length) : dropped;
 }
 

@@ -187,8 +187,10 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
       }
       if (!outcome.transient) return failed(outcome.reason, outcome.message, outcome.next);
       const isOutage = isInOutage(fact, context);
-      const retryAt = retryTime(record, { progressed: fact.progressed, isOutage }, context);
-      if (retryAt !== null) return paused('transient', outcome.message, retryAt);
+      // Whatever killed it, such as a lack of memory, may do so again each time it has got so far.
+      const isKilled = outcome.reason === 'signalled';
+      const retryAt = retryTime(record, { progressed: fact.progressed && !isKilled, isOutage }, context);
+      if (retryAt !== null) return paused(isKilled ? 'interrupted' : 'transient', outcome.message, retryAt);
       return failed(outcome.reason, outcome.message, outcome.next);
     }
     case 'paused':

@@ -71,6 +71,7 @@ export class GroupRunner {
   #waitTold: string | undefined;
   #leaving = false;
   #settled = false;
+  #isDiskFull = false;
   /** Nothing is left to be done, but what was left behind may still have to be ended. */
   #isOver = false;
 
@@ -155,6 +156,7 @@ export class GroupRunner {
     } finally {
       this.#unwatch();
       this.#cancelTick();
+      if (this.#isDiskFull) this.#goOn();
       for (const { worker } of this.#workers.values()) worker.leave();
       this.#acceptances.leave();
       this.#board.close();
@@ -254,7 +256,7 @@ export class GroupRunner {
       if (this.#world.clock.now() >= Date.parse(state.frozenUntil)) {
         bodies.push({ type: 'group_thawed' }, { type: 'group_pausing', reason: 'user' });
       } else this.#halt();
-    } else {
+    } else if (!this.#isHaltedByDisk()) {
       this.#surroundings.tick(tickMs);
       for (const [sessionId, { worker }] of this.#workers) {
         // Nobody knows how long others take.
@@ -264,6 +266,29 @@ export class GroupRunner {
       }
     }
     this.#recordAndAct(bodies);
+  }
+
+  /** While the disk is full nothing can be asked of sessions, because no answer could be written down. */
+  #isHaltedByDisk(): boolean {
+    const { state } = this.#writer;
+    const isFull = state.running.size > 0 && this.#surroundings.isDiskFull;
+    if (isFull) {
+      for (const { worker } of this.#workers.values()) worker.haltOnFullDisk();
+      this.#acceptances.halt(true);
+    }
+    if (isFull && !this.#isDiskFull) {
+      const { folder } = this.#writer.paths;
+      const message = `The disk of ${folder} is full. What runs is halted until there is room again.`;
+      this.#reporter.warning?.(message, state);
+    }
+    if (!isFull && this.#isDiskFull) this.#goOn();
+    this.#isDiskFull = isFull;
+    return isFull;
+  }
+
+  #goOn(): void {
+    for (const { worker } of this.#workers.values()) worker.halt(false);
+    this.#acceptances.halt(false);
   }
 
   /** Done again at every tick, because a process may have been born while the others were being halted. */
@@ -306,7 +331,7 @@ export class GroupRunner {
         this.#acceptances.stop(event.sessionId, event.reason);
         const worker = this.#workers.get(event.sessionId)?.worker;
         // What is halted could not hear it.
-        if (worker && this.#writer.state.frozenUntil !== undefined) worker.halt(false);
+        if (worker && (this.#isDiskFull || this.#writer.state.frozenUntil !== undefined)) worker.halt(false);
         worker?.stop(event.reason);
         return;
       }
@@ -317,8 +342,7 @@ export class GroupRunner {
         this.#halt();
         return;
       case 'group_thawed':
-        for (const { worker } of this.#workers.values()) worker.halt(false);
-        this.#acceptances.halt(false);
+        this.#goOn();
         return;
     }
   }

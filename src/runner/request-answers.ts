@@ -126,7 +126,7 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
       return ok({ events: [{ type: 'session_added', sessionId: session.id, session }], sessionId: session.id });
     }
     case 'pause':
-      return ok({ events: pauseEvents(world, state, command.mode) });
+      return ok({ events: pauseEvents(world, state, command) });
     case 'thaw':
       if (state.frozenUntil !== undefined) return ok({ events: thawEvents(state) });
       return fail(
@@ -217,7 +217,7 @@ function wordsProblem(command: Command): string | null {
   return problem === null ? null : `What is to be said ${problem}.`;
 }
 
-function pauseEvents(world: World, state: GroupState, mode: 'now' | 'drain' | 'freeze'): EventBody[] {
+function pauseEvents(world: World, state: GroupState, { mode, toDelete }: CommandOf<'pause'>): EventBody[] {
   if (mode === 'freeze') {
     if (state.frozenUntil !== undefined || (state.pausing !== undefined && !state.draining)) return [];
     return [{ type: 'group_frozen', until: new Date(world.clock.now() + freezeMs).toISOString() }];
@@ -225,7 +225,7 @@ function pauseEvents(world: World, state: GroupState, mode: 'now' | 'drain' | 'f
   // What is halted cannot be asked to stop.
   const thaw: EventBody[] = state.frozenUntil === undefined ? [] : [{ type: 'group_thawed' }];
   const known = state.pausing !== undefined && (!state.draining || mode === 'drain');
-  return known ? thaw : [...thaw, { type: 'group_pausing', reason: 'user', mode }];
+  return known ? thaw : [...thaw, { type: 'group_pausing', reason: toDelete ? 'deleted' : 'user', mode }];
 }
 
 type SessionCommand = Exclude<

@@ -203,6 +203,7 @@ export async function preloadModules(): Promise<void> {
     import('../context/handover/note.ts'),
     import('../git/commit.ts'),
     import('../git/diff.ts'),
+    import('../git/ignored-output.ts'),
     import('../git/leftover-files.ts'),
     import('../template/config-template.ts'),
     import('../worker/prepare/handover.ts'),

@@ -109,6 +109,10 @@ export class SchedulerInputs {
   readonly isUnserved = (sessionId: SessionId): boolean =>
     this.#unservedMs >= (this.#workers.get(sessionId)?.worker.notes.ageMs ?? 0);
 
+  get isDiskFull(): boolean {
+    return this.#room.isDiskFull();
+  }
+
   get isLimited(): boolean {
     return this.#gate.read() !== null;
   }

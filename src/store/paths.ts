@@ -110,6 +110,8 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId) {
     /** What the resume files of its worktree were when they last went together with the project's. */
     handoverCopies: at('handover-copies.json'),
     setupDone: at('setup.done'),
+    /** Ignored files that were in the worktree before the session. */
+    ignoredBefore: at('ignored-before.txt'),
     /** What the project looked like before the session, for one that has no worktree. */
     before: at('before.txt'),
     /** The branches and worktrees of its repository before the session. */

@@ -46,7 +46,7 @@ export type RequestBody =
   | (OfSession & { readonly kind: 'allow-tools'; readonly rules: readonly string[] })
   | (OfSession & { readonly kind: 'remove-session' })
   /** Pauses the whole group: now, after running sessions have finished, or for a short break. */
-  | { readonly kind: 'pause'; readonly mode: PauseRequestMode }
+  | { readonly kind: 'pause'; readonly mode: PauseRequestMode; readonly toDelete?: true }
   | { readonly kind: 'thaw' }
   | (OfSession & { readonly kind: 'pause-session' })
   /** Starts a paused session again when there is a slot; `maxBudgetUsd` is its own cap from now on. */

@@ -2,10 +2,12 @@
  * What a session learns from those it depends on: the places in its prompt that are filled with their results when it
  * becomes ready. Long results go into files, because a prompt that holds everything leaves no room for the work.
  */
+import { stripVTControlCharacters } from 'node:util';
 import type { PromptReference, SessionDefinition, SessionId, Work } from '../core/group.ts';
 import { sessionLabel } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
+import { unsafeCharacters } from '../core/text.ts';
 import { fillLater } from './render.ts';
 
 const placeBytesMax = 8 * 1024;
@@ -29,15 +31,15 @@ export function fillPrompt(definition: SessionDefinition, state: GroupState, fol
   const later = references.map(({ at, length }) => ({ name: '', at, length }));
   const texts = references.map((reference) => {
     const parts = reference.sessionIds.map((id) => resultOf(id, reference, state));
-    const whole = joined(reference, parts, state);
-    if (Buffer.byteLength(whole) <= placeBytesMax) return whole;
+    const whole = joined(reference, parts.map(textOf), state);
+    if (Buffer.byteLength(whole) <= placeBytesMax) return joined(reference, parts.map(framed), state);
     const name = `${files.length + 1}-${fileName(reference, state)}`;
     files.push({ name, text: whole });
     // Of many results each has its share, so that none is missing because another one is long.
     const share = Math.max(leastBytes, Math.floor(placeBytesMax / parts.length));
     const shown = joined(
       reference,
-      parts.map((part) => cut(part, share)),
+      parts.map(({ text, from }) => framed({ text: cut(text, share), from })),
       state,
     );
     const what = parts.length > 1 ? 'Long results are cut' : 'Only the first part is shown';
@@ -51,18 +53,49 @@ function joined({ every, sessionIds }: PromptReference, parts: readonly string[]
   return parts.map((part, index) => `### ${labelOf(sessionIds[index] as SessionId, state)}\n\n${part}`).join('\n\n');
 }
 
-function resultOf(id: SessionId, { field, path = [] }: PromptReference, state: GroupState): string {
+interface Part {
+  readonly text: string;
+  /** Another session said it, in whatever words it was led to use; absent = the text is ours. */
+  readonly from?: string | undefined;
+}
+
+const textOf = ({ text }: Part): string => text;
+
+function resultOf(id: SessionId, { field, path = [] }: PromptReference, state: GroupState): Part {
   const record = state.sessions.get(id);
   const session = record?.state;
   const label = labelOf(id, state);
   // Only when dependencies are not respected, or the session was removed.
-  if (session?.status !== 'completed') return `(${label} has no ${nouns[field]}: it is ${session?.status ?? 'gone'})`;
-  if (field === 'result') return session.result;
-  if (field === 'diffStat') return session.work === undefined ? noWorktree(label, field) : diffStatText(session.work);
-  if (field === 'branch') return branchOf(record as SessionRecord, label);
+  if (session?.status !== 'completed')
+    return { text: `(${label} has no ${nouns[field]}: it is ${session?.status ?? 'gone'})` };
+  if (field === 'result') return { text: asData(session.result), from: label };
+  if (field === 'diffStat')
+    return { text: session.work === undefined ? noWorktree(label, field) : diffStatText(session.work) };
+  if (field === 'branch') return { text: branchOf(record as SessionRecord, label) };
   const value = valueAt(session.structured, path);
-  if (value === undefined) return `(the result of ${label} has no ${path.join('.')})`;
-  return typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+  if (value === undefined) return { text: `(the result of ${label} has no ${path.join('.')})` };
+  const text = asData(typeof value === 'string' ? value : JSON.stringify(value, null, 2));
+  // A word or a number may have to stand in the middle of a command.
+  return text.includes('\n') ? { text, from: label } : { text };
+}
+
+const tag = 'session-result';
+const ownTags = /<(?=\/?(?:session-result|system-reminder|function_|invoke|antml:|command-))/gi;
+const turnMarks = /^([ \t]*)(Human|Assistant|System|User)(?=:)/gim;
+
+/** Without what a terminal obeys or a model could take for the end of the frame, or for the words of somebody else. */
+function asData(text: string): string {
+  return stripVTControlCharacters(text)
+    .replace(/\r\n?/g, '\n')
+    .replace(unsafeCharacters(), '\ufffd')
+    .replace(ownTags, '‹')
+    .replace(turnMarks, '$1[$2]');
+}
+
+function framed({ text, from }: Part): string {
+  if (from === undefined) return text;
+  const space = text.includes('\n') ? '\n' : '';
+  return `<${tag} from="${from.replace(/["<>]/g, '')}">${space}${text}${space}</${tag}>`;
 }
 
 const nouns: Readonly<Record<PromptReference['field'], string>> = {

@@ -36,7 +36,8 @@ export function createQuietReporter(write: (text: string) => void): Reporter {
       const elapsed = state.elapsedBeforeMs + (state.runStartedAt ? atMs - Date.parse(state.runStartedAt) : 0);
       const done = `${counts.completed} of ${plural(sessions.size, 'session')} completed`;
       const money = formatMoney(usage.costUsd, usage.estimated);
-      write(`${state.group.id} ${state.status}: ${done}, ${money}, ${formatDuration(elapsed)}\n`);
+      const status = state.reason === 'deleted' ? 'deleted' : state.status;
+      write(`${state.group.id} ${status}: ${done}, ${money}, ${formatDuration(elapsed)}\n`);
     },
   };
 }

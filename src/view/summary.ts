@@ -202,6 +202,8 @@ export function nextAdvice(state: GroupState, hasRunner: boolean): Advice[] {
         : [advise('The group was interrupted. Next', runCommand(state))];
     case 'paused':
     case 'failed':
+      // What is being deleted does not go on.
+      if (state.reason === 'deleted') return [advise(state.message ?? '')];
       return [...(state.message ? [advise(state.message)] : []), ...goOnSteps(state)];
     case 'completed':
       return isRehearsal(state)

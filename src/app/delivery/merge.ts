@@ -6,6 +6,7 @@ import type { GroupId, SessionId } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import type { Git } from '../../git/git.ts';
+import { ignoredSentence } from '../../git/ignored-output.ts';
 import { type Settlement, settleMoves } from '../../git/move-refs.ts';
 import { checkRoom, checkRoomBefore, checkTarget, readTarget, type Target } from '../../git/target.ts';
 import { readLog } from '../../store/event-log.ts';
@@ -26,10 +27,12 @@ import type { GroupReference } from '../resolve.ts';
 import { changeGroup } from '../submit.ts';
 import { clearScratches, MergeSandbox, markedGit, scratchPlace, type Task, waitForGitExit } from './merge-sandbox.ts';
 import { type MergePlan, type MergeSelection, placeName, planMerge, type RepositoryPlan, say } from './plan.ts';
-import { type CleanUp, cleanUpSessions } from './worktree-cleanup.ts';
+import { type CleanUp, cleanUpSessions, leftoverOf } from './worktree-cleanup.ts';
 
 export interface MergeOptions extends MergeSelection {
   readonly dryRun: boolean;
+  /** Worktrees in which sessions wrote files that git ignores stay. */
+  readonly keepIgnored?: boolean;
 }
 
 export interface Prepared {
@@ -74,12 +77,30 @@ export async function mergeGroup(
     cleanUp: noCleanUp,
     notes: [],
   };
-  if (options.dryRun) return ok({ ...report, outcome: prepared.value.length === 0 ? 'nothing' : 'planned' });
-  if (prepared.value.length === 0) return tidied(place, writer, report);
+  if (options.dryRun) {
+    const notes = options.keepIgnored === true ? [] : await ignoredNotes(place, writer, prepared.value);
+    return ok({ ...report, notes, outcome: prepared.value.length === 0 ? 'nothing' : 'planned' });
+  }
+  if (prepared.value.length === 0) return tidied(place, writer, report, options);
   const merged = await bench.whileListening(() => mergeAll(writer, bench, mark, prepared.value));
   if (bench.isInterrupted && (!merged.ok || merged.value === null)) return ok({ ...report, outcome: 'interrupted' });
   if (!merged.ok) return merged;
-  return tidied(place, writer, { ...report, ...merged.value, outcome: 'merged' });
+  return tidied(place, writer, { ...report, ...merged.value, outcome: 'merged' }, options);
+}
+
+/** What no commit has and goes with the worktrees once this is merged. */
+async function ignoredNotes(
+  place: Place,
+  { paths }: GroupWriter,
+  prepared: readonly Prepared[],
+): Promise<readonly string[]> {
+  const notes: string[] = [];
+  for (const { record } of prepared.flatMap(({ plan }) => plan.items)) {
+    const leftover = await leftoverOf(place, paths, record.definition.id, record);
+    if (leftover === null || leftover.ignored.length === 0) continue;
+    notes.push(`${ignoredSentence(`The worktree of ${leftover.title}`, leftover.ignored)} --keep-ignored keeps it.`);
+  }
+  return notes;
 }
 
 async function prepare(
@@ -102,11 +123,16 @@ async function prepare(
 }
 
 /** Worktrees and branches of all sessions that are merged, also of those an earlier command could not remove. */
-async function tidied(place: Place, writer: GroupWriter, report: MergeReport): Promise<Result<MergeReport>> {
+async function tidied(
+  place: Place,
+  writer: GroupWriter,
+  report: MergeReport,
+  { keepIgnored = false }: MergeOptions,
+): Promise<Result<MergeReport>> {
   const ids = [...writer.state.sessions.values()].flatMap(({ definition, mergedInto, workspace }) =>
     mergedInto !== undefined && workspace !== undefined ? [definition.id] : [],
   );
-  const cleaned = await cleanUpSessions(place, writer, ids, { force: false });
+  const cleaned = await cleanUpSessions(place, writer, ids, { force: false, keepIgnored });
   return cleaned.ok ? ok({ ...report, cleanUp: cleaned.value }) : cleaned;
 }
 

@@ -5,7 +5,7 @@ import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupState } from '../../core/state.ts';
 import { foreignText } from '../../core/text.ts';
-import { fetchBranch, pushHead, type Remote, remoteOf, remoteTip } from '../../git/push.ts';
+import { fetchBranch, pushCommit, type Remote, remoteOf, remoteTip } from '../../git/push.ts';
 import { readTarget, type Target } from '../../git/target.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { type MergeJournal, writeMergeJournal } from '../../store/merge-journal.ts';
@@ -215,7 +215,7 @@ async function pushIntegrated(
     // Noted before: whoever finds the branch there afterwards has to know whose it is.
     const noted = note(writer, git.world, destination, {});
     if (!noted.ok) return noted;
-    const pushed = await pushHead(git, task.scratch.path, remote.name, branch);
+    const pushed = await pushCommit(git, { repository: plan.repository, remote: remote.name, branch, commit });
     if (!pushed.ok) {
       const names = done.map((one) => one.destination.branch).join(', ');
       const so = names === '' ? nothingPushed : `Pushed already: ${names}.`;

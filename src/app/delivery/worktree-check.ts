@@ -182,6 +182,8 @@ async function checkWorkspace(survey: Survey, group: KnownGroup, record: Session
   // Of what is locked checkRegistered tells.
   if (leftover === null || (leftover.standing?.ok && leftover.standing.value.registered?.lock !== undefined))
     return null;
+  // So `group merge --keep-ignored` leaves it.
+  if (!isInterrupted && !isGone && leftover.ignored.length > 0) return null;
   const state = isInterrupted ? 'was half removed' : isGone ? 'is gone' : `is still there, merged into ${mergedInto}`;
   const what = `${whose} ${state}.`;
   const why = whyKept(place, leftover, 'keep-unmerged');
@@ -238,7 +240,11 @@ async function checkRegistered(survey: Survey, repository: string, registered: W
   if (!standing.ok) return trouble('warning', `${registered.path}: ${standing.failure.message}`, standing.failure.next);
   const why = group === undefined ? 'whose group is gone' : 'that nobody uses';
   const what = `${repositoryDir(repository)} has a worktree ${why}: ${registered.path}.`;
-  const kept = whyKept(place, { sessionId: sessionId ?? '', title: '', doomed, standing }, 'keep-branches');
+  const kept = whyKept(
+    place,
+    { sessionId: sessionId ?? '', title: '', doomed, standing, ignored: [] },
+    'keep-branches',
+  );
   const remove = `${gitIn(repository)} worktree remove --force ${shellWord(registered.path)}`;
   if (kept !== null) return trouble('broken', `${what} ${kept}`, `Save what you need, then: ${remove}`);
   if (!fix) return trouble('broken', what, fixIt);

@@ -9,6 +9,7 @@ import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import { findRepository, type Git } from '../../git/git.ts';
+import { ignoredOutput, ignoredSentence } from '../../git/ignored-output.ts';
 import {
   type Doomed,
   discard,
@@ -34,6 +35,7 @@ import {
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Files } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
+import { safeLine } from '../../view/terminal-text.ts';
 import { sessionTitle } from '../../view/wording.ts';
 import { carryBack, copiesOf, freshFiles, type HandoverCopies, workNotPlaced } from '../../worker/prepare/handover.ts';
 import { whileBusy } from '../live-runner.ts';
@@ -41,6 +43,7 @@ import { briefPath, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 
 const namesShownMax = 3;
+const noteColumns = 1000;
 
 export type Care =
   /** Nothing: what is not merged keeps its worktree and its branch. */
@@ -58,6 +61,8 @@ export interface Leftover {
   readonly doomed: Doomed;
   readonly record?: SessionRecord;
   readonly standing: Result<Standing> | null;
+  /** Files that git ignores and the session wrote, by paths from the top of its worktree. */
+  readonly ignored: readonly string[];
 }
 
 export interface CleanUp {
@@ -68,23 +73,29 @@ export interface CleanUp {
 
 /**
  * Removes worktrees and branches of the sessions, and logs which are gone; sessions without any are in neither list.
- * With `force` unmerged work goes as well. What cannot be removed is kept, with a sentence; run again, it goes on where
- * it stopped. Fails with `write-failed` when the log cannot be written.
+ * With `force` unmerged work goes as well; with `keepIgnored` a worktree stays whose session wrote ignored files. What
+ * cannot be removed is kept, with a sentence; run again, it goes on where it stopped. Fails with `write-failed` when
+ * the log cannot be written.
  */
 export async function cleanUpSessions(
   place: Place,
   writer: GroupWriter,
   sessionIds: readonly SessionId[],
-  { force }: { readonly force: boolean },
+  how: CleanUpOptions,
 ): Promise<Result<CleanUp>> {
-  return whileBusy(place, 'Removing worktrees', (say) => cleanUpAll(place, writer, sessionIds, force, say));
+  return whileBusy(place, 'Removing worktrees', (say) => cleanUpAll(place, writer, sessionIds, how, say));
+}
+
+export interface CleanUpOptions {
+  readonly force: boolean;
+  readonly keepIgnored?: boolean;
 }
 
 async function cleanUpAll(
   place: Place,
   writer: GroupWriter,
   sessionIds: readonly SessionId[],
-  force: boolean,
+  { force, keepIgnored = false }: CleanUpOptions,
   say: (what: string) => void,
 ): Promise<Result<CleanUp>> {
   const outcome: CleanUp = { cleaned: [], kept: [], notes: [] };
@@ -92,6 +103,11 @@ async function cleanUpAll(
     say(`Removing worktrees: session ${index + 1} of ${sessionIds.length}`);
     const leftover = await leftoverOf(place, writer.paths, sessionId, writer.state.sessions.get(sessionId));
     if (leftover === null) continue;
+    if (keepIgnored && leftover.ignored.length > 0) {
+      const why = `${ignoredSentence('It', leftover.ignored)} They are in ${briefPath(leftover.doomed.path)}`;
+      outcome.kept.push({ sessionId, why });
+      continue;
+    }
     const removed = await cleanUp(place, writer, leftover, force ? 'none' : 'keep-unmerged');
     if (!removed.ok && removed.failure.reason === 'write-failed') return removed;
     if (!removed.ok) outcome.kept.push({ sessionId, why: removed.failure.message });
@@ -212,12 +228,19 @@ export async function leftoverOf(
   const doomed = await doomedOf(place, paths, sessionId, record);
   if (doomed === null) return null;
   const isGone = place.world.files.info(doomed.repository)?.kind !== 'folder';
+  const standing = isGone ? null : await standingOf(place, doomed);
+  const { ignoredBefore } = sessionPaths(paths, sessionId);
+  const ignored =
+    standing?.ok === true && standing.value.isReadable
+      ? await ignoredOutput(place, doomed.path, ignoredBefore)
+      : ok([]);
   return {
     sessionId,
     title: sessionTitle(sessionId, record?.definition.name),
     doomed,
     ...defined({ record }),
-    standing: isGone ? null : await standingOf(place, doomed),
+    standing,
+    ignored: ignored.ok ? ignored.value : [],
   };
 }
 
@@ -287,7 +310,7 @@ export function whyKept(place: Place, { doomed, record, standing }: Leftover, ca
     return `${why}, so nobody can tell what in it would be lost.`;
   }
   if (!standing.ok) return describeFailure(standing.failure);
-  const { registered, isThere, isReadable, uncommitted, loose, submodules } = standing.value;
+  const { registered, isThere, isReadable, uncommitted, loose, looseTips, submodules } = standing.value;
   if (registered?.lock !== undefined) {
     const reason = registered.lock === '' ? '' : ` (${registered.lock})`;
     return `It is locked${reason}; unlock it with: git worktree unlock ${shellWord(registered.path)}`;
@@ -299,8 +322,8 @@ export function whyKept(place: Place, { doomed, record, standing }: Leftover, ca
     const shown = uncommitted.slice(0, namesShownMax).join(', ');
     return `It holds ${plural(uncommitted.length, 'file')} with changes that are in no commit: ${shown}.`;
   }
-  if (loose > 0) return `${countOf(loose, 'commit')} only in it, on no branch.`;
-  if (submodules) return 'It holds submodules, whose commits may be nowhere else.';
+  if (loose > 0) return `${countOf(loose, 'commit')} only in it, on no branch: ${looseTips.map(short).join(', ')}.`;
+  if (submodules) return 'It holds submodules with commits that were not pushed from there.';
   return care === 'keep-unmerged' ? whyUnmerged(doomed, standing.value) : null;
 }
 
@@ -311,29 +334,33 @@ function whyUnmerged({ branch, into }: Doomed, { unmerged }: Standing): string |
   return `${plural(unmerged, 'commit')} of ${branch} ${verb} neither ${where} nor in a remote branch.`;
 }
 
+const short = (commit: string): string => commit.slice(0, 12);
+
 function countOf(count: number, noun: string): string {
   return `${plural(count, noun)} ${count === 1 ? 'is' : 'are'}`;
 }
 
 /**
  * Removes what the session left, after `whyKept` said nothing. Returns sentences about what stays and what was thrown
- * away; `tell` gets at once what was saved before anything goes. Fails with git's reason or `write-failed`; tried
- * again, it goes on where it stopped.
+ * away; `tell` gets at once what was saved, and what no commit has, before anything goes. Fails with git's reason or
+ * `write-failed`; tried again, it goes on where it stopped.
  */
 export async function removeLeftover(
   place: Place,
   paths: GroupPaths,
   leftover: Leftover,
   care: Care,
-  tell: (note: string) => void = () => {},
+  tell: (note: string) => void = (note) => place.notes.line(safeLine(note, noteColumns)),
 ): Promise<Result<readonly string[]>> {
   const { sessionId, record } = leftover;
   const { files } = place.world;
-  const { workspace, setupDone } = sessionPaths(paths, sessionId);
+  const { workspace, setupDone, ignoredBefore } = sessionPaths(paths, sessionId);
   if (care !== 'none' && leftover.standing?.ok && leftover.standing.value.isReadable) {
     const kept = await keepHandover(place, record, sessionPaths(paths, sessionId), leftover.doomed.path);
     if (!kept.ok) return kept;
   }
+  const { title, ignored } = leftover;
+  if (ignored.length > 0) tell(`${ignoredSentence(`The worktree of ${title}`, ignored)} They are removed with it.`);
   const settled = await saveFirst(place, leftover, care, tell);
   if (!settled.ok) return settled;
   const removed = await removeWorktree(place, leftover, settled.value, care);
@@ -343,7 +370,7 @@ export async function removeLeftover(
   if (!around.ok) return around;
   try {
     // A later attempt makes a worktree of its own, and sets it up.
-    for (const path of [workspace, setupDone]) files.remove(path);
+    for (const path of [workspace, setupDone, ignoredBefore]) files.remove(path);
   } catch (error) {
     return { ok: false, failure: systemFailure(workspace, error) };
   }

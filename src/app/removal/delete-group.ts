@@ -23,6 +23,7 @@ export async function deleteGroup(
   release: Release,
   allows: (state: GroupState) => Result<void> = () => ok(undefined),
 ): Promise<Result<void>> {
+  if (place.world.files.entryKind(group.paths.folder) === 'link') return deleteLink(place, group, release);
   const deleted = await changeGroup<void>(place, group, {
     direct: (writer) => {
       const allowed = allows(writer.state);
@@ -30,6 +31,13 @@ export async function deleteGroup(
     },
   });
   return deleted.ok || !isDamage(deleted.failure) ? deleted : deleteDamaged(place, group, release);
+}
+
+/** Nothing behind it is touched, its lock included. */
+function deleteLink({ world }: Place, { paths }: GroupReference, { tell }: Release): Result<void> {
+  world.files.remove(paths.folder);
+  tell(`Only the link ${paths.folder} was removed; the folder that it leads to stays as it is.`);
+  return ok(undefined);
 }
 
 /** Nobody is asked about what will be refused anyway. What counts is the lock, which is taken later. */

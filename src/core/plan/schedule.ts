@@ -164,6 +164,8 @@ function pauseMessage(reason: StopReason): string {
       return 'The runner was asked to stop; everything is paused.';
     case 'budget':
       return budgetMessage;
+    case 'deleted':
+      return 'Ended, because the group is being deleted.';
     default:
       return 'Paused by request.';
   }

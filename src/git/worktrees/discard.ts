@@ -5,7 +5,8 @@ import { systemFailure } from '../../store/system-failure.ts';
 import { halfDoneSeries } from '../diff.ts';
 import type { Git } from '../git.ts';
 import { findRepository, gitDirOf } from '../git.ts';
-import { askOwn, commitOf, identityOptions, longTimeoutMs, nameFiles, runOwn } from '../run-git.ts';
+import { leftDetached } from '../restore-branch.ts';
+import { askOwn, commitOf, ensureTop, identityOptions, longTimeoutMs, nameFiles, runOwn } from '../run-git.ts';
 import { isOurFile, stageAll, uncommittedIn } from '../stage.ts';
 import { tipOf } from '../target.ts';
 import { repositoryDir } from './scratch.ts';
@@ -35,11 +36,12 @@ export interface Standing {
   readonly elsewhere: string | null;
   /** Commits of the branch that are neither part of `base` nor merged. */
   readonly unmerged: number;
-  /** Commits that are checked out in it and on no branch at all. */
+  /** Commits that were made in it and are on no branch at all, and the last ones of them. */
   readonly loose: number;
+  readonly looseTips: readonly string[];
   /** Changed and new files, by paths from its top; ignored files and our own are none of them. */
   readonly uncommitted: readonly string[];
-  /** It holds repositories of submodules, whose commits may be nowhere else. */
+  /** It holds repositories of submodules with commits that no remote repository of theirs is known to have. */
   readonly submodules: boolean;
 }
 
@@ -68,7 +70,8 @@ export async function standingOf(git: Git, doomed: Doomed): Promise<Result<Stand
   const into = doomed.into.length > 0 ? doomed.into : [listed.value[0]?.branch ?? ''];
   const unmerged = tip.value === null ? ok(0) : await countUnmerged(git, { ...doomed, into }, tip.value);
   if (!unmerged.ok) return unmerged;
-  const loose = await countLoose(git, doomed, registered);
+  const tips = looseTips(git, path, registered);
+  const loose = await countLoose(git, repository, tips);
   if (!loose.ok) return loose;
   const changed = isReadable ? await changedFiles(git, path) : ok([]);
   if (!changed.ok) return changed;
@@ -80,8 +83,9 @@ export async function standingOf(git: Git, doomed: Doomed): Promise<Result<Stand
     elsewhere: branch === undefined ? null : (others.find((other) => other.branch === branch)?.path ?? null),
     unmerged: unmerged.value,
     loose: loose.value,
+    looseTips: loose.value === 0 ? [] : tips,
     uncommitted: changed.value.filter((name) => !isOurFile(name) || doomed.fresh?.includes(name)),
-    submodules: isReadable && hasSubmodules(git, path),
+    submodules: isReadable && (await hasOwnSubmodules(git, path)),
   });
 }
 
@@ -116,10 +120,18 @@ async function countUnmerged(
   return countCommits(git, repository, [tip, '--not', ...merged, '--remotes']);
 }
 
-/** What a branch holds is judged with that branch. */
-async function countLoose(git: Git, { repository }: Doomed, registered: Worktree | null): Promise<Result<number>> {
-  if (registered?.head === undefined || registered.branch !== undefined) return ok(0);
-  return countCommits(git, repository, [registered.head, '--not', '--branches', '--tags', '--remotes']);
+/** What is checked out on no branch, and what was before; the worktree's own log of HEAD alone names that. */
+function looseTips({ world: { files } }: Git, path: string, registered: Worktree | null): readonly string[] {
+  const gitDir = gitDirOf(files, path);
+  const left = gitDir === null ? [] : leftDetached(files, gitDir);
+  const { head, branch } = registered ?? {};
+  // What a branch holds is judged with that branch.
+  return head === undefined || branch !== undefined ? left : [...new Set([head, ...left])];
+}
+
+async function countLoose(git: Git, repository: string, tips: readonly string[]): Promise<Result<number>> {
+  if (tips.length === 0) return ok(0);
+  return countCommits(git, repository, ['--ignore-missing', ...tips, '--not', '--branches', '--tags', '--remotes']);
 }
 
 async function countCommits(git: Git, repository: string, range: readonly string[]): Promise<Result<number>> {
@@ -128,9 +140,22 @@ async function countCommits(git: Git, repository: string, range: readonly string
 }
 
 /** A worktree keeps the repositories of its submodules in its own part of the git folder. */
-function hasSubmodules({ world: { files } }: Git, path: string): boolean {
-  const link = /^gitdir: (.+?)\n*$/.exec(files.readText(join(path, '.git')) ?? '')?.[1];
-  return link !== undefined && files.list(join(link, 'modules')).length > 0;
+async function hasOwnSubmodules(git: Git, path: string): Promise<boolean> {
+  const { files } = git.world;
+  const gitDir = gitDirOf(files, path);
+  const folders = gitDir === null ? [] : [join(gitDir, 'modules')];
+  for (const folder of folders) {
+    if (files.entryKind(join(folder, 'HEAD')) === null) {
+      // The name of a submodule may be a path, and one may have further ones.
+      folders.push(...files.list(folder).map((name) => join(folder, name)));
+      continue;
+    }
+    const tips = ['HEAD', '--branches', '--not', '--remotes', '--tags'];
+    const counted = await runOwn(git, folder, ['--git-dir=.', 'rev-list', '--count', ...tips]);
+    if (!counted.ok || counted.value.trim() !== '0') return true;
+    if (files.entryKind(join(folder, 'modules')) !== null) folders.push(join(folder, 'modules'));
+  }
+  return false;
 }
 
 /**
@@ -265,7 +290,8 @@ async function commitFiles(
   head: string | null,
   title: string,
 ): Promise<Result<string | null>> {
-  const found = await uncommittedIn(git, path);
+  const isTop = await ensureTop(git, path);
+  const found = isTop.ok ? await uncommittedIn(git, path) : isTop;
   const staged = found.ok ? await stageAll(git, path, found.value, fresh) : found;
   if (!staged.ok) return staged;
   const tree = await runOwn(git, path, ['write-tree'], { timeoutMs: longTimeoutMs });
@@ -282,17 +308,23 @@ async function commitFiles(
   return made.ok ? ok(made.value.trim()) : made;
 }
 
-/** Commits that are checked out and on no branch get one. */
+/** Commits that were made there and are on no branch get one. */
 async function keepLoose(git: Git, doomed: Doomed, title: string): Promise<Result<readonly string[]>> {
   const now = await standingOf(git, doomed);
   if (!now.ok) return now;
-  const head = now.value.registered?.head;
-  if (now.value.loose === 0 || head === undefined) return ok([]);
-  const name = besideOf(doomed, head);
-  const why = 'branch: kept by claude-code-agent';
-  const made = await runOwn(git, repositoryDir(doomed.repository), ['update-ref', '-m', why, refOf(name), head, '']);
-  if (!made.ok) return made;
-  return ok([`Kept on ${name}, ${short(head)}: what was committed in the worktree of ${title} on no branch.`]);
+  const notes: string[] = [];
+  for (const tip of now.value.looseTips) {
+    // One that was kept just now may hold it.
+    const loose = await countLoose(git, doomed.repository, [tip]);
+    if (!loose.ok) return loose;
+    if (loose.value === 0) continue;
+    const name = besideOf(doomed, tip);
+    const why = 'branch: kept by claude-code-agent';
+    const made = await runOwn(git, repositoryDir(doomed.repository), ['update-ref', '-m', why, refOf(name), tip, '']);
+    if (!made.ok) return made;
+    notes.push(`Kept on ${name}, ${short(tip)}: what was committed in the worktree of ${title} on no branch.`);
+  }
+  return ok(notes);
 }
 
 const refOf = (branch: string): string => `refs/heads/${branch}`;

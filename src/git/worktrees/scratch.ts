@@ -4,7 +4,7 @@ import { ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 
 import type { Git } from '../git.ts';
-import { askOwn, identityOptions, longTimeoutMs, refusal, runOwn } from '../run-git.ts';
+import { askOwn, ensureTop, identityOptions, longTimeoutMs, refusal, runOwn } from '../run-git.ts';
 
 const long = { timeoutMs: longTimeoutMs };
 const namesShown = 10;
@@ -20,9 +20,10 @@ export async function makeScratch(git: Git, repository: string, path: string, co
   if (!cleared.ok) return cleared;
   git.world.files.makeFolder(dirname(path));
   const added = await runOwn(git, repositoryDir(repository), scratchArgs(path, commit), long);
-  if (added.ok) return ok(undefined);
+  const ready = added.ok ? await ensureTop(git, path) : added;
+  if (ready.ok) return ready;
   await removeScratch(git, repository, path);
-  return added;
+  return ready;
 }
 
 export function scratchArgs(path: string, commit: string): string[] {

@@ -10,7 +10,7 @@ import type { Files } from '../../system/world.ts';
 import type { Git } from '../git.ts';
 import { findRepository } from '../git.ts';
 import { syncDisks } from '../leftover-files.ts';
-import { askOwn, commitOf, currentBranch, longTimeoutMs, nameFiles, refusal, runOwn } from '../run-git.ts';
+import { askOwn, commitOf, currentBranch, ensureTop, longTimeoutMs, nameFiles, refusal, runOwn } from '../run-git.ts';
 import { isOurFile } from '../stage.ts';
 import { mergeInto, repositoryDir } from './scratch.ts';
 import { removeWorktree, type Worktree, worktreeAt } from './worktree.ts';
@@ -471,8 +471,10 @@ function worktreeNotes({ world: { files } }: Git, path: string): string[] {
   return [`${which} empty in the worktree; a set-up command can fill it: git submodule update --init`];
 }
 
-async function addFolder(git: Git, cwd: string, path: string, branch: string): Promise<Result<string>> {
-  return runOwn(git, cwd, ['worktree', 'add', '--quiet', '--', path, branch], { timeoutMs: longTimeoutMs });
+async function addFolder(git: Git, cwd: string, path: string, branch: string): Promise<Result<void>> {
+  const args = ['worktree', 'add', '--quiet', '--', path, branch];
+  const added = await runOwn(git, cwd, args, { timeoutMs: longTimeoutMs });
+  return added.ok ? ensureTop(git, path) : added;
 }
 
 /** A branch that a power cut left as a file of nothing, as git before 2.36 lets it: it is in the way. */

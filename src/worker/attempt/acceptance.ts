@@ -152,10 +152,24 @@ export class Acceptance {
     });
     if (!committed.ok) return committed;
     for (const message of committed.value.notes) this.#warnings.push({ code: 'workspace', message });
+    const output = await this.#ignoredOutput(workspace.path);
+    if (output !== null && output.length > 0) {
+      const { ignoredSentence } = await import('../../git/ignored-output.ts');
+      const message = `${ignoredSentence('The worktree', output)} They go with it after the merge.`;
+      this.#warnings.push({ code: 'workspace', message });
+    }
     await syncDisks(git, workspace.repository, workspace.path);
     const { commit, stat } = committed.value;
     if (definition.expectChanges && stat.files === 0) this.#warnings.push(noChanges);
     return ok({ commit, ...stat });
+  }
+
+  /** What the session wrote and git ignores; null where nobody knows what was there before it. */
+  async #ignoredOutput(worktree: string): Promise<readonly string[] | null> {
+    const { git, paths } = this.#options;
+    if (this.#world.files.info(paths.ignoredBefore) === null) return null;
+    const found = await (await import('../../git/ignored-output.ts')).ignoredOutput(git, worktree, paths.ignoredBefore);
+    return found.ok ? found.value : null;
   }
 
   async #lookForChanges(): Promise<void> {
@@ -211,6 +225,7 @@ export class Acceptance {
       const list = [attemptId, ...before.value].join('\0');
       this.#world.files.writeAtomic(paths.beforeAccept, list, { durable: true });
     }
+    const output = worktree === undefined ? null : await this.#ignoredOutput(worktree);
     const cwd = record.workspace?.folder ?? projectPath;
     const options = {
       cwd,
@@ -228,6 +243,10 @@ export class Acceptance {
       const tidied = await this.#tidy(worktree, before.value);
       if (!tidied.ok) return tidied;
       this.#world.files.remove(paths.beforeAccept);
+      if (output !== null) {
+        const { noteIgnored } = await import('../../git/ignored-output.ts');
+        await noteIgnored(git, worktree, paths.ignoredBefore, output);
+      }
     }
     const what = 'The acceptance command';
     return ok(end.ok ? null : { message: commandFailure(what, accept, end, acceptTimeoutMs), output: end.tail });
@@ -259,9 +278,9 @@ const subjectMax = 72;
 
 /** What the session was to do as the subject, then whose work it is. `task` is its prompt, filled in. */
 export function commitMessage({ id, name, description }: SessionDefinition, task: string): string {
-  const lines = (description === '' ? task : description).split('\n');
-  // What is quoted of several sessions stands under headings.
-  const words = lines.map((line) => oneLine(line, subjectMax).replace(/(^|\s)#+ /g, '$1'));
+  // What is quoted of other sessions stands in frames, of several under headings.
+  const text = (description === '' ? task : description).replace(/<session-result[^>]*>\n?|<\/session-result>/g, '');
+  const words = text.split('\n').map((line) => oneLine(line, subjectMax).replace(/(^|\s)#+ /g, '$1'));
   const subject = `${sessionLabel(id, name)}: ${words.find((line) => line !== '') ?? 'work'}`;
   return `${clip(subject, subjectMax)}\n\nUncommitted work of session ${id}, committed by claude-code-agent.\n`;
 }

@@ -4,6 +4,7 @@ import { adviceText, commandText } from '../../core/advice.ts';
 import type { StopReason, Warning } from '../../core/event.ts';
 import { errorText, type Failure, type SessionFailure, type SessionFailureReason } from '../../core/failure.ts';
 import { type GroupId, roundUsd, type Usage } from '../../core/group.ts';
+import { formatMoney } from '../../core/text.ts';
 import { errorCode } from '../../system/system-error.ts';
 import type { LimitKind } from '../../system/world.ts';
 import type { AttemptEnd } from '../host.ts';
@@ -116,7 +117,7 @@ const leftoverWarning = (): Warning => ({
 export function withHeld(outcome: Outcome, { heldUsd }: Usage, groupId: GroupId): Outcome {
   if (heldUsd === undefined) return outcome;
   if (outcome.status === 'paused' && outcome.reason === 'host-lost') {
-    const about = `Up to $${heldUsd.toFixed(2)} that it may have cost besides are held until that is there again`;
+    const about = `Up to ${formatMoney(heldUsd)} that it may have cost besides are held until that is there again`;
     const message = `${outcome.message} ${about}, or you decide. See: ${commandText(['group', 'budget', groupId])}`;
     return { ...outcome, message };
   }
@@ -127,7 +128,7 @@ export function withHeld(outcome: Outcome, { heldUsd }: Usage, groupId: GroupId)
   const cut = 'While it worked the machine went down, claude was killed, or what the session had written was lost';
   const cause = !isOdd ? cut : hasEnded ? odd : `${cut}; or ${odd}`;
   const message =
-    `${cause}. Up to $${heldUsd.toFixed(2)} that it may have cost besides are counted until you decide. ` +
+    `${cause}. Up to ${formatMoney(heldUsd)} that it may have cost besides are counted until you decide. ` +
     `See: ${commandText(['group', 'budget', groupId])}`;
   return { ...outcome, warnings: [...outcome.warnings, { code: 'held-cost', message }] };
 }
@@ -149,5 +150,7 @@ export function withLimitsHit(outcome: Outcome, hit: readonly LimitKind[]): Outc
   const sentences = hit.map((kind) => limitSentences[kind]);
   const warnings = [...outcome.warnings, ...sentences.map((message): Warning => ({ code: 'limit-reached', message }))];
   if (outcome.status !== 'failed') return { ...outcome, warnings };
-  return { ...outcome, message: [outcome.message, ...sentences].join(' '), warnings };
+  // Its own limits would end it again.
+  const { transient: _, ...ended } = outcome;
+  return { ...ended, message: [outcome.message, ...sentences].join(' '), warnings };
 }

@@ -100,6 +100,8 @@ export interface Room {
   forStarts(config: GroupConfig, starting: number): SchedulingContext['room'];
   /** What running workers write may soon get lost. */
   isDiskLow(): boolean;
+  /** It gets lost now. */
+  isDiskFull(): boolean;
 }
 
 export function watchRoom(world: World, root: string): Room {
@@ -124,6 +126,13 @@ export function watchRoom(world: World, root: string): Room {
         return bytes < lowDiskBytes && bytes >= fullDiskBytes;
       } catch {
         // A disk that does not even answer this is told of by whoever writes to it next.
+        return false;
+      }
+    },
+    isDiskFull() {
+      try {
+        return diskBytes() < fullDiskBytes;
+      } catch {
         return false;
       }
     },

@@ -89,6 +89,8 @@ export class Worker {
   #over = false;
   /** It ended by itself as one does that has answered. */
   #endedWell = false;
+  /** What it wrote at some time may be lost. */
+  #sawFullDisk = false;
   /** Its machine is lost, and nobody knows what it did there last. */
   #isLost = false;
 
@@ -215,6 +217,12 @@ export class Worker {
   /** Halts all that runs of the attempt, or lets it go on; also what is being prepared for it. */
   halt(isHalted: boolean): void {
     this.#hosted.halt(isHalted);
+  }
+
+  /** Until there is room again: what claude prints and writes down meanwhile would be lost, and paid for. */
+  haltOnFullDisk(): void {
+    this.#sawFullDisk = true;
+    this.halt(true);
   }
 
   /** Ends at once all that runs of the attempt; false when something would not end. It reports nothing any more. */
@@ -428,7 +436,7 @@ export class Worker {
     const atEnd = isTold ? null : totalsAtEnd(this.stream);
     if (atEnd !== null) foldTotalAtEnd(this.stream, atEnd);
     const seen = {
-      isDiskFull: this.#options.isDiskFull(),
+      isDiskFull: this.#sawFullDisk || this.#options.isDiskFull(),
       isCutOff: this.#options.isCutOff(this.stream),
       stderrTail: lastStderrLine,
     };

@@ -69,7 +69,7 @@ async function noteBranchesBefore(git: Git, { record, paths }: WorkplaceInput, w
   if (inventory !== null) await (await import('../../git/appeared.ts')).noteBranches(git, inventory);
 }
 
-/** A warning when the repository has new branches or worktrees that are not ours, at the end of an attempt. */
+/** At the end of an attempt: what is new or changed in the part of the repository that is not its worktree's own. */
 export async function branchWarnings(
   { git, worktrees }: { readonly git: Git; readonly worktrees: string },
   record: SessionRecord,
@@ -77,8 +77,8 @@ export async function branchWarnings(
 ): Promise<Warning[]> {
   const inventory = branchInventory(record, paths, worktrees);
   if (inventory === null) return [];
-  const message = await (await import('../../git/appeared.ts')).appearedBranches(git, inventory);
-  return message === null ? [] : [{ code: 'workspace', message }];
+  const messages = await (await import('../../git/appeared.ts')).changesInRepository(git, inventory);
+  return messages.map((message) => ({ code: 'workspace', message }));
 }
 
 function branchInventory({ definition }: SessionRecord, paths: SessionPaths, worktrees: string): Inventory | null {

@@ -10,6 +10,7 @@ import { baseSessionsOf } from '../../core/plan/isolation.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Base } from '../../core/state.ts';
 import { findRepository, type Git } from '../../git/git.ts';
+import { noteIgnored } from '../../git/ignored-output.ts';
 import { copyIncluded } from '../../git/include.ts';
 import { commitOf, isAncestor, runOwn } from '../../git/run-git.ts';
 import { isOurFile } from '../../git/stage.ts';
@@ -115,7 +116,10 @@ export async function setUp(
   const place = { folder: workspace.folder, ...defined({ loss }) };
   if (isSetUp) return ok(place);
   if (!copied.ok) return copied;
-  if (isElsewhere) return ok(place);
+  if (isElsewhere) {
+    await noteIgnored(git, workspace.path, paths.ignoredBefore);
+    return ok(place);
+  }
   if (setup !== undefined) {
     const { folder: cwd } = workspace;
     const options = {
@@ -137,6 +141,7 @@ export async function setUp(
       return fail('setup-failed', commandFailure(what, setup, end, setupTimeoutMs), next);
     }
   }
+  await noteIgnored(git, workspace.path, paths.ignoredBefore);
   world.files.writeAtomic(paths.setupDone, round, { durable: true });
   return ok(place);
 }

@@ -32,7 +32,7 @@ async function completed(): Promise<string> {
 }
 
 test('--follow goes on over attempts and ends with the session', async () => {
-  const group = await user.group('auth', { api: [], web: [] });
+  const group = await user.group('auth', { api: ['--retries', '0'], web: [] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const [first, web] = [await user.begun(group, 'api'), await user.begun(group, 'web')];
   const follow = user.start('session', 'logs', `${group}/api`, '--follow');

@@ -99,8 +99,9 @@ test('three sessions for each of many projects: planned and rehearsed, each told
     return readFileSync(join(folder, 'sessions', id, 'prompt.md'), 'utf8');
   };
   expect(promptOf('find-s1')).toBe('The task of this session:\n\nFind what ABC-12 means for s1');
-  expect(promptOf('change-s1')).toBe('The task of this session:\n\nChange it. find-s1 was here');
-  expect(promptOf('check-s2')).toBe('The task of this session:\n\nCheck it. change-s2 was here');
+  const said = (name: string) => `<session-result from="${name}">${name} was here</session-result>`;
+  expect(promptOf('change-s1')).toBe(`The task of this session:\n\nChange it. ${said('find-s1')}`);
+  expect(promptOf('check-s2')).toBe(`The task of this session:\n\nCheck it. ${said('change-s2')}`);
   expect(readFileSync(join(folder, 'workflow.yaml'), 'utf8')).toBe(threeStages);
 }, 180_000);
 

@@ -1,8 +1,8 @@
 /**
  * Promises: on a full disk every command ends with one sentence, nothing is half-written, and once there is room again
  * the next command works. A run that meets a full disk ends with code 1 while its workers go on; the next run adopts
- * them and completes the group. Before it comes to that, sessions are interrupted while claude can still say so. The
- * disk is a tmpfs that nobody but this test sees.
+ * them and completes the group. Before it comes to that, sessions are interrupted while claude can still say so, or
+ * halted when it comes at one stroke. The disk is a tmpfs that nobody but this test sees.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -128,6 +128,32 @@ test.skipIf(!mountable)(
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/"session_paused".*"reason":"disk".*the disk is nearly full/);
     await machine.expectCompleted(group);
+  },
+  60_000,
+);
+
+const isHalted = (pid: number): boolean => /\) T /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+
+test.skipIf(!mountable)(
+  'what runs while the disk fills up at one stroke is halted, and the same attempt goes on when there is room',
+  async () => {
+    const group = await machine.ok('group', 'create', 'x');
+    const id = await machine.add(group, 'one');
+    const run = machine.start('group', 'run', group, '--output', 'text');
+    const fake = await rig.nextFor(id);
+    await begin(fake);
+    const journal = inside('session-groups', group, 'events.jsonl');
+    await until(() => readFileSync(journal, 'utf8').includes('session_identified'));
+    fill();
+    await until(() => isHalted(fake.hello.pid));
+    free();
+    await until(() => !isHalted(fake.hello.pid));
+    await finish(fake, 0.02);
+    const { code, stdout } = await run.finished;
+    expect({ code, stdout }).toMatchObject({ code: 0 });
+    expect(stdout).toMatch(/warning: The disk of \S.*x is full\. What runs is halted until there is room again\./);
+    await machine.expectCompleted(group);
+    expect(rig.invocations.filter(({ claudeSessionId }) => claudeSessionId === id)).toHaveLength(1);
   },
   60_000,
 );

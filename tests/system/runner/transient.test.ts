@@ -31,6 +31,30 @@ test('transient failures beyond the retries are failures', async () => {
   expect(group.state().sessions.get(group.id('a'))?.state).toMatchObject({ failure: { reason: 'api-error' } });
 });
 
+test('killed from outside, it is resumed, but not more often than its retries allow', async () => {
+  const group = make(
+    [
+      { name: 'a', fields: { retries: 1 } },
+      { name: 'b', after: ['a'] },
+    ],
+    {},
+    { speed: 40 },
+  );
+  const run = group.run(rig.env);
+  process.kill((await begin(group, 'a')).hello.pid, 'SIGKILL');
+  const paused = await run.event('session_paused', group.id('a'));
+  expect(paused).toMatchObject({ reason: 'interrupted', message: expect.stringContaining('ended by SIGKILL') });
+  await (await begin(group, 'a')).succeed();
+  await (await begin(group, 'b')).succeed();
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+
+  const other = make([{ name: 'a', fields: { retries: 1 } }], {}, { speed: 40 });
+  const again = other.run(rig.env);
+  for (let attempt = 1; attempt <= 2; attempt += 1) process.kill((await begin(other, 'a')).hello.pid, 'SIGKILL');
+  expect(await again.result).toMatchObject({ kind: 'settled', status: 'failed' });
+  expect(other.state().sessions.get(other.id('a'))?.state).toMatchObject({ failure: { reason: 'signalled' } });
+});
+
 /** As claude tells it: nothing was used. */
 const unserved = { ...transientResult, modelUsage: {} };
 

@@ -43,15 +43,20 @@ export function defineMerge(command: Command, context: Context): void {
     .option('--into <branch>', 'branch that takes the work in every repository; else the one it began from')
     .option('--partial', 'merge what is completed although other sessions are not')
     .option('--dry-run', 'say what would be merged into what, and do nothing')
+    .option('--keep-ignored', 'keep worktrees in which sessions wrote files that git ignores')
     .option('-y, --yes', 'merge the work of a rehearsal, which no model has done, without being asked')
     .option('--json', 'one JSON document')
     .addHelpText('after', mergeExample)
-    .action((reference, { into, partial, dryRun, yes, json }) =>
+    .action((reference, { into, partial, dryRun, keepIgnored, yes, json }) =>
       context.run(() =>
         merge(
           context,
           reference,
-          { ...defined({ into }), partial: partial === true, dryRun: dryRun === true },
+          {
+            ...defined({ into, keepIgnored }),
+            partial: partial === true,
+            dryRun: dryRun === true,
+          },
           { yes: yes === true, json: json === true },
         ),
       ),
@@ -201,6 +206,7 @@ function mergeLines(groupId: string, report: MergeReport): string[] {
           ...plan.items.map(pieceLine),
         ]),
         ...left,
+        ...notes,
         'Nothing was done.',
       ];
     case 'merged':

@@ -83,7 +83,7 @@ const namesShownMax = 10;
 function lostWith({ title, doomed, standing }: Leftover): string[] {
   if (standing?.ok !== true) return [];
   const { branch, repository } = doomed;
-  const { unmerged, loose, tip, registered, uncommitted, elsewhere } = standing.value;
+  const { unmerged, loose, looseTips, tip, uncommitted, elsewhere } = standing.value;
   const back = (name: string, commit: string) =>
     `git -C ${shellWord(repositoryDir(repository))} branch ${shellWord(name)} ${commit}`;
   const lost: string[] = [];
@@ -91,10 +91,11 @@ function lostWith({ title, doomed, standing }: Leftover): string[] {
     const what = `${plural(unmerged, 'unmerged commit')} of ${branch}, the last one ${tip}`;
     lost.push(`Thrown away: ${what}. For some weeks this brings it back: ${back(branch, tip)}`);
   }
-  if (loose > 0 && registered?.head !== undefined) {
-    const what = `${plural(loose, 'commit')} on no branch, the last one ${registered.head}`;
+  const [last] = looseTips;
+  if (last !== undefined) {
+    const what = `${plural(loose, 'commit')} on no branch, the last one ${last}`;
     const name = `${branch ?? title}-2`;
-    lost.push(`Thrown away with the worktree of ${title}: ${what}. It comes back with: ${back(name, registered.head)}`);
+    lost.push(`Thrown away with the worktree of ${title}: ${what}. It comes back with: ${back(name, last)}`);
   }
   if (uncommitted.length > 0) {
     const shown = uncommitted.slice(0, namesShownMax).join(', ');
@@ -202,7 +203,7 @@ async function pauseFirst(context: Context, group: GroupReference): Promise<void
   if (!isHeld(context.world, group)) return;
   context.stderr.line(`Pausing ${group.groupId}, which is running ...`);
   const paused = need(
-    await whileWaiting(context, group, pauseAndTell(context, group, 'now'), {
+    await whileWaiting(context, group, pauseAndTell(context, group, 'now', { toDelete: true }), {
       afterMs: patienceMs,
       outcome: fail(
         'busy',

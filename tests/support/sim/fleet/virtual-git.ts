@@ -149,6 +149,7 @@ export class VirtualGit {
     const last = args.at(-1) ?? '';
     switch (command) {
       case 'rev-parse': {
+        if (args.includes('--show-toplevel')) return said(`${worktree?.path ?? ''}\n`);
         const wanted = args
           .filter((arg) => !arg.startsWith('--'))
           .map((revision) => [revision, resolve(revision)] as const);

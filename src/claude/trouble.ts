@@ -49,7 +49,7 @@ export function describeTrouble(stream: AttemptStream, result: ResultMessage): V
     return { status: 'paused', reason: 'budget', message: 'The attempt used up the money reserved for it.' };
   }
   if (status === 429 || isUsageLimit(said)) return limited(stream, said);
-  if (isLoginTrouble(error, said)) return notLoggedIn(said);
+  if (isLoginTrouble(error, said)) return notLoggedIn(status, said);
   if (error === 'billing_error' || /credit balance is too low/i.test(said)) {
     const next = 'Settle the account’s billing, or log in with another one.';
     return failed('billing', 'The account cannot pay', said, next);
@@ -181,9 +181,13 @@ function isLoginTrouble(error: string, said: string): boolean {
   return /^not logged in|please run \/login|^invalid api key|^failed to authenticate/i.test(said);
 }
 
-function notLoggedIn(said: string): Verdict {
-  const next = 'Log in with `claude auth login`, or set a valid ANTHROPIC_API_KEY.';
-  return failed('not-logged-in', 'claude has no login that works', said, next);
+/** A gateway that rotates its keys, or a proxy, refuses now and then what it takes a moment later. */
+function notLoggedIn(status: number | undefined, said: string): Verdict {
+  const login = 'Log in with `claude auth login`, or set a valid ANTHROPIC_API_KEY.';
+  if (status === undefined) return failed('not-logged-in', 'claude has no login that works', said, login);
+  if (status !== 403) return passing(failed('not-logged-in', 'claude has no login that works', said, login), status);
+  const next = `Check whether a proxy or a firewall blocks the API. If none does: ${login}`;
+  return passing(failed('not-logged-in', 'The API refused access, or a proxy blocked it', said, next), status);
 }
 
 function failed(reason: SessionFailureReason, what: string, said: string, next: string): Failed {

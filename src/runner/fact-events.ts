@@ -1,7 +1,7 @@
 /** Pure: what a fact means for the log. */
 import { defined } from '../core/defined.ts';
 import type { EventBody, PauseReason, Warning } from '../core/event.ts';
-import type { SessionFailureReason } from '../core/failure.ts';
+import { needsPerson, type SessionFailureReason } from '../core/failure.ts';
 import {
   defaultAcceptRetries,
   defaultRetries,
@@ -189,7 +189,10 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
       const isOutage = isInOutage(fact, context);
       // Whatever killed it, such as a lack of memory, may do so again each time it has got so far.
       const isKilled = outcome.reason === 'signalled';
-      const retryAt = retryTime(record, { progressed: fact.progressed && !isKilled, isOutage }, context);
+      // Every other session would be refused too, and a person has to know.
+      const triesMax = needsPerson(outcome.reason) ? 1 : Number.POSITIVE_INFINITY;
+      const tries = { progressed: fact.progressed && !isKilled, isOutage, triesMax };
+      const retryAt = retryTime(record, tries, context);
       if (retryAt !== null) return paused(isKilled ? 'interrupted' : 'transient', outcome.message, retryAt);
       return failed(outcome.reason, outcome.message, outcome.next);
     }
@@ -276,10 +279,10 @@ export function isInOutage({ sessionId, outcome, usage }: Ended, { served, isUns
  */
 function retryTime(
   record: SessionRecord,
-  { progressed, isOutage }: { readonly progressed: boolean; readonly isOutage: boolean },
+  { progressed, isOutage, triesMax }: { readonly progressed: boolean; readonly isOutage: boolean; triesMax: number },
   { nowMs, jitter }: FactContext,
 ): string | null {
-  const retries = record.definition.retries ?? defaultRetries;
+  const retries = Math.min(record.definition.retries ?? defaultRetries, triesMax);
   const before = progressed ? 0 : record.transients;
   const isPatient = isOutage && retries > 0;
   if (before >= retries && !isPatient) return null;

@@ -286,6 +286,18 @@ describe('judge', () => {
     expect(judged([init, empty]).warnings).toMatchObject([{ code: 'empty-result' }]);
   });
 
+  test('a refused login may be tried again when the API said so, and 403 names what may have blocked it', () => {
+    const said = (status: number) =>
+      judged([init, trouble('authentication_failed'), result({ api_error_status: status })]);
+    expect(said(401)).toMatchObject({ reason: 'not-logged-in', transient: true });
+    expect(said(403)).toMatchObject({
+      reason: 'not-logged-in',
+      transient: true,
+      next: expect.stringContaining('proxy'),
+    });
+    expect(judged([init, result({ result: 'Not logged in' })])).not.toHaveProperty('transient');
+  });
+
   test('an end by a hook is told in the words of the hook', () => {
     const hook = { type: 'system', subtype: 'hook_response', hook_event: 'Stop', hook_name: 'Stop', exit_code: 0 };
     const words = (more: object) =>

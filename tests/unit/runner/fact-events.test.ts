@@ -88,6 +88,27 @@ test('in an outage a session waits ever longer, at most ten minutes and as often
   expect(tried(true, 0)).toEqual([]);
 });
 
+test('a login that is refused is tried once more, however many retries there are, and then a person is asked', () => {
+  const id = sid(1);
+  const outcome = { status: 'failed', reason: 'not-logged-in', message: 'x', next: 'y', warnings: [] } as const;
+  const statesOf = (transient: boolean, retries: number) => {
+    const log = new CoreLog().addSession({ ...sessionDefinition(1), retries }).run();
+    const states: (string | undefined)[] = [];
+    for (let number = 1; states.at(-1) !== 'failed'; number += 1) {
+      log.start(id);
+      const of = { sessionId: id, attemptId: attemptId(id, number) };
+      const ended: Ended['outcome'] = transient ? { ...outcome, transient: true } : outcome;
+      const fact: Ended = { kind: 'ended', ...of, outcome: ended, usage: noUsage, progressed: false, unread: [] };
+      log.add(...eventsOf(log.state, fact, { adopted: new Map(), nowMs: 0, jitter: 0, isUnserved: () => false }));
+      states.push(log.state.sessions.get(id)?.state.status);
+    }
+    return states;
+  };
+  expect(statesOf(true, 5)).toEqual(['paused', 'failed']);
+  expect(statesOf(true, 0)).toEqual(['failed']);
+  expect(statesOf(false, 5)).toEqual(['failed']);
+});
+
 test('a second stall is the end, unless something was done in between; ten are at any rate', () => {
   const id = sid(1);
   const outcome = { status: 'paused', reason: 'stall', message: 'x', warnings: [] } as const;

@@ -59,7 +59,7 @@ const cases: { name: string; reason: string; says: RegExp; step: (fake: Invocati
   },
   {
     name: 'an error subtype',
-    reason: 'claude-error',
+    reason: 'max-turns',
     says: /turns/,
     step: async (fake) => {
       await fake.init();

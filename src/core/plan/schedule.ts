@@ -145,15 +145,21 @@ function stopAll(state: GroupState, reason: StopReason): Decision[] {
 
 /** claude does not notice when what it prints is lost, its result and its cost too; so it is stopped while it can. */
 function stopForDisk(state: GroupState): Decision[] {
+  return stopWorking(state, 'disk');
+}
+
+/** All but those whose work is done and is being accepted. */
+function stopWorking(state: GroupState, reason: StopReason): Decision[] {
   const isWorking = (sessionId: SessionId) => {
     const { state: now } = state.sessions.get(sessionId) as SessionRecord;
     return now.status === 'running' && now.attempt.accepting === undefined;
   };
-  return stopAll(state, 'disk').filter((decision) => decision.do === 'stop' && isWorking(decision.sessionId));
+  return stopAll(state, reason).filter((decision) => decision.do === 'stop' && isWorking(decision.sessionId));
 }
 
 function stopForBudget(state: GroupState): Decision[] {
-  if (state.running.size > 0) return stopAll(state, 'budget');
+  // Accepting costs nothing.
+  if (state.running.size > 0) return stopWorking(state, 'budget');
   if (state.counts.completed === state.sessions.size) return [{ do: 'settle', status: 'completed' }];
   return [settleForBudget(state)];
 }

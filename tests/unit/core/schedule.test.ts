@@ -223,6 +223,20 @@ describe('trouble', () => {
     expect(decide(log.state, capacity)).toMatchObject([{ do: 'start', sessionId: a, kind: 'resume' }]);
   });
 
+  test('at the cap work that is done is accepted to its end, for that costs nothing', () => {
+    const log = threeSessions({ maxConcurrentSessions: 2, maxBudgetUsd: 1 }).run().start(a).start(b);
+    const of = { sessionId: b, attemptId: attemptId(b, 1) };
+    log.add({ type: 'session_accepting', ...of, result: 'Done.', usage: { ...noUsage, costUsd: 1 } });
+    const stops = decide(log.state, capacity).filter((decision) => decision.do === 'stop');
+    expect(stops).toEqual([{ do: 'stop', sessionId: a, reason: 'budget' }]);
+    log.pause(a, noUsage, 'budget');
+    expect(
+      decide(log.state, capacity).filter((decision) => 'sessionId' in decision || decision.do === 'settle'),
+    ).toEqual([]);
+    log.add({ type: 'session_completed', ...of, result: 'Done.', usage: noUsage });
+    expect(decide(log.state, capacity).at(-1)).toMatchObject({ do: 'settle', reason: 'budget' });
+  });
+
   test('an empty group is complete', () => {
     expect(decide(new CoreLog().run().state, capacity)).toEqual([{ do: 'settle', status: 'completed' }]);
   });

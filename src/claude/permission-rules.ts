@@ -15,7 +15,7 @@ export interface DeniedCall {
  * by a rule that denies or asks.
  */
 export function rulesFor({ tool, input, message = '', by }: DeniedCall): string[] {
-  if (by === 'hook' || by === 'rule') return [];
+  if (by === 'hook' || by === 'rule' || by === 'safetyCheck') return [];
   // A mode or another folder may help there, but no rule does.
   if (/is a sensitive file|outside the working director/.test(message)) return [];
   const rules = wantedRules(tool, input);

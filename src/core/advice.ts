@@ -11,11 +11,18 @@ export interface Advice {
   /** Full sentences, or where commands follow, what they are for: no dot at its end then. */
   readonly sentence: string;
   readonly commands: readonly CommandLine[];
+  /** They are typed one after the other; else each is for itself. */
+  readonly inOrder?: true;
 }
 
 /** `sentence` is a full one unless commands follow, which then belong to its end. */
 export function advise(sentence: string, ...commands: readonly CommandLine[]): Advice {
   return { sentence, commands };
+}
+
+/** All of these commands, one after the other, as one line to paste. */
+export function adviseInOrder(sentence: string, ...commands: readonly CommandLine[]): Advice {
+  return { sentence, commands, inOrder: true };
 }
 
 export function see(...words: CommandLine): Advice {
@@ -28,10 +35,12 @@ export function commandText(words: CommandLine): string {
 }
 
 /** All of it in one line. `markUp`: what is done to the sentence and to each command where a face has markup. */
-export function adviceText({ sentence, commands }: Advice, markUp: MarkUp = plain): string {
+export function adviceText({ sentence, commands, inOrder }: Advice, markUp: MarkUp = plain): string {
   const said = markUp.sentence(sentence);
   if (commands.length === 0) return said;
-  const typed = commands.map((words) => markUp.command(commandText(words))).join(' · ');
+  const typed = inOrder
+    ? markUp.command(commands.map(commandText).join(' && '))
+    : commands.map((words) => markUp.command(commandText(words))).join(' · ');
   return said === '' ? typed : `${said}: ${typed}`;
 }
 

@@ -4,7 +4,7 @@
  */
 
 import { join } from 'node:path';
-import { advise } from '../core/advice.ts';
+import { adviseInOrder } from '../core/advice.ts';
 import type { SessionChanges } from '../core/edit.ts';
 import type { GroupChanges } from '../core/edit-group.ts';
 import type { Conversed, GroupEvent, ProcessIdentity } from '../core/event.ts';
@@ -176,7 +176,7 @@ function isRequest(envelope: Envelope): envelope is Request {
 export function otherVersion(groupId: GroupId): Failure {
   const message = `The runner of ${groupId} does not know what it is asked for: another version of it was started.`;
   const pause = ['group', 'pause', groupId];
-  const next = advise('Pause the group, then resume it with this one', pause, ['group', 'resume', groupId]);
+  const next = adviseInOrder('Pause the group, then resume it with this one', pause, ['group', 'resume', groupId]);
   return fail('usage', message, next).failure;
 }
 

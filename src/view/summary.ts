@@ -1,7 +1,7 @@
 /** The closing report of a run: a table of the sessions, totals, what went wrong and its cure, what to do next. */
 
 import { join } from 'node:path';
-import { type Advice, adviceText, advise, type CommandLine } from '../core/advice.ts';
+import { type Advice, adviceText, advise, adviseInOrder, type CommandLine } from '../core/advice.ts';
 import { addUsage, noUsage, type SessionId, type Usage } from '../core/group.ts';
 import {
   goOnCommand,
@@ -207,7 +207,7 @@ export function nextAdvice(state: GroupState, hasRunner: boolean): Advice[] {
       return [...(state.message ? [advise(state.message)] : []), ...goOnSteps(state)];
     case 'completed':
       return isRehearsal(state)
-        ? [...lookSteps(state), advise('For real', ['group', 'copy', id, '--real'], ['group', 'run', '@'])]
+        ? [...lookSteps(state), adviseInOrder('For real', ['group', 'copy', id, '--real'], ['group', 'run', '@'])]
         : [...lookSteps(state), ...(hasWorkToMerge(state) ? [advise('Then', ['group', 'merge', id])] : [])];
     case 'archived':
       return [];

@@ -15,7 +15,7 @@ const noCommand = new RegExp(
   [
     /^\s*'(?:cpm|faber|handover)', '(?:cpm|faber|handover)'/,
     /^'host', 'on any machine/,
-    /^'session', 'package', 'bun'|^'init', '--bare'/,
+    /^'session', (?:'worktree', )?'package', 'bun'|^'init', '--bare'/,
     /^'stop', 'warn'|^'hook'$|^'(?:session|template)', definition\./,
     /^'group'(?:, '(?:template|configTemplate|onEvent)')?$/,
   ]

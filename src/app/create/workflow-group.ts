@@ -1,7 +1,7 @@
 /** From a workflow file to a group that could be created: found, loaded, given ids. Writes nothing. */
 
 import { basename, dirname, extname, resolve } from 'node:path';
-import { advise } from '../../core/advice.ts';
+import { advise, adviseInOrder } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { defaultGroupConfig, type SessionDefinition, type SessionId } from '../../core/group.ts';
@@ -82,12 +82,11 @@ function fileOf(place: Place, reference: string): Result<WorkflowFile> {
 
 /** No template has a blank in its name: it is the task itself, or a path that was not found. */
 function noWorkflow(reference: string): Result<never> {
-  const next = advise(
-    'Give a name that the last of these lists. For one prompt',
+  const next = adviseInOrder(
+    'For one prompt',
     ['group', 'create', 'one'],
     ['session', 'add', 'one', '--project', '.', '--prompt', reference],
     ['group', 'run', 'one'],
-    ['template', 'list'],
   );
   return fail('usage', `${quoted(reference)} is no workflow.`, next);
 }

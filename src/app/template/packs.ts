@@ -1,6 +1,6 @@
 /** app/template/: templates and packs as commands change and check them. This file: adds and updates packs from git. */
 import { join, resolve } from 'node:path';
-import { advise } from '../../core/advice.ts';
+import { advise, adviseInOrder } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { checkOut, filesAt } from '../../git/checkout.ts';
@@ -107,7 +107,11 @@ async function tryUpdate(
   ref: string | undefined,
 ): Promise<Result<UpdatedPack>> {
   if (note === null) {
-    const next = advise('Add it again from its source', ['template', 'remove', name], ['template', 'add', 'SOURCE']);
+    const next = adviseInOrder(
+      'Add it again from its source',
+      ['template', 'remove', name],
+      ['template', 'add', 'SOURCE'],
+    );
     return fail('corrupt-file', 'Its pack.json is missing or cannot be read, so its source is not known.', next);
   }
   try {

@@ -2,7 +2,7 @@
 
 import { printedLines } from '../../claude/conversation.ts';
 import { object, objects, text } from '../../claude/lenient.ts';
-import { parseObject } from '../../claude/messages.ts';
+import { parseObject, type UserMessage } from '../../claude/messages.ts';
 import { type DeniedCall, rulesFor } from '../../claude/permission-rules.ts';
 import { defined } from '../../core/defined.ts';
 import type { GroupEvent } from '../../core/event.ts';
@@ -69,6 +69,8 @@ class DenialReader {
         const oldest = this.#calls.keys().next().value;
         if (this.#calls.size > rememberedMax && oldest !== undefined) this.#calls.delete(oldest);
       }
+    } else if (message.kind === 'user') {
+      this.#noteHooks(message.toolResults);
     } else if (message.kind === 'denied') {
       const said = text(value?.message);
       const by = text(value?.decision_reason_type);
@@ -77,8 +79,17 @@ class DenialReader {
     } else if (message.kind === 'result') {
       for (const one of objects(value?.permission_denials)) {
         const id = text(one.tool_use_id) ?? '';
-        this.#note(id, { tool: text(one.tool_name) ?? '', input: object(one.tool_input), ...this.#denied.get(id) });
+        const named = { tool: text(one.tool_name) ?? '', input: object(one.tool_input) };
+        this.#note(id, { ...named, ...this.#calls.get(id), ...this.#denied.get(id) });
       }
+    }
+  }
+
+  /** claude has no line of its own for a call that a hook denied: the model is told, and the result counts it. */
+  #noteHooks(results: UserMessage['toolResults']): void {
+    for (const { toolUseId, isError, text: said } of results) {
+      const call = isError && /^PreToolUse:\S* hook/.test(said) ? this.#calls.get(toolUseId) : undefined;
+      if (call !== undefined) this.#calls.set(toolUseId, { ...call, by: 'hook', message: said });
     }
   }
 

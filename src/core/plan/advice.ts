@@ -3,7 +3,7 @@
  * then; a group that was begun as a rehearsal goes on as a rehearsal only.
  */
 
-import { type Advice, advise, type CommandLine } from '../advice.ts';
+import { type Advice, advise, adviseInOrder, type CommandLine } from '../advice.ts';
 import type { GroupEvent } from '../event.ts';
 import { needsPerson, type SessionFailure } from '../failure.ts';
 import type { GroupId, SessionId } from '../group.ts';
@@ -121,7 +121,8 @@ export function failureAdvice(state: GroupState, record: SessionRecord, { reason
     return then('Allow it and try again with', ['session', 'allow', reference, '--denied', '--retry']);
   }
   if (reason === 'model-not-found') {
-    return then('Change it and try again with', ['session', 'edit', reference, '--model', 'sonnet'], retry);
+    const edit = ['session', 'edit', reference, '--model', 'sonnet'];
+    return adviseInOrder(`${next} Change it and try again with`.trim(), edit, retry);
   }
   if (reason === 'refused') {
     const model = ['session', 'edit', reference, '--model', 'sonnet'];

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { adviceText, advise, commandText, see, shellWord } from '../../../src/core/advice.ts';
+import { adviceText, advise, adviseInOrder, commandText, see, shellWord } from '../../../src/core/advice.ts';
 import { adviceSites } from '../../support/advice-sites.ts';
 import { launcher, User } from '../../support/cli/user.ts';
 import { packageRoot } from '../../support/cli.ts';
@@ -47,6 +47,7 @@ describe('U8: each command that is advised anywhere is one that the program has'
     if (unknown === undefined) return word;
     if (unknown === 'words[command.do]') return 'say';
     if (/Usd/.test(unknown)) return '1';
+    if (unknown === 'freer') return 'bypassPermissions';
     if (/reference|Reference|\/\$\{/.test(unknown)) return `${group}/web`;
     return unknown === 'number' ? '002' : /^(?:id|groupId|basename.*|.*\.id)$/i.test(unknown) ? group : 'x';
   }
@@ -77,6 +78,16 @@ describe('one renderer', () => {
     expect(adviceText(see('group', 'list'))).toBe('See: claude-code-agent group list');
     expect(adviceText(advise('Watch it, or pause it', ['group', 'watch', 'a'], ['group', 'pause', 'a']))).toBe(
       'Watch it, or pause it: claude-code-agent group watch a · claude-code-agent group pause a',
+    );
+  });
+
+  test('what is typed one after the other is one line that can be pasted', () => {
+    const lines = [
+      ['group', 'copy', 'a b', '--real'],
+      ['group', 'run', '@'],
+    ];
+    expect(adviceText(adviseInOrder('For real', ...lines))).toBe(
+      "For real: claude-code-agent group copy 'a b' --real && claude-code-agent group run @",
     );
   });
 
@@ -146,10 +157,10 @@ describe('U8: of a rehearsed group that failed', () => {
     const [look = '', copy = '', ...more] = await next();
     expect([look, copy]).toEqual([
       `claude-code-agent session logs ${group}/api`,
-      `claude-code-agent group copy ${group} --real`,
+      `claude-code-agent group copy ${group} --real && claude-code-agent group run @`,
     ]);
-    for (const line of [look, copy]) await type(line);
-    expect(more).toEqual(['claude-code-agent group run @']);
+    expect(more).toEqual([]);
+    for (const line of [look, copy.split(' && ')[0] ?? '']) await type(line);
     expect(await user.json('show', '@')).toMatchObject({ status: 'created', slug: 'auth' });
   }, 120_000);
 });

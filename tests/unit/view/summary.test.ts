@@ -73,7 +73,7 @@ test('a rehearsal that is completed is to be read, and done again for real', () 
   log.start(sid(1)).complete(sid(1), usage(1)).add({ type: 'group_completed' });
   expect(nextSteps(log.state)).toEqual([
     expect.stringMatching(/^Next: claude-code-agent session logs /),
-    `For real: claude-code-agent group copy ${groupId} --real · claude-code-agent group run @`,
+    `For real: claude-code-agent group copy ${groupId} --real && claude-code-agent group run @`,
   ]);
 });
 

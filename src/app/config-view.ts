@@ -1,8 +1,9 @@
 /** `session show --config`: what a session really gets, each part with the layer that it comes from. */
 import { basename } from 'node:path';
 import { instructions } from '../claude/launch/instructions.ts';
-import { projectInstructions, sharedName } from '../claude/launch/project-settings.ts';
+import { findSettings, gitSettings, projectInstructions, sharedName } from '../claude/launch/project-settings.ts';
 import { overriddenPaths } from '../claude/launch/settings.ts';
+import { readUserClaude } from '../claude/launch/user-claude.ts';
 import { isSecret } from '../claude/launch/variables.ts';
 import { type JsonObject, object } from '../claude/lenient.ts';
 import { ok, type Result } from '../core/failure.ts';
@@ -41,13 +42,18 @@ export interface ConfigView {
 }
 
 /** Computed anew as for the next attempt. Fails as that attempt would. */
-export function configView({ world }: Place, { state, record, paths, sessionId }: LoadedSession): Result<ConfigView> {
+export function configView(
+  { world, env }: Place,
+  { state, record, paths, sessionId }: LoadedSession,
+): Result<ConfigView> {
   const { definition } = record;
-  const generated = generatedConfig(world, frozenTemplates(world, paths), state.group, definition);
+  const user = readUserClaude(world, env);
+  const generated = generatedConfig(world, frozenTemplates(world, paths), state.group, definition, user);
   if (!generated.ok) return generated;
   const { claudeMd, settings, settingsOrigins, files, mcp, mcpOrigins } = generated.value;
   const { prompt } = fillPrompt(definition, state, sessionPaths(paths, sessionId).inputs);
-  const own = ownInstructions(state, record, prompt, settings);
+  const folder = record.workspace?.folder ?? definition.projectPath;
+  const own = ownInstructions(state, record, prompt, gitSettings(settings, findSettings(world, folder)));
   const ownText = instructions(own);
   const model = definition.model ?? state.group.config.model ?? settings.model;
   const overridden = overriddenPaths(settings).map((path) => [path, `overridden by ${ownLayer}`] as const);
@@ -58,7 +64,7 @@ export function configView({ world }: Place, { state, record, paths, sessionId }
     allowedTools: definition.allowedTools ?? [],
     claudeMd: ownText === null ? [] : [{ layer: ownLayer, text: ownText }, ...claudeMd],
     systemPrompt: ownText === null ? claudeMd : [],
-    projectInstructions: projectInstructions(world, record.workspace?.folder ?? definition.projectPath),
+    projectInstructions: projectInstructions(world, folder),
     settings: withoutSecrets(settings),
     settingsOrigins: { ...settingsOrigins, ...Object.fromEntries(overridden) },
     files: files.map(({ path, bytes, layer }) => ({ path, bytes: bytes.length, layer })),

@@ -10,15 +10,21 @@ const withdrawalPrefix = 'withdraw:';
 
 /**
  * A message to the model. The text must not be blank (claude prints nothing for it); the caller sees to that.
- * claude takes a leading `/word` for a command of its own and then never calls the model; a line end before it is
- * harmless and prevents that for the prompt. With an attempt and its `index` among what is said to that attempt, the
- * message can be taken back by `withdrawal` as long as claude has not read it. What waits in claude's queue is not
- * handed over with a tool's result when it begins like a command, also after blanks, so it begins with words of ours.
+ * claude expands a slash command, as it does when a person types it. With an attempt and its `index` among what is said
+ * to that attempt, the message can be taken back by `withdrawal` as long as claude has not read it. What waits in
+ * claude's queue and begins with a slash is not handed over with a tool's result but begins a turn of its own. A path
+ * is no command, so words of ours come before it.
  */
 export function userMessage(text: string, attemptId?: string, index = 0): string {
-  const before = /^\s*\//.test(text) ? (attemptId === undefined ? '\n' : 'The user adds:\n') : '';
+  const isPath = /^\s*\//.test(text) && !isSlashCommand(text);
+  const before = isPath ? (attemptId === undefined ? '\n' : 'The user adds:\n') : '';
   const uuid = attemptId === undefined ? {} : { uuid: messageId(attemptId, index) };
   return JSON.stringify({ type: 'user', message: { role: 'user', content: `${before}${text}` }, ...uuid });
+}
+
+/** True for `/fix-issue 12` and `/plugin:command`, which claude expands only at the very beginning of a message. */
+export function isSlashCommand(text: string): boolean {
+  return /^\/[\w.:-]+(?=\s|$)/.test(text);
 }
 
 /** Takes a message back from claude's queue; its answer tells whether it was still there, see `readWithdrawal`. */

@@ -187,9 +187,9 @@ function judgeSilence(input: JudgeInput): Verdict {
       transient: true,
     };
   }
-  if (exit.kind === 'exited' && exit.code === 127 && /^cannot execute /.test(input.stderrTail ?? '')) {
+  if (exit.kind === 'exited' && exit.code === 127 && /^cannot execute /.test(lastLine(input))) {
     const next = 'Check that the claude program is whole and made for this machine.';
-    return { status: 'failed', reason: 'claude-missing', message: `The system ${input.stderrTail}.`, next };
+    return { status: 'failed', reason: 'claude-missing', message: `The system ${lastLine(input)}.`, next };
   }
   return {
     status: 'failed',
@@ -205,8 +205,12 @@ function signalOfCode(code: number): string | undefined {
 }
 
 function stderrPart(input: JudgeInput): string {
-  const tail = oneLine(input.stderrTail ?? '', stderrChars);
+  const tail = oneLine(lastLine(input), stderrChars);
   return tail === '' ? '' : `; its last words: ${tail.replace(/\.$/, '')}`;
+}
+
+function lastLine({ stderrTail = '' }: JudgeInput): string {
+  return stderrTail.split('\n').at(-1) ?? '';
 }
 
 function stopSentence(reason: StopReason): string {

@@ -210,6 +210,31 @@ export const plainSettings = {
     without: 'the project is trusted',
     group: true,
   },
+  trust: {
+    kind: 'flag',
+    default: false,
+    help: "the project's allow rules count, as if it had been trusted in plain claude",
+    without: 'what was decided in plain claude counts',
+    group: true,
+  },
+  projectMcp: {
+    kind: 'choice',
+    words: ['approved', 'all', 'none'],
+    value: 'servers',
+    help: "servers of the project's .mcp.json to start: those approved in plain claude, all, or none",
+    default: 'approved',
+    without: 'the servers approved in plain claude',
+    group: true,
+  },
+  inherit: {
+    kind: 'choice',
+    words: ['user', 'none'],
+    value: 'from',
+    help: 'user: your own claude configuration (CLAUDE.md, settings, skills, agents, MCP servers) counts',
+    default: 'none',
+    without: 'nothing of your own claude configuration',
+    group: true,
+  },
   memoryBytes: {
     kind: 'megabytes',
     // With less, not even a shell can do anything.

@@ -272,11 +272,11 @@ export class RemoteAttempt implements HostedAttempt {
     const { git, paths, attemptId } = this.subject;
     if (this.isLost) keepPrinted(git, paths, attemptId, this.subject.offset);
     const settled = await this.#mirror.settle();
-    const { leftover = false, limitsHit = [], lastStderrLine = '' } = this.#end ?? {};
+    const { leftover = false, limitsHit = [], stderrTail = '' } = this.#end ?? {};
     const unsent = this.#end?.unsent;
     const brought = unsent === undefined || !settled.ok ? settled : notBrought(this.subject.place.host, unsent);
     const failure = this.#missing ?? (brought.ok ? null : brought.failure);
-    return { leftover, limitsHit, lastStderrLine, ...(failure === null ? {} : { failure }) };
+    return { leftover, limitsHit, stderrTail, ...(failure === null ? {} : { failure }) };
   }
 
   async endNow(): Promise<boolean> {

@@ -168,7 +168,7 @@ const attemptNews = z.discriminatedUnion('say', [
     ]),
     leftover: z.boolean(),
     limitsHit: z.array(z.enum(['memory', 'processes'])),
-    lastStderrLine: told,
+    stderrTail: told,
     /** The guard ended it, because its lease was over. */
     fenced: z.boolean(),
     /** Some of its files, or its work, cannot be sent: why, and the folder on the machine in which they lie. */

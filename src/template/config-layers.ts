@@ -33,6 +33,7 @@ export interface ResolvedConfig {
   readonly mcpOrigins: Readonly<Record<string, string>>;
 }
 
+export const userLayer = 'your own claude configuration';
 export const sharedConfigLayer = 'shared-config';
 export const sessionSettingsLayer = 'session settings';
 

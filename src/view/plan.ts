@@ -33,6 +33,7 @@ export interface PlanDetails {
   readonly modes: ReadonlyMap<SessionId, string>;
   readonly notes: readonly string[];
   readonly warnings: readonly string[];
+  readonly leftOut: readonly string[];
 }
 
 export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails, style: Style): string[] {
@@ -47,6 +48,7 @@ export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails,
     ...moneyLines(state, preview, plan.spentUsd, style),
     ...noteLines(plan.notes, style),
     ...warningLines(plan.warnings, style),
+    ...leftOutLines(plan.leftOut, style),
     ...missingLines(state, plan.missing, style),
   ];
 }
@@ -158,6 +160,15 @@ function moneySpread({ p50, p90 }: Spread): string {
 function warningLines(warnings: readonly string[], style: Style): string[] {
   if (warnings.length === 0) return [];
   return ['', style('warn', 'Would wait'), ...warnings.map((text) => `  ${safeLine(text, sentenceColumnsMax)}`)];
+}
+
+function leftOutLines(leftOut: readonly string[], style: Style): string[] {
+  if (leftOut.length === 0) return [];
+  return [
+    '',
+    style('warn', 'Not as in plain claude'),
+    ...leftOut.map((text) => `  ${safeLine(text, sentenceColumnsMax)}`),
+  ];
 }
 
 function missingLines(state: GroupState, missing: readonly Missing[], style: Style): string[] {

@@ -37,8 +37,8 @@ export type AttemptEnd =
 export interface Remains {
   readonly leftover: boolean;
   readonly limitsHit: readonly LimitKind[];
-  /** The last line on stderr, often the only explanation of an end without a result. */
-  readonly lastStderrLine: string;
+  /** The last lines on stderr; the very last is often the only explanation of an end without a result. */
+  readonly stderrTail: string;
   readonly failure?: Failure;
 }
 
@@ -85,6 +85,8 @@ export interface HostedAttempt {
 export interface Launch {
   readonly spawn: SpawnOptions;
   readonly prompt: string;
+  /** Slash commands that follow the prompt as messages of their own. */
+  readonly commands: readonly string[];
 }
 
 /** Gets a launch ready; may name what ends that early, should the worker be stopped meanwhile. */

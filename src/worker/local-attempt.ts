@@ -133,7 +133,7 @@ export class LocalAttempt implements HostedAttempt {
     return {
       leftover: ended < 0,
       limitsHit,
-      lastStderrLine: lastStderrLine(this.#world.files, paths.stderr, this.#stderrOffset),
+      stderrTail: stderrTail(this.#world.files, paths.stderr, this.#stderrOffset),
     };
   }
 
@@ -157,12 +157,12 @@ export class LocalAttempt implements HostedAttempt {
 
 const tailBytes = 4_096;
 
-/** The last line of the file behind its byte `from`; empty when there is none. Throws the system’s error. */
-export function lastStderrLine(files: Files, path: string, from: number): string {
+/** The last lines of the file behind its byte `from`, at most 4 KB. Throws the system’s error. */
+export function stderrTail(files: Files, path: string, from: number): string {
   const size = files.info(path)?.size ?? 0;
   if (size <= from) return '';
   const bytes = files.readBytes(path, Math.max(from, size - tailBytes), tailBytes);
-  return new TextDecoder().decode(bytes).trimEnd().split('\n').at(-1) ?? '';
+  return new TextDecoder().decode(bytes).trimEnd();
 }
 
 // * A worker that the log does not know: its last lines were lost, or somebody put an older one in its place.

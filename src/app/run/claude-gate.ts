@@ -11,6 +11,7 @@ import { draftState, type NewGroup } from '../create/new-group.ts';
 import type { Place } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
 import { onSignal } from '../signals.ts';
+import { sayLeftOut } from './left-out.ts';
 import { checkFirstProjects, checkGit, checkLimitable, sayRefusedProjects } from './run-check.ts';
 import type { RunOptions } from './run-options.ts';
 
@@ -30,6 +31,7 @@ export async function gateForGroup(
   const named = await gate.checkNamed(config.acceptClaude);
   if (!named.ok) return named;
   if (!isQuiet) await sayRefusedProjects(place, group.root, state.value, ids);
+  if (!isQuiet) sayLeftOut(place, state.value, ids);
   if (state.value.running.size > 0) return ok(gate);
   const ready = await checkMachine(place, state.value, ids);
   if (!ready.ok) return ready;
@@ -117,6 +119,7 @@ export async function gateForNewGroup(
   const asked = await (await import('../check/claude.ts')).askLogin(place, chosen.value.program, first);
   if (!asked.ok) return asked;
   gate.isLoggedIn = true;
+  if (options.isQuiet !== true) sayLeftOut(place, draft.value, [...draft.value.sessions.keys()]);
   return ok(gate);
 }
 

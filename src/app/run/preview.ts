@@ -1,6 +1,7 @@
 /** `group plan` and `--dry-run`: everything a run would do and need, gathered without starting or writing anything. */
 
 import { checkSupported, findClaude, forRehearsal, versionOf } from '../../claude/launch/program.ts';
+import { readUserClaude } from '../../claude/launch/user-claude.ts';
 import { list, object } from '../../claude/lenient.ts';
 import { adviceText, see } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
@@ -28,6 +29,7 @@ import { checkAccepted, judge } from '../claude-check/checks.ts';
 import { lastCheckOf } from '../claude-check/gate.ts';
 import type { Place } from '../place.ts';
 import { presentUsage, readSamples, standingOf } from '../watch/live-view.ts';
+import { leftOutOfProjects, leftOutOfUser } from './left-out.ts';
 import { checkGit, projectCheck } from './run-check.ts';
 
 const sentenceColumnsMax = 600;
@@ -45,6 +47,8 @@ export interface RunPreview {
   readonly modes: ReadonlyMap<SessionId, string>;
   readonly notes: readonly string[];
   readonly warnings: readonly string[];
+  /** Sentences on what plain claude would use there and the group does not. */
+  readonly leftOut: readonly string[];
 }
 
 /** The copies in the group's folder, or the templates of a group that is not made yet. */
@@ -67,7 +71,13 @@ export async function previewRun(
   const warnings = options.rehearsal ? [] : await warningsFor(place, root, state);
   const modes = modesOf(state, configs);
   const spentUsd = presentUsage(state, live).costUsd;
-  return { preview, spentUsd, missing, configs, modes, notes: powerNotes(state, configs), warnings };
+  const ids = preview.waves.flat();
+  const ofUser = leftOutOfUser(place, state, ids);
+  const leftOut = [...leftOutOfProjects(place, state, ids), ...(ofUser === null ? [] : [ofUser])];
+  return {
+    ...{ preview, spentUsd, missing, configs, modes, notes: powerNotes(state, configs), warnings },
+    leftOut: options.rehearsal ? [] : leftOut,
+  };
 }
 
 /** The fleet is asked only where a session has to work on one of its machines. */
@@ -83,11 +93,12 @@ async function warningsFor(place: Place, root: string, state: GroupState): Promi
 
 export type Configs = ReadonlyMap<SessionId, Result<ResolvedConfig>>;
 
-function configsFor({ world }: Place, state: GroupState, { waves }: Preview, templates: TemplateStore): Configs {
+function configsFor({ world, env }: Place, state: GroupState, { waves }: Preview, templates: TemplateStore): Configs {
+  const user = readUserClaude(world, env);
   return new Map(
     waves.flat().map((id) => {
       const { definition } = state.sessions.get(id) as SessionRecord;
-      return [id, generatedConfig(world, templates, state.group, definition)];
+      return [id, generatedConfig(world, templates, state.group, definition, user)];
     }),
   );
 }

@@ -10,6 +10,7 @@ import { systemFailure } from '../../store/system-failure.ts';
 import type { World } from '../../system/world.ts';
 import { isObject, type JsonObject, list, object } from '../lenient.ts';
 import { type InstructionsInput, instructions, standingInstructions, withoutOwnGitWords } from './instructions.ts';
+import { checkoutRoots } from './project-settings.ts';
 import {
   type ConfigSettingsInput,
   configSettings,
@@ -28,10 +29,12 @@ export interface ConfigDirInput {
   readonly settings: ConfigSettingsInput;
   readonly files: readonly { readonly path: string; readonly bytes: Uint8Array }[];
   readonly mcp: JsonObject | null;
+  /** The user's own config dir, whose parts count as well; absent = they do not. */
+  readonly inherited?: string;
 }
 
 /** Folders of the config dir that claude reads and that hold nothing but what we put there. */
-const ownedFolders = ['commands', 'skills', 'agents', 'rules'];
+const ownedFolders = ['commands', 'skills', 'agents', 'rules', 'output-styles'];
 
 /** Fails with `write-failed` when a file cannot be written, or claude would ignore it. */
 export function prepareConfigDir(world: World, input: ConfigDirInput): Result<void> {
@@ -62,6 +65,7 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
       world.files.makeFolder(dirname(path));
       world.files.writeBytes(path, file.bytes);
     }
+    if (input.inherited !== undefined) linkInherited(world, input.inherited, paths.config);
     path = paths.mcpConfig;
     if (input.mcp !== null) world.files.writeAtomic(path, `${JSON.stringify(input.mcp, null, 2)}\n`);
     else if (!isNew) world.files.remove(path);
@@ -82,6 +86,44 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
   return ok(undefined);
 }
 
+/** Links what the user has besides: copies would lose what they refer to, and would not see later changes. */
+function linkInherited({ files }: World, from: string, configDir: string): void {
+  for (const name of ownedFolders) {
+    for (const entry of files.list(join(from, name))) {
+      const path = join(configDir, name, entry);
+      if (files.entryKind(path) !== null) continue;
+      files.makeFolder(dirname(path));
+      files.link(join(from, name, entry), path);
+    }
+  }
+}
+
+/**
+ * What the user decided about the project of `folder`, where claude looks that up: at its main checkout, if it is in a
+ * repository. Without trust claude ignores the project's allow rules, without the other what its CLAUDE.md imports from
+ * outside.
+ */
+export function noteDecisions(
+  world: World,
+  configDir: string,
+  folder: string,
+  decided: { readonly hasTrustDialogAccepted: boolean; readonly hasClaudeMdExternalIncludesApproved: boolean },
+): void {
+  const path = join(configDir, '.claude.json');
+  if (!Object.values(decided).includes(true) && world.files.entryKind(path) === null) return;
+  const known = read(world, path);
+  const projects = object(known.projects);
+  const noted = [folder, ...checkoutRoots(world, folder)].map((root) => {
+    return [root, { ...object(projects[root]), ...decided }];
+  });
+  writeState(world, path, { ...known, projects: { ...projects, ...Object.fromEntries(noted) } });
+}
+
+/** It may have been put there by the session, as a link. */
+function writeState(world: World, path: string, state: JsonObject): void {
+  world.files.writeAtomic(path, `${JSON.stringify(state, null, 2)}\n`);
+}
+
 /** By so many characters at its end claude knows a key. */
 const keyEnd = 20;
 
@@ -99,8 +141,7 @@ export function answerFirstRun(world: World, configDir: string, folder: string, 
     projects: { ...projects, [folder]: { ...object(projects[folder]), hasTrustDialogAccepted: true } },
     ...(key === undefined || key === '' ? {} : { customApiKeyResponses: withKey(answered, key.slice(-keyEnd)) }),
   };
-  // It may have been put there by the session, as a link.
-  world.files.writeAtomic(path, `${JSON.stringify(next, null, 2)}\n`);
+  writeState(world, path, next);
 }
 
 function withKey(answered: JsonObject, end: string): JsonObject {

@@ -4,6 +4,7 @@
  * only what stands before the first difference of two requests is read from the prompt cache.
  */
 
+import { isSlashCommand } from '../control.ts';
 import { type JsonObject, object } from '../lenient.ts';
 import { clip } from '../text.ts';
 
@@ -25,6 +26,8 @@ export interface InstructionsInput {
     readonly task: string;
   };
   readonly dependencies: readonly DependencyText[];
+  /** Absolute paths of the user's own instructions that claude does not find by itself where the session works. */
+  readonly imports?: readonly string[];
   /** Texts of the group and of templates, in their order: trusted, written by the user. */
   readonly shared: readonly string[];
   readonly rules: readonly string[];
@@ -40,10 +43,13 @@ const resultChars = 4_000;
 const allResultsChars = 24_000;
 
 export function instructions(input: InstructionsInput): string | null {
-  const { group, session, dependencies, own, git } = input;
-  if (!own) return null;
+  const { group, session, dependencies, own, git, imports = [] } = input;
+  const imported = imports.map((path) => `@${path.replaceAll(' ', '\\ ')}`);
+  if (!own) return imported.length === 0 ? null : `${imported.join('\n')}\n`;
   const shared = sharedTexts(input);
   const parts = [
+    // A copy would lose what they import.
+    ...imported,
     // First what is the same for all of them.
     ...(git === null ? [] : [gitForSubagents]),
     `# Session ${plain(session.name)} of the group ${plain(group.name)}`,
@@ -53,11 +59,16 @@ export function instructions(input: InstructionsInput): string | null {
     '## Your task',
     ...(session.description === '' ? [] : [quoted(session.description, taskChars)]),
     quoted(session.task, taskChars),
+    ...(isSlashCommand(session.task) ? [commandNote] : []),
     ...dependencyParts(dependencies),
     ...(shared.length === 0 ? [] : ['## Instructions for every session', ...shared]),
   ];
   return `${parts.join('\n\n')}\n`;
 }
+
+const commandNote =
+  'That is a slash command, which was expanded in the first message. Where you do not have that any more, read the ' +
+  'command or skill of this name again.';
 
 function sharedTexts({ shared }: InstructionsInput): string[] {
   return shared.map((text) => text.trim()).filter((text) => text !== '');

@@ -1,19 +1,11 @@
 /** Looks at a project's own claude settings for what our settings cannot undo. */
 import { dirname, join, resolve } from 'node:path';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { World } from '../../system/world.ts';
 import { isObject, type JsonObject, list, object } from '../lenient.ts';
 import { unprotectedTelemetry, unprotectedVariables } from './settings.ts';
 import { type Environment, isOn } from './variables.ts';
-
-/**
- * Refuses a project whose settings would lead a worker with this environment to another payer or reader, keep its
- * programs from running, or hide its instructions from it. What cannot be read as JSON claude ignores as well. Fails
- * with `spawn-failed`, naming the file and the variable or setting.
- */
-export function checkProjectSettings(world: World, projectPath: string, env: Environment): Result<void> {
-  return checkFound(world, findSettings(world, projectPath), env);
-}
 
 export interface SettingsFile {
   readonly path: string;
@@ -31,6 +23,11 @@ export function findSettings(
     .filter(({ settings }) => Object.keys(settings).length > 0);
 }
 
+/**
+ * Refuses a project whose settings would lead a worker with this environment to another payer or reader, keep its
+ * programs from running, or hide its instructions from it. What cannot be read as JSON claude ignores as well. Fails
+ * with `spawn-failed`, naming the file and the variable or setting.
+ */
 export function checkFound(world: World, found: readonly SettingsFile[], env: Environment): Result<void> {
   const forbidden = () => [...unprotectedVariables(env), ...unprotectedTelemetry(env)];
   for (const { path, settings } of found) {
@@ -67,6 +64,14 @@ export function modelOfSettings(
   if (model === undefined || (env.ANTHROPIC_MODEL ?? '') !== '') return undefined;
   const isOwn = settingsOf(world, projectPath).some((path) => named(readSettings(world, path)) !== undefined);
   return isOwn ? undefined : model;
+}
+
+/** What all settings together say about Git and attribution: those of the project beat `base`, as in claude. */
+export function gitSettings(base: JsonObject, ofProject: readonly SettingsFile[]): JsonObject {
+  const all = [base, ...ofProject.map(({ settings }) => settings)];
+  const said = (key: string) => defined({ [key]: all.findLast((one) => one[key] !== undefined)?.[key] });
+  const attribution = Object.assign({}, ...all.map((one) => object(one.attribution)));
+  return { attribution, ...said('includeGitInstructions'), ...said('includeCoAuthoredBy') };
 }
 
 /** The same for settings from elsewhere, which may say where telemetry goes; `source` begins the sentence. */
@@ -163,7 +168,7 @@ const pointerBytes = 8_192;
  * a worktree, that of the main one. None outside of a repository. Read from files, because git itself would first do
  * what the repository tells it to.
  */
-function checkoutRoots(world: World, folder: string): string[] {
+export function checkoutRoots(world: World, folder: string): string[] {
   for (let at = world.files.realPath(folder) ?? folder; ; at = dirname(at)) {
     const kind = world.files.entryKind(join(at, '.git'));
     if (kind !== null) return kind === 'file' ? [at, ...mainRoots(world, at)] : [at];

@@ -3,6 +3,7 @@
  * itself says that the user refused the tool and wants the model to stop, after a kill it says nothing at all.
  */
 import type { AttemptKind } from '../../core/event.ts';
+import { isSlashCommand } from '../control.ts';
 import { fenced } from './instructions.ts';
 
 export interface Loss {
@@ -23,6 +24,7 @@ export interface ResumePromptInput {
   readonly spokenWith?: boolean;
   readonly isCutOff?: boolean;
   readonly loss?: Loss;
+  /** Without slash commands, which are messages of their own. */
   readonly messages?: readonly string[];
 }
 
@@ -31,10 +33,13 @@ export function repeatPrompt({ messages = [], loss }: Pick<ResumePromptInput, 'm
   return [unserved, ...lossWords(loss), ...messages.flatMap((text) => [added, text])].join('\n\n');
 }
 
-/** The task for a first attempt; for later ones with what happened before it. */
+/**
+ * The task for a first attempt; for later ones with what happened before it. claude expands a slash command only where
+ * nothing stands before it; what follows it becomes part of its arguments.
+ */
 export function resumePrompt(input: ResumePromptInput): string {
   const words = promptWords(input);
-  return input.continues ? words : `${opening}\n\n${words}`;
+  return input.continues || isSlashCommand(input.task) ? words : `${opening}\n\n${words}`;
 }
 
 /**

@@ -61,7 +61,7 @@ export function toolsNotOffered(isInWorktree: boolean): readonly string[] {
 }
 
 /** Settings that name programs for credentials or headers. An empty text beats a project's, null does not. */
-const helperSettings = [
+export const helperSettings: readonly string[] = [
   'apiKeyHelper',
   'awsAuthRefresh',
   'awsCredentialExport',
@@ -83,6 +83,16 @@ const statedVariables: readonly string[] = [
   ...loaderVariables,
   ...steeringVariables,
 ];
+
+/** Whether `--settings` says it, so that no other settings file can. */
+export function isStated(name: string): boolean {
+  return statedVariables.includes(name);
+}
+
+/** Whether the variable decides who pays, or where requests go. */
+export function isOfPayer(name: string): boolean {
+  return managedVariables.includes(name) || restatedVariables.includes(name);
+}
 
 /**
  * What `--settings` says for a worker with this environment. A variable that is not set is stated as empty, which
@@ -161,9 +171,8 @@ function inBothSpellings(env: Environment): Environment {
 
 /** Dotted paths of settings that have no effect in a worker, because `--settings` states them itself. */
 export function overriddenPaths(settings: JsonObject): string[] {
-  const stated = new Set(statedVariables);
   return [
-    ...Object.keys(object(settings.env)).flatMap((name) => (stated.has(name) ? [`env.${name}`] : [])),
+    ...Object.keys(object(settings.env)).flatMap((name) => (isStated(name) ? [`env.${name}`] : [])),
     ...['disableAllHooks', ...helperSettings].filter((name) => Object.hasOwn(settings, name)),
   ];
 }
@@ -227,17 +236,20 @@ export interface ConfigSettingsInput {
   readonly hooks?: readonly OwnHook[];
   readonly allow?: readonly string[];
   readonly deny?: readonly string[];
+  /** Patterns of instructions that claude would find above the project, and that are not for this session. */
+  readonly excludes?: readonly string[];
 }
 
 /** A hook that hangs would hold up the start; claude's default is ten minutes. */
 const hookTimeoutSeconds = 10;
 
 export function configSettings(input: ConfigSettingsInput): JsonObject {
-  const { base = {}, hooks: ours = [] } = input;
+  const { base = {}, hooks: ours = [], excludes = [] } = input;
   const theirs = object(base.permissions);
   const hooks = object(base.hooks);
   return {
     ...base,
+    ...(excludes.length === 0 ? {} : { claudeMdExcludes: [...list(base.claudeMdExcludes), ...excludes] }),
     ...permissionsOf({
       ...theirs,
       allow: [...list(theirs.allow), ...(input.allow ?? [])],

@@ -236,7 +236,7 @@ export class OrderedAttempt {
 
   async #onExit(status: ExitStatus): Promise<void> {
     if (this.#isClosed) return;
-    let remains: Remains = { leftover: true, limitsHit: [], lastStderrLine: '' };
+    let remains: Remains = { leftover: true, limitsHit: [], stderrTail: '' };
     try {
       remains = await this.#hosted.reap();
     } catch (error) {
@@ -304,10 +304,10 @@ export class OrderedAttempt {
     await this.#checkpoint();
     const fenced = this.#isFenced;
     const limitsHit = [...remains.limitsHit];
-    const { leftover, lastStderrLine } = remains;
+    const { leftover, stderrTail } = remains;
     const why = this.#unsentFiles ?? this.#unsentWork;
     const unsent = why === undefined ? {} : { unsent: { why, folder: this.#slot.paths.folder } };
-    this.#conclude({ say: 'ended', status, leftover, limitsHit, lastStderrLine, fenced, ...unsent });
+    this.#conclude({ say: 'ended', status, leftover, limitsHit, stderrTail, fenced, ...unsent });
     this.#release();
   }
 

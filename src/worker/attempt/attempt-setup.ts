@@ -1,15 +1,24 @@
 /** What an attempt needs before it starts: program, login, folder, config dir, prompt. Done for every attempt. */
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
+import { isSlashCommand } from '../../claude/control.ts';
 import { conversationExists, removeEmptyConversation } from '../../claude/conversation.ts';
 import { attendedArgs, workerArgs } from '../../claude/launch/argv.ts';
-import { answerFirstRun, prepareConfigDir } from '../../claude/launch/config-dir.ts';
+import { answerFirstRun, noteDecisions, prepareConfigDir } from '../../claude/launch/config-dir.ts';
 import { commandEnvironment, workerEnvironment } from '../../claude/launch/environment.ts';
 import { gitGuidance, type InstructionsInput } from '../../claude/launch/instructions.ts';
 import { checkLogin, chooseLogin } from '../../claude/launch/login.ts';
 import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
-import { checkProjectSettings, checkSettings, modelOfSettings } from '../../claude/launch/project-settings.ts';
+import {
+  checkFound,
+  checkSettings,
+  findSettings,
+  gitSettings,
+  modelOfSettings,
+  type SettingsFile,
+} from '../../claude/launch/project-settings.ts';
 import { type ResumePromptInput, repeatPrompt, resumePrompt } from '../../claude/launch/resume-prompt.ts';
 import { telemetryOf, toolsNotOffered } from '../../claude/launch/settings.ts';
+import { isTrusted, mayImport, memoryOf, readUserClaude } from '../../claude/launch/user-claude.ts';
 import type { Environment } from '../../claude/launch/variables.ts';
 import type { JsonObject } from '../../claude/lenient.ts';
 import { contextLostCode, cutOffCode } from '../../claude/outcome.ts';
@@ -114,8 +123,9 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         });
         if (!found.ok) return found;
         const { folder, loss } = found.value;
-        const settings = checkProjectSettings(world, folder, env);
-        if (!settings.ok) return settings;
+        const ofProject = findSettings(world, folder);
+        const harmless = checkFound(world, ofProject, env);
+        if (!harmless.ok) return harmless;
         // The key of a rehearsal is ours, asking takes as long as starting a session, and who pays for what is done
         // elsewhere is known there.
         const asks = options.rehearsalUrl === undefined && claude.isLoggedIn !== true && !isElsewhere;
@@ -123,7 +133,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         const known = asks ? (login as Promise<Result<unknown>>) : Promise.resolve(ok(null));
         const systems = contextOf(record.definition);
         const place = { folder, ...defined({ loss }) };
-        const subject: Subject = { ...input, ...place, systems, paths, program, env, templates, isNew };
+        const subject: Subject = { ...input, ...place, ofProject, systems, paths, program, env, templates, isNew };
         const launch = prepareFiles(world, options, subject);
         // What was written by now is the session's own; its project is told of it when it can be started.
         const loggedIn = await known;
@@ -224,16 +234,20 @@ interface Subject extends PrepareInput, Workplace {
   readonly program: string;
   readonly env: Environment;
   readonly templates: TemplateStore;
+  readonly ofProject: readonly SettingsFile[];
   readonly systems: readonly ContextName[];
   /** Nothing was ever written for the session. */
   readonly isNew: boolean;
 }
 
 function prepareFiles(world: World, options: PreparerOptions, subject: Subject): Result<Launch> {
-  const { state, record, attempt, paths, program, env, folder, loss, templates, systems, isNew } = subject;
+  const { state, record, attempt, paths, program, env, folder, templates, systems, isNew } = subject;
   // Wherever it works is the project, as far as the session is concerned.
   const definition = { ...record.definition, projectPath: folder };
-  const generated = generatedConfig(world, templates, state.group, definition);
+  const user = options.rehearsalUrl === undefined ? readUserClaude(world, options.callerEnv) : undefined;
+  // What the user has is on this machine only.
+  const inherited = definition.inherit === 'user' && subject.isElsewhere !== true ? user?.folder : undefined;
+  const generated = generatedConfig(world, templates, state.group, definition, user);
   if (!generated.ok) return generated;
   const { settings: base, claudeMd, files, mcp } = generated.value;
   const harmless = checkOwnSettings(world, base, subject);
@@ -242,7 +256,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const filled = fillPrompt(definition, state, paths.inputs);
   if (!isNew || filled.files.length > 0) writeInputs(world, paths, filled.files);
   const hooks = ownHooks(options.packageRoot, systems, subject.isElsewhere === true);
-  const own = ownInstructions(state, { ...record, definition }, filled.prompt, base);
+  const own = ownInstructions(state, { ...record, definition }, filled.prompt, gitSettings(base, subject.ofProject));
   const config = prepareConfigDir(world, {
     paths,
     isNew,
@@ -251,28 +265,23 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
       ...own,
       shared: [...claudeMd.map(({ text }) => text), ...contextInstructions(systems, claudeSessionId)],
       rules: contextRules(systems),
+      imports: subject.isElsewhere === true ? [] : importsOf(world, record.definition, folder, inherited),
     },
-    settings: { base, hooks, ...ownRules(world, own, subject) },
+    settings: { base, hooks, ...ownRules(world, own, subject), excludes: inherited || !user ? [] : memoryOf(user) },
     files,
     mcp,
+    ...defined({ inherited }),
   });
   if (!config.ok) return config;
+  if (user !== undefined) {
+    noteDecisions(world, paths.config, folder, {
+      hasTrustDialogAccepted: isTrusted(world, user, definition),
+      hasClaudeMdExternalIncludesApproved: mayImport(world, user, folder),
+    });
+  }
   if (!isNew) removeEmptyConversation(world, paths.config, claudeSessionId);
   const continues = conversationExists(world, paths.config, claudeSessionId);
-  const failure = record.lastFailure;
-  const words: ResumePromptInput = {
-    task: filled.prompt,
-    kind: attempt.kind,
-    // Of what was before, a conversation that was cleared knows nothing either.
-    continues: continues && record.cleared !== true,
-    spokenWith: record.spokenWith === true,
-    isTaskChanged: record.taskChanged === true,
-    ...defined({ failure }),
-    contextLost: record.warnings.some(({ code }) => code === contextLostCode),
-    isCutOff: record.warnings.some(({ code }) => code === cutOffCode),
-    ...defined({ rejection: record.rejection, loss }),
-    messages: record.messages,
-  };
+  const words = promptInput(subject, filled.prompt, continues);
   // Its hooks tell the session from this file what it has to do, whatever is said now.
   if (options.isAttended !== true) world.files.writeAtomic(paths.prompt, resumePrompt(words));
   else answerFirstRun(world, paths.config, folder, env);
@@ -293,15 +302,47 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     ...defined({ reservedUsd: attempt.reservedUsd }),
     rehearsal: options.rehearsalUrl !== undefined,
   });
-  return ok({ spawn: { program, args, cwd: folder, env, ...heldBy(world, subject) }, prompt });
+  const commands = record.messages.filter(isSlashCommand);
+  return ok({ spawn: { program, args, cwd: folder, env, ...heldBy(world, subject) }, prompt, commands });
+}
+
+function promptInput({ record, attempt, loss }: Subject, task: string, continues: boolean): ResumePromptInput {
+  const { lastFailure: failure, rejection } = record;
+  return {
+    task,
+    kind: attempt.kind,
+    // Of what was before, a conversation that was cleared knows nothing either.
+    continues: continues && record.cleared !== true,
+    spokenWith: record.spokenWith === true,
+    isTaskChanged: record.taskChanged === true,
+    contextLost: record.warnings.some(({ code }) => code === contextLostCode),
+    isCutOff: record.warnings.some(({ code }) => code === cutOffCode),
+    ...defined({ failure, rejection, loss }),
+    messages: record.messages.filter((text) => !isSlashCommand(text)),
+  };
+}
+
+/** The user's CLAUDE.md where it counts, and CLAUDE.local.md of the checkout, which git keeps out of a worktree. */
+export function importsOf(
+  world: World,
+  { projectPath }: SessionDefinition,
+  folder: string,
+  inherited: string | undefined,
+): string[] {
+  const { files } = world;
+  const top = findRepository(files, projectPath)?.top ?? projectPath;
+  const local = folder === projectPath ? [] : [...new Set([top, projectPath])].map((at) => join(at, 'CLAUDE.local.md'));
+  const missing = local.filter((path) => files.info(join(folder, relative(projectPath, path))) === null);
+  const all = [...(inherited === undefined ? [] : [join(inherited, 'CLAUDE.md')]), ...missing];
+  return all.filter((path) => files.info(path)?.kind === 'file');
 }
 
 /** Where they say where telemetry goes, what the project says of that matters too. */
-function checkOwnSettings(world: World, base: JsonObject, { env, folder }: Subject): Result<void> {
+function checkOwnSettings(world: World, base: JsonObject, { env, ofProject }: Subject): Result<void> {
   const harmless = checkSettings(world, base, 'The configuration of the session', env);
   const telemetry = telemetryOf(base);
   if (!harmless.ok || Object.keys(telemetry).length === 0) return harmless;
-  return checkProjectSettings(world, folder, { ...env, ...telemetry });
+  return checkFound(world, ofProject, { ...env, ...telemetry });
 }
 
 function ownRules(world: World, own: InstructionsInput, subject: Subject): { allow: string[]; deny: string[] } {
@@ -349,7 +390,7 @@ function writeInputs(world: World, { inputs }: SessionPaths, files: readonly Inp
   for (const { name, text } of files) world.files.writeAtomic(join(inputs, name), text);
 }
 
-/** What we say in CLAUDE.md; `task` is the prompt with everything filled in, `settings` those of all layers. */
+/** What we say in CLAUDE.md; `task` is the prompt with everything filled in. `settings`: see `gitSettings`. */
 export function ownInstructions(
   state: GroupState,
   record: SessionRecord,

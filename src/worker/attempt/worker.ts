@@ -8,6 +8,7 @@ import { basename, dirname } from 'node:path';
 import {
   interruptGraceMs,
   interruptRequest,
+  isSlashCommand,
   openingLines,
   readWithdrawal,
   usageRequest,
@@ -132,6 +133,7 @@ export class Worker {
     if (!started.ok) return this.#end(notBegun(started.failure) ?? failedToStart(started.failure));
     this.#prompt = launch.value.prompt;
     this.#said.omit(launch.value.prompt);
+    this.#said.addWaiting(launch.value.commands);
     this.#follow();
     this.#emit({ kind: 'spawned', process: started.value });
     if (this.#stop) this.#beginStop();
@@ -425,7 +427,7 @@ export class Worker {
   }
 
   async #conclude(end: AttemptEnd, found: 'watched' | 'after-crash'): Promise<Outcome> {
-    const { leftover, limitsHit, lastStderrLine, failure } = await this.#hosted.reap();
+    const { leftover, limitsHit, stderrTail, failure } = await this.#hosted.reap();
     if (failure !== undefined) return failedToStart(failure);
     const cut = cutShort(end, this.stream.lastResult !== undefined);
     if (cut !== null) return cut;
@@ -438,7 +440,7 @@ export class Worker {
     const seen = {
       isDiskFull: this.#sawFullDisk || this.#options.isDiskFull(),
       isCutOff: this.#options.isCutOff(this.stream),
-      stderrTail: lastStderrLine,
+      stderrTail,
     };
     const judged = judge({
       ...{ stream: this.stream, exit, found, expectHook, expectStructured, ...seen },
@@ -493,6 +495,8 @@ export class Worker {
 
 interface Said {
   readonly text: string;
+  /** Its place among what is said to the attempt; negative for what was said before the attempt. */
+  readonly index: number;
   where: 'here' | 'queued' | 'read';
 }
 
@@ -505,29 +509,38 @@ export class MessageQueue {
   /** `told`: what earlier runners said to this attempt. Nobody knows how much of it was read. */
   constructor(attemptId: string, told: readonly string[]) {
     this.#attemptId = attemptId;
-    this.#said = told.map((text) => ({ text, where: 'queued' }));
+    this.#said = told.map((text, index) => ({ text, index, where: 'queued' }));
   }
 
   add(text: string): void {
-    this.#said.push({ text, where: 'here' });
+    const index = this.#said.filter((said) => said.index >= 0).length;
+    this.#said.push({ text, index, where: 'here' });
+  }
+
+  /** Slash commands from before the attempt: claude expands each only as a message of its own. */
+  addWaiting(texts: readonly string[]): void {
+    const missing = texts.filter((text) => !this.#said.some((said) => said.text === text));
+    this.#said.unshift(...missing.map((text, at): Said => ({ text, index: -1 - at, where: 'here' })));
   }
 
   /** The prompt was put together from the log, which may have held some of it already. */
   omit(prompt: string): void {
-    for (const said of this.#said) if (said.where === 'here' && prompt.includes(said.text)) said.where = 'read';
+    for (const said of this.#said) {
+      if (said.where === 'here' && !isSlashCommand(said.text) && prompt.includes(said.text)) said.where = 'read';
+    }
   }
 
   /** Lines for claude's input that say what was not said yet; from now on that counts as queued. */
   take(): string[] {
-    return this.#each('here', (said, index) => {
+    return this.#each('here', (said) => {
       said.where = 'queued';
-      return userMessage(said.text, this.#attemptId, index);
+      return userMessage(said.text, this.#attemptId, said.index);
     });
   }
 
   /** Lines for claude's input that take back what may lie in its queue. */
   withdrawals(): string[] {
-    return this.#each('queued', (_, index) => withdrawal(this.#attemptId, index));
+    return this.#each('queued', ({ index }) => withdrawal(this.#attemptId, index));
   }
 
   heard(message: ClaudeMessage, line: string): void {
@@ -538,7 +551,7 @@ export class MessageQueue {
       for (const said of this.#handsOver.splice(0)) if (said.where === 'queued') said.where = 'read';
     }
     const answer = message.kind === 'control-response' ? readWithdrawal(message.requestId, line) : null;
-    const said = answer === null ? undefined : this.#said[answer.index];
+    const said = answer === null ? undefined : this.#said.find(({ index }) => index === answer.index);
     if (said !== undefined) said.where = answer?.withdrawn ? 'here' : 'read';
   }
 
@@ -556,8 +569,8 @@ export class MessageQueue {
     return this.#said.flatMap(({ text, where }) => (where === 'read' ? [] : [text]));
   }
 
-  #each(where: Said['where'], line: (said: Said, index: number) => string): string[] {
-    return this.#said.flatMap((said, index) => (said.where === where ? [line(said, index)] : []));
+  #each(where: Said['where'], line: (said: Said) => string): string[] {
+    return this.#said.flatMap((said) => (said.where === where ? [line(said)] : []));
   }
 }
 

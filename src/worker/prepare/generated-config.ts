@@ -1,8 +1,9 @@
 /** A session's config dir: shared-config, frozen config templates of group and session, its own settings. */
 import { join } from 'node:path';
-import { checkSettings } from '../../claude/launch/project-settings.ts';
+import { checkSettings, findSettings } from '../../claude/launch/project-settings.ts';
 import { configSettings, readBackCheck } from '../../claude/launch/settings.ts';
-import { object } from '../../claude/lenient.ts';
+import { inheritedSettings, projectServers, type UserClaude } from '../../claude/launch/user-claude.ts';
+import { type JsonObject, object } from '../../claude/lenient.ts';
 import { type PermissionMode, permissionModes } from '../../core/definitions.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { ConfigTemplateRef, GroupDefinition, SessionDefinition } from '../../core/group.ts';
@@ -16,6 +17,7 @@ import {
   type ResolvedConfig,
   resolveConfig,
   sharedConfigLayer,
+  userLayer,
 } from '../../template/config-layers.ts';
 import type { ConfigTemplate } from '../../template/config-template.ts';
 import { lookupSurroundings } from '../../template/render.ts';
@@ -46,16 +48,21 @@ export function frozenTemplates(world: World, paths: GroupPaths): TemplateStore 
   };
 }
 
-/** All parts of the session's configuration with the layer each comes from. Fails with `config-invalid`. */
+/**
+ * All parts of the session's configuration with the layer each comes from. `user`: what of the user's plain claude
+ * counts, and with it the approved servers of the project; absent where a template is checked. Fails with
+ * `config-invalid`.
+ */
 export function generatedConfig(
   world: World,
   store: TemplateStore,
   group: GroupDefinition,
   definition: SessionDefinition,
+  user?: UserClaude,
 ): Result<ResolvedConfig> {
   const config = definition.config ?? {};
   const inherits = config.inheritFromGroup !== false;
-  const layers: ConfigLayer[] = [];
+  const layers: ConfigLayer[] = user === undefined ? [] : plainLayers(world, user, definition);
   if (inherits && world.files.info(store.sharedConfig)?.kind === 'folder') {
     const shared = configTemplates().loadSharedConfig(world, store.sharedConfig);
     if (!shared.ok) return invalid(shared.problems);
@@ -70,6 +77,25 @@ export function generatedConfig(
   const resolved = resolveConfig(layers, config);
   return resolved.ok ? checked(world, resolved.value) : invalidSentence(resolved.failure.message);
 }
+
+/** Below everything else: what the session would find if it were started by hand. */
+function plainLayers(world: World, user: UserClaude, definition: SessionDefinition): ConfigLayer[] {
+  const { projectPath, inherit } = definition;
+  const { approved } = projectServers(world, user, definition, findSettings(world, projectPath));
+  const own = inherit === 'user' ? inheritedSettings(world, user, projectPath) : { settings: {}, servers: {} };
+  const file = (path: string, value: JsonObject) => ({ path, bytes: Buffer.from(JSON.stringify(value)), isText: true });
+  const mcp = (servers: JsonObject) => (isEmpty(servers) ? [] : [file('mcp.json', { mcpServers: servers })]);
+  const layers = [
+    {
+      layer: userLayer,
+      files: [...(isEmpty(own.settings) ? [] : [file('settings.json', own.settings)]), ...mcp(own.servers)],
+    },
+    { layer: '.mcp.json of the project', files: mcp(approved) },
+  ];
+  return layers.filter(({ files }) => files.length > 0);
+}
+
+const isEmpty = (value: JsonObject): boolean => Object.keys(value).length === 0;
 
 /** What claude would ignore without a word, and what no setting of ours beats, must not come as far as a start. */
 function checked(world: World, resolved: ResolvedConfig): Result<ResolvedConfig> {

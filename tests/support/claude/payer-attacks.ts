@@ -5,7 +5,7 @@
 import { chmodSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { userMessage } from '../../../src/claude/control.ts';
-import { checkProjectSettings } from '../../../src/claude/launch/project-settings.ts';
+import { checkFound, findSettings } from '../../../src/claude/launch/project-settings.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { openRig, type Probe, prepareSession, type Rig, type Session, startClaude } from './rig.ts';
@@ -198,7 +198,8 @@ export class PayerGround {
 
   /** Runs it as a worker of ours; 'refused' when we do not start it in such a project. */
   async runOurs(session: Session = this.prepare()): Promise<Seen | 'refused'> {
-    if (!checkProjectSettings(createRealWorld(), this.rig.project, session.env).ok) return 'refused';
+    if (!checkFound(createRealWorld(), findSettings(createRealWorld(), this.rig.project), session.env).ok)
+      return 'refused';
     return this.#run(startClaude(this.rig, session.args, session.env));
   }
 

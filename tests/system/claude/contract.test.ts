@@ -136,10 +136,10 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     const rig = rigWith({ text: 'understood' });
     const session = prepareSession(rig);
     const claude = startClaude(rig, session.args, session.env);
-    claude.send(userMessage('/review is the word I want explained'));
+    claude.send(userMessage('/etc/hosts is the file I want explained'));
     expect(await claude.until(isResult)).toMatchObject({ isError: false, numTurns: 1, result: 'understood' });
     await claude.end();
-    expect(firstPrompt(rig)).toContain('/review is the word');
+    expect(firstPrompt(rig)).toContain('/etc/hosts is the file');
   });
 
   test('never calls the model for a slash command that it knows, and says success', async () => {

@@ -8,7 +8,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { userMessage } from '../../../src/claude/control.ts';
 import { conversationExists } from '../../../src/claude/conversation.ts';
-import { checkProjectSettings } from '../../../src/claude/launch/project-settings.ts';
+import { checkFound, findSettings } from '../../../src/claude/launch/project-settings.ts';
 import { isolatedBunFlags } from '../../../src/system/own-program.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { logins, PayerGround, payerAttacks, type UsersLogin } from '../../support/claude/payer-attacks.ts';
@@ -113,7 +113,7 @@ function everything(more: readonly object[]): object {
 
 function isRefused(settings: object): boolean {
   rig.write('project/.claude/settings.json', settings);
-  return !checkProjectSettings(world, rig.project, prepareSession(rig).env).ok;
+  return !checkFound(world, findSettings(world, rig.project), prepareSession(rig).env).ok;
 }
 
 describe.skipIf(claudeBinary === undefined)('our hold on a worker stays, whatever a project says', () => {
@@ -146,6 +146,6 @@ describe.skipIf(claudeBinary === undefined)('our hold on a worker stays, whateve
   test.each(['utf8', 'utf16le'] as const)('claudeMdExcludes in another encoding: %s', (encoding) => {
     const text = '\ufeff{"claudeMdExcludes":["/**/*.md"]}';
     writeFileSync(rig.write('project/.claude/settings.json', ''), Buffer.from(text, encoding));
-    expect(checkProjectSettings(world, rig.project, prepareSession(rig, { hook }).env).ok).toBe(false);
+    expect(checkFound(world, findSettings(world, rig.project), prepareSession(rig, { hook }).env).ok).toBe(false);
   });
 });

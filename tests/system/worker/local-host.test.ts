@@ -225,13 +225,13 @@ test('when it has ended, all that is left is ended, its files are tidied, and it
   hosted.look();
   hosted.write('end');
   await exitOf(hosted);
-  expect(await hosted.reap()).toEqual({ leftover: false, limitsHit: [], lastStderrLine: '' });
+  expect(await hosted.reap()).toEqual({ leftover: false, limitsHit: [], stderrTail: '' });
   expect(lives(left)).toBe(false);
   expect(existsSync(fifo)).toBe(false);
   subject = newSubject();
   const again = await start('echo "first" >&2; echo "the reason" >&2; exit 1');
   await exitOf(again.hosted);
-  expect((await again.hosted.reap()).lastStderrLine).toBe('the reason');
+  expect((await again.hosted.reap()).stderrTail).toBe('the reason');
 });
 
 test('all of it can be ended at once, also by whoever knows no more than which attempt it is', async () => {

@@ -21,7 +21,7 @@ import { type ConfigDirInput, prepareConfigDir } from '../../../src/claude/launc
 import { gitGuidance } from '../../../src/claude/launch/instructions.ts';
 import { checkLogin } from '../../../src/claude/launch/login.ts';
 import { findClaude, forRehearsal } from '../../../src/claude/launch/program.ts';
-import { checkProjectSettings, modelOfSettings } from '../../../src/claude/launch/project-settings.ts';
+import { checkFound, findSettings, modelOfSettings } from '../../../src/claude/launch/project-settings.ts';
 import { groupPathsIn, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 
@@ -149,8 +149,8 @@ test('the model of the settings counts where neither the project nor the environ
   expect(model({ model: 'opus' })).toBeUndefined();
 });
 
-describe('checkProjectSettings', () => {
-  const check = (env: Record<string, string> = {}) => checkProjectSettings(world, folder, env);
+describe('settings of a project', () => {
+  const check = (env: Record<string, string> = {}) => checkFound(world, findSettings(world, folder), env);
 
   test.each(['settings.json', 'settings.local.json'])('refuses what cannot be undone in %s', (name) => {
     expect(check().ok).toBe(true);
@@ -182,7 +182,7 @@ describe('checkProjectSettings', () => {
 
   describe('in a repository', () => {
     const attack = JSON.stringify({ env: { LD_TRACE_LOADED_OBJECTS: '1' } });
-    const refuses = (path: string) => !checkProjectSettings(world, join(folder, path), {}).ok;
+    const refuses = (path: string) => !checkFound(world, findSettings(world, join(folder, path)), {}).ok;
     const git = (...args: string[]) => {
       const who = ['-c', 'user.name=a', '-c', 'user.email=a@localhost', '-c', 'commit.gpgSign=false'];
       const ran = Bun.spawnSync(['git', ...who, ...args], { cwd: join(folder, 'repo') });

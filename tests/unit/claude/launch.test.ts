@@ -4,7 +4,7 @@
  * every line into its stdin is one line.
  */
 import { describe, expect, test } from 'bun:test';
-import { interruptRequest, usageRequest, userMessage } from '../../../src/claude/control.ts';
+import { interruptRequest, isSlashCommand, usageRequest, userMessage } from '../../../src/claude/control.ts';
 import { type WorkerArgsInput, workerArgs } from '../../../src/claude/launch/argv.ts';
 import { commandEnvironment, workerEnvironment } from '../../../src/claude/launch/environment.ts';
 import { chooseLogin } from '../../../src/claude/launch/login.ts';
@@ -276,11 +276,21 @@ describe('lines into stdin', () => {
         expect(line).not.toMatch(/[\r\n]/);
         const { content } = JSON.parse(line).message;
         expect(content.endsWith(text)).toBe(true);
-        expect(content.startsWith('/')).toBe(false);
+        expect(content.startsWith('/')).toBe(isSlashCommand(text));
         expect(usageRequest(text) + interruptRequest(text)).not.toMatch(/[\r\n]/);
       }),
     );
   });
+});
+
+test('a slash command is sent as it is, and a path as words', () => {
+  for (const text of ['/fix-issue 12', '/plugin:deploy', '/deploy\nnow']) {
+    expect(JSON.parse(userMessage(text)).message.content).toBe(text);
+    expect(resumePrompt({ task: text, kind: 'start', continues: false })).toBe(text);
+  }
+  for (const text of ['/etc/hosts is wrong', '/', ' /fix-issue 12']) {
+    expect(JSON.parse(userMessage(text)).message.content).toBe(`\n${text}`);
+  }
 });
 
 describe('resumePrompt', () => {

@@ -215,7 +215,7 @@ test.each([
   const process = { pid: 7, startTime: '1', host: 'one', bootId: 'boot' };
   const found = attempt.takeOver({ id: 'attempt', number: 1, kind: 'start', offset: 0, process } as never);
   const place = { host: 'one', token: 'one:job1', attemptId: 'attempt' };
-  const told = { leftover: false, limitsHit: [], lastStderrLine: '', fenced: false };
+  const told = { leftover: false, limitsHit: [], stderrTail: '', fenced: false };
   answerHello([{ ...place, sessionId: a, isOver: true, lastN: 1, acknowledged: 0, process }]);
   link.hear({ kind: 'attempt', ...place, n: 1, news: { say: 'ended', status, ...told } }, () => {});
   for (let looks = 0; looks < 20; looks += 1) await seconds(1);
@@ -227,7 +227,7 @@ test('what is too large for the way fails the session, and it is told where it l
   const exited = new Promise((resolve) => attempt.onExit(resolve));
   const status = { kind: 'exited', code: 0 } as const;
   const unsent = { why: '300 MB would have to be sent.', folder: '/there/session' };
-  const end = { leftover: false, limitsHit: [], lastStderrLine: '', fenced: false, unsent };
+  const end = { leftover: false, limitsHit: [], stderrTail: '', fenced: false, unsent };
   const news: AttemptNews = { say: 'ended', status, ...end };
   link.hear({ kind: 'attempt', host: 'one', token: 'one:job1', attemptId: 'attempt', n: 1, news }, () => {});
   expect(await exited).toEqual(status);

@@ -77,7 +77,7 @@ test('of what a machine says in words no more than 64 KB is kept in the log', ()
   const rest = {
     leftover: false,
     limitsHit: [],
-    lastStderrLine: long,
+    stderrTail: long,
     fenced: false,
     unsent: { why: long, folder: '/' },
   };

@@ -14,7 +14,7 @@ import { withTempFolder } from '../../support/temp-folder.ts';
 
 const talk = 'claude-config/projects/{{cca:slug}}/talk.jsonl';
 const ended: AttemptNews = {
-  ...{ say: 'ended', status: { kind: 'exited', code: 0 }, leftover: false, limitsHit: [], lastStderrLine: '' },
+  ...{ say: 'ended', status: { kind: 'exited', code: 0 }, leftover: false, limitsHit: [], stderrTail: '' },
   fenced: true,
 };
 

@@ -335,7 +335,10 @@ function promptLines(state: GroupState, id: SessionId): string[] {
     .map((line) => `    ${line}`);
 }
 
-function jsonPlan(state: GroupState, { preview, spentUsd, missing, configs, modes, warnings }: RunPreview): object {
+function jsonPlan(
+  state: GroupState,
+  { preview, spentUsd, missing, configs, modes, warnings, leftOut }: RunPreview,
+): object {
   const waveOf = new Map(preview.waves.flatMap((wave, index) => wave.map((id) => [id, index + 1] as const)));
   const { config, ...group } = state.group;
   return {
@@ -369,6 +372,7 @@ function jsonPlan(state: GroupState, { preview, spentUsd, missing, configs, mode
     },
     missing,
     warnings,
+    leftOut,
   };
 }
 

@@ -1,0 +1,87 @@
+/** What plain claude would use in the projects of a group and the group does not, said before money is spent. */
+import { join } from 'node:path';
+import { findSettings } from '../../claude/launch/project-settings.ts';
+import {
+  ignoredRules,
+  isTrusted,
+  projectServers,
+  readUserClaude,
+  type UserClaude,
+} from '../../claude/launch/user-claude.ts';
+import { object } from '../../claude/lenient.ts';
+import type { SessionDefinition, SessionId } from '../../core/group.ts';
+import type { GroupState } from '../../core/state.ts';
+import { safeLine } from '../../view/terminal-text.ts';
+import type { Place } from '../place.ts';
+
+const namesShown = 5;
+const columnsMax = 600;
+
+/** One sentence for each project and cause. */
+export function leftOutOfProjects(place: Place, state: GroupState, ids: readonly SessionId[]): string[] {
+  const user = readUserClaude(place.world, place.env);
+  const said = ids.flatMap((id) => {
+    const definition = state.sessions.get(id)?.definition;
+    return definition === undefined ? [] : leftOutOf(place, user, definition);
+  });
+  return [...new Set(said)];
+}
+
+function leftOutOf({ world }: Place, user: UserClaude, definition: SessionDefinition): string[] {
+  const { projectPath, untrusted } = definition;
+  if (untrusted === true) return [];
+  try {
+    const settings = findSettings(world, projectPath);
+    const rules = isTrusted(world, user, definition) ? [] : ignoredRules(settings);
+    const { leftOut } = projectServers(world, user, definition, settings);
+    return [
+      ...(rules.length === 0 ? [] : [rulesSentence(projectPath, rules)]),
+      ...(leftOut.length === 0 ? [] : [serversSentence(join(projectPath, '.mcp.json'), leftOut)]),
+    ];
+  } catch {
+    // What cannot be read is reported when the session starts.
+    return [];
+  }
+}
+
+function rulesSentence(projectPath: string, rules: readonly string[]): string {
+  const what = rules.length === 1 ? `An allow rule of ${projectPath} is` : `Allow rules of ${projectPath} are`;
+  const how = 'Use --trust (in a workflow: trust: true), or trust it once in claude.';
+  return `${what} ignored, because the project is not trusted: ${listed(rules)}. ${how}`;
+}
+
+function serversSentence(path: string, servers: readonly string[]): string {
+  const what = servers.length === 1 ? 'An MCP server' : 'MCP servers';
+  const how = 'Use --project-mcp all (in a workflow: projectMcp: all), or approve them once in claude.';
+  return `${what} of ${path} will not start, because you have not approved them: ${listed(servers)}. ${how}`;
+}
+
+/** What of the user's own configuration the sessions do not get; null when there is nothing, or all inherit it. */
+export function leftOutOfUser({ world, env }: Place, state: GroupState, ids: readonly SessionId[]): string | null {
+  const isInherited = ids.every((id) => state.sessions.get(id)?.definition.inherit === 'user');
+  if (isInherited) return null;
+  const { folder, settings, state: own } = readUserClaude(world, env);
+  const parts = ['CLAUDE.md', 'rules', 'skills', 'commands', 'agents', 'output-styles'].filter((name) => {
+    const path = join(folder, name);
+    const kind = world.files.info(path)?.kind;
+    return kind === 'file' || (kind === 'folder' && world.files.list(path).length > 0);
+  });
+  const inSettings = ['permissions', 'hooks', 'env', 'model'].filter((key) => settings[key] !== undefined);
+  const all = [
+    ...parts,
+    ...(inSettings.length === 0 ? [] : [`settings.json (${inSettings.join(', ')})`]),
+    ...(Object.keys(object(own.mcpServers)).length === 0 ? [] : ['MCP servers']),
+  ];
+  if (all.length === 0) return null;
+  const how = 'Use --inherit user (in a workflow: inherit: user) to bring it in.';
+  return `Your own claude configuration in ${folder} is not used: ${all.join(', ')}. ${how}`;
+}
+
+export function sayLeftOut(place: Place, state: GroupState, ids: readonly SessionId[]): void {
+  for (const sentence of leftOutOfProjects(place, state, ids)) place.notes.line(safeLine(sentence, columnsMax));
+}
+
+function listed(names: readonly string[]): string {
+  const more = names.length > namesShown ? ` and ${names.length - namesShown} more` : '';
+  return `${names.slice(0, namesShown).join(', ')}${more}`;
+}

@@ -1,0 +1,160 @@
+/** What the user has set up and decided in plain claude: settings, trust, MCP servers, login. It is only read. */
+import { dirname, join } from 'node:path';
+import { defined } from '../../core/defined.ts';
+import type { SessionDefinition } from '../../core/group.ts';
+import type { World } from '../../system/world.ts';
+import { isObject, type JsonObject, list, object } from '../lenient.ts';
+import { checkoutRoots, parseSettings, type SettingsFile } from './project-settings.ts';
+import { helperSettings, isOfPayer, isStated } from './settings.ts';
+import { cloudVariables, isOn, providerSwitches } from './variables.ts';
+
+type Caller = Readonly<Record<string, string | undefined>>;
+
+export interface UserClaude {
+  /** `~/.claude`, or what CLAUDE_CONFIG_DIR names. */
+  readonly folder: string;
+  readonly settings: JsonObject;
+  /** claude's own file: its `projects` hold trust and approvals, `mcpServers` the user's servers. */
+  readonly state: JsonObject;
+}
+
+export function readUserClaude({ files }: Pick<World, 'files'>, { CLAUDE_CONFIG_DIR, HOME }: Caller): UserClaude {
+  const home = HOME ?? '/';
+  const folder = CLAUDE_CONFIG_DIR || join(home, '.claude');
+  const read = (path: string): JsonObject => {
+    try {
+      const info = files.info(path);
+      return info?.kind === 'file' ? parseSettings(files.readBytes(path, 0, info.size)) : {};
+    } catch {
+      return {};
+    }
+  };
+  const state = read(join(CLAUDE_CONFIG_DIR || home, '.claude.json'));
+  return { folder, settings: read(join(folder, 'settings.json')), state };
+}
+
+/** The user's own instructions, which claude also finds above each project that is below the home folder. */
+export function memoryOf({ folder }: UserClaude): string[] {
+  return ['CLAUDE.md', 'rules/**'].map((name) => join(folder, name));
+}
+
+/** What claude keeps for a project: for its main checkout, whichever folder or worktree of it the session works in. */
+function statesOf({ files }: World, user: UserClaude, folders: readonly string[]): JsonObject[] {
+  const projects = object(user.state.projects);
+  const real = folders.flatMap((folder) => [folder, files.realPath(folder) ?? folder]);
+  return [...new Set(real)].flatMap((folder) => (isObject(projects[folder]) ? [projects[folder]] : []));
+}
+
+type Subject = Pick<SessionDefinition, 'projectPath' | 'trust' | 'untrusted'>;
+
+/** Trust in a folder holds for all below it. */
+export function isTrusted(world: World, user: UserClaude, { projectPath, trust, untrusted }: Subject): boolean {
+  if (untrusted === true) return false;
+  if (trust === true) return true;
+  const folders = [projectPath, ...checkoutRoots(world, projectPath)].flatMap(withParents);
+  return statesOf(world, user, folders).some(({ hasTrustDialogAccepted }) => hasTrustDialogAccepted === true);
+}
+
+/** Whether the user let CLAUDE.md of the project import files from outside of it. */
+export function mayImport(world: World, user: UserClaude, projectPath: string): boolean {
+  const states = statesOf(world, user, [projectPath, ...checkoutRoots(world, projectPath)]);
+  return states.some(({ hasClaudeMdExternalIncludesApproved }) => hasClaudeMdExternalIncludesApproved === true);
+}
+
+function withParents(folder: string): string[] {
+  return dirname(folder) === folder ? [folder] : [folder, ...withParents(dirname(folder))];
+}
+
+export interface ProjectServers {
+  readonly approved: JsonObject;
+  readonly leftOut: readonly string[];
+}
+
+/** The servers in `.mcp.json` of a project: those the user approved in plain claude or by option, and the others. */
+export function projectServers(
+  world: World,
+  user: UserClaude,
+  definition: Subject & Pick<SessionDefinition, 'projectMcp'>,
+  ofProject: readonly SettingsFile[],
+): ProjectServers {
+  const { projectPath, projectMcp = 'approved', untrusted } = definition;
+  const servers = serversIn(world, projectPath);
+  const roots = statesOf(world, user, [projectPath, ...checkoutRoots(world, projectPath)]);
+  // A project approves its own servers only where the user trusts it.
+  const trusted = isTrusted(world, user, definition) ? ofProject.map(({ settings }) => settings) : [];
+  const said = [user.settings, ...roots, ...trusted];
+  const isNamed = (key: string, name: string) => said.some((one) => list(one[key]).includes(name));
+  const isAll = said.some(({ enableAllProjectMcpServers }) => enableAllProjectMcpServers === true);
+  const isApproved = (name: string) => projectMcp === 'all' || isAll || isNamed('enabledMcpjsonServers', name);
+  const named = Object.entries(servers).filter(([name]) => !isNamed('disabledMcpjsonServers', name));
+  const wanted = projectMcp === 'none' || untrusted === true ? [] : named.filter(([name]) => isApproved(name));
+  const leftOut = projectMcp === 'approved' ? named.filter((one) => !wanted.includes(one)) : [];
+  return { approved: Object.fromEntries(wanted), leftOut: leftOut.map(([name]) => name) };
+}
+
+function serversIn({ files }: World, projectPath: string): JsonObject {
+  const path = join(projectPath, '.mcp.json');
+  const info = files.info(path);
+  if (info?.kind !== 'file') return {};
+  const { mcpServers } = parseSettings(files.readBytes(path, 0, info.size));
+  return Object.fromEntries(Object.entries(object(mcpServers)).filter(([, server]) => isObject(server)));
+}
+
+/** The allow rules and folders that claude ignores in a project that nobody trusts. */
+export function ignoredRules(ofProject: readonly SettingsFile[]): string[] {
+  return ofProject.flatMap(({ settings }) => {
+    const { allow, additionalDirectories } = object(settings.permissions);
+    return [...list(allow).map(String), ...list(additionalDirectories).map((folder) => `folder ${folder}`)];
+  });
+}
+
+/** Names of models that only a gateway or a provider knows. */
+const modelVariable = /^ANTHROPIC_(?:(?:CUSTOM|DEFAULT_\w+)_MODEL\w*|MODEL|SMALL_FAST_MODEL)$/;
+
+/** The environment with what the user's own settings say of who pays, which beats it in plain claude too. */
+export function withUserLogin<T extends Caller>(world: Pick<World, 'files'>, caller: T): T & Caller {
+  const { settings } = readUserClaude(world, caller);
+  const said = Object.entries(object(settings.env)).filter(([, value]) => typeof value === 'string') as [
+    string,
+    string,
+  ][];
+  const usesCloud = [...Object.entries(caller), ...said].some(
+    ([name, value]) => (providerSwitches as readonly string[]).includes(name) && isOn(value),
+  );
+  const payers = said.filter(([name]) => isOfPayer(name) || (usesCloud && cloudVariables.includes(name)));
+  if (payers.length === 0) return caller;
+  const models = said.filter(([name]) => modelVariable.test(name));
+  return { ...caller, ...Object.fromEntries([...payers, ...models]) };
+}
+
+/** The programs with which plain claude gets keys for this user. */
+export function loginHelpers(world: Pick<World, 'files'>, caller: Caller): Readonly<Record<string, string>> {
+  const { settings } = readUserClaude(world, caller);
+  const said = Object.entries(settings).filter(
+    ([name, value]) => helperSettings.includes(name) && typeof value === 'string',
+  );
+  return Object.fromEntries(said) as Record<string, string>;
+}
+
+/** The user's settings and MCP servers for `inherit: user`, without what decides who pays. */
+export function inheritedSettings(
+  world: World,
+  user: UserClaude,
+  projectPath: string,
+): { settings: JsonObject; servers: JsonObject } {
+  const { env, permissions, hooks, model, outputStyle, language } = user.settings;
+  const kept = Object.entries(object(env)).filter(([name]) => !isStated(name) && !cloudVariables.includes(name));
+  const roots = statesOf(world, user, [projectPath, ...checkoutRoots(world, projectPath)]);
+  const servers = Object.assign({}, ...[user.state, ...roots].map(({ mcpServers }) => object(mcpServers)));
+  return {
+    settings: defined({
+      permissions,
+      hooks,
+      model,
+      outputStyle,
+      language,
+      ...(kept.length > 0 ? { env: Object.fromEntries(kept) } : {}),
+    }),
+    servers,
+  };
+}

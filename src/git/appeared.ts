@@ -35,8 +35,8 @@ export async function changesInRepository(git: Git, inventory: Inventory): Promi
   const of = (kind: string, entries: readonly string[]): readonly string[] =>
     entries.flatMap((entry) => (entry.startsWith(`${kind} `) ? [entry.slice(kind.length + 1)] : []));
   const made = fresh.filter((entry) => /^(?:branch|worktree) /.test(entry));
-  const keys = [...of('config', fresh), ...of('config', gone)].map((entry) => entry.replace(/ [^ ]*$/, ''));
-  const programs = [...of('file', fresh), ...of('file', gone)].map((entry) => entry.replace(/ [^ ]*$/, ''));
+  const changed = (kind: string): readonly string[] =>
+    [...of(kind, fresh), ...of(kind, gone)].map((entry) => entry.replace(/ [^ ]*$/, ''));
   const where = repositoryDir(inventory.repository);
   return [
     ...sentence(made, (names) => `New in the repository since the session began: ${names}. ${notIncluded}`),
@@ -45,8 +45,15 @@ export async function changesInRepository(git: Git, inventory: Inventory): Promi
       of('stash', gone),
       (names) => `A stash vanished from ${where} while the session worked: ${names}. See: git stash apply <commit>`,
     ),
-    ...sentence(keys, (names) => `The Git configuration of ${where} was changed while the session worked: ${names}.`),
-    ...sentence(programs, (names) => `Changed in ${inventory.repository} while the session worked: ${names}.`),
+    ...sentence(
+      changed('config'),
+      (names) => `The Git configuration of ${where} was changed while the session worked: ${names}.`,
+    ),
+    ...sentence(
+      changed('global'),
+      (names) => `Your own Git configuration was changed while the session worked: ${names}.`,
+    ),
+    ...sentence(changed('file'), (names) => `Changed in ${inventory.repository} while the session worked: ${names}.`),
   ];
 }
 
@@ -73,7 +80,8 @@ async function sharedParts(git: Git, inventory: Inventory): Promise<Result<strin
   return ok([
     ...made.value,
     ...stashes(files, repository),
-    ...settings(files, repository),
+    ...settings(files, 'config', join(repository, 'config')),
+    ...globalFiles(git.env).flatMap((path) => settings(files, 'global', path)),
     ...hooks(files, repository),
   ]);
 }
@@ -89,11 +97,17 @@ function stashes(files: Files, repository: string): string[] {
 /** What git itself notes of branches, large files and submodules that are set up. */
 const noted = /^(?:branch|lfs)\.|^submodule\..*\.(?:active|url)$/i;
 
+function globalFiles({ GIT_CONFIG_GLOBAL, HOME, XDG_CONFIG_HOME }: Git['env']): string[] {
+  if (GIT_CONFIG_GLOBAL !== undefined) return [GIT_CONFIG_GLOBAL];
+  if (HOME === undefined) return [];
+  return [join(HOME, '.gitconfig'), join(XDG_CONFIG_HOME ?? join(HOME, '.config'), 'git', 'config')];
+}
+
 /** Values may be secrets, so only their hashes are kept. */
-function settings(files: Files, repository: string): string[] {
+function settings(files: Files, kind: string, path: string): string[] {
   const found: string[] = [];
   let section = '';
-  for (const line of files.readText(join(repository, 'config'))?.split('\n') ?? []) {
+  for (const line of files.readText(path)?.split('\n') ?? []) {
     const heading = /^\s*\[([\w.-]+)(?:\s+"(.*)")?\]/.exec(line);
     const [, name, value = ''] = /^\s*([A-Za-z][\w-]*)\s*(?:=\s*(.*))?$/.exec(line) ?? [];
     if (heading !== null)
@@ -102,7 +116,7 @@ function settings(files: Files, repository: string): string[] {
         .flatMap((part) => part ?? [])
         .join('.');
     const key = `${section}.${name}`;
-    if (name !== undefined && !noted.test(key)) found.push(`config ${key} ${Bun.hash(value).toString(36)}`);
+    if (name !== undefined && !noted.test(key)) found.push(`${kind} ${key} ${Bun.hash(value).toString(36)}`);
   }
   return found;
 }

@@ -19,10 +19,11 @@ export async function noteIgnored(git: Git, top: string, file: string, output: r
 }
 
 /** Paths from the top of what came since; all, where nothing was written down. Fails with `worktree-failed`. */
-export async function ignoredOutput(git: Git, top: string, file: string): Promise<Result<readonly string[]>> {
+export async function ignoredOutput(git: Git, top: string, file?: string): Promise<Result<readonly string[]>> {
   const found = await ignoredNow(git, top);
   if (!found.ok) return found;
-  const before = new Set(git.world.files.readText(file)?.split('\0'));
+  const text = file === undefined ? null : git.world.files.readText(file);
+  const before = new Set(text?.split('\0'));
   return ok(found.value.filter((name) => !before.has(name)));
 }
 

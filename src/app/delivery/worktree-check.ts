@@ -10,6 +10,7 @@ import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import { findRepository } from '../../git/git.ts';
+import { ignoredOutput, ignoredSentence } from '../../git/ignored-output.ts';
 import { discard, halfRemoved, listBranches, standingOf } from '../../git/worktrees/discard.ts';
 import { checkoutsBelow } from '../../git/worktrees/levels.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
@@ -239,7 +240,10 @@ async function checkRegistered(survey: Survey, repository: string, registered: W
   const standing = await standingOf(place, doomed);
   if (!standing.ok) return trouble('warning', `${registered.path}: ${standing.failure.message}`, standing.failure.next);
   const why = group === undefined ? 'whose group is gone' : 'that nobody uses';
-  const what = `${repositoryDir(repository)} has a worktree ${why}: ${registered.path}.`;
+  // Nothing tells any more which of them the session wrote.
+  const ignored = standing.value.isReadable ? await ignoredOutput(place, registered.path) : ok([]);
+  const held = ignored.ok && ignored.value.length > 0 ? ` ${ignoredSentence('It', ignored.value)}` : '';
+  const what = `${repositoryDir(repository)} has a worktree ${why}: ${registered.path}.${held}`;
   const kept = whyKept(
     place,
     { sessionId: sessionId ?? '', title: '', doomed, standing, ignored: [] },

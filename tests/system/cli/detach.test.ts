@@ -85,6 +85,22 @@ test('S14: delete --force pauses a group that is running and deletes it; nothing
   expect(lives(api)).toBe(false);
 }, 60_000);
 
+test('group delete --force: a run that is going on ends with the word that its group is being deleted', async () => {
+  for (const output of ['text', 'quiet'] as const) {
+    const group = await user.group('auth', { api: [] });
+    const run = user.start('group', 'run', group, '--output', output);
+    const api = await user.begun(group, 'api');
+    const deleting = user.start('group', 'delete', group, '--force');
+    await obeyInterrupt(api, 0.01);
+    const { code, stdout } = await run.finished;
+    expect(code).toBe(3);
+    const words = { text: 'Ended, because the group is being deleted.', quiet: ' deleted: 0 of 1 session completed' };
+    expect(stdout).toContain(words[output]);
+    expect(stdout).not.toContain('group resume');
+    expect(await deleting.finished).toMatchObject({ code: 0 });
+  }
+}, 60_000);
+
 test('neither Ctrl-C nor the end of its terminal ends it; stop --all does', async () => {
   const group = await user.group('auth', { api: [] });
   let shown = '';

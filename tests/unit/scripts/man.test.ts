@@ -33,7 +33,7 @@ test('both names are installed and packed', () => {
 
 test('commands, options, exit codes and variables stand in it', () => {
   const page = committed('man/claude-code-agent.1').replaceAll('\\-', '-');
-  for (const line of ['group run <group>', 'session add <group>', 'logs <group-or-session>', 'try', 'init [file]']) {
+  for (const line of ['group run <group>', 'session add <group>', 'logs [group-or-session]', 'try', 'init [file]']) {
     expect(page).toContain(`.SS claude-code-agent ${line}\n`);
   }
   for (const word of ['.B --max-budget-usd <usd>', '.B 130\n', '.B CLAUDE_CODE_AGENT_HOME\n', '.SH EXIT STATUS']) {
